@@ -12,7 +12,7 @@
 namespace weir::policy {
 
 struct ApiKeyOwner {
-  std::string user, org, tier, service;  // empty: unknown
+  std::string user, org, tier, service;  // each is empty if unknown
   friend bool operator==(const ApiKeyOwner&, const ApiKeyOwner&) = default;
 };
 
@@ -20,7 +20,7 @@ class ApiKeys {
  public:
   using Sha256 = std::array<std::uint8_t, 32>;
 
-  // Adds a key. Returns false if it is known already.
+  // Adds a key. Returns false if the key is known already.
   bool add(const Sha256& digest, ApiKeyOwner holder);
 
   // Returns the holder of a key, or null. Costs one SHA-256 of the key.
@@ -31,7 +31,7 @@ class ApiKeys {
   friend bool operator==(const ApiKeys&, const ApiKeys&) = default;
 
  private:
-  struct Prefix {  // SHA-256 output is uniform, so its first word suffices
+  struct Prefix {  // SHA-256 output is uniform, so its first word suffices as a hash
     std::size_t operator()(const Sha256& d) const noexcept;
   };
   std::unordered_map<Sha256, ApiKeyOwner, Prefix> holders_;

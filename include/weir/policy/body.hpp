@@ -13,21 +13,21 @@ struct RequestBody {
   enum class State : std::uint8_t {
     Unread,      // no rule reads the body
     Whole,       // `text` is the whole body; empty if there is none
-    TooLong,     // longer than the rules may read
-    OverMemory,  // longer than max_body_memory
+    TooLong,     // longer than the bound of the rules (`max_body`)
+    OverMemory,  // max_body_memory has no room for it
     Coded,       // compressed or otherwise encoded (Content-Encoding), so weir cannot read it
   };
   State state = State::Unread;
   std::string_view text{};
 };
 
-// Returns a word in the form in which `body_contains` compares: ASCII letters in lower case.
+// Returns the word in the form that body_contains() compares: with ASCII letters in lower case.
 [[nodiscard]] std::string body_word(std::string_view text);
 
-// Returns true if the body contains any of the words, ignoring the case of ASCII letters. Searches the body
-// as received, and also with the escapes of JSON (\u0041, \/) and of forms (%41, +) decoded, whatever its
-// Content-Type. So an escape that the upstream decodes cannot hide a word. An empty word is in every body.
-// REQUIRES: each word is a result of `body_word`.
+// Returns true if the body contains any of the words. Ignores the case of ASCII letters. Searches the body as
+// received, and also with the escapes of JSON (\u0041, \/) and of forms (%41, +) decoded, whatever its
+// Content-Type. So an escape that the upstream decodes cannot hide a word. Every body contains an empty word.
+// REQUIRES: each word is a result of body_word().
 [[nodiscard]] bool body_contains(std::string_view body, std::span<const std::string> words);
 
 }  // namespace weir::policy

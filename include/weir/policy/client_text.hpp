@@ -1,11 +1,11 @@
-// The readable text for a client of a rule, shown beside its digest: the values of its key that are not
-// secret.
+// Writes a client of a rule as readable text: the values of its key that are not secret. weir shows the text
+// beside the digest of the key.
 //
 //   ["ip"] "203.0.113.7"    ["user", "route"] "user:alice route:/api/*"    ["api_key"] "api_key of alice"
 //
 // For API keys, headers, cookies, query parameters and claims, the text has the name but not the value. For
-// an API key in the keys file, the text also has the holder. The digest tells such clients apart. An empty
-// key [] is "everybody".
+// an API key in the keys file, the text also has the holder. Only the digest distinguishes clients with the
+// same text. An empty key [] is "everybody".
 #pragma once
 
 #include "weir/policy/rule.hpp"
@@ -15,12 +15,12 @@
 
 namespace weir::policy {
 
-// Writes the text, cut to the size of `room`, and returns it. Octets that are not printable ASCII become '?'.
-// Allocates nothing. REQUIRES: the rule's key has a name for the request.
+// Writes the text into `room`, cut to the size of `room`, and returns it. Octets that are not printable ASCII
+// become '?'. Allocates nothing. REQUIRES: the rule's key has a name for the request.
 [[nodiscard]] std::string_view write_client(std::span<char> room, const KeyPattern& key,
                                             const Request& request) noexcept;
 
-// Returns true if the text alone tells clients apart, without the digest.
+// Returns true if the text alone distinguishes all clients, without the digest.
 [[nodiscard]] bool is_readable(const KeyPattern& key) noexcept;
 
 }  // namespace weir::policy

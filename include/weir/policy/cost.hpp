@@ -20,31 +20,32 @@ inline constexpr std::size_t kDeepestJson = 512;
 struct CostSource {
   enum class Kind : std::uint8_t { None, Header, Query, Json };
   Kind kind = Kind::None;
-  std::string name;  // of the header or query parameter; for Json a pointer (RFC 6901)
+  std::string name;  // name of the header or query parameter; for Json: a JSON pointer (RFC 6901)
   std::uint32_t scale =
-      0;  // 0: only whole numbers; otherwise all numbers, multiplied by `scale` and rounded up
+      0;  // 0: only whole numbers are valid; otherwise a number is multiplied by `scale` and rounded up
 };
 
-// Parses a cost in JSON number syntax. "5", "5.0" and "5e0" are 5. With a scale of 100 "19.99" is 1999 and
+// Parses a cost in JSON number syntax. "5", "5.0" and "5e0" are 5. With a scale of 100, "19.99" is 1999 and
 // "0.001" is 1. The result is exact. Returns nullopt for any other text, for a fraction if `scale` is 0, and
 // for a cost below 1 or above kMaxCost.
 [[nodiscard]] std::optional<limit::Cost> parse_cost(std::string_view text, std::uint32_t scale);
 
-// Returns the cost in the request's head, or `otherwise` if there is none. Returns nullopt if parse_cost
-// rejects a value or if values differ. REQUIRES: the source is in the head.
+// Returns the cost in the request's head, or `otherwise` if the head has none. Returns nullopt if
+// parse_cost() rejects a value, or if the head has several different values. REQUIRES: the source is a header
+// or a query parameter.
 [[nodiscard]] std::optional<limit::Cost> cost_in_head(const CostSource& source, const http::RequestHead& head,
                                                       limit::Cost otherwise);
 
 // Returns the cost under the pointer in a JSON body: a number, or a string with a number. Returns `otherwise`
-// if the body is empty or has nothing there. Returns nullopt for invalid JSON, an invalid cost, or a
-// duplicate member.
+// if the body is empty or has no value under the pointer. Returns nullopt for invalid JSON, an invalid cost,
+// or a member that occurs twice.
 [[nodiscard]] std::optional<limit::Cost> cost_in_body(const CostSource& source, std::string_view body,
                                                       limit::Cost otherwise);
 
-// Returns true if the body is nested deeper than kDeepestJson.
+// Returns true if the source is a JSON body, and this body is nested deeper than kDeepestJson.
 [[nodiscard]] bool is_too_deep(const CostSource& source, std::string_view body);
 
-// Returns "header X-Cost", "query cost" or "json /amount"; "request" for None.
+// Returns the source in words: "header X-Cost", "query cost" or "json /amount"; "request" for Kind::None.
 [[nodiscard]] std::string describe(const CostSource& source);
 
 }  // namespace weir::policy

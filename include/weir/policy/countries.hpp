@@ -18,11 +18,11 @@ class Countries {
   // Opens a database. The error says what is wrong with the file.
   [[nodiscard]] static base::Result<Countries> open(const std::string& file);
 
-  // Returns country.iso_code, such as "CH", or an empty text if it is unknown. The view lives as long as the
-  // database. Allocates nothing.
+  // Returns the country code of an address (country.iso_code in the database), such as "CH". Returns an empty
+  // text if the country is unknown. The view lives as long as the database. Allocates nothing.
   [[nodiscard]] std::string_view of(const base::IpAddress& address) const noexcept;
 
-  // Returns the database's own name: "GeoLite2-Country".
+  // Returns the name that the database states, such as "GeoLite2-Country".
   [[nodiscard]] std::string name() const;
 
  private:

@@ -22,9 +22,9 @@ namespace weir::policy {
 
 struct ExplainRequest {
   std::string method = "GET";
-  std::optional<std::string> host = "";  // empty: no Host field; absent: a host that leads to a route
+  std::optional<std::string> host = "";  // empty: no Host field; absent: weir chooses a host
   std::string target = "/";              // path and query
-  base::IpAddress peer;                  // the peer; X-Forwarded-For of a trusted proxy counts as usual
+  base::IpAddress peer;                  // the other end of the connection, possibly a trusted proxy
   std::vector<std::pair<std::string, std::string>> headers;
   std::string body;
   std::string certificate_subject;  // empty: the client shows no certificate
@@ -36,15 +36,15 @@ struct ExplainTime {
   base::TimePoint machine;  // by the machine's clock, for the dates in tokens
 };
 
-// Returns a host with which the request leads to a route: the host of the first route that then matches.
-// Returns "localhost" if that route needs no host, or if no route matches. Returns nullopt if the description
-// names a host.
+// Chooses a host for a request whose description names none. Returns the host of the first route that matches
+// the request with this host. Returns "localhost" if that route needs no host, or if no route matches.
+// Returns nullopt if the description names a host.
 [[nodiscard]] std::optional<std::string> host_for_route(const ExplainRequest& explain_request,
                                                         std::span<const Route> routes,
                                                         const ClientSettings& settings,
                                                         const ExplainTime& time, double load);
 
-// The normalised forms of texts in the head. Reusing this object reuses their memory.
+// Storage for normalised texts of a head. Reusing this object reuses its memory.
 struct RequestTexts {
   std::string path;
   std::string host;

@@ -1,5 +1,5 @@
-// Explains for people how a request is treated: the answer of each rule, and the resulting decision. Pure;
-// the caller asks the stores.
+// Explains for people how a request is treated: the result of each rule, and the resulting decision. Pure;
+// the caller reads the state of the limits from the stores.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -19,17 +19,17 @@ namespace weir::policy {
 // The result of one rule for a request, before any state is read.
 struct RuleCheck {
   const Rule* rule = nullptr;
-  Objection objection{};           // the objection of the rule; if the rule is enforced, weir's answer
-  std::string why_not{};           // why the rule does not apply, in words; empty: it applies
+  Objection objection{};  // why the rule rejects the request; if the rule is enforced, weir sends this answer
+  std::string why_not{};  // why the rule does not apply, in words; empty: it applies
   std::vector<std::string> key{};  // the key's parts if the rule applies: "user:ada"
-  limit::Cost cost = 0;            // if the rule applies
+  limit::Cost cost = 0;            // the cost of the request, if the rule applies
 };
 // Returns the result of each rule, in order.
 [[nodiscard]] std::vector<RuleCheck> check_all(std::span<const Rule> rules, const Request& request,
                                                const NamingKeys& keys);
 
-// Returns how a limiter was chosen among those of a rule: "tier pro", "override 1 (path /x)" or "elastic".
-// Empty for the rule's own limiter.
+// Returns in words which limiter of a rule was chosen: "tier pro", "override 1 (path /x)" or "elastic".
+// Returns an empty text for the rule's own limiter.
 [[nodiscard]] std::string describe_choice(const Rule& rule, const AppliedLimiter& applied);
 
 // The state of a key in one limiter.
@@ -39,14 +39,15 @@ struct LimitState {
   std::string store;            // "memory", "redis"
   std::string note;             // a note about the source of the state; usually empty
   std::string digest;           // the key's name, as in the access log
-  bool counted = false;         // the limiter only counts: it is the other one of an elastic pair
+  bool counted = false;         // the limiter of an elastic pair that is charged but decides nothing
   bool known = false;           // the members below are set; otherwise `note` says why not
   limit::Outcome outcome{};     // for the request's cost, or for cost 0 if only the state is shown
-  std::uint64_t limit = 0;      // that clients see
-  std::uint64_t remaining = 0;  // that clients see
+  std::uint64_t limit = 0;      // the limit that clients see
+  std::uint64_t remaining = 0;  // the remaining units that clients see
   std::size_t waiting = 0;      // requests in the limiter's queue
 };
-// `limit` and `remaining` are those of applied.told, the limiter that clients see.
+// Returns the state of a key. `limit` and `remaining` are those of applied.told, the limiter that clients
+// see.
 [[nodiscard]] LimitState state_of(const Rule& rule, const AppliedLimiter& applied, const limit::Key& key,
                                   const limit::Outcome& outcome);
 
@@ -54,7 +55,7 @@ struct RuleExplanation {
   std::string name, mode, store, match;
   bool applies = false;
   std::string why{};                 // why the rule does not apply, or why its store cannot be asked
-  std::vector<std::string> key{};    // as RuleCheck::key
+  std::vector<std::string> key{};    // the key's parts if the rule applies, like RuleCheck::key
   std::vector<std::string> parts{};  // the attributes of the rule's key, in the same order
   limit::Cost cost = 0;
   std::vector<LimitState> limits{};
@@ -63,15 +64,15 @@ struct RuleExplanation {
 struct ClientExplanation {
   std::string address, peer;
   bool peer_trusted = false;
-  std::vector<std::pair<std::string, std::string>> attributes;  // such as "user", "ada", as octet_text()
+  std::vector<std::pair<std::string, std::string>> attributes;  // such as {"user", "ada"}
 };
 [[nodiscard]] ClientExplanation explain_client(const ClientIdentity& client);
 
 struct RouteExplanation {
-  std::string name;                                         // empty: no route matches
-  std::string target;                                       // "upstream api", "answers 200"
-  std::string assumed_host;                                 // set if the question names no host
-  unsigned priority = 0;                                    // of the request on this route
+  std::string name;          // empty: no route matches
+  std::string target;        // "upstream api", "answers 200"
+  std::string assumed_host;  // the host that weir assumed; set if the description names none
+  unsigned priority = 0;     // the request's priority on this route
   std::vector<std::pair<std::string, std::string>> others;  // other routes, and why they were not taken
 };
 
@@ -81,7 +82,7 @@ struct VerdictExplanation {
   std::string rule;     // the rule that refuses or delays; empty: none
   base::Duration delay{};
   base::Duration retry_after{};  // for "refuse"; zero: none
-  unsigned status = 0;           // 0: the upstream's
+  unsigned status = 0;           // 0: the server chooses the status
   std::vector<std::pair<std::string, std::string>> headers;
   std::string body;
 };

@@ -1,4 +1,5 @@
-// Times of day on days of the week, by the clocks of a time zone: "22:00-06:00" on Fridays in Zurich.
+// Hours of the day on days of the week, by the local clock of a time zone: "22:00-06:00" on Fridays in
+// Zurich.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -14,18 +15,19 @@
 
 namespace weir::policy {
 
-// The time from `begin` (included) to `end` (excluded). If `end` is not after `begin`, it is on the next day.
-// `days` are the days on which the time begins: Friday's 22:00-06:00 ends on Saturday. The local clock
-// counts: an hour that daylight saving time skips is missing, and an hour that it repeats counts twice.
+// The hours from `begin` (included) to `end` (excluded). If `end` is not after `begin`, it is on the next
+// day. `days` are the days on which the hours begin: Friday's 22:00-06:00 ends on Saturday. The hours follow
+// the local clock. An hour that daylight saving time skips is missing, and an hour that it repeats is
+// included twice.
 struct Hours {
   std::chrono::minutes begin{0};      // since midnight, 0 to 23:59
-  std::chrono::minutes end{24 * 60};  // 00:01 to 24:00; never `begin` itself
-  std::uint8_t days = 0x7f;           // one bit a day, Sunday the lowest
+  std::chrono::minutes end{24 * 60};  // 00:01 to 24:00; never equal to `begin`
+  std::uint8_t days = 0x7f;           // one bit a day; Sunday is the lowest bit
   base::TimeZone zone;
 
   [[nodiscard]] bool hold(base::TimePoint instant) const noexcept;
-  // Returns the first instant at or after `instant` that is outside these hours. Returns nullopt if there is
-  // none within ten days; the hours then have no end, unless the clock is changed.
+  // Returns the first instant at or after `instant` that is outside these hours. Returns nullopt if no such
+  // instant is within ten days.
   [[nodiscard]] std::optional<base::TimePoint> end_from(base::TimePoint instant) const noexcept;
   // Returns the local day and time: "fri 21:59".
   [[nodiscard]] std::string clock_at(base::TimePoint instant) const;

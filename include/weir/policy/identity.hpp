@@ -1,5 +1,5 @@
-// Identifies the client of a request: finds its attributes, and configures from which part of the request
-// each is read.
+// Identifies the client of a request: finds the client's attributes. The configuration says from which part
+// of the request each attribute is read.
 //
 // Pure. Reads a parsed head, the peer's address and the client's other credentials. The views of a
 // `ClientIdentity` live as long as the head's buffer, the settings and the `Credentials`.
@@ -30,7 +30,7 @@ namespace weir::policy {
 struct Source {
   enum class Kind : std::uint8_t { None, Header, Query, Cookie, Bearer, Claim };
   Kind kind = Kind::None;
-  std::string name;  // unused for Bearer (Authorization: Bearer …, RFC 6750 §2.1)
+  std::string name;  // name of the header, parameter, cookie or claim; unused for Bearer
 };
 
 enum class UnknownKeys : std::uint8_t { Anonymous, Reject, Accept };
@@ -39,15 +39,15 @@ enum class UnknownKeys : std::uint8_t { Anonymous, Reject, Accept };
 struct ClientSettings {
   std::vector<base::Cidr> trusted_proxies;
   AddressField address_field = AddressField::XForwardedFor;
-  int ipv6_prefix = 64;  // 1 to 128
+  int ipv6_prefix = 64;  // in bits, 1 to 128
   Source api_key{Source::Kind::Header, "X-API-Key"};
   Source user;  // user, org and service are read from trusted peers only, unless they are claims
   Source org;
   Source service;
-  Source device;                // from any peer
+  Source device;                // read from any peer
   std::optional<ApiKeys> keys;  // the keys file, if one is configured
   UnknownKeys unknown_keys = UnknownKeys::Anonymous;
-  http::FieldNames trusted_fields;  // forwarded from trusted peers only
+  http::FieldNames trusted_fields;  // header fields that only trusted peers may send
   http::ParameterBounds bounds{};   // on the parameters and repeats that weir reads
   // `tokens` and `countries` are absent unless a rule needs claims or countries, because both cost time for
   // each request.
@@ -57,11 +57,11 @@ struct ClientSettings {
 
 // The client's credentials outside the request, and storage for decoded values. Belongs to one exchange.
 struct Credentials {
-  base::TimePoint now{};                 // by weir's own clock, for limits
-  base::TimePoint machine_now{};         // by the machine's clock, for the dates in tokens
-  std::string_view certificate_subject;  // of the client's TLS certificate; empty: none
-  Claims claims;                         // of the verified token
-  std::array<std::string, 5> decoded;    // query and cookie values that needed decoding
+  base::TimePoint now{};                 // the time by weir's own clock, for limits
+  base::TimePoint machine_now{};         // the time by the machine's clock, for the dates in tokens
+  std::string_view certificate_subject;  // subject of the client's TLS certificate; empty: no certificate
+  Claims claims;                         // claims of the verified token
+  std::array<std::string, 5> decoded;    // storage for query and cookie values that needed decoding
 };
 
 struct ClientIdentity {
@@ -69,39 +69,39 @@ struct ClientIdentity {
   base::IpAddress address;  // the client: the peer, or the address that trusted proxies report
   base::IpAddress network;  // `address`, with IPv6 cut to the configured prefix; used by `ip` keys
   bool peer_trusted = false;
-  bool key_vouched = false;   // the keys file has `api_key`; otherwise clients may invent it
+  bool key_vouched = false;   // the keys file has `api_key`; if false, the client may have invented it
   bool key_rejected = false;  // the API key is unknown and unknown_keys = "reject"; api_key is then empty
-  // If an attribute has differing values: a sentence for the client, otherwise empty. weir must reject that
-  // request, and the attribute is empty.
+  // A sentence for the client if the request has differing values for an attribute; otherwise empty. weir
+  // must reject such a request. The attribute is then empty.
   std::string_view ambiguity;
-  // Empty means absent. If the keys file has the key, its entry overrides the request's own user, org,
-  // service and tier.
+  // An empty attribute is absent. If the keys file has the key, its entry overrides the request's own user,
+  // org, service and tier.
   std::string_view api_key, user, org, service, device, tier;
-  std::string_view country;              // of `address`: "CH"
-  std::string_view certificate_subject;  // as Credentials::certificate_subject
+  std::string_view country;              // country of `address`: "CH"
+  std::string_view certificate_subject;  // like Credentials::certificate_subject
   // An unverified bearer token; empty if there is none or it was verified. While the token is unverified, the
   // attributes that are claims are absent.
   std::string_view token;
-  const Claims* claims = nullptr;          // of a valid token; null: there is none
+  const Claims* claims = nullptr;          // claims of a valid token; null: no valid token
   std::optional<TokenFault> token_fault;   // why the token is invalid
-  const ClientSettings* source = nullptr;  // the settings used; null: none
+  const ClientSettings* source = nullptr;  // the settings that identify() used; null: none
 };
 
 [[nodiscard]] bool is_trusted(const ClientSettings& settings, const base::IpAddress& address) noexcept;
-// Returns the address, or for IPv6 its network of the configured prefix.
+// Returns the address. For IPv6, returns its network with the configured prefix length.
 [[nodiscard]] base::IpAddress network_of(const ClientSettings& settings,
                                          const base::IpAddress& address) noexcept;
 
-// `peer` is the other end of the connection, or the source in the PROXY header.
+// Identifies the client. `peer`: the other end of the connection, or the source address in the PROXY header.
 [[nodiscard]] ClientIdentity identify(const ClientSettings& settings, const base::IpAddress& peer,
                                       const http::RequestHead& head, Credentials& credentials);
 
-// Verifies the token, unless it was verified before, and reads the attributes that are claims. Attributes
-// from the keys file stay. Returns the fault only if this call found it, so each fault is counted once.
-// REQUIRES: `credentials` are those that identify() used.
+// Verifies the token, unless it was verified before, and reads the attributes that are claims. Does not
+// change attributes from the keys file. Returns the fault only if this call found it, so each fault is
+// counted once. REQUIRES: `credentials` are those that identify() used.
 std::optional<TokenFault> verify_token(ClientIdentity& client, Credentials& credentials);
 
-// Calls client_address() with these settings.
+// Calls client_address() with the trusted proxies and the address field of `settings`.
 [[nodiscard]] base::IpAddress forwarded_client(const ClientSettings& settings, const base::IpAddress& peer,
                                                const http::Fields& fields) noexcept;
 

@@ -1,4 +1,4 @@
-// Which requests need their bodies before weir can decide on them. Pure.
+// Decides which requests need their bodies before weir can check the rules. Pure.
 #pragma once
 
 #include "weir/policy/rule.hpp"
@@ -11,8 +11,8 @@ namespace weir::policy {
 // Returns true if a body is compressed or otherwise encoded (Content-Encoding), so that weir cannot read it.
 [[nodiscard]] bool is_coded(const http::Fields& fields) noexcept;
 
-// Returns true if the rule needs the body of this request: the head does not decide whether the rule applies,
-// which of its limiters applies, or the cost. Returns false if the head excludes the rule.
+// Returns true if the rule needs the body of this request. It does if the head does not decide whether the
+// rule applies, which of its limiters applies, or what the request costs.
 [[nodiscard]] bool asks_for_body(const Rule& rule, const Request& request);
 
 // Returns how many bytes of this request's body the rules read; 0 if no rule needs it.
@@ -22,7 +22,8 @@ namespace weir::policy {
 // cannot read.
 [[nodiscard]] std::uint64_t body_wanted_to_enforce(std::span<const Rule> rules, const Request& request);
 
-// Returns why the rule cannot read the body that it needs. Returns Whole if it can, or if it needs no body.
+// Returns why weir cannot read the body that the rule needs. Returns Whole if weir can read it, or if the
+// rule needs no body.
 [[nodiscard]] RequestBody::State hidden_body(const Rule& rule, const Request& request);
 
 }  // namespace weir::policy

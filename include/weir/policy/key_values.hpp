@@ -1,4 +1,4 @@
-// The values in a client's key: shows them to administrators, and finds a key by values that an administrator
+// Shows the values in a client's key to administrators, and finds a key by values that an administrator
 // enters. Uses the same code for digests as requests do (src/policy/identity/name_key.cpp). Pure.
 #pragma once
 
@@ -27,7 +27,7 @@ struct KeyValue {
 [[nodiscard]] std::vector<KeyValue> key_values(const Rule& rule, const Request& request);
 
 // Parses values that a person enters, one text for each part of the key. "acme" is a value of the part's
-// first alternative. "203.0.113.7" is its address, if the part may be one. "ip:203.0.113.7" and
+// first alternative. "203.0.113.7" is an address if the part has the alternative `ip`. "ip:203.0.113.7" and
 // "header:x-tenant:acme" name the alternative. The error lists the parts of the rule's key.
 [[nodiscard]] base::Result<std::vector<KeyValue>> read_key_values(const Rule& rule,
                                                                   const ClientSettings& settings,
@@ -37,16 +37,16 @@ struct KeyValue {
 // secret, returns a digest: "api_key:sha256:9f86d081884c7d65".
 [[nodiscard]] std::string describe(const KeyValue& value);
 
-// Returns every limiter of a rule except that of messages: its own, those of overrides and tiers, and elastic
-// ones.
+// Returns every limiter of a rule except the limiter of messages: the rule's own, those of overrides and
+// tiers, and elastic ones.
 [[nodiscard]] std::vector<AppliedLimiter> limiters_of(const Rule& rule);
 
-// As name_key() and slot_hash_of_client(). REQUIRES: a value for each part of the rule's key; `applied` is
-// one of the rule's limiters.
+// Like name_key() and slot_hash_of_client(), but for given values. REQUIRES: a value for each part of the
+// rule's key; `applied` is one of the rule's limiters.
 [[nodiscard]] limit::Key name_values(const Rule& rule, const AppliedLimiter& applied,
                                      std::span<const KeyValue> values, base::SipKey key);
-// Converts the name of a client under limiter `from` into its name under `to`, both of this rule. In a Redis
-// Cluster the first 16 bits of a name stay the same (limit/slot_hash.hpp).
+// Returns the name of a client under limiter `to`, given its name under limiter `from`. Both limiters are of
+// this rule. In a Redis Cluster the first 16 bits of a name stay the same (limit/slot_hash.hpp).
 [[nodiscard]] limit::Key name_under(const Rule& rule, const AppliedLimiter& from, const AppliedLimiter& to,
                                     const limit::Key& name);
 [[nodiscard]] limit::SlotHash slot_hash_of_values(const Rule& rule, std::span<const KeyValue> values,

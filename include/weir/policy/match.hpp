@@ -22,16 +22,16 @@ namespace weir::policy {
 // A request as rules see it. Its views live as long as the head's buffer.
 struct Request {
   const http::RequestHead* head = nullptr;
-  std::string_view path;  // http::normalise_path
+  std::string_view path;  // result of http::normalise_path()
   const http::PathInterpretations* interpretations =
       nullptr;                  // other interpretations of the path; null: none
-  std::string_view host;        // http::normalise_host
+  std::string_view host;        // result of http::normalise_host()
   std::string_view route;       // name of the matched route; empty while routes are being matched
   std::string_view upstream{};  // name of the route's upstream; empty if weir answers itself
   ClientIdentity client;
   base::TimePoint now{};  // when the request arrived
   double load = 1;        // of the system at `now`, from 0 (idle) to 1 (full), for elastic limits
-  RequestBody body{};     // as much as rules need (policy/inspection.hpp)
+  RequestBody body{};     // the part of the body that rules need (policy/inspection.hpp)
   bool routes_differ =
       false;  // other interpretations of the path lead to other routes, and `route` refuses such paths
 };
@@ -43,8 +43,8 @@ class TextMatch {
   [[nodiscard]] static base::Result<TextMatch> parse(std::string_view pattern);
   [[nodiscard]] static TextMatch present();
   [[nodiscard]] bool holds(std::string_view text) const;
-  // Returns true if this test holds for every text for which `other` holds. Two expressions are compared only
-  // for equality; otherwise the result is false.
+  // Returns true if this test holds for every text for which `other` holds. Compares two regular expressions
+  // only for equality; otherwise returns false.
   [[nodiscard]] bool covers(const TextMatch& other) const;
   [[nodiscard]] std::string describe() const;
 
@@ -55,17 +55,17 @@ class TextMatch {
   bool any_ = false;
 };
 
-// Parses a path pattern. "/login" matches exactly. "/api/*" matches the paths below /api/, and "/api/".
-// "/api*" matches every path with that prefix. "*" and "/*" match everything, also `OPTIONS *`. "~regex"
-// searches the normal form. Other patterns may spell octets in any way: "/caf%c3%a9" or "/café". A pattern
+// A path pattern. "/login" matches exactly. "/api/*" matches the paths below /api/, and "/api/". "/api*"
+// matches every path with that prefix. "*" and "/*" match everything, also `OPTIONS *`. "~regex" searches the
+// normal form of the path. Other patterns may encode octets in any way: "/caf%c3%a9" or "/café". A pattern
 // that no normal path can match is an error.
 class PathMatch {
  public:
   [[nodiscard]] static base::Result<PathMatch> parse(std::string_view pattern);
   [[nodiscard]] bool holds(std::string_view path) const;
-  // As TextMatch::covers().
+  // Like TextMatch::covers().
   [[nodiscard]] bool covers(const PathMatch& other) const;
-  // Returns true if this pattern matches every path that begins with '/'. Always returns false for an
+  // Returns true if this pattern matches every path that begins with '/'. Returns false for every regular
   // expression.
   [[nodiscard]] bool holds_of_all() const noexcept { return prefix_ && text_.size() <= 1; }
   [[nodiscard]] std::string describe() const;
@@ -81,34 +81,34 @@ struct NamedText {
   TextMatch text;
 };
 
-// Something that a rule reads and that the request has with differing values. weir does not know which value
-// the upstream uses.
+// An ambiguous value: a rule reads it, and the request has several different ones. weir does not know which
+// value the upstream uses.
 struct Ambiguity {
   const char* place;      // "header", "query parameter", "cookie", "path"
-  std::string_view name;  // name in the rule; empty for a path
+  std::string_view name;  // name of the header, parameter or cookie in the rule; empty for a path
 };
 
 struct Match {
   std::optional<PathMatch> path;
-  std::vector<std::string> methods;  // any of these; case-sensitive (RFC 9110 §9.1)
+  std::vector<std::string> methods;  // one of these must match; case-sensitive (RFC 9110 §9.1)
   std::optional<std::string> host;   // lower case
-  // All conditions in `headers` and `query` must hold. A condition holds if any line of the field, or any
-  // parameter with the name, matches. Query names and values are compared after percent-decoding, with '+' as
-  // a blank and as itself.
+  // All conditions in `headers` and `query` must hold. A condition holds if any line of the header, or any
+  // parameter with the name, matches. Query names and values are compared after percent-decoding. A '+'
+  // matches both as a blank and as itself.
   std::vector<NamedText> headers;        // names ignore case
   std::vector<NamedText> query;          // names are case-sensitive
-  std::vector<std::string> tiers;        // any of these
-  std::vector<base::Cidr> ip;            // any of these
-  std::vector<std::string> countries;    // any of these: "CH"
-  std::optional<Hours> hours;            // at Request::now
-  std::vector<std::string> body_words;   // `body_contains`: any of these; results of body_word()
-  std::shared_ptr<const Match> negated;  // `not`: must not hold as a whole
+  std::vector<std::string> tiers;        // one of these must match
+  std::vector<base::Cidr> ip;            // one of these must match
+  std::vector<std::string> countries;    // one of these must match: "CH"
+  std::optional<Hours> hours;            // the hours that must include Request::now
+  std::vector<std::string> body_words;   // `body_contains`: one of these must occur; results of body_word()
+  std::shared_ptr<const Match> negated;  // `not`: these conditions must not all hold
   // Bytes of the body to read for the words, including those in `negated`; 0: no words.
   std::uint64_t max_body = 0;
 
-  // The first condition that does not hold, in this order.
+  // The first condition that does not hold. The conditions are checked in this order.
   enum class Unmet : std::uint8_t {
-    Nothing,  // all hold
+    Nothing,  // all conditions hold
     Method,
     Host,
     Tier,
@@ -119,21 +119,21 @@ struct Match {
     Header,
     Query,
     Body,
-    Excluded,  // `negated` holds
+    Excluded,  // the conditions in `negated` hold
   };
-  // Returns the first unmet condition. REQUIRES for unmet(), holds() and why_not(): if there are body words,
-  // the request has its whole body.
+  // Returns the first unmet condition. REQUIRES: if there are body words, the request has its whole body. The
+  // same is required for holds() and why_not().
   [[nodiscard]] Unmet unmet(const Request& request) const;
   [[nodiscard]] bool holds(const Request& request) const { return unmet(request) == Unmet::Nothing; }
-  // Returns the unmet condition in words: "path /login does not match /api/*". Empty if all hold. The text
-  // repeats no header and query values of the request.
+  // Returns the unmet condition in words: "path /login does not match /api/*". Empty if all conditions hold.
+  // The text contains no header or query values of the request.
   [[nodiscard]] std::string why_not(const Request& request) const;
 
-  // Whether the conditions hold, as far as the head alone decides.
+  // Whether the conditions hold, if only the request's head is known.
   enum class Known : std::uint8_t {
     No,    // the conditions do not hold
     Yes,   // the conditions hold
-    Open,  // depends on the body
+    Open,  // the body decides
   };
   [[nodiscard]] Known known(const Request& request) const;
   // Returns the first ambiguous condition on the path, a header or the query, if the other conditions on the
@@ -144,9 +144,9 @@ struct Match {
     if (is_path_ambiguous(request)) return Ambiguity{.place = "path", .name = {}};
     return ambiguity_in_values(request);
   }
-  // Returns true if the conditions hold for one interpretation of the path and not for another. Some
-  // interpretations are rare among servers (PathInterpretations::equal is false). A rare interpretation
-  // counts only if the conditions hold for it but not for the normal form.
+  // Returns true if the conditions hold for one interpretation of the path and not for another. Few servers
+  // use some of the interpretations (PathInterpretations::equal is false). Such an interpretation makes the
+  // path ambiguous only if the conditions hold for it and not for the normal form.
   [[nodiscard]] bool is_path_ambiguous(const Request& request) const {
     return request.interpretations != nullptr && divides_interpretations(request);
   }

@@ -1,5 +1,5 @@
-// The names of clients in the table and in Redis: digests of the values in a rule's key, computed with secret
-// keys. Pure.
+// Names clients in the key table and in Redis. A name is a digest of the values in a rule's key, computed
+// with a secret key. Pure.
 #pragma once
 
 #include "weir/base/siphash.hpp"
@@ -11,12 +11,12 @@
 
 namespace weir::policy {
 
-// The secret keys of names. `table` is random for each process. `shared` derives from key_secret, so that all
+// The secret keys for names. `table` is random in each process. `shared` derives from key_secret, so that all
 // weirs with one Redis use the same names there.
 struct NamingKeys {
   base::SipKey table;
   base::SipKey shared;
-  bool slot_hashes = false;  // names in Redis begin with the client's slot hash (limit/slot_hash.hpp)
+  bool slot_hashes = false;  // true: names in Redis begin with a slot hash (limit/slot_hash.hpp)
 };
 
 // Returns the digest that names a client in a rule. Returns nullopt if a part is missing and on_missing is
@@ -43,17 +43,17 @@ class Namer {
 };
 
 // Returns the slot hash of the client in a rule. It depends only on the part of the key that identifies the
-// client best. So all rules for an API key, with or without its path, find the client on one node. REQUIRES:
-// the rule's key has a name for the request.
+// client best. So all rules for an API key, with or without its path, have the client on one Redis node.
+// REQUIRES: the rule's key has a name for the request.
 [[nodiscard]] limit::SlotHash slot_hash_of_client(const Rule& rule, const Request& request, base::SipKey key);
 
-// Returns the client's name in Redis for a rule; nullopt as in name_key(). Logs use this name even while
-// Redis is away and the table counts the client under its own name.
+// Returns the client's name in Redis for a rule. Returns nullopt in the same cases as name_key(). Logs use
+// this name even while Redis is unavailable and the key table uses another name for the client.
 [[nodiscard]] std::optional<limit::Key> name_in_redis(const Rule& rule, const AppliedLimiter& applied,
                                                       const Request& request, const NamingKeys& keys);
 
-// Returns a digest of a pattern of attributes, without any rule. A missing part is replaced by the client's
-// address.
+// Returns a name of the client that does not depend on any rule: a digest of the client's values for the
+// pattern's attributes. The client's address replaces each missing value.
 [[nodiscard]] base::Digest128 name_client(const KeyPattern& pattern, const Request& request,
                                           base::SipKey key);
 

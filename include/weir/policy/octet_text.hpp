@@ -10,7 +10,7 @@
 namespace weir::policy {
 
 [[nodiscard]] std::string octet_text(std::string_view octets);
-// Returns the octets that octet_text() has converted. For any other text, decodes its %XX.
+// Returns the octets from which octet_text() made the text. In any other text, decodes each %XX.
 [[nodiscard]] std::string octets_of(std::string_view text);
 
 }  // namespace weir::policy

@@ -1,4 +1,4 @@
-// The order of requests if not all can proceed: in the shaper, and when load is shed.
+// The priority of a request: which requests go first in the shaper, and which are rejected first under load.
 #pragma once
 
 #include "weir/base/siphash.hpp"
@@ -17,13 +17,13 @@ namespace weir::policy {
 // The priorities of tiers; a tier without an entry has no priority.
 using TierPriorities = std::map<std::string, Priority, std::less<>>;
 
-// Returns the priority of the request's tier, otherwise that of the route: a paid tier counts the same on all
-// routes. `route` is null if none matched.
+// Returns the priority of the request's tier. If the tier has none, returns the priority of the route. So a
+// paid tier has the same priority on all routes. `route` is null if none matched.
 [[nodiscard]] Priority priority_of(const Request& request, const Route* route, const TierPriorities& tiers);
 
 // Returns the name of a client in a queue: the digest of `api_key|user|ip`. The queue uses the name for turns
 // among clients of equal priority, and to count each client's places. An API key is used only if the keys
-// file has it. Otherwise a client could invent keys, appear as many clients and displace others.
+// file has it. Otherwise a client could invent keys, appear as many clients and displace other clients.
 [[nodiscard]] limit::Key name_client(const Request& request, base::SipKey key) noexcept;
 
 }  // namespace weir::policy

@@ -1,5 +1,5 @@
-// Hides values in request targets for logs. A query may contain credentials, and values that identify a
-// client, which are as sensitive.
+// Hides values in request targets for logs. A query may contain credentials, or values that identify a
+// client. Both are sensitive.
 #pragma once
 
 #include "weir/policy/identity.hpp"
@@ -30,10 +30,10 @@ class Redaction {
   [[nodiscard]] std::string_view redacted(std::string_view target, std::string& scratch) const;
 
  private:
-  std::vector<std::string> names_;  // decoded
+  std::vector<std::string> names_;  // names of the hidden parameters, decoded
 };
 
-// Returns true if a logged query hides the value of the parameter `name`.
+// Returns true if the value of the parameter `name` is hidden in a logged query.
 [[nodiscard]] bool hides_value(std::string_view query, std::string_view name) noexcept;
 
 }  // namespace weir::policy

@@ -1,4 +1,4 @@
-// Routes: an admitted request is forwarded by the first route that matches.
+// Routes: weir forwards an admitted request by the first route that matches.
 #pragma once
 
 #include "weir/policy/match.hpp"
@@ -16,7 +16,7 @@ namespace weir::policy {
 using Priority = std::uint8_t;
 inline constexpr Priority kLastPriority = 9;
 inline constexpr std::size_t kPriorities = kLastPriority + 1;
-inline constexpr Priority kDefaultPriority = 5;  // in the middle, so that priorities can be higher or lower
+inline constexpr Priority kDefaultPriority = 5;  // in the middle: priorities can be higher or lower
 
 // A response that weir sends itself.
 struct CannedResponse {
@@ -25,10 +25,10 @@ struct CannedResponse {
   std::string content_type = "text/plain; charset=utf-8";
 };
 
-// The treatment of a request whose path servers may read in several ways, if the rules or routes distinguish
-// these ways.
+// The treatment of a request whose path servers may read in several ways, if a rule or a route treats these
+// readings differently.
 enum class AmbiguousPaths : std::uint8_t {
-  Refuse,  // 400
+  Refuse,  // answer 400
   Pass,    // rules and routes use the normal form only
 };
 

@@ -31,11 +31,11 @@ enum class Attribute : std::uint8_t {
   Host,
   Method,
   Path,
-  Header,  // named
-  Query,   // named
-  Cookie,  // named
+  Header,  // has a name (AttributeRef::name)
+  Query,   // has a name (AttributeRef::name)
+  Cookie,  // has a name (AttributeRef::name)
   Country,
-  Claim,  // named
+  Claim,  // has a name (AttributeRef::name)
   CertSubject,
   Upstream,
 };
@@ -46,7 +46,7 @@ struct AttributeRef {
   friend bool operator==(const AttributeRef&, const AttributeRef&) = default;
 };
 
-// One part of a key: the first alternative that is present counts ("api_key|ip").
+// One part of a key: its value is that of the first alternative that is present ("api_key|ip").
 using KeyPart = std::vector<AttributeRef>;
 // All parts of a key. A pattern without parts is one key for all clients.
 using KeyPattern = std::vector<KeyPart>;
@@ -55,8 +55,8 @@ using KeyPattern = std::vector<KeyPart>;
 [[nodiscard]] base::Result<KeyPart> parse_key_part(std::string_view text);
 [[nodiscard]] std::string describe(const AttributeRef& attribute);
 [[nodiscard]] std::string describe(const KeyPattern& pattern);
-// Returns true if all clients count together: the key has no part, or only routes and upstreams. Hosts,
-// methods and paths are chosen by the client, so a client could have any number of such keys.
+// Returns true if all clients share one key: the pattern has no part, or only routes and upstreams. Hosts,
+// methods and paths are chosen by the client, so one client could have any number of such keys.
 [[nodiscard]] bool names_nobody(const KeyPattern& pattern) noexcept;
 
 inline constexpr std::uint64_t kNoBound = ~std::uint64_t{0};
@@ -64,7 +64,7 @@ inline constexpr std::uint64_t kNoBound = ~std::uint64_t{0};
 enum class OnMissing : std::uint8_t { Skip, Ip, Reject };
 enum class Store : std::uint8_t { Memory, Redis };
 enum class OnStoreFailure : std::uint8_t { Local, Open, Closed };
-// When the permit of a request under a concurrency limit is released.
+// When a concurrency limit releases the permit of a request.
 enum class Hold : std::uint8_t {
   Client,  // when the client has received the response, or has closed its connection
   Answer,  // when the server has responded, even if the client has closed its connection
@@ -72,18 +72,18 @@ enum class Hold : std::uint8_t {
 enum class Mode : std::uint8_t { Enforce, Shadow };
 
 // A higher limit, enforced while the load is low. The elastic limit and the rule's own limit have separate
-// counters, and every request is charged to both. So the rule's own limit is correct at once when the load
-// rises.
+// counters, and every request is charged to both. So the counter of the rule's own limit is correct when the
+// load rises.
 struct Elastic {
   limit::SharedLimiter limiter;
-  std::optional<limit::SharedLimiter> local_share{};  // like Rule::local_share
+  std::optional<limit::SharedLimiter> local_share{};  // the limit while Redis is away, like Rule::local_share
   double while_load_below = 0;                        // enforced while Request::load is below this value
 };
 
 // Other limits of the rule, for a tier or for requests that match an override. Their counters are separate
 // from those of the rule. The members mean the same as in Rule.
 struct Variant {
-  std::string tier;  // for a tier; empty for an override
+  std::string tier;  // the name of the tier; empty for an override
   Match match{};     // for an override
   limit::SharedLimiter limiter;
   std::optional<limit::SharedLimiter> local_share{};
@@ -99,32 +99,32 @@ struct Messages {
   bool closes = false;  // excess messages close the connection; otherwise they wait
 };
 
-// How many units of a key one weir process may take from Redis in advance; none if both members are 0.
+// How many units of a key one weir process may take from Redis in advance. No units if both members are 0.
 struct Lease {
-  std::uint32_t percent = 0;  // of the quota
+  std::uint32_t percent = 0;  // percent of the quota
   limit::Cost units = 0;
 };
-// Returns how many units to take at once: at most a quarter of the limiter's quota.
+// Returns how many units to take from Redis at once: at most a quarter of the limiter's quota.
 [[nodiscard]] limit::Cost units_of(const Lease& lease, const limit::Limiter& limiter) noexcept;
 
 // `name` and `limiter` are mandatory; all other members have defaults.
 struct Rule {
   std::string name;            // unique, printable ASCII without quotes
-  limit::RuleIndex index = 0;  // label of the rule's metrics; a name keeps its index while weir runs
+  limit::RuleIndex index = 0;  // label of the rule's metrics; a rule name keeps its index while weir runs
   limit::RuleIndex cells = 0;  // RuleIndex of the rule's keys in the table; changes with its limits
   Match match{};
   KeyPattern key{};
   OnMissing on_missing = OnMissing::Skip;
   limit::SharedLimiter limiter;
-  // The limit while Redis is away: the limit divided by `replicas`. Present only if store is Redis and
-  // on_store_failure is Local.
+  // The limit while Redis is unavailable: the limit divided by `replicas`. Present only if `store` is Redis
+  // and `on_store_failure` is Local.
   std::optional<limit::SharedLimiter> local_share{};
   // Soft limit: the limits to enforce instead of `limiter` and `local_share`. They have a margin beyond the
   // limits that clients see.
   std::optional<limit::SharedLimiter> soft{};
   std::optional<limit::SharedLimiter> soft_share{};
   std::optional<Elastic> elastic{};
-  std::vector<Variant> overrides{};  // the first match wins, before tiers
+  std::vector<Variant> overrides{};  // the first that matches applies, before any tier
   std::vector<Variant> tiers{};
   limit::Cost cost = 1;  // also used if cost_from finds no cost in the request
   CostSource cost_from{};
@@ -134,7 +134,7 @@ struct Rule {
   Store store = Store::Memory;
   OnStoreFailure on_store_failure = OnStoreFailure::Local;
   std::optional<Lease> lease{};
-  Hold hold = Hold::Client;  // for concurrency limits
+  Hold hold = Hold::Client;  // when a concurrency limit releases permits
   Mode mode = Mode::Enforce;
   unsigned refusal_status = 429;
   std::optional<std::string> refusal_body{};
@@ -143,7 +143,7 @@ struct Rule {
   std::optional<Messages> messages{};
   // digest_of_asks() of the rule. Values logged for the rule remain valid while this digest is unchanged.
   std::uint32_t asks = 0;
-  // marks_of() the rule, computed in advance to save time; empty: computed for each name.
+  // The digests that marks_of() returns, computed in advance. If empty, they are computed for each name.
   std::vector<base::Digest128> marks{};
 };
 
@@ -151,11 +151,11 @@ struct Rule {
 // does not depend on the rule's limits.
 [[nodiscard]] std::uint32_t digest_of_asks(const Rule& rule);
 
-// Returns the mark of each limiter ID: the digest that makes the names under this limiter differ from the
-// names under all others (see name_key.cpp).
+// Returns a digest for each limiter ID, the limiter's mark. The mark makes a client's name under this limiter
+// differ from its names under all other limiters (see name_key.cpp).
 [[nodiscard]] std::vector<base::Digest128> marks_of(const Rule& rule);
 
-// Returns the key that counts a client's messages, given the key of its requests.
+// Returns the key of a client's messages, given the key of its requests.
 [[nodiscard]] constexpr limit::Key message_key(const limit::Key& of_requests) noexcept {
   return {of_requests.lo ^ 0x6d657373'61676573, of_requests.hi};
 }
@@ -168,7 +168,7 @@ inline constexpr std::size_t kMostVariants = 65'534;
 struct AppliedLimiter {
   const limit::Limiter* limiter;  // the limiter to enforce
   const limit::Limiter* told;  // the limiter that clients see; lower than `limiter` if there is a soft limit
-  std::uint16_t variant = 0;   // 0 the rule itself, then overrides, then tiers; part of the key
+  std::uint16_t variant = 0;   // 0: the rule itself; then overrides, then tiers; part of the key
   bool elastic = false;        // the elastic limiter of the variant
   bool paired = false;         // the variant has two limiters, and both must be charged
   bool counted = false;        // the limiter of the pair that is charged but decides nothing

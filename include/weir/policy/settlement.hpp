@@ -1,7 +1,8 @@
 // Settles a charge by the response. The status decides whether the request is charged. A header or the JSON
-// body has the amount.
+// body states the amount.
 //
-// Pure. An invalid amount from an upstream is returned as a value; the reserve then remains charged.
+// Pure. An invalid amount from an upstream is returned as a value. The amount reserved in advance then
+// remains charged.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -33,9 +34,9 @@ struct Settlement {
   };
   std::vector<StatusRange> charged{};  // only responses with these statuses are charged; empty: all responses
   Kind kind = Kind::None;
-  std::string name{};                 // of the header; for Json a pointer (RFC 6901)
-  std::uint32_t scale = 0;            // like CostSource::scale
-  std::uint64_t max_body = 64 << 10;  // Json: if the body is longer, the reserve remains charged
+  std::string name{};                 // name of the header; for Json: a JSON pointer (RFC 6901)
+  std::uint32_t scale = 0;            // the scale of the amount, like CostSource::scale
+  std::uint64_t max_body = 64 << 10;  // Json: for a longer body, the reserved amount remains charged
 };
 
 [[nodiscard]] bool is_charged(const Settlement& settlement, unsigned status) noexcept;
@@ -51,13 +52,13 @@ struct ReportedCost {
   limit::Cost amount = 0;
 };
 
-// REQUIRES: kind is Header.
+// Reads the amount in a header of the response. REQUIRES: `kind` is Header.
 [[nodiscard]] ReportedCost reported_cost_in_head(const Settlement& settlement, const http::Fields& fields);
-// REQUIRES: kind is Json; the body is complete.
+// Reads the amount in the body of the response. REQUIRES: `kind` is Json; the body is complete.
 [[nodiscard]] ReportedCost reported_cost_in_body(const Settlement& settlement, std::string_view body);
 
-// Return "charged on 401, 403, 5xx", and "header X-Tokens of the answer" or "json /usage/total_tokens of the
-// answer".
+// Return the settlement in words. describe_charge() returns "charged on 401, 403, 5xx". The second function
+// returns "header X-Tokens of the answer" or "json /usage/total_tokens of the answer".
 [[nodiscard]] std::string describe_charge(const Settlement& settlement);
 [[nodiscard]] std::string describe_cost(const Settlement& settlement);
 

@@ -46,14 +46,14 @@ struct TokenAlgorithm;
 // Immutable; any thread may use it. make() parses the key once.
 class TokenVerifier {
  public:
-  // The error says what is wrong: an unknown algorithm, an invalid key, a key of another kind, or a secret
-  // shorter than the hash (RFC 7518 §3.2).
+  // Makes a verifier. The error says what is wrong with the settings: an unknown algorithm, an invalid key, a
+  // key of another kind, or a secret shorter than the hash (RFC 7518 §3.2).
   [[nodiscard]] static base::Result<TokenVerifier> make(TokenSettings settings);
 
-  // Returns nullopt and fills `claims` if the token is genuine and valid at `now`, by the machine's clock. A
-  // token is valid from `nbf` − leeway (included) to `exp` + leeway (excluded; RFC 7519 §4.1.4, §4.1.5). If
-  // one of the two claims is missing, the token is not limited on that side. Otherwise returns the reason,
-  // and `claims` is empty. Reads nothing but the algorithm before the signature is verified.
+  // Verifies the token. Returns nullopt and fills `claims` if the token is genuine and valid at `now`, by the
+  // machine's clock. A token is valid from `nbf` − leeway (included) to `exp` + leeway (excluded; RFC 7519
+  // §4.1.4, §4.1.5). If one of these two claims is missing, that side has no bound. Otherwise returns the
+  // reason, and `claims` is empty. Reads only the algorithm before it has verified the signature.
   [[nodiscard]] std::optional<TokenFault> verify(std::string_view token, base::TimePoint now,
                                                  Claims& claims) const;
 

@@ -10,27 +10,27 @@ namespace weir::policy {
 
 enum class TokenFault : std::uint8_t {
   Malformed,  // not a signed token, or its contents are not JSON
-  Algorithm,  // the token names another algorithm
-  Signature,  // not signed with the key
+  Algorithm,  // the token names another algorithm than the configured one
+  Signature,  // not signed with the configured key
   Expired,    // `exp` has passed
   NotYet,     // `nbf` has not come yet
   Issuer,     // `iss` differs or is missing
   Audience,   // `aud` differs or is missing
   Missing,    // the request has no token, and a rule requires one
-  Claim,      // `exp` is missing with `require_exp`, or a claim that a rule requires
+  Claim,      // a claim is missing: `exp` with `require_exp`, or one that a rule requires
   Extension,  // the token requires an extension (`crit`, RFC 7515 §4.1.11); weir knows none
 };
 inline constexpr std::size_t kTokenFaults = 10;
 
-// The metric label, also shown by `weir explain`.
+// The metric labels of the faults, also shown by `weir explain`.
 inline constexpr std::array<std::string_view, kTokenFaults> kTokenFaultNames{
     "malformed", "algorithm", "signature", "expired", "not_yet",
     "issuer",    "audience",  "missing",   "claim",   "extension"};
-// The field `error` of the access log.
+// The texts of the faults in the field `error` of the access log.
 inline constexpr std::array<std::string_view, kTokenFaults> kTokenFaultErrors{
     "token_malformed", "token_algorithm", "token_signature", "token_expired", "token_not_yet",
     "token_issuer",    "token_audience",  "token_missing",   "token_claim",   "token_extension"};
-// The sentence in the response to the client. Has no quotes or backslashes, as RFC 6750 §3 requires of
+// The sentences in the response to the client. They have no quotes or backslashes, as RFC 6750 §3 requires of
 // error_description.
 inline constexpr std::array<std::string_view, kTokenFaults> kTokenFaultSentences{
     "the token is malformed",

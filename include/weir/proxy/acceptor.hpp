@@ -23,7 +23,7 @@ class Session;
 // Receives a line for the log in three cases:
 // * accept() failed: at most once a second.
 // * A client's certificate is not trusted, or a client abuses HTTP/2: at most eight a second. A later line
-//   counts the omitted ones.
+//   says how many were omitted.
 // * A session ended with an exception.
 using Complain = std::function<void(const std::string&)>;
 
@@ -31,7 +31,7 @@ using Complain = std::function<void(const std::string&)>;
 struct AcceptorSettings {
   net::TlsContext tls;            // null for plain HTTP
   bool proxy_protocol = false;    // each connection begins with a PROXY protocol header
-  std::string listener{};         // its address, for a process that takes its connections over
+  std::string listener{};         // configured address of the listener
   std::size_t most_sessions = 1;  // how many sessions the worker may have; see is_full()
   std::shared_ptr<const Http2Settings> http2 = std::make_shared<const Http2Settings>();
 };
@@ -47,13 +47,14 @@ class Acceptor {
   void open();
   // Stops accepting until resume(). New connections wait in the kernel's backlog.
   void hold();
-  // Serves a connection that another process accepted. `read` holds the bytes that process has read from it.
-  // Owns the descriptor from now on. Throws if memory runs out or the descriptor is not a connected socket.
+  // Serves a connection that another process accepted. `read`: the bytes that the other process has read from
+  // the connection. Takes ownership of the descriptor. Throws if memory runs out or the descriptor is not a
+  // connected socket.
   void adopt(int connection, const ConnectionInfo& connection_info, std::string_view read);
   void resume();
   // Stops accepting for good. Open connections continue.
   void close();
-  // Sets the settings of connections that are accepted from now on.
+  // Replaces the settings for connections that are accepted from now on.
   void renew(AcceptorSettings settings) noexcept { settings_ = std::move(settings); }
   // Returns true if the acceptor is closed and all its sessions have ended. It may be destroyed then.
   [[nodiscard]] bool is_drained() const noexcept { return closed_ && !accepting_ && sessions_ == 0; }
@@ -63,8 +64,8 @@ class Acceptor {
   [[nodiscard]] net::Awaitable<net::ErrorCode> accept_one();
   [[nodiscard]] net::Awaitable<void> pause();
   [[nodiscard]] net::Awaitable<void> make_room();
-  // Returns true if the worker has most_sessions. Idle sessions are evicted then; new clients wait in the
-  // backlog.
+  // Returns true if the worker has most_sessions sessions. The acceptor then evicts idle sessions, and new
+  // clients wait in the backlog.
   [[nodiscard]] bool is_full() const noexcept { return worker_.sessions >= settings_.most_sessions; }
   void evict(IdleEvictor::Rank most) noexcept;
   [[nodiscard]] net::Task<void> serve(std::unique_ptr<Session> session);
@@ -80,7 +81,7 @@ class Acceptor {
   AcceptorSettings settings_;
   Complain complain_;
   std::chrono::steady_clock::time_point quiet_until_{};
-  std::chrono::steady_clock::time_point refusals_until_{};  // when refusals_ starts again at 0
+  std::chrono::steady_clock::time_point refusals_until_{};  // when refusals_ is reset to 0
   unsigned refusals_ = 0;
   std::uint64_t untold_refusals_ = 0;
   std::size_t sessions_ = 0;

@@ -1,4 +1,4 @@
-// Bounds the memory of bodies that rules read: one bound over all connections and workers.
+// Limits the memory of the request bodies that rules read: one bound for all connections and workers.
 //
 // BodyMemory may be used by any thread. A BodyBuffer belongs to one worker.
 #pragma once
@@ -12,12 +12,12 @@
 
 namespace weir::proxy {
 
-// The bound ([server] max_body_memory) and how much of it is taken, in bytes.
+// The bound ([server] max_body_memory) and how many bytes of it are in use.
 class BodyMemory {
  public:
   explicit BodyMemory(std::uint64_t most) noexcept : most_(most) {}
 
-  // Sets the bound after a reload. Bytes that are taken stay taken.
+  // Sets the bound after a reload. Bytes in use remain in use.
   void set_most(std::uint64_t most) noexcept { most_.store(most, std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t taken() const noexcept { return taken_.load(std::memory_order_relaxed); }
 
@@ -30,7 +30,7 @@ class BodyMemory {
   std::atomic<std::uint64_t> taken_{0};
 };
 
-// Holds one body, or the beginning of a body. Its memory counts against a BodyMemory until clear().
+// Holds one body, or the beginning of a body. Takes its memory from a BodyMemory, and returns it at clear().
 class BodyBuffer {
  public:
   // `memory` and `counters` must outlive the buffer.

@@ -11,25 +11,25 @@ namespace weir::proxy {
 
 class BodySink {
  public:
-  // Takes the next piece of the body. The text must stay valid until flush() has returned true. REQUIRES
+  // Adds the next piece of the body. The text must stay valid until flush() has returned true. REQUIRES
   // !is_full().
   virtual void add(std::string_view piece) = 0;
   // Returns true if end() can send trailers.
   [[nodiscard]] virtual bool takes_trailers() const noexcept = 0;
-  // Ends the body after its last piece. `trailers`: lines of the trailer section, which only a sink that
-  // takes_trailers() sends.
+  // Ends the body after its last piece. `trailers`: lines of the trailer section. A sink sends them only if
+  // takes_trailers().
   virtual void end(std::string_view trailers) = 0;
-  // Returns true if the sink has to be flushed before it takes more.
+  // Returns true if flush() must be called before the next add().
   [[nodiscard]] virtual bool is_full() const noexcept = 0;
-  // Returns true if the sink has sent a part of its bytes and still holds the rest.
+  // Returns true if the sink has sent only a part of its bytes.
   [[nodiscard]] virtual bool is_stuck() const noexcept = 0;
-  // Sends as much as the peer takes without waiting. Returns true if all was sent.
+  // Sends as much as the peer accepts without waiting. Returns true if all was sent.
   [[nodiscard]] virtual bool flush(net::ErrorCode& ec) = 0;
   // Waits until flush() can send more.
   [[nodiscard]] virtual net::Task<net::ErrorCode> wait_for_room() = 0;
-  // Returns true if no byte was sent yet. The caller can still send something else instead.
+  // Returns true if no byte was sent yet, so that the caller can still send another message instead.
   [[nodiscard]] virtual bool is_untouched() const noexcept = 0;
-  // Returns the bytes that were sent, heads and framing included.
+  // Returns the number of sent bytes, including heads and framing.
   [[nodiscard]] virtual std::uint64_t sent() const noexcept = 0;
 
  protected:

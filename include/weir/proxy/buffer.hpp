@@ -9,8 +9,8 @@
 
 namespace weir::proxy {
 
-// Unmaps a block. Each block has pages of its own, so the memory of a burst of connections returns to the
-// system. Heap memory between smaller allocations would not.
+// Unmaps a block. Each block is mapped separately, so the memory of a burst of connections returns to the
+// system. Freed heap memory often stays in the process.
 struct Unmap {
   std::size_t size = 0;  // bytes
   void operator()(char* block) const noexcept;
@@ -33,8 +33,8 @@ class BlockPool {
   std::vector<Block> free_;
 };
 
-// Holds received bytes until they are used. A pinned head, into which views point, stays in place until
-// unpin().
+// Holds received bytes until they are used. The bytes of a pinned head stay in place until unpin(), because
+// views point to them.
 //
 //   |— pinned —|— used —|— unread —|— room —|
 class Inbox {
@@ -47,18 +47,18 @@ class Inbox {
   [[nodiscard]] std::string_view unread() const noexcept { return {block_.get() + begin_, end_ - begin_}; }
   [[nodiscard]] bool empty() const noexcept { return begin_ == end_; }
 
-  // Returns where the next bytes are to be written. Takes a block if the inbox has none. If the block is
-  // full, moves unread bytes down.
+  // Returns where the next received bytes must be written. Takes a block if the inbox has none. If the block
+  // is full, moves the unread bytes towards its beginning.
   [[nodiscard]] char* space();
   [[nodiscard]] std::size_t room() const noexcept { return pool_.block_size() - end_; }
   void received(std::size_t count) noexcept { end_ += count; }
 
   void use(std::size_t count) noexcept;
-  // Moves the unread head of `count` bytes into the first half of the block if necessary. So half a block is
-  // left for a body. Must be called after the end of the head is found and before the head is parsed.
-  // REQUIRES that nothing is pinned and that `count` is at most half a block.
+  // Moves the unread head of `count` bytes into the first half of the block, unless it is there. So half a
+  // block is left for a body. Must be called after the end of the head is found and before the head is
+  // parsed. REQUIRES that nothing is pinned and that `count` is at most half a block.
   void make_room_behind(std::size_t count) noexcept;
-  // Uses `count` bytes and pins them. REQUIRES make_room_behind(count).
+  // Marks `count` bytes as used and pins them. Must be called after make_room_behind(count).
   void use_and_pin(std::size_t count) noexcept;
   void unpin() noexcept;
 

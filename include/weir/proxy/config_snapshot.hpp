@@ -1,6 +1,6 @@
-// A snapshot of the configuration with the objects made from it. Immutable, apart from what server groups
-// learn. A reload makes a new snapshot. Each worker uses it for requests that begin afterwards. The old
-// snapshot is freed when its last request has ended.
+// A snapshot of the configuration with the objects made from it. Immutable, apart from the state of the
+// servers in its groups. A reload makes a new snapshot. Each worker uses the new snapshot for requests that
+// begin afterwards. The old snapshot is freed when its last request has ended.
 //
 //   ConfigSnapshot (shared by all workers) ◄── WorkerSnapshot (one worker's: pools, a plain reference count)
 //     ◄── SnapshotRef (one request's)
@@ -25,14 +25,14 @@ namespace weir::proxy {
 
 struct ConfigSnapshot {
   Configuration config;
-  // By upstream. Snapshots share the group of an upstream that did not change between them.
+  // One group for each upstream. Two snapshots share the group of an upstream that did not change.
   std::vector<std::shared_ptr<upstream::ServerGroup>> server_groups;
 };
 
 // One worker's reference to a ConfigSnapshot, with its pools. Belongs to the worker.
 struct WorkerSnapshot {
   std::shared_ptr<const ConfigSnapshot> config_snapshot;  // shared by all workers
-  std::vector<std::shared_ptr<upstream::Pool>> pools;     // by server group, and shared like it
+  std::vector<std::shared_ptr<upstream::Pool>> pools;     // one for each server group; shared like the groups
   std::size_t refs = 0;
   bool current = true;
 };
@@ -72,8 +72,7 @@ class WorkerSnapshots {
   [[nodiscard]] const Configuration& config() const noexcept {
     return snapshots_.front().config_snapshot->config;
   }
-  // Makes this the snapshot of requests that begin from now on. If memory runs out, throws and changes
-  // nothing.
+  // Uses this snapshot for requests that begin from now on. If memory runs out, throws and changes nothing.
   void begin(std::shared_ptr<const ConfigSnapshot> config_snapshot);
 
  private:
@@ -82,7 +81,7 @@ class WorkerSnapshots {
 
   net::Executor executor_;
   net::Watchdog& watchdog_;
-  std::list<WorkerSnapshot> snapshots_;  // the current one first
+  std::list<WorkerSnapshot> snapshots_;  // the current snapshot is the first
 };
 
 }  // namespace weir::proxy

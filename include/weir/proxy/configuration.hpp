@@ -23,14 +23,16 @@ struct Configuration {
   std::vector<policy::Rule> rules;
   bool elastic = false;         // some rule depends on the load
   bool inspects = false;        // some rule reads request bodies
-  bool settles = false;         // some rule corrects its charge by the answer
-  policy::Redaction redaction;  // of targets in the access log
+  bool settles = false;         // some rule corrects its charge by the response
+  policy::Redaction redaction;  // hides values of targets in the access log
   policy::NamingKeys names;
-  // True if the weirs that use this Redis agree on names.shared. If false, Redis is treated as unavailable.
+  // True if all weirs that use this Redis have the same secret key names.shared. If false, weir treats Redis
+  // as unavailable.
   bool names_agreed = true;
   base::SipKey balance;  // hashes client names for balance = "hash"
   std::vector<upstream::UpstreamSettings> upstreams;
-  // The counter label of each route and upstream, like Rule::index. If empty, the label is the vector index.
+  // The label of each route and upstream in the counters, like Rule::index. If empty, the label is the
+  // position.
   std::vector<std::size_t> route_labels;
   std::vector<std::size_t> upstream_labels;
 

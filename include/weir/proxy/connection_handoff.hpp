@@ -12,26 +12,28 @@ namespace weir::proxy {
 
 // Facts about a connection that the new process cannot learn from the socket.
 struct ConnectionInfo {
-  std::optional<http::ConnectionEnds> ends;  // the client's addresses; absent: those of the socket
-  std::string certificate_subject;           // verified; empty: the client showed none
-  // The socket is one end of a socket pair. The old process keeps the client's socket and relays its bytes.
+  std::optional<http::ConnectionEnds> ends;  // addresses of client and weir; absent: the socket's
+  std::string certificate_subject;  // subject of the client's verified certificate; empty: no certificate
+  // True if the socket is one end of a socket pair: the old process keeps the client's socket and relays its
+  // bytes.
   bool relayed = false;
   bool secure = false;  // relayed, and the client speaks TLS, which the old process terminates
-  bool last = false;    // its listener is closed: the connection closes after the next answer
+  bool last = false;    // the listener is closed, so the connection closes after the next answer
 };
 
 // The result of passing one connection.
 enum class HandoffResult : std::uint8_t {
-  Yes,      // the new process has it
-  NotThis,  // this connection stays here; others may still be passed
-  Gone,     // the new process takes no connection any more
+  Yes,      // the new process serves the connection
+  NotThis,  // this connection stays in this process; others may still be passed
+  Gone,     // the new process accepts no more connections
 };
 
 class ConnectionHandoff {
  public:
   virtual ~ConnectionHandoff() = default;
-  // Passes a copy of the descriptor of a connection that is between two requests. `listener`: the address of
-  // its listener as configured. `unread`: bytes of the next request that were read. Any worker may call it.
+  // Passes a copy of the descriptor of a connection that is between two requests. `listener`: the configured
+  // address of the connection's listener. `unread`: the received bytes of the next request. Any worker may
+  // call it.
   [[nodiscard]] virtual HandoffResult take(int fd, std::string_view listener,
                                            const ConnectionInfo& connection_info,
                                            std::string_view unread) noexcept = 0;

@@ -19,10 +19,11 @@ class ConnectionsPerIp {
   using Counts = std::map<base::IpAddress, std::uint64_t>;
 
  public:
-  // `most`: connections of each address; 0: no bound.
+  // `most`: how many connections one address may have; 0: no bound.
   explicit ConnectionsPerIp(std::uint64_t most) noexcept : most_(most) {}
   [[nodiscard]] bool bounded() const noexcept { return most_.load(std::memory_order_relaxed) != 0; }
-  // Sets the bound after a reload. It applies to new connections. Uncounted connections stay uncounted.
+  // Sets the bound after a reload. It applies to new connections. Connections that were not counted remain
+  // uncounted.
   void set_most(std::uint64_t most) noexcept { most_.store(most, std::memory_order_relaxed); }
 
   // One counted connection. The destructor removes it from the count.

@@ -1,6 +1,6 @@
 // Pauses a worker's decisions in an upgrade, while the new process takes over the state of the limiters.
-// Connections that are about to read a request wait here and keep the bytes they have read. Requests that
-// were decided before continue.
+// Connections that are about to read a request wait here and keep the bytes they have read. The pause does
+// not affect requests that are already decided.
 //
 // Belongs to one worker.
 #pragma once

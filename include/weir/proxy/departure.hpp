@@ -1,4 +1,4 @@
-// The queue's inputs and outputs. Plain values.
+// The inputs of the queue (weir/proxy/queue.hpp). Plain values.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -9,14 +9,14 @@
 
 namespace weir::proxy {
 
-// An instant at which one request of a lane may leave.
+// A departure: the instant at which a leaky bucket lets one request of its queue (the lane) proceed.
 struct Departure {
-  base::TimePoint at{};        // by this weir's clock
+  base::TimePoint at{};        // the instant by this weir's clock
   base::TimePoint promised{};  // the same instant by the clock of the store that promised it
-  limit::Charge charge{};      // what was charged for it; its key names the lane
-  bool in_redis = false;       // the store that promised it is Redis, else the key table
+  limit::Charge charge{};      // the charge for it; the charge's key names the lane
+  bool in_redis = false;       // true: promised by Redis; false: by the key table
   bool overflow = false;       // charged to the key table's overflow cell
-  // How many units may wait in a lane that all clients share; 0 for a lane of one client.
+  // How many units may wait in the lane if all clients share it; 0 for a lane of one client.
   std::uint64_t shared_places = 0;
 };
 
@@ -26,7 +26,7 @@ struct Newcomer {
   limit::Key client;
   policy::Priority priority;
   limit::Cost cost;
-  std::uint64_t most;  // how many places its client may have in the lane
+  std::uint64_t most;  // how many places in the lane its client may have
 };
 
 }  // namespace weir::proxy

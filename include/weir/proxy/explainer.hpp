@@ -1,5 +1,5 @@
 // Explains how weir would decide on a described request. Explainer uses the code that decides on real
-// requests but charges nothing. It reads the key table with peek(). The caller does the Redis lookups:
+// requests but charges nothing. It reads the key table with peek(). The caller reads the state in Redis:
 //
 //   Explainer ─► the caller answers each lookup in remote() ─► explain()
 //
@@ -25,7 +25,7 @@ namespace weir::proxy {
 struct RedisLookup {
   limit::Charge charge;
   limit::Outcome outcome{};
-  base::TimePoint clock{};  // Redis's time, from which the outcome's durations count
+  base::TimePoint clock{};  // Redis's time, from which the outcome's durations are measured
   bool held_here = false;   // answered from units that this process took from Redis in advance
   std::string error{};      // why there is no outcome; empty if there is one
 };
@@ -70,15 +70,15 @@ class Explainer {
   SharedQueue& queue_;
   const policy::ExplainTime time_;
   base::TimePoint redis_now_{};  // Redis's time at the first lookup
-  const base::TimePoint now_;    // by the limiters' clock
+  const base::TimePoint now_;    // the time of the explanation, by the limiters' clock
   policy::DescribedRequest described_;
   const policy::Route* route_ = nullptr;
   std::vector<policy::RuleCheck> rule_checks_;
   policy::Evaluation evaluation_;
   policy::Bill fallback_;
-  std::vector<RedisLookup> looks_;  // one for each line of evaluation_.remote
+  std::vector<RedisLookup> looks_;  // one for each charge of evaluation_.remote
   limit::LineSet unasked_ = 0;
-  bool settled_ = false;  // the verdict is known before any limit is asked
+  bool settled_ = false;  // the verdict does not depend on any limit
   policy::Explanation told_;
 };
 

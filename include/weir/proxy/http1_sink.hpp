@@ -19,7 +19,7 @@ class Http1Sink final : public BodySink {
   Http1Sink(net::Stream& stream, http::Framing framing, std::string& out) noexcept
       : stream_(stream), out_(out), chunked_(framing == http::Framing::Chunked) {}
 
-  // Must be called before flush() if `out` is the unsent rest of a message that was partly sent.
+  // Must be called before flush() if the beginning of the message was already sent, and `out` is the rest.
   void goes_on() noexcept { begun_ = true; }
 
   void add(std::string_view piece) override;
@@ -37,11 +37,11 @@ class Http1Sink final : public BodySink {
   net::Stream& stream_;
   std::string& out_;
   std::size_t out_sent_ = 0;
-  std::string_view piece_;  // sent after out_, from the source's memory
+  std::string_view piece_;  // sent after out_; points to memory of the body's source
   std::uint64_t sent_ = 0;
   const bool chunked_;
-  bool crlf_due_ = false;  // piece_ ends a chunk
-  bool begun_ = false;     // out_ and piece_ are the rest of a message
+  bool crlf_due_ = false;  // piece_ ends a chunk, so a CRLF must follow it
+  bool begun_ = false;     // the beginning of the message was already sent
 };
 
 }  // namespace weir::proxy

@@ -1,12 +1,13 @@
-// IdleEvictor closes connections to make room for new ones. The acceptor asks for a number of connections
-// with want(). At the next watchdog tick each session that may be closed calls takes(). Ranks close in order:
+// IdleEvictor closes connections to make room for new ones. The acceptor calls want() with the number of
+// connections to close. At the next watchdog tick each session that may be closed calls takes(). Connections
+// close in the order of their ranks:
 //
 // * Quiet: connections that have been silent for a while. They close at the next tick.
 // * Idle: other idle connections. They close one tick later if no connection was Quiet.
 // * Begun: connections with a half-received handshake or request. They close last, if none was Idle either.
 //
 // Belongs to its worker. It must be the worker's first watched object, so that its tick precedes the ticks of
-// all sessions. It wakes the sessions that skip ticks.
+// all sessions. It wakes the sessions that do not tick while they are idle.
 #pragma once
 
 #include "weir/net/watchdog.hpp"
@@ -37,7 +38,7 @@ class IdleEvictor final : public net::Watched {
  private:
   void on_late() noexcept override {}
   void on_tick() noexcept override {
-    const bool nobody = left_ != 0 && left_ == asked_;  // no session of those ranks closed
+    const bool nobody = left_ != 0 && left_ == asked_;  // at the last tick, no session closed
     last_ = !nobody ? Rank::Quiet : std::min(last_ == Rank::Quiet ? Rank::Idle : Rank::Begun, most_);
     left_ = asked_ = wanted_;
     wanted_ = 0;
@@ -47,7 +48,7 @@ class IdleEvictor final : public net::Watched {
 
   std::size_t wanted_ = 0;   // connections to close at the next tick
   std::size_t asked_ = 0;    // connections to close at this tick
-  std::size_t left_ = 0;     // those of asked_ that no session has taken yet
+  std::size_t left_ = 0;     // connections of asked_ that are still to be closed at this tick
   Rank most_ = Rank::Quiet;  // the last rank that the next tick may reach
   Rank last_ = Rank::Quiet;  // the last rank that closes at this tick
 };

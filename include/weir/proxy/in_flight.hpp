@@ -1,10 +1,10 @@
-// Counts the requests at upstreams, over all workers, and sheds requests of low priority when there are too
+// Counts the requests at upstreams, over all workers, and rejects requests of low priority when there are too
 // many.
 //
-// Priority 0 may fill `max_in_flight` completely. Each further priority may fill a twentieth of it less.
-// Example with max_in_flight = 200: priority 0 may fill 200, 1 may fill 190, 5 (the default) 150 and 9 110.
-// So the lowest priority is shed first, and the part that is free for higher priorities never changes.
-// One comparison admits or sheds a request; no history is needed.
+// Priority 0 may use all of `max_in_flight`. Each lower priority may use a twentieth of `max_in_flight` less
+// than the one above it. Example with max_in_flight = 200: priority 0 may use 200, priority 1 may use 190,
+// priority 5 (the default) 150, and priority 9 110. So the lowest priority is rejected first, and the reserve
+// for higher priorities never changes. One comparison admits or rejects a request; no history is needed.
 //
 // Requests that wait in the shaper do not count, because their queue bounds them. Requests that weir answers
 // itself do not count either. All functions may be called by any thread.
@@ -38,7 +38,7 @@ class InFlight {
     return most == 0 ? 0 : static_cast<double>(count()) / static_cast<double>(most);
   }
 
-  // Returns the number of requests, of all priorities together, at which this priority is shed.
+  // Returns the number of requests, of all priorities together, at which this priority is rejected.
   [[nodiscard]] std::uint64_t bound(policy::Priority priority) const noexcept {
     constexpr std::uint64_t kSteps = 20;
     const auto most = this->most();
@@ -58,7 +58,7 @@ class InFlight {
     } while (!count_.compare_exchange_weak(count, count + 1, std::memory_order_relaxed));
     return true;
   }
-  // Counts a request that had entered, left for the shaper and now departs. Ignores the bound.
+  // Counts a request again that left the count to wait in the shaper and now departs. Ignores the bound.
   void enter_again() noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
   // Removes a request from the count.
   void leave() noexcept { count_.fetch_sub(1, std::memory_order_relaxed); }

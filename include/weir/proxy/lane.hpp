@@ -1,5 +1,5 @@
-// One lane of the queue (weir/proxy/queue.hpp): its departures, and the tickets that wait for them in order.
-// Plain values that only the Queue changes.
+// One lane of the queue (weir/proxy/queue.hpp): the waiting requests of one limiter key (their tickets, in
+// order), and the instants at which requests may depart. Plain values that only the Queue changes.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -33,16 +33,17 @@ using WorkerIndex = std::size_t;  // counted from 0
 
 enum class Eviction : std::uint8_t {
   None,
-  Displaced,  // its lane was full, and a request of a better priority took its place
-  Levelled,   // its lane was full; its client had the most places and a client with fewer took this one
-  Overtaken,  // so many others depart first that it cannot depart before its deadline
+  Displaced,  // the lane was full, and a request of a better priority took its place
+  Levelled,   // the lane was full, and a request of a client with fewer places took its place
+  Overtaken,  // it can no longer depart before its deadline, because other requests go first
 };
 
-// A place in a lane. Must not move or be destroyed before it has departed, left or been forgotten.
+// The place of one request in a lane. Must not move or be destroyed before it has departed, left or been
+// forgotten.
 class QueueTicket : public in_lane::Hook, public in_lane::OrderHook {
  public:
-  // `not_before`: the delay that another rule of the same request demands. The ticket takes no earlier
-  // departure. `deadline`: the ticket takes no later departure.
+  // `not_before`: the earliest time at which another rule of the same request lets it proceed. The ticket
+  // takes no earlier departure. `deadline`: the ticket takes no later departure.
   QueueTicket(WorkerIndex worker, const limit::Key& client, policy::Priority priority,
               base::TimePoint not_before = {}, base::TimePoint deadline = base::TimePoint::max()) noexcept
       : worker_(worker), client_(client), priority_(priority), not_before_(not_before), deadline_(deadline) {}
@@ -54,7 +55,8 @@ class QueueTicket : public in_lane::Hook, public in_lane::OrderHook {
   [[nodiscard]] const limit::Key& client() const noexcept { return client_; }
   [[nodiscard]] policy::Priority priority() const noexcept { return priority_; }
   [[nodiscard]] base::TimePoint not_before() const noexcept { return not_before_; }
-  // Returns the departure that the ticket took. While the ticket waits, returns the departure it brought.
+  // Returns the departure that the ticket took. While the ticket waits, returns the departure that it joined
+  // with.
   [[nodiscard]] const Departure& departure() const noexcept { return departure_; }
   [[nodiscard]] Eviction eviction() const noexcept { return eviction_; }
   // Returns when the ticket would have departed. REQUIRES eviction() == Eviction::Overtaken.
@@ -91,8 +93,8 @@ struct Lane : in_lane::Hook, in_lane::OrderHook {
   // The tickets of one priority.
   struct Class {
     std::size_t tickets = 0;
-    in_lane::List<LaneClient> turns;                      // the client whose turn is next is in front
-    in_lane::Ordered<LaneClient, FewerPlaces> by_places;  // the last client has the last ticket to depart
+    in_lane::List<LaneClient> turns;                      // the client at the front has the next turn
+    in_lane::Ordered<LaneClient, FewerPlaces> by_places;  // the last ticket to depart is of the last client
   };
   struct HeldLonger {
     bool operator()(const QueueTicket& a, const QueueTicket& b) const noexcept {
@@ -115,8 +117,8 @@ struct Lane : in_lane::Hook, in_lane::OrderHook {
   [[nodiscard]] const Departure* surplus() const noexcept;
 
   limit::Key key{};
-  std::uint64_t places = 0;  // the bound of a lane that all clients share; else 0. See Queue::shared_
-  std::uint64_t cost = 0;    // the sum over all tickets
+  std::uint64_t places = 0;  // how many units may wait; 0 unless all clients share the lane
+  std::uint64_t cost = 0;    // the sum of the costs of all tickets
   std::size_t tickets = 0;
   std::deque<Departure> departures;
   std::map<std::pair<limit::Key, policy::Priority>, LaneClient> clients;
@@ -124,7 +126,7 @@ struct Lane : in_lane::Hook, in_lane::OrderHook {
   in_lane::Ordered<QueueTicket, HeldLonger> held;  // tickets with a not_before, the latest first
   std::size_t held_count = 0;
   WorkerIndex keeper = 0;
-  base::TimePoint due = base::TimePoint::max();  // Queue::due_ holds the lane unless this is max()
+  base::TimePoint due = base::TimePoint::max();  // next due time; max(): the lane is not in Queue::due_
 };
 
 }  // namespace weir::proxy

@@ -3,10 +3,10 @@
 //
 // * lag: the delay of this worker's tick ÷ kFullLag, smoothed.
 // * cpu: the share of wall time in which this worker's thread computed, smoothed.
-// * queue: the fill of the fullest queue that all clients share, not smoothed. The fill is the waiting units
-// ÷
-//   the rule's `queue`, or ÷ the units that leave within its `max_wait` if those are fewer. Queues of single
-//   clients do not count: otherwise one client could close every elastic limit.
+// * queue: the fill of the fullest queue that all clients share, not smoothed. The fill is the number of
+//   waiting units ÷ the size of the queue. The size is the rule's `queue`, or the number of units that leave
+//   within its `max_wait` if that is smaller. Queues of single clients are ignored: otherwise one client
+//   could switch off every elastic limit.
 // * in_flight: requests at upstreams ÷ `max_in_flight`, not smoothed; 0 without such a bound.
 //
 // Smoothed: an exponentially weighted moving average. A measurement that is kHalfLife old weighs half.
@@ -38,7 +38,7 @@ class LoadMeter {
 
   struct Sample {
     base::TimePoint now{};
-    base::Duration computed{};  // CPU time of the thread since it began
+    base::Duration computed{};  // CPU time of the thread since the thread began
     double queue = 0;
     double in_flight = 0;
   };

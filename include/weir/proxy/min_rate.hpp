@@ -1,9 +1,9 @@
 // Checks that a client sends its request body, or reads its answer, at a minimum rate. This stops clients
 // that move one octet now and then and so never reach the deadline of a single wait.
 //
-// Only time that weir spends waiting for the client counts. It is divided into windows of `grace`. In each
-// window the client must move `octets_per_second` on average. A fast beginning does not make up for a slow
-// window.
+// Measures only the time that weir spends waiting for the client, and divides it into windows of `grace`. In
+// each window the client must move `octets_per_second` on average. A fast beginning does not make up for a
+// slow window.
 //
 // Pure. A MinRateCheck belongs to one body.
 #pragma once
@@ -26,8 +26,8 @@ class MinRateCheck {
   // Returns true if there is a minimum. Otherwise note() need not be called.
   [[nodiscard]] bool counts() const noexcept { return least_.octets_per_second != 0; }
 
-  // Adds a wait for the client. `moved`: octets that it has moved since the body began. Returns false if the
-  // client is too slow.
+  // Adds a wait for the client. `moved`: octets that the client has moved since the body began. Returns false
+  // if the client is too slow.
   [[nodiscard]] bool note(base::Duration waited, std::uint64_t moved) noexcept {
     waited_ += waited;
     if (waited_ < least_.grace) return true;
@@ -41,7 +41,7 @@ class MinRateCheck {
 
  private:
   MinRate least_;
-  base::Duration waited_{};         // in the current window
+  base::Duration waited_{};         // time waited in the current window
   std::uint64_t moved_before_ = 0;  // `moved` when the current window began
 };
 

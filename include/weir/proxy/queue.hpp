@@ -1,18 +1,18 @@
 // The order of waiting requests, over all workers. Plain values without clock, lock or socket: proxy::Shaper
 // adds those.
 //
-// A lane is one key of a leaky bucket. The limiter (limit::LeakyBucket, here or in Redis) computes *when* the
-// lane's next request departs. The Queue decides *which* waiting request departs then. Departures are
-// interchangeable: a request brings one departure when it joins, and takes the lane's first departure when it
-// is first in order. The order is by priority. Clients of one priority take turns. Requests of one client
-// depart in the order of arrival. When a request leaves, those behind it move up.
+// A lane is the queue of one key of a leaky bucket. The limiter (limit::LeakyBucket, here or in Redis)
+// computes *when* the lane's next request departs. The Queue decides *which* waiting request (ticket) departs
+// then. Departures are interchangeable: a request brings one departure when it joins, and takes the lane's
+// first departure when it is first in order. The order is by priority. Clients of one priority take turns.
+// Requests of one client depart in the order of arrival. When a request leaves, those behind it move up.
 //
-// A full lane still takes a newcomer that has a better priority than the last request in order. It also takes
-// a newcomer of the same priority whose client has fewer places. The last request is evicted, and the
+// A full lane still accepts a newcomer that has a better priority than the last request in order. It also
+// accepts a newcomer of the same priority whose client has fewer places. The last request is evicted, and the
 // newcomer takes over a departure without asking the limiter. At equal priority the evicted request's client
 // keeps at least as many places as the newcomer's client then has. So two clients never evict each other in
 // turn. A request is also evicted if so many others depart first that its deadline would pass. An evicted
-// request is out of its lane at once. Its own worker ends its wait.
+// request is removed from its lane at once. The worker of the request ends its wait.
 //
 // Invariants
 //  1. For every instant t, let n be the number of tickets that may not depart before t. The lane has at least
@@ -59,22 +59,22 @@ class Queue {
   void join(Ticket& ticket, const Departure& departure);
   // Removes the ticket. The lane's last departure may be surplus afterwards. REQUIRES ticket.waits().
   void leave(Ticket& ticket) noexcept;
-  // Returns true if a ticket in any lane may give way to a request of this priority. That is so if a ticket
-  // has a worse priority, or if a client has several places with the same priority. Any thread may call it
-  // without the lock.
+  // Returns true if a ticket in any lane may give way to a request of this priority. A ticket may if it has a
+  // worse priority. It also may if it has the same priority and its client has several places. Any thread may
+  // call this function without the lock.
   [[nodiscard]] bool may_yield_to(policy::Priority priority) const noexcept {
     return yields_to_.load(std::memory_order_relaxed) >= priority;
   }
   // Returns true if the newcomer may take a departure of its lane: a surplus departure, or one that the last
   // ticket in order gives up. Returns false if the newcomer costs more than was charged for that departure.
-  // The cost of the call does not depend on the number of waiting tickets.
+  // Takes the same time however many tickets wait.
   [[nodiscard]] bool has_place_for(const Newcomer& newcomer) const;
   struct Won {
     Departure departure;
-    bool displaced;  // a ticket was evicted for it
+    bool displaced;  // a ticket was evicted to free the departure
   };
-  // Takes that departure out of the lane, as if the limiter had just promised it. Evicts the ticket that
-  // gives way, if any. REQUIRES has_place_for(newcomer).
+  // Takes the departure that has_place_for() found out of the lane, as if the limiter had just promised it to
+  // the newcomer. Evicts the ticket that gives way, if any. REQUIRES has_place_for(newcomer).
   [[nodiscard]] Won displace(const Newcomer& newcomer) noexcept;
 
   // Evicts tickets from the end of the order while the last one would depart after its deadline. The
@@ -86,8 +86,8 @@ class Queue {
   // Removes an evicted ticket from its worker's list if take_evicted() has not done so.
   void forget(Ticket& ticket) noexcept;
 
-  // Adds a departure without a ticket. The next ticket takes it, or it is surplus. `keeper`: the worker that
-  // keeps the lane if the lane is new.
+  // Adds a departure without a ticket. The lane's next ticket takes the departure, or it remains surplus.
+  // `keeper`: the worker that keeps the lane if the lane is new.
   void offer(const Departure& departure, Worker keeper);
 
   // Returns the last departure of the lane if no waiting ticket needs it, else null. drop_surplus() removes
@@ -111,8 +111,8 @@ class Queue {
   [[nodiscard]] std::optional<base::TimePoint> crowded_until(const limit::Key& lane, const limit::Key& client,
                                                              std::uint64_t most) const;
 
-  // Returns when a new ticket of the same priority would depart if it replaced this one now. It would be
-  // behind all tickets of that priority or a better one. REQUIRES ticket.waits().
+  // Returns when the request would depart if it left now and joined again: behind all tickets of its priority
+  // or a better one. REQUIRES ticket.waits().
   [[nodiscard]] base::TimePoint turn_behind(const Ticket& ticket) const noexcept;
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
@@ -139,11 +139,11 @@ class Queue {
   std::map<limit::Key, Lane> lanes_;
   in_lane::List<Lane> shared_;                              // lanes that all clients share
   std::array<std::size_t, policy::kPriorities> waiting_{};  // tickets by priority, over all lanes
-  std::array<std::size_t, policy::kPriorities> crowds_{};   // clients with several places in a lane
-  std::atomic<int> yields_to_{-1};  // may_yield_to() is true up to this priority; -1: for none
-  std::vector<in_lane::Ordered<Lane, Sooner>> due_;  // by keeper
-  std::vector<in_lane::List<Ticket>> evicted_;       // by worker
-  std::uint64_t turns_ = 0;                          // turns given so far, over all lanes
+  std::array<std::size_t, policy::kPriorities> crowds_{};   // clients with several places, by priority
+  std::atomic<int> yields_to_{-1};  // the worst priority for which may_yield_to() is true; -1: none
+  std::vector<in_lane::Ordered<Lane, Sooner>> due_;  // lanes that have a next departure, by keeper
+  std::vector<in_lane::List<Ticket>> evicted_;       // evicted tickets, by worker
+  std::uint64_t turns_ = 0;                          // number of turns so far, over all lanes
   std::size_t size_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Relays bodies from one stream to another in pieces, never whole in memory. While the sink takes no more,
+// Relays bodies from one stream to another in pieces, never whole in memory. While the sink accepts no more,
 // the relay does not read from the source (back-pressure).
 #pragma once
 
@@ -41,8 +41,8 @@ class BodySource {
 
   // Keeps the trailers of a chunked body for trailers(). Must be called before take().
   void keep_trailers() noexcept { keeps_trailers_ = true; }
-  // Returns the lines of the trailer section as received, at most 16 KiB longer than the body. Empty until
-  // the body is complete.
+  // Returns the lines of the trailer section as received. They are at most 16 KiB longer than the body
+  // itself. Empty until the body is complete.
   [[nodiscard]] std::string_view trailers() const noexcept { return trailers_; }
 
   // Replaces the bound `most`.
@@ -51,8 +51,8 @@ class BodySource {
   // Takes and discards all available bytes. Returns NeedBytes if the body continues.
   [[nodiscard]] Status drop();
 
-  // Makes take() return bytes again that were already taken: first `taken`, then `last`, the piece that was
-  // taken last. `taken` must stay valid until take() has returned it. Replaces what was put back before.
+  // Makes take() return bytes again that it returned before: first `taken`, then `last`, which was the last
+  // piece. `taken` must stay valid until take() has returned it. Replaces what an earlier put_back() stored.
   void put_back(std::string_view taken, std::string_view last = {}) noexcept {
     again_ = taken.empty() ? last : taken;
     last_again_ = taken.empty() ? std::string_view{} : last;
@@ -68,8 +68,8 @@ class BodySource {
   // incomplete.
   [[nodiscard]] net::Task<net::ErrorCode> fill();
 
-  // received(): bytes of the body. filled(): bytes that fill() read, including framing and bytes after the
-  // body.
+  // received() returns the number of body bytes. filled() returns the number of bytes that fill() read,
+  // including framing and bytes after the body.
   [[nodiscard]] std::uint64_t received() const noexcept { return received_; }
   [[nodiscard]] std::uint64_t filled() const noexcept { return filled_; }
   // Returns true if the whole body was received and taken at least once.
@@ -87,8 +87,8 @@ class BodySource {
   std::uint64_t most_;
   std::uint64_t received_ = 0;
   std::uint64_t filled_ = 0;
-  std::string_view again_;       // put back; take() returns it next
-  std::string_view last_again_;  // put back; take() returns it after again_
+  std::string_view again_;       // stored by put_back(); take() returns it next
+  std::string_view last_again_;  // stored by put_back(); take() returns it after again_
   std::string trailers_;
   bool keeps_trailers_ = false;
   bool ended_ = false;
@@ -111,7 +111,8 @@ class Relay {
     SinkBroken,  // sending failed
     Source,      // the source failed: see status()
   };
-  // The caller must yield to other tasks after so many waits, because each wait may have ended at once.
+  // The caller must yield to other tasks after this number of waits, because each wait may have ended at
+  // once.
   static constexpr unsigned kPiecesInTurn = 16;
   // Moves what can be moved without waiting.
   [[nodiscard]] Need advance();

@@ -2,13 +2,14 @@
 // suspended coroutine, and all waiting requests of a worker share one timer.
 //
 // The Queue decides which request departs when. All workers share one Queue, because they also share the
-// limiters' state. With a queue for each worker, order and turns would hold only within a worker. A departure
-// that one worker frees would be lost as soon as another worker holds a later one. One mutex guards the
-// queue. A request that waits costs a few map operations under the mutex; other requests do not take it.
+// limiters' state. If each worker had its own queue, order and turns would hold only within a worker. A
+// departure that one worker frees would be lost if another worker has a later one. One mutex guards the
+// queue. A request that waits costs a few map operations under the mutex; other requests do not take the
+// mutex.
 //
 // A Shaper belongs to its worker, and each of its tickets ends on that worker's thread. So one thread decides
-// whether a ticket departed or left. Other workers only ask a Shaper to look at the queue when one of its
-// tickets has become the next or was evicted.
+// whether a ticket departed or left. Other workers only ask a Shaper to look at the queue, when one of the
+// Shaper's tickets is next or was evicted.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -63,7 +64,7 @@ class Shaper {
     friend class Shaper;
     SharedQueue& shared_;
     net::Signal wake_;
-    bool joined_ = false;  // in the queue; like departed_, used by its worker's thread only
+    bool joined_ = false;  // true while the ticket is in the queue; only its worker's thread uses it
     bool departed_ = false;
   };
 
@@ -77,36 +78,36 @@ class Shaper {
   enum class End : std::uint8_t {
     Departed,   // it is this request's turn now
     Left,       // leave() ended the wait
-    Crowded,    // its client has `most` places in the lane already: the request did not join
+    Crowded,    // its client already has `most` places in the lane, so the request did not join
     Displaced,  // the lane was full, and a request of a better priority took its place
     Levelled,   // the lane was full, and a request of a client with fewer places took its place
     Overtaken,  // it could no longer depart before its deadline
   };
   struct QueueResult {
     End end;
-    // Crowded: the time until the client's next departure. Left: the time until a new request of its priority
-    // would depart. Overtaken: the time until this request would have departed.
+    // Crowded: the time until the client's next departure. Left: the time until a new request of the same
+    // priority would depart. Overtaken: the time until this request would have departed.
     base::Duration retry_after{0};
   };
-  // Waits in the departure's lane. `most`: places that the client may have there. If the request does not
+  // Waits in the departure's lane. `most`: how many places the client may have there. If the request does not
   // depart, its departure passes to another request or returns to the store.
   [[nodiscard]] net::Task<QueueResult> wait(Ticket& ticket, const Departure& departure, std::uint64_t most);
 
-  // Returns true if some request may give way to this priority. Takes no lock, because most refused requests
-  // end here.
+  // Returns true if some request may give way to this priority. Takes no lock, because every refused request
+  // calls this function, and most get false.
   [[nodiscard]] bool may_displace(policy::Priority priority) const noexcept {
     return shared_.queue.may_yield_to(priority);
   }
-  // Takes a departure for the newcomer: a surplus one, or that of a request which is evicted. `charge_rest`
-  // charges the newcomer's other limits under the lock. Returns nullopt and evicts nobody if no departure is
-  // available or `charge_rest` returns false.
+  // Takes a departure for the newcomer: a surplus departure, or that of a request that this function evicts.
+  // `charge_rest` charges the newcomer's other limits under the lock. Returns nullopt and evicts no request
+  // if no departure is available or `charge_rest` returns false.
   [[nodiscard]] std::optional<Queue::Won> displace(const Newcomer& newcomer,
                                                    const std::function<bool()>& charge_rest);
 
-  // Gives an unused departure to the next request of its lane, or back to the store.
+  // Gives an unused departure to the next request of its lane, or returns it to the store.
   void pass_on(const Departure& departure);
-  // Must be called after the store took back the lane's last departure. The store can then take back the
-  // surplus departures before it.
+  // Must be called after the store took back the lane's last departure. The store can then also take back
+  // surplus departures that precede it.
   void return_surplus(const limit::Key& lane);
 
   // Returns the number of waiting requests of all workers.
@@ -120,7 +121,7 @@ class Shaper {
   [[nodiscard]] QueueResult leave(Ticket& ticket);
   [[nodiscard]] base::Duration until(base::TimePoint at) const;
   void look();
-  // These functions must be called under the lock.
+  // These functions, up to rearm(), must be called under the lock.
   void offer(const Departure& departure);
   void settle(const limit::Key& lane);
   [[nodiscard]] bool take_back(const Departure& departure);

@@ -1,4 +1,4 @@
-// Worker holds the state of one proxy thread. Its members belong to that thread, apart from the references to
+// Worker holds the state of one proxy thread. Only that thread uses its members, apart from the objects in
 // Shared.
 #pragma once
 
@@ -51,10 +51,10 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // Returns the current configuration, for work that belongs to no request. Valid until the caller's next
-  // wait.
+  // Returns the current configuration, for work that belongs to no request. The reference is valid until the
+  // caller's next wait.
   [[nodiscard]] const Configuration& config() const noexcept { return worker_snapshots.config(); }
-  // Makes this the configuration of requests that begin from now on.
+  // Uses this configuration for requests that begin from now on.
   void begin(std::shared_ptr<const ConfigSnapshot> config_snapshot);
 
   net::Executor executor;
@@ -81,16 +81,16 @@ class Worker {
   // True while the worker drains because a new process has taken over. Idle connections then stay open until
   // the end of the drain, because their clients may just be sending a request.
   bool retiring = false;
-  std::uint64_t decided_apart = 0;       // requests that this worker decided while retiring
+  std::uint64_t decided_apart = 0;       // requests on which this worker decided while retiring
   base::TimePoint paused_at{};           // when decision_pause began
-  ConnectionHandoff* handoff = nullptr;  // where connections go while retiring; null: they stay
+  ConnectionHandoff* handoff = nullptr;  // receives connections while retiring; null: connections stay
   bool hard_stop = false;                // the worker ends every request at the next tick
 
-  // Returns the bytes of a block. Half a block holds the largest head that is allowed.
+  // Returns the size of a block in bytes. Half a block has room for the largest head that is allowed.
   [[nodiscard]] static std::size_t block_size(const ServerSettings& server) noexcept;
 
-  // Returns the time from which the new process does not know about charges and changes in memory. Returns
-  // TimePoint::max() without an upgrade.
+  // Returns the time after which this process's charges and changes in memory do not reach the new process.
+  // Returns TimePoint::max() without an upgrade.
   [[nodiscard]] base::TimePoint lost_from() const noexcept {
     return retiring || decision_pause.is_on() ? paused_at : base::TimePoint::max();
   }
@@ -120,7 +120,7 @@ class Worker {
   std::vector<std::unique_ptr<ExchangeBuffers>> free_buffers_;
   std::string date_;
   std::chrono::sys_seconds date_second_{};
-  std::string id_prefix_;  // 16 hex digits
+  std::string id_prefix_;  // the first 16 hex digits of each request id
   std::uint64_t id_count_ = 0;
 };
 

@@ -27,9 +27,10 @@ bool is_zone(std::string_view text) noexcept {
   });
 }
 
-// Returns the IPv4 address inside an IPv4-compatible one ("::203.0.113.7", RFC 4291 §2.5.5.1), otherwise the
-// address itself. Otherwise all clients with such addresses would be in one IPv6 network and count as one
-// client. Shorter addresses that begin with "::", such as "::1", are not IPv4-compatible.
+// Returns the IPv4 address inside an IPv4-compatible IPv6 address ("::203.0.113.7", RFC 4291 §2.5.5.1).
+// Returns any other address unchanged. Without this, all clients with such addresses would be in one IPv6
+// network and count as one client. Shorter addresses that begin with "::", such as "::1", are not
+// IPv4-compatible.
 std::optional<base::IpAddress> without_compatible_form(std::optional<base::IpAddress> address) noexcept {
   if (!address) return address;
   const auto& bytes = address->bytes();
@@ -80,13 +81,14 @@ std::size_t last_comma(std::string_view list) noexcept {
     if (list[at] == ',' && !quoted) return at;
     if (list[at] != '"') continue;
     const auto before = list.substr(0, at);
-    const auto slashes = before.size() - 1 - before.find_last_not_of('\\');  // for npos: npos + 1 is 0
+    const auto slashes = before.size() - 1 - before.find_last_not_of('\\');  // right for npos too: it is -1
     if (!quoted || slashes % 2 == 0) quoted = !quoted;
   }
   return std::string_view::npos;
 }
 
-// Removes the text up to the next semicolon outside quotes, with the semicolon, and returns it.
+// Removes the text before the next semicolon outside quotes from the front of `rest`, and returns that text.
+// Removes the semicolon too.
 std::string_view take_pair(std::string_view& rest) noexcept {
   bool quoted = false;
   std::size_t at = 0;
@@ -99,8 +101,8 @@ std::string_view take_pair(std::string_view& rest) noexcept {
   return pair;
 }
 
-// Returns the address of `for` in an element of Forwarded (RFC 7239 §4): for=192.0.2.43,
-// for="[2001:db8::17]:47011". Returns nullopt if there is none ("unknown", "_hidden").
+// Returns the address of the parameter `for` in an element of Forwarded (RFC 7239 §4): for=192.0.2.43,
+// for="[2001:db8::17]:47011". Returns nullopt if the element has no address ("unknown", "_hidden").
 std::optional<base::IpAddress> forwarded_hop(std::string_view element) noexcept {
   std::optional<base::IpAddress> found;
   bool said = false;
@@ -122,8 +124,8 @@ std::optional<base::IpAddress> forwarded_hop(std::string_view element) noexcept 
 // element is compared with every trusted block. Real chains of proxies are shorter.
 constexpr unsigned kMostHops = 64;
 
-// Walks one line from right to left and sets `believed` to each address. Returns true if the walk must not
-// continue with the next line. `hops` counts the elements of all lines.
+// Walks one line of the field from right to left and sets `believed` to each address. Returns true if the
+// walk must not continue with the line before it. `hops` counts the elements of all lines.
 bool walk_line(std::span<const base::Cidr> trusted, AddressField field, std::string_view line,
                base::IpAddress& believed, unsigned& hops) noexcept {
   while (!line.empty()) {
@@ -133,7 +135,7 @@ bool walk_line(std::span<const base::Cidr> trusted, AddressField field, std::str
     const bool leftmost = comma == std::string_view::npos;
     const auto element = trimmed(leftmost ? line : line.substr(comma + 1));
     line = leftmost ? std::string_view{} : line.substr(0, comma);
-    if (element.empty()) continue;  // RFC 9110 §5.6.1.2: empty elements do not count
+    if (element.empty()) continue;  // RFC 9110 §5.6.1.2: a list may have empty elements
     const auto address = quotes ? forwarded_hop(element) : parse_hop(element);
     if (!address) return true;
     believed = *address;

@@ -9,7 +9,7 @@ namespace weir::policy {
 
 namespace {
 
-// A number of an address, followed by a dot.
+// A number from 0 to 255 in decimal, followed by a dot.
 struct DottedOctet {
   std::array<char, 4> text{};
   std::uint8_t size = 0;
@@ -27,8 +27,8 @@ constexpr std::array<DottedOctet, 256> dotted_octets() {
 }
 constexpr auto kDottedOctets = dotted_octets();
 
-// Uses a table: branches on the length of each number would be mispredicted and cost more than the rest.
-// REQUIRES: room for 16 characters.
+// Writes an IPv4 address. Uses a table: branches on the length of each number would be mispredicted and cost
+// more than the rest. REQUIRES: room for 16 characters.
 char* write_v4(const base::IpAddress& ip, char* at) noexcept {
   for (std::size_t i = 12; i < 16; ++i) {
     const auto& octet = kDottedOctets[ip.bytes()[i]];
@@ -38,7 +38,8 @@ char* write_v4(const base::IpAddress& ip, char* at) noexcept {
   return at - 1;
 }
 
-// RFC 5952 §4: lower case, no leading zeros, "::" for the longest run of at least two zero groups.
+// Writes an IPv6 address as in RFC 5952 §4: lower case, no leading zeros, "::" for the longest run of at
+// least two zero groups.
 char* write_v6(const base::IpAddress& ip, char* at) noexcept {
   constexpr std::string_view kDigits = "0123456789abcdef";
   const auto group = [&](std::size_t i) { return ip.bytes()[2 * i] * 256U + ip.bytes()[2 * i + 1]; };
@@ -76,7 +77,8 @@ class Text {
     for (const char c : text.substr(0, room_.size() - size_))
       room_[size_++] = c >= 0x20 && c < 0x7f ? c : '?';
   }
-  // Formats the address itself: a flood of new clients needs one text a request, and inet_ntop() is slow.
+  // Appends an address. Does not use inet_ntop(), which is slow: a flood of new clients needs one text a
+  // request.
   void add(const base::IpAddress& ip) noexcept {
     if (ip.is_v4() && room_.size() - size_ >= 16) {
       size_ = static_cast<std::size_t>(write_v4(ip, room_.data() + size_) - room_.data());
@@ -98,12 +100,12 @@ class Text {
 
 struct Shown {
   std::string_view label;
-  std::string_view value;  // empty: absent
+  std::string_view value;  // empty if the request lacks the value
 };
 
 // NOLINTBEGIN(bugprone-branch-clone): texts of one type and none alike
-// Returns the label and the value to show. Headers, query parameters, cookies and claims show their name,
-// even if the request lacks them.
+// Returns the label and the value to show. For headers, query parameters, cookies and claims, the label has
+// the name, even if the request lacks the value.
 Shown shown(const AttributeRef& attribute, const Request& request) noexcept {
   const auto& client = request.client;
   switch (attribute.kind) {
@@ -163,7 +165,7 @@ void add_part(Text& text, const KeyPart& part, const Request& request) noexcept 
     return;
   }
   if (!text.empty()) text.add(" ");
-  text.add(request.client.network);  // on_missing = "ip": the address replaces the part
+  text.add(request.client.network);  // on_missing = "ip": the address replaces the missing part
 }
 
 }  // namespace

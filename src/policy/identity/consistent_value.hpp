@@ -1,6 +1,6 @@
-// Reads a value by name from a header, the query or cookies. The value may be repeated, but all must be
-// equal. If values differ, weir cannot know which value the upstream uses, and an attacker could exploit the
-// difference.
+// Reads a value by name from a header, the query or cookies. The request may repeat the value, but all
+// occurrences must be equal. If values differ, weir cannot know which value the upstream uses, and an
+// attacker could exploit the difference.
 //
 // Pure. Results: nullopt if values differ; empty if there is no value or the value is empty.
 #pragma once
@@ -14,7 +14,7 @@
 
 namespace weir::policy {
 
-// One value, given once or repeated. An empty value counts as given.
+// Collects the occurrences of one value. An empty occurrence counts as a value.
 class ConsistentValue {
  public:
   void add(std::string_view value) noexcept {
@@ -32,22 +32,23 @@ class ConsistentValue {
   bool differs_ = false;
 };
 
-// Reads all lines of the field; the name ignores case. Returns nullopt also for more than max_repeats lines.
+// Reads all lines of the header; the name ignores case. Returns nullopt also for more than max_repeats lines.
 [[nodiscard]] std::optional<std::string_view> value_in_header(const http::RequestHead& head,
                                                               std::string_view name) noexcept;
 
-// Returns true if `raw` is an encoding of the parameter name. '+' may stand for a blank or itself, because
-// servers differ.
+// Returns true if `raw` is an encoding of the parameter's name. A '+' matches both a blank and a '+', because
+// servers read it differently.
 [[nodiscard]] bool is_parameter(std::string_view raw, std::string_view name) noexcept;
 
-// Reads all parameters of the name, decoded, with '+' as a blank. If the upstream does not read '+' as a
-// blank, two of its clients may share a limit. Returns nullopt also if the request exceeds a bound
-// (http::ParameterBounds); cookies likewise.
+// Reads all parameters with this name, decoded, with '+' as a blank. If the upstream does not read '+' as a
+// blank, two of its clients may share a limit. value_in_query() and value_in_cookies() return nullopt also if
+// the request exceeds a bound (http::ParameterBounds).
 [[nodiscard]] std::optional<std::string_view> value_in_query(const http::RequestHead& head,
                                                              std::string_view name);
 
-// Reads all cookies of the name, which is case-sensitive; all must be equal as received. Servers differ about
-// quotes and encoding, so the result has no quotes and is decoded. `decoded` stores it if it was encoded.
+// Reads all cookies with this name, which is case-sensitive. All must be equal as received. Servers differ
+// about quotes and encoding, so the result has no quotes and is decoded. `decoded` stores the result if it
+// was encoded.
 [[nodiscard]] std::optional<std::string_view> value_in_cookies(const http::RequestHead& head,
                                                                std::string_view name, std::string& decoded);
 

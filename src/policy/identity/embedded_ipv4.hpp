@@ -1,4 +1,4 @@
-// IPv6 addresses that stand for IPv4 hosts, or whose prefix does not belong to a single customer.
+// Recognises IPv6 addresses that stand for IPv4 hosts, and blocks that many customers share.
 //
 // Pure. Addresses with the same prefix of `ipv6_prefix` bits count as one client, because one customer
 // usually has the whole prefix. In the blocks below, however, unrelated hosts have the same prefix.

@@ -10,9 +10,9 @@ namespace weir::policy {
 
 namespace {
 
-// Returns the token of "Bearer TOKEN". The scheme ignores case (RFC 9110 §11.1). A tab after it is allowed,
-// because some servers split at any white space. A second Authorization with another scheme is ambiguous: the
-// upstream might use it.
+// Returns the token of "Bearer TOKEN". The scheme ignores case (RFC 9110 §11.1). A tab after the scheme is
+// allowed, because some servers split at any white space. If another Authorization field has another scheme,
+// the request is ambiguous: the upstream might use that field.
 std::optional<std::string_view> bearer(const http::Fields& fields) noexcept {
   constexpr std::string_view kScheme = "Bearer";
   ConsistentValue said;
@@ -26,8 +26,8 @@ std::optional<std::string_view> bearer(const http::Fields& fields) noexcept {
   return trimmed(rest);
 }
 
-// Returns nullopt if values differ. `decoded` stores a query or cookie value that needed decoding.
-// verify_token() reads claims later.
+// Reads an attribute from its source. Returns nullopt if values differ. `decoded` stores a query or cookie
+// value that needed decoding. Does not read claims: verify_token() reads them later.
 std::optional<std::string_view> read(const Source& source, const http::RequestHead& head,
                                      std::string& decoded) {
   switch (source.kind) {
@@ -46,15 +46,15 @@ std::optional<std::string_view> read(const Source& source, const http::RequestHe
   return std::string_view{};
 }
 
-// Returns the value; empty if values differ. In that case stores `ambiguity`, unless an earlier one was
-// stored.
+// Returns the value, or an empty text if values differ. In the latter case stores `ambiguity`, unless an
+// earlier attribute has stored its own.
 std::string_view resolve(std::optional<std::string_view> said, std::string_view ambiguity,
                          ClientIdentity& client) noexcept {
   if (!said && client.ambiguity.empty()) client.ambiguity = ambiguity;
   return said.value_or(std::string_view{});
 }
 
-// Reads all attributes from the request itself.
+// Reads all attributes that are in the request itself. Claims are read later.
 void read_attributes(const ClientSettings& settings, const http::RequestHead& head, Credentials& credentials,
                      ClientIdentity& client) {
   auto decoded = credentials.decoded.begin();
@@ -106,7 +106,7 @@ ClientIdentity identify(const ClientSettings& settings, const base::IpAddress& p
   return client;
 }
 
-// Claims are accepted from any peer, because the issuer of the token signed them.
+// Accepts claims from any peer, because the issuer of the token signed them.
 std::optional<TokenFault> verify_token(ClientIdentity& client, Credentials& credentials) {
   if (client.token.empty()) return std::nullopt;
   const auto& settings = *client.source;

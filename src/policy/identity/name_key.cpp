@@ -1,19 +1,20 @@
-// A client's name in a rule is the digest of the client xor the digest of the rule, its *mark*. They hash
-// the following in this order. Each item has a fixed size or is hashed with its length, so no two sequences
-// are equal.
+// A client's name in a rule is the xor of two digests: the digest of the client, and the digest of the
+// limiter (its *mark*). Both digests hash the items below in this order. Each item has a fixed size or is
+// hashed with its length, so no two sequences are equal.
 // * The client's digest uses the secret key. For each part of the rule's key it hashes the kind of the
-//   attribute, its name if it has one, and its value (for a header: 1, then the value).
-// * The mark uses no key. It hashes the rule's name. Then 4 and the form (see form_of()), if the state is in
-// Redis in another
-//   form than 0. Then 3 for the elastic limit. Then 0 for the rule, 1 and the identity for an override, or 2
-//   and the name for a tier.
+//   attribute, the attribute's name if it has one, and the value. For a header, it hashes a 1 before the
+//   value.
+// * The mark uses no key. It hashes the rule's name. If the state is in Redis in another form than 0, it then
+//   hashes 4 and the form (see form_of()). For the elastic limit it hashes 3. Last, it hashes 0 for the rule,
+//   1 and the identity for an override, or 2 and the name for a tier.
 //
-// So rules with the same key digest a client once, and marks are known before any request. Two names are
-// equal only if the xor of the clients' digests equals the xor of the marks. A client that does not know the
-// secret key cannot cause this. So names are as safe as one digest of 128 bits.
+// So the client is digested once for all rules with the same key, and marks are known before any request. Two
+// names are equal only if the xor of the clients' digests equals the xor of the marks. A client that does not
+// know the secret key cannot cause this. So names are as safe as one digest of 128 bits.
 //
-// Several weirs share these names in Redis, and reloads keep them. So names must not depend on positions in
-// the configuration. An override has no name and is identified by what it matches (override_identity.hpp).
+// Several weirs share these names in Redis, and names stay the same after a reload. So names must not depend
+// on positions in the configuration. An override has no name and is identified by what it matches
+// (override_identity.hpp).
 #include "policy/identity/consistent_value.hpp"
 #include "policy/identity/override_identity.hpp"
 
@@ -29,10 +30,10 @@ namespace {
 
 using base::SipHash128;
 
-// The form in which Redis scripts store a limiter's state. Weirs with different forms for a rule, because of
-// another algorithm or another version of the scripts, count separately. Otherwise each would read the
-// other's state as missing. A changed form gets a new number, never an old one (4: logs without sums; 2, 3:
-// windows without their start).
+// Returns the number of the form in which Redis scripts store a limiter's state. Weirs may use different
+// forms for a rule, because of another algorithm or another version of the scripts. They then count
+// separately; otherwise each would read the other's state as missing. A changed form must get a new number.
+// Used by older versions: 2 and 3 (windows without their start), 4 (logs without sums).
 std::uint64_t form_of(const limit::Limiter& limiter) noexcept {
   if (limit::gcra_core(limiter) != nullptr) return 0;
   if (std::holds_alternative<limit::SteppedBucket>(limiter)) return 1;
@@ -48,7 +49,7 @@ const limit::Limiter& limiter_of_variant(const Rule& rule, std::uint16_t variant
   return *(at < overrides ? rule.overrides[at] : rule.tiers[at - overrides]).limiter;
 }
 
-// `overrides` is override_identities(rule).
+// Returns the mark of a limiter. `overrides`: the result of override_identities(rule).
 base::Digest128 mark_of(const Rule& rule, std::span<const std::uint64_t> overrides, std::uint16_t variant,
                         bool elastic) noexcept {
   SipHash128 hash({});
@@ -78,8 +79,8 @@ limit::Key marked(const base::Digest128& who, const Rule& rule, const AppliedLim
   return {who.lo ^ mark.lo, who.hi ^ mark.hi};
 }
 
-// Hashes the attribute. Returns false and hashes nothing if the value is empty. A header's value is preceded
-// by a 1, as in older versions of weir, so that names remain the same.
+// Hashes the attribute's value. Returns false and hashes nothing if the value is empty. Hashes a 1 before a
+// header's value, as older versions of weir did, so that names remain the same.
 bool add_value(SipHash128& hash, const AttributeRef& attribute, std::string_view value) noexcept {
   if (value.empty()) return false;
   hash.part(static_cast<std::uint64_t>(attribute.kind));
@@ -89,7 +90,8 @@ bool add_value(SipHash128& hash, const AttributeRef& attribute, std::string_view
   return true;
 }
 
-// Separate functions for named attributes, so that the others need no string on the stack.
+// Calls `use` with the value of an attribute that has a name. Separate from the code for other attributes, so
+// that they need no string on the stack.
 template <class Use>
 [[gnu::noinline]] bool use_query(const AttributeRef& attribute, const http::RequestHead& head, Use& use) {
   const auto value = value_in_query(head, attribute.name);
@@ -103,8 +105,8 @@ template <class Use>
   return use(value.value_or(std::string_view{}));
 }
 
-// Calls use(value). The value is empty if the request lacks it or has differing values; ambiguity_in_key()
-// reports the latter.
+// Calls `use` with the value of the attribute. The value is empty if the request lacks it or has differing
+// values. ambiguity_in_key() reports differing values.
 template <class Use>
 bool use_value(const AttributeRef& attribute, const Request& request, Use use) {
   const auto& client = request.client;
@@ -177,7 +179,8 @@ bool is_ambiguous(const AttributeRef& attribute, const Request& request) {
   }
 }
 
-// Returns true for attributes that may have differing values or readings.
+// Returns true for attributes that may have several different values, or values that servers read
+// differently.
 bool may_be_ambiguous(const AttributeRef& attribute) noexcept {
   return attribute.kind == Attribute::Header || attribute.kind == Attribute::Query ||
          attribute.kind == Attribute::Cookie || attribute.kind == Attribute::Path;
@@ -188,8 +191,8 @@ const char* source_of(Attribute kind) noexcept {
   return kind == Attribute::Header ? "header" : kind == Attribute::Query ? "query parameter" : "cookie";
 }
 
-// Returns the first attribute of the part with differing values. Ignores the alternatives after the first one
-// that is present.
+// Returns the first attribute of the part with differing values; null if there is none. Stops at the first
+// attribute that is present.
 const AttributeRef* ambiguous_in(const KeyPart& part, const Request& request) {
   SipHash128 unused({});
   for (const auto& attribute : part) {
@@ -290,7 +293,7 @@ limit::Key name_values(const Rule& rule, const AppliedLimiter& applied, std::spa
   return marked(hash.digest(), rule, applied);
 }
 
-// A name is the client's digest xor the limiter's mark.
+// A name is the client's digest xor the limiter's mark, so the xor with both marks converts the name.
 limit::Key name_under(const Rule& rule, const AppliedLimiter& from, const AppliedLimiter& to,
                       const limit::Key& name) {
   return marked(marked(name, rule, from), rule, to);
@@ -298,8 +301,8 @@ limit::Key name_under(const Rule& rule, const AppliedLimiter& from, const Applie
 
 namespace {
 
-// Returns how poorly a part of a key identifies a client; lower is better. A client has one API key, but
-// requests many paths.
+// Returns how poorly a part of a key identifies a client; a lower number is better. A client has one API key,
+// but requests many paths.
 unsigned vagueness(const KeyPart& part) noexcept {
   constexpr Attribute kByWorth[] = {
       Attribute::ApiKey, Attribute::User,    Attribute::Claim,   Attribute::CertSubject, Attribute::Org,
@@ -320,7 +323,7 @@ const KeyPart* most_telling(const Rule& rule) noexcept {
 
 }  // namespace
 
-// Hashes only attributes, not the rule's name. Rules that count all clients together share a slot hash.
+// Hashes only attributes, not the rule's name. All rules whose keys have no parts get the same slot hash.
 limit::SlotHash slot_hash_of_values(const Rule& rule, std::span<const KeyValue> values, base::SipKey key) {
   SipHash128 hash(key);
   const KeyPart* const telling = most_telling(rule);

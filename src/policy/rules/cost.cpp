@@ -12,10 +12,11 @@ namespace {
 
 __extension__ using Product = unsigned __int128;
 
-constexpr std::size_t kMostDigits = 18;  // before the point; more could overflow below
-constexpr std::size_t kMostPlaces = 18;  // after the point; further digits only round up
+constexpr std::size_t kMostDigits = 18;  // digits before the point; more could overflow below
+constexpr std::size_t kMostPlaces = 18;  // digits after the point; further digits only round up
 
-// Returns the value of the digits; nullopt if there are none, too many, or other characters.
+// Returns the value of the digits. Returns nullopt if there are no digits, too many digits or other
+// characters.
 std::optional<std::uint64_t> parse_digits(std::string_view text) noexcept {
   if (text.empty() || text.size() > kMostDigits) return std::nullopt;
   std::uint64_t value = 0;
@@ -24,7 +25,7 @@ std::optional<std::uint64_t> parse_digits(std::string_view text) noexcept {
   return value;
 }
 
-// Returns the digits after the point as a number in units of the last digit that is read, rounded up.
+// Returns the digits after the point as a whole number. Ignores digits after kMostPlaces, but rounds up.
 std::optional<std::uint64_t> parse_places(std::string_view text) noexcept {
   const auto rest = text.substr(std::min(text.size(), kMostPlaces));
   if (!std::all_of(rest.begin(), rest.end(), [](char c) { return c >= '0' && c <= '9'; }))

@@ -8,19 +8,20 @@ namespace weir::policy {
 
 namespace {
 
-// The largest exponent: above any amount that weir counts, and small enough to write all digits.
+// The largest exponent. It is above any amount that weir counts, and small enough that all digits can be
+// written.
 constexpr std::int64_t kFurthest = 64;
 
 bool is_digits(std::string_view text) noexcept {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// Parses the digits after 'e'. An exponent that is too long counts as the largest.
+// Parses the digits after 'e'. If the exponent is too large, returns the largest one.
 std::optional<std::int64_t> parse_exponent(std::string_view text) noexcept {
   const bool negative = text.starts_with('-');
   if (negative || text.starts_with('+')) text.remove_prefix(1);
   if (!is_digits(text)) return std::nullopt;
-  constexpr std::int64_t kMost = std::int64_t{1} << 40;  // more than a document has digits
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;  // more than the number of digits in any document
   std::int64_t value = 0;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
   if (parsed.ec != std::errc{}) value = kMost;

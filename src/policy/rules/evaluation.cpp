@@ -55,7 +55,7 @@ bool is_credential(const AttributeRef& attribute) noexcept {
   }
 }
 
-// Makes a name of the configuration safe for a JSON sentence.
+// Returns a name from the configuration in a form that is safe in a JSON sentence.
 std::string printable(std::string_view name) {
   std::string text(name);
   const auto odd = [](unsigned char c) { return c < 0x20 || c >= 0x7f || c == '"' || c == '\\'; };
@@ -63,7 +63,7 @@ std::string printable(std::string_view name) {
   return text;
 }
 
-// Returns the cost of the request under the rule; 0 if the request's value is invalid.
+// Returns the cost of the request under the rule; 0 if the request states an invalid cost.
 limit::Cost cost_of(const Rule& rule, const Request& request) {
   const auto& from = rule.cost_from;
   if (from.kind == CostSource::Kind::None) return rule.cost;
@@ -133,7 +133,7 @@ std::string describe(const Objection& objection) {
 
 namespace {
 
-// Returns an ambiguity in the values that the rule's overrides or its key read.
+// Returns an ambiguity in the values that the rule's overrides or its key read; nullopt if there is none.
 std::optional<Ambiguity> ambiguity_met(const Rule& rule, const Request& request) {
   for (const auto& variant : rule.overrides)
     if (const auto found = variant.match.ambiguity(request)) return found;
@@ -247,7 +247,7 @@ const Rule* Evaluation::fall_back(const Request& request, const NamingKeys& keys
     if (rule->on_store_failure != OnStoreFailure::Local) continue;
     applied = local_limiter(*rule, applied);
     const auto key = name_key(*rule, applied, request, keys.table);
-    assert(key);  // the request has all parts of the key, because the charge has a name in Redis
+    assert(key);  // the charge has a name in Redis, so the request has all parts of the key
     auto charge = charges[i];
     charge.key = *key;
     charge.limiter = applied.limiter;
@@ -286,9 +286,9 @@ bool tighter(const Answer& a, const Answer& b) noexcept {
   return Product{a.remaining()} * quota_b < Product{b.remaining()} * quota_a;
 }
 
-// Returns the time until the remaining units that clients see increase. Over a soft limit, the margin must
-// refill first. If the limiter does not refill units one by one, returns the time until all units are
-// refilled.
+// Returns the time until the remaining units that clients see increase. If the soft limit is in use, its
+// margin must refill first. If the limiter does not refill units one by one, returns the time until all units
+// are refilled.
 base::Duration more_after(const Answer& answer) noexcept {
   const auto& outcome = *answer.outcome;
   if (outcome.remaining >= answer.margin) return outcome.more_after;

@@ -19,7 +19,7 @@ std::optional<int> two_digits(std::string_view text) noexcept {
   return (text[0] - '0') * 10 + (text[1] - '0');
 }
 
-// Parses "06:30", up to "24:00".
+// Parses a time of day from "00:00" to "24:00".
 std::optional<minutes> parse_clock(std::string_view text) noexcept {
   if (text.size() != 5 || text[2] != ':') return std::nullopt;
   const auto hour = two_digits(text.substr(0, 2));
@@ -76,7 +76,7 @@ std::string Hours::describe() const {
   auto text = "hours " + clock(begin) + "-" + clock(end);
   if (days != 0x7f) {
     text += " on";
-    for (unsigned i = 1; i <= kDays.size(); ++i)  // in the order of a week, from Monday
+    for (unsigned i = 1; i <= kDays.size(); ++i)  // from Monday to Sunday
       if ((days >> i % 7 & 1U) != 0) text.append(" ").append(kDays[i % 7]);
   }
   return text + " in " + zone.name();

@@ -8,7 +8,7 @@ namespace weir::policy {
 
 namespace {
 
-// Returns true if the body decides which override applies.
+// Returns true if the body is needed to choose the override that applies.
 bool overrides_ask(const Rule& rule, const Request& request) {
   for (const auto& variant : rule.overrides) {
     const auto known = variant.match.known(request);

@@ -21,7 +21,7 @@ using Fault = json::error_code;
 
 constexpr auto kAny = std::numeric_limits<std::size_t>::max();
 
-// "~1" is '/', "~0" is '~' (RFC 6901 §4).
+// Returns the name that a piece of the pointer encodes: "~1" is '/', "~0" is '~' (RFC 6901 §4).
 std::string token_of(std::string_view piece) {
   std::string token;
   for (; !piece.empty(); piece.remove_prefix(1)) {
@@ -43,7 +43,7 @@ std::vector<std::string> tokens_of(std::string_view pointer) {
   return tokens;
 }
 
-// The parser's handler: follows the pointer through the document.
+// The handler of the JSON parser. It follows the pointer through the document.
 class Walk {
  public:
   static constexpr std::size_t max_array_size = kAny;
@@ -86,7 +86,7 @@ class Walk {
   // An object or array whose end the parser has not reached.
   struct Open {
     bool array;
-    bool on_way;            // the pointer leads into it
+    bool on_way;            // the pointer leads into this object or array
     bool met = false;       // object: the parser has found the member that the pointer names
     std::size_t count = 0;  // array: number of elements so far
   };
@@ -115,7 +115,7 @@ class Walk {
     open_.pop_back();
     return true;
   }
-  // A string may contain a number in JSON syntax.
+  // Takes a number, or a string. A string may contain a number in JSON syntax.
   bool meet_number() {
     if (step() && at_end()) {
       auto digits = plain_digits(heard_);
@@ -132,9 +132,9 @@ class Walk {
 
   std::vector<std::string> tokens_;
   std::vector<Open> open_;
-  std::string heard_;     // the text of the current key, string or number, which may come in pieces
+  std::string heard_;     // the text of the current key, string or number; it may arrive in pieces
   bool named_ = false;    // the last key is the one that the pointer names
-  bool doubled_ = false;  // a member that the pointer names occurs twice
+  bool doubled_ = false;  // a member that the pointer names has occurred twice
   JsonNumber::Found found_ = JsonNumber::Found::Nothing;
   std::string digits_;
 };

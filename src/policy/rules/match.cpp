@@ -8,8 +8,8 @@
 
 namespace weir::policy {
 
-// A compiled expression, which matches octets, not UTF-8. In UTF-8 mode '.' would not match an invalid octet,
-// and a client could evade the expression with one.
+// A compiled regular expression, which matches octets, not UTF-8. In UTF-8 mode '.' would not match an
+// invalid octet, and a client could evade the expression with such an octet.
 struct TextMatch::Regex {
   explicit Regex(std::string_view pattern)
       : expression(re2::StringPiece(pattern.data(), pattern.size()), options()) {}
@@ -78,7 +78,8 @@ base::Result<PathMatch> PathMatch::parse(std::string_view pattern) {
     return wrong("has a '*' before its end; only the last character may be '*', or write \"~regex\"");
   if (match.text_.find_first_of("?#") != std::string::npos)
     return wrong("is more than a path; match the query with `query`");
-  // A prefix may end inside a segment. So the check appends a letter that is not a hexadecimal digit.
+  // A prefix may end inside a segment, such as "/a%". So the check appends a letter that is not a hexadecimal
+  // digit.
   const std::string spelt = http::path_spelling(match.text_ + (match.prefix_ ? "x" : ""));
   std::string scratch;
   const auto normal = http::normalise_path(spelt, scratch);
@@ -110,7 +111,7 @@ namespace {
 struct Tally {
   std::size_t all = 0;
   std::size_t held = 0;
-  bool complete = true;  // false: a bound is exceeded, and only the first values count
+  bool complete = true;  // false: a bound is exceeded, and the numbers cover only the first values
 
   void add(bool holds) noexcept {
     ++all;
@@ -177,7 +178,7 @@ const NamedText* divided_parameter(const http::RequestHead& head, const std::vec
   return found == conditions.end() ? nullptr : &*found;
 }
 
-// Returns true if the list has the text. Most lists are empty, so only that check is inline.
+// Returns true if the list contains the text. Most lists are empty, so only the test for that is inline.
 bool found_in(const std::vector<std::string>& texts, std::string_view text) {
   return std::find(texts.begin(), texts.end(), text) != texts.end();
 }
@@ -205,7 +206,7 @@ void add_words(std::string& line, const char* what, const std::vector<std::strin
 
 }  // namespace
 
-// Checks everything except headers, the query, body words and `negated`.
+// Checks all conditions except those on headers, the query and the body, and `negated`.
 inline Match::Unmet Match::unmet_by_client(const Request& request) const {
   const auto block = [&](const base::Cidr& b) { return b.contains(request.client.address); };
   if (!any_of(methods, request.head->method)) return Unmet::Method;
@@ -229,7 +230,7 @@ const NamedText* Match::unmet_parameter(const Request& request) const {
   return found == query.end() ? nullptr : &*found;
 }
 
-// Checks everything except body words and `negated`.
+// Checks all conditions except those on the body, and `negated`.
 inline Match::Unmet Match::unmet_by_head(const Request& request) const {
   if (const auto unmet = unmet_by_client(request); unmet != Unmet::Nothing) return unmet;
   if (!headers.empty() && unmet_header(request) != nullptr) return Unmet::Header;

@@ -37,8 +37,8 @@ constexpr std::array kWords = {
     Word{"upstream", Attribute::Upstream, false},
 };
 
-// Returns the Levenshtein distance: the number of letters to insert, remove or replace. Keeps one row of the
-// table at a time.
+// Returns the Levenshtein distance: how many letters must be inserted, removed or replaced to turn `a` into
+// `b`. Stores only one row of the table at a time.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -74,8 +74,8 @@ bool is_token(std::string_view text) {
   });
 }
 
-// Returns true if a Cookie field can contain a cookie with this name. Accepts more names than RFC 6265
-// §4.2.1.
+// Returns true if a Cookie field can contain a cookie with this name. Accepts more names than RFC 6265 §4.2.1
+// allows.
 bool may_name_cookie(std::string_view text) {
   return std::none_of(text.begin(), text.end(),
                       [](unsigned char c) { return c <= ' ' || c == '=' || c == ';' || c == 0x7f; });
@@ -95,7 +95,7 @@ base::Result<AttributeRef> parse_attribute(std::string_view text) {
     return base::Error{"\"" + std::string(text) + "\" " + why};
   };
   if (text == "cert:subject")
-    return AttributeRef{Attribute::CertSubject, {}};  // contains a colon, but has no name after it
+    return AttributeRef{Attribute::CertSubject, {}};  // no name follows the colon in "cert:subject"
   const auto colon = text.find(':');
   const auto kind = text.substr(0, colon);
   const auto name = colon == std::string_view::npos ? std::string_view{} : text.substr(colon + 1);
@@ -120,7 +120,7 @@ std::string describe(const KeyPart& part) {
   return text;
 }
 
-// `Numbers`, here and below, is a rule or a variant of a rule.
+// In this and the following templates, `Numbers` is Rule or Variant.
 template <class Numbers>
 AppliedLimiter own_limiter(const Numbers& numbers, std::uint16_t variant) {
   return {numbers.soft ? numbers.soft->get() : numbers.limiter.get(), numbers.limiter.get(), variant};
@@ -140,7 +140,7 @@ AppliedLimiter applied(const Numbers& numbers, std::size_t variant, double load)
   return own;
 }
 
-// Calls `ask` with the Rule, or with the Variant of an override or tier.
+// Calls `ask` with the Rule, or with the Variant of the override or tier.
 template <class Ask>
 AppliedLimiter ask_variant(const Rule& rule, std::uint16_t variant, Ask ask) {
   if (variant == 0) return ask(rule);

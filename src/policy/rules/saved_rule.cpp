@@ -10,7 +10,8 @@ namespace {
 
 using base::SipHash128;
 
-// Collects the variants of one rule. The variants are named like the marks in name_key.cpp.
+// Collects the variants of one rule for a snapshot. Names them by the same facts as the marks in
+// name_key.cpp.
 class Gathering {
  public:
   explicit Gathering(const Rule& rule) : store_(rule.store), saved_{.name = rule.name, .variants = {}} {}
@@ -40,7 +41,8 @@ class Gathering {
   static const limit::Limiter* in(const std::optional<limit::SharedLimiter>& limiter) {
     return limiter ? limiter->get() : nullptr;
   }
-  // Returns the limiter that the table uses, as applied_limiter() and local_limiter() choose it.
+  // Returns the limiter that the key table uses. Makes the same choice as applied_limiter() and
+  // local_limiter().
   template <class Numbers>
   const limit::Limiter* enforced(const Numbers& numbers) const {
     if (store_ == Store::Redis && numbers.local_share)
@@ -56,8 +58,8 @@ class Gathering {
     hash.part(std::uint64_t{elastic});
     return hash.digest().lo;
   }
-  // Adds the limiters of a variant. Which limiter is enforced depends on the rule's store and on whether the
-  // variant has a soft limit or a local share.
+  // Adds the limiters of a variant. `enforced`: the limiter that the key table uses. It depends on the rule's
+  // store, and on whether the variant has a soft limit or a local share.
   void add_limiters(std::uint64_t name, limit::LimiterId limiter_id,
                     std::initializer_list<const limit::Limiter*> limiters, const limit::Limiter* enforced) {
     SipHash128 hash({});

@@ -22,15 +22,15 @@ std::optional<unsigned> parse_status(std::string_view text) noexcept {
   return status;
 }
 
-// Returns true if a rule with this `scale` accepts the number. A rule for whole numbers accepts 5.0.
+// Returns true if a rule with this `scale` accepts the number. A rule for whole numbers also accepts 5.0.
 bool is_taken(std::string_view digits, std::uint32_t scale) noexcept {
   const auto point = std::min(digits.find('.'), digits.size());
   return scale != 0 || digits.find_first_not_of("0.", point) == std::string_view::npos;
 }
 
-// Reads the amount of a response. It may be 0, unlike the cost of a request. An amount above kMaxCost is read
-// as kMaxCost. If it were invalid, only the reserve would be charged, and the most expensive responses would
-// be the cheapest.
+// Reads the amount of a response. The amount may be 0, unlike the cost of a request. An amount above kMaxCost
+// is read as kMaxCost. If such an amount were invalid, only the reserve would be charged, and the most
+// expensive responses would be the cheapest.
 ReportedCost read_amount(std::string_view text, std::uint32_t scale) {
   if (!is_taken(text, scale)) return {ReportedCost::State::Unreadable, 0};
   if (text.find_first_not_of("0.") == std::string_view::npos) return {ReportedCost::State::Amount, 0};

@@ -77,8 +77,8 @@ bool is_hmac(const TokenAlgorithm& algorithm, std::string_view secret, std::stri
          CRYPTO_memcmp(digest.data(), signature.data(), size) == 0;
 }
 
-// Converts a signature to DER for OpenSSL. A token has r and s in sequence, each of the size of the curve
-// (RFC 7518 §3.4). Returns an empty text if the size is wrong.
+// Converts a signature to DER for OpenSSL. A token has the numbers r and s in sequence, each of the size of
+// the curve (RFC 7518 §3.4). Returns an empty text if the signature has another size.
 std::string in_der(const TokenAlgorithm& algorithm, std::string_view signature) {
   const auto size = (static_cast<std::size_t>(algorithm.bits) + 7) / 8;
   if (signature.size() != 2 * size) return {};
@@ -89,7 +89,7 @@ std::string in_der(const TokenAlgorithm& algorithm, std::string_view signature) 
   auto s = number(size);
   const EcSignature both(ECDSA_SIG_new());
   if (!r || !s || !both || ECDSA_SIG_set0(both.get(), r.get(), s.get()) != 1) return {};
-  (void)r.release();  // now owned by the signature
+  (void)r.release();  // the signature owns r and s from here on
   (void)s.release();
   unsigned char* der = nullptr;
   const int length = i2d_ECDSA_SIG(both.get(), &der);
@@ -137,7 +137,7 @@ bool is_signature(const TokenAlgorithm& algorithm, std::string_view secret, EVP_
       context && EVP_DigestVerifyInit(context.get(), nullptr, algorithm.hash(), nullptr, key) == 1 &&
       EVP_DigestVerify(context.get(), octets_of(signature), signature.size(), octets_of(text), text.size()) ==
           1;
-  if (!good) ERR_clear_error();  // TLS connections of this thread use the same error queue
+  if (!good) ERR_clear_error();  // the error queue is also that of this thread's TLS connections
   return good;
 }
 

@@ -1,5 +1,5 @@
-// Verifies the signatures of tokens (RFC 7518 §3). Only the configuration determines algorithm and key. Keys
-// are parsed once. Pure.
+// Verifies the signatures of tokens (RFC 7518 §3). Only the configuration chooses the algorithm and the key.
+// Keys are parsed once. Pure.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -15,19 +15,20 @@ namespace weir::policy {
 struct TokenAlgorithm {
   std::string_view word;
   const EVP_MD* (*hash)();
-  int key_type;  // an EVP_PKEY type; EVP_PKEY_HMAC: a shared secret
-  int bits;      // HMAC: of the hash and of the shortest secret; EC: of the curve; RSA: of the shortest key
-  std::string_view curve;  // for EC, in OpenSSL's spelling
+  int key_type;  // a type of EVP_PKEY; EVP_PKEY_HMAC for a shared secret
+  int bits;  // HMAC: size of the hash and of the shortest secret; EC: of the curve; RSA: of the shortest key
+  std::string_view curve;  // for EC: the curve's name in OpenSSL
 };
 
-// Returns null if there is no algorithm of that name.
+// Returns the algorithm with that name; null if there is none.
 [[nodiscard]] const TokenAlgorithm* find_algorithm(std::string_view word) noexcept;
 
-// Returns null for an algorithm with a shared secret. The error says why the key does not fit the algorithm.
+// Parses the key. Returns null for an algorithm with a shared secret. The error says why the key does not
+// fit.
 [[nodiscard]] base::Result<std::shared_ptr<EVP_PKEY>> parse_key(const TokenAlgorithm& algorithm,
                                                                 const std::string& key);
 
-// Returns true if `signature` (octets) signs `text`. Uses `secret` for HS…, otherwise the `key` from
+// Returns true if `signature` is a valid signature of `text`. Uses `secret` for HS…, otherwise the `key` from
 // parse_key(). Threads may share the key.
 [[nodiscard]] bool is_signature(const TokenAlgorithm& algorithm, std::string_view secret, EVP_PKEY* key,
                                 std::string_view text, std::string_view signature);

@@ -18,8 +18,8 @@ RuleOutcome outcome_of(const limit::Charge& charge, const limit::Outcome& outcom
 
 }  // namespace
 
-// Counts the outcome of each rule for the metrics. For a refused request only the refusals count, because the
-// other rules charged nothing.
+// Counts the outcome of each rule for the metrics. For a refused request, counts only the rules that refused
+// it, because the other rules charged nothing.
 void AdmissionController::count(const policy::Bill& bill, bool admitted) {
   const auto outcomes = bill.outcomes();
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
@@ -30,7 +30,7 @@ void AdmissionController::count(const policy::Bill& bill, bool admitted) {
   }
 }
 
-// Counts the request for its client, once for each rule, like count().
+// Counts the request for its client, once for each rule that count() counts.
 void AdmissionController::count_clients(observe::TopClients& top, bool admitted) {
   observe::TopClients::Writing writing(top, charged_at_);
   for (const auto* bill : asked())
@@ -43,9 +43,9 @@ void AdmissionController::count_clients(observe::TopClients& top, bool admitted)
     }
 }
 
-// Takes permits for the lines of a charged bill that limit concurrency. A request that waits for its
-// departure counts as under way. REQUIRES that room for the permits was reserved before the charge: a charge
-// without a permit would never be released.
+// Takes permits for the charges of a bill that limit concurrency. A request that waits for its departure
+// counts as concurrent. REQUIRES that room for the permits was reserved before the charge: a charge without a
+// permit would never be released.
 void AdmissionController::hold(const policy::Bill& bill) {
   const auto outcomes = bill.outcomes();
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
@@ -55,8 +55,8 @@ void AdmissionController::hold(const policy::Bill& bill) {
   }
 }
 
-// Reserves room for permits. Must be called before Redis is charged: a permit in Redis without an object here
-// would be renewed until weir stops.
+// Reserves room for the objects that hold permits. Must be called before Redis is charged. A permit in Redis
+// without an object here would be renewed until weir stops.
 void AdmissionController::make_room_for_permits(const policy::Bill& bill) {
   const auto charges = bill.charges();
   const auto held = std::count_if(charges.begin(), charges.end(),
@@ -73,7 +73,7 @@ void AdmissionController::hold_in_redis(const policy::Bill& bill) {
   }
 }
 
-// Takes permits for lines that Redis did not answer, because the request is under way all the same.
+// Takes permits for charges that Redis did not answer, because the request proceeds without that answer.
 void AdmissionController::hold_unasked(limit::LineSet unasked) {
   if (!config_.names_agreed) return;  // other weirs would not count a permit under these names
   const auto charges = buffers_.evaluation.remote.charges();
@@ -116,8 +116,8 @@ void AdmissionController::end(base::TimePoint now, const limit::Ending& ending) 
   buffers_.permits.clear();
 }
 
-// Returns the bills that were charged or looked up. After a local refusal Redis was not asked, and its bill
-// is stale.
+// Returns the bills that were charged or looked up. If a local limit refused the request, leaves out the bill
+// of Redis, which was not asked.
 std::span<const policy::Bill* const> AdmissionController::asked() const {
   return std::span(bills_).first(local_charged_ || refused_unasked_ ? bills_.size() : 1);
 }
@@ -128,7 +128,7 @@ AdmissionResult AdmissionController::rule() {
   for (const auto* bill : asked()) count(*bill, decision.verdict != policy::Verdict::Reject);
   if (auto* top = worker_.counters.top.get()) try {
       count_clients(*top, decision.verdict != policy::Verdict::Reject);
-    } catch (const std::bad_alloc&) {  // the client is not counted then
+    } catch (const std::bad_alloc&) {  // no memory to count the client
     }
   if (decision.verdict == policy::Verdict::Reject) let_go();
   return {.decision = decision};
@@ -158,8 +158,8 @@ AdmissionController::Delayed AdmissionController::delayed() const {
   return delayed;
 }
 
-// Returns the key of a line as logs show it. For a line of the fallback bill it returns the client's key in
-// Redis, so that the name does not change while Redis is unavailable.
+// Returns the key of a charge as logs show it. For a charge of the fallback bill, returns the client's key in
+// Redis. So the logged key does not change while Redis is unavailable.
 limit::Key AdmissionController::key_told(const policy::Bill& bill, std::size_t line) const {
   const auto& key = bill.charges()[line].key;
   if (&bill != &buffers_.fallback) return key;
@@ -230,14 +230,14 @@ bool AdmissionController::decide_here(base::TimePoint now, policy::Priority prio
   return true;
 }
 
-// Returns true if this process already knows that Redis refuses the request. Nothing is charged then. The
-// local limits are only looked up, because the answer names the longest wait of all refusals.
+// Returns true if this process already knows that Redis refuses the request. In that case nothing is charged.
+// The local limits are only looked up, because the answer tells the longest wait of all refusals.
 bool AdmissionController::refused_unasked(base::TimePoint now) {
   auto& [local, remote] = buffers_.evaluation;
   const auto charges = remote.charges();
   if (charges.empty()) return false;
   for (std::size_t i = 0; i < charges.size(); ++i)
-    if (remote.line(i).rule->settlement) return false;  // a settlement may shorten the wait
+    if (remote.line(i).rule->settlement) return false;  // a settlement may admit the next request earlier
   const auto there = worker_.redis->refuses(charges, remote.outcomes());
   refused_unasked_ = there.has_value();
   if (!there) return false;
@@ -262,7 +262,8 @@ bool AdmissionController::refuses_unverified(base::TimePoint now, AdmissionResul
   return refuses_so_far(now, admission_result);
 }
 
-// Decides by the lines collected so far.
+// Refuses the request if a rule whose charges were collected so far refuses it. Returns true if it was
+// refused.
 bool AdmissionController::refuses_so_far(base::TimePoint now, AdmissionResult& admission_result) {
   charged_at_ = decided_at_ = now;
   if (admission_result.objection) return true;
@@ -271,8 +272,9 @@ bool AdmissionController::refuses_so_far(base::TimePoint now, AdmissionResult& a
   return true;
 }
 
-// Returns true if a local limit refuses the request. Looks the limits up first, because a charge takes places
-// that others may need. Ignores queues, since the request may still displace a waiting one (displace.cpp).
+// Returns true if a local limit refuses the request. Looks the limits up before it charges them, because a
+// charge takes places that other requests may need. Ignores queues, because the request may still displace a
+// waiting request (displace.cpp).
 bool AdmissionController::refused_here(base::TimePoint now) {
   auto& bill = buffers_.evaluation.local;
   const auto refuses = [&](const limit::Charge& charge) {
@@ -283,7 +285,7 @@ bool AdmissionController::refused_here(base::TimePoint now) {
   buffers_.permits.reserve(bill.charges().size());
   local_charged_ = worker_.table.charge(bill.charges(), now, bill.outcomes(), &buffers_.journal.charged);
   if (!local_charged_) return true;
-  hold(bill);  // another request has released its charge meanwhile
+  hold(bill);  // since the lookup, another request has released its charge
   refund();
   let_go();
   buffers_.journal.clear();
@@ -311,7 +313,7 @@ net::Task<AdmissionResult> AdmissionController::ask_redis() {
   co_return admission_result;
 }
 
-// Records what Redis charged. Nothing was charged if Redis refused an enforced line. Steps that need memory
+// Records what Redis charged. If Redis refused an enforced charge, it charged nothing. Steps that need memory
 // come last, so that everything is refunded if memory runs out.
 void AdmissionController::keep_remote(limit::LineSet unasked) {
   auto& remote = buffers_.evaluation.remote;
@@ -320,7 +322,7 @@ void AdmissionController::keep_remote(limit::LineSet unasked) {
   bool fits = unasked != limit::all_lines(charges.size());
   for (std::size_t i = 0; i < charges.size(); ++i) {
     if ((unasked >> i & 1U) != 0)
-      outcomes[i] = {};  // nothing was charged for this line
+      outcomes[i] = {};  // Redis charged nothing here
     else
       fits = fits && (outcomes[i].allowed || !charges[i].enforced);
   }
@@ -330,8 +332,8 @@ void AdmissionController::keep_remote(limit::LineSet unasked) {
   settle_later(remote, Settlements::Store::Redis, redis_now_);
 }
 
-// Remembers the rules that limit messages and that Redis did not answer. Their messages are counted here,
-// under the client's key in Redis.
+// Remembers the rules that limit messages and whose charges Redis did not answer. This process counts their
+// messages, under the client's key in Redis.
 void AdmissionController::remember_message_rules(limit::LineSet unasked) {
   const auto& remote = buffers_.evaluation.remote;
   for (std::size_t i = 0; i < remote.charges().size(); ++i) {
@@ -341,7 +343,7 @@ void AdmissionController::remember_message_rules(limit::LineSet unasked) {
   }
 }
 
-// Decides on lines that Redis could not answer: each of their rules applies its on_store_failure.
+// Decides on charges that Redis could not answer: applies the on_store_failure of each rule.
 AdmissionResult AdmissionController::fall_back(limit::LineSet unasked) {
   auto& remote = buffers_.evaluation.remote;
   keep_remote(unasked);

@@ -20,7 +20,7 @@ namespace weir::proxy {
 
 struct AdmissionResult {
   policy::Decision decision{};
-  // One of these is set instead of a decision:
+  // If there is no decision, one of the next two members is set.
   policy::Objection objection{};         // the request lacks something that a rule needs
   const policy::Rule* closed = nullptr;  // Redis is unavailable and the rule has on_store_failure = "closed"
 };
@@ -36,61 +36,61 @@ class AdmissionController {
         settlements_(worker, buffers) {}
 
   // Computes the keys and charges the key table. Returns true if `admission_result` is final. If false, the
-  // caller must call ask_redis() next. `priority`: used to displace a waiting request if a queue is full.
+  // caller must call ask_redis() next. `priority`: decides which waiting request may be displaced if a queue
+  // is full.
   [[nodiscard]] bool decide_here(base::TimePoint now, policy::Priority priority,
                                  AdmissionResult& admission_result);
   // Charges Redis and returns the final result.
   [[nodiscard]] net::Task<AdmissionResult> ask_redis();
   // Must be called before weir waits for a body that some rules read. Returns true if the other rules refuse
-  // the request anyway; `admission_result` is then final. If false, nothing is charged and decide_here()
-  // comes next.
+  // the request anyway; `admission_result` is then final. If false, nothing is charged, and the caller must
+  // call decide_here() once the body is read.
   [[nodiscard]] bool refuses_by_head(base::TimePoint now, AdmissionResult& admission_result);
-  // Does the same before a token is verified, with the rules that need no claim of the token.
+  // Like refuses_by_head(), but must be called before a token is verified. Checks only the rules that need no
+  // claim of the token.
   [[nodiscard]] bool refuses_unverified(base::TimePoint now, AdmissionResult& admission_result);
 
-  // The departure that a delayed request waits for. It comes from the enforced line with the longest delay.
+  // The departure that a delayed request waits for. It comes from the enforced charge with the longest delay.
   struct Delayed {
-    Departure departure{};   // its own, or that of the request it displaced
-    limit::Charge charge{};  // what the request itself was charged for it
+    Departure departure{};   // promised to this request, or taken from a request that it displaced
+    limit::Charge charge{};  // the charge of the request itself for this departure
     const policy::Rule* rule = nullptr;
-    base::TimePoint not_before{};  // the latest departure of any other line, by this weir's clock
+    base::TimePoint not_before{};  // the latest departure of all other charges, by this weir's clock
   };
-  // REQUIRES a decision of Delay.
+  // Returns the departure to wait for. REQUIRES that the decision is Delay.
   [[nodiscard]] Delayed delayed() const;
 
-  // Notes that the request waits in the lane of this departure. The departure belongs to the shaper from now
-  // on.
+  // Notes that the request waits in the lane of this departure. From now on the shaper owns the departure.
   void hand_to_queue(const Departure& departure) { entrusted_ = departure.charge.key; }
-  // Notes which departure the request took. refund() returns this departure. The departure it was promised
-  // may belong to another request by now.
+  // Notes which departure the request took, so that refund() returns this departure. The shaper may have
+  // given the departure that the request was promised to another request.
   void note_taken(const Departure& departure) { taken_ = departure; }
 
-  // Returns the key of the request in a rule, as logs show it. Returns nullopt if no bill has a line of the
+  // Returns the key of the request in a rule, as logs show it. Returns nullopt if no bill has a charge of the
   // rule. `rule` may be null.
   [[nodiscard]] std::optional<limit::Key> key_in(const policy::Rule* rule) const;
 
-  // Returns what each rule said. Leaves out rules whose store could not be asked. The entries point to the
-  // rules.
+  // Returns the outcome of each rule. Leaves out rules whose store could not be asked. The entries point to
+  // the rules.
   static constexpr std::size_t kMostAsked = 2 * limit::kMaxCharges;
   [[nodiscard]] boost::container::static_vector<observe::AppliedRule, kMostAsked> what_rules_said() const;
 
   // Returns the charges that the answer corrects.
   [[nodiscard]] Settlements& settlements() noexcept { return settlements_; }
-  // Returns the decision by the bills as they are now, e.g. after a settlement.
+  // Returns the decision by the present outcomes of the bills, e.g. after a settlement.
   [[nodiscard]] policy::Decision current_decision() const { return policy::decide(asked(), decided_at_); }
-  // Returns when the key of the decision's rule is fully reset, by the clock of its store. That is Redis's
-  // clock for keys in Redis, else the machine's clock. So all answers within one window name the same
+  // Returns when the key of the decision's rule is completely unused again, by the clock of the key's store:
+  // Redis's clock for keys in Redis, else the machine's clock. So all answers within one window tell the same
   // instant. REQUIRES decision.rule.
   [[nodiscard]] base::TimePoint reset_at(const policy::Decision& decision) const noexcept;
-  // Returns when the decision was complete, by this weir's clock: after the answer of Redis if Redis was
-  // asked. The outcomes of Redis count from this time or earlier, because Redis read its clock before it
-  // answered.
+  // Returns when the decision was complete, by this weir's clock. If Redis was asked, this is after its
+  // answer. Redis read its clock before it answered, so its outcomes describe this time or an earlier one.
   [[nodiscard]] base::TimePoint decided_at() const noexcept { return decided_at_; }
 
   // Returns true if the request has a permit of a rule with `hold = "answer"`.
   [[nodiscard]] bool holds_until_answered() const;
-  // Returns true if the answer must be read although the client has left: the answer settles a charge or
-  // releases a permit. `patience`: how long the answer may be read for that; 0: never.
+  // Returns true if the answer must be read although the client has disconnected, because it settles a charge
+  // or releases a permit. `patience`: how long weir may read the answer for that purpose; 0: never.
   [[nodiscard]] bool needs_answer(base::Duration patience) const {
     return patience > base::Duration{0} && (settlements_.needs_answer() || holds_until_answered());
   }
@@ -98,11 +98,11 @@ class AdmissionController {
   // Ends the exchange: releases its local permits, and reports `ending` to the limiters that learn from it.
   void end(base::TimePoint now, const limit::Ending& ending);
 
-  // Refunds all charges, because the request did not reach a server. Leaves out a departure that belongs to
-  // the shaper.
+  // Refunds all charges, because the request did not reach a server. Leaves out a departure that the shaper
+  // owns.
   void refund();
-  // Refunds the charges after the client left the queue. Keeps them if the request displaced another one:
-  // otherwise a client could displace everybody without paying.
+  // Refunds the charges after the client has left the queue. Keeps them if the request displaced another one:
+  // otherwise a client could displace other clients without paying.
   void refund_after_leaving();
   // Keeps the charges for good, because the request reached a server or weir answers it.
   void keep() noexcept { kept_ = true; }
@@ -130,7 +130,7 @@ class AdmissionController {
   void remember_message_rules(limit::LineSet unasked);
   void let_go();
   void settle_later(policy::Bill& bill, Settlements::Store store, base::TimePoint charged_at);
-  // These are defined in displace.cpp.
+  // displace() and charge_but() are defined in displace.cpp.
   [[nodiscard]] bool displace(base::TimePoint now, policy::Priority priority);
   [[nodiscard]] bool charge_but(std::size_t line, base::TimePoint now);
   [[nodiscard]] std::span<const policy::Bill* const> asked() const;
@@ -139,7 +139,7 @@ class AdmissionController {
                                                    const limit::Charge& charge) noexcept {
     return policy::names_nobody(rule.key) ? limit::most_waiting(*charge.limiter, charge.cost) : 0;
   }
-  // Returns the time from which the outcomes of a bill count, by this weir's clock.
+  // Returns the time for which the outcomes of a bill were computed, by this weir's clock.
   [[nodiscard]] base::TimePoint since(const policy::Bill* bill) const noexcept {
     return bill == &buffers_.evaluation.local ? charged_at_ : decided_at_;
   }
@@ -155,7 +155,7 @@ class AdmissionController {
   base::TimePoint charged_at_{};  // when the local bill was charged
   base::TimePoint decided_at_{};
   base::TimePoint redis_now_{};
-  std::size_t heard_ = 0;  // how many of bills_ the decision is based on
+  std::size_t heard_ = 0;  // the decision is based on this many of bills_
   bool local_charged_ = false;
   bool remote_charged_ = false;
   bool fallback_charged_ = false;

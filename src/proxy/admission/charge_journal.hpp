@@ -1,5 +1,5 @@
 // ChargeJournal records the changes to an exchange's charges, in order, for the log line that a replay reads.
-// It is part of ExchangeBuffers. Its size is fixed, so that it can be written without memory.
+// It is part of ExchangeBuffers. Its size is fixed, so that recording needs no memory.
 #pragma once
 
 #include "weir/limit/charge.hpp"
@@ -13,12 +13,12 @@
 namespace weir::proxy {
 
 struct ChargeJournal {
-  // A bill rarely has more than a few lines, and each is changed once.
+  // Rarely reached: a bill has few charges, and most of them change once at most.
   static constexpr std::size_t kMost = 16;
 
-  limit::HybridTimestamp charged = 0;  // when the key table was charged; 0: nothing was charged there
+  limit::HybridTimestamp charged = 0;  // when the key table was charged; 0: it was not charged
   boost::container::static_vector<observe::Amendment, kMost> amendments;
-  bool cut = false;  // further amendments were left out
+  bool cut = false;  // the journal was full, and further amendments were left out
 
   void note(const observe::Amendment& amendment) noexcept {
     if (amendments.size() == kMost)
@@ -33,7 +33,7 @@ struct ChargeJournal {
   }
 };
 
-// Returns an amendment that the caller completes. Its defaults are a refund with a departure at the epoch.
+// Returns an amendment that the caller completes. By default it is a refund, with the epoch as its departure.
 [[nodiscard]] inline observe::Amendment amendment_of(const limit::Charge& charge, base::TimePoint at,
                                                      limit::HybridTimestamp timestamp) noexcept {
   return {.elastic = charge.limiter_id % 2 != 0, .rule = charge.rule, .at = at, .timestamp = timestamp};

@@ -19,7 +19,7 @@ void LoadMeter::measure(const Sample& sample) noexcept {
   last_ = sample;
   if (!before) return;
   const auto passed = sample.now - before->now;
-  // The weight of the new measurement. The first measurement counts completely.
+  // The weight of the new measurement. The first measurement has the weight 1.
   const double weight = known_ ? 1 - std::exp2(-ratio(passed, kHalfLife)) : 1;
   known_ = true;
   const auto smooth = [&](LoadKind kind, double fresh) {

@@ -26,7 +26,7 @@ std::optional<std::uint64_t> whole_number(std::string_view text) noexcept {
   return number;
 }
 
-// Removes the X-RateLimit lines. Returns the value of X-RateLimit-Remaining; nullopt if there is none.
+// Removes the X-RateLimit lines. Returns the value of X-RateLimit-Remaining; nullopt if no line has it.
 std::optional<std::uint64_t> take_lines(std::string& lines) {
   std::optional<std::uint64_t> left;
   for (std::size_t at = 0; at < lines.size();) {
@@ -41,14 +41,15 @@ std::optional<std::uint64_t> take_lines(std::string& lines) {
   return left;
 }
 
-// Returns the challenge of a 401 (RFC 9110 §15.5.2). API keys in header fields have no registered scheme.
+// Returns the challenge (WWW-Authenticate) of a 401 (RFC 9110 §15.5.2). API keys in header fields have no
+// registered scheme.
 std::string_view challenge_to(const policy::ClientSettings& client) noexcept {
   const bool bearer = client.api_key.kind == policy::Source::Kind::Bearer || client.tokens.has_value();
   return bearer ? "WWW-Authenticate: Bearer\r\n" : "WWW-Authenticate: ApiKey\r\n";
 }
 
-// Appends the challenge for a token that is not accepted, with the reason. A request without a token gets a
-// challenge without an error (RFC 6750 §3).
+// Appends the challenge for a token that weir rejects, with the reason. If the request has no token, the
+// challenge has no error (RFC 6750 §3).
 void append_challenge(std::string& fields, const policy::Objection& objection) {
   fields += R"(WWW-Authenticate: Bearer error="invalid_token", error_description=")";
   fields += policy::sentence_of(*objection.token);
@@ -76,7 +77,7 @@ void append_error(std::string& fields, std::string& body, unsigned status, std::
 void append_objection(std::string& fields, std::string& body, const policy::Objection& objection,
                       const policy::ClientSettings& client) {
   const auto status = policy::status_of(objection);
-  if (status == 415) fields = "Accept-Encoding: identity\r\n";  // RFC 9110 §15.5.16
+  if (status == 415) fields = "Accept-Encoding: identity\r\n";  // RFC 9110 §15.5.16 recommends this
   if (objection.token && *objection.token != policy::TokenFault::Missing) {
     append_challenge(fields, objection);
     return http::append_error_json(body, status, policy::describe(objection));

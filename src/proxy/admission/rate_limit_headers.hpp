@@ -17,14 +17,14 @@ namespace weir::proxy {
 void append_rate_limit_headers(std::string& fields, const policy::Decision& decision,
                                const ServerSettings& server, base::TimePoint reset_at);
 
-// Merges the fields of an upstream that also limits. RateLimit fields are lists, so both sides' fields are
-// kept. A client reads only one X-RateLimit-Limit, -Remaining and -Reset. So the three fields of the side
-// with less remaining stay, and the other side's are removed. `ours`: as append_rate_limit_headers() writes
-// them.
+// Merges the fields of an upstream that also limits requests (`theirs`) with those of weir (`ours`).
+// RateLimit fields are lists, so the fields of both are kept. A client reads only one X-RateLimit-Limit,
+// -Remaining and -Reset. Keeps these three fields of the side with less remaining, and removes those of the
+// other side. `ours`: as append_rate_limit_headers() writes them.
 void keep_stricter(http::Fields& theirs, std::string& ours);
 
-// Turns a decision to wait under `rule` into a refusal with `retry_after`. Used if the client has all its
-// places in the queue, or if the wait failed.
+// Turns a decision to wait under `rule` into a refusal with `retry_after`. Used if the client already
+// occupies all its places in the queue, or if the wait failed.
 void refuse_wait(policy::Decision& decision, const policy::Rule& rule, const limit::Limiter& limiter,
                  base::Duration retry_after, base::TimePoint now) noexcept;
 
@@ -37,12 +37,12 @@ struct RefusalText {
 RefusalText append_refusal(std::string& fields, std::string& body, const policy::Rule& rule,
                            base::Duration retry_after, const http::Fields& request);
 
-// Writes an error of weir's own: appends the fields that the status demands, and the body. REQUIRES an empty
-// body.
+// Writes an error that weir itself reports: appends the fields that the status requires, and the body.
+// REQUIRES an empty body.
 void append_error(std::string& fields, std::string& body, unsigned status, std::string_view what,
                   const policy::ClientSettings& client);
 
-// Writes the error for a request that rules object to. REQUIRES an empty body.
+// Writes the error for a request to which a rule objects. REQUIRES an empty body.
 void append_objection(std::string& fields, std::string& body, const policy::Objection& objection,
                       const policy::ClientSettings& client);
 

@@ -1,5 +1,5 @@
-// The part of AdmissionController that refunds charges: for requests that are refused in the end, that
-// reached no server, or whose departure went to another request.
+// The part of AdmissionController that refunds charges. Refunds are for requests that weir refuses after all,
+// that reached no server, or whose departure went to another request.
 #include "proxy/admission/admission_controller.hpp"
 
 #include <new>
@@ -30,7 +30,7 @@ void AdmissionController::abandon() noexcept {
   if (kept_) return;
   try {
     refund();
-  } catch (...) {  // no memory for the command to Redis: the charge there stays
+  } catch (...) {  // no memory for the command to Redis: the charge in Redis remains
   }
 }
 
@@ -40,7 +40,7 @@ void AdmissionController::refund_here(const limit::Charge& charge, base::TimePoi
   const bool taken_back = worker_.table.refund(charge, departure, now, overflow, &timestamp);
   auto refunded = amendment_of(charge, now, timestamp);
   std::uint64_t places = 0;
-  for (const auto* bill : bills_)  // a departure taken over may come from an earlier ConfigSnapshot
+  for (const auto* bill : bills_)  // a departure of another request may be from an earlier ConfigSnapshot
     for (std::size_t i = 0; i < bill->charges().size(); ++i) {
       const auto& own = bill->charges()[i];
       if (own.key != charge.key) continue;
@@ -56,18 +56,19 @@ void AdmissionController::refund_here(const limit::Charge& charge, base::TimePoi
     leave_to_lane({departure, departure, charge, false, overflow, places});
 }
 
-// Gives a departure to its lane that the store did not take back, because the store has promised later ones
-// since. If several requests are refused at once, the earliest departures are refunded first. Each stays in
-// the lane as surplus until the store has taken back those behind it.
+// Puts a departure into its lane, because the store did not take the departure back. The store takes back
+// only the latest departure that it has promised. If weir refuses several requests at once, it refunds the
+// earliest departure first. Each departure then stays in the lane as surplus until the store has taken back
+// the later ones.
 void AdmissionController::leave_to_lane(const Departure& departure) {
   try {
     worker_.shaper.pass_on(departure);
-  } catch (const std::bad_alloc&) {  // the departure passes unused
+  } catch (const std::bad_alloc&) {  // no memory: the departure passes unused
   }
 }
 
-// Refunds all charges apart from the one on `lane`. Keeps permits until the exchange ends, because adaptive
-// limiters also learn from an upstream that was not reached.
+// Refunds all charges apart from the charge of `lane`. Keeps permits until the exchange ends, because
+// adaptive limiters also learn from an upstream that was not reached.
 void AdmissionController::refund_but(const limit::Key* lane) {
   const auto give_back = [&](const policy::Bill& bill, base::TimePoint since, const auto& refund) {
     const auto outcomes = bill.outcomes();
@@ -82,7 +83,7 @@ void AdmissionController::refund_but(const limit::Key* lane) {
   const auto here = [&](const limit::Charge& charge, base::TimePoint departure,
                         const limit::Outcome& outcome) {
     if (won_ && won_->departure.charge.key == charge.key)
-      worker_.shaper.pass_on(won_->departure);  // others may wait for it in its lane
+      worker_.shaper.pass_on(won_->departure);  // another request in its lane may wait for it
     else
       refund_here(charge, departure, now, outcome.overflow);
   };
@@ -90,7 +91,8 @@ void AdmissionController::refund_but(const limit::Key* lane) {
     worker_.redis->refund(charge, redis_now_, outcome);
     buffers_.journal.note(amendment_of(charge, now, 0));
   };
-  // Each bill is refunded at most once. If memory runs out in between, its remaining lines stay charged.
+  // Each bill is refunded at most once. If memory runs out during a refund, the other charges of the bill
+  // remain.
   if (std::exchange(local_charged_, false)) give_back(buffers_.evaluation.local, charged_at_, here);
   if (std::exchange(fallback_charged_, false)) give_back(buffers_.fallback, decided_at_, here);
   if (std::exchange(remote_charged_, false)) give_back(buffers_.evaluation.remote, redis_now_, in_redis);

@@ -54,7 +54,7 @@ bool Settlements::answered(unsigned status, const http::ResponseHead* head, base
   return changed;
 }
 
-// Settles a line that does not depend on the answer's body.
+// Settles a charge if the status and the head of the answer suffice. Returns true if the amount changed.
 bool Settlements::settle_by_head(const ChargedLine& line, const Settlement& settlement,
                                  const http::ResponseHead* head) {
   if (!policy::is_charged(settlement, status_)) return settle_to(line, 0);
@@ -94,8 +94,8 @@ bool Settlements::settle_to(const ChargedLine& line, limit::Cost actual) {
   return true;
 }
 
-// Settles a line in the key table. The outcome then shows the state as of now. `reset_after` still counts
-// from the charge, like that of all other lines.
+// Settles a charge in the key table. The outcome then shows the present state of the key. Exception:
+// `reset_after` is still measured from the time of the charge, as in all other outcomes.
 void Settlements::settle_here(const ChargedLine& line, limit::Cost actual) {
   const auto& charge = line.charge();
   const auto charged_at = line.bill_charge.charged_at;
@@ -119,8 +119,8 @@ void Settlements::note(const ChargedLine& line, limit::Cost actual,
   buffers_.journal.note(settled);
 }
 
-// Settles a line in Redis without waiting for the result. Computes `remaining` here from the difference of
-// the costs. Leaves the reset times as they were, unless the key is completely unused.
+// Settles a charge in Redis without waiting for the result. Computes `remaining` here from the difference of
+// the costs. Does not change the reset times, unless the key is completely unused.
 void Settlements::settle_in_redis(const ChargedLine& line, limit::Cost actual) {
   note(line, actual, 0);
   const auto& charge = line.charge();
@@ -134,8 +134,8 @@ void Settlements::settle_in_redis(const ChargedLine& line, limit::Cost actual) {
   if (outcome.remaining == most) outcome.reset_after = outcome.more_after = base::Duration(0);
 }
 
-// Counts the settlement once for each request. Ignores the second limiter of an elastic rule, which is only
-// kept in step.
+// Counts the settlement once for each rule. Does not count the second charge of an elastic rule, which is
+// settled too.
 void Settlements::count(const ChargedLine& line, Settled outcome) {
   if (!line.bill_charge.bill->line(line.number).applied.counted)
     worker_.counters.settlements(line.rule().index, outcome).add();
@@ -146,7 +146,7 @@ void Settlements::see(std::string_view piece) {
   auto& copy = buffers_.copy;
   too_long_ = copy.size() + piece.size() > most_ || !copy.append(piece, length_ != 0 ? length_ : most_);
   if (too_long_) return copy.clear();
-  // A client that has received the whole body may send its next request at once. Settle before that.
+  // Settles before the client has the last byte, because the client may then send its next request at once.
   if (length_ != 0 && copy.size() == length_) settle_by_body(true);
 }
 
@@ -161,8 +161,8 @@ void Settlements::stand() {
   wait_ = Wait::Nothing;
 }
 
-// Settles the lines that the head did not settle. `whole`: the body is complete. The rules' bounds may
-// differ.
+// Settles the charges that the head did not settle. `whole`: the body is complete. Checks the length of the
+// body against the bound of each rule.
 void Settlements::settle_by_body(bool whole) {
   wait_ = Wait::Nothing;
   now_ = worker_.clock.now();

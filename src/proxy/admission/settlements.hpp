@@ -1,13 +1,13 @@
-// Settlements corrects charges by the answer: those of rules with a settlement, in the key table and in
-// Redis. A correction in Redis is sent without waiting for its result. For a key in Redis the headers
-// therefore show its state when it was charged, as if the right amount had been charged then.
+// Settlements corrects charges by the answer, in the key table and in Redis. It corrects the charges of rules
+// that have a settlement. It sends a correction to Redis without waiting for the result. So for a key in
+// Redis, the rate-limit headers show the state at the time of the charge, computed with the correct amount.
 //
 //   begin ─► answered: by the status or the head ─► see, complete: by a JSON body ─► end
 //
-// Each line is settled once, at the first step that can. At the end the remaining charges stay as they are.
-// cancel() forgets charges that were refunded.
+// Each charge is settled once, at the first step that can settle it. At the end, the remaining charges stay
+// as they are. cancel() forgets charges that were refunded.
 //
-// Part of AdmissionController. Costs one comparison for a request without such a rule.
+// Part of AdmissionController. For a request without such a rule, Settlements costs one comparison.
 #pragma once
 
 #include "proxy/exchange/exchange_buffers.hpp"
@@ -29,27 +29,28 @@ class Settlements final : public BodyObserver {
  public:
   Settlements(Worker& worker, ExchangeBuffers& buffers) noexcept : worker_(worker), buffers_(buffers) {}
 
-  // Notes that a bill of ExchangeBuffers was charged. `charged_at`: by the clock of its store.
+  // Records that a bill of ExchangeBuffers was charged. `charged_at`: the time of the charge by the store's
+  // clock.
   enum class Store : std::uint8_t { Table, Redis };
   void begin(policy::Bill& bill, Store store, base::TimePoint charged_at);
   void cancel() noexcept {
     wait_ = Wait::Nothing;
     charged_bills_.clear();
   }
-  // Returns true if a charge waits for the answer.
+  // Returns true if a charge may still be settled by an answer that has not arrived.
   [[nodiscard]] bool due() const noexcept { return wait_ == Wait::Answer; }
 
-  // Returns true if more of the answer can still settle something.
+  // Returns true if the rest of the answer can still settle a charge.
   [[nodiscard]] bool needs_answer() const noexcept {
     return wait_ == Wait::Answer || (wait_ == Wait::Body && !too_long_);
   }
 
-  // Returns true if an enforced rule reads its cost in the answer's body. The body must then be complete and
-  // uncompressed.
+  // Returns true if an enforced rule reads its cost in the answer's body. weir must then get the body
+  // complete and uncompressed.
   [[nodiscard]] bool want_body();
 
-  // Settles by the status and the head of the answer. `head`: null if weir answers itself. Returns true if an
-  // amount changed; the outcomes of the bill then show the current state of its keys.
+  // Settles charges by the status and the head of the answer. `head`: null if weir creates the answer itself.
+  // Returns true if an amount changed; the outcomes of the bill then show the present state of its keys.
   bool answered(unsigned status, const http::ResponseHead* head, base::TimePoint now);
 
   // Returns the observer of the answer's body; null if no rule reads the body.
@@ -57,7 +58,7 @@ class Settlements final : public BodyObserver {
   void see(std::string_view piece) override;
   void complete() override;
 
-  // Ends the exchange. Charges that are not settled stay as they are.
+  // Ends the exchange. Charges that are not settled remain unchanged.
   void end() {
     if (wait_ != Wait::Nothing) stand();
   }
@@ -78,7 +79,7 @@ class Settlements final : public BodyObserver {
     [[nodiscard]] const policy::Rule& rule() const { return *bill_charge.bill->line(number).rule; }
     [[nodiscard]] limit::Outcome& outcome() const { return bill_charge.bill->outcomes()[number]; }
   };
-  // Calls visit(ChargedLine, Settlement) for each charged line with a settlement.
+  // Calls visit(ChargedLine, Settlement) for each charge whose rule has a settlement.
   template <class Visit>
   void for_each_line(Visit visit);
   bool settle_by_head(const ChargedLine& line, const policy::Settlement& settlement,
@@ -94,13 +95,13 @@ class Settlements final : public BodyObserver {
 
   Worker& worker_;
   ExchangeBuffers& buffers_;
-  boost::container::static_vector<ChargedBill, 3> charged_bills_;  // local, Redis and fallback
+  boost::container::static_vector<ChargedBill, 3> charged_bills_;  // of local, Redis and fallback
   base::TimePoint now_{};
   std::uint64_t most_ = 0;    // the largest max_body of the rules that read the body
   std::uint64_t length_ = 0;  // Content-Length of the body; 0 if unknown
   unsigned status_ = 0;
   Wait wait_ = Wait::Nothing;
-  bool too_long_ = false;  // the body exceeds most_ or its memory
+  bool too_long_ = false;  // the body exceeds most_, or there is no memory for it
 };
 
 }  // namespace weir::proxy

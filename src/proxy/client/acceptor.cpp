@@ -18,7 +18,7 @@ namespace {
 constexpr std::chrono::milliseconds kPause{20};
 constexpr std::chrono::seconds kBetweenComplaints{1};
 
-constexpr std::size_t kEvicted = 32;  // one connection in kEvicted is evicted at a time
+constexpr std::size_t kEvicted = 32;  // evict() closes one connection in 32 at a time
 
 constexpr unsigned kMostRefusals = 8;  // log lines about untrusted clients per second
 
@@ -46,7 +46,7 @@ void Acceptor::open() {
 
 void Acceptor::close() {
   closed_ = true;
-  worker_.watchdog.wake_all();  // so that idle sessions of this listener see it
+  worker_.watchdog.wake_all();  // so that idle sessions of this listener notice the close
   net::close_acceptor(acceptor_);
   pause_.cancel();
 }
@@ -58,7 +58,7 @@ void Acceptor::hold() {
   pause_.cancel();
 }
 
-// The accept loop may not have ended yet after hold(). In that case it continues.
+// Continues to accept. The accept loop may not have ended yet after hold(); then it continues.
 void Acceptor::resume() {
   held_ = false;
   if (!accepting_ && !closed_) open();
@@ -70,13 +70,13 @@ net::Awaitable<void> Acceptor::pause() {
   co_await pause_.async_wait(net::into(ignored));
 }
 
-// Evicts only a fraction of the idle connections. A flood is then admitted within seconds, without closing
-// all idle connections at once.
+// Evicts only a fraction of the idle connections. Repeated calls still make room for a flood within seconds,
+// and not all idle connections close at once.
 void Acceptor::evict(IdleEvictor::Rank most) noexcept {
   worker_.idle_evictor.want(worker_.sessions / kEvicted + 1, most);
 }
 
-// Evicts connections only once a new connection waits to be accepted.
+// Evicts connections only after a new connection has arrived in the backlog.
 net::Awaitable<void> Acceptor::make_room() {
   net::ErrorCode ec;
   co_await acceptor_.async_wait(net::AcceptorSocket::wait_read, net::into(ec));
@@ -95,7 +95,7 @@ net::Awaitable<void> Acceptor::accept_all() {
       complain_of_accepting(ec);
       evict(IdleEvictor::Rank::Idle);
       pause_.expires_after(kPause);
-      co_await pause_.async_wait(net::into(ec));  // not by pause(): there may be no memory for its frame
+      co_await pause_.async_wait(net::into(ec));  // not pause(): memory for its frame may be missing
     }
     try {
       ec = co_await accept_one();
@@ -116,7 +116,7 @@ net::Awaitable<net::ErrorCode> Acceptor::accept_one() {
   co_await acceptor_.async_accept(socket, peer, net::into(ec));
   ConnectionsPerIp::Slot slot;
   if (!ec && !closed_ &&
-      count_connection(worker_, net::peer_address(peer), slot))  // otherwise the socket is closed here
+      count_connection(worker_, net::peer_address(peer), slot))  // if false, `socket` closes here
     admit(std::move(socket), peer, std::move(slot));
   if (ec == net::asio::error::connection_aborted || ec == net::asio::error::operation_aborted) ec.clear();
   co_return ec;
@@ -128,7 +128,7 @@ void Acceptor::complain_of_accepting(const net::ErrorCode& ec) {
   quiet_until_ = now + kBetweenComplaints;
   try {
     complain_("cannot accept connections: " + ec.message());
-  } catch (const std::bad_alloc&) {  // no memory for the message: the counter still shows the failure
+  } catch (const std::bad_alloc&) {  // no memory for the message; the counter still shows the failure
   }
 }
 
@@ -165,9 +165,9 @@ bool count_connection(Worker& worker, const base::IpAddress& address, Connection
   return static_cast<bool>(slot);
 }
 
-// Adopts a connection that another process accepted. The connection stays even if its address has no free
-// slot left, because new connections may have taken the slots. Expects neither a PROXY header nor TLS,
-// because the other process handles both.
+// Adopts a connection that another process accepted. Serves it even if its address has no free slot, because
+// new connections may have taken the slots. Expects neither a PROXY header nor TLS, because the other process
+// handles both.
 void Acceptor::adopt(int connection, const ConnectionInfo& connection_info, std::string_view read) {
   net::Stream stream(worker_.executor, connection);
   const auto peer = net::remote_endpoint(connection);
@@ -199,7 +199,7 @@ void Acceptor::begin(std::unique_ptr<Session> session) {
     net::spawn(worker_.executor, serve(std::move(session)),
                [this](const std::exception_ptr& failure) { note_end(failure); });
   } catch (...) {
-    --sessions_;  // the session did not start, so note_end() is not called
+    --sessions_;  // the session did not start, so it does not call note_end()
     throw;
   }
 }

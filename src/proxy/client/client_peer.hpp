@@ -1,4 +1,4 @@
-// The address of a connection's client: of the socket, or as reported by a trusted proxy or by another weir
+// The address of a connection's client. It comes from the socket, from a trusted proxy, or from another weir
 // process.
 #pragma once
 
@@ -17,14 +17,14 @@ struct ClientPeer {
 
   base::IpAddress address;
   std::uint16_t port = 0;
-  std::string text;  // the address
+  std::string text;  // the address as text
   std::optional<http::ConnectionEnds>
-      told;  // the ends of the connection, if a trusted proxy or another process reported them
-  std::string certificate_subject{};  // of the verified certificate; empty: no certificate
+      told;                           // both addresses, if a trusted proxy or another process reported them
+  std::string certificate_subject{};  // subject of the verified certificate; empty: no certificate
 
   void believe(const http::ConnectionEnds& ends);
-  // Returns the two ends of the connection of socket `fd` as the client sees them, or nothing if the
-  // connection does not use IP.
+  // Returns the addresses of both ends of the connection as the client sees them. `fd`: the socket. Returns
+  // nothing if the connection does not use IP.
   [[nodiscard]] std::optional<http::ConnectionEnds> ends(int fd) const;
 };
 

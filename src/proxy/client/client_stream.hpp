@@ -44,8 +44,8 @@ class ClientStream {
 
   // Returns true if the client uses TLS to this process, or to the process that relays the connection.
   [[nodiscard]] virtual bool is_secure() const noexcept = 0;
-  // Returns the two ends of the connection as the client sees them, or nothing if the connection does not use
-  // IP.
+  // Returns the addresses of both ends of the connection as the client sees them. Returns nothing if the
+  // connection does not use IP.
   [[nodiscard]] virtual std::optional<http::ConnectionEnds> ends() const = 0;
   // Returns the size of the request's head in octets.
   [[nodiscard]] virtual std::size_t head_size() const noexcept = 0;
@@ -54,26 +54,27 @@ class ClientStream {
 
   // Sends 100 Continue, so that the client sends its body.
   [[nodiscard]] virtual net::Task<net::ErrorCode> send_continue() = 0;
-  // Forwards an interim answer of the server, if the client's HTTP version knows these (RFC 9110 §15.2).
+  // Forwards an interim answer of the server. Does nothing if the client's HTTP version has no interim
+  // answers (RFC 9110 §15.2).
   [[nodiscard]] virtual net::Task<net::ErrorCode> send_interim(const http::ResponseHead& head) = 0;
 
-  // Returns true if weir can send an answer: no earlier message is partly sent.
+  // Returns true if weir can send an answer. It cannot if an earlier message was sent only in part.
   [[nodiscard]] virtual bool can_answer() const noexcept = 0;
   // Sends an answer that weir created, as far as the client accepts it at once. Returns the result, or
-  // nothing if finish_answer() must send the rest. If `answer.keep_alive`, drops the part of the request's
-  // body that has arrived, so that the next request can follow.
+  // nothing if finish_answer() must send the rest. If `answer.keep_alive`, also drops the part of the
+  // request's body that has arrived, so that the next request can follow.
   [[nodiscard]] virtual std::optional<net::ErrorCode> try_answer(http::Answer answer) = 0;
   [[nodiscard]] virtual net::Task<net::ErrorCode> finish_answer() = 0;
   // Starts a server's answer. Nothing is sent before the sink is flushed. The sink lives as long as this
   // stream.
   [[nodiscard]] virtual BodySink& begin_answer(const http::ResponseHead& head,
                                                const AnswerAdditions& additions) = 0;
-  // Returns the number of sent octets that the client's system has not acknowledged.
+  // Returns the number of sent octets that the client's TCP has not acknowledged.
   [[nodiscard]] virtual std::size_t unacknowledged() const noexcept = 0;
   // Makes sure that a truncated answer cannot look complete.
   virtual void cut_answer() noexcept = 0;
 
-  // Forwards a server's 101. From then on the octets of `stream` and `inbox` belong to the new protocol.
+  // Forwards a server's 101. After that, the octets of `stream` and `inbox` belong to the new protocol.
   [[nodiscard]] virtual net::Task<net::ErrorCode> send_upgrade(const http::ResponseHead& head,
                                                                std::string_view protocol,
                                                                std::string_view fields) = 0;

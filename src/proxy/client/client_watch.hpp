@@ -19,8 +19,8 @@ class ClientWatch : public net::Watched {
   [[nodiscard]] bool late() const noexcept { return late_; }
   void clear_late() noexcept { late_ = false; }
   [[nodiscard]] bool left() const noexcept { return left_; }
-  // Returns true if the event loop has seen the client disconnect. [server] half_close says whether a client
-  // that only closed its sending side counts as disconnected.
+  // Returns true if the event loop has noticed that the client disconnected. [server] half_close says whether
+  // a client that closed only its sending side counts as disconnected.
   [[nodiscard]] virtual bool has_gone() const noexcept = 0;
 
   void begin_cancellable_wait() noexcept {
@@ -28,13 +28,13 @@ class ClientWatch : public net::Watched {
     wake();
   }
   void end_cancellable_wait() noexcept { waits_cancellably_ = false; }
-  // While true, a wait for a server, the queue or Redis continues though the client disconnects.
+  // While `goes_on` is true, waits for a server, the queue or Redis continue when the client disconnects.
   void keep_waiting_without_client(bool goes_on) noexcept { waits_without_client_ = goes_on; }
-  // While true, a client that closes its sending side counts as disconnected, whatever [server] half_close
-  // says.
+  // While `ends` is true, a client that closes its sending side counts as disconnected, whatever [server]
+  // half_close says.
   void end_at_half_close(bool ends) noexcept { half_close_ends_ = ends; }
 
-  // Adds the time that the worker spent on a request to the total of the connection's current turn.
+  // Adds time that the worker spent on a request. The connection yields after a certain total.
   void note_work(base::Duration time) noexcept { work_in_turn_ += time; }
 
  protected:

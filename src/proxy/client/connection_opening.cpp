@@ -7,7 +7,7 @@
 
 namespace weir::proxy {
 
-// Peeks at the PROXY header without consuming more, because TLS data may follow it.
+// Reads the PROXY header. Consumes no octet after it, because TLS data may follow.
 net::Task<bool> ConnectionOpening::read_proxy_header(Inbox& inbox) {
   watch_.arm(worker_.config().server.head_timeout);
   std::size_t seen = 0;
@@ -20,7 +20,7 @@ net::Task<bool> ConnectionOpening::read_proxy_header(Inbox& inbox) {
     taken = proxy_header.status == http::ProxyHeader::Status::Whole && take(proxy_header);
     if (proxy_header.status != http::ProxyHeader::Status::NeedMore) break;
     if (ec && ec != net::asio::error::would_block) break;
-    if (client_.peer_left() && count != 0 && count == seen) break;  // the client sends no more
+    if (client_.peer_left() && count != 0 && count == seen) break;  // the client has closed its sending side
     seen = count;
     ec = co_await client_.wait_for_more();
     if (ec) break;
@@ -31,7 +31,8 @@ net::Task<bool> ConnectionOpening::read_proxy_header(Inbox& inbox) {
   co_return taken;
 }
 
-// Accepts the addresses of a PROXY header only from a trusted proxy. Skips the header of any other peer.
+// Uses the addresses of a PROXY header only if the peer is a trusted proxy. Skips the header of any other
+// peer.
 bool ConnectionOpening::take(const http::ProxyHeader& proxy_header) {
   if (!client_.skip(proxy_header.size)) return false;
   if (!proxy_header.ends || !policy::is_trusted(worker_.config().client, peer_.address)) return true;

@@ -9,7 +9,7 @@ namespace weir::proxy {
 
 namespace {
 
-// The Allow field of a 405 (RFC 9110 §15.5.6). weir forwards every method but CONNECT.
+// The Allow field of a 405 (RFC 9110 §15.5.6). weir forwards all methods except CONNECT.
 constexpr std::string_view kAllow = "Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS, TRACE\r\n";
 
 observe::ClientError kind_of(const http::Fault& fault) noexcept {

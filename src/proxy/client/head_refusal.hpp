@@ -18,14 +18,15 @@ namespace weir::proxy {
 
 class HeadRefusal {
  public:
-  // All arguments must outlive this object. `bytes`: the part of the head that arrived; the octets must not
+  // All arguments must outlive this object. `bytes`: the part of the head that has arrived, which must not
   // move.
   HeadRefusal(Worker& worker, const ClientPeer& peer, std::string_view bytes) noexcept
       : worker_(worker), peer_(peer), bytes_(bytes) {}
 
-  // Counts the fault, and returns the answer with its status. Valid as long as this object.
+  // Counts the fault, and returns the answer to the client. The answer is valid as long as this object.
   [[nodiscard]] http::Answer answer(const http::Fault& fault);
-  // Logs the client, the fault, and as much of the head as weir can parse. `sent`: octets of the answer.
+  // Logs the client, the fault, and as much of the head as weir can parse. `sent`: how many octets of the
+  // answer were sent.
   void report(const http::Fault& fault, std::size_t sent);
 
  private:
@@ -35,7 +36,7 @@ class HeadRefusal {
   std::string body_, id_;
 };
 
-// Sends the answer to a faulty head on an HTTP/1 connection, and reports it.
+// Sends the answer to a faulty head on an HTTP/1 connection, and logs the fault.
 [[nodiscard]] net::Task<void> refuse_head(Worker& worker, ClientWatch& watch, net::Stream& client,
                                           const ClientPeer& peer, http::Fault fault, std::string_view bytes);
 

@@ -1,5 +1,5 @@
-// Finds the head of the next request in the octets that a connection has received. Pure. Each object scans
-// for one head.
+// Finds the head of the next request in the octets that a connection has received. Pure. One object scans for
+// one head.
 #pragma once
 
 #include "weir/http/head_parser.hpp"
@@ -14,12 +14,12 @@ namespace weir::proxy {
 class HeadScanner {
  public:
   struct Found {
-    std::size_t size = 0;  // octets of a complete head at the front of the inbox; 0: none
-    // Why weir rejects the received octets, without waiting for more.
+    std::size_t size = 0;  // octets of the complete head at the front of the inbox; 0: none
+    // The reason why weir rejects the received octets without waiting for more.
     std::optional<http::Fault> fault{};
   };
-  // Searches the unread octets, and skips empty lines before the request (RFC 9112 §2.2). `most`: limit of a
-  // head in octets.
+  // Searches the unread octets, and skips empty lines before the request (RFC 9112 §2.2). `most`: the largest
+  // allowed size of a head in octets.
   [[nodiscard]] Found look(Inbox& inbox, std::size_t most);
 
  private:

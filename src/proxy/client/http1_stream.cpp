@@ -10,8 +10,8 @@ namespace weir::proxy {
 
 namespace {
 
-// weir reads and drops a refused request's body of at most this size, to keep the connection. If the body is
-// larger, weir closes the connection.
+// If weir refuses a request whose body has at most this size, it reads and drops the body, to keep the
+// connection. If the body is larger, weir closes the connection.
 constexpr std::uint64_t kDiscarded = 64 << 10;
 
 }  // namespace
@@ -87,15 +87,15 @@ net::Task<net::ErrorCode> Http1Stream::finish_answer() {
   return session_.client.write_rest(rest);
 }
 
-// Drops the part of the body that has arrived. Returns true if the next request can follow, once the rest of
-// the body was dropped too.
+// Drops the part of the body that has arrived. Returns true if the next request can follow after the body.
+// The caller must then drop the rest of the body.
 bool Http1Stream::drop_body() {
   if (body_->complete()) return true;
   if (head_->content_length > kDiscarded) return false;
   body_->allow(kDiscarded);
   const auto status = body_->drop();
   if (status == BodySource::Status::End) return true;
-  // A client that waits for 100 Continue may still send the body, or not (RFC 9110 §10.1.1).
+  // If the client waits for 100 Continue, weir cannot know whether the body will follow (RFC 9110 §10.1.1).
   return status == BodySource::Status::NeedBytes && !head_->expects_continue;
 }
 
@@ -113,7 +113,7 @@ std::size_t Http1Stream::unacknowledged() const noexcept {
   return session_.client.unacknowledged();
 }
 
-// If the end of the connection delimits the answer, makes the kernel close the connection with a reset.
+// If the answer ends with the connection, makes the kernel close the connection with a reset.
 void Http1Stream::cut_answer() noexcept {
   if (!until_close_) return;
   const linger now{1, 0};

@@ -23,22 +23,23 @@ class Http1Stream final : public ClientStream {
   explicit Http1Stream(Session& session) noexcept;
 
   // Parses the head at the front of the session's inbox, and pins its octets there until the session unpins
-  // them. `head` and `out` (memory for sent text) must outlive the exchange.
+  // them. `head` and `out` must outlive the exchange. `out` stores text that is sent.
   [[nodiscard]] std::optional<http::Fault> read_head(std::size_t size, http::RequestHead& head,
                                                      std::string& out);
   // Returns the octets that read_head() parsed.
   [[nodiscard]] std::string_view head_bytes() const noexcept { return head_bytes_; }
 
-  // The session's next step with the connection.
+  // The session's next step with the connection, after the exchange.
   enum class Next : std::uint8_t {
     KeepAlive,  // serve the next request
     DropRest,   // drop the rest of the request's body, then serve the next request
     Linger,     // close after the client had time to read the answer
     Close,      // close at once
-    Abort,      // close so that the answer cannot look complete
+    Abort,      // close the connection so that the answer cannot look complete
   };
   [[nodiscard]] Next after(Ending ending) const noexcept;
-  // Must be called before the exchange ends. Forgets its buffers; only body() may be used afterwards.
+  // Must be called before the exchange ends. Forgets the buffers of the exchange; afterwards only body() may
+  // be used.
   void forget_exchange() noexcept;
 
   [[nodiscard]] bool is_secure() const noexcept override;
@@ -71,8 +72,8 @@ class Http1Stream final : public ClientStream {
   std::string_view head_bytes_;
   std::optional<BodySource> source_;
   std::optional<Http1Sink> sink_;
-  bool keep_alive_ = false;   // the answer announces that the connection stays open
-  bool until_close_ = false;  // the end of the connection ends the answer
+  bool keep_alive_ = false;   // the answer says that the connection stays open
+  bool until_close_ = false;  // the answer ends with the connection
 };
 
 }  // namespace weir::proxy

@@ -17,17 +17,18 @@ namespace weir::proxy {
 
 namespace {
 
-// A connection that was silent for this long releases its buffer and waits without one.
+// A connection that was silent for this long releases its buffer, and takes one again when bytes arrive.
 constexpr std::uint32_t kQuietAfterTicks = 1'000'000 / net::Watchdog::kTick.count();
-// How long weir still reads from a client whose request was refused, before it closes the connection: between
-// two reads, and in total. Most clients read the answer only after they have sent the whole body.
+// How long weir continues to read from a client whose request was refused, before it closes the connection:
+// kLingerPause between two reads, kLingerTime in total. Most clients read the answer only after they have
+// sent the whole body.
 constexpr base::Duration kLingerPause{5'000'000};
 constexpr base::Duration kLingerTime{30'000'000};
-// After this many requests without a wait for the client, the connection yields to other connections.
+// After this number of requests without a wait for the client, the connection yields to other connections.
 constexpr unsigned kRequestsInTurn = 16;
 // The ALPN name of HTTP/2 over TLS (RFC 9113 §3.2).
 constexpr std::string_view kHttp2 = "h2";
-// After this much work the connection yields too, because requests differ in cost.
+// The connection also yields after this much work, because some requests take longer than others.
 constexpr base::Duration kWorkInTurn{500};
 
 }  // namespace
@@ -82,14 +83,15 @@ void Session::on_tick() noexcept {
   if (may_doze()) doze();
 }
 
-// Returns true if ticks have nothing to check until a deadline is armed, a wait begins, or all sessions are
+// Returns true if the session needs no ticks until a deadline is armed, a wait begins, or all sessions are
 // woken.
 bool Session::may_doze() const noexcept {
   const bool counts = state_ == State::Idle || (state_ == State::Begun && begun_ticks_ < kQuietAfterTicks);
   return !counts && !waits_cancellably_ && !worker.draining && !acceptor_closed_;
 }
 
-// Returns true if the connection was evicted, to make room for new connections.
+// Returns true if the idle evictor chose this connection, to make room for new connections. Then marks it as
+// evicted.
 bool Session::makes_room() noexcept {
   using Rank = IdleEvictor::Rank;
   const bool half_come = state_ == State::Begun && !lingers_ && begun_ticks_ >= kQuietAfterTicks;
@@ -103,7 +105,7 @@ bool Session::makes_room() noexcept {
   return true;
 }
 
-// Marks that a handshake, a PROXY header or a request's head has begun or is expected.
+// Marks that a handshake, a PROXY header or a request's head has begun or must follow.
 void Session::note_begun() noexcept {
   state_ = State::Begun;
   begun_ticks_ = 0;
@@ -144,8 +146,8 @@ net::Port::Wait Session::wait_in_quiet() {
   return client.wait_readable();
 }
 
-// Waits for the complete head of the next request. Returns its size, or 0 if the connection is over or
-// another process serves it from now on.
+// Waits for the complete head of the next request. Returns the size of the head. Returns 0 if the connection
+// has ended, or if another process serves it from now on.
 net::Task<std::size_t> Session::await_head() {
   HeadScanner head;
   bool begun = false;
@@ -166,7 +168,7 @@ net::Task<std::size_t> Session::await_head() {
       begin_idling();
     else if (!begun)
       begin_head();
-    begun = !inbox.empty();  // the octets may have been empty lines only
+    begun = !inbox.empty();  // the octets may have been only empty lines
     auto ec = receive();
     while (ec == net::asio::error::would_block) {
       if (client.has_pending()) wait_for_the_rest();
@@ -184,9 +186,9 @@ net::Task<std::size_t> Session::await_head() {
   }
 }
 
-// Handles a wait for a head that ended without octets. Returns true if the connection keeps waiting.
+// Must be called if a wait for a head ended without new octets. Returns true if the connection waits again.
 net::Task<bool> Session::outlast(net::ErrorCode ec) {
-  // The session keeps waiting, whatever woke it: the other process may be late to adopt the connection.
+  // Waits again whatever woke the session, because the new process may not be ready to adopt the connection.
   const bool keeps_waiting = worker.retiring && !late_ && !left_ && idle_ticks_ < kQuietAfterTicks;
   if (keeps_waiting && ec == net::asio::error::operation_aborted) co_return true;
   const bool quiet = state_ == State::Idle && !late_ && !ends_idle() && idle_ticks_ >= kQuietAfterTicks;
@@ -199,8 +201,8 @@ net::Task<bool> Session::outlast(net::ErrorCode ec) {
   co_return false;
 }
 
-// Waits while limits are handed over, or hands the connection to the new process. Returns true if this
-// process has nothing left to serve.
+// Waits while the state of the limiters is handed over. If the new process accepts connections, hands the
+// connection to it. Returns true if this process has nothing left to serve.
 net::Task<bool> Session::hand_over() {
   if (worker.decision_pause.is_on()) {
     co_await wait_out_pause();
@@ -211,8 +213,8 @@ net::Task<bool> Session::hand_over() {
   co_return co_await relay_to_successor();
 }
 
-// Waits until the limits have been handed over. The wait counts neither against the head timeout nor against
-// the idle timeout of a request that has already arrived.
+// Waits until the state of the limiters has been handed over. If a request has already arrived, this wait
+// does not count towards its head timeout or idle timeout.
 net::Task<void> Session::wait_out_pause() {
   const bool asks = !inbox.empty();
   if (asks) {
@@ -230,15 +232,15 @@ net::Task<void> Session::wait_out_pause() {
   arm(worker.config().server.head_timeout);
 }
 
-// Marks the connection as not idle: part of a TLS record has arrived, though no byte of the request is
-// readable yet.
+// Marks the connection as not idle: a part of a TLS record has arrived, but no byte of the request can be
+// read yet.
 void Session::wait_for_the_rest() noexcept {
   if (state_ == State::Begun) return;
   note_begun();
   arm(worker.config().server.head_timeout);
 }
 
-// Answers with the fault and closes the connection. `bytes`: the part of the head that arrived.
+// Sends an error answer for the fault, and closes the connection. `bytes`: the part of the head that arrived.
 net::Task<void> Session::refuse_head(http::Fault fault, std::string_view bytes) {
   co_await proxy::refuse_head(worker, *this, client, peer, fault, bytes);
   if (client.owes_write())
@@ -247,7 +249,7 @@ net::Task<void> Session::refuse_head(http::Fault fault, std::string_view bytes) 
     co_await linger();
 }
 
-// Closes weir's sending side first, then drops what still arrives, so that the client can read the last
+// Closes weir's sending side first, then drops the octets that still arrive. So the client can read the last
 // answer (RFC 9112 §9.6).
 net::Task<void> Session::linger() {
   client.shutdown_send();
@@ -266,10 +268,10 @@ net::Task<void> Session::linger() {
   disarm();
 }
 
-// Reads and drops the rest of a body whose request was answered. Returns true if the next request can follow.
+// Reads and drops the rest of the body of an answered request. Returns true if the next request can follow.
 net::Task<bool> Session::drop_rest(BodySource& body) {
   const auto before = body.filled();
-  arm(worker.config().server.head_timeout);  // one deadline for the whole rest
+  arm(worker.config().server.head_timeout);  // one deadline for the whole rest of the body
   auto status = BodySource::Status::NeedBytes;
   while (status == BodySource::Status::NeedBytes) {
     const auto ec = co_await body.fill();
@@ -284,7 +286,7 @@ net::Task<bool> Session::drop_rest(BodySource& body) {
 
 net::Task<bool> Session::serve_one(std::size_t head_size) {
   disarm();
-  late_ = owed_ = evicted_ = false;  // the request arrived before the connection was closed
+  late_ = owed_ = evicted_ = false;  // the request arrived before the connection was to close
   state_ = State::Busy;
   Http1Stream stream(*this);
   auto next = Http1Stream::Next::Close;
@@ -312,8 +314,8 @@ net::Task<bool> Session::serve_one(std::size_t head_size) {
   co_return next == Http1Stream::Next::KeepAlive;
 }
 
-// Performs the steps before the first request. Takes a slot among the connections of the address once the
-// address is known.
+// Performs the steps before the first request. Once the address of the client is known, takes one of the
+// slots of this address.
 net::Task<bool> Session::open() {
   ConnectionOpening opening(worker, *this, client, peer);
   if (proxy_header_expected_) {
@@ -327,8 +329,8 @@ net::Task<bool> Session::open() {
   co_return secured;
 }
 
-// Returns true if the first head is the beginning of HTTP/2's preface (RFC 9113 §3.4), and the listener has
-// "h2c".
+// Returns true if the first head is the beginning of the HTTP/2 preface (RFC 9113 §3.4), and the listener
+// allows HTTP/2 without TLS ("h2c").
 bool Session::begins_http2(std::size_t head_size) const noexcept {
   return http2_settings_->prior_knowledge && !client.is_tls() &&
          inbox.unread().substr(0, head_size) == "PRI * HTTP/2.0\r\n\r\n";

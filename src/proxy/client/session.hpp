@@ -34,8 +34,8 @@ class Session final : public ClientWatch {
           const AcceptorSettings& listener, const bool& acceptor_closed);
   ~Session();
 
-  // Must be called before run(). The PROXY header, which is expected first, then gives the client's address;
-  // the slot is taken for that address.
+  // Must be called before run(). The session then expects a PROXY header first, takes the client's address
+  // from it, and takes the slot for that address.
   void expect_proxy_header() noexcept { proxy_header_expected_ = true; }
   // Must be called before run(). Continues a connection that another process started to serve, with the
   // octets `read` that the other process had read. REQUIRES that `read` fits into one block.
@@ -48,13 +48,13 @@ class Session final : public ClientWatch {
     const bool ends = half_close_ends_ || worker.config().server.half_close == HalfClose::End;
     return ends ? client.peer_left() : client.peer_broke();
   }
-  // Returns true if the connection ends after the current request: weir stops, the listener closed, or
-  // another process that is about to end relays the connection.
+  // Returns true if the connection ends after the current request. It does if weir stops, if the listener has
+  // closed, or if a process that will end soon relays the connection.
   [[nodiscard]] bool is_leaving() const noexcept { return loses_its_place() || relayed_ || last_; }
   // Returns true if another process serves the next request and gets the client's socket.
   [[nodiscard]] bool is_handed_off() const noexcept { return worker.handoff != nullptr && !client.is_tls(); }
-  // Returns true if another process serves the next request and this process must relay the bytes. The reason
-  // is TLS, or more unread bytes than can be sent along with a socket.
+  // Returns true if another process serves the next request and this process must relay the bytes. It must
+  // for TLS, and if there are more unread bytes than can be sent along with a socket.
   [[nodiscard]] bool needs_relay() const noexcept {
     return worker.handoff != nullptr && (client.is_tls() || inbox.unread().size() > kMostToMove);
   }
@@ -62,7 +62,7 @@ class Session final : public ClientWatch {
   [[nodiscard]] bool ends_idle() const noexcept { return loses_its_place() && !worker.retiring && !owed_; }
   // Returns true if the client uses TLS to this process, or to the process that relays the connection.
   [[nodiscard]] bool is_secure() const noexcept { return client.is_tls() || secure_; }
-  // Returns why the client's certificate was rejected; empty: it was not.
+  // Returns why weir rejected the client's certificate; empty if it did not.
   [[nodiscard]] std::string_view distrust() const noexcept { return distrust_; }
   // Returns the kind of HTTP/2 frames that the client sent too many of, as the metric names it; empty: none.
   [[nodiscard]] std::string_view abuse() const noexcept { return abuse_; }
@@ -70,8 +70,8 @@ class Session final : public ClientWatch {
   // IP.
   [[nodiscard]] std::optional<http::ConnectionEnds> ends() const { return peer.ends(client.native_handle()); }
 
-  // For Http2Connection, which serves the requests of the session in that case.
-  // Marks that no request is open, and arms [server] idle_timeout.
+  // Http2Connection calls this and the following functions if the client uses HTTP/2. This one marks that no
+  // request is open, and arms [server] idle_timeout.
   void begin_idling() noexcept;
   // Marks that a request is open.
   void note_busy() noexcept {
@@ -79,9 +79,9 @@ class Session final : public ClientWatch {
     state_ = State::Busy;
   }
   [[nodiscard]] bool is_idle() const noexcept { return state_ == State::Idle || state_ == State::Quiet; }
-  // Returns true if the connection was idle so long that it gives its buffers back.
+  // Returns true if the connection was idle for so long that it should release its buffers.
   [[nodiscard]] bool is_quiet() const noexcept;
-  // Gives the buffer back and waits for octets.
+  // Releases the buffer and waits for the next octet.
   [[nodiscard]] net::Port::Wait wait_in_quiet();
   // Returns true if an HTTP/2 connection has to end as soon as its requests have ended. That is also so if
   // the listener has other certificates or settings now.
@@ -94,12 +94,12 @@ class Session final : public ClientWatch {
   Worker& worker;
   net::Stream client;
   Inbox inbox;
-  // The client's address: of the socket, or from the PROXY header of a trusted proxy.
+  // The client's address: from the socket, or from the PROXY header of a trusted proxy.
   ClientPeer peer;
 
  private:
-  // Limit of unread octets that go along with a socket to another process. The octets fit into one message
-  // and into the smallest inbox.
+  // The largest number of unread octets that are sent along with a socket to another process. They fit into
+  // one message and into the smallest inbox.
   static constexpr std::size_t kMostToMove = 32 << 10;  // octets
 
   enum class State : std::uint8_t { Busy, Begun, Idle, Quiet };
@@ -115,7 +115,8 @@ class Session final : public ClientWatch {
     return (worker.draining || acceptor_closed_) && !is_handed_off();
   }
   [[nodiscard]] net::Task<bool> open();
-  // Returns true if limits are being handed over, or another process now takes connections.
+  // Returns true if the state of the limiters is being handed over, or if the new process accepts
+  // connections.
   [[nodiscard]] bool is_called_away() const noexcept {
     return worker.decision_pause.is_on() || worker.handoff != nullptr;
   }
@@ -145,7 +146,7 @@ class Session final : public ClientWatch {
   Exchange* exchange_ = nullptr;                   // the current exchange
   Http2Connection* http2_ = nullptr;               // set while the connection speaks HTTP/2
   DecisionPause::Waiter* pause_waiter_ = nullptr;  // set while the session waits for the end of the pause
-  net::Stream* onward_ = nullptr;  // to the process that serves the connection, while this process relays it
+  net::Stream* onward_ = nullptr;  // to the process that serves the relayed client; null: no relay
   State state_ = State::Busy;
   std::string_view distrust_;  // static text
   std::string_view abuse_;     // static text
@@ -157,14 +158,14 @@ class Session final : public ClientWatch {
   bool proxy_header_expected_ = false;
   bool relayed_ = false;  // the peer is a weir process that relays the client's connection
   bool secure_ = false;   // the relaying process received the connection over TLS
-  bool last_ = false;     // the listener no longer exists
-  bool owed_ = false;     // the session must serve a request that another process already received
-  bool lingers_ = false;  // the last answer is sent; the client may still send
+  bool last_ = false;     // the listener does not exist any more
+  bool owed_ = false;     // the session must serve a request whose first bytes another process received
+  bool lingers_ = false;  // the last answer was sent, and the client may still send
   bool evicted_ = false;  // the connection was evicted to make room
 };
 
-// Takes a slot for a connection of this address, if such connections are counted. Returns false, and counts
-// the rejection, if no slot is free.
+// Takes a slot for a connection of this address, if connections are counted. If no slot is free, returns
+// false and counts the rejection.
 [[nodiscard]] bool count_connection(Worker& worker, const base::IpAddress& address,
                                     ConnectionsPerIp::Slot& slot);
 

@@ -29,7 +29,7 @@ void count(const RequestReport& report, const ReportSources& sources, base::Time
   const auto& config = sources.config;
   const auto label = report.route ? std::optional(config.label_of_route(*report.route)) : std::nullopt;
   counters.requests(label, report.status).add();
-  // A tunnel counts only until it opens. Its lifetime says nothing about weir's speed.
+  // For a tunnel, records the time until it opens. The lifetime of a tunnel says nothing about weir's speed.
   counters.request_seconds.record((report.status == 101 ? report.answered : ended) - report.started);
   counters.bytes_in.add(report.octets_read);
   if (report.decided) counters.verdicts(static_cast<observe::Verdict>(report.decision.verdict)).add();
@@ -39,7 +39,7 @@ void count(const RequestReport& report, const ReportSources& sources, base::Time
     counters.upstream(config.label_of_upstream(config.routes[*report.route].upstream)).errors.add();
 }
 
-// Returns the replay record of the request, with `rules` empty.
+// Returns the replay record of the request. The caller fills in `rules`.
 observe::ReplayRecord replay_record(const RequestReport& report, const ReportSources& sources) {
   const auto& config = sources.config;
   const auto& client = sources.buffers.request.client;
@@ -68,7 +68,7 @@ observe::ReplayRecord replay_record(const RequestReport& report, const ReportSou
           .in_memory = !sources.buffers.evaluation.local.empty()};
 }
 
-// Writes the access-log line with the optional fields, which cost more to gather.
+// Writes the access-log line with the optional fields. Collecting these fields takes more time.
 void log_in_full(observe::AccessRecord& record, observe::LogFields fields, const RequestReport& report,
                  const ReportSources& sources) {
   auto& access_log = *sources.worker.access_log;

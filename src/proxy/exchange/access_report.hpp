@@ -10,7 +10,8 @@
 
 namespace weir::proxy {
 
-// The objects that the access-log fields are read from. The references need to be valid only during the call.
+// Objects that report_access() reads access-log fields from. The references need to be valid only during the
+// call.
 struct ReportSources {
   Worker& worker;
   const Configuration& config;  // the configuration that applied when the request started
@@ -18,11 +19,11 @@ struct ReportSources {
   const AdmissionController& admission;
 };
 
-// Must be called once for each request, however the request ended, after its charges were refunded or kept.
-// If memory for the log line runs out, the function counts the line as dropped.
+// Must be called once for each request, however the request ended. Must be called after its charges were
+// refunded or kept. If memory for the log line runs out, counts the line as dropped.
 void report_access(const RequestReport& report, const ReportSources& sources, base::TimePoint ended) noexcept;
 
-// Returns the latency or failure of the server, for limiters that adapt to the server's load.
+// Returns the server's latency, or that it failed, for limiters that adapt to the server's load.
 [[nodiscard]] limit::Ending ending_of(const RequestReport& report) noexcept;
 
 }  // namespace weir::proxy

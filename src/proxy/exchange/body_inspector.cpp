@@ -14,8 +14,8 @@ bool is_empty(const http::RequestHead& head) noexcept {
          (head.framing == http::Framing::Length && head.content_length == 0);
 }
 
-// Returns the state of the body that the head announces. `wanted`: octets that rules look at; `most`: octets
-// that fit into memory.
+// Returns the state of the body, as far as the head tells it. `wanted`: how many octets the rules read;
+// `most`: how many octets fit into memory.
 policy::RequestBody::State state_by_head(const http::RequestHead& head, std::uint64_t wanted,
                                          std::uint64_t most) noexcept {
   if (is_empty(head)) return policy::RequestBody::State::Whole;
@@ -28,13 +28,14 @@ policy::RequestBody::State state_by_head(const http::RequestHead& head, std::uin
 
 }  // namespace
 
-// `most_` is bounded by max_body_memory, because a longer body can never fit into memory.
+// `most_` is at most max_body_memory, because a longer body can never fit into memory.
 BodyInspector::BodyInspector(ExchangeContext& context) noexcept
     : context_(context),
       wanted_(policy::wanted_body(context.config.rules, context.buffers.request)),
       most_(std::min(wanted_, context.config.server.max_body_memory)) {}
 
-// Does not wait for a body that weir cannot read, such as a compressed one. The rules decide how to treat it.
+// Returns true at once for a body that weir cannot read, such as a compressed one. The rules decide on such a
+// body.
 bool BodyInspector::show_at_hand() {
   if (most_ == 0) return true;
   auto& body = context_.buffers.request.body;
@@ -73,8 +74,8 @@ net::Task<std::optional<Outcome>> BodyInspector::read() {
 }
 
 // Reads the body into memory. Returns End if the body is complete. Returns Piece if the last piece exceeded
-// `most_` or did not fit into memory (`unheld_`). Returns the fault otherwise: NeedBytes if the rest did not
-// arrive.
+// `most_` or did not fit into memory; `unheld_` is then that piece. Returns NeedBytes if the rest did not
+// arrive, and the status of the source for any other fault.
 net::Task<BodySource::Status> BodyInspector::gather() {
   const auto& head = context_.buffers.head;
   const auto& server = context_.config.server;
@@ -109,8 +110,8 @@ net::Task<bool> BodyInspector::wait_for_more() {
   co_return !ec;
 }
 
-// The rules need the body before the decision, and weir contacts the server only after it. So weir sends the
-// 100 Continue itself.
+// Sends 100 Continue itself, because weir contacts the server only after the decision, and the decision needs
+// the body.
 net::Task<bool> BodyInspector::send_continue() {
   http::remove_expectation(context_.buffers.head);
   return context_.send_continue();

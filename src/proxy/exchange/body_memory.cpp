@@ -24,7 +24,7 @@ bool BodyBuffer::append(std::string_view piece, std::uint64_t most) {
   return true;
 }
 
-// Doubles the capacity, or grows it by an eighth if memory for doubling is short. Either way a body that
+// Doubles the capacity. If memory for that is short, grows the capacity by an eighth. Either way a body that
 // arrives in many pieces is copied only a few times. During the copy, the old block exists beside the new one
 // and is not counted. This is safe because nothing here waits, so each worker has at most one such block.
 bool BodyBuffer::grow(std::size_t size, std::uint64_t most) {

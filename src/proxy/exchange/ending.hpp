@@ -8,11 +8,11 @@ namespace weir::proxy {
 
 enum class Ending : std::uint8_t {
   Answered,  // the client got its answer
-  Close,     // the client has left, or weir has nothing to send
+  Close,     // the client has disconnected, or weir has nothing to send
   Abort,     // the answer is incomplete and must not look complete
 };
 
-// An error answer that weir creates. `what` is static text. Status 0 means no error.
+// An error answer that weir creates itself. `what` is static text. Status 0 means no error.
 struct LocalError {
   unsigned status = 0;
   std::string_view what{};
@@ -20,7 +20,8 @@ struct LocalError {
   [[nodiscard]] explicit operator bool() const noexcept { return status != 0; }
 };
 
-// The result of a part that sends no answer itself: an error that the exchange must answer, or the ending.
+// The result of a part of an exchange that does not answer errors itself: an error that the exchange must
+// answer, or the ending.
 struct Outcome {
   LocalError error{};
   Ending ending = Ending::Close;  // valid if there is no error

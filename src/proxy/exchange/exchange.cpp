@@ -16,7 +16,7 @@
 
 namespace weir::proxy {
 
-// Reports last, so that the report includes refunds.
+// Refunds charges first, so that the report includes the refunds.
 Exchange::~Exchange() {
   auto& admission = context_.admission;
   auto& report = context_.report;
@@ -25,7 +25,7 @@ Exchange::~Exchange() {
   admission.abandon();
   try {
     admission.settlements().end();
-  } catch (const std::bad_alloc&) {  // no memory for the message to Redis: the charge stays as it is
+  } catch (const std::bad_alloc&) {  // no memory for the message to Redis: the charge in Redis remains
   }
   if (!context_.buffers.permits.empty()) admission.end(ended, ending_of(report));
   leave();
@@ -40,7 +40,7 @@ void Exchange::cancel() noexcept {
   if (upstream_ != nullptr) upstream_->cancel();
 }
 
-// Identifies the client and builds the request that routes and rules match.
+// Identifies the client, and fills in the request as routes and rules see it.
 void Exchange::identify() {
   auto& buffers = context_.buffers;
   auto& report = context_.report;
@@ -84,7 +84,7 @@ bool Exchange::is_rejected_unverified(AdmissionResult& admission_result) {
   return false;
 }
 
-// Shows the body to the rules that look at it, unless another rule refuses the request anyway.
+// Gives the body to the rules that need it, unless another rule refuses the request anyway.
 net::Task<Ending> Exchange::inspect() {
   if (BodyInspector(context_).show_at_hand()) return decide();
   AdmissionResult admission_result;
@@ -144,7 +144,7 @@ net::Task<Ending> Exchange::apply_decision(const AdmissionResult& admission_resu
   return pass_on();
 }
 
-// A waiting request does not count as in flight, so it displaces no other request.
+// While the request waits it does not count as in flight, so it displaces no other request.
 net::Task<Ending> Exchange::wait_in_queue() {
   QueueWait wait(context_, priority_);
   const bool counted = in_flight_;
@@ -192,7 +192,7 @@ net::Task<Ending> Exchange::forward(upstream::Pool& pool) {
   co_return co_await reply_.error(outcome.error);
 }
 
-// Does not count or shed requests that weir answers itself. A health check must not fail under load.
+// Neither counts nor rejects requests that weir answers itself. A health check must not fail under load.
 bool Exchange::enter() noexcept {
   auto& in_flight = context_.worker.in_flight;
   const auto* route = context_.route();

@@ -21,23 +21,23 @@ class UpstreamExchange;
 class Exchange {
  public:
   explicit Exchange(ClientStream& client) : context_(client) {}
-  ~Exchange();  // refunds charges that were not kept, and reports the request
+  ~Exchange();  // refunds charges that keep() was not called for, and reports the request
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
   // Returns the buffers for the request's head and for the octets that weir sends.
   [[nodiscard]] ExchangeBuffers& buffers() noexcept { return context_.buffers; }
-  // Serves the request. REQUIRES a head in buffers().
+  // Serves the request. REQUIRES that buffers() contains the request's head.
   [[nodiscard]] net::Task<Ending> run();
 
-  void cancel() noexcept;  // ends every wait: for a departure or an upstream
+  void cancel() noexcept;  // ends every wait for a departure or an upstream
 
  private:
   void identify();
   [[nodiscard]] bool is_rejected_unverified(AdmissionResult& admission_result);
   [[nodiscard]] net::Task<Ending> inspect();
   [[nodiscard]] net::Task<Ending> read_body();
-  // The functions below are plain functions. If they need not wait, the task that they return has already
+  // The functions below are not coroutines. If they need not wait, the task that they return has already
   // ended.
   [[nodiscard]] net::Task<Ending> decide();
   [[nodiscard]] net::Task<Ending> ask_redis();
@@ -52,7 +52,7 @@ class Exchange {
   LocalReply reply_{context_};
   policy::Priority priority_ = policy::kDefaultPriority;
   bool begun_ = false;
-  bool in_flight_ = false;                // counted by the worker's InFlight
+  bool in_flight_ = false;                // true while the worker's InFlight counts the request
   QueueWait* queue_wait_ = nullptr;       // set while the request waits in a queue
   UpstreamExchange* upstream_ = nullptr;  // set while the request is being forwarded
 };

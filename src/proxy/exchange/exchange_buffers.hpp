@@ -1,4 +1,5 @@
-// The buffers of one exchange. They are large and needed only during an exchange, so the worker reuses them.
+// The buffers of one exchange. They are large and needed only during an exchange, so the worker reuses them
+// for other exchanges.
 #pragma once
 
 #include "proxy/admission/charge_journal.hpp"
@@ -18,7 +19,7 @@
 
 namespace weir::proxy {
 
-// A charge that weir could not send to Redis, with its rule.
+// A charge that Redis could not take, with its rule.
 struct UnaskedLine {
   const policy::Rule* rule;
   limit::Charge charge;
@@ -36,15 +37,15 @@ struct ExchangeBuffers {
   policy::RequestTexts texts;
   policy::Evaluation evaluation;
   policy::Bill fallback;  // charges for rules in Redis, made in this process while Redis is unreachable
-  std::vector<UnaskedLine> unasked;  // the charges replaced by `fallback` whose rules also count messages
+  std::vector<UnaskedLine> unasked;  // charges that `fallback` replaces, of rules that limit messages
   http::ResponseHead response;
-  Inbox answer;                    // bytes from the upstream
+  Inbox answer;                    // received bytes of the server's answer
   std::string out;                 // the text to send next
   std::string text;                // the body of an answer that weir creates
   std::string rate_limit_headers;  // the rate-limit fields of the answer
   std::string request_id;
 
-  BodyBuffer inspected;  // the part of the request's body that was read before the decision
+  BodyBuffer inspected;  // the part of the request's body that was read for the rules
   BodyBuffer copy;       // the copy of an answer's body, if a rule reads it
 
   ChargeJournal journal;

@@ -47,8 +47,8 @@ void ExchangeContext::settle(unsigned status, const http::ResponseHead* head) {
 
 void ExchangeContext::refund() {
   admission.refund();
-  // The rate-limit fields describe a charge that was just refunded. Permits remain held until the exchange
-  // ends, so the fields of a permit limiter stay true.
+  // Removes the rate-limit fields, because they describe a charge that was just refunded. Exception: permits
+  // remain held until the exchange ends, so the fields of a concurrency limit are still correct.
   const auto* limiter = report.decision.limiter;
   if (limiter != nullptr && !limit::holds(*limiter)) buffers.rate_limit_headers.clear();
 }

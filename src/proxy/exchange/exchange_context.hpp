@@ -35,8 +35,8 @@ class ExchangeContext {
   ExchangeBuffers& buffers;
   AdmissionController admission;
   RequestReport report;
-  base::TimePoint now{};      // the last reading of the clock; read again after each wait
-  bool upload_begun = false;  // the last server tried gets the body while it arrives
+  base::TimePoint now{};      // the time when the clock was last read; it is read after each wait
+  bool upload_begun = false;  // the current server gets the body while the body still arrives
 
   // Returns the matched route, or null if no route matched.
   [[nodiscard]] const policy::Route* route() const noexcept {
@@ -51,19 +51,19 @@ class ExchangeContext {
   // and the log show the same id.
   void name_request();
 
-  // Verifies the client's token, and counts a fault that the verification finds.
+  // Verifies the client's token. Counts the fault if the token has one.
   void verify_token();
   // Returns the counters of the route's upstream. REQUIRES a route that has an upstream.
   [[nodiscard]] observe::UpstreamTallies& tallies() const noexcept {
     return worker.counters.upstream(config.label_of_upstream(route()->upstream));
   }
 
-  // Writes the rate-limit fields that describe `decision`.
+  // Writes the rate-limit fields of the answer, as `decision` requires.
   void note_rate_limit_headers(const policy::Decision& decision);
-  // Adjusts the charges to the cost that the answer shows, and updates the rate-limit fields. `head`: null if
-  // weir creates the answer itself.
+  // Adjusts the charges to the cost in the answer, and updates the rate-limit fields. `head`: null if weir
+  // creates the answer itself.
   void settle(unsigned status, const http::ResponseHead* head);
-  // Refunds the charges. Must be called only if no server got the request.
+  // Refunds the charges. Must be called only if no server got any part of the request.
   void refund();
 
   // Sends 100 Continue to the client. Returns false if the client did not accept it in time.
@@ -74,7 +74,7 @@ class ExchangeContext {
     report.failure = failure;
   }
   // Records that a message to the client was sent only in part. weir cannot send another message, because the
-  // client would read it as the rest of the first. `late`: the client was too slow, rather than gone.
+  // client would read it as the rest of this one. `late`: the client is too slow; false: it has disconnected.
   Ending give_up_writing(bool late);
 };
 

@@ -104,8 +104,8 @@ void Explainer::meet_rules() {
   for (const auto& charge : evaluation_.remote.charges()) looks_.push_back({.charge = charge});
 }
 
-// Looks up the memory limits without charging. Returns true if one of them refuses the request, by the same
-// test as AdmissionController::refused_here().
+// Looks up the limits in the key table without charging. Returns true if one of them refuses the request, by
+// the same test as AdmissionController::refused_here().
 bool Explainer::peek_refuses() {
   bool refuses = false;
   const auto& bill = evaluation_.local;
@@ -222,7 +222,8 @@ void Explainer::decide() {
   tell_verdict(policy::decide(bills, now_), bills);
 }
 
-// Returns true if the client already uses all its places in the queue that the request would join.
+// If the client already occupies all its places in the queue that the request would join, refuses the request
+// and returns true.
 bool Explainer::refuse_where_crowded(policy::Decision& decision, std::span<const policy::Bill* const> bills) {
   const auto slowest = policy::longest_delay(bills);
   const auto& rule = *slowest.bill->line(slowest.line).rule;
@@ -234,7 +235,7 @@ bool Explainer::refuse_where_crowded(policy::Decision& decision, std::span<const
   return until.has_value();
 }
 
-// Returns the same time as AdmissionController::reset_at().
+// Returns when the key is completely unused again, like AdmissionController::reset_at().
 base::TimePoint Explainer::reset_at(const policy::Decision& decision) const noexcept {
   const auto& remote = evaluation_.remote;
   const auto& outcome = decision.outcome;
@@ -244,7 +245,7 @@ base::TimePoint Explainer::reset_at(const policy::Decision& decision) const noex
   return now_ + outcome.reset_after;
 }
 
-// Returns true if weir itself answers the request once limits admit it.
+// Returns true if weir answers the request itself once all limits admit it.
 bool Explainer::answers_itself() const {
   return route_ == nullptr || route_->respond || is_final_recipient(*route_, described_.head());
 }
@@ -299,7 +300,7 @@ void Explainer::tell_verdict(policy::Decision decision, std::span<const policy::
   tell_arrival(fields);
 }
 
-// Describes the answer to a request that limits admit.
+// Describes what happens to a request that all limits admit.
 void Explainer::tell_arrival(std::string_view fields) {
   std::string body;
   if (route_ == nullptr) {

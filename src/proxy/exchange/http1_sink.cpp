@@ -8,8 +8,8 @@ namespace weir::proxy {
 
 namespace {
 
-// Pieces of at most this size are copied into the output buffer. A head and a small body, or many small
-// chunks, then need only one call. Larger pieces are sent without a copy.
+// Copies pieces of at most this size into the output buffer. So a head with a small body, or many small
+// chunks, need only one call. Larger pieces are sent without a copy.
 constexpr std::size_t kCopied = 4 << 10;
 
 }  // namespace
@@ -45,7 +45,7 @@ bool Http1Sink::flush(net::ErrorCode& ec) {
     if (out_sent_ < out_.size() || !piece_.empty()) return false;
   }
   out_.clear();
-  if (crlf_due_) out_ += "\r\n";  // the end of a chunk is sent with the next data
+  if (crlf_due_) out_ += "\r\n";  // CRLF that ends the previous chunk
   out_sent_ = 0;
   crlf_due_ = false;
   return true;

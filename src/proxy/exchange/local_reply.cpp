@@ -10,8 +10,8 @@ namespace weir::proxy {
 
 namespace {
 
-// Values of the access log's `failure`: the request has too many parameters, or its path has several
-// readings.
+// Values of `failure` in the access log. The request has too many parameters, or servers may read its path in
+// several ways.
 constexpr std::string_view kTooManyParameters = "too_many_parameters";
 constexpr std::string_view kAmbiguousPath = "ambiguous_path";
 
@@ -52,7 +52,7 @@ net::Task<Ending> LocalReply::object(const policy::Objection& objection) {
       {.status = policy::status_of(objection), .body = buffers.text, .fields = buffers.rate_limit_headers});
 }
 
-// Does not count a fault that the verification of the token has already counted.
+// Counts the fault, unless the verification of the token has already counted it.
 void LocalReply::note_token_fault(policy::TokenFault fault) {
   context_.report.failure = policy::error_of(fault);
   if (!context_.buffers.request.client.token_fault) context_.worker.counters.token_faults(fault).add();
@@ -85,9 +85,8 @@ net::Task<Ending> LocalReply::shed(policy::Priority priority) {
   return error({503, "more requests are under way than this server takes; please retry"});
 }
 
-// Answers 503 instead of 429, because the request kept every limit and was admitted. Load displaced the
-// request; lower priorities are displaced first. Retry-After tells when the limiter can admit a request of
-// this cost.
+// Answers 503 instead of 429, because the request kept every limit and was admitted. Then requests of higher
+// priority took its place in the queue. Retry-After tells when the limiter can admit a request of this cost.
 net::Task<Ending> LocalReply::reject_displaced(policy::Priority priority, base::Duration retry_after) {
   auto& rate_limit_headers = context_.buffers.rate_limit_headers;
   context_.worker.counters.shed[priority].add();
@@ -138,7 +137,7 @@ net::Task<Ending> LocalReply::error_unread(LocalError error) {
   return send({.status = error.status, .body = text, .keep_alive = false});
 }
 
-// Closes the connection if a server got only part of the body, because this function does not read the rest.
+// Closes the connection if a server got only part of the body, because weir does not read the rest here.
 net::Task<Ending> LocalReply::answer(http::Answer answer) {
   answer.keep_alive = !context_.upload_begun || context_.client.body().complete();
   return send(answer);

@@ -1,7 +1,7 @@
 // Sends the answers that weir creates itself: refusals, errors and configured responses.
 //
-// Sends an answer without waiting for the rest of the request's body. Most functions are therefore plain, and
-// the task that they return has nearly always ended already.
+// Sends an answer without waiting for the rest of the request's body. Most functions are therefore not
+// coroutines, and the task that they return has nearly always ended already.
 #pragma once
 
 #include "proxy/exchange/exchange_context.hpp"
@@ -16,20 +16,20 @@ namespace weir::proxy {
 
 class LocalReply {
  public:
-  // `context` outlives it.
+  // `context` must outlive this object.
   explicit LocalReply(ExchangeContext& context) noexcept : context_(context) {}
 
   // Answers a request that is rejected before any limit is checked. REQUIRES pre_check != None.
   [[nodiscard]] net::Task<Ending> reject_early(PreCheck pre_check);
-  // Refuses the request for the reason in `admission_result`: an objection, an unreachable store, or a rule's
-  // limit.
+  // Refuses the request for the reason in `admission_result`: an objection, an unreachable store, or the
+  // limit of a rule.
   [[nodiscard]] net::Task<Ending> refuse(const AdmissionResult& admission_result);
-  // Refuses a request by a rule that had admitted the request to the queue.
+  // Refuses a request that waited in the queue of a rule. The rule had admitted it to the queue.
   [[nodiscard]] net::Task<Ending> refuse_waiting(const AdmissionController::Delayed& delayed,
                                                  base::Duration retry_after);
-  // Answers 503: more requests are in flight than the server admits.
+  // Answers 503: too many requests are in flight.
   [[nodiscard]] net::Task<Ending> shed(policy::Priority priority);
-  // Answers 503: other requests took its place in the queue.
+  // Answers 503: other requests took this request's place in the queue.
   [[nodiscard]] net::Task<Ending> reject_displaced(policy::Priority priority, base::Duration retry_after);
   // Answers 429: the upstream asked all clients to stop sending for `wait`.
   [[nodiscard]] net::Task<Ending> answer_paused(base::Duration wait);

@@ -1,7 +1,7 @@
 // Limits the messages of one WebSocket client by the rules that have `messages`.
 //
-// Messages are counted by the rule's key in this process's table, even if the rule counts its requests in
-// Redis. All connections of a client share the count. Belongs to one tunnel.
+// This process's key table counts the messages under the rule's key, even if the rule counts its requests in
+// Redis. All connections of a client share the count. A MessageLimits belongs to one tunnel.
 #pragma once
 
 #include "weir/limit/charge.hpp"
@@ -21,20 +21,20 @@ struct ExchangeBuffers;
 
 class MessageLimits {
  public:
-  // Gathers the limits of the rules that matched the request, even if Redis was unreachable. `buffers`: those
-  // of the exchange, not yet cleared.
+  // Collects the message limits of the rules that matched the request, even if Redis was unreachable.
+  // `buffers`: the buffers of the exchange, not yet cleared.
   MessageLimits(Worker& worker, const ExchangeBuffers& buffers);
 
-  // Returns true if any rule, or any enforced rule, counts messages.
+  // counts() returns true if any rule limits messages; enforced() returns true if any enforced rule does.
   [[nodiscard]] bool counts() const noexcept { return !charges_.empty(); }
   [[nodiscard]] bool enforced() const noexcept { return enforced_; }
 
   struct MessageVerdict {
     bool admitted = true;
-    bool closes = false;     // a rule that refuses the message closes the connection
-    base::Duration wait{0};  // if not admitted and not closing: time until a retry may succeed
+    bool closes = false;     // a rule that refuses the message demands that the connection closes
+    base::Duration wait{0};  // if not admitted and not closing: time until the message may be admitted
   };
-  // Charges one message to all rules, or to no rule.
+  // Charges one message to all rules. If an enforced rule refuses the message, charges nothing.
   [[nodiscard]] MessageVerdict ask();
 
  private:

@@ -1,4 +1,4 @@
-// Checks that reject a request before any limit is checked. Pure.
+// Checks requests before any limit is checked. Pure.
 #pragma once
 
 #include "weir/policy/match.hpp"
@@ -15,8 +15,8 @@ enum class PreCheck : std::uint8_t {
   HeadTooLarge,   // the head exceeds the route's limit
   BodyTooLarge,   // the announced length exceeds the limit
   Excess,         // the request has more parameters, cookies or repeated fields than weir reads
-  PathAmbiguous,  // servers may read the path in several ways, and the routes differ for these
-  Ambiguous,      // the request names its client in contradictory ways
+  PathAmbiguous,  // servers may read the path in several ways, and these lead to different routes
+  Ambiguous,      // the request has contradictory values that identify its client
   UnknownKey,     // the API key is unknown, and unknown_keys = "reject"
 };
 
@@ -25,7 +25,7 @@ struct PreCheckAnswer {
   std::string_view what;
 };
 
-// Returns the first check that rejects the request, or None. `route`: null if no route matched. `most_body`:
+// Returns the reason to reject the request, or None. `route`: null if no route matched. `most_body`: the
 // limit of the body in octets; 0: no limit.
 [[nodiscard]] inline PreCheck run_pre_check(const policy::Request& request, const policy::Route* route,
                                             std::size_t head_size, std::uint64_t most_body) noexcept {
@@ -37,8 +37,8 @@ struct PreCheckAnswer {
   return request.client.key_rejected ? PreCheck::UnknownKey : PreCheck::None;
 }
 
-// Returns the answer to a rejected request. REQUIRES neither None nor Excess; policy::describe() words
-// Excess.
+// Returns the answer to a rejected request. REQUIRES that `pre_check` is neither None nor Excess
+// (policy::describe() makes the text for Excess).
 [[nodiscard]] inline PreCheckAnswer answer_to(PreCheck pre_check, const policy::Request& request) noexcept {
   if (pre_check == PreCheck::HeadTooLarge) return {431, "the request head is too large"};
   if (pre_check == PreCheck::BodyTooLarge) return {413, "the request body is too large"};
@@ -48,13 +48,13 @@ struct PreCheckAnswer {
   return {401, "the API key is not known"};
 }
 
-// Returns true if Max-Forwards forbids forwarding the request, so that weir must answer it (RFC 9110 §7.6.2).
+// Returns true if Max-Forwards forbids forwarding the request. weir must then answer it (RFC 9110 §7.6.2).
 [[nodiscard]] inline bool is_final_recipient(const policy::Route& route,
                                              const http::RequestHead& head) noexcept {
   return !route.respond && head.max_forwards == 0U;
 }
 
-// Returns the answer to a request for which is_final_recipient() is true.
+// Returns the answer to a request that Max-Forwards forbids to forward.
 [[nodiscard]] inline PreCheckAnswer max_forwards_answer(const http::RequestHead& head) noexcept {
   if (head.method == "TRACE") return {501, "TRACE is not supported"};
   return {200, ""};

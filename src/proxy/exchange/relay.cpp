@@ -66,14 +66,15 @@ net::Task<net::ErrorCode> BodySource::fill() {
   inbox_.received(count);
   filled_ += count;
   if (ec == net::asio::error::eof || ec == net::asio::error::connection_reset) {
-    // A reset may have lost bytes. So a reset never completes a body that the end of the connection delimits.
+    // A reset may have lost bytes. So if only the end of the connection delimits a body, a reset does not
+    // complete it.
     ended_ = ec == net::asio::error::eof || framing_ != http::Framing::UntilClose;
     if (ended_) ec = {};
   }
   co_return ec;
 }
 
-// Returns true if the source has no more pieces: the body has ended or is faulty.
+// Returns true if the source has no more pieces, because the body has ended or is faulty.
 bool Relay::finished() const noexcept {
   return status_ != BodySource::Status::Piece && status_ != BodySource::Status::NeedBytes;
 }
@@ -99,8 +100,8 @@ Relay::Need Relay::advance() {
   net::ErrorCode ec;
   for (;;) {
     if (!sink_.is_stuck()) gather();
-    // If the body is faulty from its first octet, sends no head. The caller can then still answer with an
-    // error.
+    // If the body is faulty from its first octet, sends no head, so that the caller can answer with an error
+    // instead.
     if (finished() && status_ != BodySource::Status::End && source_.received() == 0 && sink_.is_untouched())
       return Need::Source;
     if (!sink_.flush(ec)) return ec ? Need::SinkBroken : Need::Room;

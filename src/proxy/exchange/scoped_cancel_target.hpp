@@ -1,5 +1,5 @@
-// Publishes the object that a coroutine awaits, so that others can cancel it. The destructor withdraws the
-// pointer.
+// Stores a pointer to the object that a coroutine awaits, so that others can cancel the wait. The destructor
+// sets the pointer to null.
 #pragma once
 
 namespace weir::proxy {
@@ -7,7 +7,7 @@ namespace weir::proxy {
 template <class T>
 class ScopedCancelTarget {
  public:
-  // `name` must outlive this object. REQUIRES that `name` is null.
+  // `name`: the pointer to set; must outlive this object. REQUIRES that `name` is null.
   ScopedCancelTarget(T*& name, T& what) noexcept : name_(name) { name_ = &what; }
   ~ScopedCancelTarget() { name_ = nullptr; }
   ScopedCancelTarget(const ScopedCancelTarget&) = delete;

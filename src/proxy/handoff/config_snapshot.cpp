@@ -10,7 +10,7 @@ WorkerSnapshots::WorkerSnapshots(net::Executor executor, net::Watchdog& watchdog
   begin(std::move(config_snapshot));
 }
 
-// Reuses the pools of unchanged upstreams, so that requests which wait for their connections continue to
+// Reuses the pools of unchanged upstreams. So requests that wait for connections of such a pool continue to
 // wait.
 WorkerSnapshot WorkerSnapshots::make(std::shared_ptr<const ConfigSnapshot> config_snapshot) {
   WorkerSnapshot worker_snapshot{.config_snapshot = std::move(config_snapshot), .pools = {}};

@@ -1,11 +1,11 @@
-// The part of Session that hands a connection to the new process in an upgrade. That process serves the next
-// request.
+// The part of Session that hands a connection to the new process in an upgrade. The new process serves the
+// next request.
 //
-// A plain connection is passed as a descriptor. A TLS connection cannot be passed, because its keys stay
-// here. From the next request on, this process deciphers its bytes and relays them over a socket pair. The
-// new process decides and answers. It closes the connection with its answer, so that the client reconnects to
-// the new process. A plain connection is also relayed if more bytes were read than one handoff message can
-// carry.
+// A plain connection is passed as a descriptor. A TLS connection cannot be passed, because its keys stay in
+// this process. From the next request on, this process deciphers its bytes and relays them over a socket
+// pair. The new process decides and answers. It closes the connection with its answer, so that the client
+// reconnects to the new process. A plain connection is also relayed if more bytes were read than one handoff
+// message can carry.
 #include "proxy/client/session.hpp"
 #include "proxy/exchange/scoped_cancel_target.hpp"
 #include "proxy/upstream/tunnel.hpp"
@@ -22,9 +22,10 @@ namespace weir::proxy {
 
 namespace {
 
-// The new process enforces the deadlines of the requests it serves. Here only the drain bounds a relay.
+// The new process enforces the deadlines of the requests it serves. In this process, a relay ends at the
+// latest with the drain.
 constexpr base::Duration kUnbounded = std::chrono::hours(24 * 365);
-// How long a client may still send after its last answer.
+// How long the client may still send after its last answer.
 constexpr base::Duration kLinger{5'000'000};
 
 }  // namespace
@@ -49,8 +50,8 @@ void Session::begin_with(const ConnectionInfo& connection_info, std::string_view
   inbox.received(read.size());
 }
 
-// Passes the socket with the bytes that were read, and closes it here. Returns false if the connection must
-// be relayed or was not taken.
+// Passes the socket with the bytes that were read, and closes the connection in this process. Returns false
+// if the connection must be relayed or the new process did not take it.
 bool Session::hand_off() {
   if (needs_relay()) return false;
   const auto passed =
@@ -61,7 +62,7 @@ bool Session::hand_off() {
 }
 
 // Relays the connection to the new process until it ends. Returns false if no descriptor is free or the new
-// process does not take the connection. This process then serves the request.
+// process does not take the connection. In that case this process serves the request.
 net::Task<bool> Session::relay_to_successor() {
   auto told = connection_info();
   told.relayed = true;

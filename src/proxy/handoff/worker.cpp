@@ -28,7 +28,7 @@ constexpr auto kHexPairs = [] {
   return pairs;
 }();
 
-// Appends 16 hex digits. Fast, because every generated request id needs them.
+// Appends 16 hex digits. Uses a table because every generated request id needs them.
 void append_hex(std::string& out, std::uint64_t word) {
   std::array<char, 16> digits;
   for (std::size_t at = 0; at < digits.size(); at += 2, word <<= 8)

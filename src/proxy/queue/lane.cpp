@@ -3,12 +3,13 @@
 namespace weir::proxy {
 
 // Returns the first ticket in order that may take the first departure. If no ticket may take it yet, there is
-// a surplus departure (see the queue's invariants), and the first departure passes. Exception: departures are
-// ordered by Redis's clock, and the error of a round trip can change their order by this weir's clock. If
-// there is no surplus then, the first departure waits for the ticket with the earliest not_before.
+// a surplus departure (see the invariants in queue.hpp), and the first departure passes unused. There is one
+// exception. Departures are ordered by Redis's clock, and the error of a round trip can make their order
+// wrong by this weir's clock. In that case there may be no surplus. Then the first departure waits for the
+// ticket with the earliest not_before.
 Lane::Next Lane::next() noexcept {
   const auto at = departures.front().at;
-  const auto soonest = held.rbegin();  // the held ticket with the earliest not_before
+  const auto soonest = held.rbegin();  // the ticket with the earliest not_before
   const bool all_held = held_count == tickets && held_count != 0;
   if (!all_held || soonest->not_before_ <= at)
     for (auto& waiting : classes)
@@ -19,16 +20,16 @@ Lane::Next Lane::next() noexcept {
   return {&*soonest, soonest->not_before_};
 }
 
-// Clients of one priority take turns, so the last ticket belongs to a client with the most tickets. Among
-// these clients it belongs to the one whose turn comes last.
+// Clients of one priority take turns, so the last ticket belongs to a client with the most tickets. If
+// several clients have the most, it belongs to the client whose turn comes last.
 const LaneClient* Lane::last() const noexcept {
   for (auto waiting = classes.rbegin(); waiting != classes.rend(); ++waiting)
     if (waiting->tickets != 0) return &*waiting->by_places.rbegin();
   return nullptr;
 }
 
-// If n tickets are held until t or longer and only n departures are at t or later, those departures are all
-// needed. The last departure before t is then spare, unless the same condition holds for an earlier t.
+// Let n tickets have a not_before of t or later. If only n departures are at t or later, all of these are
+// needed. The last departure before t is then spare, unless the same is true for an earlier t.
 std::size_t Lane::spare(const QueueTicket* but) const noexcept {
   std::size_t found = departures.size() - 1;
   std::size_t longer = 0;

@@ -13,7 +13,7 @@ Lane& Queue::lane_of(const limit::Key& key, Worker keeper) {
   return lane;
 }
 
-// Tickets join shortly after their departure was promised, so a new departure nearly always belongs at the
+// Tickets join shortly after their departure was promised. So a new departure nearly always belongs at the
 // end.
 void Queue::add(Lane& lane, const Departure& departure) {
   const auto later = [](const Departure& a, const Departure& b) { return a.promised < b.promised; };
@@ -23,7 +23,7 @@ void Queue::add(Lane& lane, const Departure& departure) {
   lane.places = departure.shared_places;
 }
 
-// Removes a lane that has no departure because memory ran out before it got its first one.
+// Removes the lane if memory ran out before the lane got its first departure.
 void Queue::remove_unused(Lane& lane) noexcept {
   if (lane.departures.empty()) lanes_.erase(lanes_.find(lane.key));
 }
@@ -87,8 +87,8 @@ void Queue::take_place(Ticket& ticket, Lane& lane, LaneClient& client) noexcept 
   ticket.place_ = &client;
 }
 
-// Removes the ticket from its lane. A client that had its turn moves behind the others. A client whose ticket
-// left keeps its turn.
+// Removes the ticket from its lane. If its client had its turn, moves the client behind the other clients. If
+// the ticket just left, the client keeps its turn.
 void Queue::take_out(Ticket& ticket, bool had_its_turn) noexcept {
   auto& lane = *ticket.lane_;
   auto& client = *ticket.place_;
@@ -134,8 +134,8 @@ void Queue::note_yielding() noexcept {
   yields_to_.store(crowded ? worst : worst - 1, std::memory_order_relaxed);
 }
 
-// Returns true if the lane's last ticket gives way to the newcomer. At equal priority the ticket's client
-// must keep at least as many places as the newcomer's client then has.
+// Returns true if the lane's last ticket gives way to the newcomer. At equal priority the client of the
+// ticket must afterwards have at least as many places as the newcomer's client.
 bool Queue::gives_way(const Lane& lane, const Newcomer& newcomer) {
   const auto* most = lane.last();
   if (most == nullptr) return false;
@@ -239,7 +239,7 @@ Queue::Ticket* Queue::take_due(Worker worker, base::TimePoint now) noexcept {
   auto& due = due_[worker];
   while (!due.empty() && due.begin()->due <= now) {
     auto& lane = *due.begin();
-    auto* const ticket = lane.next().ticket;  // null: no ticket may take the departure, which passes
+    auto* const ticket = lane.next().ticket;  // null: no ticket may take the departure, which then passes
     if (ticket != nullptr) {
       take_out(*ticket, true);
       ticket->departure_ = lane.departures.front();
@@ -279,7 +279,7 @@ std::optional<base::TimePoint> Queue::crowded_until(const limit::Key& lane, cons
   return next_turn(lane, client);
 }
 
-// All tickets of better priorities depart first, then one ticket of each client with an earlier turn.
+// All tickets of better priorities depart first. Then one ticket of each client with an earlier turn departs.
 base::TimePoint Queue::next_turn(const limit::Key& key, const limit::Key& client) const {
   const auto& lane = lanes_.at(key);
   std::size_t before = 0;

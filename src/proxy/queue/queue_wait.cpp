@@ -7,15 +7,15 @@ namespace weir::proxy {
 namespace {
 
 // Returns the longest time that a request may wait. Without max_wait, requests of a better priority could
-// depart first for ever. The bound is then twice the time in which a queue full of such requests empties,
-// plus a second.
+// depart first forever. In that case the bound is twice the time in which a queue full of such requests
+// empties, plus a second.
 base::Duration longest_wait_in_queue(const limit::Charge& charge) noexcept {
   const auto said = limit::longest_wait(*charge.limiter);
   if (said != base::kForever) return said;
   return 2 * limit::gcra_core(*charge.limiter)->window(charge.cost) + std::chrono::seconds(1);
 }
 
-// Counts a waiting request in a gauge until the wait ends, also by an exception.
+// Includes a waiting request in a gauge. The destructor removes it, so also an exception does.
 class Counted {
  public:
   explicit Counted(observe::Gauge& gauge) noexcept : gauge_(gauge) { gauge_.add(); }
@@ -78,11 +78,11 @@ QueueWait::Result QueueWait::judge(const Shaper::QueueResult& turn) {
     const auto retry_after = context_.worker.table.peek(delayed_.charge, context_.now).retry_after;
     if (turn.end == Ended::Displaced)
       return {End::GivesWay, policy::wait_under(*delayed_.rule, retry_after, context_.now)};
-    // A levelled request is refused like a request that finds the queue full, because its own client took the
-    // most places.
+    // Refuses a levelled request like a request that finds the queue full, because the request's own client
+    // had the most places.
     return refuse(counters.queue_levelled, "queue_levelled", retry_after);
   }
-  // Its answer needs retry_after: a request that retries at once would only be overtaken again.
+  // The answer tells retry_after: if the client retried at once, other requests would overtake it again.
   if (answerable && (turn.end == Ended::Overtaken || late))
     return refuse(counters.queue_overdue, "queue_overdue", turn.retry_after);
   context_.report.failure = stopped ? "stopped" : "client_left";

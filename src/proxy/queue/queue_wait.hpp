@@ -1,8 +1,8 @@
 // QueueWait makes one request wait in the queue for its departure.
 //
-// The wait has a deadline, because requests of a better priority may depart first for a long time. The queue
-// evicts the last ticket in order as soon as it cannot meet its deadline. ClientWatch ends all other waits at
-// the deadline.
+// The wait has a deadline, because requests of a better priority may depart first for a long time. As soon as
+// the last ticket in order cannot depart before its deadline, the queue evicts it. ClientWatch ends all other
+// waits at the deadline.
 #pragma once
 
 #include "proxy/exchange/exchange_context.hpp"
@@ -14,21 +14,21 @@ namespace weir::proxy {
 
 class QueueWait {
  public:
-  // `context`: must outlive the wait. REQUIRES a decision of Delay.
+  // `context` must outlive the wait. REQUIRES that the decision is Delay.
   QueueWait(ExchangeContext& context, policy::Priority priority);
 
   enum class End : std::uint8_t {
     Departed,  // it is this request's turn
-    Refused,   // by the rule that it waited for: it has no place or no time left
+    Refused,   // by the rule whose queue it is: the client has no place left, or the deadline passes
     GivesWay,  // a request of a better priority took its place
     Stopped,   // weir stops
-    Left,      // the client left
+    Left,      // the client has disconnected
   };
   struct Result {
     End end;
     base::Duration retry_after{0};  // for Refused and GivesWay
   };
-  // Waits for the end. If the request does not depart, refunds its charges. Exception: see
+  // Waits until the request departs or cannot depart. In the latter case refunds its charges. Exception: see
   // AdmissionController::refund_after_leaving().
   [[nodiscard]] net::Task<Result> run();
   // Ends the wait early. Does nothing if the wait has ended.
@@ -42,7 +42,7 @@ class QueueWait {
 
   ExchangeContext& context_;
   const AdmissionController::Delayed delayed_;
-  const base::Duration longest_;  // the longest wait
+  const base::Duration longest_;  // the longest time that the request may wait
   Shaper::Ticket ticket_;
 };
 

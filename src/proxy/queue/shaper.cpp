@@ -7,7 +7,7 @@
 
 namespace weir::proxy {
 
-// A coroutine frame can be destroyed while it waits, when its loop is destroyed.
+// When an event loop is destroyed, it destroys coroutine frames that still wait, and the tickets in them.
 Shaper::Ticket::~Ticket() {
   if (!joined_) return;
   const std::lock_guard lock(shared_.mutex);
@@ -45,8 +45,8 @@ net::Task<Shaper::QueueResult> Shaper::wait(Ticket& ticket, const Departure& dep
   co_return leave(ticket);
 }
 
-// Also after an exception the departure no longer belongs to the caller. ~Ticket() then removes a ticket that
-// has joined.
+// After this function the departure does not belong to the caller, even if it throws. If the ticket has
+// joined, ~Ticket() then removes it.
 std::optional<Shaper::QueueResult> Shaper::join(Ticket& ticket, const Departure& departure,
                                                 std::uint64_t most) {
   const auto& lane = departure.charge.key;
@@ -75,7 +75,7 @@ base::Duration Shaper::until(base::TimePoint at) const {
   return std::max(at - clock_.now(), base::Duration(0));
 }
 
-// Ends a wait that was woken by leave() or by an eviction. The lock decides which of the two came first.
+// Ends a wait that leave() or an eviction woke. Under the lock it is certain which of the two came first.
 Shaper::QueueResult Shaper::leave(Ticket& ticket) {
   const std::lock_guard lock(shared_.mutex);
   ticket.joined_ = false;
@@ -118,7 +118,7 @@ void Shaper::return_surplus(const limit::Key& lane) {
   settle(lane);
 }
 
-// Adds a departure to its lane. If memory runs out, offers the departure to the store and throws.
+// Adds a departure to its lane. If memory runs out, returns the departure to the store and throws.
 void Shaper::offer(const Departure& departure) {
   try {
     shared_.queue.offer(departure, index_);
@@ -148,9 +148,10 @@ void Shaper::settle(const limit::Key& lane) {
   rearm();
 }
 
-// Returns true if the departure must no longer be used here. The key table says whether it took the departure
-// back. For Redis weir does not wait for the answer. Redis takes back only the last departure that it
-// promised. Another weir may get that departure at once. So it is always given up here.
+// Offers the departure to its store. Returns true if the departure must no longer be used here. The key table
+// says whether it took the departure back. For a departure in Redis, weir does not wait for the answer and
+// always returns true. Redis takes back only the last departure that it promised, and another weir may get
+// this departure at once.
 bool Shaper::take_back(const Departure& departure) {
   if (!departure.in_redis)
     return table_.refund(departure.charge, departure.promised, clock_.now(), departure.overflow);
@@ -158,8 +159,8 @@ bool Shaper::take_back(const Departure& departure) {
   return true;
 }
 
-// Wakes this worker's tickets that are due or evicted. Each of them is a Shaper::Ticket, so the casts are
-// safe.
+// Wakes this worker's tickets that are due or evicted. All of them are of type Shaper::Ticket, so the casts
+// are safe.
 void Shaper::wake_due() {
   const auto now = clock_.now();
   while (auto* const taken = shared_.queue.take_due(index_, now)) {
@@ -172,7 +173,7 @@ void Shaper::wake_due() {
     static_cast<Ticket&>(*evicted).leave();  // NOLINT(cppcoreguidelines-pro-type-static-cast-downcast)
 }
 
-// Wakes other workers: those with a departure before their timer, and those with an evicted ticket.
+// Wakes other workers that have a departure before their timer ends, or an evicted ticket.
 void Shaper::ask_others() {
   for (std::size_t i = 0; i < shared_.shapers.size(); ++i) {
     auto* const other = shared_.shapers[i];

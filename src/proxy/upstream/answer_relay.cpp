@@ -30,7 +30,7 @@ bool AnswerRelay::is_request_sent() const noexcept {
 BodySink& AnswerRelay::begin() {
   auto& buffers = context_.buffers;
   auto& response = buffers.response;
-  if (request_sent_) release_body(buffers);  // no other server gets the request from here on
+  if (request_sent_) release_body(buffers);  // from here on no other server can get the request
   if (response.status == 429 && context_.route()->honor_retry_after) note_pause();
   context_.settle(response.status, &response);
   keep_stricter(response.fields, buffers.rate_limit_headers);
@@ -40,9 +40,9 @@ BodySink& AnswerRelay::begin() {
       {.fields = buffers.rate_limit_headers, .date = context_.date(), .request_sent = request_sent_});
 }
 
-// Pauses the upstream for the time that its Retry-After asks for.
+// Pauses the upstream for the time that its Retry-After demands.
 void AnswerRelay::note_pause() {
-  // The longest pause. weir tries the upstream again after it, even if Retry-After was longer.
+  // The longest pause. After it weir tries the upstream again, even if Retry-After was longer.
   constexpr base::Duration kLongest = std::chrono::hours{1};
   const auto* said = http::find_field(context_.buffers.response.fields, "retry-after");
   const auto wait =
@@ -65,7 +65,8 @@ net::Task<std::optional<Outcome>> AnswerRelay::run_on(Relay::Need need) {
   co_return outcome;
 }
 
-// Relays the rest of the answer, waiting as needed. Returns what the relay still needed when it ended.
+// Relays the rest of the answer, and waits as often as necessary. Returns what the relay needed last; Nothing
+// if all was sent.
 net::Task<Relay::Need> AnswerRelay::relay_rest(Relay::Need need) {
   auto& watch = context_.watch;
   const auto& server = context_.config.server;
@@ -79,7 +80,7 @@ net::Task<Relay::Need> AnswerRelay::relay_rest(Relay::Need need) {
       if (watch.late() || watch.left()) break;
     }
     if (attempt_.lease.member().suspect()) note_lasting_answer();
-    if (attempt_.body_fault) break;  // the upload may have failed while nothing waited
+    if (attempt_.body_fault) break;  // the upload may have failed during another wait
     watch.arm(reading ? response : look);
     if (reading) watch.begin_cancellable_wait();
     attempt_.client_stalls = !reading;
@@ -95,8 +96,8 @@ net::Task<Relay::Need> AnswerRelay::relay_rest(Relay::Need need) {
   co_return need;
 }
 
-// Returns true if the client still accepts the answer, and fast enough. The kernel reports room only once
-// much of its buffer is free, so progress is measured by acknowledged octets.
+// Returns true if the client accepts the answer fast enough. Measures acknowledged octets, because the kernel
+// reports room in its buffer only once a large part of it is free.
 bool AnswerRelay::keeps_reading(base::Duration waited, const net::ErrorCode& ec) {
   auto& watch = context_.watch;
   const auto sent = sink_.sent();
@@ -113,15 +114,15 @@ bool AnswerRelay::keeps_reading(base::Duration waited, const net::ErrorCode& ec)
   return true;
 }
 
-// Counts a long-running answer, such as a stream of events, as a successful answer, though it has not ended.
+// Counts a long answer, such as a stream of events, as a success of the server before the answer has ended.
 void AnswerRelay::note_lasting_answer() noexcept {
   const auto since = context_.worker.clock.now() - context_.report.answered;
   if (since >= attempt_.pool.settings().timeouts.response) attempt_.note_answer();
 }
 
-// Returns true if the server's connection can serve another request. A server that got `Expect: 100-continue`
-// and answered without a 100 may read the body that weir sent, or take it for the next request
-// (RFC 9110 §10.1.1).
+// Returns true if the connection to the server can serve another request. It cannot if the server got
+// `Expect: 100-continue` and answered without a 100. The server may then read the body that weir sent, or
+// take the body for the next request (RFC 9110 §10.1.1).
 bool AnswerRelay::is_in_step() const noexcept {
   const auto& response = context_.buffers.response;
   const bool ambiguous = attempt_.expects_continue && !attempt_.continued;
@@ -149,9 +150,9 @@ std::optional<Outcome> AnswerRelay::abort_answer(Relay::Need need) {
   context_.worker.counters.bytes_out.add(sink_.sent());
   report.body_out = body_.received();
   if (need == Relay::Need::SinkBroken || need == Relay::Need::Room)
-    attempt_.note_answer();  // the server was sound so far
+    attempt_.note_answer();  // the server did not fail
   if (is_abandoned(need)) return note_client_fault();
-  // A server that waits for a body which its client still withholds is not to blame for its silence.
+  // If the server still waits for the body because the client has not sent it, the server is not to blame.
   const bool owed = upload_ != nullptr && upload_->is_expectant();
   auto& lease = attempt_.lease;
   if (!owed && attempt_.count_failure() && !lease.moved())
@@ -178,7 +179,7 @@ Outcome AnswerRelay::note_client_fault() {
   return {.ending = Ending::Abort};
 }
 
-// Reads and drops the rest of the answer while a rule needs it. Closes the client's connection at once.
+// If a rule needs the rest of the answer, closes the client's connection, then reads and drops the rest.
 net::Task<void> AnswerRelay::read_to_end() {
   const auto& timeouts = attempt_.pool.settings().timeouts;
   const auto& clock = context_.worker.clock;

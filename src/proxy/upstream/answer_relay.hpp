@@ -1,8 +1,8 @@
 // Relays a server's answer to the client: the head with weir's fields, then the body as it arrives.
 //
-// The client may disconnect early while a rule needs the end of the answer. In that case weir reads the rest
-// and drops it. The rule may need the cost that the answer tells, or hold a permit until the server is done.
-// `timeouts.abandoned` bounds this.
+// The client may disconnect early while a rule needs the end of the answer. The rule may need the cost that
+// the answer states, or hold a permit until the server has answered. In that case weir reads the rest of the
+// answer and drops it, for at most `timeouts.abandoned`.
 #pragma once
 
 #include "proxy/upstream/server_attempt.hpp"
@@ -23,8 +23,8 @@ class AnswerRelay {
   // the whole request was sent at once.
   AnswerRelay(ExchangeContext& context, ServerAttempt& attempt, const Upload* upload);
 
-  // Relays the answer. Returns nothing if no octet of the answer reached the client, and none will. The task
-  // has nearly always ended already.
+  // Relays the answer. Returns nothing if no octet of the answer reached the client and none will. The
+  // returned task has nearly always ended already.
   [[nodiscard]] net::Task<std::optional<Outcome>> run();
 
  private:
@@ -45,13 +45,13 @@ class AnswerRelay {
   ExchangeContext& context_;
   ServerAttempt& attempt_;
   const Upload* const upload_;
-  const bool request_sent_;  // true if the whole request was sent before the answer began
+  const bool request_sent_;  // the whole request was sent before the answer began
   BodySink& sink_;
   BodySource body_;
   Relay relay_;
-  MinRateCheck pace_;         // the client's reading rate against min_rate
-  std::uint64_t taken_ = 0;   // octets that the client's system had acknowledged at the last wait
-  base::Duration stalled_{};  // time since the client last accepted octets
+  MinRateCheck pace_;         // compares the client's reading rate with min_rate
+  std::uint64_t taken_ = 0;   // octets that the client had acknowledged at the last wait
+  base::Duration stalled_{};  // time since the client last acknowledged octets
   bool slow_ = false;         // the client reads slower than min_rate
 };
 

@@ -78,8 +78,8 @@ AnswerHeadReader::State AnswerHeadReader::look(bool request_sent) {
   return State::Whole;
 }
 
-// Judges a head that is too large or incomplete. Data that is no HTTP head at all is reported as malformed,
-// not as too large.
+// Returns the state for a head that is too large or incomplete. Reports data that is not an HTTP head as
+// malformed, not as too large.
 AnswerHeadReader::State AnswerHeadReader::judge_unfinished(std::size_t size) {
   const auto unread = context_.buffers.answer.unread();
   const bool too_large = size != 0 || unread.size() >= context_.config.server.max_head;
@@ -88,12 +88,12 @@ AnswerHeadReader::State AnswerHeadReader::judge_unfinished(std::size_t size) {
     return fail(fault->what);
   if (too_large) return fail("the upstream's answer has too large a head", true);
   searched_ = unread.size();
-  // The upload may have failed while nothing waited.
+  // The upload may have failed during another wait.
   return attempt_.body_fault ? State::Faulty : State::Missing;
 }
 
-// Returns true if a 101 confirms the protocol that the client asked for. The request must have been sent
-// completely, because data that the client sends next would otherwise land inside the request.
+// Returns true if a 101 confirms the protocol that the client requested. The request must have been sent
+// completely. Otherwise data of the new protocol would become part of the request.
 bool AnswerHeadReader::may_upgrade(bool request_sent) {
   const auto& upgrade = attempt_.upgrade;
   if (!request_sent)

@@ -1,5 +1,5 @@
-// HTTP/1.1 towards servers: writes the request's head as text and parses the answer's head. The parts that
-// judge, retry and relay use only parsed heads and bodies.
+// HTTP/1.1 towards servers: writes the request's head as text and parses the answer's head. All other parts
+// of the exchange use only parsed heads and bodies.
 #pragma once
 
 #include "proxy/upstream/server_attempt.hpp"
@@ -10,25 +10,25 @@
 
 namespace weir::proxy {
 
-// Writes the head of the request into the exchange's `out`. `host`: the server's host, for a request that
-// names no host.
+// Writes the head of the request into the exchange's buffer `out`. `host`: the server's host, used if the
+// request names no host.
 void write_request_head(ExchangeContext& context, const ServerAttempt& attempt, std::string_view host);
 
-// Reads the head of one server's answer. Interim answers may come first.
+// Reads the head of one server's answer, after any interim answers.
 class AnswerHeadReader {
  public:
-  // Both arguments must outlive the reader. Drops the octets of an earlier answer.
+  // Both arguments must outlive the reader. The constructor drops the octets of an earlier answer.
   AnswerHeadReader(ExchangeContext& context, ServerAttempt& attempt);
 
   enum class State : std::uint8_t {
     Missing,  // more octets are needed
-    Interim,  // `response` is a 1xx, and another head follows
+    Interim,  // `response` is a 1xx; another head follows
     Whole,    // `response` is the answer's head; the body follows
     Faulty,   // the attempt's `error` describes the fault
   };
-  // Parses the received octets. `request_sent`: the server got the whole request.
+  // Parses the received octets. `request_sent`: the whole request was sent to the server.
   [[nodiscard]] State look(bool request_sent);
-  // Reads from the server. Returns would_block if nothing has arrived.
+  // Reads from the server. Returns would_block if no octet has arrived.
   [[nodiscard]] net::ErrorCode receive();
 
  private:

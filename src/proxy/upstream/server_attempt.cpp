@@ -14,7 +14,7 @@ namespace weir::proxy {
 
 namespace {
 
-// RFC 9110 §9.2.2.
+// RFC 9110 §9.2.2 lists the idempotent methods.
 bool is_idempotent(std::string_view method) noexcept {
   return method == "GET" || method == "HEAD" || method == "OPTIONS" || method == "PUT" ||
          method == "DELETE" || method == "TRACE";
@@ -68,7 +68,7 @@ bool ServerAttempt::count_failure() noexcept {
   return theirs;
 }
 
-// Reports the answer only if the server's addresses have not changed since the lease.
+// Does nothing if the server's addresses have changed since the lease.
 void ServerAttempt::note_answer() noexcept {
   if (!lease.moved()) lease.member().answered(context_.report.sent, context_.now);
 }
@@ -77,7 +77,7 @@ bool ServerAttempt::lease_server() {
   room_after.reset();
   const bool tired = connecting_ >= pool.settings().timeouts.connect_total;
   if (tired || context_.now >= deadline) return false;
-  lease = {};  // the place that the old lease holds may be the only free one
+  lease = {};  // the old lease may hold the only free place
   lease = pool.lease({.now = context_.now,
                       .tried = tried,
                       .fresh = fresh,
@@ -91,7 +91,8 @@ bool ServerAttempt::lease_server() {
   return true;
 }
 
-// Keeps the error of a server that got the request and failed, because it tells more than full servers do.
+// If a server got the request and failed, keeps the error of that server, because it tells more than full
+// servers do.
 void ServerAttempt::note_full_servers() {
   if (!room_after) return;
   tallies.crowded.add();
@@ -152,7 +153,7 @@ net::Task<void> ServerAttempt::pause(base::Duration wait) {
   const auto ended = co_await net::TimerWait(timer);
   context_.watch.end_cancellable_wait();
   context_.read_clock();
-  (void)ended;  // by cancel(), whose caller has set the reason in the watch
+  (void)ended;  // ended by the timer, or by cancel(), whose caller has set the reason in the watch
 }
 
 }  // namespace weir::proxy

@@ -1,6 +1,6 @@
-// The server that currently has a request, and the results so far. The parts of an UpstreamExchange share it.
-//
-// UpstreamExchange owns it. `lease` is the current connection. A server that failed is not leased again.
+// The server that currently has a request, and the results so far. UpstreamExchange owns the ServerAttempt,
+// and its parts share it. `lease` is the current connection to a server. weir does not lease a server again
+// that failed for this request.
 #pragma once
 
 #include "proxy/exchange/exchange_context.hpp"
@@ -15,8 +15,8 @@
 
 namespace weir::proxy {
 
-// Why the client's body did not arrive completely. Status 0: the body arrived, or the server accepted no
-// more.
+// Why the client's body did not arrive completely. Status 0: there is no fault. The body arrived, or the
+// server did not accept all of it.
 struct BodyFault {
   unsigned status = 0;
   bool slow = false;  // the body arrived slower than min_rate
@@ -33,9 +33,10 @@ class ServerAttempt {
   [[nodiscard]] bool lease_at_once() { return !pool.server_group().queue().is_awaited() && lease_server(); }
   // Waits in the upstream's queue until a server has room. Returns false if no server is worth waiting for.
   [[nodiscard]] net::Task<bool> wait_for_server(policy::Priority priority);
-  // Must be called if no server could be leased. Sets the client's error if untried servers are full.
+  // Must be called if no server could be leased. Sets the error for the client if all servers not yet tried
+  // are full.
   void note_full_servers();
-  // Returns true if the lease has an open connection.
+  // Returns true if the lease has an open connection, and counts its reuse.
   [[nodiscard]] bool reuses_connection();
   [[nodiscard]] net::Task<bool> connect();
   // Waits before the next attempt. Ends early if the client disconnects.
@@ -43,22 +44,22 @@ class ServerAttempt {
   // Cancels every wait for a server.
   void cancel() noexcept;
 
-  // Sets the deadline of the current wait: after `wait`, or at the deadline of all attempts if that is
+  // Sets the deadline of the current wait: `wait` from now, or the deadline of all attempts if that is
   // earlier.
   void arm(base::Duration wait) noexcept;
 
-  // Returns true if the request can be sent again: the method is idempotent, and the body is still in memory
-  // or has not begun to arrive.
+  // Returns true if weir may send the request again: the method is idempotent, and the body is still in
+  // memory or has not begun to arrive.
   [[nodiscard]] bool is_repeatable() const noexcept;
-  // Returns true if the client can get no answer of another server. An exchange whose client disconnected may
-  // still wait for the server that has the request (ClientWatch::keep_waiting_without_client), but not for
-  // another server.
+  // Returns true if an answer of another server could not reach the client. If the client has disconnected,
+  // the exchange may still wait for the server that has the request
+  // (ClientWatch::keep_waiting_without_client), but must not try another server.
   [[nodiscard]] bool client_takes_no_answer() const noexcept;
-  // Returns true if the server is to blame for an aborted exchange.
+  // Returns true if the exchange failed because of the server.
   [[nodiscard]] bool is_theirs() const noexcept;
-  // Returns the same as is_theirs(), and counts the failure if true.
+  // Returns the same as is_theirs(). If true, counts a failure of the upstream.
   bool count_failure() noexcept;
-  // Reports to the server's health that the server answered.
+  // Tells the health check of the server that the server answered.
   void note_answer() noexcept;
   // Returns the servers tried so far, including the current one: one bit for each.
   [[nodiscard]] std::uint64_t tried_so_far() const noexcept {
@@ -68,26 +69,26 @@ class ServerAttempt {
   upstream::Pool& pool;
   observe::UpstreamTallies& tallies;
   upstream::Lease lease;
-  std::string_view body;          // the whole request body, if it came with the head
-  std::string_view upgrade;       // the requested protocol, if the route allows it
+  std::string_view body;          // the whole request body, if it arrived with the head
+  std::string_view upgrade;       // the protocol that the client requests, if the route allows it
   bool whole = false;             // `body` is the complete body, or the request has no body
-  bool fresh = false;             // use no idle connection, because the last one was dead
+  bool fresh = false;             // use no idle connection, because the last idle connection was dead
   bool handed_over = false;       // bytes of the request were sent to a server
   bool silent = false;            // the connection closed before any byte of an answer
-  bool heard = false;             // the server sent an interim answer: it has the request
+  bool heard = false;             // the server sent an interim answer, so it has the request
   bool expects_continue = false;  // the forwarded head has `Expect: 100-continue`
   bool continued = false;         // the server sent 100 Continue
   std::string alert;              // the TLS alert that the server sent instead of an answer
   bool oversized = false;         // the head of the server's answer was too large to forward
   bool client_broken = false;     // the client got only part of a head, so no answer can follow
-  bool client_ended = false;      // the wait for the answer ended because of the client alone
-  bool client_stalls = false;     // the client does not read the answer at present
+  bool client_ended = false;      // the wait for the answer ended only because of the client
+  bool client_stalls = false;     // the client does not read the answer at the moment
   bool cut_short = false;         // the current wait ends early, at the deadline of all attempts
-  unsigned servers = 0;           // number of servers that got the request
+  unsigned servers = 0;           // how many servers got the request
   std::uint64_t tried = 0;        // servers that failed: one bit for each
-  base::TimePoint deadline = base::TimePoint::max();  // for all attempts together
-  std::optional<base::Duration> room_after;  // time until a place may be free, if untried servers are full
-  LocalError error{502, "the upstream cannot be reached"};  // the answer once no server is left to try
+  base::TimePoint deadline = base::TimePoint::max();        // deadline of all attempts together
+  std::optional<base::Duration> room_after;                 // time until a server not yet tried may be free
+  LocalError error{502, "the upstream cannot be reached"};  // the answer if no server is left to try
   BodyFault body_fault;
 
  private:
@@ -95,10 +96,10 @@ class ServerAttempt {
   void note_unreachable(const net::ErrorCode& ec, std::string_view fault);
 
   ExchangeContext& context_;
-  net::Timer* pause_ = nullptr;    // set while a wait runs
+  net::Timer* pause_ = nullptr;    // timer of the current wait; null: no wait
   std::uint64_t word_ = 0;         // hash of the client, which selects its server if `balance` is hash
   base::Duration connecting_{0};   // time spent on failed attempts to connect
-  bool room_at_any_time_ = false;  // untried servers are full because of requests in flight
+  bool room_at_any_time_ = false;  // untried servers are full of requests that may end soon
 };
 
 }  // namespace weir::proxy

@@ -12,7 +12,7 @@ using observe::TunnelEnd;
 
 namespace {
 
-// Time limit for the rest of a frame that must end before weir's Close frame.
+// How long the server may take to end its current frame, after which weir's Close frame follows.
 constexpr base::Duration kFarewell{2'000'000};
 
 }  // namespace
@@ -79,7 +79,7 @@ net::Task<void> Tunnel::pump(Way& way) {
     if (reading && way.ended) co_return pass_end(way);
     auto ec = reading ? receive(way) : send(way);
     if (ec == net::asio::error::eof) {
-      way.scanner.reset();  // the rest of a partial frame is forwarded unchanged
+      way.scanner.reset();  // forwards the rest of a partial frame unchanged
       way.ended = true;
       continue;
     }
@@ -106,7 +106,7 @@ net::Task<net::ErrorCode> Tunnel::await(Way& way, bool reading) {
   co_return ec;
 }
 
-// Finds out how many of the received octets may be forwarded.
+// Sets way.ready: how many of the received octets may be forwarded.
 void Tunnel::scan(Way& way) {
   const auto unread = way.inbox.unread();
   if (!way.scanner) way.ready = unread.size();
@@ -118,7 +118,7 @@ void Tunnel::scan(Way& way) {
   }
 }
 
-// Returns true if the piece may be forwarded now.
+// Returns true if the piece may be forwarded now. Otherwise delays it, or ends the tunnel.
 bool Tunnel::pass(Way& way, const FrameScanner::Piece& piece) {
   using Kind = FrameScanner::Kind;
   if (piece.kind == Kind::Faulty) {
@@ -139,12 +139,12 @@ bool Tunnel::pass(Way& way, const FrameScanner::Piece& piece) {
   return false;
 }
 
-// Delays the first message, then checks the limits again.
+// Delays the message at the front, then asks the limits again.
 net::Task<void> Tunnel::hold(Way& way) {
   if (!down_.stuck) watch_.arm(idle_ + wait_);
   way.stuck = true;
   pause_.expires_after(wait_);
-  // A long delay must not keep the tunnel of a client that left.
+  // Otherwise a long delay would keep the tunnel of a client that has disconnected.
   watch_.end_at_half_close(true);
   watch_.begin_cancellable_wait();
   const auto ended = co_await net::TimerWait(pause_);
@@ -159,9 +159,9 @@ net::Task<void> Tunnel::hold(Way& way) {
   way.ready = std::exchange(way.held, 0);
 }
 
-// Sends the Close frames and ends the tunnel. Called from the upward direction once everything before the
-// refused message was sent. If a frame towards the client is still incomplete, the downward direction calls
-// again after that frame.
+// Sends the Close frames and ends the tunnel. The direction to the server calls it once everything before the
+// refused message was sent. If a frame to the client is then still incomplete, the direction to the client
+// calls it again after that frame.
 void Tunnel::refuse(std::uint16_t code) {
   if (farewell_ == 0) say_close(up_, code);
   farewell_ = code;
@@ -174,13 +174,13 @@ void Tunnel::refuse(std::uint16_t code) {
   stop(broken(down_, true));
 }
 
-// Returns true if the forwarded octets end at the end of a frame.
+// Returns true if the forwarded octets end with a complete frame.
 bool Tunnel::at_boundary(const Way& way) const noexcept {
   return way.scanner && way.ready == 0 && (way.held > 0 || way.scanner->between_frames());
 }
 
-// Sends a Close frame as far as the peer accepts it at once, without waiting. Sends nothing after an earlier
-// Close frame.
+// Sends a Close frame without waiting; drops the part that the peer does not accept at once. Sends nothing if
+// a Close frame was already sent.
 void Tunnel::say_close(Way& way, std::uint16_t code) {
   if (way.scanner && way.scanner->closed()) return;
   const std::string_view reason = code == http::kPolicyViolation ? "too many messages"
@@ -225,13 +225,13 @@ void Tunnel::moved() noexcept {
   if (!up_.stuck && !down_.stuck && farewell_ == 0) watch_.arm(idle_);
 }
 
-// Releases the buffer before a wait, because nothing is in it.
+// Releases an empty buffer before a wait.
 void Tunnel::rest(Way& way) {
   if (!way.pinned && way.inbox.empty()) way.inbox.release();
   way.from.trim();
 }
 
-// Ends the tunnel. Only the first reason counts.
+// Ends the tunnel. If called again, keeps the first reason.
 void Tunnel::stop(TunnelEnd end) noexcept {
   if (over_) return;
   over_ = true;

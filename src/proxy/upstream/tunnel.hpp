@@ -1,9 +1,9 @@
-// A connection after a protocol upgrade: relays bytes both ways without reading them. If one side accepts no
-// more bytes, weir stops reading from the other side (back-pressure). If one side closes its sending side,
-// weir forwards that, and the other side can still send.
+// A connection after a protocol upgrade: relays bytes both ways without interpreting them. If one side
+// accepts no more bytes, weir stops reading from the other side (back-pressure). If one side closes its
+// sending side, weir closes its own sending side towards the other, which can still send.
 //
-// If a rule counts a WebSocket's messages, the tunnel also parses the frames. It can then delay a message
-// that exceeds the limit, or send weir's own Close frame between two frames.
+// If a rule limits WebSocket messages, the tunnel also parses the frames. It can then delay a message that
+// exceeds the limit, or send a Close frame of its own between two frames.
 //
 // Part of one exchange. Two coroutines run, one for each direction, and run() waits for both.
 #pragma once
@@ -27,8 +27,9 @@ namespace weir::proxy {
 class Tunnel {
  public:
   // `inbox`: octets received from `client`, after a pinned head. `early`: octets that the server sent after
-  // its 101. `idle`: how long both directions may be silent; a side that accepts nothing gains no time by
-  // sending. `limits`: the message limits of a WebSocket; null: frames are not parsed.
+  // its 101. `idle`: how long no octet may move in either direction; while one side accepts nothing, octets
+  // from that side do not extend this time. `limits`: the message limits of a WebSocket; null: frames are not
+  // parsed.
   Tunnel(Worker& worker, ClientWatch& watch, net::Stream& client, Inbox& inbox, net::Stream& server,
          Inbox& early, base::Duration idle, MessageLimits* limits);
   ~Tunnel();
@@ -36,13 +37,13 @@ class Tunnel {
   Tunnel& operator=(const Tunnel&) = delete;
 
   // Must be called before run(). Sets how long the client may continue after the server has closed its
-  // sending side (default: `idle`).
+  // sending side. The default is `idle`.
   void linger_for(base::Duration time) noexcept { linger_ = time; }
 
   // Relays until both sides have closed their sending sides, or until a timeout, an error or a refusal.
   [[nodiscard]] net::Task<observe::TunnelEnd> run();
 
-  // Ends the delay of a message. The caller has already set the reason in the session.
+  // Ends the delay of a message. The caller must have set the reason in the session.
   void cancel() noexcept { pause_.cancel(); }
 
   // Return the bytes sent to the server and to the client.
@@ -56,11 +57,11 @@ class Tunnel {
     Inbox& inbox;
     bool pinned = false;  // the request's head is pinned in `inbox`
     std::optional<http::FrameScanner> scanner{};
-    bool begun = false;     // `to` accepted only part of the last octets sent to it
-    bool stuck = false;     // `to` accepts no more at present, or a message is delayed
+    bool begun = false;     // `to` accepted only a part of the last octets
+    bool stuck = false;     // `to` accepts no more at the moment, or a message is delayed
     bool ended = false;     // `from` closed its sending side
     std::size_t ready = 0;  // octets at the front of the inbox that may be sent
-    std::size_t held = 0;   // octets after them: the header of a delayed message
+    std::size_t held = 0;   // octets after the ready ones: the header of a delayed message
     std::uint64_t bytes = 0;
   };
   [[nodiscard]] net::Task<void> pump(Way& way);
@@ -87,10 +88,10 @@ class Tunnel {
   Way down_;
   MessageLimits* const limits_;
   base::Duration wait_{0};      // the delay of the current message
-  std::uint16_t refusal_ = 0;   // status of the Close frame, sent once all ready octets went to the server
-  std::uint16_t farewell_ = 0;  // the same status, once the server got the Close frame
+  std::uint16_t refusal_ = 0;   // status of the Close frame to send after the octets for the server
+  std::uint16_t farewell_ = 0;  // the same status, set once the server got the Close frame
   net::Timer pause_;
-  net::Signal finished_;  // raised when the upward direction has ended
+  net::Signal finished_;  // raised when the direction to the server has ended
   bool over_ = false;
   observe::TunnelEnd end_ = observe::TunnelEnd::Closed;
   std::exception_ptr thrown_;

@@ -47,7 +47,7 @@ void Upload::start() {
   });
 }
 
-// Not a coroutine, because it must not fail.
+// Not a coroutine, because a coroutine might fail for lack of memory.
 net::Signal::Wait Upload::end() noexcept {
   if (!done_) {
     stop_ = true;
@@ -76,14 +76,14 @@ net::Task<void> Upload::run() {
       const bool late = watch.late() && !attempt_.client_stalls && !expectant_;
       if (stop_ || watch.left() || late) co_return;
     }
-    if (reading && !attempt_.whole) release_body(context_.buffers);  // everything received so far was sent
+    if (reading && !attempt_.whole) release_body(context_.buffers);  // everything that was received was sent
     if (reading && !std::exchange(word_awaited, true)) await_continue();
     arm_for_more(reading);
     const auto ec = co_await relay.wait(need);
     const auto next = judge_wait(ec, reading, pace);
     if (next == Next::End) co_return;
     if (next == Next::Wait) continue;
-    if (reading && expectant_) begin_body();  // the client sent without waiting for 100 Continue
+    if (reading && expectant_) begin_body();  // the client sends without waiting for 100 Continue
     need = relay.advance();
   }
   finish(need, relay.status());
@@ -92,7 +92,7 @@ net::Task<void> Upload::run() {
 Upload::Next Upload::judge_wait(const net::ErrorCode& ec, bool reading, MinRateCheck& pace) {
   if (stop_) return Next::End;
   const auto& watch = context_.watch;
-  // The deadline of another wait ended this wait.
+  // True if a deadline that was not meant for this wait has ended it.
   const bool others = ec == net::asio::error::operation_aborted && !watch.left() &&
                       !context_.worker.hard_stop && (attempt_.client_stalls || expectant_ || !watch.late());
   const bool slow = (!ec || others) && since_ != base::TimePoint{} &&
@@ -115,9 +115,9 @@ void Upload::fail(unsigned status, bool slow) noexcept {
   attempt_.lease.cancel();
 }
 
-// Arms the deadline of the party that weir waits for. A client that does not read its answer gains no time by
-// sending more. While the client waits for 100 Continue, the server's answer deadline stays. If the body is
-// already in memory, the deadline is the server's.
+// Arms the deadline for whoever must act next. A client that does not read its answer must not gain time by
+// sending more. While the client waits for 100 Continue, the deadline for the server's answer remains armed.
+// If the whole body is in memory, the deadline is that of the server.
 void Upload::arm_for_more(bool reading) noexcept {
   const bool counts = reading && !expectant_ && context_.config.server.min_rate.octets_per_second != 0;
   since_ = counts ? context_.worker.clock.now() : base::TimePoint{};
@@ -130,7 +130,7 @@ void Upload::arm_for_more(bool reading) noexcept {
   context_.watch.arm(reading ? context_.config.server.body_timeout : response_);
 }
 
-// Arms the rest of `time`, counted from the moment the head was sent to the server.
+// Arms a deadline: `time` after the head was sent to the server.
 void Upload::arm_since_head(base::Duration time) noexcept {
   context_.read_clock();
   attempt_.arm(std::max(time - (context_.now - context_.report.sent), base::Duration{0}));
@@ -159,13 +159,13 @@ void Upload::begin_body() noexcept {
   context_.buffers.head.expects_continue = false;
   if (!expectant_) return;
   expectant_ = false;
-  if (!context_.watch.late()) word_deadline_ = false;  // if late, the exchange handles the expired deadline
+  if (!context_.watch.late()) word_deadline_ = false;  // if the deadline has passed, the exchange handles it
   began_ = context_.worker.clock.now();
   arm_for_more(true);
 }
 
-// Gives the server its full response timeout from now on. The time that the client took to send is added to
-// the deadline of all attempts.
+// Gives the server its full response timeout from now on. Adds the time that the client took to send its body
+// to the deadline of all attempts.
 void Upload::end_body() noexcept {
   if (context_.report.answered != base::TimePoint{}) {
     if (!attempt_.client_stalls) context_.watch.arm(response_);

@@ -1,10 +1,10 @@
-// Sends a request body while the exchange already waits for the answer. Needed because the body arrives in
-// pieces, or the server accepts it in pieces. This is the only place where two coroutines work on one
-// exchange. The exchange waits for the upload before it ends.
+// Sends a request body while the exchange already waits for the answer. This is necessary if the body arrives
+// in pieces, or if the server accepts it in pieces. This is the only place where two coroutines work on one
+// exchange. The exchange waits for the end of the upload before it ends.
 //
-// The client's watch has one deadline for both coroutines. A deadline meant for the answer, or for its
-// reader, also ends a wait of the upload. The upload then continues to wait, and counts the time already
-// spent.
+// The client's watch has one deadline for both coroutines. If the deadline was meant for the answer, or for a
+// client that reads it, it also ends the present wait of the upload. The upload then waits again, and counts
+// the time that it has already waited.
 #pragma once
 
 #include "proxy/upstream/server_attempt.hpp"
@@ -27,7 +27,7 @@ class Upload {
 
   // Starts the upload. If start() throws, the upload has already ended.
   void start();
-  // Stops the upload. Returns the wait for its end.
+  // Stops the upload. The caller must await the result, which completes when the upload has ended.
   [[nodiscard]] net::Signal::Wait end() noexcept;
 
   // Returns true if the whole body was sent to the server.
@@ -35,16 +35,17 @@ class Upload {
 
   // Returns true if the client waits for 100 Continue before it sends its body.
   [[nodiscard]] bool is_expectant() const noexcept { return expectant_; }
-  // Must be called once the client sends its body: weir sent 100 Continue, or the client did not wait for it.
+  // Must be called once the client sends its body: after weir sent 100 Continue, or if the client did not
+  // wait for it.
   void begin_body() noexcept;
-  // Returns true if the deadline for 100 Continue has passed, but not the deadline for the answer.
+  // Returns true if the server did not send 100 Continue in time, but may still answer in time.
   [[nodiscard]] bool is_word_overdue() const noexcept;
-  // Suspends the deadline for 100 Continue. Returns true if the deadline was armed; the server then has its
-  // answer deadline.
+  // Suspends the deadline for 100 Continue. Returns true if that deadline was armed; it then arms the
+  // server's answer deadline instead.
   [[nodiscard]] bool suspend_word() noexcept;
-  // Arms the deadline for 100 Continue again.
+  // Arms the deadline for 100 Continue.
   void await_continue() noexcept;
-  // Must be called if 100 Continue is overdue. weir then no longer waits for it.
+  // Must be called if 100 Continue is overdue. weir then waits only for the answer.
   void forget_word() noexcept { word_deadline_ = false; }
 
  private:
@@ -66,16 +67,15 @@ class Upload {
       response_;  // time limit for the server's answer, and for each wait until the server accepts more
   const base::Duration word_;  // time limit for the server's 100 Continue
   base::TimePoint began_{};    // when the client began to send
-  base::TimePoint
-      since_{};  // when the current wait for the client began; the epoch if min_rate does not count
+  base::TimePoint since_{};  // when the current wait for the client began; the epoch: min_rate does not apply
   bool done_ = false;
   bool sent_ = false;
-  bool stop_ = false;  // the answer has ended: send no more
+  bool stop_ = false;  // the answer has ended, so the upload must send no more
   bool expectant_ = false;
-  bool word_deadline_ = false;  // the watch's deadline is the one for 100 Continue
+  bool word_deadline_ = false;  // the watch has the deadline for 100 Continue
 };
 
-// Counts the fault, and records it for the access log.
+// Counts the fault in the metrics, and records it for the access log.
 void note_body_fault(ExchangeContext& context, const BodyFault& fault);
 // Returns the error answer for `fault`. REQUIRES a fault.
 [[nodiscard]] LocalError error_of(const BodyFault& fault) noexcept;

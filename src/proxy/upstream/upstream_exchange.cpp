@@ -14,7 +14,8 @@
 
 namespace weir::proxy {
 
-// Waits for the upload on every ending, including an exception, because the upload uses this exchange.
+// Waits for the upload however the exchange ends, also after an exception, because the upload uses this
+// exchange.
 net::Task<Outcome> UpstreamExchange::run() {
   Outcome outcome;
   std::exception_ptr thrown;
@@ -55,12 +56,12 @@ void UpstreamExchange::cancel() noexcept {
   attempt_.cancel();
 }
 
-// Takes the body if all of it arrived with the head, and writes the request's head.
+// Takes the body if the whole body arrived with the head. Writes the request's head.
 void UpstreamExchange::begin_request() {
   auto& head = context_.buffers.head;
   auto& body = context_.client.body();
   context_.name_request();
-  // A client that already sends its body does not wait for 100 Continue, so the server is not asked for it.
+  // If the client already sends its body, weir does not ask the server for 100 Continue.
   const bool sends = body.received() != 0 || !body.at_hand().empty() || body.complete();
   if (head.expects_continue && sends) http::remove_expectation(head);
   attempt_.expects_continue = head.expects_continue;
@@ -71,15 +72,15 @@ void UpstreamExchange::begin_request() {
     attempt_.whole = body.take(attempt_.body) == BodySource::Status::Piece;
   if (!attempt_.whole) return;
   std::string_view nothing;
-  (void)body.take(nothing);  // reads the end of the body
+  (void)body.take(nothing);  // makes the source reach the end of the body
 }
 
-// Sends the request, or its first part.
+// Sends the request, or as much of it as the server accepts at once.
 void UpstreamExchange::send_request() {
   const auto& head = context_.buffers.head;
   const auto& out = context_.buffers.out;
   if (head.authority.empty()) write_request_head(context_, attempt_, attempt_.lease.member().host());
-  upload_.reset();  // the upload of the previous attempt, which has ended
+  upload_.reset();  // the upload of the previous attempt has ended
   context_.upload_begun = false;
   context_.report.sent = context_.now;
   ++attempt_.servers;
@@ -90,7 +91,7 @@ void UpstreamExchange::send_request() {
   attempt_.arm(attempt_.pool.settings().timeouts.response);
   net::ErrorCode ec;
   const auto sent = attempt_.lease.stream().try_write(out, attempt_.body, ec);
-  // If a reused connection was already dead, no server got a byte of the request.
+  // If a reused connection was already dead, no byte of the request reached a server.
   attempt_.handed_over = attempt_.handed_over || sent > 0 || !ec;
   if (attempt_.handed_over) context_.admission.keep();
   const bool all = attempt_.whole && sent == out.size() + attempt_.body.size();
@@ -98,8 +99,8 @@ void UpstreamExchange::send_request() {
   if (!ec && all && !attempt_.is_repeatable()) release_body(context_.buffers);
 }
 
-// Starts the upload of the rest. `sent`: octets of the head and of `attempt_.body` that the server has
-// accepted.
+// Starts an upload for the rest of the request. `sent`: how many octets of the head and of `attempt_.body`
+// the server has accepted.
 void UpstreamExchange::start_upload(std::size_t sent) {
   const std::string_view head = context_.buffers.out;
   const auto of_head = std::min(sent, head.size());
@@ -110,14 +111,14 @@ void UpstreamExchange::start_upload(std::size_t sent) {
   try {
     upload_->start();
   } catch (...) {
-    upload_.reset();  // the upload did not start, so nothing would signal its end
+    upload_.reset();  // the upload did not start, so it would never signal its end
     context_.upload_begun = false;
     throw;
   }
 }
 
-// Sends the request and waits for the head of the answer. Reads the answer even if sending fails, because the
-// server may have answered first.
+// Sends the request and waits for the head of the answer. Returns true if the head arrived. Reads the answer
+// even if sending fails, because the server may have answered first.
 net::Task<bool> UpstreamExchange::exchange_heads() {
   using State = AnswerHeadReader::State;
   auto& watch = context_.watch;
@@ -161,7 +162,7 @@ net::Task<bool> UpstreamExchange::exchange_heads() {
   co_return state == State::Whole;
 }
 
-// Forwards an interim answer. `reads_on`: weir needs the answer even if the client disconnects.
+// Forwards an interim answer. `reads_on`: weir needs the answer even if the client has disconnected.
 net::Task<void> UpstreamExchange::pass_interim(bool reads_on) {
   const auto& watch = context_.watch;
   attempt_.heard = true;
@@ -170,11 +171,12 @@ net::Task<void> UpstreamExchange::pass_interim(bool reads_on) {
   attempt_.client_ended = ec && (watch.late() || watch.left() || !reads_on);
 }
 
-// Forwards interim answers such as 100 and 103 to clients that know these (RFC 9110 §15.2).
+// Forwards an interim answer, such as 100 or 103, if the client's HTTP version has interim answers (RFC 9110
+// §15.2).
 net::Task<net::ErrorCode> UpstreamExchange::send_interim() {
   auto& buffers = context_.buffers;
   attempt_.continued = attempt_.continued || buffers.response.status == 100;
-  // While a slow client reads the interim answer, the deadline for 100 Continue is suspended.
+  // Suspends the deadline for 100 Continue while a slow client reads the interim answer.
   const bool suspended = upload_ && upload_->suspend_word();
   const auto ec = co_await context_.client.send_interim(buffers.response);
   if (ec) co_return ec;
@@ -190,9 +192,8 @@ void UpstreamExchange::begin_body() noexcept {
   if (upload_) upload_->begin_body();
 }
 
-// Sends 100 Continue to the client, because the server did not send one in time. Servers that do not support
-// it are not to blame, and the client must not wait forever. Sends nothing if the body has just begun to
-// arrive.
+// Sends 100 Continue to the client, because the server did not send it in time. Some servers do not support
+// 100 Continue, and the client must not wait forever. Sends nothing if the body has just begun to arrive.
 net::Task<bool> UpstreamExchange::prompt_client() {
   upload_->forget_word();
   context_.watch.clear_late();
@@ -205,12 +206,13 @@ net::Task<bool> UpstreamExchange::prompt_client() {
   co_return said;
 }
 
-// Records that the connection or the wait ended before the answer's head was complete.
+// Records that no complete head of an answer arrived: the connection or the wait has ended.
 void UpstreamExchange::note_silence(const net::ErrorCode& why) {
   const bool late = context_.watch.late();
   const bool nothing_came = context_.buffers.answer.empty() && !attempt_.heard;
   attempt_.silent = nothing_came;
-  // A TLS 1.3 server checks weir's certificate only after weir has completed its handshake.
+  // With TLS 1.3, a server that rejects weir's certificate says so only after weir's side of the handshake is
+  // complete.
   if (nothing_came && net::Stream::was_alerted(why))
     attempt_.alert = "its TLS handshake failed: " + why.message();
   attempt_.error.status = late ? 504 : 502;
@@ -219,7 +221,7 @@ void UpstreamExchange::note_silence(const net::ErrorCode& why) {
                                        : "the upstream's answer ended within its head";
 }
 
-// Relays the answer. Returns nothing if no octet of the answer reached the client, and none will.
+// Relays the answer. Returns nothing if no octet of the answer reached the client and none will.
 net::Task<std::optional<Outcome>> UpstreamExchange::take_answer() {
   if (context_.buffers.response.status == 101) {
     attempt_.note_answer();
@@ -230,8 +232,8 @@ net::Task<std::optional<Outcome>> UpstreamExchange::take_answer() {
   return relay_->run();
 }
 
-// Returns the outcome if no server answers or the client is gone. Refunds the charges if no server got the
-// request.
+// Returns the outcome if no server answered or the client has disconnected. Refunds the charges if no server
+// got the request.
 Outcome UpstreamExchange::give_up() {
   attempt_.lease = {};
   if (!attempt_.handed_over) context_.refund();

@@ -1,8 +1,8 @@
-// Forwards a request to its upstream and relays the answer. Leases a server, sends the request, and tries
-// another server if that may help.
+// Forwards a request to its upstream and relays the answer. Leases a server and sends the request. Tries
+// another server if the first one failed and another may succeed.
 //
-// Lives in the frame of Exchange::forward. Creates no answers itself: the exchange answers the error that
-// run() returns.
+// Lives in the coroutine frame of Exchange::forward(). Sends no answer of its own: if run() returns an error,
+// the exchange answers it.
 #pragma once
 
 #include "proxy/upstream/answer_relay.hpp"
@@ -19,19 +19,19 @@ namespace weir::proxy {
 
 class UpstreamExchange {
  public:
-  // Both references must outlive this object. `priority`: of the request in the upstream's queue.
+  // Both references must outlive this object. `priority`: the request's priority in the upstream's queue.
   UpstreamExchange(ExchangeContext& context, upstream::Pool& pool, policy::Priority priority)
       : context_(context), attempt_(context, pool), priority_(priority) {}
 
   [[nodiscard]] net::Task<Outcome> run();
-  void cancel() noexcept;  // cancels every wait
+  void cancel() noexcept;  // ends every wait
 
  private:
-  // The next step.
+  // The next step after an attempt.
   enum class Next : std::uint8_t {
     Try,     // lease a server and send the request
-    Retry,   // try another server, if one is left, time remains and the retry budget allows it
-    Answer,  // forward this answer to the client
+    Retry,   // try another server, if one is left, time remains and the retry budget allows a retry
+    Answer,  // forward this server's answer to the client
     GiveUp,
   };
   void begin_request();

@@ -6,14 +6,14 @@
 
 namespace weir::proxy {
 
-// Forwards the answer to the client, unless its status calls for a retry.
+// Decides to forward the answer to the client, unless its status requires a retry.
 UpstreamExchange::Next UpstreamExchange::judge_answer() {
   if (!is_failed_answer()) return Next::Answer;
   attempt_.note_answer();
   return Next::Retry;
 }
 
-// Returns true if the answer's status calls for a retry, and another server is available.
+// Returns true if the answer's status requires a retry, and another server is available.
 bool UpstreamExchange::is_failed_answer() const noexcept {
   const auto status = context_.buffers.response.status;
   const auto& statuses = attempt_.pool.settings().retry.statuses;
@@ -25,25 +25,27 @@ bool UpstreamExchange::is_failed_answer() const noexcept {
          attempt_.pool.others_serve(attempt_.tried_so_far(), context_.now);
 }
 
-// Decides the next step after a server gave no answer that can be forwarded.
+// Decides the next step after a server sent no answer that can be forwarded.
 UpstreamExchange::Next UpstreamExchange::judge_failure() {
   auto& attempt = attempt_;
   auto& member = attempt.lease.member();
   const bool late = context_.watch.late();
   const bool body_complete = context_.client.body().complete();
-  if (attempt.oversized) {  // this counts as an answer, and another server's head would hardly be smaller
+  if (attempt.oversized) {  // an oversized head counts as an answer; another server's head would hardly be
+                            // smaller
     attempt.tallies.oversized.add();
     attempt.note_answer();
     return Next::GiveUp;
   }
-  // A reused connection that closes without an answer was probably idle for too long. This says nothing about
-  // its server, and the server did not get the request.
+  // If a reused connection closes without an answer, it was probably idle for too long. This says nothing
+  // about its server, and the server did not get the request.
   const bool aged = attempt.silent && attempt.lease.reused() && !late;
-  // If the client has not sent all of its body, the server may have closed because it waited too long for it.
+  // If the client has not sent its whole body, the server may have closed the connection because it waited
+  // too long.
   const bool owed = attempt.silent && !late && !attempt.whole && !body_complete;
   const bool tells = !aged && !owed;
   const bool theirs = !attempt.client_ended && (tells ? attempt.count_failure() : attempt.is_theirs());
-  // The server asked for a body that did not arrive, so it was sound so far.
+  // The server sent an interim answer, and the body then did not arrive. So the server did not fail.
   if (!theirs && attempt.heard && !body_complete) attempt.note_answer();
   if (theirs && tells && !attempt.lease.moved() && !(late && attempt.cut_short)) {
     if (attempt.alert.empty())
@@ -67,7 +69,8 @@ UpstreamExchange::Next UpstreamExchange::judge_failure() {
 }
 
 // Releases the server and waits before a retry. Returns false if no other server is left, no time remains or
-// the retry budget is used up. The lease is then unchanged, unless the client disconnected during the wait.
+// the retry budget is used up; the server is then not released. Returns false also if the client disconnects
+// during the wait.
 net::Task<bool> UpstreamExchange::retry() {
   auto& pool = attempt_.pool;
   const auto& policy = pool.settings().retry;

@@ -1,4 +1,4 @@
-// ServerAttempt::wait_for_server(): waits in the queue of an upstream whose servers are full.
+// ServerAttempt::wait_for_server(): waits in the queue of an upstream whose servers are all full.
 #include "proxy/exchange/scoped_cancel_target.hpp"
 #include "proxy/upstream/server_attempt.hpp"
 
@@ -13,11 +13,12 @@ namespace weir::proxy {
 
 namespace {
 
-// Retry-After if the time is unknown. Also the interval at which the first in the queue checks for a free
-// server without a wake-up.
+// The value of Retry-After if weir does not know when a server will be free. Also the interval at which the
+// first request in the queue looks for a free server even if nothing wakes it.
 constexpr base::Duration kPerhaps{1'000'000};
 
-// Wakes one waiting request from any thread. The request may already have ended.
+// One waiting request, which any thread may wake. wakes_waiter() does nothing if the request has already
+// ended.
 struct ServerQueueWaiter {
   explicit ServerQueueWaiter(net::Executor executor) : timer(executor) {}
   net::Timer timer;
@@ -46,8 +47,8 @@ struct CountedWait {
 
 }  // namespace
 
-// Waits until a server has room, and leases it. Returns false if no server is available, the wait would be or
-// was too long, or the queue is full.
+// Waits until a server has room, and leases the server. Returns false if no server is available, the queue is
+// full, or the wait would exceed its limit or has exceeded it.
 net::Task<bool> ServerAttempt::wait_for_server(policy::Priority priority) {
   const auto& settings = pool.settings();
   auto& queue = pool.server_group().queue();
@@ -83,7 +84,7 @@ net::Task<bool> ServerAttempt::wait_for_server(policy::Priority priority) {
     waiter->timer.expires_after(std::max(look - context_.now, base::Duration{1}));
     if (!waiter->heard) {
       const auto ended = co_await net::TimerWait(waiter->timer);
-      (void)ended;  // by a wake-up, by the timeout, or by a cancellation
+      (void)ended;  // ended by a wake-up, by the timeout, or by a cancellation
     }
     waiter->heard = false;
     context_.read_clock();

@@ -1,4 +1,5 @@
-// Identifying a client, matching rules and naming keys allocate nothing, because every request pays for them.
+// Identifying a client, matching rules and naming keys must not allocate, because weir does all three for
+// every request.
 #include "unit/policy/sample.hpp"
 
 #include "weir/http/target.hpp"
@@ -54,7 +55,7 @@ TEST(HotPath, DecisionAllocatesNoMemory) {
     static_cast<void>(decide(bills, {}));
     return evaluation.local.charges().size();
   };
-  EXPECT_EQ(decide_once(), 3U);  // warm: RE2 builds its automaton on first use
+  EXPECT_EQ(decide_once(), 3U);  // warms up: RE2 builds its automaton on first use
   const unsigned before = allocations;
   const auto lines = decide_once();
   EXPECT_EQ(allocations - before, 0U);

@@ -19,7 +19,7 @@ TEST(BodyContains, FindsAnyWordIgnoringCase) {
   EXPECT_TRUE(contains("Win a FREE prize", {"bitcoin", "free"}));
   EXPECT_TRUE(contains("win a free prize", {"FREE"}));
   EXPECT_TRUE(contains("free", {"free"}));
-  EXPECT_TRUE(contains("carefree", {"free"}));  // anywhere, also inside a word
+  EXPECT_TRUE(contains("carefree", {"free"}));  // a word may be part of a longer word
   EXPECT_FALSE(contains("f-ree", {"free"}));
   EXPECT_FALSE(contains("fre", {"free"}));
   EXPECT_FALSE(contains("", {"free"}));
@@ -62,18 +62,18 @@ TEST(BodyContains, ComparesNonAsciiOctetsExactly) {
   EXPECT_TRUE(contains("gratis f\xc3\xbcr dich", {"F\xc3\xbcR"}));
   EXPECT_FALSE(contains("gratis f\xc3\x9cr dich", {"f\xc3\xbcr"}));
   EXPECT_TRUE(contains(std::string_view("a\0Free", 6), {"free"}));
-  EXPECT_FALSE(contains("[", {"{"}));  // '[' and '{' differ in the bit of the case
+  EXPECT_FALSE(contains("[", {"{"}));  // '[' and '{' differ only in the bit that distinguishes letter cases
 }
 
 TEST(BodyContains, FindsWordsInEveryEncodingThatUpstreamsDecode) {
   const std::vector<std::string> words{"free \xf0\x9f\x8e\x81", "a/b"};
   for (const auto* body :
        {R"({"t": "\u0066r\u0045e \uD83C\udf81"})", "t=%66re%65+%F0%9F%8E%81", R"({"t": "a\/b"})", "t=a%2Fb",
-        "t=%7B%22t%22%3A%22\\u0066ree+\xf0\x9f\x8e\x81%22%7D"})  // JSON in a form
+        "t=%7B%22t%22%3A%22\\u0066ree+\xf0\x9f\x8e\x81%22%7D"})  // JSON inside a form field
     EXPECT_TRUE(contains(body, words)) << body;
   for (const auto* body : {R"(\u0066re)", R"(\u00)", R"(\)", R"(fre\e)", "%6", "%%66ree", R"(\ud83c)"})
     EXPECT_FALSE(contains(body, words)) << body;
-  EXPECT_TRUE(contains(R"(fr\ee)", {R"(fr\ee)"}));  // the body as received counts too
+  EXPECT_TRUE(contains(R"(fr\ee)", {R"(fr\ee)"}));  // the body as received is searched too
   EXPECT_TRUE(contains(R"(one\ntwo\tthree)", {"one\ntwo\tthree"}));
   EXPECT_TRUE(contains(R"(\u00fc \u20AC)", {"\xc3\xbc \xe2\x82\xac"}));
 }

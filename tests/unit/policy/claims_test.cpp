@@ -15,7 +15,7 @@ namespace {
 const std::string kSecret = "a secret of more than thirty-two octets";
 constexpr NamingKeys kKeys{.table = {1, 2}, .shared = {3, 4}};
 
-// A request with this bearer token. weir reads `user` from the claim `sub`.
+// A request with this bearer token. The settings read `user` from the claim `sub`.
 struct Asked {
   explicit Asked(const std::string& token) : authorization("Bearer " + token) {
     settings.tokens = TokenVerifier::make({"HS256", kSecret, {}, {}}).value();
@@ -77,7 +77,7 @@ TEST(NeedsClaims, IsTrueIfTheQueueDistinguishesClientsByAClaim) {
   auto rule = rule_of("r", {"ip"});
   rule.limiter = limit::LeakyBucket::make({10, base::Duration(1'000'000)}, 5, base::kForever).value();
   EXPECT_TRUE(needs_claims(rule, asked.request));
-  asked.request.client.key_vouched = true;  // the queue then names it by the key
+  asked.request.client.key_vouched = true;  // the queue then names the client by its API key
   EXPECT_FALSE(needs_claims(rule, asked.request));
 }
 

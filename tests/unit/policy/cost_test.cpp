@@ -86,7 +86,7 @@ TEST(ParseCost, ScalesDecimalsAndRoundsUp) {
     EXPECT_EQ(parse_cost(text, scale), cost) << text << " x " << scale;
 }
 
-// Programs that compute the cost as a double print up to seventeen digits after some zeros.
+// Programs that compute the cost as a double print up to 17 digits after leading zeros.
 TEST(ParseCost, RoundsUpDecimalsWithMoreThan18Places) {
   EXPECT_EQ(parse_cost("0.00021450000000000002", 1'000'000), 215U);
   EXPECT_EQ(parse_cost("0.00012345678901234567", 1'000'000), 124U);
@@ -131,7 +131,7 @@ TEST(CostInHead, ReadsTheCostFromAQueryParameter) {
   EXPECT_EQ(of(""), 3U);
   EXPECT_EQ(of("a=b&n=12&c"), 12U);
   EXPECT_EQ(of("%6E=%312"), 12U);
-  EXPECT_EQ(of("n=3&n=12"), kFaulty);  // servers differ about which one counts
+  EXPECT_EQ(of("n=3&n=12"), kFaulty);  // servers differ about which value they use
   EXPECT_EQ(of("n=12&n=12"), 12U);
   EXPECT_EQ(of("n="), kFaulty);
   EXPECT_EQ(of("n"), kFaulty);
@@ -173,7 +173,7 @@ TEST(CostInBody, AcceptsDeeplyNestedBodies) {
   EXPECT_FALSE(is_too_deep(source, "{"));
 }
 
-// JSON parsers differ about which of two members with the same name they use.
+// JSON parsers differ: some use the first of two members with the same name, others the last.
 TEST(CostInBody, RejectsDuplicateJsonMembers) {
   const auto of = [](const char* pointer, std::string_view body) {
     return cost_in_body({Kind::Json, pointer, 0}, body, 3);

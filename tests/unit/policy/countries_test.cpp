@@ -41,7 +41,7 @@ TEST_F(CountriesTest, LooksUpAddressesOfBothFamilies) {
   for (const auto& [address, country] : cases) EXPECT_EQ(countries->of(ip(address)), country) << address;
 }
 
-TEST_F(CountriesTest, LooksUpTheClientsAddressNotTheProxys) {
+TEST_F(CountriesTest, LooksUpTheAddressOfTheClientInsteadOfTheProxy) {
   CountryFile file;
   file.add("10.0.0.0", 8, "US");
   file.add("203.0.113.0", 24, "CH");

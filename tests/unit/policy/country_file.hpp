@@ -1,5 +1,5 @@
 // A small database in MaxMind's format (MaxMind DB file format specification 2.0), made of networks and
-// country codes. So tests need no external file.
+// country codes. With it the tests need no external file.
 #pragma once
 
 #include "weir/base/ip_address.hpp"
@@ -15,14 +15,14 @@ namespace weir::policy {
 
 class CountryFile {
  public:
-  // `bits` is the length of the prefix; for IPv4 it counts from the first bit of the IPv4 address. REQUIRES:
-  // no network contains another.
+  // `bits` is the length of the network's prefix. For IPv4 it is the length within the IPv4 address.
+  // REQUIRES: no network contains another.
   void add(std::string_view address, int bits, std::string_view country) {
     const auto ip = base::IpAddress::parse(address).value();
     auto bytes = ip.bytes();
     if (ip.is_v4()) {
       bits += 96;
-      bytes[10] = bytes[11] = 0;  // the tree has IPv4 at ::/96
+      bytes[10] = bytes[11] = 0;  // the tree has the IPv4 addresses at ::/96
     }
     const auto leaf = -static_cast<std::int64_t>(data_.size()) - 1;
     data_ += map(1) + text("country") + map(1) + text("iso_code") + text(country);
@@ -51,7 +51,7 @@ class CountryFile {
   }
 
  private:
-  static constexpr std::int64_t kNothing = 0;  // no record points back to the root
+  static constexpr std::int64_t kNothing = 0;  // means "no data", because no record points back to the root
 
   static std::string number(std::int64_t value, int octets) {
     std::string big_endian;
@@ -59,7 +59,7 @@ class CountryFile {
     return big_endian;
   }
   static std::string map(int entries) { return {static_cast<char>(0xe0 | entries)}; }
-  static std::string text(std::string_view text) {  // at most 28 octets
+  static std::string text(std::string_view text) {  // `text`: at most 28 octets
     return static_cast<char>(0x40 | text.size()) + std::string(text);
   }
   static std::string whole16(int value) { return '\xa2' + number(value, 2); }

@@ -1,4 +1,4 @@
-// How decide() combines outcomes: which rule is reported, which rule refuses, which rule delays.
+// Tests how decide() combines outcomes: which rule it reports, which rule refuses and which rule delays.
 #include "unit/policy/sample.hpp"
 
 #include "weir/policy/evaluation.hpp"
@@ -77,13 +77,13 @@ TEST_F(Decide, RefusalOverridesAdmissionAndTheLongestWaitIsReported) {
   EXPECT_EQ(d.rule, &thousand_);
   EXPECT_EQ(d.outcome.retry_after, seconds(3));
   EXPECT_EQ(d.delayed_by, nullptr);
-  remote_.outcomes()[0].retry_after = base::kForever;  // never fits: the longest wait
+  remote_.outcomes()[0].retry_after = base::kForever;  // the request can never be admitted: the longest wait
   d = decision();
   EXPECT_EQ(d.rule, &third_);
   EXPECT_EQ(d.outcome.retry_after, base::kForever);
 }
 
-// The time is 22:13:20. A rule whose hours have ended rejects nobody.
+// The test's time is 22:13:20. A rule whose hours have ended rejects no request.
 TEST_F(Decide, RetryAfterEndsAtTheLatestWithTheHoursOfTheRule) {
   thousand_.match.hours = parse_hours("20:00-22:15").value();
   add(local_, thousand_, refused(seconds(3600)));

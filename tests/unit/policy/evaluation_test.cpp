@@ -41,7 +41,8 @@ TEST_F(Collect, ChargesEachMatchingRuleInItsStore) {
   EXPECT_TRUE(charge.enforced);
 }
 
-// Checks names in a Redis Cluster (limit/slot_hash.hpp). The test above checks names without a cluster.
+// Checks names in a Redis Cluster (limit/slot_hash.hpp). The test ChargesEachMatchingRuleInItsStore checks
+// names without a cluster.
 TEST_F(Collect, KeysOfOneClientHaveTheSameClusterSlot) {
   rules_ = {rule_of("a", {"user"}), rule_of("b", {"path", "user"}),
             rule_of("c", {"ip"}),   rule_of("d", {"api_key|ip"}),
@@ -84,11 +85,11 @@ TEST_F(Collect, RejectsAMissingKeyIfConfiguredWithoutCharging) {
   EXPECT_TRUE(evaluation_.local.empty());
   EXPECT_TRUE(evaluation_.remote.empty());
   rules_[0].store = Store::Memory;
-  rules_[1].mode = Mode::Shadow;  // never enforced, so it rejects nothing
+  rules_[1].mode = Mode::Shadow;  // a shadow rule rejects nothing
   EXPECT_FALSE(collect());
   EXPECT_EQ(evaluation_.local.charges().size(), 2U);
   collect();
-  EXPECT_EQ(evaluation_.local.charges().size(), 2U);  // a second collect() starts anew
+  EXPECT_EQ(evaluation_.local.charges().size(), 2U);  // a second collect() discards the charges of the first
 }
 
 TEST_F(Collect, MissingKeyPartGives401ForIdentityAnd400Otherwise) {
@@ -137,7 +138,7 @@ TEST_F(Collect, RejectsAnInvalidCostWithoutCharging) {
   EXPECT_FALSE(collect());
   EXPECT_EQ(evaluation_.local.charges().size(), 1U);
   rules_[1].mode = Mode::Enforce;
-  rules_[1].match.methods = {"POST"};  // a rule that does not apply needs nothing
+  rules_[1].match.methods = {"POST"};  // a rule that does not apply needs no key
   EXPECT_FALSE(collect());
 }
 
@@ -157,14 +158,15 @@ TEST_F(Collect, RejectsARequestThatStatesDifferentCosts) {
   EXPECT_EQ(told(CostSource::Kind::Header, {{"n", "x"}}, "n=1&n=2"), "");
 }
 
-// The sentence goes into JSON without escaping.
+// The name becomes part of a JSON text without escaping.
 TEST_F(Collect, ReplacesUnprintableCharactersOfNamesInErrors) {
   Objection objection{.rule = rules_.data()};
   objection.ambiguity = {"header", "a\x01\x1f \"b\"\\~\x7f\xc3\xa9"};
   EXPECT_EQ(describe(objection), "the request has several different values for the header a?? ?b??~???");
 }
 
-// weir also rejects a request with differing values of a header that an override reads.
+// An override that reads a header is part of its rule. So weir rejects a request with differing values of
+// this header.
 TEST_F(Collect, RejectsDifferentValuesOfAHeaderThatAnOverrideReads) {
   rules_ = {rule_of("a", {"ip"})};
   rules_[0].overrides.push_back({.tier = {}, .limiter = bucket(1, 1)});
@@ -247,7 +249,7 @@ TEST_F(FallBack, LocalRuleChargesItsLocalShareAndOpenRuleChargesNothing) {
   EXPECT_EQ(fallback_.line(0).applied.limiter, charge.limiter);
   EXPECT_EQ(charge.key, name_key(rules_[0], 0, request_, kKeys.table));
   EXPECT_EQ(charge.cost, 3U);
-  EXPECT_EQ(evaluation_.remote.charges().size(), 2U);  // unchanged
+  EXPECT_EQ(evaluation_.remote.charges().size(), 2U);  // fall_back() leaves `remote` unchanged
 }
 
 TEST_F(FallBack, UsesTheWholeLimitIfThereIsNoLocalShare) {
@@ -271,7 +273,7 @@ TEST_F(FallBack, ShadowRuleStaysAShadowRule) {
   EXPECT_FALSE(fallback_.charges()[0].enforced);
 }
 
-// One node of a cluster was away. The charges of the other nodes keep their outcomes.
+// One Redis node was unreachable. The charges of the other nodes keep their outcomes.
 TEST_F(FallBack, AppliesOnlyToRulesWhoseRedisNodeIsUnreachable) {
   constexpr limit::LineSet kFirst = 1, kSecond = 2;
   rules_[1].on_store_failure = OnStoreFailure::Closed;

@@ -1,5 +1,5 @@
-// weir reads named values of a request up to a bound. It rejects a request beyond the bound without further
-// work.
+// weir reads at most a certain number of parameters, cookies and header lines of a request. If a request has
+// more of those that a rule reads, weir rejects it.
 #include "unit/policy/sample.hpp"
 
 #include "weir/policy/client_address.hpp"
@@ -67,7 +67,7 @@ TEST(Excess, RejectsAParameterThatIsRepeatedTooOften) {
       << "the rule does not read the repeated parameter";
 }
 
-TEST(Excess, BoundsParametersThatKeysAndCostsRead) {
+TEST(Excess, RejectsTooManyParametersIfAKeyOrCostReadsThem) {
   const auto many = repeated("a&", 1001);
   const auto often = repeated("k=1&", 17);
   auto costly = rule_of("few", {"ip"});
@@ -76,7 +76,7 @@ TEST(Excess, BoundsParametersThatKeysAndCostsRead) {
     for (const auto& query : {many, often}) EXPECT_TRUE(object(rule, head_with({}, query)).excess) << query;
 }
 
-TEST(Excess, BoundsTheHeaderLinesThatKeysAndCostsRead) {
+TEST(Excess, RejectsTooManyLinesOfAHeaderThatAKeyOrCostReads) {
   auto costly = rule_of("few", {"ip"});
   costly.cost_from = {.kind = CostSource::Kind::Header, .name = "X-Tenant"};
   auto head = head_with({});
@@ -92,7 +92,7 @@ TEST(Excess, BoundsTheHeaderLinesThatKeysAndCostsRead) {
   }
 }
 
-TEST(Excess, BoundsTheNumberOfCookies) {
+TEST(Excess, RejectsTooManyCookies) {
   const auto rule = rule_of("few", {"cookie:sid"});
   const auto many = "sid=1; " + repeated("a;", 1000);
   const auto objection = object(rule, head_with({{"Cookie", many}}));
@@ -103,7 +103,7 @@ TEST(Excess, BoundsTheNumberOfCookies) {
   EXPECT_THAT(describe(object(rule, head_with({{"Cookie", often}}))), HasSubstr("repeats the cookie sid"));
 }
 
-TEST(Excess, BoundsTheLinesOfAHeaderInACondition) {
+TEST(Excess, RejectsTooManyLinesOfAHeaderThatAConditionReads) {
   Match match;
   match.headers = {{"X-Tag", TextMatch::present()}};
   auto head = head_with({});
@@ -113,7 +113,7 @@ TEST(Excess, BoundsTheLinesOfAHeaderInACondition) {
   EXPECT_THAT(describe(object(rule_with(match), head)), HasSubstr("repeats the header X-Tag too often"));
 }
 
-TEST(Excess, BoundsTheNumberOfTrustedProxiesBeforeTheClientAddress) {
+TEST(Excess, FindsTheClientBehindALimitedNumberOfTrustedProxies) {
   const std::vector trusted{cidr("10.0.0.0/8")};
   const auto asked = [&](std::size_t proxies, AddressField field, std::string_view proxy) {
     const bool forwarded = field == AddressField::Forwarded;

@@ -9,7 +9,7 @@ namespace {
 
 class ExplainRequestTest : public testing::Test {
  protected:
-  // Reads a request to host "a" after `change` has edited it.
+  // Reads a described request for host "a", after `change` has edited the description.
   template <class Change>
   std::optional<http::Fault> read(Change change) {
     ExplainRequest explain_request;
@@ -89,7 +89,7 @@ TEST_F(ExplainRequestTest, WithoutAHostUsesTheFirstHostThatHasAMatchingRoute) {
   explain_request.headers = {{"host", "b"}};
   EXPECT_EQ(host("/api"), std::nullopt);
   explain_request = {};
-  EXPECT_EQ(host("/api"), std::nullopt);  // the description says that there is none
+  EXPECT_EQ(host("/api"), std::nullopt);  // the description says that the request has no host
 }
 
 TEST_F(ExplainRequestTest, UsesOnlyThePartOfTheBodyThatRulesRead) {

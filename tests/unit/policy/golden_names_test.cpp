@@ -1,6 +1,7 @@
-// The names of clients that other weirs use: in Redis, and in snapshots of the previous version. If one of
-// these tests fails, an upgrade gives every client a fresh limit. Two versions with one Redis then grant two
-// limits each. kWhatToDo says how to change names on purpose.
+// Checks that the names of clients never change. Other weirs use the same names in Redis, and snapshots of
+// the previous version contain them. If one of these tests fails, an upgrade gives every client a fresh
+// limit. Two versions with one Redis then grant each client two limits. kWhatToDo says how to change names on
+// purpose.
 #include "unit/policy/sample.hpp"
 
 #include "weir/limit/snapshot.hpp"
@@ -120,7 +121,7 @@ TEST_F(StableKeyNames, OverridesTiersAndElasticLimitsHaveUnchangedNames) {
   }
 }
 
-// The first four digits of each name in a Redis Cluster. The remaining digits equal those of the names
+// Checks the first four digits of each name in a Redis Cluster. The remaining digits equal those of names
 // without a cluster.
 TEST_F(StableKeyNames, NamesInAClusterBeginWithAnUnchangedSlotHash) {
   const Names expected = {
@@ -142,7 +143,7 @@ TEST_F(StableKeyNames, MessageLimitsAndLoggedApiKeysHaveUnchangedNames) {
   EXPECT_EQ(hex(*name_api_key(request_.client, kKeys)), "8f1247d184b2ff568d8aefeb187f95a7") << kWhatToDo;
 }
 
-// A snapshot uses these numbers to find a rule's variants, and to check whether their limits are unchanged.
+// A snapshot stores two numbers for each variant of a rule: its name, and a digest of its limits.
 TEST_F(StableKeyNames, TiersAndOverridesInSnapshotsHaveUnchangedNames) {
   auto rule = rule_of("r", {"ip"});
   rule.elastic = Elastic{.limiter = bucket(20, 20), .while_load_below = 0.5};

@@ -17,7 +17,7 @@ Hours hours_of(std::string_view text, std::vector<std::string> days = {}, const 
   return hours;
 }
 
-// Returns an instant of 2026; 2 January was a Friday.
+// Returns an instant of 2026. The 2nd of January was a Friday.
 base::TimePoint at(int month, int day, std::chrono::microseconds time) {
   return std::chrono::sys_days(std::chrono::year(2026) / month / day) + time;
 }
@@ -32,7 +32,7 @@ TEST(Hours, IncludeTheirStartButNotTheirEnd) {
 
 TEST(Hours, HoursOverMidnightBelongToTheDayOnWhichTheyBegin) {
   const auto night = hours_of("22:00-06:00", {"fri"});
-  EXPECT_FALSE(night.hold(at(1, 2, 1h)));  // Thursday's hours
+  EXPECT_FALSE(night.hold(at(1, 2, 1h)));  // belongs to Thursday's hours
   EXPECT_TRUE(night.hold(at(1, 2, 22h)));
   EXPECT_TRUE(night.hold(at(1, 3, 0h)));
   EXPECT_TRUE(night.hold(at(1, 3, 6h - 1us)));
@@ -55,16 +55,16 @@ TEST(Hours, CanCoverWholeDaysAndEndAtMidnight) {
 
 TEST(Hours, FollowTheClockOfTheTimeZone) {
   const auto evening = hours_of("18:00-19:00", {}, "Europe/Zurich");
-  EXPECT_TRUE(evening.hold(at(1, 2, 17h)));  // winter
-  EXPECT_TRUE(evening.hold(at(7, 2, 16h)));  // summer
+  EXPECT_TRUE(evening.hold(at(1, 2, 17h)));  // in winter
+  EXPECT_TRUE(evening.hold(at(7, 2, 16h)));  // in summer
   EXPECT_FALSE(evening.hold(at(7, 2, 17h)));
   const auto small = hours_of("02:00-03:00", {"sun"}, "Europe/Zurich");
-  EXPECT_FALSE(small.hold(at(3, 29, 1h)));  // skipped: clocks go from 02:00 to 03:00
+  EXPECT_FALSE(small.hold(at(3, 29, 1h)));  // the clock skips this hour: from 02:00 to 03:00
   EXPECT_TRUE(small.hold(at(10, 25, 30min)));
-  EXPECT_TRUE(small.hold(at(10, 25, 1h + 30min)));  // shown twice
+  EXPECT_TRUE(small.hold(at(10, 25, 1h + 30min)));  // the clock shows 02:30 for the second time
   EXPECT_FALSE(small.hold(at(10, 25, 2h)));
   const auto day = hours_of("00:00-24:00", {"sat"}, "Pacific/Kiritimati");
-  EXPECT_TRUE(day.hold(at(1, 2, 10h)));  // Saturday in that zone
+  EXPECT_TRUE(day.hold(at(1, 2, 10h)));  // already Saturday in that zone
 }
 
 // Property: each minute of the week is either in the hours "a-b" or in "b-a", never in both.
@@ -92,15 +92,15 @@ TEST(Hours, EndAtAClockChangeThatSkipsTheirEnd) {
   const auto end = [](const char* text, base::TimePoint from) {
     return hours_of(text, {}, "Europe/Zurich").end_from(from);
   };
-  EXPECT_EQ(end("00:00-04:00", at(3, 29, 30min)), at(3, 29, 2h));  // one hour shorter
-  EXPECT_EQ(end("00:00-02:30", at(3, 29, 30min)), at(3, 29, 1h));  // 02:30 is skipped
+  EXPECT_EQ(end("00:00-04:00", at(3, 29, 30min)), at(3, 29, 2h));  // the hours are one hour shorter
+  EXPECT_EQ(end("00:00-02:30", at(3, 29, 30min)), at(3, 29, 1h));  // the clock skips 02:30
   EXPECT_EQ(end("00:00-04:00", at(10, 25, 0h)), at(10, 25, 3h));
   EXPECT_EQ(end("00:00-02:30", at(10, 25, 0h)), at(10, 25, 30min));
-  EXPECT_EQ(end("00:00-02:30", at(10, 25, 1h)), at(10, 25, 1h + 30min));  // the second time
-  EXPECT_EQ(end("02:30-05:00", at(10, 25, 45min)), at(10, 25, 1h));       // back to 02:00
+  EXPECT_EQ(end("00:00-02:30", at(10, 25, 1h)), at(10, 25, 1h + 30min));  // the second 02:30
+  EXPECT_EQ(end("02:30-05:00", at(10, 25, 45min)), at(10, 25, 1h));       // when the clock goes back to 02:00
 }
 
-// Compares with a check of every minute.
+// Compares the result with a check of every minute.
 TEST(Hours, EndAtTheFirstMinuteOutsideTheHours) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));

@@ -23,7 +23,7 @@ std::string client_of(std::string_view peer, std::initializer_list<std::string_v
   http::RequestHead head = head_with({});
   for (const auto line : lines)
     head.fields.push_back(
-        {"X-Forwarded-For", line, http::FieldId::XForwardedFor, true});  // named by Connection
+        {"X-Forwarded-For", line, http::FieldId::XForwardedFor, true});  // a field that Connection names
   const auto settings = behind_proxies();
   const auto client = identify(settings, ip(peer), head);
   EXPECT_EQ(client.address, forwarded_client(settings, ip(peer), head.fields));
@@ -37,25 +37,25 @@ TEST(ForwardedClient, IgnoresSpoofedElements) {
     const char* client;
   };
   const Case cases[] = {
-      {"203.0.113.7", {"198.51.100.1"}, "203.0.113.7"},  // not from a trusted proxy
+      {"203.0.113.7", {"198.51.100.1"}, "203.0.113.7"},  // the peer is not a trusted proxy
       {"10.0.0.1", {}, "10.0.0.1"},
       {"10.0.0.1", {"203.0.113.7"}, "203.0.113.7"},
-      {"10.0.0.1", {"198.51.100.1, 203.0.113.7"}, "203.0.113.7"},  // a client may have written the left one
-      {"10.0.0.1", {"198.51.100.1, 203.0.113.7, 10.9.9.9"}, "203.0.113.7"},  // over a second trusted proxy
-      {"10.0.0.1", {"198.51.100.1", "203.0.113.7"}, "203.0.113.7"},          // several lines are one list
+      {"10.0.0.1", {"198.51.100.1, 203.0.113.7"}, "203.0.113.7"},  // a client may have sent the left one
+      {"10.0.0.1", {"198.51.100.1, 203.0.113.7, 10.9.9.9"}, "203.0.113.7"},  // two trusted proxies
+      {"10.0.0.1", {"198.51.100.1", "203.0.113.7"}, "203.0.113.7"},          // several lines form one list
       {"10.0.0.1", {"203.0.113.7", "10.9.9.9"}, "203.0.113.7"},
-      {"10.0.0.1", {"10.1.1.1, 10.2.2.2"}, "10.1.1.1"},               // all trusted: the leftmost
+      {"10.0.0.1", {"10.1.1.1, 10.2.2.2"}, "10.1.1.1"},               // all are trusted: the leftmost address
       {"10.0.0.1", {"198.51.100.1, rubbish, 10.9.9.9"}, "10.9.9.9"},  // an invalid element ends the walk
       {"10.0.0.1", {"198.51.100.1, unknown"}, "10.0.0.1"},
-      {"10.0.0.1", {"198.51.100.1", "rubbish"}, "10.0.0.1"},        // also across lines
-      {"10.0.0.1", {"203.0.113.7,\t10.9.9.9 , ,"}, "203.0.113.7"},  // empty elements, white space
+      {"10.0.0.1", {"198.51.100.1", "rubbish"}, "10.0.0.1"},        // an invalid line ends the walk
+      {"10.0.0.1", {"203.0.113.7,\t10.9.9.9 , ,"}, "203.0.113.7"},  // skips empty elements and white space
       {"10.0.0.1", {"203.0.113.7:4711"}, "203.0.113.7"},
       {"10.0.0.1", {"203.0.113.7:port"}, "10.0.0.1"},
       {"10.0.0.1", {"[2001:db8::1]:443"}, "2001:db8::1"},
       {"10.0.0.1", {"[2001:db8::1]x"}, "10.0.0.1"},
       {"10.0.0.1", {"[203.0.113.7]"}, "10.0.0.1"},
       {"10.0.0.1", {"2001:db8::1"}, "2001:db8::1"},
-      {"10.0.0.1", {"fe80::1%eth0"}, "fe80::1"},  // the zone is ignored
+      {"10.0.0.1", {"fe80::1%eth0"}, "fe80::1"},  // drops the zone
       {"10.0.0.1", {"[fe80::1%br-lan.7]:4711"}, "fe80::1"},
       {"10.0.0.1", {"[fe80::1%25eth0]"}, "fe80::1"},
       {"10.0.0.1", {"198.51.100.1, fe80::1%3"}, "fe80::1"},
@@ -63,7 +63,7 @@ TEST(ForwardedClient, IgnoresSpoofedElements) {
       {"10.0.0.1", {"fe80::1%eth0%1"}, "10.0.0.1"},
       {"10.0.0.1", {"fe80::1%eth 0"}, "10.0.0.1"},
       {"10.0.0.1", {"203.0.113.7%eth0"}, "10.0.0.1"},
-      {"10.0.0.1", {"198.51.100.1, ::ffff:10.0.0.9"}, "198.51.100.1"},  // mapped is IPv4: trusted
+      {"10.0.0.1", {"198.51.100.1, ::ffff:10.0.0.9"}, "198.51.100.1"},  // 10.0.0.9 is trusted
       {"::ffff:10.0.0.1", {"203.0.113.7"}, "203.0.113.7"},
       {"2001:db8:ffff::1", {"203.0.113.7"}, "203.0.113.7"},
       {"2001:db8:fffe::1", {"203.0.113.7"}, "2001:db8:fffe::1"},
@@ -103,7 +103,7 @@ TEST(ForwardedClient, ReadsForwardedIfConfigured) {
     const char* client;
   };
   const Case cases[] = {
-      {{}, "10.0.0.1"},  // not the value of the other field
+      {{}, "10.0.0.1"},  // does not read X-Forwarded-For
       {{"for=203.0.113.7"}, "203.0.113.7"},
       {{"For=203.0.113.7;proto=https;by=10.0.0.1"}, "203.0.113.7"},
       {{"by=10.0.0.1 ; for=203.0.113.7"}, "203.0.113.7"},
@@ -111,7 +111,7 @@ TEST(ForwardedClient, ReadsForwardedIfConfigured) {
       {{R"(for="[2001:db8::1]:4711")"}, "2001:db8::1"},
       {{R"(for="[2001:db8::1]")"}, "2001:db8::1"},
       {{R"(for="[fe80::1%eth0]:4711")"}, "fe80::1"},
-      {{R"(for="fe80::1%eth0")"}, "10.0.0.1"},  // without brackets
+      {{R"(for="fe80::1%eth0")"}, "10.0.0.1"},  // an IPv6 address needs brackets
       {{"for=198.51.100.1, for=203.0.113.7"}, "203.0.113.7"},
       {{"for=198.51.100.1, for=203.0.113.7, for=10.9.9.9"}, "203.0.113.7"},
       {{"for=203.0.113.7", "for=10.9.9.9"}, "203.0.113.7"},
@@ -119,12 +119,12 @@ TEST(ForwardedClient, ReadsForwardedIfConfigured) {
       {{"for=198.51.100.1, for=_hidden, for=10.9.9.9"}, "10.9.9.9"},
       {{"for=198.51.100.1, proto=https"}, "10.0.0.1"},
       {{"for=198.51.100.1;for=203.0.113.7"}, "10.0.0.1"},                 // a repeated parameter is invalid
-      {{"for=2001:db8::1"}, "10.0.0.1"},                                  // without brackets
-      {{R"(for=203.0.113.7;host="a,for=198.51.100.1")"}, "203.0.113.7"},  // a Host may contain all of these
+      {{"for=2001:db8::1"}, "10.0.0.1"},                                  // an IPv6 address needs brackets
+      {{R"(for=203.0.113.7;host="a,for=198.51.100.1")"}, "203.0.113.7"},  // a quoted Host may contain a comma
       {{R"(for=203.0.113.7;host="a;for=198.51.100.1")"}, "203.0.113.7"},
       {{R"(for=203.0.113.7;host="a\",for=198.51.100.1;x=\"")"}, "203.0.113.7"},
       {{R"(for=198.51.100.1;x=", for=203.0.113.7)"},
-       "203.0.113.7"},  // an open quote further left changes nothing
+       "203.0.113.7"},  // an open quote in an element to the left changes nothing
   };
   for (const auto& test : cases)
     EXPECT_EQ(told_by(test.lines), test.client) << (test.lines.size() != 0 ? *test.lines.begin() : "nothing");
@@ -144,7 +144,7 @@ TEST(Identify, GroupsIpv6AddressesByPrefixAndKeepsIpv4Addresses) {
   EXPECT_EQ(network("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2:3:4:5:6");
 }
 
-TEST(Identify, CountsAnIpv4HostBehindATranslatorOrTunnelByItsIpv4Address) {
+TEST(Identify, IdentifiesAnIpv4HostBehindATranslatorOrTunnelByItsIpv4Address) {
   ClientSettings settings;
   for (const int prefix : {16, 32, 64, 128}) {
     settings.ipv6_prefix = prefix;
@@ -166,7 +166,7 @@ TEST(Identify, DoesNotGroupAddressesOfSharedAndLocalIpv6Blocks) {
   for (const char* alone : {"64:ff9b:1::cb00:7107", "64:ff9b:1:cb00:71:700::", "fe80::1", "fe80::2",
                             "febf::1:2:3:4", "::1", "::cb00:7107"})
     EXPECT_EQ(ip(network(alone)), ip(alone));
-  // The neighbours of all these blocks are ordinary addresses.
+  // The blocks next to the blocks above have ordinary addresses.
   for (const auto& [address, whole] : {std::pair{"64:ff9b:2::1", "64:ff9b:2::"},
                                        {"64:ff9b:0:1::1", "64:ff9b:0:1::"},
                                        {"2001:1::1", "2001:1::"},
@@ -213,7 +213,7 @@ TEST(Identify, ReadsTheApiKeyFromTheConfiguredSource) {
   EXPECT_EQ(key(head_with({{"Cookie", "a=b; xkey=no"}, {"Cookie", "c=d;key=k5"}})), "k5");
 }
 
-// Returns the key, or the reason why there is none.
+// Returns the API key, or the reason why the request is ambiguous.
 std::string key_or_ambiguity(const Source& source, Lines lines, std::string_view query = {}) {
   ClientSettings settings;
   settings.api_key = source;
@@ -223,8 +223,8 @@ std::string key_or_ambiguity(const Source& source, Lines lines, std::string_view
   return std::string(client.ambiguity.empty() ? client.api_key : client.ambiguity);
 }
 
-// If weir treated differing keys as "no key", the request would evade a limit that skips requests without a
-// key. The upstream would still use one of the keys.
+// If weir treated differing API keys as "no key", the request would evade a limit that skips requests without
+// a key. The upstream would still use one of the keys.
 TEST(Identify, DifferentApiKeysAreAmbiguousAndEqualApiKeysAreNot) {
   const std::string two = "the request carries more than one API key";
   const Source header{Source::Kind::Header, "X-API-Key"};
@@ -279,7 +279,7 @@ TEST(Identify, LooksUpTheApiKeyInTheKeysFile) {
   EXPECT_EQ(known.api_key, "known");
   EXPECT_EQ(known.tier, "pro");
   EXPECT_EQ(known.user, "bob");  // the keys file overrides the header
-  EXPECT_EQ(known.org, "acme");  // not in the keys file
+  EXPECT_EQ(known.org, "acme");  // from the query; the keys file has no org for the key
   EXPECT_EQ(known.service, "billing");
   EXPECT_EQ(with("unknown").api_key, "");
   EXPECT_FALSE(with("unknown").key_rejected);
@@ -300,7 +300,7 @@ TEST(ApiKeys, DigestIsSha256) {
   EXPECT_EQ(digest[31], 0xad);
 }
 
-// weir uses the decoded value, because the upstream decodes the value too.
+// weir decodes query values, because the upstream decodes them too.
 TEST(Identify, DecodesQueryValues) {
   ClientSettings settings;
   settings.api_key = {Source::Kind::Query, "api_key"};
@@ -318,8 +318,8 @@ TEST(Identify, DecodesQueryValues) {
   EXPECT_EQ(of("API_KEY=k1"), ",");
 }
 
-// weir decodes the value, as in a rule's key. Otherwise each spelling of a session would count as another
-// client.
+// weir decodes the cookie, as it does in a rule's key. Otherwise each encoding of a session would count as
+// another client.
 TEST(Identify, DecodesAndUnquotesCookies) {
   ClientSettings settings;
   settings.user = {Source::Kind::Cookie, "session"};

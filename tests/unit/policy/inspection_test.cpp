@@ -1,4 +1,4 @@
-// Which requests need their bodies, and how a rule objects if weir cannot read the body.
+// Tests which requests need their bodies, and how a rule objects if weir cannot read the body.
 #include "weir/policy/inspection.hpp"
 
 #include "unit/policy/sample.hpp"
@@ -93,7 +93,7 @@ TEST_F(Inspection, MatchDecidedByTheHeadIsTheSameForEveryBody) {
 
 TEST_F(Inspection, RulesWithoutBodyWordsNeedNoBody) {
   EXPECT_EQ(wanted_body(rules_, request_), 0U);
-  EXPECT_FALSE(collect());  // decided without the body
+  EXPECT_FALSE(collect());  // weir decides without the body
   EXPECT_EQ(lines(), 1U);
 }
 
@@ -105,7 +105,7 @@ TEST_F(Inspection, ReadsAsManyBytesAsAnyApplicableRuleNeeds) {
   rules_[1].max_body = 1000;
   rules_[2].cost_from = {CostSource::Kind::Json, "/n", 0};
   rules_[2].max_body = 100;
-  EXPECT_EQ(wanted_body(rules_, request_), 100U);  // the path excludes the other rule
+  EXPECT_EQ(wanted_body(rules_, request_), 100U);  // the path excludes the rule that needs 1000
   request_.path = "/messages";
   EXPECT_EQ(wanted_body(rules_, request_), 1000U);
 }
@@ -159,7 +159,7 @@ TEST_F(Inspection, ReadsACostFromTheBody) {
             "the cost in the json /n is not a whole number that amounts to 1 to 2147483648");
 }
 
-// A client must not evade a rule, or its negation, by a long or encoded body.
+// Otherwise a long or encoded body would evade the rule, or the negation of the rule.
 TEST_F(Inspection, RejectsUnreadableBodies) {
   for (const auto& match : {words({"free"}), negation(words({"free"}))}) {
     only(match);
@@ -167,7 +167,7 @@ TEST_F(Inspection, RejectsUnreadableBodies) {
     EXPECT_EQ(status_of(collect()), 413U);
     EXPECT_EQ(describe(collect()), "the request body is longer than the 100 bytes that rule words reads");
     const std::string long_one(101, 'x');
-    body(long_one);  // another rule reads more of it
+    body(long_one);  // complete, because another rule reads up to more than 100 bytes
     EXPECT_EQ(status_of(collect()), 413U);
     body(std::string_view(long_one).substr(1));
     EXPECT_FALSE(collect());
@@ -186,7 +186,7 @@ TEST_F(Inspection, RulesThatNeedNoBodyRejectNothing) {
   EXPECT_FALSE(collect());
   EXPECT_EQ(lines(), 0U);
   only(words({"free"}));
-  rules_[0].mode = Mode::Shadow;  // a shadow rule rejects nothing, and counts nothing that it could not read
+  rules_[0].mode = Mode::Shadow;  // a shadow rule that cannot read the body does not apply
   EXPECT_FALSE(collect());
   EXPECT_EQ(lines(), 0U);
 }

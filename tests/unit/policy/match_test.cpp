@@ -27,7 +27,7 @@ TEST(PathMatch, MatchesExactPathsPrefixesAndRegularExpressions) {
   EXPECT_TRUE(path_holds("/api*", "/apix"));
   EXPECT_TRUE(path_holds("/.*", "/.well-known"));
   EXPECT_TRUE(path_holds("*", "/anything"));
-  EXPECT_TRUE(path_holds("~/v[0-9]+/", "/api/v2/x"));  // an expression searches
+  EXPECT_TRUE(path_holds("~/v[0-9]+/", "/api/v2/x"));  // a regular expression may match anywhere
   EXPECT_FALSE(path_holds("~^/v[0-9]+/", "/api/v2/x"));
   EXPECT_TRUE(path_holds("~^/a...c$", "/a%FFc"));
 }
@@ -41,7 +41,7 @@ TEST(PathMatch, RejectsPatternsThatNeverMatch) {
   }
 }
 
-// A pattern may encode its octets in any way, as a request may.
+// A pattern may encode its octets in any way, and so may a request.
 TEST(PathMatch, AcceptsPatternsInEverySpellingOfAPath) {
   const std::pair<const char*, const char*> cases[] = {{"/caf\xc3\xa9", "/caf%C3%A9"},
                                                        {"/caf%c3%a9", "/caf%C3%A9"},
@@ -66,7 +66,7 @@ TEST(TextMatch, MatchesExactTextRegularExpressionsAndPresence) {
   EXPECT_TRUE(TextMatch::present().holds(""));
   EXPECT_TRUE(
       TextMatch::parse("~^a.c$")->holds("a\xff"
-                                        "c"));  // '.' matches any octet
+                                        "c"));  // '.' matches any octet, also one that is not UTF-8
   EXPECT_FALSE(TextMatch::parse("~["));
 }
 
@@ -162,7 +162,7 @@ TEST_F(MatchTest, ReportsConditionsThatHoldForOnlySomeOfRepeatedValues) {
   }
   head_.query = "mode=fast&mode=slow";
   match_.host = "elsewhere";
-  EXPECT_EQ(found(), "");  // another condition excludes the request
+  EXPECT_EQ(found(), "");  // the condition on the host excludes the request
   Match outer;
   match_.host.reset();
   outer.negated = std::make_shared<const Match>(match_);
@@ -196,7 +196,7 @@ TEST_F(MatchTest, NotNegatesAllItsConditionsTogether) {
   inner.methods = {"GET"};
   inner.host = "other.example.com";
   match_.negated = std::make_shared<const Match>(inner);
-  EXPECT_TRUE(holds());  // only one of them holds
+  EXPECT_TRUE(holds());  // only one of the two negated conditions holds
   request_.host = "other.example.com";
   EXPECT_FALSE(holds());
 }

@@ -27,7 +27,7 @@ class NameKey : public testing::Test {
   Request request_ = request_of(head_);
 };
 
-TEST_F(NameKey, NameDependsOnTheRulesNameNotOnItsPosition) {
+TEST_F(NameKey, NameDependsOnTheNameOfTheRuleInsteadOfItsPosition) {
   Rule rule = rule_of("r", {"ip"});
   const auto before = name(rule);
   rule.index = 7;
@@ -107,7 +107,8 @@ TEST_F(NameKey, UsesClaimsOfAVerifiedToken) {
   EXPECT_NE(name({"claim:sub"}), name({"user"}));
 }
 
-// All encodings of a value must give the same name, because the upstream decodes them to the same value.
+// All encodings of a value must give the same name, because the upstream decodes all of them to the same
+// value.
 TEST_F(NameKey, DecodesQueryValues) {
   const auto of = [&](std::string_view query) {
     head_.query = query;
@@ -120,13 +121,13 @@ TEST_F(NameKey, DecodesQueryValues) {
   EXPECT_EQ(of("User=ann"), std::nullopt);
 }
 
-// Property: two requests have the same name only if every part of the key has the same kind and value.
+// Property: two requests have the same name only if each part of the key has the same kind and value in both.
 TEST_F(NameKey, DifferentValuesNeverCollide) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   const Rule rule = rule_of("r", {"user|org", "device", "header:X-T|query:t|cookie:t", "claim:c|country"});
-  const auto word = [&] {  // few letters and separators, so that parts look alike
+  const auto word = [&] {  // of few letters and separators, so that parts are often similar
     constexpr std::string_view kLetters("ab|:\0", 5);
     std::string text(random() % 4, 'a');
     for (char& c : text) c = kLetters[random() % kLetters.size()];
@@ -164,7 +165,7 @@ TEST_F(NameKey, DifferentValuesNeverCollide) {
   EXPECT_GT(names.size(), 2000U);
 }
 
-TEST_F(NameKey, HeaderNamesIgnoreCaseAndEqualHeaderLinesCountOnce) {
+TEST_F(NameKey, HeaderNamesIgnoreCaseAndEqualHeaderLinesAreOneValue) {
   const auto of = [&](Lines lines) {
     head_ = head_with(lines);
     return name({"header:X-Tenant"});
@@ -205,7 +206,7 @@ TEST_F(NameKey, ReportsDifferentValuesOfAnAttribute) {
   EXPECT_EQ(found({"query:q"}, {}, "q=&q=2"), "query parameter q");
   EXPECT_EQ(found({"ip", "cookie:s"}, {{"Cookie", "s=1"}, {"Cookie", "s=2"}}, ""), "cookie s");
   EXPECT_EQ(found({"header:X-T|ip"}, {{"X-T", "1"}, {"x-t", "2"}}, ""), "header x-t");
-  EXPECT_EQ(found({"ip|header:X-T"}, {{"X-T", "1"}, {"x-t", "2"}}, ""), "");  // the address is present
+  EXPECT_EQ(found({"ip|header:X-T"}, {{"X-T", "1"}, {"x-t", "2"}}, ""), "");  // the request has an address
   EXPECT_EQ(found({"query:q"}, {}, "q=%31&q=1&p=1&p=2"), "");
   EXPECT_EQ(found({"ip"}, {{"X-T", "1"}, {"x-t", "2"}}, "q=1&q=2"), "");
 }
@@ -254,12 +255,12 @@ TEST_F(NameKey, TiersAndOverridesHaveSeparateStableNames) {
   EXPECT_EQ((std::set{*name(rule, 0), *name(rule, 1), *pro}).size(), 3U);
   rule.overrides.push_back({.tier = {}, .limiter = bucket(1, 1)});
   rule.overrides.push_back({.tier = {}, .limiter = bucket(1, 1)});
-  EXPECT_EQ(name(rule, 4), pro);  // another override keeps the count of a tier
+  EXPECT_EQ(name(rule, 4), pro);  // new overrides do not change the name for a tier
   EXPECT_EQ((std::set{*name(rule, 0), *name(rule, 1), *name(rule, 2), *name(rule, 3), *pro}).size(), 5U);
 }
 
-// Consecutive rules with the same key share one digest of the client. A name must not depend on earlier
-// rules, or on whether marks were computed in advance.
+// Consecutive rules with the same key share one digest of the client. A name must not depend on rules before
+// it, or on whether marks (digests of the limiters) were computed in advance.
 TEST_F(NameKey, NamingAllRulesTogetherGivesTheSameNamesAsNamingEachRule) {
   request_.client.user = "ann";
   std::vector<Rule> rules;
@@ -294,12 +295,12 @@ TEST_F(NameKey, NamingAllRulesTogetherGivesTheSameNamesAsNamingEachRule) {
     ASSERT_EQ(name, name_key(rule, applied, request_, key));
     if (name) names.insert(*name);
   }
-  // Two rule names, three variants, elastic or not, two secret keys, and four clients: {"org"} names the
-  // address like {"ip"}, or has no name.
+  // There are two rule names, three variants, elastic or not, two secret keys, and four different keys. The
+  // key {"org"} gives the same name as {"ip"}, or no name.
   EXPECT_EQ(names.size(), 2U * 3 * 2 * 2 * 4);
 }
 
-// Weirs with different forms would otherwise read each other's state as missing.
+// Otherwise weirs that store a limiter's state in different formats would read each other's state as missing.
 TEST_F(NameKey, NamesInRedisDependOnTheFormatOfTheState) {
   const limit::Rate rate{.count = 10, .period = base::Duration{1'000'000}};
   const limit::SharedLimiter limiters[] = {
@@ -322,7 +323,7 @@ TEST_F(NameKey, NamesInRedisDependOnTheFormatOfTheState) {
   }
 }
 
-// Balance::Hash uses name_client(), which needs no rule. The client's address replaces a missing part.
+// Balance::Hash uses name_client(), which needs no rule. The client's address replaces a missing attribute.
 TEST_F(NameKey, NamesAClientWithoutARule) {
   const auto of = [&](std::initializer_list<std::string_view> parts) {
     return name_client(rule_of("any", parts).key, request_, kKey);

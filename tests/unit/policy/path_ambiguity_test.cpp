@@ -1,5 +1,5 @@
-// weir rejects a path that servers read in several ways if a condition, a key or a route distinguishes the
-// readings. Otherwise it accepts the path.
+// Servers read some paths in several ways. weir rejects such a path if a condition, a key or a route treats
+// these readings differently. Otherwise weir accepts the path.
 #include "unit/policy/sample.hpp"
 
 #include "weir/policy/explain_request.hpp"
@@ -55,7 +55,7 @@ Outcome outcome(const Rule& rule, const std::string& target) {
   return Outcome::Refused;
 }
 
-TEST(PathAmbiguity, AcceptsPathsThatNoConditionReadsDifferently) {
+TEST(PathAmbiguity, AcceptsPathsWhoseReadingsAllConditionsTreatAlike) {
   for (const char* target : {"/signin;returnPath=%2Ftrack", "/sale;off=50%25", "/a//b/../c", "/x/..;/y",
                              "/x//../y", "/a%2Fb/../c", "/x/..%2Fy"}) {
     EXPECT_EQ(outcome(rule_on({}), target), Outcome::Met) << target;
@@ -97,7 +97,7 @@ TEST(PathAmbiguity, PathThatAnyServerReadsAsAProtectedPathIsRejected) {
     EXPECT_EQ(outcome(rule_on(on_path("/admin*")), target), Outcome::Met) << target;
 }
 
-// Most servers read "%2F" as part of a name. A request that matches the rule by its normal form matches it.
+// Most servers read "%2F" as a part of a name. The rule applies to the normal form of each of these paths.
 TEST(PathAmbiguity, AcceptsEncodedSlashesIfTheRuleAppliesToAllReadings) {
   const auto rule = rule_on(on_path("~^/projects/[^/]+/issues$"));
   EXPECT_EQ(outcome(rule, "/projects/group%2Fproject/issues"), Outcome::Met);
@@ -151,7 +151,7 @@ Route route(const char* name, Match match) {
 
 class RouteChoice : public testing::Test {
  protected:
-  // Returns the route, and whether interpretations lead to different routes.
+  // Returns the route, and whether other readings of the path lead to other routes.
   std::string choose(const std::string& target) {
     EXPECT_FALSE(described_.read(asking_for(target), settings_, {}, 1));
     const auto chosen = choose_route(routes_, described_.request());
@@ -187,7 +187,7 @@ TEST_F(RouteChoice, RouteCanBeConfiguredToAcceptAmbiguousPaths) {
   EXPECT_EQ(described_.request().interpretations, nullptr) << "rules use the normal form";
 }
 
-TEST_F(RouteChoice, RejectsAmbiguousPathsOfWhichOnlySomeReadingsHaveARoute) {
+TEST_F(RouteChoice, RejectsAmbiguousPathsIfOnlySomeReadingsHaveARoute) {
   routes_.pop_back();
   EXPECT_EQ(choose("/x/..%2fadmin/a"), "none differs");
   EXPECT_EQ(choose("/signin;returnPath=%2Ftrack"), "none");

@@ -97,7 +97,7 @@ TEST(AppliedLimiter, IsTheLimiterOfAnOverrideElseOfTheTierElseOfTheRule) {
   EXPECT_EQ(expect(rule.overrides[0].limiter, 1), rule.overrides[0].local_share->get());
 }
 
-TEST(AppliedLimiter, EnforcesTheSoftLimitAndReportsTheRulesLimit) {
+TEST(AppliedLimiter, EnforcesTheSoftLimitAndReportsTheNormalLimit) {
   Rule rule = rule_of("r", {"ip"});
   rule.local_share = bucket(5, 5);
   rule.soft = bucket(10, 11);
@@ -133,7 +133,7 @@ TEST(AppliedLimiter, ChoosesTheElasticLimitAtLowLoad) {
   EXPECT_EQ(enforced(0.69), rule.elastic->limiter.get());
   EXPECT_EQ(enforced(0.7), rule.limiter.get());
   EXPECT_EQ(enforced(1), rule.limiter.get());
-  request.client.tier = "free";  // it has no elastic limit
+  request.client.tier = "free";  // the tier "free" has no elastic limit
   EXPECT_FALSE(applied_limiter(rule, request).paired);
   rule.tiers[0].elastic = Elastic{.limiter = bucket(9, 9), .while_load_below = 1};
   request.load = 0.5;
@@ -159,8 +159,8 @@ TEST(AppliedLimiter, EnforcesAndReportsTheLocalShareOfAnElasticLimit) {
   EXPECT_EQ(own.told, rule.local_share->get());
 }
 
-// A log line stores this digest. The digest shows whether the present rule reads the same parts of a request
-// as the logged rule.
+// A log line contains this digest. It shows whether the present rule reads the same parts of a request as the
+// rule at the time of the log line.
 TEST(DigestOfReads, DependsOnEveryRequestPartThatARuleReads) {
   Rule rule = rule_of("r", {"ip"});
   rule.cost_from = {CostSource::Kind::Header, "x-cost", 0};

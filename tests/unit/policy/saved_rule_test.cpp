@@ -1,4 +1,4 @@
-// When the cells of a snapshot remain valid for a changed rule.
+// Tests which changes of a rule leave the saved state of its keys valid.
 #include "weir/policy/saved_rule.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ limit::Limiter bucket(std::uint64_t burst) {
 
 class SavedRuleTest : public testing::Test {
  protected:
-  // Returns true if the rule can read the cells of the version before the test changed it.
+  // Returns true if the changed rule can use the state of keys that the rule saved before the change.
   [[nodiscard]] bool reads() const {
     const std::vector<Rule> was = {was_}, is = {is_};
     return saved_rules(is)[0].reads(saved_rules(was)[0]);
@@ -80,8 +80,8 @@ TEST_F(SavedRuleTest, DistinguishesOverridesWithTheSameConditions) {
   EXPECT_FALSE(reads());
 }
 
-// Overflow cells and snapshots tell limiters apart by their limiter ID.
-TEST_F(SavedRuleTest, EveryLimiterThatCountsSeparatelyHasALimiterId) {
+// Overflow cells and snapshots use the limiter ID to distinguish the limiters of a rule.
+TEST_F(SavedRuleTest, EveryLimiterWithItsOwnCounterHasALimiterId) {
   is_.elastic = Elastic{.limiter = bucket(50), .while_load_below = 0.5};
   is_.overrides = {{.tier = {}, .limiter = bucket(1)}};
   is_.tiers = {{.tier = "pro", .limiter = bucket(9), .elastic = is_.elastic}};

@@ -1,4 +1,4 @@
-// How weir reads the cost in a response, and which responses are charged.
+// Tests how weir reads the cost in a response, and which responses it charges.
 #include "weir/policy/settlement.hpp"
 
 #include "unit/policy/sample.hpp"
@@ -70,7 +70,8 @@ TEST(Settlement, ReadsTheAmountFromAResponseHeader) {
     EXPECT_EQ(in_header({{"X-Tokens", text}}), kUnreadable) << text;
 }
 
-// If only the reserve were charged, the most expensive responses would be the cheapest.
+// If such an amount were ignored, only the reserve would be charged, and the most expensive responses would
+// be the cheapest.
 TEST(Settlement, AmountAboveTheMaximumCountsAsTheMaximum) {
   for (const auto text : {"2147483649", "99999999999", "123456789012345678901234567890"})
     EXPECT_EQ(in_header({{"X-Tokens", text}}), amount(limit::kMaxCost)) << text;
@@ -87,7 +88,7 @@ TEST(Settlement, AcceptsWholeNumbersWithPointOrExponent) {
   EXPECT_EQ(in_header({{"X-Tokens", "1e-400"}}, 100), amount(1));
 }
 
-// Includes numbers that exceed the range of a double.
+// The amounts exceed the range of a double.
 TEST(Settlement, AmountLargerThanADoubleCountsAsTheMaximum) {
   const Settlement settlement{.kind = Settlement::Kind::Json, .name = "/n"};
   for (const std::string text : {"1e10", "1e308", "1e309", "1e400", "1.5E+99999", "0.001e400", "\"1e400\""}) {
@@ -123,7 +124,7 @@ TEST(Settlement, ReadsTheAmountAtAJsonPointerOfTheBody) {
     EXPECT_EQ(in(body), kUnreadable) << body;
 }
 
-// Otherwise weir would refund the reserve for a response without an amount.
+// If such a string were read as 0, weir would refund the reserve.
 TEST(Settlement, RejectsAStringThatIsNotANumber) {
   const Settlement settlement{.kind = Settlement::Kind::Json, .name = "/n"};
   for (const std::string text : {"none", "unavailable", "e", "1e", "e3", "12e2x", "-1e3", ""})

@@ -1,4 +1,4 @@
-// Soft and elastic limits over time, with a key table: what weir admits, and what it reports to clients.
+// Soft and elastic limits over time, with a key table: what weir admits, and what it tells clients.
 #include "unit/policy/sample.hpp"
 
 #include "weir/limit/key_table.hpp"
@@ -57,7 +57,7 @@ TEST_F(Throttling, SoftLimitAdmitsItsMarginAndReportsThatTheLimitIsExceeded) {
   EXPECT_EQ(refused.verdict, Verdict::Reject);
   EXPECT_FALSE(refused.exceeded);
   EXPECT_EQ(refused.outcome.remaining, 0U);
-  EXPECT_EQ(refused.outcome.retry_after, std::chrono::seconds(1));  // then admitted, over the soft limit
+  EXPECT_EQ(refused.outcome.retry_after, std::chrono::seconds(1));  // then the soft limit admits one
   EXPECT_TRUE(ask(1, kNow + std::chrono::seconds(1)).exceeded);
 }
 
@@ -66,10 +66,10 @@ TEST_F(Throttling, ReportsTheRuleWithTheSmallestShareOfItsReportedLimit) {
   rules_[0].soft = bucket(1, 8);
   rules_.push_back(rule_of("s", {"ip"}));
   rules_[1].limiter = bucket(1, 10);
-  for (int i = 0; i < 4; ++i) EXPECT_EQ(ask().rule, rules_.data());  // 4 of 8 left, reported as 0 of 4
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(ask().rule, rules_.data());  // 4 of 8 left; clients see 0 of 4
 }
 
-// The order of the rules and the reported rule do not matter.
+// The result depends neither on the order of the rules nor on which rule is reported.
 TEST_F(Throttling, ReportsAnExceededSoftLimitOfAnyRule) {
   rules_[0].limiter = bucket(1, 1);
   rules_[0].soft = bucket(1, 3);
@@ -80,7 +80,8 @@ TEST_F(Throttling, ReportsAnExceededSoftLimitOfAnyRule) {
   EXPECT_TRUE(ask().exceeded);
 }
 
-// Property: the reported remaining units do not grow before `more_after`, and have grown by then.
+// Property: the remaining units that clients see do not increase before `more_after`, and have increased by
+// then.
 TEST_F(Throttling, ReportedRemainingUnitsIncreaseExactlyAtMoreAfter) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -115,7 +116,7 @@ TEST_F(Throttling, ReportedRemainingUnitsIncreaseExactlyAtMoreAfter) {
       ASSERT_EQ(told_at(now), told.remaining);
       if (told.more_after == base::Duration{0}) continue;
       ASSERT_GT(told_at(now + told.more_after), told.remaining);
-      const auto before = told.more_after - base::Duration(2);  // rounded up twice
+      const auto before = told.more_after - base::Duration(2);  // more_after was rounded up twice
       if (before.count() > 0) {
         ASSERT_EQ(told_at(now + before), told.remaining);
       }
@@ -136,14 +137,14 @@ TEST_F(ElasticLimit, HigherLimitAppliesAtLowLoad) {
   EXPECT_EQ(limit::quota(*ask(0.1).limiter), 5U);
 }
 
-TEST_F(ElasticLimit, RulesLimitAppliesAtHighLoad) {
+TEST_F(ElasticLimit, NormalLimitAppliesAtHighLoad) {
   EXPECT_EQ(admitted_of(9, 0.5), 2);
   EXPECT_EQ(limit::quota(*ask(0.5).limiter), 2U);
-  EXPECT_EQ(admitted_of(9, 0.1), 3);  // now counts what the elastic limit admitted
+  EXPECT_EQ(admitted_of(9, 0.1), 3);  // the elastic limit also counts the two that were admitted before
 }
 
-// A client must not get both limits when the load rises and falls.
-TEST_F(ElasticLimit, AdmissionsAtLowLoadCountWhenTheLoadRises) {
+// Otherwise a client could use up both limits when the load rises and falls.
+TEST_F(ElasticLimit, AdmissionsAtLowLoadUseUpTheLimitForHighLoad) {
   EXPECT_EQ(admitted_of(4, 0.1), 4);
   EXPECT_EQ(admitted_of(9, 0.9), 0);
   EXPECT_EQ(admitted_of(9, 0.1), 1);
@@ -156,7 +157,7 @@ TEST_F(ElasticLimit, AdmissionsAtLowLoadCountWhenTheLoadRises) {
   EXPECT_EQ(admitted, 5);
 }
 
-TEST_F(ElasticLimit, LimitThatIsNotEnforcedStillCounts) {
+TEST_F(ElasticLimit, LimitThatIsNotEnforcedIsStillCharged) {
   ask(0.1);
   ASSERT_EQ(evaluation_.local.charges().size(), 2U);
   EXPECT_EQ(evaluation_.local.charges()[0].limiter_id, 1U);

@@ -20,7 +20,7 @@ inline std::string base64url(std::string_view bytes) {
   return text;
 }
 
-// Returns a token with a valid HMAC-SHA256 under `key`, whatever its header says.
+// Returns a token with a valid HMAC-SHA256 signature under `key`, whatever its header says.
 inline std::string signed_token(std::string_view claims, std::string_view key,
                                 std::string_view header = R"({"alg":"HS256","typ":"JWT"})") {
   const auto text = base64url(header) + "." + base64url(claims);

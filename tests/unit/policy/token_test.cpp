@@ -33,7 +33,7 @@ bool accepted(const TokenVerifier& verifier, const std::string& token, base::Tim
   return good;
 }
 
-// RFC 7515 appendix A.1: a token from another implementation.
+// Appendix A.1 of RFC 7515 has a token from another implementation.
 TEST(Token, AcceptsTheExampleOfRfc7515) {
   std::string key(66, '\0');
   const std::string_view text =
@@ -42,7 +42,7 @@ TEST(Token, AcceptsTheExampleOfRfc7515) {
       EVP_DecodeBlock(reinterpret_cast<unsigned char*>(key.data()),
                       reinterpret_cast<const unsigned char*>(text.data()), static_cast<int>(text.size())),
       66);
-  key.resize(64);  // without the octets of the padding
+  key.resize(64);  // cuts the octets that the padding stands for
   const auto of_standard = verifier({"HS256", key, {}, {}});
   const std::string token =
       "eyJ0eXAiOiJKV1QiLA0KICJhbGciOiJIUzI1NiJ9."
@@ -72,7 +72,7 @@ TEST(Token, ReturnsClaimsThatAreTextNumbersOrBooleans) {
   for (const auto& [name, value] : cases) EXPECT_EQ(claims.find(name), value) << name;
 }
 
-TEST(Token, IsValidFromNotBeforeToExpiry) {
+TEST(Token, IsValidFromTheNbfClaimToTheExpClaim) {
   const auto at = [&](const char* claims, base::TimePoint now) {
     return accepted(verifier(), signed_token(std::string(R"({"sub":"a",)") + claims + "}", kSecret), now);
   };
@@ -138,7 +138,7 @@ TEST(Token, RejectsForgedTokensWithAReason) {
       {good + ".x", Malformed},
       {good + "=", Malformed},
       {good + "x", Signature},
-      {good + "xx", Malformed},  // no octets encode to 45 letters
+      {good + "xx", Malformed},  // 45 characters are not the encoding of any octets
       {body, Malformed},
       {body + ".", Signature},
       {altered, Signature},
@@ -237,7 +237,7 @@ std::string as_pair(const std::string& der, int size) {
 struct Signer {
   const char* name;
   const EVP_MD* hash;
-  int size;  // octets of r and s; RSA: 0
+  int size;  // octets of r and of s; RSA: 0
   Key key;
 
   [[nodiscard]] std::string signature(const std::string& text) const {
@@ -278,7 +278,7 @@ TEST(Token, VerifiesSignaturesWithPublicKeys) {
       if (&other != &signer) {
         EXPECT_EQ(fault_of(other.token(), checks), TokenFault::Algorithm) << signer.name << other.name;
       }
-    // The public key is not secret, so an HMAC made with it proves nothing, whatever the header says.
+    // Everybody knows the public key, so an HMAC made with this key proves nothing, whatever the header says.
     const auto key = pem(signer.key.get(), false);
     EXPECT_EQ(fault_of(signed_token(R"({"sub":"a"})", key), checks), TokenFault::Algorithm) << signer.name;
     const auto header = std::string(R"({"alg":")") + signer.name + "\"}";

@@ -35,7 +35,7 @@ TEST_F(WhyNot, NamesTheFirstUnmetConditionAndItsValue) {
     return why(match);
   };
   request_.path = "/login";
-  request_.now = base::TimePoint(hours(24 * 4 + 12));  // Monday 1970-01-05, noon
+  request_.now = base::TimePoint(hours(24 * 4 + 12));  // noon on Monday, 1970-01-05
   EXPECT_EQ(with([](Match& m) { m.path = PathMatch::parse("/api/*").value(); }),
             "path /login does not match /api/*");
   EXPECT_EQ(with([](Match& m) { m.methods = {"POST"}; }), "method GET is not POST");
@@ -74,7 +74,7 @@ TEST_F(WhyNot, DoesNotRepeatHeaderValues) {
   EXPECT_EQ(why(match).find("s3cret"), std::string::npos);
 }
 
-// Property: why_not() returns a reason if and only if the conditions do not hold.
+// Property: why_not() returns a reason if the conditions do not hold, and no reason if they hold.
 TEST_F(WhyNot, ReturnsAReasonExactlyIfTheMatchFails) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE(seed);
@@ -125,7 +125,8 @@ TEST_F(KeyValues, MissingPartFallsBackOnTheAddress) {
   EXPECT_EQ(texts(rule), std::vector<std::string>{"ip:203.0.113.7"});
 }
 
-// A shown key can be entered again and names the same key: in the table, in Redis and in a cluster.
+// If an administrator enters the shown values of a key, they name the same key: in the table, in Redis and in
+// a cluster.
 TEST_F(KeyValues, ShownValuesEnteredAgainNameTheSameKey) {
   constexpr base::SipKey kKey{3, 4};
   request_.client.user = "ada";
@@ -174,7 +175,8 @@ TEST_F(KeyValues, KeyOfOneLimiterConvertsToTheKeyOfEveryOtherLimiterOfTheRule) {
                 name_values(rule, to, *values, kKey));
 }
 
-// A JSON text cannot contain arbitrary octets. The key found by the displayed text is still the same.
+// JSON cannot contain arbitrary octets, so they are converted for display. The displayed text still names the
+// same key.
 TEST_F(KeyValues, OctetsThatAreNotTextAreUnchangedAfterDisplayAndEntry) {
   constexpr base::SipKey kKey{3, 4};
   const Rule rule = rule_of("r", {"query:team"});

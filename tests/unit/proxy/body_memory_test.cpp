@@ -94,7 +94,7 @@ TEST(BodyBuffer, ReservesAtMostTheSizeOfTheBody) {
   EXPECT_EQ(bodies.memory.taken(), 6 * kPiece);
 }
 
-// If memory for doubling is short, each new block is an eighth larger.
+// If there is not enough memory to double the block, each new block is an eighth larger.
 TEST(BodyBuffer, CopiesItsTextSeldomIfMemoryIsShort) {
   BodyMemory memory(1 << 20);
   observe::Counters counters{{}};

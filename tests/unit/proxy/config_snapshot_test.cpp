@@ -1,5 +1,5 @@
-// A request keeps the config snapshot that it started with. A snapshot is freed with its last request,
-// whichever worker serves that request. Runs under ThreadSanitizer too.
+// A request keeps the config snapshot that it started with. A snapshot is freed with the last request that
+// uses it, whichever worker serves that request. This test also runs under ThreadSanitizer.
 #include "weir/proxy/config_snapshot.hpp"
 
 #include <atomic>
@@ -45,7 +45,7 @@ TEST(WorkerSnapshots, RequestKeepsTheSnapshotThatItStartedWith) {
   EXPECT_TRUE(old.expired());
 }
 
-TEST(WorkerSnapshots, FreesASnapshotThatNoRequestUsesAtOnce) {
+TEST(WorkerSnapshots, UnusedSnapshotIsFreedAtOnce) {
   auto first = config_snapshot_of(1);
   const std::weak_ptr<const ConfigSnapshot> old = first;
   Worker worker(std::move(first));
@@ -71,7 +71,7 @@ TEST(WorkerSnapshots, UnchangedUpstreamKeepsItsConnectionPool) {
   EXPECT_NE(&WorkerSnapshots::SnapshotRef(worker.worker_snapshots).pool(0), pool);
 }
 
-// Each worker gets new snapshots by post(), while requests that hold old snapshots are in flight.
+// Each worker gets new snapshots through post(), while requests still use old snapshots.
 TEST(WorkerSnapshots, LastWorkerToSwitchFreesTheSnapshot) {
   constexpr std::uint64_t kEditions = 200;
   constexpr std::size_t kWorkers = 3;

@@ -1,4 +1,4 @@
-// A single worker with everything that workers usually share.
+// A single worker, together with all objects that workers usually share.
 #pragma once
 
 #include "weir/proxy/worker.hpp"
@@ -11,8 +11,8 @@
 namespace weir::proxy {
 
 struct LoneWorker {
-  // `redis`: settings of the worker's store; null: no store. `server_groups`: one for each upstream of the
-  // configuration.
+  // `redis`: the settings of the worker's Redis store; null: no store. `server_groups`: one for each upstream
+  // of the configuration.
   explicit LoneWorker(Configuration a_config, const redis::RedisSettings* redis = nullptr,
                       std::vector<std::shared_ptr<upstream::ServerGroup>> server_groups = {})
       : config_snapshot(

@@ -1,4 +1,4 @@
-// The rules that count a WebSocket's messages, and the keys that they count by.
+// Tests which rules limit the messages of a WebSocket, and under which keys they count the messages.
 #include "proxy/exchange/message_limits.hpp"
 
 #include "proxy/admission/admission_controller.hpp"
@@ -29,7 +29,7 @@ struct Chat : LoneWorker {
   explicit Chat(const Configuration& a_config, const redis::RedisSettings* redis = nullptr)
       : LoneWorker(a_config, redis) {}
 
-  // Opens a connection, sends ten messages at once, and returns how many are admitted.
+  // Opens a connection, sends ten messages at once, and returns how many of them were admitted.
   int passed(std::string_view api_key) {
     ExchangeBuffers space(worker);
     space.request.head = &head;

@@ -144,7 +144,7 @@ TEST_F(RelayTest, BodyArrivesCompletelyInEveryFraming) {
       auto reading = std::async(std::launch::async, [this] { return net::receive(receiver.number()); });
       const auto need = relay_to_end();
       EXPECT_EQ(need, Need::Nothing) << ec.message();
-      if (need != Need::Nothing) source->close();  // unblocks the writer
+      if (need != Need::Nothing) source->close();  // otherwise the writing thread would block
       sink->shutdown_send();
       const auto got = reading.get();
       writing.get();
@@ -178,8 +178,8 @@ TEST_F(RelayTest, SendsReceivedDataBeforeItWaits) {
   EXPECT_EQ(received(), "HEAD5\r\nhello\r\n");
 }
 
-// A receiver that does not read stops the reading from the source. Memory is bounded by the sockets' buffers
-// and one block.
+// If the receiver does not read, the relay stops reading from the source. So the sockets' buffers and one
+// block bound the memory.
 TEST_F(RelayTest, StalledReceiverStopsTheSource) {
   std::mt19937 random(5);
   const auto original = random_bytes(random, 5 << 20);
@@ -234,13 +234,13 @@ TEST_F(RelayTest, TruncatedBodyDoesNotLookComplete) {
   }
 }
 
-// A reset may have lost bytes. So it must not end a body that the end of the connection delimits.
+// A reset may have lost bytes. So a reset must not complete a body that ends with the connection.
 TEST_F(RelayTest, ConnectionResetDoesNotCompleteABody) {
   open(Framing::UntilClose, Framing::Chunked);
   out.clear();
   net::ErrorCode ignored;
   ASSERT_EQ(source->try_write("unread", {}, ignored), 6U);
-  sender.close();  // unread bytes make this a reset
+  sender.close();  // the socket has unread bytes, so close() sends a reset
   EXPECT_EQ(relay_to_end(), Need::Bytes);
   EXPECT_EQ(ec, net::asio::error::connection_reset);
   EXPECT_FALSE(body->complete());
@@ -253,7 +253,7 @@ TEST_F(RelayTest, ConnectionResetDoesNotCompleteABody) {
   EXPECT_EQ(relay->status(), Status::Cut);
 }
 
-// The server's end of a TLS connection, and a client that has completed the handshake.
+// The server side of a TLS connection, and a client that has completed the handshake.
 struct TlsPair {
   TlsPair(net::asio::io_context& context, SSL_CTX* tls) : pair(net::socket_pair()) {
     stream.emplace(context.get_executor(), pair.ours, tls);
@@ -261,7 +261,7 @@ struct TlsPair {
     EXPECT_FALSE(net::run(context, stream->handshake()));
     EXPECT_TRUE(shaken.get());
   }
-  // Writes `text` at most `most` times, or until the socket is full. Returns the number of writes.
+  // Writes `text` up to `most` times, until the socket is full. Returns the number of writes.
   int fill(std::string_view text, int most) {
     int count = 0;
     net::ErrorCode ec;
@@ -273,8 +273,9 @@ struct TlsPair {
   net::TlsClient client{pair.theirs.number()};
 };
 
-// Otherwise weir would send an error answer, and the client would read it as the rest of the head.
-TEST_F(RelayTest, HeadThatOpenSslHoldsPartlyCountsAsBegun) {
+// Otherwise weir would send an error answer after the part of the head, and the client would read the answer
+// as the rest of the head.
+TEST_F(RelayTest, HeadThatIsPartlyInsideOpenSslCountsAsBegun) {
   const net::Certificates certificates;
   const auto tls = net::make_tls_context(certificates.settings()).value();
   const std::string text(100, 'x');
@@ -298,7 +299,7 @@ TEST_F(RelayTest, HeadThatOpenSslHoldsPartlyCountsAsBegun) {
   EXPECT_EQ(full.client.receive(8), "the head");
 }
 
-// A body that was inspected first is still forwarded, and is counted only once.
+// A body that was read before the decision is still forwarded, and is counted only once.
 TEST_F(RelayTest, RelaysABodyThatWasInspectedFirstCompletely) {
   for (const auto in : {Framing::Length, Framing::Chunked})
     for (const std::size_t looked_at : {0U, 1U, 5000U, 9000U}) {
@@ -360,7 +361,7 @@ TEST_F(RelayTest, ReportsAReceiverThatDisconnected) {
   EXPECT_EQ(framed->sent(), 0U);
 }
 
-// Records the pieces that it sees.
+// An observer that records the pieces of a body.
 class Witness : public BodyObserver {
  public:
   void see(std::string_view piece) override { seen += piece; }

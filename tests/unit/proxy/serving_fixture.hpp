@@ -20,7 +20,7 @@ namespace weir::proxy {
 
 using Tcp = net::asio::ip::tcp;
 
-// A configuration that answers every request itself.
+// Returns a configuration whose route answers every request without an upstream.
 inline Configuration canned() {
   Configuration config;
   config.routes.push_back({.name = "all", .match = {}, .respond = policy::CannedResponse{.body = "here"}});
@@ -35,14 +35,14 @@ struct ServingFixture : LoneWorker {
     acceptor.emplace(worker, std::move(*listening).into_acceptor(context.get_executor()),
                      AcceptorSettings{.tls = {}, .most_sessions = 1000}, [](const std::string&) {});
     acceptor->open();
-    // Warms Asio up, as in a running process: Asio keeps memory for timers and services.
+    // Warms Asio up, as in a running process. Asio allocates memory for timers and services on first use.
     net::Timer timer(context.get_executor());
     timer.expires_after(std::chrono::hours(1));
     timer.async_wait([](const net::ErrorCode&) {});
     auto early = connect();
     (void)ask(early);
   }
-  // Serves other clients, so that freed memory is in use again.
+  // Connects other clients and serves them, so that freed memory is in use again.
   std::vector<Tcp::socket> fill(int count) {
     std::vector<Tcp::socket> held;
     for (int i = 0; i < count; ++i) {

@@ -1,5 +1,5 @@
-// The charges of a request, on each way out of the queue. No sockets: one worker's event loop and real
-// limiters, whose intervals are too long to wait for.
+// The charges of a request, for each way in which it can leave the queue. The tests need no sockets: they use
+// one worker's event loop and real limiters, whose intervals are too long to wait for.
 #include "proxy/admission/admission_controller.hpp"
 
 #include "unit/net/sockets.hpp"
@@ -30,8 +30,9 @@ policy::Rule rule_of(const char* name, limit::RuleIndex index, std::string_view 
 
 class AdmissionControllerTest : public ::testing::Test, protected LoneWorker {
  protected:
-  // Three rules: a queue for all with one departure an hour and two places; two requests a day for each key;
-  // one departure in two hours for tier "slow".
+  // The rule "queue" has one departure an hour and two places, for all clients together. The rule "two"
+  // admits two requests a day for each API key. The rule "slow" has one departure in ten hours for the tier
+  // "slow".
   AdmissionControllerTest() : LoneWorker({}) {
     config.rules = {
         rule_of("queue", 0, "", queue_of({1, hours(1)}, 2)),
@@ -41,7 +42,7 @@ class AdmissionControllerTest : public ::testing::Test, protected LoneWorker {
     config.rules[2].match.tiers = {"slow"};
   }
 
-  // One request: its AdmissionController and its wait.
+  // One request: its AdmissionController, and its wait in the queue.
   struct Asker {
     explicit Asker(Worker& worker) : space(worker), admission(worker, worker.config(), space) {}
     ExchangeBuffers space;
@@ -61,7 +62,7 @@ class AdmissionControllerTest : public ::testing::Test, protected LoneWorker {
     EXPECT_TRUE(asker.admission.decide_here(began + after, policy::kDefaultPriority, asker.ruling));
     return asker;
   }
-  // Asks as well, then waits for the departure.
+  // Calls ask(), then waits for the departure.
   Asker& join(std::string_view api_key, base::Duration after = {}, std::string_view tier = {}) {
     auto& asker = ask(api_key, after, tier);
     EXPECT_EQ(asker.ruling.decision.verdict, Verdict::Delay);
@@ -125,7 +126,7 @@ TEST_F(AdmissionControllerTest, RefundsTheChargesOfAnAbandonedRequest) {
   EXPECT_EQ(left("a"), 1U);
 }
 
-TEST_F(AdmissionControllerTest, RefusedRequestCountsOnlyForTheRulesThatRefuse) {
+TEST_F(AdmissionControllerTest, RefusedRequestIsCountedOnlyForTheRulesThatRefuse) {
   using observe::RuleOutcome;
   (void)ask("a");
   (void)ask("a");
@@ -142,15 +143,16 @@ TEST_F(AdmissionControllerTest, RefusedRequestCountsOnlyForTheRulesThatRefuse) {
 TEST_F(AdmissionControllerTest, DepartureThatTheShaperReturnedIsNotReturnedAgain) {
   (void)ask("a");
   auto& waiting = join("a");
-  leave(waiting);  // the shaper returned the departure
+  leave(waiting);  // the shaper returned the departure to the limiter
   auto& other = join("b");
   waiting.admission.abandon();
   EXPECT_EQ(ask("c").admission.delayed().departure.at, other.admission.delayed().departure.at + hours(1))
       << "the departure of the other request was not promised again";
 }
 
-// The requests are refused in the order in which they asked, as when Redis refuses several at once.
-TEST_F(AdmissionControllerTest, AbandonedRequestsReturnTheirDeparturesInAnyOrder) {
+// The limiter takes back only its latest departure. So the departure of `first`, which is abandoned first,
+// stays in the lane until the later departure is returned.
+TEST_F(AdmissionControllerTest, EarlierDepartureIsReturnedOnceTheLaterDepartureIsReturned) {
   (void)ask("x");
   auto& first = ask("a");
   const auto soonest = first.admission.delayed().departure.at;
@@ -174,7 +176,7 @@ TEST_F(AdmissionControllerTest, DepartureThatTheLimiterCannotTakeBackGoesToAWait
   EXPECT_EQ(queue.queue.surplus(lane), nullptr) << "the last departure was returned";
 }
 
-// Past departures are dropped. If they were passed on, several requests would leave at once.
+// Departures in the past are dropped. If they were passed on, several requests would depart at once.
 TEST_F(AdmissionControllerTest, DepartureInThePastIsNotPassedOn) {
   began -= hours(2);
   (void)ask("x");
@@ -187,7 +189,7 @@ TEST_F(AdmissionControllerTest, DepartureInThePastIsNotPassedOn) {
   EXPECT_FALSE(waiting.done);
 }
 
-TEST_F(AdmissionControllerTest, RequestThatDisplacedAnotherRequestAndLeavesStaysCharged) {
+TEST_F(AdmissionControllerTest, DisplacingRequestStaysChargedIfItLeaves) {
   (void)ask("x");
   auto& greedy = join("a");
   auto& last = join("a");
@@ -205,8 +207,9 @@ TEST_F(AdmissionControllerTest, RequestThatDisplacedAnotherRequestAndLeavesStays
   EXPECT_EQ(left("a"), 2U) << "the request had displaced no other request";
 }
 
-// The request won a place in one queue but waits longer in another. Meanwhile the first queue promised a
-// later departure, so the limiter cannot take the won departure back. A request that waits there takes it.
+// The newcomer took a departure in the rule "queue" from another request, but waits longer in the rule
+// "slow". Meanwhile "queue" promised a later departure, so the limiter cannot take back the one that was
+// taken. A request that waits in "queue" gets it.
 TEST_F(AdmissionControllerTest, DepartureTakenFromADisplacedRequestIsReturnedToItsQueue) {
   (void)ask("x", {}, "slow");
   (void)join("a");

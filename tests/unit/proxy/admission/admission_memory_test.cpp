@@ -1,4 +1,5 @@
-// If memory runs out while a request takes permits, here or in Redis, no permit is left unreleased.
+// If memory runs out while a request takes permits, in this process or in Redis, all permits are still
+// released.
 #include "proxy/admission/admission_controller.hpp"
 #include "redis/prefetch/grant_cache.hpp"
 #include "unit/proxy/lone_worker.hpp"
@@ -40,7 +41,7 @@ struct Asking : LoneWorker {
     }
   }
   bool decide() { return admission->decide_here(clock.now(), policy::kDefaultPriority, ruling); }
-  // Ends the exchange and begins another with new, unused buffers.
+  // Ends the exchange, and begins another exchange with new buffers.
   void end() {
     admission->abandon();
     admission.reset();
@@ -70,13 +71,13 @@ struct Asking : LoneWorker {
   AdmissionResult ruling{};
 };
 
-// Checks the remaining count of the last decision: of ten permits only this request holds one.
+// Checks the remaining permits that the last decision reports: this request holds one of ten permits.
 void expect_nobody_else_holds(const Asking& asking) {
   EXPECT_EQ(asking.ruling.decision.verdict, policy::Verdict::Forward);
   EXPECT_EQ(asking.ruling.decision.outcome.remaining, 9U);
 }
 
-// Redis is unreachable, but units of rules with a lease were taken in advance.
+// Redis is unreachable. For rules with a lease, this process has taken units in advance.
 struct PrefetchingStore : Asking {
   explicit PrefetchingStore(const Configuration& a_config) : Asking(a_config) {
     for (const auto& charge : space->evaluation.remote.charges())
@@ -113,7 +114,7 @@ TEST(AdmissionMemory, LackOfMemoryReturnsAnUnusedPrefetchedUnit) {
   EXPECT_EQ(asking.units.stats().held(), 7U);
 }
 
-// The first of two units is put back, and memory runs out for the second.
+// The first of two units is returned, and memory runs out for the second.
 TEST(AdmissionMemory, LackOfMemoryRefundsEachPrefetchedUnitOnce) {
   auto config = two_places(policy::Store::Redis);
   for (auto& rule : config.rules) lease(rule);
@@ -122,7 +123,7 @@ TEST(AdmissionMemory, LackOfMemoryRefundsEachPrefetchedUnitOnce) {
     for (const auto& charge : asking.space->evaluation.remote.charges()) asking.take(charge);
     asking.ask();
     ASSERT_EQ(asking.ruling.decision.verdict, policy::Verdict::Forward);
-    (void)asking.units.give_up(std::chrono::steady_clock::now());  // so that both units go to Redis
+    (void)asking.units.give_up(std::chrono::steady_clock::now());  // so that both units are refunded to Redis
   };
   ask();
   auto before = asking.units.stats().put_back;
@@ -164,7 +165,7 @@ TEST(AdmissionMemory, LackOfMemoryForARedisPermitLeavesNoPermitInRedis) {
   const auto holds_nothing_once_it_has_ended = [&] {
     asking->admission.reset();
     asking->space.reset();
-    (void)asking->context.run_one();  // a renewal, which finds no held permits
+    (void)asking->context.run_one();  // runs a renewal, which finds no permit to renew
     EXPECT_EQ(asking->context.run_one(), 0U);
     asking = std::make_unique<Asking>(config);
   };

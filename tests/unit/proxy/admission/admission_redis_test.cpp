@@ -1,4 +1,5 @@
-// AdmissionController with a Redis that is unreachable, that refused before, or of which one node is down.
+// AdmissionController with a Redis that is unreachable, that has refused an earlier request, or of which one
+// node is down.
 #include "proxy/admission/admission_controller.hpp"
 #include "redis/cluster/cluster_slots.hpp"
 #include "redis/scripts/bill.hpp"
@@ -31,7 +32,7 @@ using policy::Verdict;
 using std::chrono::hours;
 
 limit::Limiter a_day(std::uint64_t count) {
-  return limit::FixedWindow::make({count, hours(24 * 365 * 30)}).value();  // no window ends meanwhile
+  return limit::FixedWindow::make({count, hours(24 * 365 * 30)}).value();  // no window ends during the test
 }
 
 policy::Rule rule_of(std::string_view key, const limit::Limiter& limiter) {
@@ -71,8 +72,8 @@ struct Site : LoneWorker {
   }
 };
 
-// One request, whose charges are refunded at the end unless kept. `meanwhile` runs between the question to
-// Redis and the answer.
+// One request. At the end its charges are refunded unless keep() was called. `meanwhile` runs after the
+// command to Redis was sent and before the reply is read.
 struct Asked {
   explicit Asked(Site& a_site, std::string_view user = "ann", const std::function<void()>& meanwhile = {})
       : site(a_site), space(site.worker), admission(site.worker, site.config, space) {
@@ -95,10 +96,10 @@ struct Asked {
   ExchangeBuffers space;
   AdmissionController admission;
   AdmissionResult ruling{};
-  bool unasked = false;  // decided without Redis
+  bool unasked = false;  // true if weir decided without asking Redis
 };
 
-// Releases the permits held here and those in Redis at once, before the client has read its answer.
+// The permits in this process and those in Redis are released at once, before the client has read its answer.
 TEST(AdmissionRedis, RefusedRequestReleasesAllItsPermitsAtOnce) {
   const redis::RedisSettings nowhere;
   for (const auto on_failure : {OnStoreFailure::Local, OnStoreFailure::Closed}) {
@@ -143,8 +144,8 @@ TEST_F(AdmissionDenials, CachedRefusalRefusesTheNextRequestWithoutRedis) {
   EXPECT_EQ(site.counted(0, RuleOutcome::Refused), 2U);
 }
 
-// An answer may refund a charge at any time, so an earlier refusal says nothing about the next request.
-TEST_F(AdmissionDenials, RefusalsAreNotCachedForRulesThatResponsesSettle) {
+// A response may refund a charge at any time, so an earlier refusal says nothing about the next request.
+TEST_F(AdmissionDenials, DoesNotCacheRefusalsOfRulesWithASettlement) {
   auto rule = in_redis("user", a_day(1));
   rule.settlement = policy::Settlement{.charged = {{200, 299}}};
   Site site({rule}, settings());
@@ -159,7 +160,7 @@ TEST_F(AdmissionDenials, RefusalsAreNotCachedForRulesThatResponsesSettle) {
   EXPECT_EQ(site.counters.denied_here(0).value(), 0U);
 }
 
-// One departure an hour, with a Redis that stalls.
+// A queue with one departure an hour, in a Redis that does not reply for a while.
 class AdmissionStall : public AdmissionDenials {
  protected:
   redis::RedisSettings settings(base::Duration timeout) {
@@ -175,8 +176,9 @@ class AdmissionStall : public AdmissionDenials {
   policy::Rule queue_ = in_redis("", limit::LeakyBucket::make({1, hours(1)}, 50, base::kForever).value());
 };
 
-// Counted from the question, the departures would lie in the past, and all requests would leave at once.
-TEST_F(AdmissionStall, DeparturesCountFromTheTimeOfTheRedisReply) {
+// If the delays were measured from the time of the command, the departures would be in the past. All requests
+// would then depart at once.
+TEST_F(AdmissionStall, DelaysStartAtTheTimeOfTheRedisReply) {
   Site site({queue_}, settings(std::chrono::seconds(20)));
   site.reach_redis();
   Asked(site).admission.keep();
@@ -197,7 +199,7 @@ TEST_F(AdmissionStall, DeparturesCountFromTheTimeOfTheRedisReply) {
 TEST_F(AdmissionStall, LocalFallbackChargesAtTheTimeOfTheTimeout) {
   const auto timeout = std::chrono::milliseconds(50);
   Site site({queue_}, settings(timeout));
-  Asked first(site);  // learns at once that there is no connection
+  Asked first(site);  // fails at once, because there is no connection to Redis
   EXPECT_EQ(first.verdict(), Verdict::Forward);
   first.admission.keep();
   site.reach_redis();
@@ -210,7 +212,8 @@ TEST_F(AdmissionStall, LocalFallbackChargesAtTheTimeOfTheTimeout) {
   EXPECT_EQ(second.admission.delayed().departure.promised, first.admission.decided_at() + hours(1));
 }
 
-// Two nodes: the users' node holds the first two rules, the routes' node the third.
+// Two Redis nodes. The node of the users has the keys of the first two rules, the other node has the key of
+// the third.
 class AdmissionCluster : public ::testing::Test {
  protected:
   AdmissionCluster() {
@@ -250,7 +253,8 @@ TEST_F(AdmissionCluster, OnlyTheRulesOfAnUnreachableNodeFallBack) {
   first.admission.keep();
 }
 
-// A shadow rule refuses no request, on either node. The other rules are charged, and refunded unless kept.
+// A shadow rule refuses no request, on either node. The other rules are charged. The charges are refunded
+// unless keep() was called.
 TEST_F(AdmissionCluster, RefusalByAShadowRuleLeavesOtherRulesCharged) {
   config.rules[0].mode = policy::Mode::Shadow;
   Asked(site, user).admission.keep();
@@ -264,7 +268,7 @@ TEST_F(AdmissionCluster, RefusalByAShadowRuleLeavesOtherRulesCharged) {
   EXPECT_EQ(site.counted(0, RuleOutcome::ShadowRefused), 3U);
 }
 
-// The reachable node refused and charged nothing, so nothing is refunded there.
+// The reachable node refused the request and charged nothing, so weir refunds nothing on this node.
 TEST_F(AdmissionCluster, RefusalByOneNodeChargesNoRule) {
   Asked(site, user).admission.keep();
   cluster[node_of(config.rules[2], user)].kill();

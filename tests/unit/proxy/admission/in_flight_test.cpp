@@ -74,7 +74,7 @@ TEST(InFlight, RejectsNoRequestWithoutABound) {
   EXPECT_EQ(in_flight.fullness(), 0);
 }
 
-TEST(InFlight, ChangedBoundCountsRequestsAlreadyInFlight) {
+TEST(InFlight, ChangedBoundIncludesRequestsAlreadyInFlight) {
   InFlight in_flight(3);
   ASSERT_TRUE(in_flight.enter(0));
   ASSERT_TRUE(in_flight.enter(0));

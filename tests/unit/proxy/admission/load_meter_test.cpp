@@ -11,7 +11,7 @@ constexpr base::Duration kTick = milliseconds(50);
 
 class LoadMeterTest : public ::testing::Test {
  protected:
-  // Takes the next reading, `span` after the previous one. `computed`: CPU time of the thread in that span.
+  // Measures `span` after the previous measurement. `computed`: the CPU time of the thread in that span.
   void pass(base::Duration span, base::Duration computed, double queue = 0, double in_flight = 0) {
     now_ += span;
     computed_ += computed;
@@ -47,7 +47,8 @@ TEST_F(LoadMeterTest, CpuShareHalvesAfterItsHalfLife) {
   EXPECT_NEAR(cpu(), 0.25, 1e-9);
 }
 
-// Half-lives count time, not readings: one long span weighs as much as many short ones.
+// The weight depends on time, not on the number of measurements: one long span weighs as much as many short
+// ones.
 TEST_F(LoadMeterTest, CpuReadingsAreWeightedByTheirDuration) {
   pass(kTick, milliseconds(0));
   pass(kTick, kTick);
@@ -82,7 +83,7 @@ TEST_F(LoadMeterTest, QueueAndInFlightLoadAreNotAveraged) {
 
 TEST_F(LoadMeterTest, MoreCpuThanElapsedTimeCountsAsFull) {
   pass(kTick, milliseconds(0));
-  pass(kTick, milliseconds(60));  // the two clocks differ slightly
+  pass(kTick, milliseconds(60));  // the clocks of CPU time and wall time differ slightly
   EXPECT_EQ(cpu(), 1);
   pass(milliseconds(0), milliseconds(50));
   EXPECT_EQ(cpu(), 1) << "no time passed, so nothing is measured";

@@ -14,7 +14,7 @@ constexpr const char* kOursWithoutX = "RateLimit-Policy: \"a\";q=10;w=1\r\n";
 
 struct Told {
   std::string ours;
-  std::string theirs;  // names and values
+  std::string theirs;  // names and values of the upstream's fields
 };
 
 Told told(const Lines& lines, std::string ours = kOurs) {
@@ -26,7 +26,7 @@ Told told(const Lines& lines, std::string ours = kOurs) {
   return told;
 }
 
-TEST(RateLimitHeaders, SendsTheUpstreamsOrWeirsFieldsWhicheverHaveLessRemaining) {
+TEST(RateLimitHeaders, SendsTheFieldsOfUpstreamOrWeirThatHaveLessRemaining) {
   const auto theirs = told({{"A", "1"}, {"x-ratelimit-limit", "50"}, {"X-RateLimit-Remaining", "3"}});
   EXPECT_EQ(theirs.ours, kOursWithoutX);
   EXPECT_EQ(theirs.theirs, "A=1 x-ratelimit-limit=50 X-RateLimit-Remaining=3 ");

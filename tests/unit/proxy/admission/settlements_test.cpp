@@ -1,5 +1,5 @@
-// Settlement of a charge by the answer: by its head, by its body, or without anything readable. No sockets:
-// the tests pass answers in directly.
+// Settlement of a charge by the answer: by its head, by its body, or by an answer that states no cost. The
+// tests need no sockets, because they pass the answers in directly.
 #include "proxy/admission/settlements.hpp"
 
 #include "unit/proxy/lone_worker.hpp"
@@ -24,7 +24,7 @@ using policy::Settlement;
 using std::chrono::hours;
 using std::chrono::minutes;
 
-// A bucket of a hundred that refills one each hour. Each request reserves ten.
+// A bucket with a capacity of 100 units, which gets one unit an hour. Each request reserves ten units.
 constexpr limit::Cost kReserved = 10;
 const limit::Limiter kHundred = limit::TokenBucket::make({1, hours(1)}, 100).value();
 
@@ -38,7 +38,7 @@ Settlement by_body(std::uint64_t most = 64) {
   return {.kind = Settlement::Kind::Json, .name = "/n", .max_body = most};
 }
 
-// A charged exchange, whose answer settles the charge.
+// An exchange whose charge waits for its answer to be settled.
 struct Reserved : LoneWorker {
   explicit Reserved(const std::vector<Settlement>& of_rules, policy::Store a_store = policy::Store::Memory)
       : LoneWorker({}, &nowhere()), in(a_store) {
@@ -71,7 +71,8 @@ struct Reserved : LoneWorker {
     ASSERT_NE(settlements.watch(), nullptr);
     for (const auto piece : pieces) settlements.see(piece);
   }
-  // Returns true if the charge was settled exactly once, as `as`, or never if `as` is nullopt.
+  // Returns true if the charge was settled exactly once, with the result `as`. If `as` is nullopt: returns
+  // true if it was never settled.
   [[nodiscard]] bool settled(std::optional<Settled> as, std::size_t rule = 0) const {
     bool right = true;
     for (std::size_t i = 0; i < observe::kSettled; ++i) {
@@ -158,7 +159,8 @@ TEST(Settlements, DoesNotSettleACanceledCharge) {
   EXPECT_EQ(one.spent(), kReserved) << "a canceled charge is not changed";
 }
 
-// `reset_after` counts from the charge, however late the answer arrives. `remaining` is as of now.
+// `reset_after` is measured from the time of the charge, however late the answer arrives. `remaining` is the
+// number at the time of the answer.
 TEST(Settlements, ReportsTheRemainingCountAtTheTimeOfTheResponse) {
   Reserved one({by_header()});
   one.head.fields.push_back({"X-Cost", "4"});
@@ -175,7 +177,7 @@ TEST(Settlements, ReportsTheRemainingCountAtTheTimeOfTheResponse) {
   EXPECT_NE(noted[0].timestamp, 0U);
 }
 
-TEST(Settlements, ReportsADebtForAnAdmittedRequest) {
+TEST(Settlements, RequestThatCostsMoreThanRemainsIsReportedAsAdmitted) {
   Reserved one({by_header()});
   ASSERT_TRUE(one.says("150"));
   const auto& told = one.bill.outcomes()[0];
@@ -201,7 +203,7 @@ TEST(Settlements, SettlesTheCostInTheBodyWhenTheBodyIsComplete) {
   EXPECT_TRUE(one.settled(Settled::Debt));
 }
 
-// The client may send the next request as soon as it has the last byte.
+// The client may send its next request as soon as it has the last byte. Its charge must be settled by then.
 TEST(Settlements, SettlesABodyOfKnownLengthAtItsLastByte) {
   Reserved one({by_body()});
   ASSERT_TRUE(one.begins(Framing::Length, 7));
@@ -260,7 +262,7 @@ TEST(Settlements, KeepsTheChargeIfTheBodyIsTooLong) {
   for (const auto* one : {&announced, &chunked}) EXPECT_EQ(one->spent(), kReserved);
 }
 
-// Each rule reads up to its own bound, and is settled once: by the head or by the body.
+// Each rule reads the body up to its own bound. Each rule is settled once: by the head or by the body.
 TEST(Settlements, EachRuleReadsTheBodyUpToItsOwnBound) {
   const std::string body = R"({"n":4})" + std::string(20, ' ');
   for (const auto framing : {Framing::Length, Framing::Chunked}) {
@@ -295,13 +297,13 @@ TEST(Settlements, CostInTheBodyDoesNotChargeARuleThatTheStatusRefunded) {
 
 TEST(Settlements, DoesNotSettleARuleThatChargedNothing) {
   Reserved one({by_header()});
-  one.bill.outcomes()[0].allowed = false;  // a shadow rule refused
+  one.bill.outcomes()[0].allowed = false;  // a shadow rule had refused the request
   EXPECT_FALSE(one.says("4"));
   EXPECT_EQ(one.spent(), kReserved);
   EXPECT_TRUE(one.settled(std::nullopt));
 }
 
-// The second limiter of an elastic rule is settled too, but not counted.
+// The second limiter of an elastic rule is also settled, but does not count as a second settlement.
 TEST(Settlements, CountsTheSettlementOfAnElasticRuleOnce) {
   Reserved one({by_header()});
   auto other = Reserved::charge_of(one.rules[0]);
@@ -314,8 +316,8 @@ TEST(Settlements, CountsTheSettlementOfAnElasticRuleOnce) {
   EXPECT_TRUE(one.settled(Settled::Surplus));
 }
 
-// weir sends the settlement to Redis without waiting for a reply. It computes what remains from the earlier
-// reply.
+// weir sends the settlement to Redis without waiting for a reply. It computes the remaining units from the
+// reply to the charge.
 TEST(Settlements, ComputesTheRemainingCountOfARedisLimit) {
   const auto told = [](limit::Cost remaining, std::string_view cost) {
     Reserved one({by_header()}, policy::Store::Redis);

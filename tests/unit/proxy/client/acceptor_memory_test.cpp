@@ -1,4 +1,4 @@
-// If memory runs out while a client connects, only that client is closed.
+// If memory runs out while a client connects, weir closes only the connection of that client.
 #include "unit/proxy/serving_fixture.hpp"
 #include "unit/scarce_memory.hpp"
 
@@ -24,7 +24,7 @@ TEST(AcceptorMemory, LackOfMemoryClosesOnlyOneConnection) {
     tests::allocations_left = left;
     try {
       fixture.turn();
-    } catch (const std::bad_alloc&) {  // Asio itself had no memory, which ends the process
+    } catch (const std::bad_alloc&) {  // Asio itself had no memory; in weir this ends the process
       continue;
     }
     const bool scarce = tests::allocations_left == 0;
@@ -36,7 +36,7 @@ TEST(AcceptorMemory, LackOfMemoryClosesOnlyOneConnection) {
   EXPECT_GE(failed, 2) << "a port and a session; its frames may be recycled ones";
 }
 
-// A session without memory for its frame has not started, so a drain does not wait for it.
+// A session without memory for its coroutine frame has not started, so a drain must not wait for it.
 TEST(AcceptorMemory, DrainDoesNotWaitForASessionThatNeverStarted) {
   for (int left = 0; left < 24; ++left) {
     ScarceServer fixture;
@@ -46,7 +46,7 @@ TEST(AcceptorMemory, DrainDoesNotWaitForASessionThatNeverStarted) {
       tests::allocations_left = left;
       try {
         fixture.turn();
-      } catch (const std::bad_alloc&) {  // as above
+      } catch (const std::bad_alloc&) {  // Asio itself had no memory
         continue;
       }
       tests::allocations_left = -1;

@@ -60,7 +60,7 @@ TEST(Inbox, PinnedHeadStaysInPlaceWhileTheBodyPasses) {
   const auto head = inbox.unread().substr(0, 4);
   inbox.use_and_pin(4);
   inbox.use(10);
-  receive(inbox, "cdefghijkl");  // frees space by moving "ab" down
+  receive(inbox, "cdefghijkl");  // makes space by moving "ab" to the front
   EXPECT_EQ(inbox.unread(), "abcdefghijkl");
   EXPECT_EQ(inbox.room(), 0U);
   EXPECT_EQ(head, "head");
@@ -90,7 +90,7 @@ TEST(Inbox, MakesRoomForABodyBehindALaterHead) {
   EXPECT_EQ(inbox.unread(), "body of 16 bytes");
 }
 
-// If many heads arrive at once, at most twice the received octets are moved.
+// If many heads arrive at once, the number of moved octets is at most twice the number of received octets.
 TEST(Inbox, PipelinedHeadsMoveLittleData) {
   constexpr std::size_t kBlock = 4096;
   BlockPool pool(kBlock);
@@ -112,7 +112,7 @@ TEST(Inbox, PipelinedHeadsMoveLittleData) {
   EXPECT_LE(moved, 2 * came);
 }
 
-// Compares the inbox with two strings: the unread octets and the pinned octets.
+// Compares the inbox with a model of it: one string for the unread octets and one for the pinned octets.
 class Model {
  public:
   explicit Model(std::uint32_t seed) : random_(seed) {}
@@ -149,7 +149,7 @@ class Model {
  private:
   static constexpr std::size_t kBlock = 48;
 
-  // Receives random octets. A pinned head leaves half of the block for a body.
+  // Receives random octets. While a head is pinned, half of the block must remain for a body.
   void take_in() {
     char* at = inbox_.space();
     const auto room = inbox_.room();
@@ -175,7 +175,7 @@ class Model {
     head_view_ = inbox_.unread().substr(0, size);
     inbox_.use_and_pin(size);
     unread_.erase(0, size);
-    // Octets used before the head remain below it until the head is unpinned.
+    // Used octets in front of the head also occupy the block until the head is unpinned.
     pinned_ = size == 0 ? 0 : kBlock - inbox_.room() - unread_.size();
     if (size == 0) inbox_.unpin();
   }

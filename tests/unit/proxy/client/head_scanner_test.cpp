@@ -1,4 +1,5 @@
-// Finds the end of a request's head in the received octets, and rejects octets that cannot become a head.
+// The scanner finds the end of a request's head in the received octets, and rejects octets that cannot become
+// a head.
 #include "proxy/client/head_scanner.hpp"
 
 #include <algorithm>
@@ -9,7 +10,7 @@
 namespace weir::proxy {
 namespace {
 
-constexpr std::size_t kMost = 64;  // limit of a head in octets
+constexpr std::size_t kMost = 64;  // the largest allowed head in octets
 
 struct Scan {
   BlockPool blocks{4096};

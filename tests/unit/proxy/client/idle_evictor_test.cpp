@@ -15,10 +15,10 @@ class Room final : public net::Watched {
  public:
   Room(net::Watchdog& watchdog, IdleEvictor& idle_evictor) : Watched(watchdog), clearing_(idle_evictor) {}
 
-  int quiet = 0, idle = 0, begun = 0;  // connections that may be evicted
+  int quiet = 0, idle = 0, begun = 0;  // how many connections of each rank may be evicted
   int went = 0;
   int ticks = 0;
-  bool wanted = false;  // each tick wants to evict one connection
+  bool wanted = false;  // true: each tick asks to evict one connection
   Rank most = Rank::Begun;
 
  private:

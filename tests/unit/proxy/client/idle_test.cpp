@@ -1,4 +1,4 @@
-// Idle connections that were silent long enough to doze between ticks.
+// Idle connections that have been silent for so long that they skip ticks (they doze).
 #include "unit/net/ticks.hpp"
 #include "unit/proxy/serving_fixture.hpp"
 
@@ -36,7 +36,7 @@ class IdleTest : public ::testing::Test {
     for (const int until = ticks_.seen + ticks; ticks_.seen < until;) fixture_.context.run_one();
   }
 
-  // Connections are quiet after 20 ticks. They doze from the next tick on, for 20 more.
+  // Connections are quiet after 20 ticks without octets. From the next tick on they skip 20 ticks.
   static constexpr int kDozing = 25;
 
   ServingFixture fixture_{configuration()};
@@ -51,7 +51,7 @@ TEST_F(IdleTest, IdleConnectionsCloseAtOnceWithTheirAcceptor) {
   EXPECT_EQ(fixture_.worker.sessions, 0U);
 }
 
-// After an upgrade, idle connections of the old process remain until its end.
+// After an upgrade, idle connections of the old process remain open until the process stops.
 TEST_F(IdleTest, IdleConnectionsCloseAtOnceWhenARetiringWorkerStops) {
   fixture_.worker.retiring = fixture_.worker.draining = true;
   fixture_.worker.watchdog.wake_all();

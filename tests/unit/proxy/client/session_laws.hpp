@@ -32,17 +32,18 @@ struct WholeAnswer {
   friend bool operator==(const WholeAnswer&, const WholeAnswer&) = default;
 };
 
-// The messages of a stream, read until the stream ends or is malformed.
+// The messages at the beginning of a stream: all messages up to the end of the stream or up to a malformed
+// message.
 template <class Message>
 struct Messages {
   std::vector<Message> whole;
-  bool faulty = false;       // part of the stream is not HTTP
+  bool faulty = false;       // the octets after the complete messages are not HTTP
   std::string_view rest{};   // octets after the complete messages
-  bool last_closes = false;  // the last complete message announces the close of the connection
+  bool last_closes = false;  // the last complete message says that the connection closes after it
 };
 
-// Removes and returns the body at the front of `octets`. Returns nullopt if the body is incomplete, or if
-// only the end of the connection would complete it. `bad`: set if the body is malformed.
+// Removes the body at the front of `octets` and returns it. Returns nullopt if the body is incomplete, or if
+// it ends only with the connection. `bad`: set to true if the body is malformed.
 inline std::optional<std::string> take_body(std::string_view& octets, http::Framing framing,
                                             std::uint64_t length, http::ChunkDecoder::Sender sender,
                                             bool& bad) {
@@ -72,7 +73,7 @@ inline std::optional<std::string> take_body(std::string_view& octets, http::Fram
 inline Messages<WholeRequest> requests_in(std::string_view octets) {
   Messages<WholeRequest> found;
   for (found.rest = octets; !found.last_closes;) {
-    while (found.rest.starts_with("\r\n")) found.rest.remove_prefix(2);  // RFC 9112 §2.2
+    while (found.rest.starts_with("\r\n")) found.rest.remove_prefix(2);  // RFC 9112 §2.2: empty lines
     const auto size = http::find_head_end(found.rest);
     if (size == 0) {
       found.faulty = http::find_early_fault(found.rest).has_value();
@@ -96,13 +97,13 @@ inline Messages<WholeRequest> requests_in(std::string_view octets) {
   return found;
 }
 
-// Parses answers. `methods`: of the answered requests, in order; further requests count as GET. `ended`: the
-// connection closes after the octets, which completes an answer without a length.
+// Parses answers. `methods`: the methods of the answered requests, in order; if there are more answers, their
+// method is GET. `ended`: the connection closes after the octets, which completes an answer without a length.
 inline Messages<WholeAnswer> answers_in(std::string_view octets, const std::vector<std::string>& methods,
                                         bool ended) {
   Messages<WholeAnswer> found;
   for (found.rest = octets; !found.rest.empty();) {
-    // Servers may end lines with LF only; weir never does.
+    // A server may end lines with LF only; weir never does.
     const auto size = ended ? http::find_answer_head_end(found.rest) : http::find_head_end(found.rest);
     if (size == 0) {
       found.faulty = http::find_early_answer_fault(found.rest).has_value();
@@ -126,8 +127,8 @@ inline Messages<WholeAnswer> answers_in(std::string_view octets, const std::vect
   return found;
 }
 
-// Adds the answers that a client may read from a server's octets, for each answer after which the connection
-// may close.
+// Appends to `possible` all answers that a client may read if the server closes the connection after one of
+// the parts.
 inline void possible_answers(const std::vector<std::string>& parts, std::vector<WholeAnswer>& possible) {
   std::string octets;
   for (const auto& part : parts) {
@@ -160,13 +161,14 @@ inline void possible_answers(const std::vector<std::string>& parts, std::vector<
   std::vector<std::string> methods;
   for (const auto& request : sent.whole) methods.push_back(request.method);
   auto answers = answers_in(run.to_client(), methods, false);
-  // An incomplete request may be answered before its method is known, or after.
+  // weir may answer the incomplete last request before it has read the method, or after.
   methods.emplace_back("HEAD");
   if (answers.faulty) answers = answers_in(run.to_client(), methods, false);
   if (answers.faulty) return "what reaches the client is HTTP";
   if (answers.whole.size() > sent.whole.size() + 1) return "a request has one answer";
 
-  // Tries every answer as the first, because an answer may be cut off and the next one read as its rest.
+  // The server's connection may begin with any of the answers. An answer may also be cut off, so that the
+  // next answer is read as its rest.
   std::vector<WholeAnswer> possible;
   for (std::size_t first = 0; first < script.answers.size(); ++first) {
     const auto from = script.answers.begin() + static_cast<std::ptrdiff_t>(first);

@@ -1,7 +1,8 @@
 // Runs a whole session in one process: a client's octets, a real session and scripted servers.
 //
-// The client uses a socket pair, and the servers a unix socket. Sent octets are therefore available at once,
-// so a run needs no clock and ends by itself. The watchdog does not run, so nothing times out.
+// The client uses a socket pair, and the servers use a unix socket. Octets are therefore available as soon as
+// they are sent, so a run needs no clock and ends by itself. The watchdog does not run, so there are no
+// timeouts.
 #pragma once
 
 #include "unit/proxy/lone_worker.hpp"
@@ -25,10 +26,11 @@
 
 namespace weir::proxy {
 
-// The octets of the client and of the servers, and the size of the pieces they are sent in.
+// The octets that the client and the servers send, and the size of the pieces in which they send them.
 struct SessionScript {
   std::string client;
-  // A server sends the next answer for each head that it receives. It closes once no answers are left.
+  // For each head that the servers receive, they send the next answer. When no answers are left, they close
+  // their connections.
   std::vector<std::string> answers;
   std::size_t client_piece = 1 << 20;
   std::size_t server_piece = 1 << 20;
@@ -36,7 +38,7 @@ struct SessionScript {
 
 class SessionRun {
  public:
-  // `path`: of the unix socket; no other run may use it at the same time.
+  // `path`: the path of the unix socket. No other run may use it at the same time.
   SessionRun(SessionScript script, const std::string& path)
       : script_(std::move(script)), servers_(path, script_.answers, script_.server_piece) {
     int ends[2];
@@ -53,7 +55,7 @@ class SessionRun {
   SessionRun(const SessionRun&) = delete;
   SessionRun& operator=(const SessionRun&) = delete;
 
-  // Runs until nothing moves any more. Then the client disconnects, and after it the servers do.
+  // Runs until no octet can be sent any more. Then the client disconnects, and after that the servers do.
   void run() {
     settle();
     ::close(std::exchange(client_, -1));

@@ -1,4 +1,4 @@
-// Displacement in a full queue over a real leaky bucket: laws that hold for any traffic.
+// Displacement in a full queue, with a real leaky bucket. The laws below hold for any traffic.
 #include "unit/proxy/queue/turn_oracle.hpp"
 
 #include "weir/limit/limiter.hpp"
@@ -24,11 +24,12 @@ using Eviction = Queue::Eviction;
 constexpr limit::Key kLane{7, 7};
 constexpr Queue::Worker kWorkers = 2;
 
-// Requests arrive at random, join at once, and sometimes leave. The laws:
+// Random traffic: requests arrive, join at once, and sometimes leave. The laws:
 //
 //  1. At most `queue` requests wait.
 //  2. No request is refused while a request of a worse priority waits, or while a departure is surplus.
-//  3. No request is refused while a client of its priority has at least two places more than its own client.
+//  3. No request is refused while another client of its priority has at least two places more than its own
+//     client.
 //  4. A displaced request has the worst priority. No client of that priority has more places than its client.
 //  5. A request displaces one of its own priority only if the displaced client then still has at
 //     least as many places as the other client.

@@ -1,5 +1,5 @@
-// A full lane, and newcomers of better priorities or of clients with fewer places. Each case is written by
-// hand.
+// Displacement in a full lane: by requests of better priorities, and by requests of clients with fewer
+// places. Each test is one case.
 #include "unit/proxy/queue/turn_oracle.hpp"
 
 #include "weir/limit/limiter.hpp"
@@ -173,8 +173,9 @@ TEST_F(Displacement, DisplacesALowerPriorityBeforeAClientWithManyPlaces) {
   EXPECT_EQ(tickets["b1"]->eviction(), Eviction::Displaced);
 }
 
-// The held ticket has the last departure, because another rule's promise excludes every earlier one.
-TEST_F(Displacement, RequestThatAnotherRuleDelaysKeepsItsDeparture) {
+// The ticket "a2" has a not_before, because another rule delays it. So it needs the last departure and keeps
+// it.
+TEST_F(Displacement, RequestDelayedByAnotherRuleKeepsItsDeparture) {
   join("a1", departure(1), 5);
   join("b1", departure(2), 7);
   join("a2", departure(3), 5, base::TimePoint::max(), at(3));
@@ -188,7 +189,7 @@ TEST_F(Displacement, RequestThatAnotherRuleDelaysKeepsItsDeparture) {
   EXPECT_EQ(queue.take_due(0, at(3)), tickets["a2"].get());
 }
 
-TEST_F(Displacement, EvictsARequestThatWasOvertakenPastItsDeadline) {
+TEST_F(Displacement, EvictsARequestThatCannotDepartBeforeItsDeadline) {
   join("a1", departure(1), 5, at(3));
   join("a2", departure(2), 5, at(3));
   queue.evict_overtaken(kLane);
@@ -205,7 +206,7 @@ TEST_F(Displacement, EvictsARequestThatWasOvertakenPastItsDeadline) {
   EXPECT_EQ(tickets["a2"]->too_late_at(), at(4)) << "a new request would get that departure";
 }
 
-TEST_F(Displacement, TurnBehindFollowsRequestsOfEqualAndHigherPriorities) {
+TEST_F(Displacement, TurnBehindIsAfterAllRequestsOfEqualAndHigherPriorities) {
   auto& last = join("a1", departure(1), 6);
   auto& middle = join("b1", departure(2), 5);
   EXPECT_EQ(queue.turn_behind(middle), at(1)) << "the departure of the request itself, which would be free";

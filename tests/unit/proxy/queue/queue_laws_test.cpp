@@ -1,10 +1,10 @@
-// The queue over a real leaky bucket. Several workers are promised departures and join later, in any order.
-// Some clients leave, and another rule holds some requests until a later time. The laws:
+// The queue with a real leaky bucket. Several workers get departures from the limiter, and their requests
+// join later in any order. Some requests leave, and another rule delays some requests. The laws:
 //
 //  1. No request departs before the departure that it takes, or before another rule permits it.
 //  2. No departure is taken twice.
-//  3. Departures of a lane are at least period/count apart. If requests join as soon as they are promised a
-//     departure, the instants at which requests leave are too.
+//  3. Departures of a lane are at least period/count apart. If requests join as soon as they have a
+//     departure, the instants at which requests depart are that far apart too.
 //  4. No departure passes unused while a waiting request may take it. If requests join at once, the
 //     departures are then exactly period/count apart.
 //  5. The order is that of TurnOracle, and each worker takes only its own tickets.
@@ -36,7 +36,7 @@ class Simulation {
         rate_{1 + below(50), base::Duration(1 + below(2'000'000))},
         limiter_(limit::LeakyBucket::make(rate_, 1'000'000, base::kForever).value()),
         eager_(below(2) == 0) {}
-  // Counts of the events seen, so that the test can check that it covered them.
+  // How many events of each kind occurred. The test checks that all kinds did.
   std::size_t departed = 0, surplus = 0, passed_on = 0, unused = 0;
 
   ~Simulation() {
@@ -72,7 +72,8 @@ class Simulation {
  private:
   std::uint64_t below(std::uint64_t bound) { return random_() % bound; }
 
-  // A worker gets a departure from the limiter. Its request joins later, after other workers asked too.
+  // A worker gets a departure from the limiter. The request joins later, possibly after requests of other
+  // workers.
   void promise() {
     const auto step = limit::step(limiter_, cell_, now_, 1);
     ASSERT_TRUE(step.outcome.allowed);
@@ -97,8 +98,8 @@ class Simulation {
     settle();
   }
 
-  // Returns the time of another rule's promise: earlier than this rule's, or the request would wait in the
-  // other queue.
+  // Returns until when another rule delays the request. This time is before `promised`; otherwise the request
+  // would wait in the queue of that other rule.
   base::TimePoint not_before(base::TimePoint promised) {
     if (below(3) != 0 || promised <= now_) return {};
     return promised - base::Duration(below(static_cast<std::uint64_t>((promised - now_).count())));
@@ -114,7 +115,8 @@ class Simulation {
     settle();
   }
 
-  // Passes time until the next departure is due. The request that takes it then passes it on unused.
+  // Waits until the next departure is due. The request that takes the departure does not use it, but passes
+  // it on.
   void depart_and_pass_on() {
     const auto due = next_due();
     if (due != base::TimePoint::max()) pass(std::max(due - now_, base::Duration(0)), true);
@@ -153,7 +155,7 @@ class Simulation {
 
   void depart_due(bool client_left) {
     while (next_due() <= now_) {
-      const auto worker = below(kWorkers);  // the workers' timers fire in any order
+      const auto worker = below(kWorkers);  // the timers of the workers fire in any order
       const auto waited = queue_.size();
       const auto* ticket = queue_.take_due(worker, now_);
       if (ticket == nullptr) {
@@ -189,7 +191,7 @@ class Simulation {
     in_lane_.erase(in_lane_.begin(), later);
   }
 
-  // Instants are rounded up, so an interval of period/count may differ by less than a microsecond.
+  // The limiter rounds instants up, so an interval of period/count may differ by less than a microsecond.
   static constexpr base::Duration kRounding{1};
   [[nodiscard]] base::Duration interval() const {
     return base::Duration(rate_.period.count() / static_cast<std::int64_t>(rate_.count));
@@ -206,7 +208,7 @@ class Simulation {
   std::mt19937_64 random_;
   limit::Rate rate_;
   limit::Limiter limiter_;
-  const bool eager_;  // a request joins as soon as it has a departure
+  const bool eager_;  // true: each request joins as soon as it has a departure
   limit::Cell cell_;
   base::TimePoint now_{std::chrono::hours(500'000)};
   std::vector<Departure> promised_;           // departures whose requests have not joined yet

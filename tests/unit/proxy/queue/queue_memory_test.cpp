@@ -1,4 +1,4 @@
-// If memory runs out at any step of joining a queue, the queue is unchanged.
+// If memory runs out at any step while a request joins the queue, the queue is unchanged.
 #include "unit/scarce_memory.hpp"
 
 #include "weir/proxy/queue.hpp"
@@ -11,7 +11,7 @@
 void* operator new(std::size_t size) {
   return weir::tests::take_memory(size);
 }
-// std::stable_sort uses this operator, and works with less memory if it fails.
+// std::stable_sort uses this operator. If the operator fails, std::stable_sort works with less memory.
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   return std::malloc(size);
 }
@@ -55,7 +55,7 @@ TEST(QueueMemory, FailedAllocationInJoinLeavesNoRequestInTheQueue) {
                                            EXPECT_EQ(queue.surplus(kLane), nullptr);
                                          });
   EXPECT_GE(again, 1) << "allocation: a client in an existing lane";
-  allocations_left = 0;  // the rest must work without memory
+  allocations_left = 0;  // all further steps must work without memory
   EXPECT_EQ(queue.take_due(0, departure(1).at), &first);
   queue.leave(second);
   queue.drop_surplus(kLane);

@@ -1,5 +1,5 @@
-// The order in one lane and the bookkeeping of several lanes, by hand. queue_laws_test.cpp tests random
-// traffic.
+// The order of requests in one lane, and the bookkeeping for several lanes. Each test is one case;
+// queue_laws_test.cpp tests random traffic.
 #include "weir/proxy/queue.hpp"
 
 #include <memory>
@@ -33,7 +33,7 @@ class QueueTest : public ::testing::Test {
     Named(Queue::Worker worker, char a_name, policy::Priority priority, base::TimePoint not_before)
         : Queue::Ticket(worker, {static_cast<std::uint64_t>(a_name), 0}, priority, not_before),
           name(a_name) {}
-    char name;  // of its client
+    char name;  // the ticket's client
   };
   Named& join(char client, int second, policy::Priority priority = 5, Queue::Worker worker = 0,
               const limit::Key& lane = kLane, base::TimePoint not_before = {}) {
@@ -41,7 +41,7 @@ class QueueTest : public ::testing::Test {
     queue.join(*tickets.back(), departure(second, lane));
     return *tickets.back();
   }
-  // Returns the clients that depart until `second`, with workers that are never late.
+  // Returns the clients whose requests depart by `second`, if no worker is late.
   std::string depart(int second) {
     std::string names;
     for (bool any = true; any;) {
@@ -84,7 +84,7 @@ TEST_F(QueueTest, FullnessIsThatOfTheFullestSharedQueue) {
   EXPECT_EQ(queue.fullness(), 0);
 }
 
-TEST_F(QueueTest, FullnessCountsCostsInsteadOfRequests) {
+TEST_F(QueueTest, FullnessIsMeasuredInCostsInsteadOfRequests) {
   auto made = departure(1);
   made.shared_places = 8;
   made.charge.cost = 6;
@@ -149,7 +149,7 @@ TEST_F(QueueTest, RequestsOfAClientDepartInOrder) {
   EXPECT_EQ(queue.take_due(0, at(4)), &second);
 }
 
-TEST_F(QueueTest, RequestThatLeavesFreesTheLastDeparture) {
+TEST_F(QueueTest, LeavingRequestFreesTheLastDeparture) {
   join('a', 1);
   auto& second = join('a', 2);
   join('a', 3);
@@ -162,14 +162,14 @@ TEST_F(QueueTest, RequestThatLeavesFreesTheLastDeparture) {
   EXPECT_EQ(depart(2), "aa");
 }
 
-TEST_F(QueueTest, RequestThatLeavesKeepsTheTurnOfItsClient) {
+TEST_F(QueueTest, ClientKeepsItsTurnIfOneOfItsRequestsLeaves) {
   auto& first = join('a', 1);
   join('b', 2), join('a', 3);
   queue.leave(first);
   EXPECT_EQ(depart_all(), "ab");
 }
 
-// The limiter could not take the departure back, because it had already promised a later one.
+// The limiter could not take back the departure of `a`, because it had already promised a later one.
 TEST_F(QueueTest, NextRequestToJoinTakesAnUnusedDeparture) {
   queue.leave(join('a', 1));
   ASSERT_NE(queue.surplus(kLane), nullptr);
@@ -210,8 +210,8 @@ TEST_F(QueueTest, OnlyTheWorkerOfTheNextRequestTakesItFromTheQueue) {
   EXPECT_EQ(queue.take_due(1, at(3)), &b);
 }
 
-// Another rule of the same request has promised a later departure.
-TEST_F(QueueTest, RequestThatAnotherRuleDelaysLetsOtherRequestsDepartFirst) {
+// Another rule delays the request of `a` until 5.
+TEST_F(QueueTest, RequestDelayedByAnotherRuleLetsOtherRequestsDepartFirst) {
   join('a', 6, 0, 0, kLane, at(5));
   join('b', 1), join('c', 2);
   EXPECT_EQ(depart(1), "b");
@@ -219,8 +219,8 @@ TEST_F(QueueTest, RequestThatAnotherRuleDelaysLetsOtherRequestsDepartFirst) {
   EXPECT_EQ(depart(6), "a");
 }
 
-// The last departures returned to the limiter, although held tickets could not take earlier ones. Then
-// several tickets left at once.
+// The requests of `c` and `d` may not take the departures before 3. When `a` and `b` leave, the last two
+// departures must therefore stay in the lane.
 TEST_F(QueueTest, DelayedRequestsKeepTheirIntervalWhenOtherRequestsLeave) {
   auto& first = join('a', 1);
   auto& second = join('b', 2);
@@ -233,7 +233,7 @@ TEST_F(QueueTest, DelayedRequestsKeepTheirIntervalWhenOtherRequestsLeave) {
   EXPECT_EQ(depart(4), "d");
 }
 
-TEST_F(QueueTest, NewRequestTakesADepartureTooEarlyForDelayedRequests) {
+TEST_F(QueueTest, NewRequestTakesADepartureThatIsTooEarlyForDelayedRequests) {
   auto& first = join('a', 1);
   join('b', 2, 5, 0, kLane, at(2));
   queue.leave(first);
@@ -246,14 +246,15 @@ TEST_F(QueueTest, NewRequestTakesADepartureTooEarlyForDelayedRequests) {
   EXPECT_EQ(depart(2), "b");
 }
 
-TEST_F(QueueTest, RequestThatAnotherRuleDelaysDoesNotDelayItsClient) {
+TEST_F(QueueTest, RequestDelayedByAnotherRuleDoesNotDelayItsClient) {
   join('a', 2, 5, 0, kLane, at(2));
   join('a', 1);
   EXPECT_EQ(depart(1), "a") << "the client's second request takes the first departure";
   EXPECT_EQ(depart(2), "a");
 }
 
-// A promise of Redis may convert to a slightly different local time.
+// The departures at 1 and 2 are too early for both requests. This happens if a promise of Redis converts to a
+// slightly different local time.
 TEST_F(QueueTest, NoRequestDepartsWhileAnotherRuleDelaysAllOfThem) {
   auto& early = join('a', 1, 5, 0, kLane, at(5));
   join('b', 2, 5, 1, kLane, at(4));

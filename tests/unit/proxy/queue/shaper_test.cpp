@@ -36,7 +36,7 @@ class ShaperTest : public ::testing::Test {
  protected:
   ShaperTest() { slow = limit::LeakyBucket::make({1, std::chrono::hours(1)}, 100, base::kForever).value(); }
 
-  // Returns a departure from the table, which has already admitted one request at once.
+  // Returns a departure that the key table promises. open() has made the table admit one request before.
   Departure promise(const limit::Key& lane, const limit::Limiter& limiter) {
     const limit::Charge charge{.key = lane, .limiter = &limiter};
     const auto now = clock.now();
@@ -56,7 +56,7 @@ class ShaperTest : public ::testing::Test {
     waiter.departure = promise(lane, limiter);
     net::spawn(context.get_executor(), take_timestamp(waiter, most), [](const std::exception_ptr&) {});
     context.restart();
-    context.poll();  // runs until it waits
+    context.poll();  // runs until the request waits
     return waiter;
   }
   net::Task<void> take_timestamp(Waiter& waiter, std::uint64_t most) {
@@ -110,7 +110,7 @@ TEST_F(ShaperTest, WakesEarlierIfANewDepartureIsEarlier) {
   EXPECT_TRUE(all_end());
 }
 
-TEST_F(ShaperTest, RequestThatLeavesFreesTheLastDepartureForTheNextRequest) {
+TEST_F(ShaperTest, LeavingRequestFreesTheLastDepartureForTheNextRequest) {
   open(kLane, slow);
   for (int i = 0; i < 4; ++i) join(kLane, slow);
   const auto last = waiters[3]->departure.at;
@@ -123,7 +123,7 @@ TEST_F(ShaperTest, RequestThatLeavesFreesTheLastDepartureForTheNextRequest) {
   EXPECT_TRUE(all_end());
 }
 
-// A retry before that time would be overtaken again.
+// If the client retried before that time, its request would be overtaken again.
 TEST_F(ShaperTest, OvertakenRequestGetsTheTimeAtWhichARetryWouldDepart) {
   open(kLane, slow);
   const auto began = clock.now();
@@ -136,7 +136,7 @@ TEST_F(ShaperTest, OvertakenRequestGetsTheTimeAtWhichARetryWouldDepart) {
   EXPECT_EQ(turn, waiters[1]->departure.at) << "the other request leaves an hour earlier than promised";
   again.ticket.leave();
   ASSERT_TRUE(net::turn_until(context, [&] { return again.done; }));
-  // Both learn when a request in their place would depart: `low` was overtaken, and `again` left.
+  // Both get the time at which a request in their place would depart: `low` was overtaken, and `again` left.
   for (const auto* told : {&low, &again}) {
     EXPECT_GE(told->turn.retry_after, turn - told->ended_at);
     EXPECT_LE(told->turn.retry_after, turn - began);
@@ -145,8 +145,8 @@ TEST_F(ShaperTest, OvertakenRequestGetsTheTimeAtWhichARetryWouldDepart) {
   EXPECT_TRUE(all_end());
 }
 
-// Uses `quick`, because the test waits until the second request departs.
-TEST_F(ShaperTest, SecondRequestTakesTheDepartureOfTheFirstRequestThatLeft) {
+// Uses the limiter `quick`, because the test waits until the second request departs.
+TEST_F(ShaperTest, NextRequestTakesTheDepartureOfALeavingRequest) {
   open(kLane, quick);
   join(kLane, quick);
   auto& second = join(kLane, quick);
@@ -228,9 +228,9 @@ TEST_F(ShaperTest, NoTimerRunsWithoutWaitingRequests) {
   EXPECT_EQ(shaper.waiting(), 0U);
 }
 
-// The first request leaves in the turn of the loop in which its departure is due. Both requests end exactly
-// once.
-TEST_F(ShaperTest, RequestThatLeavesWhenItsDepartureIsDueEndsOnce) {
+// The first request leaves in the same turn of the event loop in which its departure is due. Both requests
+// must end exactly once.
+TEST_F(ShaperTest, RequestLeavingWhenItsDepartureIsDueEndsOnce) {
   open(kLane, quick);
   join(kLane, quick), join(kLane, quick);
   net::asio::post(context, [this] {
@@ -242,7 +242,7 @@ TEST_F(ShaperTest, RequestThatLeavesWhenItsDepartureIsDueEndsOnce) {
   EXPECT_EQ(shaper.waiting(), 0U);
 }
 
-// A worker's event loop is destroyed while its requests wait.
+// The event loop of a worker is destroyed while requests of the worker wait.
 TEST_F(ShaperTest, RequestOfADestroyedEventLoopLeavesTheQueue) {
   SharedQueue own{1};
   {

@@ -1,4 +1,4 @@
-// Several workers share one queue, each on its own thread. Runs under ThreadSanitizer too.
+// Several workers share one queue, each on its own thread. This test also runs under ThreadSanitizer.
 #include "unit/net/sockets.hpp"
 
 #include "weir/proxy/shaper.hpp"
@@ -21,7 +21,7 @@ namespace {
 
 constexpr limit::Key kLane{1, 1};
 constexpr std::size_t kWorkers = 3;
-constexpr int kRequests = 400;  // of each worker
+constexpr int kRequests = 400;  // requests of each worker
 constexpr base::Duration kInterval{200};
 
 struct Common {
@@ -31,7 +31,7 @@ struct Common {
   net::Clock clock;
   limit::KeyTable table{1000};
   SharedQueue queue{kWorkers};
-  std::latch all_ended{kWorkers * kRequests};  // until then another worker may post to a loop
+  std::latch all_ended{kWorkers * kRequests};  // until then another worker may post to an event loop
   limit::Limiter limiter;
 };
 
@@ -48,7 +48,7 @@ class TestWorker {
   }
   void join() { thread_.join(); }
 
-  std::vector<base::TimePoint> departures;  // read after join()
+  std::vector<base::TimePoint> departures;  // must be read only after join()
   int left = 0;
   int early = 0;
   int refused = 0;
@@ -59,7 +59,7 @@ class TestWorker {
     net::asio::post(context_, [this] { next(); });
   }
 
-  // Starts one more request. Sometimes a waiting request leaves.
+  // Starts one more request, then posts the next call. Sometimes makes a waiting request leave.
   void next() {
     if (begun_ == kRequests) return;
     waiting_.push_back(nullptr);
@@ -118,12 +118,12 @@ class TestWorker {
   Shaper shaper_{context_.get_executor(), common_.clock, common_.queue, common_.table, nullptr};
   net::asio::executor_work_guard<net::Executor> work_{context_.get_executor()};
   std::mt19937_64 random_;
-  std::vector<Shaper::Ticket*> waiting_;  // by number; null once ended
+  std::vector<Shaper::Ticket*> waiting_;  // by number of the request; null once it has ended
   int begun_ = 0;
   std::thread thread_;
 };
 
-class ShaperThreads : public ::testing::TestWithParam<std::uint64_t> {};  // places in the queue
+class ShaperThreads : public ::testing::TestWithParam<std::uint64_t> {};  // number of places
 
 TEST_P(ShaperThreads, EachRequestEndsOnceAndDeparturesKeepTheirInterval) {
   const std::uint64_t seed = std::random_device{}();

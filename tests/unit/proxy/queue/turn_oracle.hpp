@@ -48,7 +48,7 @@ class TurnOracle {
     auto copy = *this;
     return copy.depart(at) != nullptr;
   }
-  // Returns the ticket that would depart last if no more joined.
+  // Returns the ticket that would depart last if no more tickets joined.
   [[nodiscard]] const Queue::Ticket* last() const {
     auto copy = *this;
     const Queue::Ticket* found = nullptr;
