@@ -93,31 +93,39 @@ class TlsConnections(TestCase):
             self.assertTrue(until(lambda: client.read(65536)).startswith(b"HTTP/1.1 200"))
 
     def test_alpn_chooses_http_1_1(self):
-        for offered, chosen in ((["h2", "http/1.1"], "http/1.1"), (["http/1.1"], "http/1.1")):
-            with Client(self.weir.port, client_tls(self.files["edge.crt"], offered)) as client:
-                self.assertEqual(client.sock.selected_alpn_protocol(), chosen)
+        weir = self.without_http_2()
+        for offered in (["h2", "http/1.1"], ["http/1.1"]):
+            with Client(weir.port, client_tls(self.files["edge.crt"], offered)) as client:
+                self.assertEqual(client.sock.selected_alpn_protocol(), "http/1.1")
                 self.assertEqual(client.get("/").status, 200)
 
-    def offering(self, *protocols):
+    def without_http_2(self):
+        """Starts a weir whose listener speaks HTTP/1.1 only."""
+        tls = 'tls = { certificates = [{ cert = "edge.crt", key = "edge.key" }] }\nprotocols = ["http/1.1"]'
+        return self.start(Weir(config(self.upstream.port, listener=tls), self.files))
+
+    def offering(self, weir, *protocols):
         """Returns the output of openssl s_client that offers these protocols, sends HTTP/1.0 and waits for the end of the
         connection."""
-        done = subprocess.run(["openssl", "s_client", "-connect", f"127.0.0.1:{self.weir.port}", "-alpn", ",".join(protocols),
+        done = subprocess.run(["openssl", "s_client", "-connect", f"127.0.0.1:{weir.port}", "-alpn", ",".join(protocols),
                                "-ign_eof"], input="GET / HTTP/1.0\r\nHost: localhost\r\n\r\n", capture_output=True, text=True,
                               check=False, timeout=PATIENCE)
         return done.stdout + done.stderr
 
     def test_alpn_chooses_http_1_0_if_only_that_is_offered(self):
-        for protocols, chosen in ((["http/1.0"], "http/1.0"), (["h2", "http/1.0"], "http/1.0"),
-                                  (["http/1.0", "http/1.1"], "http/1.1")):
+        plain = self.without_http_2()
+        for weir, protocols, chosen in ((plain, ["http/1.0"], "http/1.0"), (plain, ["h2", "http/1.0"], "http/1.0"),
+                                        (plain, ["http/1.0", "http/1.1"], "http/1.1"), (self.weir, ["http/1.0"], "http/1.0")):
             with self.subTest(protocols):
-                said = self.offering(*protocols)
+                said = self.offering(weir, *protocols)
                 self.assertIn(f"ALPN protocol: {chosen}\n", said)
                 self.assertRegex(said, r"HTTP/1\.[01] 200")
 
-    def test_alpn_rejects_clients_without_http_1(self):
-        for protocols in (["h2"], ["http/0.9", "spdy/3"]):
+    def test_alpn_rejects_clients_that_offer_only_other_protocols(self):
+        plain = self.without_http_2()
+        for weir, protocols in ((plain, ["h2"]), (plain, ["http/0.9", "spdy/3"]), (self.weir, ["http/0.9", "spdy/3"])):
             with self.subTest(protocols):
-                self.assertIn("alert no application protocol", self.offering(*protocols))
+                self.assertIn("alert no application protocol", self.offering(weir, *protocols))
 
     def test_certificate_is_chosen_by_the_server_name(self):
         with Client(self.weir.port, client_tls(self.files["other.crt"]), "other.test") as client:
