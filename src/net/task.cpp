@@ -7,8 +7,8 @@ namespace weir::net {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 
-// Builds with sanitizers do not reuse frames: a sanitizer finds a use after free only if the memory is not
-// reused.
+// Builds with sanitizers do not reuse frames, because a sanitizer finds a use after free only in memory that
+// is not reused.
 void* take_frame(std::size_t size) {
   return ::operator new(size);
 }
@@ -23,7 +23,7 @@ namespace {
 constexpr std::size_t kStep = 64;  // in bytes; frame sizes are rounded up to a multiple
 constexpr std::size_t kClasses = 64;
 
-// Free lists of frames, one for each size. A free frame holds the address of the next one.
+// Lists of free frames, one list for each size. A free frame stores the address of the next one.
 class FreeFrames {
  public:
   ~FreeFrames() {

@@ -79,7 +79,8 @@ TEST_F(PoolTest, MovedLeaseReleasesItsServerOnce) {
   EXPECT_EQ(busy, (std::array<int, 2>{5, 5}));
 }
 
-// The pool must notice a closed connection even if the loop has not reported the close yet.
+// The pool must notice that the server closed a connection even if the event loop has not reported the close
+// yet.
 TEST_F(PoolTest, DoesNotReuseAConnectionThatTheServerClosedOrWroteTo) {
   for (const bool speaks : {false, true}) {
     auto& p = open(1);
@@ -90,7 +91,7 @@ TEST_F(PoolTest, DoesNotReuseAConnectionThatTheServerClosedOrWroteTo) {
       lease.keep();
     }
     auto theirs = accept(0);
-    errno = EAGAIN;  // from an earlier call
+    errno = EAGAIN;  // left over from an earlier call
     EXPECT_TRUE(p.lease({}).connected()) << "no byte was received";
     {
       auto lease = p.lease({});

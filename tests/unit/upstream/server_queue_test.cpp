@@ -1,4 +1,4 @@
-// Requests that wait for a server with room, and which of them is woken.
+// Tests which of the requests that wait for a server with room is woken.
 #include "weir/upstream/server_queue.hpp"
 
 #include "weir/upstream/server_group.hpp"
@@ -95,7 +95,7 @@ TEST_F(ServerQueueTest, NumberOfWaitingRequestsIsBounded) {
 TEST_F(ServerQueueTest, RequestThatLeavesPassesItsWakeUpToTheNext) {
   auto a = join("a");
   const auto b = join("b");
-  queue.freed();  // a's deadline has passed, or its client has left
+  queue.freed();  // wakes a; then a leaves the queue, as after its deadline
   a.reset();
   EXPECT_EQ(take_woken(), "ab");
 }
