@@ -41,9 +41,8 @@ const std::string_view& alpn_of(const Protocols& protocols) noexcept {
   return protocols.http1 ? kAlpnBoth : kAlpnHttp2;
 }
 
-// Chooses the protocol (RFC 7301 §3.2): the first in weir's order of preference that the client offers.
-// Rejects clients that offer only other protocols. If a client offers none, weir assumes HTTP/1.1, or the
-// only protocol of the listener.
+// Chooses the first protocol in weir's order that the client offers (RFC 7301 §3.2). Rejects clients that
+// offer only others. If a client offers none, weir assumes HTTP/1.1, or the listener's only protocol.
 int choose_protocol(SSL*, const unsigned char** out, unsigned char* size, const unsigned char* offered,
                     unsigned offered_size, void* ours) {
   const auto& names = *static_cast<const std::string_view*>(ours);
@@ -58,8 +57,7 @@ int choose_protocol(SSL*, const unsigned char** out, unsigned char* size, const 
 struct Extras {
   CertificateNames names;
   std::shared_ptr<TicketKeys> tickets;
-  // The members below are set only in the first context of a listener. Each other certificate has a context
-  // in `others`.
+  // The members below are set only in a listener's first context. `others`: one for each other certificate.
   std::vector<TlsContext> others;
   std::vector<std::size_t> stand_ins{};  // indices from 1, offered if no certificate is for the name
   std::size_t key_types = 1;             // number of key types among all certificates
@@ -88,9 +86,8 @@ bool is_for(SSL_CTX* context, const char* name) noexcept {
   return X509_check_host(SSL_CTX_get0_certificate(context), name, 0, 0, nullptr) == 1;
 }
 
-// The certificates that weir offers to one client. OpenSSL holds one of each key type for a connection. It
-// sends the one that the client can verify, judged by its signature algorithms and in TLS 1.2 also by its
-// ciphers.
+// The certificates that weir offers to one client, at most one of each key type. OpenSSL sends the one that
+// the client can verify, judged by its signature algorithms and in TLS 1.2 also by its ciphers.
 class Offer {
  public:
   explicit Offer(SSL* ssl) noexcept : ssl_(ssl) {}

@@ -107,8 +107,7 @@ TEST_F(TlsStream, SupportsTls12AndTls13) {
   }
 }
 
-// Sessions are resumed by ticket only. For a TLS 1.2 client without tickets, OpenSSL would store a session in
-// memory.
+// Sessions are resumed by ticket only. For TLS 1.2 clients without tickets, OpenSSL would store sessions.
 TEST_F(TlsStream, StoresNoSessionsInMemory) {
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     open(TlsVersion::Tls12);
@@ -184,8 +183,7 @@ TEST_F(TlsStream, FullSocketIsNoErrorAndTheRestCanBeSentLater) {
   EXPECT_TRUE(reader.get() == bytes);
 }
 
-// Writes whole texts until the socket is full, and returns them. OpenSSL then holds a record of the text
-// after them.
+// Writes texts until the socket is full. Returns those that were sent; OpenSSL holds a part of the next one.
 std::string fill(Stream& stream, std::string_view text) {
   std::string taken;
   ErrorCode ec;

@@ -124,7 +124,7 @@ TEST(UpgradeChannel, ReportsThatTheOtherProcessClosedIt) {
   EXPECT_FALSE(send_message(ends->second.get(), "ready"));
 }
 
-// Sends a connection whose socket is standard input, and returns the connections that arrived.
+// Sends a connection whose socket is standard input, and returns the connections that arrive.
 std::vector<ReceivedConnection> passed(const proxy::ConnectionInfo& connection_info,
                                        const std::string& unread) {
   auto ends = upgrade_channel();
@@ -200,7 +200,7 @@ TEST(ConnectionHandoff, ReceivesConnectionsAlreadySentAndNoneAfterTheEnd) {
   EXPECT_EQ(arrived, 3u);
 }
 
-// While it exists, no further file descriptors can be opened.
+// While an object of this class exists, no further file descriptors can be opened.
 class NoDescriptorLeft {
  public:
   NoDescriptorLeft() {
