@@ -20,7 +20,7 @@ void give_back_frame(void* frame, std::size_t size) noexcept {
 
 namespace {
 
-constexpr std::size_t kStep = 64;  // in bytes; frame sizes are rounded up to a multiple
+constexpr std::size_t kStep = 64;  // frame sizes are rounded up to a multiple of this number of bytes
 constexpr std::size_t kClasses = 64;
 
 // Lists of free frames, one list for each size. A free frame stores the address of the next one.

@@ -59,7 +59,7 @@ struct Extras {
   std::shared_ptr<TicketKeys> tickets;
   // The members below are set only in a listener's first context. `others`: one for each other certificate.
   std::vector<TlsContext> others;
-  std::vector<std::size_t> stand_ins{};  // indices from 1, offered if no certificate is for the name
+  std::vector<std::size_t> stand_ins{};  // indices from 1, offered if no certificate matches the name
   std::size_t key_types = 1;             // number of key types among all certificates
 };
 

@@ -17,7 +17,7 @@ constexpr std::string_view kDigestPrefix = "digest:";
 // The two parts of a text that names a key. One of them may be empty.
 struct Wanted {
   std::string label;
-  std::string digits;  // of the digest, in lower case
+  std::string digits;  // digits of the digest, in lower case
 };
 
 bool are_digits(std::string_view text) {

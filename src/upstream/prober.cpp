@@ -75,7 +75,7 @@ class Prober::Probe final : net::Watched {
       disarm();
       stream_.reset();
       const bool moved =
-          member_.moves() != location.moves;  // then the result says nothing about the present addresses
+          member_.moves() != location.moves;  // if so, the result says nothing about the present addresses
       if (!short_here_ && !stopped_ && !moved) member_.probed(fault.empty(), fault, clock_.now());
       if (stopped_) co_return;
       pause_.expires_after(spread(check_.interval));

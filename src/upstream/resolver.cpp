@@ -36,8 +36,9 @@ struct Resolver::Desk {
   std::condition_variable news;
   std::optional<base::Endpoint> question;  // the name to look up; protected by the mutex
   bool busy = false;                       // a look-up is running; protected by the mutex
-  Resolver* owner;  // under the mutex, except for the loop's thread, which alone sets it; null: the resolver
-                    // is destroyed
+  // Only the loop's thread sets this pointer, under the mutex. The look-up thread reads it under the mutex.
+  // Null: the resolver is destroyed.
+  Resolver* owner;
 };
 
 void Resolver::Desk::put(const base::Endpoint& address) {

@@ -66,8 +66,8 @@ ServerGroup::ServerGroup(UpstreamSettings settings, std::vector<Server> servers,
   // waits for a good probe. Without probes it would stay down.
   if (older != nullptr && older->settings_.health.has_value() != settings_.health.has_value())
     older = nullptr;
-  std::uint64_t taken =
-      0;  // a bit for each older member that was already matched, because two servers may have the same name
+  // A bit for each older member that was already matched, because two servers may have the same name.
+  std::uint64_t taken = 0;
   for (std::size_t at = 0; at < servers.size(); ++at) {
     const Member* before = nullptr;
     for (std::size_t i = 0; older != nullptr && before == nullptr && i < older->size(); ++i) {

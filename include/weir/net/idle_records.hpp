@@ -45,8 +45,9 @@ class IdleRecords {
     if (self.too_many()) SSL_set_shutdown(ssl, SSL_get_shutdown(ssl) | SSL_RECEIVED_SHUTDOWN);
   }
 
-  unsigned surplus_ =
-      0;  // records, minus two for each read of data: one for its own record, one in compensation for another
+  // The number of records minus twice the number of reads that returned data. A read subtracts its own record
+  // and one more, in compensation for a record without data.
+  unsigned surplus_ = 0;
 };
 
 }  // namespace weir::net

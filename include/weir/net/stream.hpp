@@ -31,7 +31,7 @@ class Stream final : public ByteReader {
   // Makes the client's end of a TLS connection. handshake() must follow end_connect() and precede all other
   // calls.
   Stream(const Executor& executor, int fd, const TlsTarget& target);
-  ~Stream();  // closes
+  ~Stream();  // closes the connection
   Stream(Stream&& other) noexcept;
   Stream& operator=(Stream&&) = delete;
 

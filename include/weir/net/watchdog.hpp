@@ -65,7 +65,7 @@ class Watched
 class Watchdog {
  public:
   static constexpr base::Duration kTick{50'000};
-  static constexpr std::uint64_t kDoze = 20;  // ticks
+  static constexpr std::uint64_t kDoze = 20;  // in ticks
   // The number of objects to check in one turn of the event loop; this takes about 0.1 ms. Later turns check
   // the other objects, unless that would take longer than half a tick.
   static constexpr std::size_t kAtOnce = 256;

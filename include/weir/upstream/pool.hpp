@@ -88,8 +88,8 @@ class Lease {
 
   Pool* pool_ = nullptr;
   std::size_t server_ = 0;
-  std::uint32_t moves_ =
-      0;  // the server's number of address changes when the connection was leased or opened
+  // The server's number of address changes when the connection was leased or opened.
+  std::uint32_t moves_ = 0;
   std::unique_ptr<net::Stream> stream_;
   net::Dial* dial_ = nullptr;  // points into the frame of connect() while connect() waits
   std::optional<base::Duration> room_after_;

@@ -72,11 +72,8 @@ class ServerHealth {
   [[nodiscard]] std::uint64_t ejections() const noexcept { return ejections_; }
 
  private:
-  enum class Trial : std::uint8_t {
-    None,
-    Owed,
-    Whole
-  };  // the kind of request in the present trial; see begin_trial()
+  // The kind of request in the present trial; see begin_trial().
+  enum class Trial : std::uint8_t { None, Owed, Whole };
 
   static constexpr base::TimePoint kServes{};
   static constexpr base::TimePoint kDown = base::TimePoint::max();

@@ -19,8 +19,8 @@ enum class Balance : std::uint8_t { RoundRobin, LeastInFlight, RandomTwo, Hash }
 struct Timeouts {
   base::Duration connect{1'000'000};
   base::Duration connect_total{5'000'000};  // for all connects of one request, to all servers together
-  base::Duration response{30'000'000};  // from the end of the request to the head of the answer, and between
-                                        // two reads of the answer
+  // From the end of the request to the head of the answer, and between two reads of the answer.
+  base::Duration response{30'000'000};
   // From sending the head to the server's 100 Continue, if the client waits for a 100 Continue (RFC 9110
   // §10.1.1). When this time is over, weir asks the client for the body. weir never asks if `expect_continue`
   // is at least as long as `response` or `total`.
@@ -29,8 +29,9 @@ struct Timeouts {
   base::Duration tunnel{300'000'000};  // how long an upgraded connection may be silent in both directions
   // How long weir reads an answer after its client has left; 0: weir does not read it.
   base::Duration abandoned{30'000'000};
-  base::Duration total{base::kForever};  // from the first attempt to the head of the last answer, without
-                                         // the time in which the client sends its body
+  // From the first attempt to the head of the last answer, without the time in which the client sends its
+  // body.
+  base::Duration total{base::kForever};
   friend bool operator==(const Timeouts&, const Timeouts&) = default;
 };
 
