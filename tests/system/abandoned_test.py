@@ -66,7 +66,7 @@ class Abandoned(TestCase):
 
 
 class ChargesOfAbandonedRequests(Abandoned):
-    def test_client_that_leaves_before_the_end_of_the_response_is_charged_the_stated_cost(self):
+    def test_client_that_leaves_before_the_end_of_the_response_is_charged_the_cost_in_the_response(self):
         for whole in (answer(said(3000)), answer(chunked(said(3000)), headers="Transfer-Encoding: chunked\r\n", length=False)):
             for leave in (Client.leave, lambda client: client.sock.close()):
                 with self.subTest(whole=whole, leave=leave):
@@ -76,7 +76,7 @@ class ChargesOfAbandonedRequests(Abandoned):
                     self.settled("debt")
                     self.assertEqual(self.remaining(), 100_000 - 3000 - 1)
 
-    def test_client_that_leaves_before_the_response_head_is_charged_the_stated_cost(self):
+    def test_client_that_leaves_before_the_response_head_is_charged_the_cost_in_the_response(self):
         for leave in (Client.leave, lambda client: client.sock.close()):
             self.start_weir(said(3000), tokens(), head=False)
             self.ask_and_leave(leave, head=False)
@@ -91,7 +91,7 @@ class ChargesOfAbandonedRequests(Abandoned):
         self.goes_on.set()
         self.settled("debt")
 
-    def test_client_that_stops_reading_is_charged_the_stated_cost(self):
+    def test_client_that_stops_reading_is_charged_the_cost_in_the_response(self):
         """The response does not fit into all buffers. weir reads the end of the response after the client's write timeout."""
         self.start_weir(said(3000, 12 << 20), tokens("16MiB"), server='write_timeout = "300ms"\n')
         self.goes_on.set()
@@ -123,7 +123,7 @@ class ChargesOfAbandonedRequests(Abandoned):
         self.settled("unreadable")
         self.assertEqual(self.weir.metric("weir_abandoned_answers_total"), 0)
 
-    def test_abandoned_response_is_not_read_without_a_rule_that_settles(self):
+    def test_abandoned_response_is_not_read_if_no_rule_charges_by_responses(self):
         self.start_weir(said(3000), rule())
         self.ask_and_leave()
         self.await_metric(self.weir, 1, "weir_client_errors_total", kind="left")

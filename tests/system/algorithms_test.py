@@ -45,7 +45,7 @@ class Algorithms(TestCase):
         self.assertEqual(refused.status, 429)
         self.assertEqual(int(refused["x-ratelimit-reset"]), int(first.timestamp()))
 
-    def test_queue_bound_counts_requests_whatever_their_cost(self):
+    def test_queue_bound_is_a_number_of_requests_and_not_of_units(self):
         """The first request departs at once and takes no place. Three requests wait 5 hours each. The fifth request finds the
         queue full."""
         queue = {"algorithm": '"leaky_bucket"', "queue": 3, "cost": 5}

@@ -44,7 +44,7 @@ class Expectations(TestCase):
     def assert_no_client_was_blamed(self, weir):
         self.assertEqual(weir.metric("weir_client_errors_total"), 0)
 
-    def test_timeout_of_an_unresponsive_server_is_not_counted_as_the_clients(self):
+    def test_timeout_of_an_unresponsive_server_is_not_attributed_to_the_client(self):
         weir = self.weir(self.silent)
         for _ in range(2):
             self.assert_own_error(self.ask(weir), 504)
@@ -344,7 +344,7 @@ class Expectations(TestCase):
         self.assertEqual(answers.count(200), len(self.upstreams[1].exchanges))
         self.assertGreaterEqual(answers.count(504), 1)
 
-    def test_waiting_for_100_continue_does_not_count_as_body_time_of_the_client(self):
+    def test_waiting_for_100_continue_does_not_use_up_the_body_timeout_of_the_client(self):
         def late(exchange):
             time.sleep(0.8)
             self.well(exchange)

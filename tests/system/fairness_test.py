@@ -68,7 +68,7 @@ class SharedQueue(TestCase):
         eventually(lambda: weir.metric("weir_queue_depth") == depth + 1, f"{name} waits")
         return client
 
-    def test_new_client_displaces_a_request_of_the_client_with_most_places(self):
+    def test_new_client_displaces_a_request_of_the_client_with_most_queued_requests(self):
         weir = self.weir(more=rule("spent", "100/day", key='["api_key"]'))
         greedy = [self.enqueue(weir, "greedy") for _ in range(6)]
         self.assertEqual(weir.get("/", X_API_Key="greedy").status, 429)

@@ -182,7 +182,7 @@ class Identity(TestCase):
         weir = self.weir(rule(limit="1/day", key='["ip"]'), client=PROXIED)
         return [get(weir.port, x_forwarded_for=address).status for address in addresses].count(200)
 
-    def test_ipv4_hosts_behind_nat64_or_6to4_count_separately(self):
+    def test_ipv4_hosts_behind_nat64_or_6to4_have_separate_limits(self):
         for block in ("64:ff9b::{:x}", "64:ff9b:1::{:x}", "::ffff:0:cb00:{:x}", "2002:cb00:{:x}::1", "2001:0:102:304:0:ffff:34ff:{:x}",
                       "fe80::{:x}", "fe80::{:x}%eth0"):
             with self.subTest(block):

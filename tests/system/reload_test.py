@@ -323,7 +323,7 @@ class ReloadedAlgorithms(ReloadTestCase):
     def test_permit_of_the_former_algorithm_releases_no_permit_of_the_new_algorithm(self):
         self.places_after(last=self.concurrency().replace('"concurrency"', '"adaptive_concurrency"').replace("limit = 4", "min = 4\nmax = 4"))
 
-    def test_permit_from_before_the_algorithm_changed_and_returned_releases_no_new_permit(self):
+    def test_permit_from_before_a_reverted_change_of_algorithm_releases_no_new_permit(self):
         self.places_after(rule("c", "1000/s", key='["ip"]'), last=self.concurrency())
 
 

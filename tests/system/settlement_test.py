@@ -145,7 +145,7 @@ class ChargedByStatus(Settlement):
         self.assertEqual(self.statuses(weir.port, 9), [200] * 2 + [429] * 7)
         self.await_settled(weir, "login", refunded=2)
 
-    def test_shadow_rule_settles_like_an_enforced_rule(self):
+    def test_shadow_rule_corrects_charges_like_an_enforced_rule(self):
         self.upstream.reply = DENIED
         weir = self.weir(rule(**LOGIN, mode='"shadow"'))
         self.assertEqual(self.statuses(weir.port, 8), [401] * 8)
@@ -161,7 +161,7 @@ class ChargedByStatus(Settlement):
         self.assertEqual((statuses.count(401), statuses.count(429)), (5, 7))
         self.await_settled(weir, "login", charged=5)
 
-    def test_override_settles_in_its_own_count(self):
+    def test_override_corrects_charges_in_its_own_counter(self):
         self.upstream.reply = DENIED
         more = {"overrides": '[{ match = { path = "/vip" }, limit = "2/day" }]'}
         weir = self.weir(rule(**LOGIN, **more))
@@ -271,7 +271,7 @@ class CostOfTheAnswer(Settlement):
                 spent, said, _ = self.spent_by(reply)
                 self.assertEqual((spent, said), (1000, outcome))
 
-    def test_client_that_accepts_compression_is_charged_the_stated_cost(self):
+    def test_client_that_accepts_compression_is_charged_the_cost_in_the_response(self):
         def as_asked(exchange):
             exchange.read_body()
             body = b'{"usage":{"total_tokens":400}}'
@@ -335,7 +335,7 @@ class CostOfTheAnswer(Settlement):
         weir = self.budget('{ response_header = "X-Cost", reserve = 1000, scale = 100 }')
         self.assertEqual(weir.get("/")["x-ratelimit-remaining"], "9987")
 
-    def test_both_limits_of_an_elastic_rule_are_settled(self):
+    def test_both_limits_of_an_elastic_rule_are_corrected_by_the_response(self):
         self.upstream.reply = answer(headers="X-Tokens: 100\r\n")
         weir = self.budget('{ response_header = "X-Tokens", reserve = 1000 }',
                            elastic='{ limit = "20000/day", while_load_below = 1.0 }')
@@ -351,7 +351,7 @@ class CostOfTheAnswer(Settlement):
         self.assertEqual(left, [100 * (n + 1) for n in range(len(answers))])
         self.await_settled(weir, "tokens", surplus=len(answers))
 
-    def test_charge_in_the_overflow_cell_of_a_full_table_is_settled(self):
+    def test_charge_in_the_overflow_cell_of_a_full_table_is_corrected_by_the_response(self):
         self.upstream.reply = answer(headers="X-Tokens: 7\r\n")
         weir = self.weir(rule(**{**self.TOKENS, "limit": "1000/day", "key": '["header:X-Who"]'},
                               cost='{ response_header = "X-Tokens", reserve = 100 }'),

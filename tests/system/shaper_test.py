@@ -102,7 +102,7 @@ class Shaper(TestCase):
         self.assertEqual([client.read().status for client in clients], [204] * 4)
         self.assertEqual(order[1:], ["urgent", "gold", "middle", "batch"])
 
-    def test_queue_per_client_bounds_the_places_of_each_client(self):
+    def test_queue_per_client_bounds_the_queued_requests_of_each_client(self):
         weir = self.weir("1/3s", 20, queue_per_client=2)
         self.fill(weir, 2)
         refused = weir.get("/queue")
@@ -230,7 +230,7 @@ class Shaper(TestCase):
         self.assertEqual(third.read().status, 200)
         self.assertEqual(len(self.upstream.exchanges), 3, "the request of the client that left never reached the upstream")
 
-    def test_request_to_an_unreachable_server_frees_no_departure_of_another_request(self):
+    def test_failed_request_does_not_free_the_queue_place_of_another_request(self):
         """The request took the departure of another request that still waits. The waiting request has another departure now."""
         routes = ('[[upstream]]\nname = "dead"\nservers = ["127.0.0.1:%d"]\n' % closed_port() +
                   '[[route]]\nupstream = "dead"\nmatch = { headers = { X-Class = "urgent" } }\npriority = 0\n'

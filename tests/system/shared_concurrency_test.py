@@ -106,7 +106,7 @@ class SharedConcurrency(TestCase):
         self.assertGreaterEqual(statuses.count(200), 60)
         eventually(lambda: self.held() == 0, "all permits are released")
 
-    def test_permits_of_a_killed_instance_expire_with_the_lease(self):
+    def test_permits_of_a_killed_instance_expire_after_the_lease_time(self):
         doomed = Weir(self.text())
         self.addCleanup(doomed.scratch.cleanup)
         self.addCleanup(doomed.process.stderr.close)
@@ -128,7 +128,7 @@ class SharedConcurrency(TestCase):
         self.assertEqual(weir.stop(), 0)
         self.assertEqual(self.held(), 0)
 
-    def test_requests_longer_than_the_lease_stay_counted(self):
+    def test_requests_longer_than_the_lease_time_keep_their_permits(self):
         first, second = self.weir(), self.weir()
         self.hold(first, 7)
         self.hold(second, 3)

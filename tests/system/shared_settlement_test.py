@@ -31,7 +31,7 @@ class ChargedByStatusInRedis(SettlementInRedis, settlement_test.ChargedByStatus)
 
 
 class CostOfTheAnswerInRedis(SettlementInRedis, settlement_test.CostOfTheAnswer):
-    test_charge_in_the_overflow_cell_of_a_full_table_is_settled = None  # only for the table
+    test_charge_in_the_overflow_cell_of_a_full_table_is_corrected_by_the_response = None  # only for the table
 
 
 class SettlementAcrossInstances(SettlementInRedis):
@@ -84,7 +84,7 @@ class SettlementAcrossInstances(SettlementInRedis):
                 self.assertEqual(set(statuses), {200})
                 eventually(lambda: self.redis.command("KEYS", "*") == [], "every charge is refunded")
 
-    def test_debt_at_one_instance_counts_at_the_other(self):
+    def test_units_owed_at_one_instance_are_owed_at_the_other(self):
         self.upstream.reply = answer(headers="X-Tokens: 20000\r\n")
         tokens = rule(**settlement_test.CostOfTheAnswer.TOKENS, cost='{ response_header = "X-Tokens", reserve = 10 }')
         first, second = self.weir(tokens), self.weir(tokens)

@@ -146,7 +146,7 @@ class SlowClients(TestCase):
         self.assertGreater(got, 12 * MIB)
         eventually(lambda: self.upstream.exchanges[0].body == b"y" * 25_000, "the upstream has the complete body")
 
-    def test_slow_reading_of_the_upstream_is_not_counted_as_the_clients(self):
+    def test_slow_reading_by_the_upstream_is_not_attributed_to_the_client(self):
         taking = threading.Event()
 
         def pour_and_read(exchange):

@@ -51,7 +51,7 @@ class Snapshot(TestCase):
         self.assertEqual(statuses, [200] * 14 + [429])
         self.assertEqual([path.name for path in self.folder.iterdir()], ["weir.state"])
 
-    def test_debt_survives_restarts(self):
+    def test_units_owed_by_a_client_survive_restarts(self):
         self.upstream.reply = lambda exchange: exchange.send(answer(headers="X-Tokens: 9000\r\n"))
         tokens = rule("tokens", "10000/day", algorithm='"sliding_log"', key="[]",
                       cost='{ response_header = "X-Tokens", reserve = 1 }')

@@ -119,7 +119,7 @@ class Upgrade(Upgrade):
 
     TWO = '[[rule]]\nname = "two"\nalgorithm = "concurrency"\nlimit = 2\nkey = []\nmatch = { path = "/slow" }\n'
 
-    def test_permits_of_the_old_process_count_in_the_new_process(self):
+    def test_new_process_counts_permits_of_the_old_process(self):
         release = self.hold_requests()
         weir = self.weir(rules=self.TWO, routes=self.SLOW + self.FREE)
         with weir.connect() as first, weir.connect() as second:
@@ -149,7 +149,7 @@ class Upgrade(Upgrade):
                 return False
         return True
 
-    def test_permits_of_the_first_of_three_processes_count_in_the_third_process(self):
+    def test_third_process_counts_permits_of_the_first_process(self):
         release = self.hold_requests()
         weir = self.weir(rules=self.TWO, routes=self.SLOW + self.FREE)
         with weir.connect() as first, weir.connect() as second, weir.connect() as third:

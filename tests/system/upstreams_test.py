@@ -233,7 +233,7 @@ class Retries(TestCase):
         eventually(lambda: weir.metric("weir_upstream_ejections_total") >= 1, "the unreachable server is ejected")
         self.assertEqual({weir.get("/").status for _ in range(4)}, {503})
 
-    def test_retry_after_a_stale_connection_takes_no_second_place_of_max_in_flight(self):
+    def test_retry_because_of_a_stale_connection_is_counted_once_in_max_in_flight(self):
         served = set()
 
         def once(exchange):  # the second request of a connection finds it closed
@@ -247,7 +247,7 @@ class Retries(TestCase):
         with weir.connect() as client:
             self.assertEqual([client.get("/").status for _ in range(6)], [200] * 6)
 
-    def test_retry_after_a_stale_connection_uses_no_second_unit_of_the_server_limit(self):
+    def test_retry_because_of_a_stale_connection_uses_one_unit_of_the_server_limit(self):
         served = set()
 
         def once(exchange):

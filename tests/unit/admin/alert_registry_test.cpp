@@ -127,7 +127,7 @@ TEST_F(AlertRegistryTest, NewerMessageReplacesAnUndeliveredMessage) {
   EXPECT_EQ(book_.speakers().size(), 1);
 }
 
-TEST_F(AlertRegistryTest, AlertRemovedAfterItEndedStillPostsItsEnd) {
+TEST_F(AlertRegistryTest, AlertRemovedBeforeItsEndWasPostedPostsItsEnd) {
   book_.change({alert("a")}, at(0));
   fire();
   (void)posted(1);

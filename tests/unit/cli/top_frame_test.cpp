@@ -60,7 +60,7 @@ TEST(TopFrame, ShowsTheCurrentRatesAndTheTopClients) {
   EXPECT_THROW((void)read_top("{}"), std::runtime_error);
 }
 
-TEST(TopFrame, CutsNoTextIfTheWidthIsUnlimited) {
+TEST(TopFrame, ShortensNoTextIfTheWidthIsUnlimited) {
   const std::string name(200, 'n');
   Sample sample{.taken = {}, .figures = Figures{kMetrics}, .top = {}};
   sample.top = {{.rule = name,

@@ -209,7 +209,7 @@ TEST_F(Dialling, AfterATimeoutTheNextDialBeginsWithAnUntriedAddress) {
   EXPECT_EQ(dial.next(), 0U);
 }
 
-TEST_F(Dialling, FailedHandshakeStartsTheNextAddressAndGivesTheReason) {
+TEST_F(Dialling, FailedHandshakeStartsTheNextAttemptAndReportsTheReason) {
   const Address foreign;
   auto other = std::async(std::launch::async, [&] {
     for (int i = 0; i < 2; ++i) {
@@ -226,7 +226,7 @@ TEST_F(Dialling, FailedHandshakeStartsTheNextAddressAndGivesTheReason) {
   other.get();
 }
 
-TEST_F(Dialling, CancelEndsADialAtAnyStage) {
+TEST_F(Dialling, CancelStopsADialAtAnyStage) {
   const auto silent = Address::silent();
   const std::vector<RawEndpoint> addresses{silent.endpoint(), silent.endpoint()};
   for (const bool later : {false, true}) {

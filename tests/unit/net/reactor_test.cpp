@@ -192,7 +192,7 @@ TEST(PauseTest, PausedTaskCanBeDestroyedWithTheEventLoop) {
   EXPECT_TRUE(watch.expired());
 }
 
-TEST(SpawnTest, CallbackGetsTheEndOfTheTaskAndItsException) {
+TEST(SpawnTest, CallbackIsCalledWhenTheTaskEndsWithItsException) {
   asio::io_context context(1);
   std::string told;
   const auto fail = [](Timer timer) -> Task<void> {

@@ -247,7 +247,7 @@ TEST_F(TlsStream, SendsCloseNotifyAtTheEnd) {
   EXPECT_EQ(client.last_error(), SSL_ERROR_ZERO_RETURN);
 }
 
-TEST_F(TlsStream, ReadsTheClientsEndWithOrWithoutCloseNotify) {
+TEST_F(TlsStream, ReadsTheEndOfStreamWithOrWithoutCloseNotify) {
   for (const bool polite : {true, false}) {
     open(TlsVersion::Tls12);
     TlsClient client(theirs.number());
@@ -262,7 +262,7 @@ TEST_F(TlsStream, ReadsTheClientsEndWithOrWithoutCloseNotify) {
   }
 }
 
-TEST_F(TlsStream, BytesBufferedByOpenSslCountAsPending) {
+TEST_F(TlsStream, ReportsBytesBufferedByOpenSslAsPending) {
   TlsClient client(theirs.number());
   ASSERT_TRUE(shake_hands(client));
   EXPECT_FALSE(stream->has_pending());
@@ -275,7 +275,7 @@ TEST_F(TlsStream, BytesBufferedByOpenSslCountAsPending) {
   EXPECT_FALSE(stream->has_pending());
 }
 
-TEST_F(TlsStream, StillReceivesAfterTrimReleasedItsBuffers) {
+TEST_F(TlsStream, ReceivesAfterTrimReleasedItsBuffers) {
   TlsClient client(theirs.number());
   ASSERT_TRUE(shake_hands(client));
   std::string got;
@@ -289,7 +289,7 @@ TEST_F(TlsStream, StillReceivesAfterTrimReleasedItsBuffers) {
   EXPECT_EQ(got, "xxx");
 }
 
-TEST_F(TlsStream, PlainTextOrAnEarlyEndFailsTheHandshake) {
+TEST_F(TlsStream, HandshakeFailsOnPlainTextOrAnEarlyEndOfStream) {
   send_all(theirs.number(), "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
   EXPECT_TRUE(run(context, stream->handshake()));
   open(TlsVersion::Tls12);

@@ -94,7 +94,7 @@ TEST_F(ConfigSnapshotsTest, ChangedServersCreateANewServerGroup) {
   EXPECT_EQ(changes_, std::vector<std::string>{"upstream \"api\" changed"});
 }
 
-TEST_F(ConfigSnapshotsTest, RestoredLimitGetsItsFormerNumber) {
+TEST_F(ConfigSnapshotsTest, RestoredLimitGetsItsFormerRuleNumber) {
   const auto first = reload(rule("a", kFive));
   const auto second = reload(rule("a", kNine));
   EXPECT_THAT(changes_, Contains(HasSubstr("keep the share")));
@@ -118,7 +118,7 @@ TEST_F(ConfigSnapshotsTest, RestoredAlgorithmStartsWithAnEmptyCounter) {
   EXPECT_EQ(only(reload(rule("a", kLog))).cells, only(fourth).cells);
 }
 
-TEST_F(ConfigSnapshotsTest, ChangedConcurrencyLimitKeepsItsNumber) {
+TEST_F(ConfigSnapshotsTest, ChangedConcurrencyLimitKeepsItsRuleNumber) {
   const auto first = reload(rule("a", kTwoAtOnce));
   EXPECT_EQ(only(reload(rule("a", kThreeAtOnce))).cells, only(first).cells);
   EXPECT_EQ(only(reload(rule("a", kTwoAtOnce))).cells, only(first).cells);
@@ -165,7 +165,7 @@ TEST_F(ConfigSnapshotsTest, RemovedRuleIsKeptWhileAnotherProcessHoldsItsPermits)
   EXPECT_TRUE(charge(third));
 }
 
-TEST_F(ConfigSnapshotsTest, KeysMoveToTheNumberOfTheNewLimitAndFreeTheOldNumber) {
+TEST_F(ConfigSnapshotsTest, KeysMoveToTheRuleNumberOfTheNewLimitAndTheOldNumberIsFreed) {
   auto first = reload(rule("a", kFive));
   ASSERT_TRUE(charge(first));
   const auto second = reload(rule("a", kNine));
@@ -176,7 +176,7 @@ TEST_F(ConfigSnapshotsTest, KeysMoveToTheNumberOfTheNewLimitAndFreeTheOldNumber)
   EXPECT_EQ(third->config.rules[1].cells, 0);
 }
 
-TEST_F(ConfigSnapshotsTest, KeysOfAFormerAlgorithmAreForgottenAtOnce) {
+TEST_F(ConfigSnapshotsTest, KeysOfAFormerAlgorithmAreDeletedAtOnce) {
   const auto first = reload(rule("a", kTwoAtOnce));
   ASSERT_TRUE(charge(first));
   reload(rule("a", kLog));

@@ -58,7 +58,7 @@ TEST_F(HeartbeatTest, IsRepeatedWhileTheEventLoopsRun) {
   EXPECT_EQ(beats_, 5);
 }
 
-TEST_F(HeartbeatTest, IsSentWithoutAnswersWhileTheEventLoopsEnd) {
+TEST_F(HeartbeatTest, IsSentWhileTheEventLoopsOfWorkersEnd) {
   start();
   heart_.answer_for_loops();
   turn(one_);

@@ -22,7 +22,7 @@ using enum UpgradeStage;
 using Event = UpgradeEvent;
 using Act = UpgradeAct;
 
-TEST(UpgradeSteps, LeadToTheNewProcessServing) {
+TEST(UpgradeSteps, NewProcessServesAfterTheLastStep) {
   EXPECT_EQ(step(Idle, Event::Begun), (UpgradeStep{Starting, Act::Start}));
   EXPECT_EQ(step(Starting, Event::Ready), (UpgradeStep{Pausing, Act::Pause}));
   EXPECT_EQ(step(Pausing, Event::Paused), (UpgradeStep{Restoring, Act::SendState}));
@@ -179,7 +179,7 @@ TEST(ConnectionHandoff, ReportsARelayedPlainConnection) {
   EXPECT_FALSE(arrived.front().connection_info.secure);
 }
 
-TEST(ConnectionHandoff, ReceivesConnectionsAlreadySentAndNoneAfterTheEnd) {
+TEST(ConnectionHandoff, ReceivesConnectionsSentBeforeEndAndNoneAfterwards) {
   auto ends = upgrade_channel();
   net::asio::io_context context;
   std::size_t arrived = 0;

@@ -57,7 +57,7 @@ class BalancerLaws : public ::testing::Test {
   std::mt19937_64 random;
 };
 
-TEST(Balancer, RoundRobinSpreadsTheTurnsOfAHeavyServerEvenly) {
+TEST(Balancer, RoundRobinSpreadsTheRequestsToAHeavyServerEvenly) {
   Servers servers(Balance::RoundRobin, {5, 1, 1});
   std::vector<std::size_t> order;
   for (int i = 0; i < 14; ++i) order.push_back(servers.choose(0b111));
@@ -132,7 +132,7 @@ TEST_F(BalancerLaws, RandomTwoComparesLoadsRelativeToWeights) {
   EXPECT_NEAR(servers.taken[2], 16'667, 500);
 }
 
-TEST_F(BalancerLaws, SameHashIsAlwaysSentToTheSameServer) {
+TEST_F(BalancerLaws, RequestsWithTheSameHashGoToTheSameServer) {
   Servers servers(Balance::Hash, random_weights(9, 5));
   for (int i = 0; i < 500; ++i) {
     const auto word = random();

@@ -29,7 +29,7 @@ TEST_F(PoolTest, ConnectionIsReusedOnlyAfterKeep) {
   EXPECT_FALSE(p.lease({}).connected()) << "a connection that was not kept was reused";
 }
 
-TEST_F(PoolTest, LeaseOfANewConnectionUsesNoIdleConnection) {
+TEST_F(PoolTest, RequestForANewConnectionUsesNoIdleConnection) {
   auto& p = open(1);
   {
     auto lease = p.lease({});
@@ -60,7 +60,7 @@ TEST_F(PoolTest, KeepsAtMostMaxIdleConnections) {
   EXPECT_EQ(reused, 2);
 }
 
-TEST_F(PoolTest, MovedLeaseReleasesItsServerOnce) {
+TEST_F(PoolTest, ReleasesTheServerOfAMovedLeaseOnce) {
   auto& p = open(2);
   {
     auto one = p.lease({});
@@ -127,7 +127,7 @@ TEST_F(PoolTest, TriesAllAddressesOfAServer) {
   EXPECT_TRUE(lease.connected());
 }
 
-TEST_F(PoolTest, TriesTheAddressThatConnectedLastFirst) {
+TEST_F(PoolTest, BeginsWithTheMostRecentlyConnectedAddress) {
   open(2);
   const auto dead = servers[0].addresses.front();
   const auto good = servers[1].addresses.front();

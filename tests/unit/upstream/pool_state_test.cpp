@@ -85,7 +85,7 @@ TEST_F(PoolTest, ReturnsNoServerOnlyIfAllServersAreFull) {
   EXPECT_TRUE(q.lease({}));
 }
 
-TEST_F(PoolTest, MaxInFlightCountsAllWorkersTogether) {
+TEST_F(PoolTest, MaxInFlightAppliesToAllWorkersTogether) {
   open(1);
   settings.servers[0].max_in_flight = 2;
   auto& mine = reopen();

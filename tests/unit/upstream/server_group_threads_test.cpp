@@ -58,7 +58,7 @@ TEST(ServerGroupThreads, MaxInFlightIsNeverExceeded) {
   EXPECT_TRUE(member.enter(kStart));
 }
 
-TEST(ServerGroupThreads, RateLimitOfAServerHoldsForAllThreadsTogether) {
+TEST(ServerGroupThreads, RateLimitOfAServerAppliesToAllThreadsTogether) {
   const auto bucket = limit::TokenBucket::make({.count = 1'000, .period = std::chrono::hours{1}}, 1'000);
   const auto settings = settings_of({.limit = bucket.value()});
   ServerGroup server_group(settings, {server("a:1")});

@@ -92,7 +92,7 @@ TEST(ServerHealth, TrialByARequestWithAnIncompleteBodyBlocksNoOtherTrial) {
   EXPECT_EQ(out_for(server_health, due + 1s), 2s);
 }
 
-TEST(ServerHealth, ResultOfATrialByARequestWithAnIncompleteBodyCounts) {
+TEST(ServerHealth, ResultOfATrialByARequestWithAnIncompleteBodyIsUsed) {
   ServerHealth server_health;
   server_health.unreachable(kSettings, kStart, kWhole);
   ASSERT_TRUE(server_health.begin_trial(kSettings, kStart + 1s, true));
@@ -262,7 +262,7 @@ TEST(ServerHealth, EjectionNeverLastsLongerThanItsBound) {
   }
 }
 
-TEST(WeightAt, WeightGrowsFromATenthToAllDuringSlowStart) {
+TEST(WeightAt, GrowsFromATenthToTheFullWeightDuringSlowStart) {
   EXPECT_EQ(weight_at(10, 10s, {}, kStart), 2'560U) << "the server was never ejected";
   EXPECT_EQ(weight_at(10, 10s, kStart, kStart), 256U);
   EXPECT_EQ(weight_at(10, 10s, kStart, kStart + 500ms), 256U);
