@@ -14,7 +14,7 @@ TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 class AccessLog(TestCase):
     def start_weir(self, *ports, **more):
-        """Returns a weir that logs into a file, and the file."""
+        """Returns a weir that writes its access log into a file, and the file's path."""
         folder = self.start(tempfile.TemporaryDirectory(prefix="weir-test-"))
         path = pathlib.Path(folder) / "access.log"
         return self.start(Weir(config(*ports, **more).replace('access = "off"', f'access = "{path}"'))), path
@@ -27,7 +27,7 @@ class AccessLog(TestCase):
         upstream = self.start(Upstream())
         weir, path = self.start_weir(upstream.port, client='api_key = { header = "X-API-Key" }',
                                      rules=rule(key='["api_key|ip"]', burst=1))
-        with weir.connect() as client:  # one connection, because each worker writes its own lines
+        with weir.connect() as client:  # one connection, so that one worker writes all lines in order
             for _ in range(2):
                 client.get("/a?b=c", X_API_Key="secret", User_Agent="test/1", traceparent=TRACE)
         admitted, refused = self.lines(path, 2)

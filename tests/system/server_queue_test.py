@@ -26,7 +26,7 @@ class ServerQueue(TestCase):
         return [exchange.target for exchange in self.upstream.exchanges if exchange.target != "/health"]
 
     def weir(self, *entries, more="", bound="max_in_flight = 1", **sections):
-        """Starts a weir before these servers, or before the upstream with its bound. No wait is long enough for a refusal."""
+        """Starts a weir with these servers, or with one bounded upstream. No request waits long enough to be refused."""
         return self.start(Weir(several(*(entries or [entry(self.upstream.port, bound)]), more=f'max_wait = "{PATIENCE}s"\n{more}', **sections)))
 
     def begin(self, weir, path="/"):
@@ -35,7 +35,7 @@ class ServerQueue(TestCase):
         return client
 
     def hold(self, weir, waiting, paths=None):
-        """Starts one request that has the place, and so many that wait for it."""
+        """Starts one request that uses the server, and this number of requests that wait for the server."""
         clients = [self.begin(weir)]
         eventually(lambda: self.upstream.exchanges, "the upstream has the request")
         for path in paths or ["/"] * waiting:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Settlement by responses, in a running weir. Only failures are counted, however many are tried at once. A budget is charged the
-cost that each response states. Charges in progress are settled on every ending."""
+"""Settlement (the correction of charges by responses) in a running weir. Only failures are counted, however many requests are
+tried at once. A budget is charged the cost in each response. Charges of open requests are settled however the requests end."""
 
 import gzip
 import json
@@ -23,7 +23,7 @@ class Settlement(TestCase):
         return self.start(Weir(config(port or self.upstream.port, rules="\n".join(rules), **more)))
 
     def settled(self, weir, rule_name):
-        """Returns the results of the rule's charges that occurred."""
+        """Returns how often each settlement result of the rule has occurred."""
         names = ("charged", "refunded", "surplus", "debt", "untold", "unreadable", "unanswered")
         counts = {name: int(weir.metric("weir_settlements_total", rule=rule_name, outcome=name)) for name in names}
         return {name: count for name, count in counts.items() if count}
@@ -191,11 +191,11 @@ class CostOfTheAnswer(Settlement):
             indebted = client.get("/")
             self.assertEqual((indebted.status, indebted["x-ratelimit-remaining"]), (200, "0"))
             refused = client.get("/")
-            # 1450 units above the capacity and one more, at 500 a second, minus the time that has passed.
+            # The client owes 1450 units and needs one more, at 500 a second, minus the time that has passed.
             self.assertEqual(refused.status, 429)
             self.assertIn(int(refused["retry-after"]), range(math.ceil(2.902 - (time.monotonic() - began)), 4))
             self.upstream.reply = answer(headers="X-Tokens: 0\r\n")
-            time.sleep(int(refused["retry-after"]))  # the promise under test: admitted at that time
+            time.sleep(int(refused["retry-after"]))  # Retry-After promises that a request is admitted then
             self.assertEqual(client.get("/").status, 200)
         self.await_settled(weir, "tokens", debt=1, refunded=1)
 
@@ -222,7 +222,8 @@ class CostOfTheAnswer(Settlement):
         self.assertEqual(weir.get("/")["x-ratelimit-remaining"], "9950")
 
     def spent_by(self, reply, cost='{ response_json = "/usage/total_tokens", reserve = 1000 }'):
-        """Returns what is left of 10,000 after such a response, and the name of the result in the metrics."""
+        """Sends a request that gets this response. Returns the remaining units of 10,000, and the name of the settlement
+        result in the metrics."""
         self.upstream.reply = reply
         weir = self.budget(cost)
         response = weir.get("/chat")
