@@ -128,7 +128,7 @@ class Program {
   net::ClockStep clock_step_;
   const base::TimePoint started_ = clock_.now();
   policy::NamingKeys names_;
-  bool names_agreed_;  // names_.shared comes from the configuration, the old process or Redis
+  bool names_agreed_;  // true if names_.shared comes from the configuration, the old process or Redis
   limit::KeyTable table_;
   ConfigSnapshots config_snapshots_;
   limit::ForeignPermits foreign_permits_{table_};  // permits that the old process holds

@@ -161,8 +161,7 @@ upgrade::HandoffReceiver::Callbacks Program::predecessor() {
   return {.take =
               [this](upgrade::ReceivedConnection arrived) {
                 if (!handoff_sender_) return listeners_->adopt(std::move(arrived));
-                // This process may itself have handed over to a next process. Then it passes the connection
-                // on to that process.
+                // If this process has itself handed over meanwhile, it passes the connection on.
                 if (handoff_sender_->take(arrived.socket.get(), arrived.listener, arrived.connection_info,
                                           arrived.unread) != proxy::HandoffResult::Yes)
                   lose_connection("the new process did not accept it");

@@ -119,7 +119,7 @@ void Resolver::add(const std::shared_ptr<ServerGroup>& server_group) {
   }
 }
 
-// Removes the names that were to be looked up only until an address is known, and now have one.
+// Removes the names that have an address and no interval at which to repeat the look-up.
 void Resolver::drop_known() {
   std::erase_if(names_, [](const std::shared_ptr<Name>& name) {
     return name->server_group->settings().resolve == base::Duration{0} &&

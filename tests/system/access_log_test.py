@@ -64,7 +64,7 @@ class AccessLog(TestCase):
             with weir.connect() as client:
                 got = client.request(method, target, headers)
             told.append((got.status, got["x-request-id"]))
-        lines = self.lines(path, len(asked))  # of two workers, in any order
+        lines = self.lines(path, len(asked))  # the lines of two workers, in any order
         self.assertEqual([status for status, _ in told], [200, 429, 429, 401, 200, 404, 502, 431, 400])
         logged = [(line["status"], line["request_id"]) for line in lines]
         for answer in told[1:]:
@@ -209,7 +209,7 @@ class AccessLog(TestCase):
                 first, *rest = head.split("\r\n")
                 client.send("\r\n".join([first, "Host: shop.example", *rest, "", ""]).encode())
                 self.assertEqual(client.read().status, 400, head)
-        lines = self.lines(path, len(asked))  # of two workers, in any order
+        lines = self.lines(path, len(asked))  # the lines of two workers, in any order
         self.assertCountEqual([(line["status"], line["method"], line["target"]) for line in lines],
                               [(400, "GET", target) for _, target in asked])
         for line in lines:

@@ -32,7 +32,7 @@ struct LeaseFigures {
   std::uint64_t returned = 0;
   std::uint64_t lost = 0;
   std::uint64_t held = 0;     // units that weir has now and has not spent
-  std::uint64_t crowded = 0;  // how often there was no memory for a key's units
+  std::uint64_t crowded = 0;  // how often the cache had no room for a key's units
 };
 
 // One server of an upstream.
@@ -94,7 +94,7 @@ struct AlertFigures {
   std::uint64_t ended = 0;       // how often the alert ended
   std::uint64_t posted = 0;      // messages that the webhook accepted
   std::uint64_t retried = 0;     // failed attempts that were retried
-  std::uint64_t failed = 0;      // messages that weir gave up after the last attempt
+  std::uint64_t failed = 0;      // messages that weir gave up, or that needed too many attempts
   std::uint64_t superseded = 0;  // messages that a newer message replaced
 };
 

@@ -32,8 +32,7 @@ using Timer = asio::basic_waitable_timer<std::chrono::steady_clock,
 
 inline constexpr asio::use_awaitable_t<Executor> kAwait{};
 
-// Makes an awaiting coroutine get the result in `ec` instead of an exception: `co_await socket.async_…(…,
-// into(ec))`.
+// Makes `co_await socket.async_…(…, into(ec))` store the error in `ec` instead of throwing it.
 [[nodiscard]] inline auto into(ErrorCode& ec) {
   return asio::redirect_error(kAwait, ec);
 }

@@ -66,7 +66,7 @@ class Resolver {
   net::Timer timer_;
   const std::shared_ptr<Desk> desk_;          // shared with the look-up thread, which may outlive this object
   std::thread thread_;                        // runs look-ups; starts with the first name
-  std::vector<std::shared_ptr<Name>> names_;  // shared_ptr, so that asked_ can refer to a removed name
+  std::vector<std::shared_ptr<Name>> names_;  // shared_ptr, because asked_ is a weak_ptr to a name
   std::weak_ptr<Name> asked_;
   bool asking_ = false;
   std::map<std::string, Figures> figures_;  // the key is the upstream's name

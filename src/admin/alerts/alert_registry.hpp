@@ -26,7 +26,7 @@ struct Alert {
   net::TlsContext tls;  // null if the webhook's URL does not use TLS
   observe::Surge surge;
   observe::Delivery delivery;
-  // Numbers for the metrics. Alerts with the same name share this object, including earlier ones.
+  // Numbers for the metrics. An alert shares this object with earlier alerts of the same name.
   std::shared_ptr<AlertFigures> figures;
   // Looks up the addresses of the webhook's host.
   std::unique_ptr<net::NameLookup> lookup = std::make_unique<net::NameLookup>();

@@ -1,4 +1,4 @@
-// Tests which of the requests that wait for a server with room is woken.
+// Tests in which order requests that wait for a server are woken.
 #include "weir/upstream/server_queue.hpp"
 
 #include "weir/upstream/server_group.hpp"
