@@ -11,11 +11,11 @@
 
 namespace weir::cli {
 
-// Returns the JSON object of the reply. Throws std::runtime_error if the reply is not one.
+// Returns the JSON object of the reply. Throws std::runtime_error if the reply is no JSON object.
 [[nodiscard]] boost::json::object object_in(const AdminReply& reply);
 // Returns the error message in the reply; the whole body if the reply has no message.
 [[nodiscard]] std::string message_in(const boost::json::object& said, const AdminReply& reply);
-// Returns the texts of the list `name`; an empty list if there is no such list of texts.
+// Returns the texts of the list `name`; an empty list if `name` is missing or is no list of texts.
 [[nodiscard]] std::vector<std::string> texts_in(const boost::json::object& said, std::string_view name);
 
 }  // namespace weir::cli

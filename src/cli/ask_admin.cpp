@@ -21,7 +21,7 @@ namespace weir::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::size_t kMostAnswered = std::size_t{16} << 20;  // most bytes of a reply
+constexpr std::size_t kMostAnswered = std::size_t{16} << 20;  // largest size of a reply in bytes
 
 struct TooLate {};
 
@@ -84,7 +84,7 @@ void send_all(const net::OwnedDescriptor& socket, std::string_view bytes, Clock:
   }
 }
 
-// Returns all bytes until the server closes the connection.
+// Returns all bytes that the server sends until it closes the connection.
 std::string read_all(const net::OwnedDescriptor& socket, Clock::time_point deadline) {
   std::string text;
   for (;;) {
@@ -98,7 +98,7 @@ std::string read_all(const net::OwnedDescriptor& socket, Clock::time_point deadl
   }
 }
 
-// Returns the request as text. Its Host is the configured address, because without a token the admin listener
+// Returns the request as text. The Host is the configured address, because without a token the admin listener
 // rejects other names.
 std::string text_of(const AdminRequest& request) {
   const auto host = request.address.is_unix() ? std::string("localhost") : request.address.to_string();

@@ -17,20 +17,20 @@ struct AdminReply {
 
 struct AdminRequest {
   base::Endpoint address;
-  std::string token;  // empty: no token
+  std::string token;  // empty: the request has no token
   std::string_view method = "GET";
   std::string target;
-  std::string body = {};  // JSON; empty: no body
+  std::string body = {};  // JSON; empty: the request has no body
   std::chrono::seconds patience{10};
 };
 
-// Thrown if a reply does not come from an admin listener of weir.
+// Thrown if the reply does not come from an admin listener of weir.
 struct NoWeir : std::runtime_error {
   NoWeir() : std::runtime_error("this is not an admin listener of weir") {}
 };
 
-// Returns the reply. Throws NoWeir, or std::runtime_error with a message for people if no reply arrives in
-// time.
+// Sends the request and returns the reply. Throws NoWeir. Throws std::runtime_error with a message for people
+// if no reply arrives in time.
 [[nodiscard]] AdminReply ask_admin(const AdminRequest& request);
 
 }  // namespace weir::cli

@@ -8,12 +8,12 @@
 
 namespace weir::cli {
 
-// Returns the description of a configuration with its warnings. `unknown`: a line for each server name that
-// could not be looked up. `ok`: true if the command returns 0.
+// Returns JSON that describes a configuration and its warnings. `unknown`: a line for each server name that
+// could not be looked up. `ok` is true if the command returns 0.
 [[nodiscard]] std::string check_json(const config::Settings& settings,
                                      std::span<const config::Warning> warnings,
                                      std::span<const std::string> unknown, bool ok);
-// Returns the mistakes in a configuration.
+// Returns JSON with the mistakes in a configuration.
 [[nodiscard]] std::string check_json(const config::ConfigError& error);
 
 }  // namespace weir::cli

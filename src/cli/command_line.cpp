@@ -43,17 +43,17 @@ constexpr std::array<std::string_view, 13> kCommands = {
     "top", "replay", "echo",    "health", "schema",      "version"};
 constexpr std::array<std::string_view, 2> kCommandsOfKeys = {"show", "reset"};
 
-// Names of the option for the configuration file, if a command has no other positional argument. Then the
-// file needs no option name, as in weir check FILE.
+// Names of the configuration file's option, for commands without another positional argument. The user may
+// then omit the option's name, as in weir check FILE.
 constexpr const char* kFileAlone = "-c,--config,FILE";
 
-// The command line's options as text. weir's own functions parse these texts.
+// The command line's options as texts, which other functions of weir parse.
 struct Words {
   std::string config;
   std::string listen;
   std::string delay = "0ms";
   std::string admin = kUsualAdmin;  // for weir health
-  std::string asked;                // address for the other commands that ask weir; empty if not typed
+  std::string asked;                // the option --admin of the other commands; empty if not typed
   ExplainOptions explain;
   KeysOptions keys;
   unsigned workers = 1;
@@ -73,13 +73,13 @@ int wrong(const std::string& what) {
   return kWrong;
 }
 
-// Declares the configuration file of a command. Both weir check FILE and weir check --config FILE work.
+// Declares the option for the configuration file. Both weir check FILE and weir check --config FILE work.
 void declare_file(CLI::App& command, Words& words) {
   command.add_option(kFileAlone, words.config, "configuration file")->required()->type_name("FILE");
 }
 
-// Declares the options of commands that ask a running weir. Typed options have priority over the file, and
-// the file has priority over defaults. `file`: names of the option for the file.
+// Declares the options of commands that use the admin listener of a running weir. Typed options have priority
+// over the file, and the file has priority over defaults. `file`: the names of the option for the file.
 void declare_access(CLI::App& command, Words& words, const char* file = "-c,--config") {
   command
       .add_option(file, words.config, "configuration file of that weir, for its [admin] address and token")
@@ -315,7 +315,7 @@ int do_top(const Words& words) {
 }
 
 // Reloads the configuration of a running weir. A faulty file is never put into use, whether this command or
-// weir finds the fault.
+// the running weir finds the fault.
 int do_reload(const Words& words) {
   std::optional<AdminAccess> access;
   try {
@@ -342,8 +342,8 @@ int do_explain(const Words& words) {
                   [&](const AdminAccess& access, const auto&) { return run_explain(access, words.explain); });
 }
 
-// Upgrades a running weir. Without the configuration file, this command does not know how long an upgrade may
-// take, and waits for kUnknown.
+// Upgrades a running weir. If no configuration file is named, this command does not know how long an upgrade
+// may take, and waits for kUnknown.
 int do_upgrade(const Words& words) {
   constexpr std::chrono::minutes kUnknown{10};
   return ask_whom(words, [&](const AdminAccess& access, const std::optional<config::Settings>& file) {

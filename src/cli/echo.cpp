@@ -1,4 +1,4 @@
-// `weir echo`: an upstream for demos, tests and load. The path of a request chooses the response:
+// `weir echo`: an upstream server for demos and tests. The path of a request chooses the response:
 //
 //   /headers       the received request head, as text
 //   /status/503    an empty response with status 503
@@ -150,7 +150,7 @@ net::Awaitable<void> accept_all(net::AcceptorSocket& acceptor, net::Executor exe
     net::ErrorCode ec;
     co_await acceptor.async_accept(socket, net::into(ec));
     if (ec == net::asio::error::operation_aborted) co_return;
-    if (ec) {  // usually because no file descriptor is left; the pause lets some become free
+    if (ec) {  // usually because no file descriptor is left; some may become free during the pause
       pause.expires_after(kAcceptPause);
       co_await pause.async_wait(net::into(ec));
       continue;

@@ -43,8 +43,8 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-// Returns the JSON object of the reply. Throws its message if the status is not 200, and NoWeir if the object
-// has no member `wanted`.
+// Returns the JSON object of the reply. If the status is not 200, throws the reply's error message. Throws
+// NoWeir if the object has no member `wanted`.
 json::object ask(const AdminAccess& access, std::string_view method, std::string target, std::string body,
                  const char* wanted) {
   const auto reply = ask_admin({.address = access.address,
@@ -60,7 +60,7 @@ json::object ask(const AdminAccess& access, std::string_view method, std::string
   throw WrongQuestion(what);
 }
 
-// Prints the text that `report` returns. Returns the exit code of the command.
+// Prints the text that `report` returns. Returns the command's exit code.
 template <class Report>
 int tell(const AdminAccess& access, Report report) {
   try {
@@ -79,8 +79,8 @@ int tell(const AdminAccess& access, Report report) {
   }
 }
 
-// Returns the method and the URL, such as "GET" and "http://host/path". If the arguments are wrong, throws a
-// message that says what to write instead.
+// Returns the method and the URL, such as "GET" and "http://host/path". If the arguments are wrong, throws an
+// error whose message says what to write instead.
 std::pair<std::string, std::string> method_and_url(const std::vector<std::string>& request) {
   const auto& url = request.back();
   const std::string method = request.size() > 1 ? request.front() : "GET";

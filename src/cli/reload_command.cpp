@@ -28,9 +28,9 @@ int taken(const std::vector<std::string>& changes, const std::vector<std::string
   return 0;
 }
 
-// Returns true if the process catches or blocks SIGHUP. weir blocks SIGHUP and reads it from a descriptor. A
-// process that does neither would be ended by the signal, and may be another program that got weir's process
-// ID. Also returns true if the process cannot be examined; kill(2) then reports the error.
+// Returns true if the process catches or blocks SIGHUP. weir blocks SIGHUP and reads the signal from a
+// descriptor. SIGHUP would end a process that does neither, which may be another program that got weir's
+// process ID. Also returns true if the process cannot be examined; kill(2) then reports the error.
 bool awaits_hangup(pid_t process) {
   std::ifstream status("/proc/" + std::to_string(process) + "/status");
   if (!status) return true;

@@ -23,7 +23,8 @@ std::string lower(std::string text) {
   return text;
 }
 
-// Returns the subject's common name. It is a host name if there is no alternative name (RFC 6125 §6.4.4).
+// Returns the subject's common name. Clients use the common name as the host name if the certificate has no
+// alternative name (RFC 6125 §6.4.4).
 std::string common_name(const X509* certificate) {
   X509_NAME* subject = X509_get_subject_name(certificate);
   const int at = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
@@ -44,8 +45,8 @@ bool share_a_name(const CertificateNames& one, const CertificateNames& other) no
          std::any_of(one.addresses.begin(), one.addresses.end(), is_address_of_other);
 }
 
-// Returns the first certificate with the same key type that clients get for `name` instead of certificate
-// `at`.
+// Returns the index of a certificate before number `at` that has the same key type and is valid for `name`.
+// Clients get that certificate instead. Returns nullopt if there is none.
 std::optional<std::size_t> earlier_for(const std::vector<CertificateNames>& all, std::size_t at,
                                        std::string_view name) noexcept {
   for (std::size_t i = 0; i < at; ++i)

@@ -1,7 +1,9 @@
-// Finds which certificate of a listener a client gets for a host, and which certificates no client can get.
+// Finds which certificate of a listener a client gets for a host name, and which certificates no client can
+// get.
 //
-// A client names a host (SNI) and says which signatures it can verify. For each key type, the first
-// certificate for that host is offered. OpenSSL sends the certificate that the client can verify.
+// A client sends a host name (SNI) and the signature algorithms that it can verify. For each key type, weir
+// offers to OpenSSL the first certificate that is valid for the host name. OpenSSL sends the one that the
+// client can verify.
 #pragma once
 
 #include "weir/net/tls_context.hpp"
@@ -17,24 +19,24 @@
 namespace weir::net {
 
 struct CertificateNames {
-  int key_type = 0;                      // as of EVP_PKEY_get_base_id(3): RSA, EC, Ed25519, …
+  int key_type = 0;                      // the result of EVP_PKEY_get_base_id(3): RSA, EC, Ed25519, …
   std::vector<std::string> hosts{};      // in lower case; "*.example.com" means all names one label below
-  std::vector<std::string> addresses{};  // as octets; no client asks for an address by SNI
+  std::vector<std::string> addresses{};  // in binary form; clients cannot request an address by SNI
 };
 
-// Returns the names of a context's first certificate.
+// Returns the names in the context's first certificate.
 [[nodiscard]] CertificateNames names_of(SSL_CTX* context);
 
-// Returns true if a certificate for `pattern` is valid for every host that `name` matches. Both must be in
-// lower case.
+// Returns true if the pattern `pattern` of a certificate matches every host name that `name` matches. Both
+// must be in lower case.
 [[nodiscard]] bool covers(std::string_view pattern, std::string_view name) noexcept;
 
-// Returns the indices of the certificates that are offered together with the first certificate if no
-// certificate is for the requested name. For each other key type, the result has the first certificate that
+// Returns the indices of the certificates that weir offers in addition to the first certificate, if no
+// certificate is valid for the requested name. For each other key type, this is the first certificate that
 // shares a name or address with the first certificate.
 [[nodiscard]] std::vector<std::size_t> stand_ins(const std::vector<CertificateNames>& all);
 
-// Returns for each certificate the reason why no client can get it; nullopt if clients can.
+// Returns for each certificate the reason why no client can get it; nullopt if clients can get it.
 [[nodiscard]] std::vector<std::optional<Hidden>> find_hidden(const std::vector<CertificateNames>& all);
 
 }  // namespace weir::net

@@ -13,7 +13,7 @@ namespace weir::net {
 
 namespace {
 
-// Returns how long a silent address delays the next one. Half of `patience` is left to the last address.
+// Returns how long a silent address delays the next one. The last address gets half of `patience`.
 base::Duration share_of(base::Duration patience, std::size_t addresses) noexcept {
   const auto shares = 2 * std::max<std::size_t>(addresses, 1);
   return std::min(Dial::kHeadStart, patience / static_cast<base::Duration::rep>(shares));
@@ -30,7 +30,7 @@ int open_socket(const RawEndpoint& address) noexcept {
 
 }  // namespace
 
-// Waits until any running attempt can continue, or wake() is called.
+// Awaits until a running attempt can continue, or until wake() is called.
 class Dial::AnyOf : public Suspended {
  public:
   explicit AnyOf(Dial& dial) noexcept : dial_(dial) {}
@@ -45,7 +45,7 @@ class Dial::AnyOf : public Suspended {
     for (auto& one : dial_.tries_) {
       if (!one.stream) continue;
       one.wait.emplace(Readiness{one});
-      // the socket is ready already: the attempt continues in the next loop turn
+      // The socket is already ready. The attempt continues in the next turn of the event loop.
       if (one.wait->await_ready()) return dial_.wake();
       one.wait->await_suspend(caller);
     }
@@ -53,7 +53,7 @@ class Dial::AnyOf : public Suspended {
   void await_resume() const noexcept {}
 
  private:
-  // A Wait cannot be moved, so emplace() constructs it in place from this.
+  // emplace() constructs a Wait in place from this object, because a Wait cannot be moved.
   struct Readiness {
     const Try& one;
     operator Port::Wait() const noexcept { return one.readiness(); }
@@ -99,8 +99,8 @@ Task<ErrorCode> Dial::connect() {
   co_return asio::error::operation_aborted;
 }
 
-// Returns the slot for the next attempt: a free slot, or the slot of the oldest silent attempt. Returns null
-// if all attempts are in the TLS handshake.
+// Returns the Try object for the next attempt: an unused one, or that of the oldest silent attempt. Returns
+// null if all attempts are in the TLS handshake.
 Dial::Try* Dial::place() noexcept {
   Try* best = nullptr;
   for (auto& one : tries_) {
@@ -123,18 +123,18 @@ void Dial::begin() {
   one.wants_room = true;
   const auto& address = target_.addresses[address_of(one)];
   const int fd = open_socket(address);
-  // out of descriptors, or an address family that this host lacks
+  // The process has no free descriptor, or this host does not support the address family.
   if (fd < 0) return drop(one, {errno, boost::system::system_category()});
   Stream stream = target_.tls ? Stream(executor_, fd, *target_.tls) : Stream(executor_, fd);  // owns fd
   one.stream = std::make_unique<Stream>(std::move(stream));
   const auto ec = one.stream->begin_connect(address.data(), address.size());
   if (ec && ec != asio::error::in_progress) return drop(one, ec);
-  // A watchdog deadline is up to two ticks late, which matters if `patience` is short. So one tick is
-  // subtracted.
+  // A watchdog deadline fires up to two ticks late, which matters if `patience` is short. So the head start
+  // is one tick shorter.
   if (begun_ < target_.addresses.size()) arm(std::max(base::Duration::zero(), head_start_ - Watchdog::kTick));
 }
 
-// Returns the result of the attempt's wait, or would_block if the wait has not ended. Uses a temporary Wait,
+// Returns the result of the attempt's wait, or would_block if the wait continues. Makes a temporary Wait,
 // because a Wait must not outlive its stream.
 ErrorCode Dial::outcome_of(const Try& one) noexcept {
   const auto ready = one.readiness();
@@ -166,7 +166,7 @@ ErrorCode Dial::step(Try& one) {
     if (ec || !target_.tls) return ec;
     one.shaking = true;
   }
-  // All available input must be processed, because readiness is reported only once.
+  // The handshake must process all available input, because the reactor reports new input only once.
   constexpr unsigned kMostPieces = 64;
   ec = one.stream->try_handshake(one.wants_room);
   for (unsigned pieces = 1; ec == asio::error::in_progress && pieces < kMostPieces; ++pieces)

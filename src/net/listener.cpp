@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kBacklog = 4096;
 
-// Returns advice for a system error about an address.
+// Returns advice about a system error for the given address.
 const char* advice_for(int error, const base::Endpoint& address) noexcept {
   constexpr std::uint16_t kFirstFree = 1024;
   if (error == EADDRNOTAVAIL)
@@ -41,14 +41,14 @@ void set(int fd, int level, int option) {
   ::setsockopt(fd, level, option, &on, sizeof on);
 }
 
-// Makes [::] accept IPv4 too, whatever the host's bindv6only is.
+// Makes the address [::] accept IPv4 connections too, whatever the host's bindv6only setting is.
 void take_ipv4_too(int fd) {
   const int off = 0;
   ::setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
 }
 
-// Removes the leftover file of a unix socket, which would prevent bind(). Keeps a socket on which a process
-// listens, and a file that is no socket. bind() then reports that the address is in use.
+// Removes the leftover file of a unix socket, which would prevent bind(). Keeps the file if a process listens
+// on the socket, or if the file is no socket. bind() then reports that the address is in use.
 void remove_stale(const std::string& path, const RawEndpoint& endpoint) {
   struct stat status {};
   if (::lstat(path.c_str(), &status) != 0 || !S_ISSOCK(status.st_mode)) return;
@@ -99,17 +99,18 @@ base::Result<ListeningSocket> ListeningSocket::open(const base::Endpoint& addres
     remove_stale(address.unix_path, endpoint);
   } else {
     set(socket.fd_, SOL_SOCKET, SO_REUSEADDR);
-    set(socket.fd_, IPPROTO_TCP, TCP_NODELAY);  // accepted sockets inherit it
+    set(socket.fd_, IPPROTO_TCP, TCP_NODELAY);  // accepted sockets inherit this option
     if (family == AF_INET6) take_ipv4_too(socket.fd_);
   }
-  // SO_REUSEPORT would let a second weir share the port unnoticed. So the first socket binds and listens
-  // without it (Linux checks for conflicts at both calls).
+  // With SO_REUSEPORT, a second weir process could share the port unnoticed. So the first socket binds and
+  // listens without that option (Linux checks for conflicts at both calls).
   if (::bind(socket.fd_, endpoint.data(), static_cast<socklen_t>(endpoint.size())) != 0)
     return system_error(address, "listen on");
   socket.owns_file_ = family == AF_UNIX;
   if (::listen(socket.fd_, kBacklog) != 0) return system_error(address, "listen on");
   if (family == AF_UNIX) return socket;
-  // Afterwards SO_REUSEPORT admits weir's further sockets, which must belong to the same user.
+  // From now on, SO_REUSEPORT allows weir to open further sockets on the port. They must belong to the same
+  // user.
   set(socket.fd_, SOL_SOCKET, SO_REUSEPORT);
   socket.address_.port = bound_port(socket.fd_);
   return socket;
@@ -117,7 +118,7 @@ base::Result<ListeningSocket> ListeningSocket::open(const base::Endpoint& addres
 
 namespace {
 
-// Returns true if this host has the address, so that a socket can be bound to it.
+// Returns true if this host has the address, that is, if bind(2) accepts it.
 bool is_here(RawEndpoint endpoint) {
   const int fd = ::socket(endpoint.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return errno != EAFNOSUPPORT;
@@ -227,7 +228,7 @@ AcceptorSocket ListeningSocket::into_acceptor(Executor executor) && {
 void close_acceptor(AcceptorSocket& acceptor) noexcept {
   if (!acceptor.is_open()) return;
   ErrorCode ec;
-  const int fd = acceptor.release(ec);  // removes the socket from epoll; close() would not
+  const int fd = acceptor.release(ec);  // removes the socket from epoll; close(2) would not
   if (!ec) ::close(fd);
 }
 

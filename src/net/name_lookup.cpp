@@ -26,8 +26,8 @@ struct NameLookup::Query {
 
 NameLookup::NameLookup() noexcept = default;
 
-// A running look-up cannot be cancelled and writes to its query when it ends. So the query of a running
-// look-up is never freed.
+// A running look-up cannot be cancelled, and it writes its result to the Query object when it ends. So the
+// destructor does not free the Query of a running look-up.
 NameLookup::~NameLookup() {
   if (query_ && ::gai_cancel(&query_->block) == EAI_NOTCANCELED) (void)query_.release();
 }

@@ -16,7 +16,7 @@ namespace weir::net {
 
 namespace {
 
-// Returns the first error in OpenSSL's queue, which is the nearest to the cause.
+// Returns the first error in OpenSSL's queue, because the first error is nearest to the cause.
 std::string first_reason() {
   const char* reason = ERR_reason_error_string(ERR_peek_error());
   std::string text = reason != nullptr ? reason : "an unnamed error";
@@ -24,7 +24,7 @@ std::string first_reason() {
   return text;
 }
 
-// Reads a file. Returns the system's reason for a failure, or an empty string.
+// Reads a file into `content`. Returns the system's reason if reading fails, otherwise an empty string.
 std::string read(const std::string& file, std::string& content) {
   std::error_code error;
   if (std::filesystem::is_directory(file, error)) return std::generic_category().message(EISDIR);
@@ -35,7 +35,7 @@ std::string read(const std::string& file, std::string& content) {
   return {};
 }
 
-// Returns the labels of a PEM text (RFC 7468 §2): "-----BEGIN CERTIFICATE-----".
+// Returns the label lines of a PEM text (RFC 7468 §2), such as "-----BEGIN CERTIFICATE-----".
 std::vector<std::string_view> labels_in(std::string_view text) {
   constexpr std::string_view kBegin = "-----BEGIN ", kEnd = "-----";
   std::vector<std::string_view> labels;
@@ -47,8 +47,8 @@ std::vector<std::string_view> labels_in(std::string_view text) {
 }
 
 struct Words {
-  std::string_view label;   // how the PEM labels of this kind end
-  std::string_view marker;  // the PEM line that a file of this kind must contain
+  std::string_view label;   // the ending of the PEM labels of this kind
+  std::string_view marker;  // a PEM line that every file of this kind contains
   std::string_view tool;    // the openssl command that converts such a file
   std::string_view swapped;
 };
@@ -80,9 +80,9 @@ const Words& words_of(PemKind kind) noexcept {
   return kCertificate;
 }
 
-// Returns the fault of an unusable file: the text that follows the file's name in the error.
+// Returns what is wrong with a file, as text that follows the file's name in the error.
 std::string fault_of_content(const std::string& file, std::string_view content, PemKind wanted) {
-  constexpr char kSequence = 0x30;  // the first octet of DER
+  constexpr char kSequence = 0x30;  // the first octet of every DER file
   const auto& words = words_of(wanted);
   const auto& others = words_of(wanted == PemKind::PrivateKey ? PemKind::Certificate : PemKind::PrivateKey);
   const auto labels = labels_in(content);

@@ -24,8 +24,8 @@ int new_epoll() {
 
 Reactor::Reactor(asio::execution_context& context)
     : service(context),
-      // weir's executor type has no other context.
-      //  NOLINTNEXTLINE(cppcoreguidelines-pro-type-static-cast-downcast)
+      // weir's executor type is only used with io_context.
+      // NOLINTNEXTLINE(cppcoreguidelines-pro-type-static-cast-downcast)
       executor_(static_cast<asio::io_context&>(context).get_executor()),
       epoll_(executor_, new_epoll()) {}
 
@@ -39,7 +39,7 @@ void Reactor::end_tasks() noexcept {
   while (!roots_.empty()) roots_.front().frame.destroy();
 }
 
-// Destroys all waiting tasks when the io_context ends. Destroying one task may destroy others.
+// Destroys all waiting tasks when the io_context is destroyed. Destroying one task may destroy others.
 void Reactor::shutdown() {
   end_tasks();
   ErrorCode ignored;
@@ -71,7 +71,8 @@ void Reactor::forget(Port& port) noexcept {
   }
 }
 
-// Waits for events only while there are ports, because io_context::run() must return when there is no work.
+// Waits for events only while at least one Port exists, because io_context::run() must return when there is
+// no work.
 void Reactor::watch() {
   watching_ = true;
   epoll_.async_wait(asio::posix::descriptor_base::wait_read, [this](const ErrorCode& ec) {
@@ -81,9 +82,9 @@ void Reactor::watch() {
   });
 }
 
-// Under load, new events arrive while the old ones are handled. Another epoll_wait costs one system call; a
-// pass through Asio's loop costs three. The number of passes is bounded, because Asio's timers wait
-// meanwhile.
+// Handles events until none is left. Under load, new events arrive while the old ones are handled. Another
+// call of epoll_wait costs one system call; another turn of Asio's loop costs three. The number of calls is
+// bounded, because Asio's timers wait meanwhile.
 void Reactor::turn() {
   const auto room = static_cast<int>(events_.size());
   for (int look = 0; look < kLooks; ++look) {
@@ -94,8 +95,8 @@ void Reactor::turn() {
   }
 }
 
-// A resumed coroutine may destroy any port, including this one. forget() then sets the event's pointer to
-// null.
+// Resumes the coroutines that wait for this event. A resumed coroutine may destroy any port, including this
+// one. forget() then sets the event's pointer to null.
 void Reactor::dispatch(const epoll_event& event) {
   auto* const port = static_cast<Port*>(event.data.ptr);
   if (port == nullptr) return;
@@ -124,7 +125,7 @@ void Reactor::run_ready() {
 }
 
 Port::Port(Reactor& reactor, int fd) : reactor_(reactor), fd_(fd), unable_(reactor.add(*this)) {
-  if (unable_) readable_ = true;  // without registration, every read is tried
+  if (unable_) readable_ = true;  // the socket is not registered with epoll, so every read is tried at once
 }
 
 Port::~Port() {

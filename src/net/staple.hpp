@@ -13,12 +13,12 @@ namespace weir::net {
 
 struct Staple {
   std::string der;                 // an OCSPResponse (RFC 6960 §4.2.1)
-  std::chrono::sys_seconds until;  // the response's nextUpdate; afterwards weir does not send the response
+  std::chrono::sys_seconds until;  // the nextUpdate of the response; afterwards weir does not send it
 };
 
-// Reads the file. Returns an error if it has no OCSP response, and null if the response is for another
-// certificate. The latter is no error, because a renewed certificate has no response at first. weir then
-// serves without a staple.
+// Reads an OCSP response from a file. Returns an error if the file contains none. Returns nullopt if the
+// response is about another certificate. That is no error, because a renewed certificate has no response at
+// first; weir then sends no response.
 [[nodiscard]] base::Result<std::optional<Staple>> read_staple(const std::string& file, X509* certificate);
 
 }  // namespace weir::net

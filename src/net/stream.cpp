@@ -27,9 +27,9 @@ ErrorCode last_error() noexcept {
   return {errno, boost::system::system_category()};
 }
 
-// How many pieces of ciphertext (of 16 KiB) handshake() processes before it returns in_progress. A normal
-// handshake needs one piece for each flight, or a few for long certificate chains. A hostile client may send
-// one octet in each record.
+// handshake() returns in_progress after this number of pieces of ciphertext (of 16 KiB). A normal handshake
+// needs one piece for each flight, or a few for long certificate chains. A hostile client may send records of
+// one octet.
 constexpr unsigned kPiecesOfHandshake = 4;
 
 // Returns the number of octets that send(2) accepted. A full socket is no error; the result is then 0.
@@ -127,8 +127,8 @@ std::size_t Stream::receive(char* at, std::size_t size, ErrorCode& ec) noexcept 
 ErrorCode Stream::feed() {
   auto& tls = *tls_;
   if (tls.buffer.empty()) tls.buffer.resize(Tls::kBuffer);
-  // Ciphertext that OpenSSL has not consumed yet remains at the front of the buffer, because OpenSSL may have
-  // to write before it reads on.
+  // OpenSSL may have to write before it reads on. The ciphertext that it has not consumed yet stays at the
+  // front of the buffer.
   const auto kept = tls.incoming.size();
   if (kept > 0) std::memmove(tls.buffer.data(), tls.incoming.data(), kept);
   if (kept == tls.buffer.size()) return asio::error::no_buffer_space;
@@ -150,7 +150,7 @@ ErrorCode Stream::begin_tls() {
   if (!ec && peek(&first, 1, ec) == 0 && ec == asio::error::would_block) port_->drained();
   if (ec) return ec;
   tls_ = std::make_unique<Tls>(context_.get(), fd_);
-  context_.reset();  // the SSL object has its own reference
+  context_.reset();  // tls_ holds its own reference to the context
   return {};
 }
 
@@ -198,7 +198,7 @@ std::size_t Stream::peek(char* at, std::size_t size, ErrorCode& ec) noexcept {
 }
 
 Port::Wait Stream::wait_for_more() noexcept {
-  if (port_) port_->drained();  // the caller has examined the available bytes, and waits for more
+  if (port_) port_->drained();  // the caller has examined all available bytes, and now waits for more
   return wait_readable();
 }
 
@@ -217,7 +217,7 @@ std::string Stream::peer_subject() const {
   const X509* certificate = tls_ ? SSL_get0_peer_certificate(tls_->ssl) : nullptr;
   if (certificate == nullptr || SSL_get_verify_result(tls_->ssl) != X509_V_OK) return {};
   const std::unique_ptr<BIO, decltype(&BIO_free)> text(BIO_new(BIO_s_mem()), BIO_free);
-  // The form is RFC 2253, whose escapes RFC 4514 §2.4 allows.
+  // RFC 4514 §2.4 allows the escapes of RFC 2253, which OpenSSL writes.
   if (X509_NAME_print_ex(text.get(), X509_get_subject_name(certificate), 0, XN_FLAG_RFC2253) < 0) return {};
   char* bytes = nullptr;
   const auto size = BIO_get_mem_data(text.get(), &bytes);
@@ -229,13 +229,13 @@ std::string_view Stream::distrust(const ErrorCode& ended) const noexcept {
   const auto code = static_cast<unsigned long>(ended.value());
   if (ERR_GET_LIB(code) == ERR_LIB_SSL && ERR_GET_REASON(code) == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE)
     return "it presents no certificate";
-  // If the certificate's signature is wrong, the first error in the queue comes from another part of OpenSSL.
-  // So the verification's result is used, not the error queue.
+  // If the certificate's signature is wrong, the first error in OpenSSL's queue comes from another part of
+  // OpenSSL. So this function uses the verification's result, not the queue.
   const auto verdict = SSL_get_verify_result(tls_->ssl);
   return verdict == X509_V_OK ? std::string_view{} : X509_verify_cert_error_string(verdict);
 }
 
-// OpenSSL's reason codes for received alerts are larger than all other reason codes.
+// OpenSSL gives received alerts reason codes that are larger than all its other reason codes.
 bool Stream::was_alerted(const ErrorCode& ended) noexcept {
   if (ended.category() != asio::error::get_ssl_category()) return false;
   const auto code = static_cast<unsigned long>(ended.value());
@@ -268,13 +268,13 @@ TlsSession Stream::session() const noexcept {
 
 std::size_t Stream::try_read(char* at, std::size_t size, ErrorCode& ec) {
   assert(size != 0);
-  if (size == 0) {  // recv(2) would return 0, as at the end
+  if (size == 0) {  // recv(2) would return 0, which looks like the end of the connection
     ec = asio::error::no_buffer_space;
     return 0;
   }
   if (!tls_) return receive(at, size, ec);
   ec = {};
-  if (!has_pending() && !tls_->ended) ec = feed();  // OpenSSL has no data left: read from the socket first
+  if (!has_pending() && !tls_->ended) ec = feed();  // OpenSSL has no data left, so read from the socket first
   if (ec) return 0;
   for (;;) {
     Tls::forget_errors();
@@ -329,8 +329,8 @@ std::size_t Stream::try_rest(std::string_view first, std::string_view second, Er
     ec = StreamError::WriteOwed;  // shorter than the rest of the current text, so it is another text
   if (ec) return 0;
   const auto sent = tls_ ? send_tls(first, second, ec) : send_plain(first, second, ec);
-  // If a plain socket accepted no octet, the text has not begun. With TLS, OpenSSL may have encrypted a part
-  // of the text, so the text has begun.
+  // If a plain socket accepted no octet, the text has not begun. With TLS, the text may have begun even then,
+  // because OpenSSL may have encrypted a part of it.
   if (sent > 0 || owes_write() || tls_) owed_ = size - sent;
   return sent;
 }

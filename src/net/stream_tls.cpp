@@ -20,7 +20,7 @@ ErrorCode tls_error(int reason) noexcept {
   return {static_cast<int>(ERR_PACK(ERR_LIB_SSL, 0, reason)), asio::error::get_ssl_category()};
 }
 
-// The state of an SSL object's BIO. The SSL object owns the BIO.
+// The data of the BIO object through which OpenSSL reads and writes. The SSL object owns the BIO.
 struct BioView {
   int fd;
   std::string_view* incoming;
@@ -94,7 +94,7 @@ Stream::Tls::Tls(const TlsTarget& target, int socket) : Tls(target.context, sock
   SSL_set_connect_state(ssl);
   if (X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), target.name.c_str()) != 1) {
     SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
-    // Without the name, any certificate of a trusted authority would be accepted.
+    // Without a host name, OpenSSL would accept any certificate of a trusted authority.
     if (SSL_set1_host(ssl, target.name.c_str()) != 1 ||
         SSL_set_tlsext_host_name(ssl, target.name.c_str()) != 1)
       throw std::bad_alloc();
@@ -146,15 +146,15 @@ ErrorCode Stream::Tls::meaning(int result) const noexcept {
   }
 }
 
-// Returns true if a resumed session has no client certificate although one is required now. The session then
-// began before the requirement.
+// Returns true if a resumed session has no client certificate although weir requires one now. That session
+// is older than the requirement.
 bool Stream::Tls::lacks_certificate() const noexcept {
   return (SSL_get_verify_mode(ssl) & SSL_VERIFY_FAIL_IF_NO_PEER_CERT) != 0 &&
          SSL_get0_peer_certificate(ssl) == nullptr;
 }
 
-// Returns true if the certificate of a resumed session has expired. OpenSSL checks a certificate only in full
-// handshakes, and tickets can be renewed forever.
+// Returns true if the client certificate of a resumed session has expired. OpenSSL checks certificates only
+// in full handshakes, and a client can renew its ticket forever.
 bool Stream::Tls::outlived_certificate() const noexcept {
   if (SSL_session_reused(ssl) == 0 || SSL_get_verify_mode(ssl) == SSL_VERIFY_NONE) return false;
   const X509* certificate = SSL_get0_peer_certificate(ssl);

@@ -7,8 +7,8 @@ namespace weir::net {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 
-// Builds with sanitizers do not reuse frames: a sanitizer finds a use after free only if the memory is not
-// reused.
+// Builds with sanitizers do not reuse frames, because a sanitizer finds a use after free only in memory that
+// is not reused.
 void* take_frame(std::size_t size) {
   return ::operator new(size);
 }
@@ -20,10 +20,10 @@ void give_back_frame(void* frame, std::size_t size) noexcept {
 
 namespace {
 
-constexpr std::size_t kStep = 64;  // in bytes; frame sizes are rounded up to a multiple
+constexpr std::size_t kStep = 64;  // frame sizes are rounded up to a multiple of this number of bytes
 constexpr std::size_t kClasses = 64;
 
-// Free lists of frames, one for each size. A free frame holds the address of the next one.
+// Lists of free frames, one list for each size. A free frame stores the address of the next one.
 class FreeFrames {
  public:
   ~FreeFrames() {

@@ -10,7 +10,7 @@ namespace weir::net {
 
 namespace {
 
-// RFC 7301 §3.1: each protocol follows its length.
+// The ALPN protocols that weir offers. Each name follows its length (RFC 7301 §3.1).
 constexpr std::array<unsigned char, 9> kProtocols{8, 'h', 't', 't', 'p', '/', '1', '.', '1'};
 
 std::optional<base::Error> believe(SSL_CTX* context, const TlsClientSettings& settings) {
@@ -39,7 +39,7 @@ base::Result<TlsContext> make_tls_client_context(const TlsClientSettings& settin
   SSL_CTX_set_options(c, SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
   SSL_CTX_set_mode(
       c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
-  SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);  // Pool keeps the sessions instead
+  SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);  // weir::upstream::Pool stores the sessions instead
   if (auto error = believe(c, settings)) return *std::move(error);
   if (settings.cert.empty()) return context;
   if (auto error = take_certificate(c, settings.cert)) return *std::move(error);

@@ -31,7 +31,7 @@ namespace weir::net {
 
 namespace {
 
-// Protocols in the form of ALPN (RFC 7301 §3.1), weir's favourite first.
+// Protocols in the wire form of ALPN (RFC 7301 §3.1), in weir's order of preference.
 constexpr std::string_view kAlpnHttp1 = "\x08http/1.1\x08http/1.0";
 constexpr std::string_view kAlpnHttp2 = "\x02h2";
 constexpr std::string_view kAlpnBoth = "\x02h2\x08http/1.1\x08http/1.0";
@@ -41,8 +41,8 @@ const std::string_view& alpn_of(const Protocols& protocols) noexcept {
   return protocols.http1 ? kAlpnBoth : kAlpnHttp2;
 }
 
-// RFC 7301 §3.2: chooses weir's favourite of the client's protocols. Rejects clients that offer only other
-// protocols. A client that offers none is assumed to speak HTTP/1.1, or the only protocol of the listener.
+// Chooses the first protocol in weir's order that the client offers (RFC 7301 §3.2). Rejects clients that
+// offer only others. If a client offers none, weir assumes HTTP/1.1, or the listener's only protocol.
 int choose_protocol(SSL*, const unsigned char** out, unsigned char* size, const unsigned char* offered,
                     unsigned offered_size, void* ours) {
   const auto& names = *static_cast<const std::string_view*>(ours);
@@ -53,14 +53,14 @@ int choose_protocol(SSL*, const unsigned char** out, unsigned char* size, const 
   return found == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-// weir's own data of a context, freed together with the context.
+// weir's own data of a context. It is freed together with the context.
 struct Extras {
   CertificateNames names;
   std::shared_ptr<TicketKeys> tickets;
-  // The members below are set only in the first context of a listener.
-  std::vector<TlsContext> others;        // of the listener's other certificates
-  std::vector<std::size_t> stand_ins{};  // indices from 1, offered if no certificate is for the name
-  std::size_t key_types = 1;             // of all certificates
+  // The members below are set only in a listener's first context. `others`: one for each other certificate.
+  std::vector<TlsContext> others;
+  std::vector<std::size_t> stand_ins{};  // indices from 1, offered if no certificate matches the name
+  std::size_t key_types = 1;             // number of key types among all certificates
 };
 
 int extras_slot() {
@@ -70,7 +70,7 @@ int extras_slot() {
   return slot;
 }
 
-// Returns the context's extras; null if memory ran out when the context was made.
+// Returns weir's data of the context; null if memory ran out when the context was made.
 Extras* extras_of(SSL_CTX* context) noexcept {
   return static_cast<Extras*>(SSL_CTX_get_ex_data(context, extras_slot()));
 }
@@ -78,7 +78,7 @@ Extras* extras_of(SSL_CTX* context) noexcept {
 bool give_extras(SSL_CTX* context) {
   auto extras = std::make_unique<Extras>();
   if (SSL_CTX_set_ex_data(context, extras_slot(), extras.get()) != 1) return false;
-  static_cast<void>(extras.release());  // the context owns it now
+  static_cast<void>(extras.release());  // the context owns the object now
   return true;
 }
 
@@ -86,14 +86,14 @@ bool is_for(SSL_CTX* context, const char* name) noexcept {
   return X509_check_host(SSL_CTX_get0_certificate(context), name, 0, 0, nullptr) == 1;
 }
 
-// The certificates that a client may be shown. OpenSSL holds one for each key type of a connection. It shows
-// the one that the client can verify, by its signature algorithms and in TLS 1.2 also by its ciphers.
+// The certificates that weir offers to one client, at most one of each key type. OpenSSL sends the one that
+// the client can verify, judged by its signature algorithms and in TLS 1.2 also by its ciphers.
 class Offer {
  public:
   explicit Offer(SSL* ssl) noexcept : ssl_(ssl) {}
   [[nodiscard]] std::size_t size() const noexcept { return shown_.size(); }
 
-  // Adds a context's certificate, unless one of its key type was added already.
+  // Adds a context's certificate. Does nothing if a certificate of the same key type was added already.
   void add(SSL_CTX* context) {
     const auto type = extras_of(context)->names.key_type;
     const auto has_type = [&](SSL_CTX* other) { return extras_of(other)->names.key_type == type; };
@@ -111,15 +111,15 @@ class Offer {
     SSL_CTX_get0_chain_certs(context, &chain);
     if (SSL_use_cert_and_key(ssl_, SSL_CTX_get0_certificate(context), SSL_CTX_get0_privatekey(context), chain,
                              1) != 1)
-      ERR_clear_error();  // out of memory: the client can choose among the earlier ones
+      ERR_clear_error();  // out of memory: the client gets one of the certificates added before
   }
 
   SSL* const ssl_;
   std::vector<SSL_CTX*> shown_;
 };
 
-// RFC 6066 §3: offers the certificates for the requested name, the first of each key type. If there is none,
-// or the client sent no name, offers the first certificate and its stand-ins.
+// Offers the certificates that are valid for the requested name, the first of each key type (RFC 6066 §3). If
+// there is none, or the client sent no name, offers the first certificate and its stand-ins.
 void offer_certificates(SSL* ssl, SSL_CTX* first) {
   const auto& all = *extras_of(first);
   if (all.others.empty()) return;
@@ -143,7 +143,7 @@ int choose_certificate(SSL* ssl, int*, void* first) noexcept {
   return SSL_TLSEXT_ERR_OK;
 }
 
-// Returns the index of the X509 object's extra data that has the certificate's staple.
+// Returns the index of the X509 object's extra data where the certificate's OCSP response (staple) is stored.
 int staple_slot() {
   static const int slot = X509_get_ex_new_index(
       0, nullptr, nullptr, nullptr,
@@ -151,7 +151,7 @@ int staple_slot() {
   return slot;
 }
 
-// Returns the certificate's staple; null if there is none.
+// Returns the certificate's OCSP response; null if there is none.
 const Staple* staple_of(const X509* certificate) noexcept {
   return static_cast<const Staple*>(X509_get_ex_data(certificate, staple_slot()));
 }
@@ -203,8 +203,8 @@ using Names = std::unique_ptr<STACK_OF(X509_NAME), decltype([](STACK_OF(X509_NAM
                                 sk_X509_NAME_pop_free(names, X509_NAME_free);
                               })>;
 
-// Reads the authorities' subjects, by which clients choose a certificate. OpenSSL reads what it can. It
-// returns null for a file without a certificate; in a faulty file, it stops at the fault.
+// Reads the authorities' subjects, by which a client chooses its certificate. Returns null for a file without
+// a certificate. In a faulty file, reads only the certificates before the fault.
 Names read_authorities(const std::string& file) {
   return Names(SSL_load_client_CA_file(file.c_str()));
 }
@@ -213,9 +213,9 @@ bool requires_certificate(const TlsSettings& settings) noexcept {
   return settings.client_auth == ClientAuth::Require;
 }
 
-// OpenSSL does not verify the client's certificate again when a session is resumed. So sessions must end when
-// the authorities change, or when a certificate becomes required. Therefore the sessions' context
-// (SSL_CTX_set_session_id_context(3)) is a digest of the requirement and of the file's content.
+// OpenSSL does not verify the client's certificate again when a session is resumed. So existing sessions must
+// become invalid when the authorities change, or when a certificate becomes required. Therefore the session
+// ID context (SSL_CTX_set_session_id_context(3)) is a digest of the requirement and of the file's content.
 bool bind_sessions(SSL_CTX* context, const TlsSettings& settings) {
   std::string authorities = "weir ";
   if (!settings.client_ca.empty()) {
@@ -246,7 +246,7 @@ std::optional<base::Error> ask_clients(SSL_CTX* context, const TlsSettings& sett
   return std::nullopt;
 }
 
-// Sets what all contexts of a listener have in common.
+// Sets the options that all contexts of a listener have in common.
 bool set_up(SSL_CTX* c, const TlsSettings& settings) {
   SSL_CTX_set_min_proto_version(c,
                                 settings.min_version == TlsVersion::Tls13 ? TLS1_3_VERSION : TLS1_2_VERSION);
@@ -264,10 +264,10 @@ bool set_up(SSL_CTX* c, const TlsSettings& settings) {
 std::optional<base::Error> add_staple(X509* certificate, const std::string& file) {
   auto read = read_staple(file, certificate);
   if (!read) return read.error();
-  if (!*read) return std::nullopt;  // it is for another certificate
+  if (!*read) return std::nullopt;  // the OCSP response is about another certificate
   auto staple = std::make_unique<Staple>(std::move(**read));
   if (X509_set_ex_data(certificate, staple_slot(), staple.get()) != 1) return last_tls_error("OpenSSL");
-  static_cast<void>(staple.release());  // the certificate owns it now
+  static_cast<void>(staple.release());  // the certificate owns the object now
   return std::nullopt;
 }
 

@@ -19,7 +19,7 @@ using Source = std::unique_ptr<BIO, decltype([](BIO* bio) { BIO_free(bio); })>;
 using Certificate = std::unique_ptr<X509, decltype([](X509* certificate) { X509_free(certificate); })>;
 using Key = std::unique_ptr<EVP_PKEY, decltype([](EVP_PKEY* key) { EVP_PKEY_free(key); })>;
 
-// OpenSSL's pass phrase callback. Supplies no pass phrase, and notes that OpenSSL asked for one.
+// OpenSSL's pass phrase callback. Supplies no pass phrase, and records that OpenSSL asked for one.
 int note_question(char*, int, int, void* asked) {
   *static_cast<bool*>(asked) = true;
   return -1;

@@ -1,4 +1,4 @@
-// Definitions that both sides of TLS share.
+// Definitions that the server side and the client side of TLS share.
 #pragma once
 
 #include "weir/base/result.hpp"

@@ -10,7 +10,7 @@ Watched::Watched(Watchdog& watchdog) : watchdog_(watchdog) {
 
 void Watched::arm(base::Duration wait) noexcept {
   const auto ticks = (wait.count() + Watchdog::kTick.count() - 1) / Watchdog::kTick.count();
-  late_at_ = watchdog_.now_ + static_cast<std::uint64_t>(ticks) + 1;  // the current tick is partly over
+  late_at_ = watchdog_.now_ + static_cast<std::uint64_t>(ticks) + 1;  // a part of this tick has passed
   wake();
 }
 
@@ -42,8 +42,9 @@ void Watchdog::stop() {
   timer_.cancel();
 }
 
-// The next tick comes a whole tick after the last one began, not after it was due. A delayed worker must not
-// catch up on ticks, because deadlines armed meanwhile count from the last tick it saw.
+// Sets the timer for the next tick. The next tick is due one tick length after the last tick began, even if
+// the last tick began late. A delayed worker must not make up for missed ticks: deadlines that were set
+// during the delay are counted from the last tick before it.
 void Watchdog::schedule(Timer::time_point at) {
   timer_.expires_at(at);
   timer_.async_wait([this](const ErrorCode& error) {
@@ -53,15 +54,15 @@ void Watchdog::schedule(Timer::time_point at) {
   });
 }
 
-// During a tick, the woken objects are appended to due_, so that this tick still reaches them.
+// If a tick is in progress, the woken objects are appended to due_, so that this tick still checks them.
 void Watchdog::wake_all() noexcept {
   auto& awake = under_way_ ? due_ : watched_;
   for (auto& dozing : dozing_) awake.splice(awake.end(), dozing);
 }
 
-// Objects that arrive or wake during a tick are checked from the next tick on. Destroyed objects leave their
-// list. Objects that never doze keep their order. If long loop turns would delay the next tick, the rest of
-// the objects is checked at once, because a late tick delays all deadlines.
+// An object that is created or wakes during a tick is checked from the next tick on. A destroyed object
+// removes itself from its list. Objects that never doze keep their order. If long loop turns would delay the
+// next tick, the remaining objects are checked at once, because a late tick delays all deadlines.
 void Watchdog::tick() noexcept {
   const auto now = Timer::clock_type::now();
   if (!under_way_) {

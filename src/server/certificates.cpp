@@ -42,8 +42,8 @@ base::Result<ListenerCertificates> ListenerCertificates::read(const net::TlsSett
   return made;
 }
 
-// Takes the time stamps before it reads the files. If a file is written during the reading, its stamp differs
-// at the next look.
+// Reads the files' stamps before the files. If a file is written during the reading, the next call finds
+// another stamp.
 base::Result<bool> ListenerCertificates::look() {
   auto found = stamps();
   if (found == stamps_) return false;
@@ -131,7 +131,7 @@ admin::TlsFigures CertificateWatch::figures() const {
     for (std::size_t j = 0; j < states.size(); ++j) {
       const auto& files = watched.certificates.settings().certificates[j];
       auto stapled_until = states[j].stapled_until;
-      // The epoch marks an OCSP response that cannot be used.
+      // The epoch means that the OCSP response cannot be used.
       if (!files.ocsp.empty() && !stapled_until) stapled_until.emplace();
       figures.certificates.push_back({.listener = watched.address,
                                       .file = files.cert,

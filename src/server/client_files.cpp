@@ -20,7 +20,7 @@ std::optional<std::string> warning(const ClientFiles::Use& use, std::chrono::sys
 
 void add(std::vector<ClientFiles::Use>& uses, ClientFiles::Use use) {
   const auto same = [&](const ClientFiles::Use& other) { return other.is_same(use); };
-  // Two webhooks, for example, may trust the same authorities.
+  // The same settings may occur twice: two webhooks, for example, may trust the same authorities.
   if (std::any_of(uses.begin(), uses.end(), same)) return;
   use.read = net::stamps_of(use.tls);
   uses.push_back(std::move(use));
@@ -72,14 +72,14 @@ void ClientFiles::watch(std::vector<Use> uses) {
   uses_ = std::move(uses);
 }
 
-// Takes the time stamps before it reads the files. If a file is written during the reading, its stamp differs
-// at the next look.
+// Reads the files' stamps before the files. If a file is written during the reading, the next call finds
+// another stamp.
 std::vector<std::string> ClientFiles::look() {
   std::vector<Use*> changed;
   for (auto& use : uses_) {
     auto found = net::stamps_of(use.tls);
     if (found == use.read && use.fault.empty()) continue;
-    // A fault that the new files still have is reported again.
+    // The files have changed, so a fault is reported again even if it is the same.
     if (found != use.read) use.fault.clear();
     use.read = std::move(found);
     if (const auto tried = net::try_files(use.tls))
@@ -104,7 +104,7 @@ std::vector<std::string> ClientFiles::look() {
   return lines;
 }
 
-// Remembers why weir cannot use the files, and logs the reason once. Each look() tries these files again.
+// Stores why weir cannot use the files, and logs the reason once. Each look() tries these files again.
 void ClientFiles::refuse(Use& use, const std::string& why) {
   if (use.fault == why) return;
   use.fault = why;

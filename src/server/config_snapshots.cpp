@@ -16,7 +16,7 @@ namespace weir::server {
 
 namespace {
 
-// Visits all limiters of a rule, including those of its tiers and overrides.
+// Calls `visit` with all limiters of a rule, including those of its tiers and overrides.
 template <class Visit>
 bool for_each_limiter(policy::Rule& rule, Visit visit) {
   const auto visit_some = [&](std::optional<limit::SharedLimiter>& limiter) {
@@ -44,8 +44,8 @@ const policy::Rule* find_rule(const std::vector<policy::Rule>& rules, const std:
   return found != rules.end() ? &*found : nullptr;
 }
 
-// Keeps the order of a server's addresses, because name servers rotate addresses. A server whose name cannot
-// be looked up now keeps its former addresses.
+// Gives the addresses of each server the order that they had before, because name servers rotate addresses.
+// If a server's name cannot be looked up now, keeps its former addresses.
 void keep_order(const proxy::ConfigSnapshot& current, const config::Settings& settings,
                 std::vector<std::vector<upstream::Server>>& servers) {
   for (const auto& server_group : current.server_groups)
@@ -62,7 +62,7 @@ void keep_order(const proxy::ConfigSnapshot& current, const config::Settings& se
 }
 
 // Returns which values must not appear in the log: identities of clients, and keys that select a server. A
-// session ID is as secret as a password.
+// session ID, for example, is as secret as a password.
 policy::Redaction redaction_of(const config::Settings& settings) {
   policy::Redaction redaction(settings.client);
   for (const auto& rule : settings.rules) redaction.hide(rule.key);
@@ -89,8 +89,8 @@ base::Result<ConfigSnapshots::Draft> ConfigSnapshots::make(const config::Setting
   if (!rules) return rules.error();
   if (current_) keep_order(*current_, settings, servers);
   auto config_snapshot = std::make_shared<proxy::ConfigSnapshot>();
-  // With a fixed `balance`, the upstreams choose the same servers for the same clients after a restart, and
-  // in other weirs that do not share a secret.
+  // The value of `balance` is fixed. So the upstreams choose the same servers for the same clients after a
+  // restart, and in other weir processes that do not share a secret.
   config_snapshot->config = {.server = settings.server,
                              .client = settings.client,
                              .routes = settings.routes,
@@ -126,7 +126,7 @@ base::Result<ConfigSnapshots::Draft> ConfigSnapshots::make(const config::Setting
   return Draft{std::move(config_snapshot), std::move(changes)};
 }
 
-// Returns the rules with their limiters and numbers. An unchanged rule keeps its limiters and its
+// Returns the rules with their limiters and rule numbers. An unchanged rule keeps its limiters and its
 // number.
 base::Result<std::vector<policy::Rule>> ConfigSnapshots::settle(std::vector<policy::Rule> rules,
                                                                 std::vector<std::string>& changes) {
@@ -151,8 +151,8 @@ base::Result<std::vector<policy::Rule>> ConfigSnapshots::settle(std::vector<poli
   return rules;
 }
 
-// Returns the number under which the key table counts the rule. A rule that starts with an empty counter gets
-// a new number. So refunds and releases for the old number cannot change the new counter.
+// Returns the rule's number in the key table. A rule that starts with an empty counter gets a new number. So
+// refunds and releases for the old number cannot change the new counter.
 std::optional<limit::RuleIndex> ConfigSnapshots::place_cells(const policy::Rule& rule,
                                                              std::vector<bool>& taken) {
   const auto wanted = saved(rule);
@@ -231,8 +231,8 @@ ConfigSnapshots::Draft ConfigSnapshots::renamed(const policy::NamingKeys& names)
   return {std::move(config_snapshot), {}};
 }
 
-// Hands out a pointer whose deleter posts to the main thread. So the main thread frees the snapshot,
-// whichever worker releases it last.
+// Returns the new snapshot in a pointer whose deleter posts to the main thread. So the main thread frees the
+// snapshot, whichever worker releases it last.
 std::shared_ptr<const proxy::ConfigSnapshot> ConfigSnapshots::put_in_force(const Draft& draft) {
   const auto& config = draft.config_snapshot->config;
   for (const auto& rule : config.rules) {
@@ -285,8 +285,8 @@ std::vector<std::string> ConfigSnapshots::upstream_names() const {
   return names;
 }
 
-// For a rule that has started with an empty counter, returns variants without a limiter, because it is
-// unknown which keys belong to which variant.
+// Returns the rules by number. If a rule has started with an empty counter, its variants have no limiter,
+// because it is unknown which keys belong to which variant.
 std::vector<limit::SavedRule> ConfigSnapshots::saved_rules() const {
   std::vector<limit::SavedRule> rules;
   for (std::size_t i = 0; i < cell_versions_.size(); ++i) {
@@ -298,7 +298,7 @@ std::vector<limit::SavedRule> ConfigSnapshots::saved_rules() const {
   return rules;
 }
 
-// Uses the first limiter that counts concurrent requests, because permits are the same for all such limiters.
+// Uses the rule's first limiter of concurrent requests, because permits are the same for all these limiters.
 std::optional<limit::Charge> ConfigSnapshots::charge_for(std::string_view rule, const limit::Key& key) const {
   const auto& rules = current_->config.rules;
   const auto found =
@@ -311,7 +311,7 @@ std::optional<limit::Charge> ConfigSnapshots::charge_for(std::string_view rule, 
   return std::nullopt;
 }
 
-// When a request meets the present rule, its key moves there from the former rule, as after a reload.
+// The key of a former rule moves to the present rule when a request for the key arrives, as after a reload.
 std::optional<limit::RuleIndex> ConfigSnapshots::adopt(const limit::FormerRule& former) {
   const auto free = std::find_if(cell_versions_.begin(), cell_versions_.end(),
                                  [](const CellVersion& reading) { return !reading.rule.has_value(); });
@@ -353,8 +353,8 @@ void ConfigSnapshots::free_unused(const std::vector<observe::Counters*>& counter
       });
 }
 
-// Forgets the keys of rules that no longer exist, and moves keys from old numbers to present ones. Frees
-// numbers that have no keys.
+// Deletes the keys of rules that no longer exist, and moves keys from old rule numbers to present ones. Frees
+// rule numbers without keys.
 void ConfigSnapshots::tidy_cells(const std::vector<limit::RuleIndex>& elsewhere) {
   std::vector<bool> used(limit::kMaxRules);
   for (const auto cells : elsewhere) used[cells] = true;

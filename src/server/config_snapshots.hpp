@@ -1,9 +1,9 @@
 // Makes configuration snapshots (weir/proxy/config_snapshot.hpp). A new snapshot reuses what a reload does
-// not change: server groups with the condition of their servers, limiters, labels of counters, and rule
-// numbers in the key table.
+// not change: server groups with the health of their servers, limiters, labels of counters, and rule numbers
+// in the key table.
 //
-// Also tracks each snapshot until no request uses it, and then frees what no other snapshot uses. Belongs to
-// the main thread. Outlives the workers.
+// Also tracks each snapshot until no request uses it, and then frees the parts that no other snapshot uses.
+// Belongs to the main thread. Must outlive the workers.
 #pragma once
 
 #include "server/labels.hpp"
@@ -31,28 +31,28 @@ namespace weir::server {
 
 class ConfigSnapshots {
  public:
-  // `gone` runs on the main thread each time after the last request has released a snapshot.
+  // `gone` is called on the main thread each time the last request has released a snapshot.
   ConfigSnapshots(net::asio::io_context& control, limit::KeyTable& table, const net::Clock& clock,
                   log::Log& log, std::function<void()> gone);
 
   // A snapshot that is not in use yet.
   struct Draft {
     std::shared_ptr<proxy::ConfigSnapshot> config_snapshot;
-    std::vector<std::string> changes;  // changes to the snapshot in use, in words
+    std::vector<std::string> changes;  // changes compared with the snapshot in use, in words
   };
-  // Makes a snapshot from checked settings. `servers`: the addresses of the servers of each upstream. The
+  // Makes a snapshot from checked settings. `servers`: for each upstream, the addresses of its servers. The
   // error says why no snapshot can be made.
   [[nodiscard]] base::Result<Draft> make(const config::Settings& settings,
                                          std::vector<std::vector<upstream::Server>> servers,
                                          const policy::NamingKeys& names);
-  // Returns a copy of the snapshot in use with other keys for clients' names.
+  // Returns a copy of the snapshot in use that names clients with other keys.
   [[nodiscard]] Draft renamed(const policy::NamingKeys& names) const;
-  // Returns a copy of the snapshot in use for which the TLS files of these upstreams are read again. Only new
-  // connections use the new files, and idle connections are not reused. The error names the faulty file and
-  // its fault.
+  // Returns a copy of the snapshot in use with new TLS contexts for these upstreams, made from the present
+  // files. Only new connections use the new files, and idle connections are not reused. The error names the
+  // faulty file and what is wrong with it.
   [[nodiscard]] base::Result<Draft> with_tls_read_again(const std::vector<std::string>& upstreams) const;
-  // Makes the draft the snapshot in use, and registers its rules with the key table. The caller must hand the
-  // returned snapshot to the workers.
+  // Puts the draft into use, and registers its rules with the key table. The caller must pass the returned
+  // snapshot to the workers.
   [[nodiscard]] std::shared_ptr<const proxy::ConfigSnapshot> put_in_force(const Draft& draft);
 
   [[nodiscard]] const proxy::ConfigSnapshot& current() const noexcept { return *current_; }
@@ -65,23 +65,25 @@ class ConfigSnapshots {
   [[nodiscard]] observe::Counters::Shape shape() const noexcept;
   [[nodiscard]] std::vector<std::string> route_names() const;
   [[nodiscard]] std::vector<std::string> upstream_names() const;
-  // Returns the rules by their numbers in the key table (RuleIndex). Unused numbers have a rule with an empty
-  // name.
+  // Returns the rules, indexed by their numbers in the key table (RuleIndex). At unused numbers, the rule has
+  // an empty name.
   [[nodiscard]] std::vector<limit::SavedRule> saved_rules() const;
 
-  // Returns a charge for a permit of this rule in the snapshot in use. Returns nullopt if the rule does not
-  // exist or keeps no permits in the key table.
+  // Returns a charge for a permit of this rule in the snapshot in use. Returns nullopt if there is no such
+  // rule, or if it keeps no permits in the key table.
   [[nodiscard]] std::optional<limit::Charge> charge_for(std::string_view rule, const limit::Key& key) const;
 
-  // Assigns a number to a rule of an earlier process, so that its keys can be restored. For
+  // Assigns a number to a rule of an earlier process, so that the rule's keys can be restored. For
   // limit::restore_snapshot().
   [[nodiscard]] std::optional<limit::RuleIndex> adopt(const limit::FormerRule& former);
 
-  // Frees what no snapshot uses, and clears the freed counters. `counters`: the counters of all workers.
-  // `elsewhere`: rule numbers that another process still uses (limit::ForeignPermits::rules).
+  // Frees labels, rule numbers and keys that no snapshot uses, and clears the freed counters. `counters`: the
+  // counters of all workers. `elsewhere`: rule numbers that another process still uses
+  // (limit::ForeignPermits::rules).
   void tidy(const std::vector<observe::Counters*>& counters,
             const std::vector<limit::RuleIndex>& elsewhere = {});
-  // Returns the number of different limits since weir started, at most limit::Limiters::kMost.
+  // Returns the number of different limits that weir has used since it started; at most
+  // limit::Limiters::kMost.
   [[nodiscard]] std::size_t limits() const noexcept { return limiters_.size(); }
 
  private:
@@ -91,7 +93,7 @@ class ConfigSnapshots {
     std::vector<std::size_t> routes, upstreams;
     std::vector<limit::RuleIndex> rules, cells;
   };
-  struct CellVersion {  // state of one rule number
+  struct CellVersion {  // the rule that uses one rule number of the key table
     std::optional<limit::SavedRule> rule;
     bool forgotten = false;
   };
@@ -117,12 +119,12 @@ class ConfigSnapshots {
   log::Log& log_;
   std::function<void()> gone_;
   limit::Limiters limiters_;
-  // Rules from adopt(); never freed, because the key table may still point to them.
+  // Rules from adopt(). They are never freed, because the key table may still point to them.
   std::vector<limit::FormerRule> former_;
   Labels routes_{observe::Counters::kMostRoutes};
   Labels upstreams_{observe::Counters::kMostUpstreams};
   Labels rules_{limit::kMaxRules};
-  std::vector<CellVersion> cell_versions_;  // by RuleIndex
+  std::vector<CellVersion> cell_versions_;  // the index is a RuleIndex
   std::list<Use> live_;
   std::shared_ptr<const proxy::ConfigSnapshot> current_;
 };

@@ -16,11 +16,11 @@ namespace {
 
 namespace asio = net::asio;
 
-// This time is longer than the time limit of a Redis request. Twice this time fits into
+// The time limit for Redis. It is longer than that of a single Redis request. Twice this time fits into
 // admin::ServerOptions::deadline, because a reset reads the key before and after the reset.
 constexpr std::chrono::seconds kPatience{4};
 
-// Returns the present state of any limiter without charging it, as limit::current_outcome() does.
+// Returns the present state of the charge's key without charging it, for any limiter.
 limit::Outcome standing_in(const limit::KeyTable& table, limit::Charge charge, base::TimePoint now) {
   const auto one = table.peek(charge, now);
   charge.cost = 0;
@@ -49,7 +49,7 @@ std::string names_of(std::span<const policy::Rule> rules) {
   return names.empty() ? "there are none" : "there are " + names;
 }
 
-// Returns the texts in quotes, for an error message.
+// Returns the texts in quotes, separated by commas, for an error message.
 std::string quoted(std::span<const std::string> texts) {
   std::string all;
   for (const auto& text : texts) all += (all.empty() ? "" : " ") + policy::octet_text(text);
@@ -66,14 +66,14 @@ std::string several(const policy::Rule& rule, std::span<const std::string> texts
          "; write the digest of one, such as " + digests;
 }
 
-// Returns true if the state shows that nothing is charged to the key.
+// Returns true if the state shows that the key has no charges at all.
 bool is_whole(const policy::LimitState& state, const KeyLocation& location) {
   const auto& outcome = state.outcome;
   return state.known && outcome.allowed && !outcome.overflow && state.waiting == 0 &&
          outcome.remaining == limit::quota_of(*location.charge.limiter, outcome);
 }
 
-// Adds a note if the limits have the same digest and any of them may count it.
+// If all limits have the same digest, adds a note that the key belongs to one of them.
 void note_one_of(std::vector<policy::LimitState>& limits) {
   const bool same = limits.size() > 1 && std::all_of(limits.begin(), limits.end(), [&](const auto& state) {
                       return state.digest == limits.front().digest;
@@ -88,8 +88,8 @@ constexpr const char* kAsShown =
 
 }  // namespace
 
-// Sends the job to the first worker. Returns false after a time-out. The worker then still owns the job, so
-// the caller must not use its results.
+// Sends the job to the first worker and waits for its end. Returns false after a time-out. The worker then
+// still uses the job, so the caller must not read its results.
 net::Awaitable<bool> Inspector::ask_redis(std::shared_ptr<RedisJob> job) {
   if (!moment_.config()->names_agreed) {
     for (auto& look : job->looks) look.error = "weir has not read the secret that hashes client keys yet";
@@ -118,7 +118,7 @@ net::Awaitable<void> Inspector::answer_by_redis(std::span<proxy::RedisLookup> lo
 }
 
 net::Awaitable<policy::Explanation> Inspector::explain(policy::ExplainRequest explain_request) {
-  // Keeps the configuration alive, because a reload may happen during the wait for Redis.
+  // `in_force` keeps the configuration alive, because a reload may happen during the wait for Redis.
   const auto in_force = moment_.config();
   const auto& config = *in_force;
   const double load = config.elastic ? moment_.load() : 1;
@@ -128,7 +128,7 @@ net::Awaitable<policy::Explanation> Inspector::explain(policy::ExplainRequest ex
   co_return explainer.explain();
 }
 
-// Returns the state of each key: first the keys in Redis, then the keys in the table.
+// Returns the state of the key at each of its locations: first those in Redis, then those in the table.
 net::Awaitable<std::vector<policy::LimitState>> Inspector::look(const policy::Rule& rule,
                                                                 const KeyLocations& locations) {
   const auto job = std::make_shared<RedisJob>();
@@ -159,7 +159,7 @@ net::Awaitable<std::vector<policy::LimitState>> Inspector::look(const policy::Ru
   co_return states;
 }
 
-// Logs a reset before Redis replies, so that the log has the line even if Redis does not reply.
+// Logs a reset before it is sent to Redis, so that the log has the line even if Redis does not reply.
 void Inspector::note(const policy::Rule& rule, const KeyLocations& locations, const std::string& peer) {
   std::string digests;
   for (const auto* list : {&locations.there, &locations.here})
@@ -168,7 +168,7 @@ void Inspector::note(const policy::Rule& rule, const KeyLocations& locations, co
 }
 
 // Writes the reset to the access log for `weir replay`. A replay charges the recorded requests, so it must
-// also reset the recorded keys.
+// also repeat the recorded resets.
 void Inspector::note_for_replay(const policy::Rule& rule, std::uint64_t run, base::TimePoint at,
                                 std::span<const observe::ForgottenKey> keys) {
   if (!access_log_.is_on() || !access_log_.fields().has(observe::LogField::Replay)) return;
@@ -182,8 +182,8 @@ void Inspector::note_for_replay(const policy::Rule& rule, std::uint64_t run, bas
   access_log_.write_or_lose(line);
 }
 
-// Resets the key in the table, in Redis, and in this process's copies of Redis state. Then reads the key
-// again to verify the reset.
+// Resets the key in the table, in Redis, and in this process's copies of Redis state. Then reads the key's
+// state to verify the reset.
 net::Awaitable<void> Inspector::reset(const policy::Rule& rule, KeyLocations locations, std::uint64_t run,
                                       admin::KeyResponse& answer) {
   const auto at = clock_.now();
@@ -207,9 +207,9 @@ net::Awaitable<void> Inspector::reset(const policy::Rule& rule, KeyLocations loc
   note_for_replay(rule, run, at, forgotten);
 }
 
-// If a rule has several limiters, a digest does not say which limiter counts it. The key table may know the
-// client's name under another limiter of the rule, for example under an elastic limit. That entry identifies
-// the limiter.
+// If a rule has several limiters, a digest does not show which limiter counts the client. The key table may
+// have the client's name under another limiter of the rule, for example under an elastic limit. That entry
+// identifies the limiter.
 std::optional<limit::LimiterId> Inspector::limiter_id_of(const policy::Rule& rule,
                                                          const ShownKey& shown) const {
   if (shown.limiter_id) return shown.limiter_id;
@@ -222,7 +222,7 @@ std::optional<limit::LimiterId> Inspector::limiter_id_of(const policy::Rule& rul
 }
 
 bool Inspector::is_counted(const Found& found, const std::optional<observe::TopOfRule>& top) const {
-  std::size_t at = 0;  // index into `limits`; look() has put the limits in Redis first
+  std::size_t at = 0;  // index into `limits`, which look() fills with the limits in Redis first
   for (const auto* list : {&found.locations.there, &found.locations.here})
     for (const auto& location : *list) {
       const auto& state = found.limits[at++];
@@ -233,8 +233,8 @@ bool Inspector::is_counted(const Found& found, const std::optional<observe::TopO
   return false;
 }
 
-// Returns the possible meanings of the texts, the likeliest first. The texts are values of the rule's key, or
-// else a text that weir shows of a client. The search ends at a meaning with an error.
+// Returns the possible meanings of the texts, the likeliest first. The texts may be values of the rule's key,
+// or a text by which weir shows a client. The list ends at a meaning that is an error.
 std::vector<Inspector::Found> Inspector::candidates(const proxy::Configuration& config,
                                                     const policy::Rule& rule,
                                                     const std::vector<std::string>& texts,
@@ -261,8 +261,8 @@ std::vector<Inspector::Found> Inspector::candidates(const proxy::Configuration& 
   return all;
 }
 
-// Finds the key that the texts mean, and reads its state. If Redis does not answer, the result may be any
-// possible meaning.
+// Finds the key that the texts mean, and reads its state. If Redis does not answer, the result may be any of
+// the possible meanings.
 net::Awaitable<void> Inspector::find(const proxy::Configuration& config, const policy::Rule& rule,
                                      const std::vector<std::string>& texts, Found& found) {
   const auto top = moment_.top(rule.index);
@@ -289,7 +289,7 @@ net::Awaitable<void> Inspector::find(const proxy::Configuration& config, const p
 }
 
 net::Awaitable<admin::KeyResponse> Inspector::keys(admin::KeyRequest question) {
-  // Keeps the configuration alive, because a reload may happen during the wait for Redis.
+  // `in_force` keeps the configuration alive, because a reload may happen during the wait for Redis.
   const auto in_force = moment_.config();
   const auto& config = *in_force;
   const auto named = std::find_if(config.rules.begin(), config.rules.end(),

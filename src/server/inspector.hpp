@@ -1,4 +1,4 @@
-// Answers questions of the admin listener about limits: explains described requests, and shows and resets
+// Implements the admin listener's requests about limits: explains described requests, and shows and resets
 // single keys. Reads the key table directly. Reads Redis through the first worker's connection, on that
 // worker's thread.
 //
@@ -32,7 +32,7 @@ namespace weir::server {
 
 class Inspector {
  public:
-  // Functions that return present values. The inspector calls them for each question.
+  // Functions that return present values. The inspector calls them for each request.
   struct Moment {
     std::function<std::shared_ptr<const proxy::Configuration>()> config;  // the configuration in use
     std::function<double()> load;  // the load of the system, from 0 to 1
@@ -40,7 +40,7 @@ class Inspector {
     // no client.
     std::function<std::optional<observe::TopOfRule>(limit::RuleIndex)> top;
   };
-  // All references outlive the inspector.
+  // All referenced objects must outlive the inspector.
   Inspector(net::Executor executor, const net::Clock& clock, limit::KeyTable& table,
             proxy::SharedQueue& queue, const std::vector<std::unique_ptr<WorkerThread>>& workers,
             log::Log& log, log::AccessLog& access_log, Moment moment)
@@ -58,7 +58,7 @@ class Inspector {
   [[nodiscard]] net::Awaitable<admin::KeyResponse> keys(admin::KeyRequest question);
 
  private:
-  // A key that the texts of a question may mean.
+  // One possible meaning of the texts in a request: a key, or an error.
   struct Found {
     KeyLocations locations{};
     std::vector<std::string> key{};  // texts that name the key in the reply

@@ -18,8 +18,8 @@ KeyLocation location_of(const policy::Rule& rule, const policy::AppliedLimiter& 
            .lease = rule.lease ? policy::units_of(*rule.lease, *applied.limiter) : 0}};
 }
 
-// Returns the place that counts messages of WebSockets. Messages are always counted in the key table, even if
-// the rule's store is Redis. Their key differs from the key of the requests.
+// Returns the location of the state that counts WebSocket messages. Messages are always counted in the key
+// table, even if the rule's store is Redis. Their key differs from the key of the requests.
 KeyLocation location_of_messages(const policy::Rule& rule, policy::AppliedLimiter applied,
                                  const limit::Key& requests) {
   applied.limiter = applied.told = rule.messages->limiter.get();
@@ -30,8 +30,8 @@ KeyLocation location_of_messages(const policy::Rule& rule, policy::AppliedLimite
   return location;
 }
 
-// Adds the places of one limiter. `key`: counts the requests. `local`: the key in the table; absent if
-// unknown.
+// Adds the locations of one limiter's state. `key`: the key that counts the requests. `local`: the key in the
+// table; absent if unknown.
 void add_locations(KeyLocations& locations, const policy::Rule& rule, const policy::AppliedLimiter& applied,
                    const limit::Key& key, std::optional<limit::Key> local) {
   const bool remote = rule.store == policy::Store::Redis;

@@ -1,4 +1,4 @@
-// The places where the state of a rule's key may be stored. Each limiter of the rule has its own place,
+// The locations where the state of a rule's key may be stored. Each limiter of the rule has its own location,
 // because a request uses only one of the limiters. Pure.
 #pragma once
 
@@ -20,25 +20,24 @@ struct KeyLocation {
 };
 
 struct KeyLocations {
-  std::vector<KeyLocation> there;  // places in Redis
-  std::vector<KeyLocation> here;   // places in the key table
-  // Keys that a reset must also empty. forgotten_here has the keys of `here`, and the table's keys of the
-  // local shares that weir enforces while Redis is unavailable. A reset copies the charges of `there` to
-  // forgotten_there.
+  std::vector<KeyLocation> there;  // locations in Redis
+  std::vector<KeyLocation> here;   // locations in the key table
+  // Keys that a reset must also empty: the keys of `here`, and the table's keys of the local shares that weir
+  // enforces while Redis is unavailable.
   std::vector<limit::Key> forgotten_here;
-  std::vector<limit::Charge> forgotten_there{};
+  std::vector<limit::Charge> forgotten_there{};  // copies of the charges of `there`, made by a reset
 };
 
 // Returns true if a limiter of the rule counts concurrent requests.
 [[nodiscard]] bool holds(const policy::Rule& rule);
 
-// Returns the places of a key. REQUIRES one value for each part of the rule's key.
+// Returns the locations of a key. REQUIRES one value for each part of the rule's key.
 [[nodiscard]] KeyLocations find_locations(const policy::Rule& rule, std::span<const policy::KeyValue> values,
                                           const policy::NamingKeys& names);
 
-// Returns the places of a key with this name, which people see (policy::name_in_redis). `limiter_id`: the
-// limiter that counts the key. If `limiter_id` is absent and the rule has several limiters, returns a place
-// with this name for each limiter.
+// Returns the locations of the key that people see under this name (policy::name_in_redis). `limiter_id`: the
+// limiter that counts the key. If `limiter_id` is absent and the rule has several limiters, returns a
+// location with this name for each limiter.
 //
 // For a rule in Redis, the result lacks the key's name in the table, which only the key's values determine.
 // So a reset does not empty the local share that weir enforces while Redis is unavailable.

@@ -17,7 +17,7 @@ constexpr std::string_view kDigestPrefix = "digest:";
 // The two parts of a text that names a key. One of them may be empty.
 struct Wanted {
   std::string label;
-  std::string digits;  // of the digest, in lower case
+  std::string digits;  // digits of the digest, in lower case
 };
 
 bool are_digits(std::string_view text) {
@@ -39,8 +39,8 @@ Wanted read(std::span<const std::string> texts) {
   return wanted;
 }
 
-// Returns the label of the API keys of the same user: "user:paula" becomes "api_key of paula". Returns an
-// empty text if the label names no user.
+// Returns the label of the API keys of a user: for "user:paula" returns "api_key of paula". Returns an empty
+// text if the label names no user.
 std::string label_of_api_key(std::string label) {
   constexpr std::string_view kUser = "user:";
   const auto at = label.starts_with(kUser) ? 0 : label.find(" user:");
@@ -48,7 +48,8 @@ std::string label_of_api_key(std::string label) {
   return label.replace(at + (at == 0 ? 0 : 1), kUser.size(), "api_key of ");
 }
 
-// Compares only the beginning of a long label, because a counter keeps only the beginning.
+// Returns true if the counter shows the client under this label. Compares only the beginning of a long label,
+// because a counter stores only the beginning.
 bool is_shown_as(const Counter& counter, std::string_view label) {
   return !label.empty() && counter.text() == label.substr(0, observe::SpaceSaving::kText);
 }

@@ -21,13 +21,13 @@ struct ShownKey {
   std::string label;  // the client's name in the admin listener's replies
 };
 
-// Returns the clients in `top` that match `texts`, each once. `texts`: a label, a digest of 8 to 32 digits,
-// or both. "user:paula" also matches the API key of paula.
+// Returns the clients in `top` that match `texts`, without repetitions. `texts`: a label, a digest of 8 to 32
+// digits, or both. "user:paula" also matches the API key of paula.
 [[nodiscard]] std::vector<ShownKey> find_shown(const policy::Rule& rule, const observe::TopOfRule& top,
                                                std::span<const std::string> texts);
 
-// Returns the key with this digest, even if no rule counts it. Returns nullopt unless `texts` is a single
-// digest with all its digits.
+// Returns the key with this digest, even if no limiter of the rule counts it. Returns nullopt unless `texts`
+// is a single digest with all its digits.
 [[nodiscard]] std::optional<ShownKey> read_digest(std::span<const std::string> texts);
 
 // Returns true if `top` has a client with this name.

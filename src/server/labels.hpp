@@ -14,7 +14,7 @@ class Labels {
  public:
   explicit Labels(std::size_t most) : most_(most) {}
 
-  // Returns the number of a name, and assigns one if the name has none. Returns nullopt if all numbers are
+  // Returns the number of a name. If the name has no number, assigns one. Returns nullopt if all numbers are
   // taken. REQUIRES a name that is not empty.
   [[nodiscard]] std::optional<std::size_t> take(const std::string& name) {
     auto found = std::find(names_.begin(), names_.end(), name);
@@ -26,7 +26,7 @@ class Labels {
   }
   void free(std::size_t label) { names_[label].clear(); }
 
-  // Returns the names by number. An empty name means that the number is free.
+  // Returns the names; the index is the number. An empty name means that the number is free.
   [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
 
  private:

@@ -17,7 +17,7 @@ std::string name_with_port(base::Endpoint address, const net::ListeningSocket& s
   return address.to_string();
 }
 
-// Returns the addresses of the sockets, each once.
+// Returns the addresses of the sockets, without repetitions.
 std::vector<std::string> places_of(const std::vector<net::ListeningSocket>& sockets) {
   std::vector<std::string> places;
   for (const auto& socket : sockets) {
@@ -52,9 +52,9 @@ Listeners::Listeners(net::Executor executor, const Workers& workers, log::Log& l
 base::Result<std::vector<net::ListeningSocket>> Listeners::open(const base::Endpoint& address) const {
   std::vector<net::ListeningSocket> sockets;
   if (inherited_sockets_) sockets = inherited_sockets_(address);
-  // If there are fewer inherited sockets than workers, several workers share one. A new socket would receive
-  // connections before this process serves. If this process then failed to start, those connections would be
-  // lost.
+  // If there are fewer inherited sockets than workers, several workers share a socket. A new socket would
+  // receive connections before this process serves. If this process then failed to start, those connections
+  // would be lost.
   if (const auto inherited = sockets.size(); inherited != 0) {
     while (sockets.size() < workers_.size()) {
       auto another = sockets[sockets.size() % inherited].share();
@@ -65,8 +65,8 @@ base::Result<std::vector<net::ListeningSocket>> Listeners::open(const base::Endp
   }
   auto opened = net::ListeningSocket::open_all(address);
   if (!opened) return opened.error();
-  // Opens one socket for each worker, for each address in turn. begin() gives socket i to worker i modulo the
-  // number of workers.
+  // Opens one socket for each worker at the first address, then at the next address, and so on. begin() gives
+  // socket i to worker i modulo the number of workers.
   for (auto& first : *opened) {
     const auto at = sockets.size();
     sockets.push_back(std::move(first));

@@ -26,25 +26,26 @@ class Listeners {
  public:
   using Workers = std::vector<std::unique_ptr<WorkerThread>>;
 
-  // Returns the sockets that another process or systemd left for the address. If there are none, weir opens
-  // its own sockets.
+  // Returns the sockets for the address that come from the old process of an upgrade or from systemd. If
+  // there are none, weir opens its own sockets.
   using InheritedSockets = std::function<std::vector<net::ListeningSocket>(const base::Endpoint& address)>;
 
-  // `workers` and `log` outlive this object.
+  // `workers` and `log` must outlive this object.
   Listeners(net::Executor executor, const Workers& workers, log::Log& log);
-  // Returns true if another process owns the file of the unix socket at this address and removes the file.
+  // Returns true if another process owns the file of the unix socket at this address, and removes that file
+  // itself.
   using IsLent = std::function<bool(const base::Endpoint& address)>;
   void inherit(InheritedSockets inherited_sockets, IsLent is_lent) {
     inherited_sockets_ = std::move(inherited_sockets);
     is_lent_ = std::move(is_lent);
   }
 
-  // A listener that prepare() has prepared, for put_in_force().
+  // A listener that prepare() has prepared for put_in_force().
   struct Wanted {
     net::ListenerSettings settings;
     // Number of the present listener at this address; nullopt if the listener is new.
     std::optional<std::size_t> number;
-    // At least one socket for each worker if the listener is new; else empty.
+    // If the listener is new, at least one socket for each worker; otherwise empty.
     std::vector<net::ListeningSocket> sockets;
     // Copies of `sockets`, for an upgrade to hand to the new process.
     std::vector<net::ListeningSocket> copies;
@@ -54,19 +55,19 @@ class Listeners {
   // Opens the sockets of new listeners, and reads changed certificates. Does not change present listeners.
   // The error names the listener and says what failed.
   [[nodiscard]] base::Result<std::vector<Wanted>> prepare(const config::Settings& settings) const;
-  // Makes `wanted` the only listeners. `most_sessions`: the most connections of each worker. Returns the
-  // changes in words.
+  // Replaces all listeners with `wanted`. `most_sessions`: the largest number of connections of each worker.
+  // Returns the changes in words.
   std::vector<std::string> put_in_force(std::vector<Wanted> wanted, std::size_t most_sessions);
 
-  // Returns the sockets of each listener with its configured address. The sockets stay open until close().
+  // Returns each listener's configured address with its sockets. The sockets stay open until close().
   [[nodiscard]] std::vector<std::pair<std::string, std::vector<int>>> sockets() const;
   // Takes over a connection that another process has accepted. If no listener has the connection's address
-  // any more, another listener serves one last request on it.
+  // any more, another listener serves one last request on the connection.
   void adopt(upgrade::ReceivedConnection arrived);
   // Closes the sockets that this object keeps. The sockets of the workers stay open.
   void close();
   // Closes the sockets like close(), and removes the files of unix sockets. Must be called when weir stops
-  // listening and no process has taken over.
+  // listening and no process has taken over the listeners.
   void end();
 
   void look_at_certificates() { certificates_.look(); }
@@ -82,8 +83,8 @@ class Listeners {
     std::string name{};  // address with the actual port; stays valid after the sockets are closed
   };
 
-  // Prepares one listener for prepare() above. Opens sockets only if the listener is new. The error says what
-  // failed.
+  // Prepares one listener for the public prepare(). Opens sockets only if the listener is new. The error says
+  // what failed.
   [[nodiscard]] base::Result<void> prepare(Wanted& wanted) const;
   [[nodiscard]] base::Result<std::vector<net::ListeningSocket>> open(const base::Endpoint& address) const;
   [[nodiscard]] proxy::AcceptorSettings acceptor(const Listener& listener) const;
@@ -97,7 +98,7 @@ class Listeners {
   std::vector<Listener> listeners_;
   InheritedSockets inherited_sockets_;
   IsLent is_lent_;
-  std::size_t next_ = 0;  // number of the next new listener
+  std::size_t next_ = 0;  // number for the next new listener
   std::size_t adopter_ = 0;
   std::size_t most_sessions_ = 1;
 };

@@ -29,7 +29,7 @@ base::SipKey random_key() {
   return key;
 }
 
-// Returns the same key in every weir with the same key_secret; a random key if key_secret is empty.
+// Returns the same key in every process with the same key_secret; a random key if key_secret is empty.
 base::SipKey shared_key(const std::string& secret) {
   if (secret.empty()) return random_key();
   const auto digest = policy::ApiKeys::digest(secret);
@@ -38,8 +38,8 @@ base::SipKey shared_key(const std::string& secret) {
   return key;
 }
 
-// Returns true if the old process hands over a shared key for names. An old process that has not agreed on
-// one yet hands over zeros.
+// Returns true if the old process has handed over a shared key for clients' names. An old process without a
+// shared key hands over zeros.
 bool has_shared_name_key(const upgrade::Takeover* takeover) {
   return takeover != nullptr && takeover->carried_state().shared != base::SipKey{};
 }
@@ -52,7 +52,7 @@ policy::NamingKeys naming_keys(const config::Settings& settings, const upgrade::
           .slot_hashes = settings.state.redis && settings.state.redis->topology == redis::Topology::Cluster};
 }
 
-// Returns by how much times of an earlier process must be moved to agree with the machine's clock.
+// Returns the difference to add to times of an earlier process, so that they agree with the machine's clock.
 base::Duration shift_to_now(const std::optional<limit::Snapshot>& found, const upgrade::Takeover* takeover) {
   if (takeover == nullptr)
     return found ? limit::shift_of(*found, net::Clock::machine_now()) : base::Duration{0};
@@ -60,7 +60,7 @@ base::Duration shift_to_now(const std::optional<limit::Snapshot>& found, const u
   return std::chrono::abs(ahead) <= limit::kClocksAgree ? base::Duration{0} : ahead;
 }
 
-// Returns a clock that continues the earlier process's clock, moved by `shift`.
+// Returns a clock that continues the clock of the earlier process, moved by `shift`.
 net::Clock clock_after(base::Duration shift, const std::optional<limit::Snapshot>& found,
                        const upgrade::Takeover* takeover) {
   if (takeover != nullptr) return net::Clock::at_offset(takeover->carried_state().clock + shift);
@@ -114,7 +114,7 @@ Program::Program(const config::Settings& settings, config::LookupResult servers,
                  [this](FreshConfiguration fresh) { return apply(std::move(fresh)); }),
       upgrade_(control_.get_executor(), callbacks(), log_) {
   for (const auto& warning : settings.warnings) log_.warning(warning.where + ": " + warning.what);
-  // The names in the snapshot file were made with this key.
+  // The names in the snapshot file were made with this key, so it must stay in use.
   if (snapshot_.found()) names_.table = snapshot_.found()->names;
   for (const auto& line : servers.unknown)
     log_.warning(line + "; the server is down until the lookup succeeds");
@@ -162,8 +162,8 @@ std::size_t Program::most_sessions() {
   return std::max<std::size_t>(1, descriptors.connections / worker_count_);
 }
 
-// Returns the sockets that an old process or systemd left for a listener. If there are none, the listener
-// opens its own sockets.
+// Returns the sockets for a listener that come from the old process of an upgrade or from systemd. If there
+// are none, the listener opens its own sockets.
 std::vector<net::ListeningSocket> Program::inherited(const base::Endpoint& listener) {
   auto sockets =
       takeover_ != nullptr ? takeover_->take_listeners(listener) : std::vector<net::ListeningSocket>();
@@ -188,7 +188,7 @@ void Program::start_admin() {
               (net::is_name(*settings_.admin.address) ? ", an address of " + name : ""));
 }
 
-// Returns the header of a snapshot that is written now.
+// Returns the header of a snapshot that is written at this moment.
 limit::Snapshot Program::here_and_now() const {
   return {.names = names_.table, .saved_at = clock_.now(), .machine_at = net::Clock::machine_now()};
 }
@@ -208,8 +208,8 @@ void Program::on_signal(int signal) {
     return reload({});
   }
   if (draining_) {
-    // Ctrl-C reaches the old and the new process. For the old process, which drains already, it must count as
-    // the first stop signal.
+    // Ctrl-C reaches both the old and the new process of an upgrade. The old process drains already. It must
+    // treat this signal as the first stop signal.
     if (handoff_sender_ && !std::exchange(told_to_end_, true)) return;
     log_.info("stopping at once");
     if (handoff_receiver_) handoff_receiver_->close();
@@ -219,14 +219,14 @@ void Program::on_signal(int signal) {
   reload_owed_ = false;
   upgrade_.abandon();
   supervision_.stopping(settings_.server.drain);
-  // This must happen first, because workers without connections end when they drain.
+  // end() must be called first, because workers without connections end when they drain.
   if (handoff_receiver_) handoff_receiver_->end();
   listeners_->end();
   for (const auto& worker : workers_) worker->drain();
   drain();
 }
 
-// Limits the time for the workers to finish. They must have been told to drain before.
+// Limits the time in which the workers finish. The workers must already be draining.
 void Program::drain() {
   draining_ = true;
   log_.info("draining: completing open requests within " +
@@ -258,7 +258,7 @@ void Program::look_at_clocks() {
   }
 }
 
-// Sweeps a part of the key table every 100 ms. The whole table is swept about once a minute.
+// Sweeps a part of the key table every 100 ms. It takes about a minute to sweep the whole table.
 void Program::sweep_later() {
   constexpr std::chrono::milliseconds kEvery{100};
   constexpr std::size_t kRounds = 600;

@@ -1,11 +1,11 @@
-// The main thread of a running weir. Owns everything that workers share and the admin listener, handles
-// signals, and sweeps the key table periodically.
+// The main thread of a running weir. Program owns the admin listener and everything that the workers share,
+// handles signals, and sweeps the key table periodically.
 //
 // - program.cpp starts and ends weir.
 // - program_reload.cpp puts another configuration into use.
 // - program_upgrade.cpp hands over to a new process or takes over from an old one.
 // - program_sources.cpp provides the admin listener's data.
-// - program_secret.cpp reads the secret that all weirs of one Redis share.
+// - program_secret.cpp reads the secret that all weir processes with one Redis share.
 #pragma once
 
 #include "server/config_snapshots.hpp"
@@ -56,9 +56,10 @@ T need(base::Result<T> result) {
 
 class Program {
  public:
-  // `servers`: looked up by the caller, because during a look-up SIGTERM must still end the process at once.
-  // `file`: the configuration file, which a reload reads again. `passed`: listening sockets from systemd.
-  // `takeover`: the takeover from an old process; null if there is none. It outlives this object.
+  // `servers`: the caller has looked them up, because SIGTERM must still end the process at once during a
+  // look-up. `file`: the configuration file, which a reload reads again. `passed`: listening sockets from
+  // systemd. `takeover`: the takeover from an old process; null if there is none. It must outlive this
+  // object.
   Program(const config::Settings& settings, config::LookupResult servers, std::string file,
           upgrade::PassedSockets passed, upgrade::Takeover* takeover);
   int serve();
@@ -111,17 +112,17 @@ class Program {
   void start_supervision();
 
   config::Settings settings_;  // the configuration in use
-  // The configuration at the start; keys that cannot change are read from it.
+  // The configuration at the start. Settings that cannot change are read from it.
   const config::Settings begun_with_;
   net::asio::io_context control_{1};
-  // Must be created before the first thread. log_ starts that thread.
+  // Must be created before the first other thread, which log_ starts.
   Signals signals_{control_.get_executor(), {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}};
   log::Log log_;
   log::AccessLog access_log_;
   upgrade::PassedSockets passed_;
   upgrade::Takeover* const takeover_;
   SnapshotFile snapshot_;
-  // Converts times of an earlier process to this process's clock.
+  // Added to the times of an earlier process to convert them to this process's clock.
   const base::Duration shift_;
   net::Clock clock_;
   net::ClockStep clock_step_;
@@ -141,7 +142,7 @@ class Program {
   upstream::Resolver resolver_;
   redis::LastRefunds redis_refunds_;
   std::optional<redis::SharedGrants> shared_grants_;
-  std::optional<redis::SharedSecret> shared_secret_;  // absent if key_secret is set or no rule needs Redis
+  std::optional<redis::SharedSecret> shared_secret_;  // absent if key_secret is set or no rule uses Redis
   proxy::Shared shared_;
   net::Timer drain_deadline_{control_.get_executor()};
   net::Timer sweep_timer_{control_.get_executor()};
@@ -160,9 +161,9 @@ class Program {
   Reloading reloading_;
   upgrade::Upgrade upgrade_;
   std::optional<upgrade::HandoffReceiver> handoff_receiver_;  // receives connections from the old process
-  bool reload_owed_ = false;  // true if SIGHUP came during an upgrade, so a reload must follow the upgrade
+  bool reload_owed_ = false;  // SIGHUP came during an upgrade, so a reload must follow the upgrade
   bool draining_ = false;
-  bool told_to_end_ = false;  // true if a stop signal came after this process handed over
+  bool told_to_end_ = false;  // a stop signal came after this process handed over
   std::uint64_t upgraded_ = takeover_ != nullptr ? takeover_->carried_state().upgraded + 1 : 0;
   std::uint64_t connections_lost_ = 0;  // connections that were lost between the old process and this one
   std::uint64_t failed_before_ = takeover_ != nullptr ? takeover_->carried_state().failed : 0;

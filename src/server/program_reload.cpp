@@ -7,9 +7,9 @@
 
 namespace weir::server {
 
-// Reloads, unless an upgrade is under way. The new process of an upgrade may have read the file before it
-// changed. So a caller with `done` must request the reload again after the upgrade. A reload by a signal is
-// done after the upgrade (see pay_reload()).
+// Reloads the configuration, unless an upgrade is under way. The new process of an upgrade may have read the
+// file before the file changed. So if `done` is set, the caller gets an error and must request the reload
+// again after the upgrade. A reload by SIGHUP is done after the upgrade (see pay_reload()).
 void Program::reload(Reloading::Done done) {
   if (upgrade_.is_under_way()) {
     reload_owed_ = reload_owed_ || !done;
@@ -30,8 +30,8 @@ void Program::reload(Reloading::Done done) {
   });
 }
 
-// Logs at most kMost lines, because the log accepts only a hundred lines a second, and other messages need
-// some of them.
+// Logs at most kMost lines, because the log accepts only a hundred lines a second, and other messages need a
+// part of them.
 void Program::tell(log::LogLevel level, const std::vector<std::string>& lines) {
   constexpr std::size_t kMost = 30;
   for (std::size_t i = 0; i < std::min(kMost, lines.size()); ++i) log_.write(level, "reload: " + lines[i]);
@@ -70,7 +70,7 @@ ReloadReport Program::apply(FreshConfiguration fresh) {
   return report;
 }
 
-// Puts a checked configuration into use. Fails only if memory is lacking.
+// Puts a checked configuration into use. Fails only if memory runs out.
 void Program::put_in_force(config::Settings settings, const ConfigSnapshots::Draft& draft,
                            std::vector<Listeners::Wanted> listeners, std::vector<ClientFiles::Use> files,
                            ReloadReport& report) {
@@ -102,8 +102,8 @@ void Program::put_in_force(config::Settings settings, const ConfigSnapshots::Dra
   log_.write_always(log::LogLevel::Info, "reload: the configuration was reloaded");
 }
 
-// Uses changed TLS files. Present requests and tunnels continue with the old files. Redis connections are not
-// updated here, because they check their files themselves.
+// Uses changed TLS files. Present requests and tunnels continue with the old files. Does not update Redis
+// connections, because they check their files themselves.
 base::Result<void> Program::take_up(const std::vector<const ClientFiles::Use*>& changed) {
   if (draining_) return {};
   std::vector<std::string> upstreams;

@@ -11,8 +11,8 @@ base::Result<ConfigSnapshots::Draft> Program::make_config_snapshot(
   return draft;
 }
 
-// Starts to read the shared secret from Redis. Does nothing if key_secret is set; otherwise all weirs of one
-// Redis use this secret.
+// Starts to read the secret that all weir processes with one Redis share. Does nothing if key_secret is set,
+// because that value is used instead.
 void Program::start_shared_secret() {
   if (!config::needs_redis(begun_with_) || !begun_with_.state.key_secret.empty()) return;
   const auto say = [this](redis::LogLevel level, const std::string& line) {

@@ -38,7 +38,7 @@ admin::Sources Program::sources() {
   return sources;
 }
 
-// Adds the functions that answer slowly: reload, upgrade, explain and keys.
+// Adds the functions that take time to answer: reload, upgrade, explain and keys.
 void Program::add_questions(admin::Sources& sources) {
   sources.reload = [this](const std::string& peer, admin::ReloadDone done) {
     log_.audit("admin: " + peer + " requests a reload");
@@ -77,7 +77,7 @@ void Program::add_questions(admin::Sources& sources) {
     sources.top = [this](limit::RuleIndex label) { return std::pair(top_clients(label), clock_.now()); };
 }
 
-// Returns the clients of a rule, counted by all workers; nullopt if no worker has counted a client.
+// Returns the clients of a rule, summed over all workers; nullopt if no worker has counted a client.
 std::optional<observe::TopOfRule> Program::top_clients(limit::RuleIndex label) const {
   std::optional<observe::TopOfRule> all;
   if (begun_with_.admin.top == 0) return all;
@@ -136,7 +136,8 @@ std::vector<admin::ResolveFigures> Program::resolves() const {
   return figures;
 }
 
-// Returns the load by kind. Workers measure their load only if a rule uses it. The other kinds are read now.
+// Returns the name and value of each kind of load. Workers measure their own load only if a rule uses it. The
+// other kinds are read now.
 std::vector<std::pair<const char*, double>> Program::load() {
   using proxy::LoadKind;
   std::vector<std::pair<const char*, double>> load;
@@ -158,7 +159,7 @@ Inspector::Moment Program::moment() {
           [this](limit::RuleIndex label) { return top_clients(label); }};
 }
 
-// Returns the load of the kind with the highest value.
+// Returns the highest value among all kinds of load.
 double Program::system_load() {
   double most = 0;
   for (const auto& [kind, part] : load()) most = std::max(most, part);

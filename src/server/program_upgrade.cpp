@@ -13,7 +13,7 @@
 
 namespace weir::server {
 
-// If an upgrade is refused, calls `done` at once with the reason.
+// Starts an upgrade. If the upgrade is refused, calls `done` at once with the reason.
 void Program::upgrade(upgrade::Upgrade::Done done) {
   const auto refuse = [&](const char* why) {
     log_.error(std::string("upgrade: ") + why);
@@ -31,8 +31,8 @@ void Program::upgrade(upgrade::Upgrade::Done done) {
                  });
 }
 
-// Does the reload that a signal requested during the upgrade. The process that serves after the upgrade reads
-// the file.
+// Does the reload that SIGHUP requested during the upgrade. The file is read by the process that serves after
+// the upgrade.
 void Program::pay_reload(const upgrade::UpgradeReport& report) {
   if (!report.ok()) return reload({});
   log_.info("reload: process " + std::to_string(report.successor) + " reloads the configuration");
@@ -86,8 +86,7 @@ std::vector<upgrade::ListenerSockets> Program::listener_sockets() const {
   return all;
 }
 
-// Finishes open requests and then ends. From now on, only the new process writes the state to the snapshot
-// file.
+// Finishes open requests and then ends. From now on, only the new process writes the snapshot file.
 void Program::hand_over(const upgrade::UpgradeReport& report, net::OwnedDescriptor channel) {
   handoff_sender_.emplace(std::move(channel));
   log_.write_always(
@@ -113,8 +112,8 @@ void Program::change_foreign_permits(const std::vector<std::string>& lines) {
   }
 }
 
-// Returns the number of requests that this process decided after the handover, with counts that the new
-// process does not know.
+// Returns the number of requests that this process decided after the handover. The new process does not know
+// these charges.
 std::uint64_t Program::decided_apart() const {
   std::uint64_t sum = 0;
   for (const auto& worker : workers_) sum += worker->decided_apart();
@@ -157,13 +156,12 @@ void Program::lose_connection(const char* why) {
   log_.warning(std::string("upgrade: a connection was dropped: ") + why);
 }
 
-// Returns the callbacks for what the old process sends until it ends.
+// Returns the callbacks that handle messages from the old process until it ends.
 upgrade::HandoffReceiver::Callbacks Program::predecessor() {
   return {.take =
               [this](upgrade::ReceivedConnection arrived) {
                 if (!handoff_sender_) return listeners_->adopt(std::move(arrived));
-                // This process may have handed over itself. Then it passes the connection on to the next
-                // process.
+                // If this process has itself handed over meanwhile, it passes the connection on.
                 if (handoff_sender_->take(arrived.socket.get(), arrived.listener, arrived.connection_info,
                                           arrived.unread) != proxy::HandoffResult::Yes)
                   lose_connection("the new process did not accept it");

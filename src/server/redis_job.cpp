@@ -4,9 +4,9 @@ namespace weir::server {
 
 namespace {
 
-// Reads what the charge would get. If `state_only` is true and the charge would be admitted, reads again with
-// a charge of zero units. The second reply has the key's present state. A charge of zero units alone would
-// not report a key that owes units or has none left.
+// Reads the result that the charge would get. If `state_only` is true and the charge would be admitted, reads
+// again with a charge of zero units. The second reply has the key's present state. A charge of zero units
+// alone would not show whether a key owes units or has none left.
 net::Task<void> look(redis::Store& store, proxy::RedisLookup& look, bool state_only) {
   auto& now = look.clock;
   if (!state_only) look.held_here = store.holds_for(look.charge, look.outcome);

@@ -14,11 +14,11 @@ namespace weir::server {
 struct RedisJob {
   std::vector<limit::Charge> forget;      // keys to reset first
   std::vector<proxy::RedisLookup> looks;  // keys to read after the resets, in this order
-  // True: read the present state of the keys; false: read what the charges would get.
+  // True: read the present state of the keys; false: read the results that the charges would get.
   bool state_only = false;
 };
 
-// Runs the job and stores the results in it. Runs on the store's thread.
+// Runs the job and stores the results in `job`. Must be called on the store's thread.
 [[nodiscard]] net::Task<void> run_job(redis::Store& store, std::shared_ptr<RedisJob> job);
 
 }  // namespace weir::server

@@ -15,15 +15,15 @@ namespace weir::server {
 
 namespace {
 
-// Returns a text with the first mistake and the number of further mistakes.
+// Returns the first mistake and the number of further mistakes, as text.
 std::string first_of(const std::vector<std::string>& mistakes) {
   if (mistakes.empty()) return "the configuration is wrong";
   const auto more = mistakes.size() - 1;
   return mistakes.front() + (more != 0 ? "; and " + std::to_string(more) + " more" : "");
 }
 
-// Looks up the servers of all upstreams. `takes_over`: an old process still serves. It continues if this
-// process does not start, so an unknown name prevents the start.
+// Looks up the servers of all upstreams. `takes_over` is true if an old process still serves. Then an unknown
+// name prevents the start, because the old process can continue to serve.
 config::LookupResult servers_of(const config::Settings& settings, bool takes_over) {
   auto found = config::look_up_servers(settings);
   if (!found.mistakes.empty()) throw config::CannotStart(first_of(found.mistakes));
@@ -35,7 +35,7 @@ config::LookupResult servers_of(const config::Settings& settings, bool takes_ove
 
 int run(const std::string& file) {
   std::signal(SIGPIPE, SIG_IGN);
-  // Writing to a file at its size limit (LimitFSIZE=) then fails instead of ending the process.
+  // After this, a write to a file at its size limit (LimitFSIZE=) fails instead of ending the process.
   std::signal(SIGXFSZ, SIG_IGN);
   // These signals must not end the process before weir handles them. They are still delivered to signalfd,
   // because weir blocks them.

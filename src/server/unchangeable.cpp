@@ -25,7 +25,7 @@ class Comparison {
   void same(const char* key, const Value& running, const Value& wanted) {
     if (!(running == wanted)) mistake(key, "found " + word(wanted) + "; weir runs with " + word(running));
   }
-  // Compares values that must not appear in the log.
+  // Compares values without showing them, because they must not appear in the log.
   template <class Value>
   void same_unsaid(const char* key, const Value& running, const Value& wanted) {
     if (!(running == wanted)) mistake(key, "found a different value than the running one");

@@ -19,7 +19,7 @@ constexpr std::string_view kRelayedPlain = "relayed plain";
 // contain line breaks.
 constexpr std::size_t kLines = 4;
 
-constexpr std::size_t kMost = 60 << 10;  // bytes; the rest of a message is for the other lines
+constexpr std::size_t kMost = 60 << 10;  // bytes of unread data; the rest of a message is for the other lines
 
 std::string text_of(const http::ConnectionEnds& ends) {
   return ends.source.to_string() + ' ' + std::to_string(ends.source_port) + ' ' +
@@ -46,9 +46,9 @@ std::optional<http::ConnectionEnds> ends_of(std::string_view text) {
   return http::ConnectionEnds{*source, *destination, *source_port, *destination_port};
 }
 
-// Returns the lines for a connection: the listener, the kind of relay, the two ends, the subject of the
-// client's certificate, and the unread bytes. The kind of relay is "relayed", "relayed plain" or empty. The
-// line of the ends may be empty.
+// Returns the lines for a connection: the listener, the kind of relay, the addresses of the two ends, the
+// subject of the client's certificate, and the unread bytes. The kind of relay is "relayed", "relayed plain"
+// or empty. The line of the addresses may be empty.
 std::vector<std::string> lines_of(std::string_view listener, const proxy::ConnectionInfo& connection_info,
                                   std::string_view unread) {
   const auto how = !connection_info.relayed ? std::string_view()
@@ -58,7 +58,7 @@ std::vector<std::string> lines_of(std::string_view listener, const proxy::Connec
           connection_info.certificate_subject, std::string(unread)};
 }
 
-// Returns the connection in a message. Joins the unread bytes, which were split at line breaks.
+// Returns the connection that a message describes. Joins the unread bytes, which were split at line breaks.
 ReceivedConnection connection_of(UpgradeMessage& message) {
   auto& lines = message.lines;
   ReceivedConnection arrived{.socket = std::move(message.descriptors.front()),
@@ -82,7 +82,7 @@ proxy::HandoffResult HandoffSender::take(int fd, std::string_view listener,
   try {
     const bool sent = send_message(channel_.get(), kWord, lines_of(listener, connection_info, unread), {fd});
     return sent ? HandoffResult::Yes : HandoffResult::Gone;
-  } catch (...) {  // no memory for the message
+  } catch (...) {  // no memory is left for the message
     return HandoffResult::NotThis;
   }
 }
@@ -122,7 +122,8 @@ bool HandoffReceiver::read_all() {
   }
 }
 
-// After a shutdown for reading, messages in the socket can still be read, but no further messages can arrive.
+// After shutdown(2) for reading, messages in the socket can still be read, but no further messages can
+// arrive.
 void HandoffReceiver::end() {
   if (!channel_.is_open()) return;
   ::shutdown(channel_.native_handle(), SHUT_RD);

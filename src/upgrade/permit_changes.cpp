@@ -68,7 +68,7 @@ void PermitChanges::tell(Tell tell) {
   send();
 }
 
-// If memory is lacking, a change is not reported. The new process then counts the permits as they were until
+// If memory runs out, the change is not reported. The new process then uses the last reported permits until
 // this process ends.
 void PermitChanges::note(const limit::PermitDelta& held) noexcept {
   try {

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kChannel = STDERR_FILENO + 1;  // number of the channel's descriptor in the new process
 
-// Returns this process's arguments. In the file, each argument ends with NUL.
+// Returns this process's arguments, read from /proc/self/cmdline, where each argument ends with NUL.
 std::vector<std::string> own_arguments() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -33,7 +33,8 @@ std::vector<std::string> own_arguments() {
   return arguments;
 }
 
-// Returns the environment without WATCHDOG_PID, because that variable names this process and not the new one.
+// Returns the environment without WATCHDOG_PID, because that variable contains the process ID of this
+// process.
 std::vector<std::string> environment_for_successor() {
   std::vector<std::string> environment;
   const auto is_of = [](std::string_view entry, std::string_view name) {
@@ -54,7 +55,8 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return list;
 }
 
-// Attributes that unblock all signals and reset ignored signals in the new process, as at a usual start.
+// Attributes for posix_spawn(3): in the new process, all signals are unblocked and ignored signals have their
+// default action, as at a usual start.
 class Attributes {
  public:
   Attributes() {
@@ -119,7 +121,7 @@ bool has_ended(pid_t successor) noexcept {
 }
 
 std::string end_successor(pid_t successor) {
-  ::kill(successor, SIGKILL);  // if the process has already ended, this changes nothing
+  ::kill(successor, SIGKILL);  // has no effect if the process has already ended
   int status = 0;
   while (::waitpid(successor, &status, 0) < 0)
     if (errno != EINTR) return "the process no longer exists";

@@ -79,7 +79,7 @@ bool send_message(int channel, std::string_view word, const std::vector<std::str
       pollfd room{channel, POLLOUT, 0};
       if (errno != EAGAIN || ::poll(&room, 1, kForRoom) <= 0) return false;
     }
-  } catch (...) {  // no memory for the text
+  } catch (...) {  // no memory is left for the text
     return false;
   }
 }

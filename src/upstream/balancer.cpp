@@ -28,7 +28,7 @@ std::uint64_t sum_of_weights(std::uint64_t candidates, std::span<const Load> loa
   return sum;
 }
 
-// Compares in_flight ÷ weight exactly.
+// Returns true if in_flight ÷ weight is smaller for `a` than for `b`. Compares exactly.
 bool less_busy(const Load& a, const Load& b) noexcept {
   return std::uint64_t{a.in_flight} * b.weight < std::uint64_t{b.in_flight} * a.weight;
 }
@@ -65,8 +65,8 @@ std::size_t less_busy_of_two(std::uint64_t candidates, std::span<const Load> loa
   return less_busy(loads[other], loads[one]) ? other : one;
 }
 
-// Returns the candidates with at most 5/4 of their share of the requests in flight, including the coming one.
-// At least one candidate is below this bound, so the result is never empty.
+// Returns the candidates with at most 5/4 of their share of the requests in flight, including the new
+// request. At least one candidate is below this bound, so the result is never empty.
 std::uint64_t within_bounds(std::uint64_t candidates, std::span<const Load> loads) noexcept {
   std::uint64_t in_flight = 1;
   each(candidates, [&](std::size_t at) { in_flight += loads[at].in_flight; });
@@ -121,10 +121,11 @@ std::size_t Balancer::in_turn(std::uint64_t candidates, std::span<const Load> lo
   return best;
 }
 
-// Weighted rendezvous hashing. Each server draws a number u for the word, and the server with the least
-// ln(1/u) ÷ weight is chosen. A server's number does not depend on the other servers. So if a server is added
-// or removed, no word moves between two remaining servers. (Thaler and Ravishankar 1998; weights as in
-// Schindelhauer and Schomaker 2005; the bound as in Mirrokni, Thorup and Zadimoghaddam 2018.)
+// Implements weighted rendezvous hashing. A hash of the word and the server's identity gives a number u for
+// each server, and the server with the smallest ln(1/u) ÷ weight is chosen. A server's number does not depend
+// on the other servers. So if a server is added or removed, no word moves between two remaining servers.
+// (Thaler and Ravishankar 1998; weights as in Schindelhauer and Schomaker 2005; the bound as in Mirrokni,
+// Thorup and Zadimoghaddam 2018.)
 std::size_t Balancer::by_hash(std::uint64_t candidates, std::span<const Load> loads,
                               std::uint64_t word) const noexcept {
   auto best = static_cast<std::size_t>(std::countr_zero(candidates));
@@ -141,7 +142,7 @@ std::size_t Balancer::by_hash(std::uint64_t candidates, std::span<const Load> lo
 }
 
 std::uint64_t Balancer::identity(std::string_view address, std::size_t occurrence) noexcept {
-  base::SipHash128 hash(base::SipKey{});  // not secret: every weir must compute the same hash
+  base::SipHash128 hash(base::SipKey{});  // the key is not secret: every weir must compute the same hash
   hash.part(address);
   hash.part(std::uint64_t{occurrence});
   return hash.digest().lo;

@@ -40,8 +40,8 @@ std::vector<std::uint64_t> identities(const ServerGroup& server_group) {
   return identities;
 }
 
-// Returns true if an idle connection was closed, or has unexpected bytes. The next request would read these
-// as its answer. Costs a system call.
+// Returns true if the peer closed an idle connection or sent unexpected bytes. The next request would read
+// these bytes as its answer. Costs a system call.
 bool went_stale(net::Stream& stream) noexcept {
   if (!stream.is_quiet()) return true;
   char byte = 0;
@@ -112,7 +112,8 @@ net::Task<net::ErrorCode> Lease::connect(std::string_view proxy_header, base::Du
   stream_.reset();
   const auto location = member().location();
   moves_ = location.moves;
-  // This call holds its own reference, because another connection may replace the pool's session meanwhile.
+  // This task holds a reference of its own, because another connection may replace the pool's session
+  // meanwhile.
   const auto session = net::share(pool_->sessions_[server_].get());
   const net::Dial::Target target{*location.addresses, location.first, proxy_header,
                                  member().tls(session.get())};
@@ -147,11 +148,13 @@ Pool::Pool(net::Executor executor, net::Watchdog& watchdog, ServerGroup& server_
   for (std::size_t at = 0; at < moves_.size(); ++at) moves_[at] = server_group.member(at).moves();
 }
 
-// Returns the candidates: untried servers that are in service, or all untried servers if none is.
+// Returns the candidates: the untried servers that are in service, or all untried servers if none is in
+// service.
 Pool::Choice Pool::look(const LeaseRequest& wanted) noexcept {
   Choice choice;
   std::uint64_t untried = 0;
-  // A request that has failed at one server must not try an ejected one. With `health`, only probes try them.
+  // A request that has failed at one server must not try an ejected server. With `health`, only probes try
+  // ejected servers.
   const bool may_try = wanted.tried == 0 && !settings().health;
   for (std::size_t at = 0; at < loads_.size(); ++at) {
     if ((wanted.tried & bit_of(at)) != 0) continue;
@@ -167,8 +170,8 @@ Pool::Choice Pool::look(const LeaseRequest& wanted) noexcept {
   return choice;
 }
 
-// Chooses an ejected server whose time is over, and begins a trial with this request. Under Balance::Hash,
-// only requests whose word leads to the server try it.
+// Chooses an ejected server whose ejection time has passed, and begins a trial with this request. Under
+// Balance::Hash, only requests whose word leads to the server try it.
 std::optional<std::size_t> Pool::take_trial(const Choice& choice, const LeaseRequest& wanted) noexcept {
   auto due = choice.due;
   if (settings().balance == Balance::Hash)
@@ -192,7 +195,7 @@ bool Pool::others_serve(std::uint64_t tried, base::TimePoint now) const noexcept
   return false;
 }
 
-// xorshift64*, which is good enough to draw servers.
+// Returns a random number by xorshift64*, which is good enough to choose servers.
 std::uint64_t Pool::random() noexcept {
   random_ ^= random_ >> 12U;
   random_ ^= random_ << 25U;
@@ -239,7 +242,7 @@ Lease Pool::lend(std::size_t server, bool fresh) {
   return lease;
 }
 
-// Drops idle connections to addresses that the server no longer has.
+// Drops idle connections to addresses that the server's name no longer has.
 void Pool::follow(std::size_t server) noexcept {
   const auto& member = server_group_.member(server);
   if (moves_[server] == member.moves()) return;

@@ -19,7 +19,8 @@ namespace weir::upstream {
 
 namespace {
 
-// Returns a PROXY header that names no client, if the upstream expects one.
+// Returns a PROXY header that names no client if the upstream expects PROXY headers; otherwise an empty
+// string.
 std::string proxy_header_of(const UpstreamSettings& settings) {
   std::string proxy_header;
   if (settings.proxy_protocol) http::append_proxy_header(proxy_header, std::nullopt);
@@ -33,7 +34,7 @@ std::string request_for(const HealthCheck& check, const std::string& host) {
 
 }  // namespace
 
-// The probe of one server.
+// Probes one server repeatedly.
 class Prober::Probe final : net::Watched {
  public:
   // REQUIRES that the upstream has `health`.
@@ -53,7 +54,7 @@ class Prober::Probe final : net::Watched {
 
   [[nodiscard]] const std::shared_ptr<ServerGroup>& server_group() const noexcept { return server_group_; }
   [[nodiscard]] bool stopped() const noexcept { return stopped_; }
-  // Makes run() end.
+  // Makes run() return.
   void stop() {
     stopped_ = true;
     pause_.cancel();
@@ -68,7 +69,7 @@ class Prober::Probe final : net::Watched {
       std::string fault;
       try {
         fault = co_await ask(location);
-      } catch (const std::bad_alloc&) {  // memory may be available the next time
+      } catch (const std::bad_alloc&) {  // memory may be available for the next probe
         short_here_ = true;
       }
       disarm();
@@ -104,7 +105,7 @@ class Prober::Probe final : net::Watched {
     co_return ec;
   }
 
-  // Probes the server. Returns what is wrong; empty if nothing is.
+  // Probes the server once. Returns what is wrong with the server; empty if nothing is.
   net::Task<std::string> ask(const ServerGroup::Member::Location& location) {
     std::string fault;
     auto ec = co_await connect(location, fault);
@@ -120,8 +121,8 @@ class Prober::Probe final : net::Watched {
       state = answer.feed({piece.data(), count});
     }
     if (state == http::StatusReader::State::Known) co_return judge(answer.status());
-    // In TLS 1.3, weir's handshake ends before the server checks weir's certificate. So a rejection arrives
-    // as an alert here.
+    // In TLS 1.3, the client's handshake ends before the server checks weir's certificate. So a server that
+    // rejects the certificate reports this by an alert here.
     if (net::Stream::was_alerted(ec)) co_return "its TLS handshake failed: " + ec.message();
     co_return late_ ? "no response in time" : "its response is not HTTP";
   }
@@ -134,7 +135,7 @@ class Prober::Probe final : net::Watched {
     return "it returns " + std::to_string(status);
   }
 
-  // Varies the interval by a tenth, so that many weirs do not ask together.
+  // Returns the interval, varied randomly by a tenth, so that many weir processes do not probe together.
   [[nodiscard]] base::Duration spread(base::Duration interval) {
     const auto tenth = interval.count() / 10;
     return interval + base::Duration{std::uniform_int_distribution<std::int64_t>{-tenth, tenth}(random_)};
@@ -150,10 +151,11 @@ class Prober::Probe final : net::Watched {
   const std::string request_;
   net::Timer pause_;
   std::unique_ptr<net::Stream> stream_;
-  net::Dial* dial_ = nullptr;  // in the frame of connect() while it waits
+  net::Dial* dial_ = nullptr;  // points into the frame of connect() while connect() waits
   bool stopped_ = false;
   bool late_ = false;
-  bool short_here_ = false;  // weir lacks descriptors, ports or memory, which says nothing about the server
+  // This host lacks descriptors, ports or memory, which says nothing about the server.
+  bool short_here_ = false;
   std::minstd_rand random_;
 };
 

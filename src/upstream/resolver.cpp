@@ -12,7 +12,7 @@ namespace weir::upstream {
 
 namespace {
 
-// Returns the addresses as text; of a long list the first ones.
+// Returns the addresses as text. Shortens a long list to the first ones.
 std::string list(const Addresses& addresses) {
   constexpr std::size_t kMost = 8;
   std::string text;
@@ -24,7 +24,7 @@ std::string list(const Addresses& addresses) {
 
 }  // namespace
 
-// The state that the loop's thread and the look-up thread share. The last of the two owners frees it.
+// The state that the event loop's thread and the look-up thread share. The last of the two owners frees it.
 struct Resolver::Desk {
   Desk(Resolver& resolver, LookUp how) : look_up(std::move(how)), owner(&resolver) {}
 
@@ -34,10 +34,11 @@ struct Resolver::Desk {
   const LookUp look_up;
   std::mutex mutex;
   std::condition_variable news;
-  std::optional<base::Endpoint> question;  // under the mutex
-  bool busy = false;                       // under the mutex: a look-up is running
-  Resolver* owner;  // under the mutex, except for the loop's thread, which alone sets it; null: the resolver
-                    // is destroyed
+  std::optional<base::Endpoint> question;  // the name to look up; protected by the mutex
+  bool busy = false;                       // a look-up is running; protected by the mutex
+  // Only the loop's thread sets this pointer, under the mutex. The look-up thread reads it under the mutex.
+  // Null: the resolver is destroyed.
+  Resolver* owner;
 };
 
 void Resolver::Desk::put(const base::Endpoint& address) {
@@ -63,7 +64,7 @@ void Resolver::Desk::serve(const std::shared_ptr<Desk>& desk) {
   }
 }
 
-// One server whose address is a name.
+// One server whose address is a host name.
 struct Resolver::Name {
   std::shared_ptr<ServerGroup> server_group;  // shared with the configuration's snapshots
   std::size_t server;
@@ -118,7 +119,7 @@ void Resolver::add(const std::shared_ptr<ServerGroup>& server_group) {
   }
 }
 
-// Drops names that are looked up only until an address is known.
+// Removes the names that have an address and no interval at which to repeat the look-up.
 void Resolver::drop_known() {
   std::erase_if(names_, [](const std::shared_ptr<Name>& name) {
     return name->server_group->settings().resolve == base::Duration{0} &&
@@ -126,7 +127,7 @@ void Resolver::drop_known() {
   });
 }
 
-// Sets the timer for the name that is due next.
+// Sets the timer to the time of the next look-up.
 void Resolver::arm() {
   if (asking_ || names_.empty()) return;
   const auto next = std::min_element(names_.begin(), names_.end(), [](const auto& left, const auto& right) {
@@ -140,7 +141,7 @@ void Resolver::arm() {
 }
 
 void Resolver::ask() {
-  if (asking_) return;  // a timer that was set again may fire twice
+  if (asking_) return;  // the timer may fire twice if it was set again
   const auto name = asked_.lock();
   if (!name) return arm();
   asking_ = true;

@@ -11,8 +11,8 @@ namespace weir::upstream {
 
 namespace {
 
-// The wait if `max_in_flight` is reached. It is only a hint, the same as for concurrency limits, because weir
-// cannot know when a request in flight will end.
+// How long a caller should wait if `max_in_flight` is reached. The value is only a hint, the same as for
+// concurrency limits, because weir cannot know when a request in flight will end.
 constexpr base::Duration kPerhaps{1'000'000};
 
 std::uint64_t seed() {
@@ -20,7 +20,7 @@ std::uint64_t seed() {
   return (std::uint64_t{device()} << 32U | device()) | 1U;
 }
 
-// xorshift64*, which is good enough to spread instants.
+// Returns a random number by xorshift64*, which is good enough to spread points in time.
 std::uint64_t next(std::uint64_t& random) noexcept {
   random ^= random >> 12U;
   random ^= random << 25U;
@@ -62,12 +62,12 @@ ServerGroup::ServerGroup(UpstreamSettings settings, std::vector<Server> servers,
       tls_(make_tls(settings_)),
       queue_(older != nullptr ? older->queue_ : std::make_shared<ServerQueue>()) {
   assert(servers.size() == settings_.servers.size());
-  // The state of servers is not carried over if probes are added or removed. A server that is down waits for
-  // a good probe, and without probes would remain down.
+  // A reload that adds or removes probes does not carry over the state of servers. A server that is down
+  // waits for a good probe. Without probes it would stay down.
   if (older != nullptr && older->settings_.health.has_value() != settings_.health.has_value())
     older = nullptr;
-  std::uint64_t taken =
-      0;  // a bit for each older member already matched, because two servers may have the same name
+  // A bit for each older member that was already matched, because two servers may have the same name.
+  std::uint64_t taken = 0;
   for (std::size_t at = 0; at < servers.size(); ++at) {
     const Member* before = nullptr;
     for (std::size_t i = 0; older != nullptr && before == nullptr && i < older->size(); ++i) {
@@ -79,8 +79,8 @@ ServerGroup::ServerGroup(UpstreamSettings settings, std::vector<Server> servers,
   }
 }
 
-// The in-flight count is shared with the older member only if both members have `max_in_flight`. Otherwise a
-// request could leave() without having entered.
+// The older member's in-flight number is shared only if both members have `max_in_flight`. Otherwise a
+// request that enter() did not add could be subtracted by leave().
 ServerGroup::Member::Member(const ServerGroup& server_group, Server server, const ServerSettings& settings,
                             const Member* older)
     : server_group_(server_group),
@@ -91,7 +91,7 @@ ServerGroup::Member::Member(const ServerGroup& server_group, Server server, cons
                  ? older->known_
                  : std::make_shared<Known>(std::move(server.addresses))) {}
 
-// Logs nothing if there is no address, because the failed look-up was logged.
+// Logs nothing if there is no address, because the failed look-up was logged already.
 ServerGroup::Member::Known::Known(Addresses at_first)
     : random(seed()), addresses(std::make_shared<const Addresses>(std::move(at_first))) {
   if (!addresses->empty()) return;
@@ -169,7 +169,7 @@ void ServerGroup::Member::probed(bool good, std::string_view fault, base::TimePo
 
 std::optional<base::Duration> ServerGroup::Member::enter(base::TimePoint now) noexcept {
   if (settings_.max_in_flight != 0) {
-    // The count must not exceed the bound even briefly. Otherwise another request would be refused although
+    // The number must not exceed the bound even briefly. Otherwise another request would be refused although
     // there is room.
     auto others = known_->in_flight.load();
     do {
@@ -221,7 +221,8 @@ std::uint64_t ServerGroup::Member::ejections() const {
   return known_->server_health.ejections();
 }
 
-// REQUIRES known_->mutex, which also keeps the lines in order.
+// Publishes the server's state to readers without the lock, and logs the change. REQUIRES that the caller has
+// locked known_->mutex, which also keeps the log lines in order.
 void ServerGroup::Member::publish(ServerHealth::Change change, base::TimePoint now,
                                   std::string_view why) noexcept {
   known_->out_until.store(known_->server_health.out_until().time_since_epoch().count(),
@@ -241,7 +242,7 @@ void ServerGroup::Member::publish(ServerHealth::Change change, base::TimePoint n
   }
 }
 
-// REQUIRES known_->mutex.
+// REQUIRES that the caller has locked known_->mutex.
 bool ServerGroup::Member::is_logged(ServerHealth::Change change, base::TimePoint now) noexcept {
   using Change = ServerHealth::Change;
   auto& outages = known_->outages;
@@ -251,7 +252,7 @@ bool ServerGroup::Member::is_logged(ServerHealth::Change change, base::TimePoint
   return outages.begins(now);
 }
 
-// REQUIRES known_->mutex, and that the change is logged.
+// REQUIRES that the caller has locked known_->mutex, and that the change is logged.
 std::string ServerGroup::Member::line_of(ServerHealth::Change change, base::TimePoint now,
                                          std::string_view why) {
   using Change = ServerHealth::Change;

@@ -6,8 +6,8 @@ namespace weir::upstream {
 
 namespace {
 
-// Returns between half of `time` and all of it, so that servers ejected together are not all readmitted
-// together.
+// Returns a random time between half of `time` and `time`, so that servers ejected together are not all
+// readmitted together.
 base::Duration shortened(base::Duration time, std::uint64_t random) noexcept {
   const auto half = static_cast<std::uint64_t>(time.count() / 2);
   return time - base::Duration{static_cast<base::Duration::rep>(random % (half + 1))};
@@ -15,7 +15,7 @@ base::Duration shortened(base::Duration time, std::uint64_t random) noexcept {
 
 }  // namespace
 
-// Ignores failures of connects that were in progress at the ejection, because they prove nothing new.
+// Ignores failures of connects that were already in progress at the ejection, because they prove nothing new.
 ServerHealth::Change ServerHealth::unreachable(const Ejection& settings, base::TimePoint now,
                                                std::uint64_t random) noexcept {
   if (out() && trial_ == Trial::None && now < out_until_) return Change::None;
@@ -25,7 +25,7 @@ ServerHealth::Change ServerHealth::unreachable(const Ejection& settings, base::T
 
 ServerHealth::Change ServerHealth::failed(const Ejection& settings, base::TimePoint sent, base::TimePoint now,
                                           std::uint64_t random) noexcept {
-  // If no server serves, requests go to all of them without a trial.
+  // If no server serves, all servers get requests, and these requests are no trials.
   const auto tried_from = trial_ == Trial::None ? out_until_ : trial_since_;
   const bool enough = out() ? sent >= tried_from : ++failures_ >= settings.failures;
   if (!enough) return Change::None;

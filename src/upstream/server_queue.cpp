@@ -49,8 +49,8 @@ void ServerQueue::freed() noexcept {
   wake(waiters_.begin());
 }
 
-// If memory runs out, no wake-up is sent. This is harmless, because waiting requests check for room once a
-// second.
+// Wakes the request at this position. Sends no wake-up if memory runs out. This is harmless, because waiting
+// requests check for room once a second.
 void ServerQueue::wake(const List::const_iterator& at) const noexcept {
   if (at == waiters_.end()) return;
   try {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Clients that leave before the end of their response, while a rule waits for that end. The response states the request's cost,
-or a `concurrency` rule counts the server's work."""
+"""Clients that leave before the end of their response. A rule needs that end: the response contains the request's cost, or a
+`concurrency` rule counts the requests that the server processes."""
 
 import json
 import threading
@@ -54,7 +54,7 @@ class Abandoned(TestCase):
         if head:
             client.wire.read_until(b"\r\n\r\n")
         leave(client)
-        with Client(self.weir.port) as idle:  # a tick closes it, and ticks also notice clients that have left
+        with Client(self.weir.port) as idle:  # a watchdog tick closes it; at the same tick weir notices clients that have left
             self.assertTrue(idle.closed())
 
     def settled(self, outcome):
@@ -66,7 +66,7 @@ class Abandoned(TestCase):
 
 
 class ChargesOfAbandonedRequests(Abandoned):
-    def test_client_that_leaves_before_the_end_of_the_response_is_charged_the_stated_cost(self):
+    def test_client_that_leaves_before_the_end_of_the_response_is_charged_the_cost_in_the_response(self):
         for whole in (answer(said(3000)), answer(chunked(said(3000)), headers="Transfer-Encoding: chunked\r\n", length=False)):
             for leave in (Client.leave, lambda client: client.sock.close()):
                 with self.subTest(whole=whole, leave=leave):
@@ -76,7 +76,7 @@ class ChargesOfAbandonedRequests(Abandoned):
                     self.settled("debt")
                     self.assertEqual(self.remaining(), 100_000 - 3000 - 1)
 
-    def test_client_that_leaves_before_the_response_head_is_charged_the_stated_cost(self):
+    def test_client_that_leaves_before_the_response_head_is_charged_the_cost_in_the_response(self):
         for leave in (Client.leave, lambda client: client.sock.close()):
             self.start_weir(said(3000), tokens(), head=False)
             self.ask_and_leave(leave, head=False)
@@ -91,8 +91,8 @@ class ChargesOfAbandonedRequests(Abandoned):
         self.goes_on.set()
         self.settled("debt")
 
-    def test_client_that_stops_reading_is_charged_the_stated_cost(self):
-        """The response does not fit into all buffers. weir reads the end of the response after the client's write timeout."""
+    def test_client_that_stops_reading_is_charged_the_cost_in_the_response(self):
+        """The response is larger than all buffers. weir reads its end after the client's write timeout."""
         self.start_weir(said(3000, 12 << 20), tokens("16MiB"), server='write_timeout = "300ms"\n')
         self.goes_on.set()
         with Client(self.weir.port) as client:
@@ -123,7 +123,7 @@ class ChargesOfAbandonedRequests(Abandoned):
         self.settled("unreadable")
         self.assertEqual(self.weir.metric("weir_abandoned_answers_total"), 0)
 
-    def test_abandoned_response_is_not_read_without_a_rule_that_settles(self):
+    def test_abandoned_response_is_not_read_if_no_rule_charges_by_responses(self):
         self.start_weir(said(3000), rule())
         self.ask_and_leave()
         self.await_metric(self.weir, 1, "weir_client_errors_total", kind="left")
@@ -138,13 +138,13 @@ class PermitsOfAbandonedRequests(Abandoned):
             'limit = "2"', "limit = 2")
 
     def test_permit_is_held_until_the_server_has_responded(self):
-        """Clients that leave release no permit, so the server never has more than two requests."""
+        """A client that leaves does not release its permit, so the server never has more than two requests."""
         for head in (True, False):
             with self.subTest(head=head):
                 self.start_weir(b"x" * 100, self.held("answer"), head=head)
                 for _ in range(2):
                     self.ask_and_leave(head=head)
-                if head:  # the head alone does not end it
+                if head:  # the response head alone does not release the permit
                     eventually(lambda: self.weir.metric("weir_client_errors_total", kind="left") == 2,
                                "weir has noticed that the client left")
                 self.assertEqual([self.weir.get("/").status for _ in range(10)], [429] * 10)
@@ -172,7 +172,7 @@ class PermitsOfAbandonedRequests(Abandoned):
 
 
 class FailuresOfAbandonedRequests(Abandoned):
-    """Upstreams that get the request of a client that has left, and close the connection without a response."""
+    """Upstreams that receive a request whose client has left, and close the connection without a response."""
 
     def start_servers(self, early=b""):
         self.goes_on, self.asked = threading.Event(), threading.Semaphore(0)

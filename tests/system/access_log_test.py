@@ -14,7 +14,7 @@ TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 class AccessLog(TestCase):
     def start_weir(self, *ports, **more):
-        """Returns a weir that logs into a file, and the file."""
+        """Returns a weir that writes its access log into a file, and the file's path."""
         folder = self.start(tempfile.TemporaryDirectory(prefix="weir-test-"))
         path = pathlib.Path(folder) / "access.log"
         return self.start(Weir(config(*ports, **more).replace('access = "off"', f'access = "{path}"'))), path
@@ -27,7 +27,7 @@ class AccessLog(TestCase):
         upstream = self.start(Upstream())
         weir, path = self.start_weir(upstream.port, client='api_key = { header = "X-API-Key" }',
                                      rules=rule(key='["api_key|ip"]', burst=1))
-        with weir.connect() as client:  # one connection, because each worker writes its own lines
+        with weir.connect() as client:  # one connection, so that one worker writes all lines in order
             for _ in range(2):
                 client.get("/a?b=c", X_API_Key="secret", User_Agent="test/1", traceparent=TRACE)
         admitted, refused = self.lines(path, 2)
@@ -64,7 +64,7 @@ class AccessLog(TestCase):
             with weir.connect() as client:
                 got = client.request(method, target, headers)
             told.append((got.status, got["x-request-id"]))
-        lines = self.lines(path, len(asked))  # of two workers, in any order
+        lines = self.lines(path, len(asked))  # the lines of two workers, in any order
         self.assertEqual([status for status, _ in told], [200, 429, 429, 401, 200, 404, 502, 431, 400])
         logged = [(line["status"], line["request_id"]) for line in lines]
         for answer in told[1:]:
@@ -209,7 +209,7 @@ class AccessLog(TestCase):
                 first, *rest = head.split("\r\n")
                 client.send("\r\n".join([first, "Host: shop.example", *rest, "", ""]).encode())
                 self.assertEqual(client.read().status, 400, head)
-        lines = self.lines(path, len(asked))  # of two workers, in any order
+        lines = self.lines(path, len(asked))  # the lines of two workers, in any order
         self.assertCountEqual([(line["status"], line["method"], line["target"]) for line in lines],
                               [(400, "GET", target) for _, target in asked])
         for line in lines:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The outputs of weir explain and weir keys in docs/admin.md are the real ones."""
+"""The outputs of weir explain and weir keys in docs/admin.md are what the commands really print."""
 
 import json
 import os
@@ -13,7 +13,7 @@ DOCUMENT = pathlib.Path(os.environ.get("WEIR_SOURCE", ".")) / "docs/admin.md"
 
 
 def lasting(text):
-    """Returns the parts of an output that are the same each time. Names of keys are random, and times pass."""
+    """Returns the parts of an output that are the same in each run. Names of keys are random, and times differ."""
     text = re.sub(r"\b[0-9a-f]{32}\b", "DIGEST", text)
     text = re.sub(r"(refuses?,? for|free in|retry after|full in) [0-9]+[a-z]+( [0-9]+[a-z]+)?", r"\1 TIME", text)
     text = re.sub(r"(_seconds\\?\": ?)[0-9.]+(E[+0-9]+)?", r"\1TIME", text)
@@ -29,7 +29,7 @@ class AdminDocument(TestCase):
         upstream = self.start(Upstream())
         settings = settings.replace("127.0.0.1:9000", upstream.address).replace("127.0.0.1:8080", "127.0.0.1:0")
         weir = self.start(Weir(settings.replace("127.0.0.1:9900", "127.0.0.1:0")))
-        with weir.connect() as client:  # the client of the examples, which has used up its logins
+        with weir.connect() as client:  # the client in the examples, which has no login left
             self.assertEqual([client.request("POST", "/api/login").status for _ in range(3)], [200, 200, 429])
         shown = re.findall(r"```console\n\$ (.*?)\n(.*?)```", text, re.S)
         self.assertGreaterEqual(len(shown), 5)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Alerts: a webhook is told when refusals or failures are too frequent, and when that ends. No receiver delays another."""
+"""Alerts: weir posts to a webhook when refusals or failures are too frequent, and again when that is over. A slow receiver
+delays no other."""
 
 import http.server
 import json
@@ -71,9 +72,9 @@ class Alerts(TestCase):
     def test_beginning_and_end_of_an_alert_are_posted(self):
         receiver = self.start(Receiver())
         weir = self.weir_of(alert(receiver.port, name='"logins"', authorization='"Bearer hush"'))
-        self.statuses(weir.port, 4)  # three refusals do not exceed three a second
+        self.statuses(weir.port, 4)  # three refusals do not exceed the threshold of three a second
         self.await_metric(weir, 3, "weir_decisions_total", outcome="refused")
-        time.sleep(2.2)  # until they are older than a second
+        time.sleep(2.2)  # until these refusals are older than a second
         self.assertEqual(receiver.posts, [])
         self.surge(weir)
         eventually(lambda: receiver.posts, "the alert is posted")
@@ -157,7 +158,7 @@ class WebhookNames(TestCase):
         weir = self.start(Weir(config(upstream.port, rules=rule(limit="1/day", key='["ip"]') + told), within=names.within()))
         self.statuses(weir.port, 6)
         server.await_question()
-        time.sleep(0.5)  # the situation under test: the attempt has timed out
+        time.sleep(0.5)  # the test needs an attempt that has timed out
         server.speak("127.0.0.1")
         eventually(lambda: weir.metric("weir_alert_posts_retried_total", alert="late") >= 1, "the first attempt was too late")
         receiver.reply = answer()
@@ -173,7 +174,7 @@ class WebhookNames(TestCase):
                   alert(receiver.port, host="known.test", name='"named"', timeout='"20s"')]
         weir = self.start(Weir(config(upstream.port, rules=rule(limit="1/day", key='["ip"]') + "".join(alerts)), within=names.within()))
         self.statuses(weir.port, 6)
-        server.await_question()  # and sends no response
+        server.await_question()  # the name server has the question and sends no response
         eventually(lambda: sorted(name for name, _ in receiver.states()) == ["named", "numeric"], "the other alerts are posted")
         weir.wait_for("alert slow: its webhook at slow.test:.* did not accept the message: the DNS lookup timed out; trying again")
         eventually(lambda: weir.metric("weir_alert_posts_superseded_total", alert="slow") == 1,
@@ -184,7 +185,7 @@ class WebhookNames(TestCase):
 
 
 class WebhookFailures(TestCase):
-    """Several alerts on one rule, each with a webhook that fails in another way."""
+    """Several alerts on one rule. Each posts to a webhook that fails in another way."""
 
     @classmethod
     def setUpClass(cls):
@@ -200,7 +201,7 @@ class WebhookFailures(TestCase):
         cls.busy, cls.wrong = cls.enterClassContext(Receiver(503, 429)), cls.enterClassContext(Receiver(404))
         silent = cls.enterClassContext(Upstream(lambda exchange: exchange.wait_for_close()))
         above = 'refused_above = "3/min"'
-        alerts = [alert(silent.port, above=above, name='"patient"', timeout='"1min"'),  # no other alert waits for it
+        alerts = [alert(silent.port, above=above, name='"patient"', timeout='"1min"'),  # other alerts do not wait for this webhook
                   alert(cls.busy.port, above=above, name='"busy"'),
                   alert(cls.wrong.port, above=above, name='"wrong"'),
                   alert(closed_port(), above=above, name='"nobody"', attempts=1),

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Every algorithm in a running weir: what it admits, and what its headers say. Concurrency is released however an exchange ends."""
+"""Every algorithm in a running weir: what it admits, and what its headers say. A concurrency permit is released however an
+exchange ends."""
 
 import datetime
 import threading
@@ -45,9 +46,9 @@ class Algorithms(TestCase):
         self.assertEqual(refused.status, 429)
         self.assertEqual(int(refused["x-ratelimit-reset"]), int(first.timestamp()))
 
-    def test_queue_bound_counts_requests_whatever_their_cost(self):
-        """The first request departs at once and takes no place. Three requests wait 5 hours each. The fifth request finds the
-        queue full."""
+    def test_queue_bound_is_a_number_of_requests_and_not_of_units(self):
+        """The first request is sent at once and takes no place in the queue. Three requests wait 5 hours each. The fifth
+        request finds the queue full."""
         queue = {"algorithm": '"leaky_bucket"', "queue": 3, "cost": 5}
         weir = self.weir(rule(limit="1/h", key="[]", **queue))
         self.assertEqual(weir.get("/").status, 200)
@@ -63,7 +64,7 @@ class Algorithms(TestCase):
             self.assertEqual([client.get("/").status for _ in range(2)], [200, 200])
             refused = client.get("/")
             self.assertEqual((refused.status, refused["ratelimit-policy"]), (429, '"per-ip";q=2;w=2'))
-            time.sleep(int(refused["retry-after"]))  # the promise under test: admitted at that time
+            time.sleep(int(refused["retry-after"]))  # Retry-After promises that a request is admitted then
             self.assertEqual(client.get("/").status, 200)
 
 
@@ -83,7 +84,7 @@ class ConcurrencyLimits(TestCase):
     @staticmethod
     def work(exchange):
         exchange.read_body()
-        time.sleep(0.05)  # the duration of a request, however many there are
+        time.sleep(0.05)  # the duration of each request, however many are concurrent
         exchange.send(answer())
 
     def weir(self, *rules, port=None, upstream=""):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Rules that read request bodies: costs under a JSON pointer, and risky words. The body is forwarded unchanged."""
+"""Rules that read request bodies: costs in a JSON member, and bodies with listed words. weir forwards the body unchanged."""
 
 import contextlib
 import socket
@@ -36,7 +36,7 @@ class RefusalsByTheHead(BodiesTestCase):
     """A rule that needs no body refuses the request before the client sends the body."""
 
     def ask(self, weir, fields=""):
-        """Returns the response to a head without its body."""
+        """Returns the response to a request head whose body is not sent."""
         with weir.connect() as client:
             client.send(HEAD + fields.encode() + b"Content-Length: 50000\r\n\r\n")
             return client.read()
@@ -60,7 +60,7 @@ class RefusalsByTheHead(BodiesTestCase):
                          state=f'redis = {{ url = "{redis.url}" }}\nkey_secret = "0123456789abcdef"')
         eventually(weir.is_ready, "weir is ready")
         self.assertEqual([self.post(weir, b"x").status for _ in range(2)], [200, 429])
-        with weir.connect() as client:  # the same worker, or another one that does not know of the refusal yet
+        with weir.connect() as client:  # possibly another worker, which does not have the cached refusal
             client.send(HEAD + b"Content-Length: 1\r\n\r\n")
             client.send(b"x")
             self.assertEqual(client.read().status, 429)
@@ -260,7 +260,7 @@ class WaitingForBodies(BodiesTestCase):
         with weir.connect() as client:
             client.send(HEAD + b"Content-Length: 4\r\n\r\nfr")
             refused = self.post(weir, b"free")
-            time.sleep(int(refused["retry-after"]))  # the promise under test: admitted at that time
+            time.sleep(int(refused["retry-after"]))  # Retry-After promises that a request is admitted then
             client.send(b"ee")
             self.assertEqual((refused.status, client.read().status), (429, 200))
 
@@ -286,7 +286,7 @@ class WaitingForBodies(BodiesTestCase):
                 client.send(begun)
                 self.await_metric(weir, received, "weir_received_bytes_total")
                 leave(client)
-        self.await_metric(weir, 1, "weir_client_errors_total", kind="left")  # a half-close gets an error about the missing part
+        self.await_metric(weir, 1, "weir_client_errors_total", kind="left")  # a client that only closes its sending side gets an error
         self.await_metric(weir, 0, "weir_connections_open")
         self.assertEqual(self.upstream.exchanges, [])
         self.assertEqual(self.post(weir, b"free").status, 200)
@@ -408,7 +408,7 @@ class BodiesBeforeForwarding(TestCase):
 
 
 class BodyMemory(BodiesTestCase):
-    """Bodies that rules read share one bound over all connections."""
+    """All connections share one memory bound for the bodies that rules read."""
 
     def begin(self, weir, size, announced=100_000):
         """Returns a client that has sent part of its body."""
@@ -449,7 +449,7 @@ class BodyMemory(BodiesTestCase):
         self.assertEqual(weir.metric("weir_body_memory_refused_total"), 0)
 
     def test_body_larger_than_the_whole_body_memory_gets_413(self):
-        """The body never fits into the memory, so 503 and a retry would be wrong."""
+        """The body can never fit into the memory, so 503 and a retry would be wrong."""
         weir = self.weir()
         whole = self.post(weir, b"x" * ((256 << 10) + 1))
         with weir.connect() as client:
@@ -483,7 +483,7 @@ class BodyMemory(BodiesTestCase):
         self.assertEqual(first.read().status, 200)
 
     def test_memory_is_released_when_the_body_was_forwarded_not_at_the_end_of_the_request(self):
-        """The response, its transfer or a tunnel may last long, and must not keep the memory of the body."""
+        """The response or a tunnel may last long after the body. weir must not keep the body in memory meanwhile."""
         goes_on = threading.Event()
         self.addCleanup(goes_on.set)
         for half in (b"", answer(b"x" * 10)[:-5]):

@@ -145,7 +145,7 @@ class Page:
         return done["result"].get("value")
 
     def await_true(self, expression, seconds=PATIENCE):
-        """Waits until the expression is true. While the page loads, it counts as false."""
+        """Waits until the JavaScript expression is true. While the page loads, the expression is treated as false."""
         deadline, fault = time.monotonic() + seconds, None
         while time.monotonic() < deadline:
             try:
@@ -169,7 +169,7 @@ class Page:
                          **({"text": "\r"} if kind == "char" and key == "Enter" else {}))
 
     def screenshot(self, path, whole=True):
-        """Takes a screenshot of the whole page, or of the part that is visible at first."""
+        """Takes a screenshot of the whole page, or only of the part that is visible without scrolling."""
         shot = self.command("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
         with open(path, "wb") as file:
             file.write(base64.b64decode(shot["data"]))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Certificates that are renewed while weir runs, OCSP stapling, and TLS sessions that survive both."""
+"""TLS certificates that are renewed while weir runs, OCSP stapling, and TLS sessions that continue after a renewal."""
 
 import pathlib
 import re
@@ -32,7 +32,8 @@ class CertificateRenewal(TestCase):
         return ssl.get_server_certificate(("127.0.0.1", weir.port), timeout=PATIENCE)
 
     def renew(self, weir, key_first=True):
-        """Replaces the certificate by another one of the same name. Each file is replaced as a whole, one after the other."""
+        """Replaces the certificate and its key by others for the same name. Each file is replaced as a whole, one after the
+        other."""
         fresh = make_certificate(self.folder)
         for name in sorted(fresh, key=lambda name: name.endswith(".key") != key_first):
             (weir.folder / f"{name}.new").write_text(fresh[name])
@@ -84,7 +85,7 @@ class CertificateRenewal(TestCase):
     def test_tls_sessions_are_resumed_after_a_certificate_renewal(self):
         weir = self.weir()
         trust = client_tls(self.files["edge.crt"])
-        trust.maximum_version = ssl.TLSVersion.TLSv1_2  # its session is known when the handshake ends
+        trust.maximum_version = ssl.TLSVersion.TLSv1_2  # in TLS 1.2 the client has its session at the end of the handshake
         _, session = self.resumes(weir, trust, None)
         fresh = self.renew(weir)
         eventually(lambda: self.shown(weir) == fresh, "the renewed certificate is used")
@@ -120,7 +121,7 @@ class CertificateRenewal(TestCase):
 
 
 class Stapling(TestCase):
-    """The certificate signs its own OCSP responses, by openssl."""
+    """The openssl program makes OCSP responses, signed with the certificate's own key."""
 
     def setUp(self):
         scratch = tempfile.TemporaryDirectory()

@@ -1,6 +1,7 @@
-"""`.ci/run` on a machine that is too slow for all steps. One line names the skipped steps, and the next run does them first.
+"""`.ci/run` on a machine that is too slow for all steps. The script prints one line with the skipped steps, and the next run does
+them first.
 
-The tests run the real script beside a ./dev that only records its calls."""
+The tests run the real script with a fake ./dev that only records its calls."""
 
 import os
 import pathlib
@@ -28,7 +29,7 @@ class CiTest(TestCase):
         (self.folder / "dev").chmod(0o755)
 
     def run_ci(self, patience=5200, failing="nothing"):
-        """Returns the steps that ran in order, the line about skipped steps, and the exit status."""
+        """Runs the script. Returns the steps that ran in order, the line about skipped steps, and the exit status."""
         called = self.folder / "called"
         called.unlink(missing_ok=True)
         ended = subprocess.run(["bash", ".ci/run"], cwd=self.folder, capture_output=True, text=True, check=False, timeout=60,

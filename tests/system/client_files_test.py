@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""TLS connections that weir opens: certificate files are renewed while it runs, by themselves and by a reload."""
+"""TLS connections that weir opens. Their certificate files are renewed while weir runs, with and without a reload."""
 
 import pathlib
 import signal
@@ -143,7 +143,7 @@ class UpstreamTlsFiles(TestCase):
 
     def test_changed_ca_file_of_the_system_is_read(self):
         (self.folder / "system.crt").write_text(self.trust)
-        self.tls.num_tickets = 0  # nobody verifies the certificate of a resumed session
+        self.tls.num_tickets = 0  # a resumed session would not verify the certificate
         weir = self.weir(tls='server_name = "api.test"', more="max_idle = 0", environment={"SSL_CERT_FILE": str(self.folder / "system.crt")})
         self.assertEqual(weir.get("/").status, 200)
         (self.folder / "system.crt").write_text(self.renew_server())

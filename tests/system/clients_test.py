@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Common client programs over TLS. Each sends requests with and without a body and keeps its connection. They trust only weir's
-own certificate."""
+"""Common client programs over TLS. Each sends requests with and without a body and keeps its connection open. The clients
+trust only weir's own certificate."""
 
 import base64
 import hashlib
@@ -15,7 +15,7 @@ import unittest
 from browser import Browser, find_chromium
 from harness import PATIENCE, TestCase, Upstream, Weir, answer, client_tls, config, main, make_certificate
 
-BODY = b"0123456789abcdef" * 20_000  # larger than all buffers on the way
+BODY = b"0123456789abcdef" * 20_000  # larger than all buffers between client and upstream
 DEBIANS_PYTHON = "/usr/bin/python3"
 ROUTES = """
 [[upstream]]
@@ -129,7 +129,7 @@ class RealClients(TestCase):
         self.assertLessEqual(self.connections(), 3, "the agent uses one connection, fetch uses two")
 
     def key_of_certificate(self):
-        """Returns the hash of the public key, in the form in which Chromium takes the only key to trust."""
+        """Returns the hash of the public key, in the form in which Chromium expects the only key to trust."""
         public = subprocess.run(["openssl", "x509", "-in", self.certificate, "-noout", "-pubkey"], capture_output=True, check=True).stdout
         der = subprocess.run(["openssl", "pkey", "-pubin", "-outform", "der"], input=public, capture_output=True, check=True).stdout
         return base64.b64encode(hashlib.sha256(der).digest()).decode()

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The machine's clock is set while weir runs. Tokens, dates and logs follow it. Limits keep their own clock until weir restarts."""
+"""The machine's clock is set while weir runs. Tokens, dates and logs use the new time. Limits use weir's own clock until weir
+restarts."""
 
 import base64
 import email.utils
@@ -32,7 +33,7 @@ def rfc3339(text):
 
 
 class MachineClock:
-    """The clock that processes take for the machine's clock. Their monotonic clock is the real one."""
+    """The clock that the started processes use as the machine's clock. Their monotonic clock is the real one."""
 
     def __init__(self, seconds):
         self.folder = tempfile.TemporaryDirectory(prefix="weir-clock-")
@@ -125,7 +126,7 @@ class ClockSet(TestCase):
         return [[get(weir.port, path).status for _ in range(count)] for path in ("/day", "/hour", "/log")]
 
     def check_moved(self, port, admin, shift):
-        """Spent units remain spent, and the new clock decides when they return."""
+        """Checks that spent units remain spent, and that they return by the new clock."""
         for path in ("/day", "/hour", "/log"):
             self.assertEqual(get(port, path).status, 200, path)
             refused = get(port, path)

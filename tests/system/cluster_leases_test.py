@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Weirs that take units of hot keys in advance from a Redis Cluster. They never admit one request too many, need few round trips,
-and return all unused units. This holds for bills over several slots, and while a slot moves."""
+"""weir instances that take units of hot keys in advance from a Redis Cluster. Together they never admit a request too many,
+need few round trips, and return all unused units. This also holds for charges in several slots, and while a slot moves to
+another node."""
 
 import struct
 import threading
@@ -35,11 +36,11 @@ class ClusterLeases(TestCase):
         return next(node for node in self.nodes if key in keys_of(node))
 
     def counts(self):
-        """Returns the count of each window in Redis."""
+        """Returns for each window the count that Redis has stored."""
         return sorted(struct.unpack("<Bdd", self.owner_of(key).command("GET", key)[:17])[2] for key in keys_of(*self.nodes))
 
     def flood(self, weirs, each):
-        """Runs two clients for each weir at the same time. Returns the number of admitted requests."""
+        """Runs two clients for each instance at the same time. Returns the number of admitted requests."""
         return sum(together(2 * len(weirs), lambda index: ask(weirs[index % len(weirs)].port, each)[0]))
 
     def test_three_instances_together_admit_exactly_the_limit(self):
@@ -50,13 +51,14 @@ class ClusterLeases(TestCase):
                 before = self.calls()
                 admitted = self.flood(weirs, MANY // 4)
                 trips = (self.calls() - before) / (6 * (MANY // 4))
-                admitted += sum(ask(weir.port, 1000)[0] for weir in weirs)  # takes the units that a weir may still have
+                admitted += sum(ask(weir.port, 1000)[0] for weir in weirs)  # uses the units that an instance may still have
                 print(f"\n{algorithm}: {admitted} of {MANY} admitted, {trips:.4f} trips a request", flush=True)
                 self.assertEqual(admitted, MANY)
                 self.assertLess(trips, 0.05)
 
     def test_refusal_in_another_slot_refunds_or_returns_prefetched_units(self):
-        """One node charges a key and another node refuses. The first node refunds the charge. Prefetched units are returned."""
+        """One node charges a key, and another node refuses the request. The first node then refunds the charge. Prefetched
+        units are returned."""
         weirs = [self.weir(leased("fixed_window", f"{MANY}/3000day", key='["host"]'),
                            rule("few", "600/3000day", algorithm='"fixed_window"', key='["path"]', store='"redis"'),
                            lease_return="300ms") for _ in range(2)]
@@ -75,8 +77,8 @@ class ClusterLeases(TestCase):
         self.assertEqual(self.counts(), [200] * 4)
 
     def test_instance_that_stops_returns_the_prefetched_units_of_many_keys(self):
-        """The keys lie in different slots, and returning their units needs more than one write. weir must not close the
-        connections earlier."""
+        """The keys are in different slots, so several writes are needed to return their units. weir must not close the
+        connections before the last write."""
         many, each = 1200, 5
         with self.weir(leased("fixed_window", f"{MANY}/3000day", key='["path"]')) as weir:
             with Client(weir.port) as client:

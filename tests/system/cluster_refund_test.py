@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Refunds in a Redis Cluster. Each charge is refunded where it was made, by its node's clock, even if its slot has moved."""
+"""Refunds in a Redis Cluster. Each charge is refunded on the node that made it, by that node's clock, even if the slot has
+moved since."""
 
 import pathlib
 import threading
@@ -22,7 +23,8 @@ class ClusterRefunds(TestCase):
         form(cls.nodes)
 
     def daily(self, name, **more):
-        """Returns a rule for each X-NAME. A sliding log finds the charge to refund by its time."""
+        """Returns a daily rule for each X-NAME header. The rules use a sliding log, which finds the charge to refund by its
+        time."""
         return rule(name, f"{MOST}/day", algorithm='"sliding_log"', key=f'["header:X-{name}"]', store='"redis"',
                     on_store_failure='"closed"', **more)
 
@@ -33,7 +35,7 @@ class ClusterRefunds(TestCase):
         return weir
 
     def await_charged(self, weir, charged, **headers):
-        """Waits until the charges are as expected. A request that weir answers itself costs one as well."""
+        """Waits until the charges are as expected. A request to which weir itself responds also costs one unit."""
         asked = []
 
         def remaining():
@@ -44,13 +46,13 @@ class ClusterRefunds(TestCase):
         eventually(remaining, f"given back but for {charged}")
 
     def home_of(self, weir, **headers):
-        """Sends one request of a new client. Returns its key and the node that has it."""
+        """Sends one request of a new client. Returns its key and the node that stores the key."""
         before = set(keys_of(*self.nodes))
         self.assertEqual(weir.get("/own", **headers).status, 200)
         return next((key, node) for node in self.nodes for key in keys_of(node) if key not in before)
 
     def test_charges_on_two_nodes_are_refunded_if_no_server_can_be_reached(self):
-        """Charges on two nodes, one of which has a fast clock, in either order."""
+        """Charges on two nodes, in either order. The clock of one node is fast."""
         weir = self.weir(closed_port(), self.daily("A") + self.daily("B"))
         names = [f"unreached {number}" for number in range(9)]
         self.assertEqual([weir.get("/", x_a=name, x_b=f"{name} b").status for name in names for _ in range(3)], [502] * 27)
@@ -59,7 +61,7 @@ class ClusterRefunds(TestCase):
         self.assertTrue(all(keys_of(node) for node in self.nodes), "keys are on all nodes")
 
     def test_charges_on_two_nodes_are_refunded_if_the_server_is_full(self):
-        """The first request takes the only place of the server."""
+        """The first request takes the only unit of the server's max_in_flight."""
         gate = threading.Event()
         upstream = self.start(Upstream(lambda exchange: (gate.wait(PATIENCE), exchange.send(answer()))))
         weir = self.weir(upstream.port, self.daily("C"), places=1)
@@ -82,12 +84,12 @@ class ClusterRefunds(TestCase):
             eventually(lambda: weir.metric("weir_queue_depth") == 1, "the request waits in the queue")
             slot = source.command("CLUSTER", "KEYSLOT", key)
             move_slot(slot, source, self.nodes[2] if source is self.nodes[0] else self.nodes[0], self.nodes)
-            leaving.leave()  # by a reset, because after a half-close weir would still respond
+            leaving.leave()  # resets the connection, because weir would still respond after a half-close
         eventually(lambda: weir.metric("weir_queue_depth") == 0, "the client has left the queue")
         self.await_charged(weir, 1, x_d="leaving")
 
     def test_unreachable_node_causes_refunds_of_charges_on_other_nodes(self):
-        """The rules on the node that is down refuse, so the charges on other nodes are refunded."""
+        """The rules whose keys are on the stopped node refuse the request, so the charges on other nodes are refunded."""
         weir = self.weir(self.start(Upstream()).port, self.daily("E") + self.daily("F", match='{ path = "/both" }'))
         there = {f"staying {number}": self.home_of(weir, x_e=f"staying {number}")[1] for number in range(12)}
         staying = [name for name, node in there.items() if node is not self.nodes[2]]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Weirs with a Redis Cluster of three masters and three replicas. They enforce one limit over any slots, while slots move, and
-after a killed master's replica was promoted."""
+"""weir instances with a Redis Cluster of three masters and three replicas. Together they enforce one limit for keys in all
+slots, while slots move, and after a replica has replaced a killed master."""
 
 import itertools
 import re
@@ -18,7 +18,7 @@ AT_ONCE = 3.0 if SANITIZED else 1.0  # seconds until the weirs enforce one limit
 
 
 class Walk(Load):
-    """A load of many clients, whose keys lie on all nodes."""
+    """A load of many clients whose keys are distributed over all nodes."""
 
     def get(self, client, number):
         return client.get("/", x_load=str(number % 97))
@@ -35,14 +35,14 @@ class Cluster(TestCase):
                 eventually(lambda node=node: b"master_link_status:up" in node.command("INFO", "replication"), "replicas follow")
 
     def setUp(self):
-        self.timeout = "5s"  # for a busy machine: a slower call is decided by policy
+        self.timeout = "5s"  # long enough for a busy machine; after that, on_store_failure applies
         self.upstream = self.start(Upstream())
 
     def state(self, more="", nodes=None):
         return state(nodes or self.nodes, more, self.timeout)
 
     def weir(self, *rules, policy="open", nodes=None, more=""):
-        """Starts a weir. Each rule is a limit, a burst, and the headers of its key."""
+        """Starts an instance. Each rule is a limit, a burst, and the headers that form its key."""
         rules = [rule(f"rule-{number}", limit, burst=burst, store='"redis"', key=key, on_store_failure=f'"{policy}"')
                  for number, (limit, burst, key) in enumerate(rules)]
         weir = self.start(Weir(config(self.upstream.port, rules="\n".join(rules), state=self.state(more, nodes))))
@@ -55,17 +55,18 @@ class Cluster(TestCase):
                 for status in statuses]
 
     def keys(self, *nodes):
-        """Returns the keys of clients at these nodes, or at all masters."""
+        """Returns the keys of clients that are stored on these nodes, or on all masters."""
         return keys_of(*nodes or self.masters)
 
     def test_1_two_instances_share_one_limit(self):
-        """Fifty connections to two instances. The count is exact for requests whose rules are in one slot, and in two slots."""
+        """Fifty connections to two instances. The number of admitted requests is exact, whether a request's rules are in one
+        slot or in two."""
         weirs = [self.weir(("1/day", 200, '["header:X-A"]'), ("1/day", 1000, '["header:X-A", "path"]'),
                            ("1/day", 900, '["header:X-B"]'), ("1000000/s", 1000000, "[]")) for _ in range(2)]
         for name in ("one", "two"):
             statuses = self.flood(weirs, 500, x_a=name, x_b="both")
             self.assertEqual((statuses.count(200), statuses.count(429)), (200, 300), name)
-        # The third rule got back what the first rule refused: 900 - 400 are left.
+        # If the first rule refused a request, the charge of the third rule was refunded: 900 - 400 are left.
         spent = itertools.count(401)
         eventually(lambda: weirs[0].get("/", x_a="three", x_b="both")["x-ratelimit-remaining"] == str(900 - next(spent)),
                    "the refused charges are refunded")
@@ -141,7 +142,8 @@ class Cluster(TestCase):
         self.assertGreater(target.calls("evalsha"), 0)
 
     def test_5_sliding_log_stays_exact_and_grows_while_its_slot_moves(self):
-        """A key in a moving slot must stay a string. A list could not be created again on the node that the slot has left."""
+        """In a moving slot, the key must remain a Redis string. A Redis list could not be created again on the node that the
+        slot is leaving."""
         rules = rule("long", "150/day", algorithm='"sliding_log"', store='"redis"', key='["header:X-Long"]', on_store_failure='"closed"')
         weir = self.start(Weir(config(self.upstream.port, rules=rules, state=self.state())))
         eventually(lambda: weir.metric("weir_redis_up") == 2, "all nodes are up")
@@ -164,14 +166,14 @@ class Cluster(TestCase):
         return (statuses.count(200), statuses.count(429)) == (20, 15 * len(weirs) - 20)
 
     def test_7_killed_master_is_replaced_and_clients_of_other_nodes_notice_nothing(self):
-        """Clients of other nodes notice nothing. Clients of the killed node wait at most the timeout. The limit is shared again
-        when the replica is promoted."""
+        """Clients whose keys are on other nodes notice nothing. Clients whose keys were on the killed node wait at most the
+        timeout. After the replica is promoted, the limit is shared again."""
         weirs = [self.weir(("1/day", 20, '["header:X-N"]'), ("1000000/s", 1000000, '["header:X-Load"]')) for _ in range(2)]
         self.assertTrue(self.shares(weirs, "before"))
         victim, others = self.masters[0], self.masters[1:]
         names = [f"name {i}" for i in range(40)]
         before = {}
-        for name in names:  # which node has which name
+        for name in names:  # finds out on which node each name is stored
             known = set(self.keys())
             weirs[0].get("/", x_n=name)
             before[name] = next(node for node in self.masters if set(self.keys(node)) - known)
@@ -206,7 +208,7 @@ class Cluster(TestCase):
         self.assertRegex(said, r"(?m)^  scripts +load, charge and refund$")
 
     def test_redis_check_continues_after_a_node_that_does_not_respond(self):
-        """The kernel accepts connections to the frozen node, but nothing answers. redis-check then checks the next node."""
+        """The kernel accepts connections to the frozen node, but Redis does not answer. redis-check then checks the next node."""
         alive = [node for node in self.nodes if node.process.poll() is None]
         frozen = next(node for node in alive if b"role:slave" in node.command("INFO", "replication"))
         frozen.process.send_signal(signal.SIGSTOP)

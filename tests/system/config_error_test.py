@@ -22,7 +22,7 @@ class ConfigErrors(TestCase):
         return subprocess.run([WEIR, command, "--config", file, *more], capture_output=True, text=True, timeout=PATIENCE, check=False)
 
     def assert_refused(self, text, *expected):
-        """Checks that `check` and `run` both exit with 2 and print the same."""
+        """Checks that `check` and `run` both exit with 2 and print the same errors."""
         for command in ("check", "run"):
             done = self.weir(command, text)
             self.assertEqual(done.returncode, 2, done.stderr)

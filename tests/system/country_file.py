@@ -21,7 +21,7 @@ def _metadata(nodes):
 
 
 def country_file(countries):
-    """Returns the bytes of a database of {"203.0.113.0/24": "CH"}. Networks must not overlap."""
+    """Returns the bytes of a database such as {"203.0.113.0/24": "CH"}. Networks must not overlap."""
     nodes, data = [[None, None]], b""
     for text, country in countries.items():
         network = ipaddress.ip_network(text)

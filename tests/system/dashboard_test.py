@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The dashboard in a headless Chromium: it has no errors, sends requests only to weir, updates itself and is readable."""
+"""The dashboard in a headless Chromium: it causes no errors, sends requests only to weir, updates itself and is readable."""
 
 import pathlib
 import os
@@ -167,7 +167,7 @@ class Dashboard(TestCase):
         page = self.open(weir)
         page.await_true("document.querySelectorAll('.heavy tbody tr').length === 7")
         heights = page.evaluate("[...document.querySelectorAll('.heavy tbody tr')].map((row) => row.getBoundingClientRect().height)")
-        self.assertLess(max(heights) - min(heights), 2, heights)  # one row has a border
+        self.assertLess(max(heights) - min(heights), 2, heights)  # the two pixels are a border that only one row has
 
     def test_headline_names_failures_but_not_rules_that_limit_clients(self):
         self.upstream_away = closed_port()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Clients that use more than their share: many connections, connections without free descriptors, and large bodies."""
+"""Clients that use more than their share: too many connections, connections while no descriptor is free, and large bodies."""
 
 import contextlib
 import http.client
@@ -108,7 +108,7 @@ class ConnectionBounds(TestCase):
 
 class Descriptors(TestCase):
     def limit(self, weir, more):
-        """Leaves weir only so many descriptors in addition to its present ones."""
+        """Limits weir to this number of descriptors in addition to those that are open."""
         used = len(os.listdir(f"/proc/{weir.pid}/fd"))
         hard = resource.prlimit(weir.pid, resource.RLIMIT_NOFILE)[1]
         resource.prlimit(weir.pid, resource.RLIMIT_NOFILE, (used + more, hard))
@@ -160,7 +160,7 @@ class Descriptors(TestCase):
 
 
 class RefusedBodies(TestCase):
-    """A client that sends its whole body before it reads still receives the refusal."""
+    """A client that sends its whole body before it reads must still receive the refusal."""
 
     def setUp(self):
         self.upstream = self.start(Upstream())
@@ -178,7 +178,7 @@ class RefusedBodies(TestCase):
             self.assertEqual([self.post(weir, 8 * MIB) for _ in range(5)], [expected] * 5)
 
     def refused(self, fields, server=""):
-        """Returns a client that has sent the head of a request that weir refuses, and nothing of its body."""
+        """Returns a client that has sent the head of a request that weir refuses, and no part of its body."""
         weir = self.start(Weir(config(self.upstream.port, rules=rule("once", "1/day", match='{ path = "/few" }'), server=server)))
         self.assertEqual(weir.get("/few").status, 200)
         client = self.enterContext(weir.connect())
@@ -191,7 +191,7 @@ class RefusedBodies(TestCase):
                               (b"Transfer-Encoding: chunked", [b"%x\r\n" % len(smuggled), smuggled, b"\r\n0\r\n", b"\r\n"])):
             with self.subTest(fields):
                 client = self.refused(fields, 'head_timeout = "60s"')
-                refusal = client.read()  # the refusal arrives although the body has not
+                refusal = client.read()  # the refusal arrives before the body was sent
                 self.assert_own_error(refusal, 429)
                 self.assertNotIn("connection", refusal)
                 for part in parts:

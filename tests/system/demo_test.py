@@ -1,4 +1,5 @@
-"""`./dev demo` starts on free ports, and first checks a port that the user chose. The demo's own checks pass."""
+"""`./dev demo` starts on free ports, and first checks a port that the user has chosen. The checks that the demo runs itself
+pass."""
 
 import os
 import pathlib

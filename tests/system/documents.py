@@ -1,7 +1,8 @@
-"""The configurations and commands in the documents, and what a test needs to run them.
+"""The configurations and commands in the documents, and helpers that run them.
 
-A ```toml block is complete if it has a [[listener]]. Any other block is a fragment: completed() adds a listener, an upstream, a
-route, and the rules that alerts name. A block with [[key]] is a file of API keys, which the configurations of its page use."""
+A ```toml block is complete if it has a [[listener]]. Any other block is a fragment: completed() adds a listener, an upstream,
+a route, and the rules to which alerts refer. A block with [[key]] is a file of API keys, which the configurations on the same
+page use."""
 
 import collections
 import os
@@ -41,7 +42,7 @@ def is_whole(block):
 
 
 def completed(text):
-    """Returns a fragment with the tables that it refers to."""
+    """Returns a fragment together with the tables to which it refers."""
     names = {table: set(re.findall(rf'^\[\[{table}\]\][^[]*?^name = "(.*?)"', text, re.M | re.S)) for table in ("rule", "upstream")}
     if not re.search(r"^\[\[listener\]\]", text, re.M):
         text += '\n[[listener]]\naddress = "127.0.0.1:0"\n'
@@ -57,18 +58,19 @@ def completed(text):
 
 
 def in_its_folder(text):
-    """Returns the configuration with each file that it names moved to its own folder."""
+    """Returns the configuration, changed so that each file that it names is in the test's own folder."""
     return re.sub(r'"/(?:etc|var/log|var/lib)/weir/([^"]*)"', r'"\1"', text)
 
 
 def files_of(text, keys, folder):
-    """Returns the files that a configuration names, by name. Certificates are for localhost or for the name of their file."""
+    """Returns the contents of the files that a configuration names, by file name. Certificates are for localhost or for the
+    name of their file."""
     found = {}
     for name in re.findall(r'"([\w.-]+\.(?:crt|key|pem))"', text):
         stem = name.rpartition(".")[0]
         if f"{stem}.crt" not in found:
             found |= make_certificate(folder, stem, host=stem if "." in stem else "localhost", days=400)
-        if name.endswith(".pem"):  # the public key of tokens
+        if name.endswith(".pem"):  # the public key that verifies tokens
             made = subprocess.run(["openssl", "genrsa", "2048"], check=True, capture_output=True).stdout
             found[name] = subprocess.run(["openssl", "rsa", "-pubout"], input=made, check=True, capture_output=True).stdout
     if '"keys.toml"' in text:
@@ -81,11 +83,11 @@ def keys_of(page):
 
 
 def on_free_ports(text, server, redis=None):
-    """Returns the configuration with listeners on free ports, and with `server` in place of all servers."""
+    """Returns the configuration, changed so that listeners use free ports and `server` replaces all servers."""
     text = re.sub(r'(^\[\[listener\]\][^\n]*\naddress = )"[^"]*"', r'\1"127.0.0.1:0"', text, flags=re.M)
     text = re.sub(r'(^\[admin\][^\n]*\naddress = )"[^"]*"', r'\1"127.0.0.1:0"', text, flags=re.M)
     text = re.sub(r"^servers = (\[.*\]|\[\n(?:  .*\n)*\])$", f'servers = ["{server}"]', text, flags=re.M)
-    if redis:  # with time for its answers, however slow the machine is
+    if redis:  # with a timeout that is long enough for a slow machine
         text = re.sub(r'"(redis)://[^"/]*', rf'"\1://127.0.0.1:{redis.port}', text)
         text = text.replace("[state.redis]\n", '[state.redis]\ntimeout = "20s"\n')
     return text

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""weir accepts every configuration in the documents, the complete ones serve, and the commands of the guides print what their
-page shows."""
+"""weir accepts every configuration in the documents. The complete ones serve requests, and the commands of the guides print
+the output that their page shows."""
 
 import os
 import pathlib
@@ -18,7 +18,7 @@ MARK = "--- next command ---"
 
 
 def service(exchange):
-    """A service that rejects wrong passwords, and otherwise returns the body that it received."""
+    """A server that rejects wrong passwords, and otherwise returns the body that it received."""
     body = exchange.read_body()
     if b"wrong" in body:
         return exchange.send(answer(status="401 Unauthorized"))
@@ -27,7 +27,7 @@ def service(exchange):
 
 
 class Page:
-    """A page's configurations, each with the console blocks behind it."""
+    """The configurations of a page, each with the console blocks that follow it."""
 
     def __init__(self, page):
         self.keys, self.wholes = keys_of(page), []
@@ -40,7 +40,7 @@ class Page:
 
 class Documents(TestCase):
     def check(self, text, keys, *options):
-        """Runs `weir check` on a configuration with the files that it names. Returns the exit code and the messages."""
+        """Runs `weir check` on a configuration and the files that it names. Returns the exit code and the messages."""
         with tempfile.TemporaryDirectory(prefix="weir-documents-") as folder:
             text = in_its_folder(text)
             for name, content in {"weir.toml": text, **files_of(text, keys, folder)}.items():
@@ -101,7 +101,7 @@ class Documents(TestCase):
             return client.get("/", host=host[1] if host else "localhost").status
 
     def run_commands(self, weir, text, folder, shown):
-        """Runs the commands in one shell. There, `curl` replaces the page's ports by those of the running weir."""
+        """Runs the commands in one shell in which `curl` uses the ports of the running weir in place of the page's ports."""
         named = re.findall(r'^\[(\[listener\]|admin)\][^\n]*\naddress = "[^"]*:(\d+)"', text, re.M)
         ports = iter(weir.ports)
         reach = [f"--connect-to ':{port}:127.0.0.1:{weir.admin if table == 'admin' else next(ports)}'" for table, port in named]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""SIGTERM: weir accepts no new work, finishes what was begun, closes idle connections, and keeps its deadline."""
+"""SIGTERM: weir accepts no new work, finishes open requests, closes idle connections, and ends at its deadline."""
 
 import fcntl
 import os
@@ -49,9 +49,9 @@ class Drain(TestCase):
                 self.assertEqual(weir.wait(), 0)
 
     def refuses(self, weir):
-        """Returns true if weir refuses connections. Sends something, because the kernel may lose a connection whose handshake
-        ends while the listener closes. The client then learns that only by sending (34 of 20,000 connections on Linux 6.18,
-        with any server)."""
+        """Returns true if weir refuses connections. The client must send something, because the kernel may lose a connection
+        whose handshake ends while the listener closes. The client notices this only when it sends (34 of 20,000 connections on
+        Linux 6.18, with any server)."""
         try:
             with Client(weir.port) as client:
                 client.send(b"\r\n")  # an empty line, which is no request
@@ -60,13 +60,13 @@ class Drain(TestCase):
             return True
 
     def test_every_thread_blocks_signals(self):
-        """A thread that did not block SIGTERM while it starts or ends could lose it."""
+        """If a thread does not block SIGTERM while the thread starts or ends, the signal can be lost."""
         self.upstream.release.set()
         weir = self.start(Weir(config(self.upstream.port).replace('access = "off"', "")))
         self.assertEqual(weir.get("/healthz").status, 200)
         masks = [int(re.search(r"SigBlk:\s+(\w+)", (task / "status").read_text()).group(1), 16)
                  for task in pathlib.Path(f"/proc/{weir.pid}/task").iterdir()]
-        self.assertGreater(len(masks), 3)  # the main thread, two workers, the log
+        self.assertGreater(len(masks), 3)  # the main thread, two workers and the thread of the log
         for mask in masks:
             for which in (signal.SIGTERM, signal.SIGINT):
                 self.assertTrue(mask >> (which - 1) & 1, f"{masks}")
@@ -94,7 +94,7 @@ class Drain(TestCase):
         self.upstream.release.set()
 
     def test_requests_ended_at_the_drain_deadline_get_a_response_that_says_so(self):
-        """The client must not get 504, because the upstream was not late."""
+        """The client must not get 504, because the upstream was not too slow."""
         weir = self.start(Weir(config(self.upstream.port).replace('drain = "5s"', 'drain = "200ms"')))
         for method, length in ("GET", ""), ("POST", "Content-Length: 5\r\n"):  # two of the five bytes arrive
             client = self.start(weir.connect())
@@ -150,7 +150,7 @@ class Drain(TestCase):
         self.assertEqual(weir.get("/").status, 200)
 
     def test_sighup_and_upgrade_signals_during_the_start_do_not_end_the_process(self):
-        """The configuration comes through a pipe, so weir is still starting until the test writes to the pipe."""
+        """The configuration file is a pipe, so weir cannot finish its start before the test writes to the pipe."""
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         os.mkfifo(folder / "weir.toml")
         weir = Process([WEIR, "run", "--config", folder / "weir.toml"])

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Clients cannot escape the configurations that people copy, neither by inventing API keys nor by leaving them out."""
+"""With the configurations that people copy from the documents, clients cannot evade limits, neither by inventing API keys nor
+by omitting them."""
 
 import itertools
 import os
@@ -35,7 +36,7 @@ class CopiedConfigurations(TestCase):
         exchange.send(answer(status="401 Unauthorized" if "log" in exchange.target.lower() else "200 OK"))
 
     def weir(self, text):
-        """Starts a weir with the text as it is, except for addresses."""
+        """Starts a weir with the configuration text. Only addresses are changed."""
         text = re.sub(r'(\[\[listener\]\][^\n]*\naddress = )"[^"]*"', r'\1"127.0.0.1:0"', text)
         text = re.sub(r'(\[admin\][^\n]*\naddress = )"[^"]*"', r'\1"127.0.0.1:0"', text)
         text = re.sub(r'"10\.0\.0\.[12]:9000"(, )?', lambda found: "" if found[1] else f'"{self.upstream.address}"', text)
@@ -46,7 +47,8 @@ class CopiedConfigurations(TestCase):
         return {"X-API-Key": f"invented-{next(self.number)}"}
 
     def is_refused(self, weir, method="GET", path="/", fields=dict, most=20):
-        """Returns true if one address is refused within so many hundreds of requests, each with other header fields."""
+        """Sends some hundreds of requests from one address, each with other header fields. Returns true if weir refuses one of
+        them."""
         for _ in range(most):
             with Client(weir.port) as client:
                 client.send(b"".join(request_bytes(method, path, fields()) for _ in range(100)))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Those examples of config/examples in which the request or the response states the cost."""
+"""Runs the examples of config/examples in which the request or the response contains the cost."""
 
 import datetime
 
@@ -17,12 +17,12 @@ class Spending(Example):
         weir = self.weir()
         paid = self.pay(weir, b"19.99")  # 20000 - 1999 cents are left
         self.assertEqual((paid.status, paid["x-ratelimit-limit"], paid["x-ratelimit-remaining"]), (200, "20000", "18001"))
-        self.assertEqual(self.pay(weir, b"180.01", key="ann-2").status, 200)  # all of Ann's keys share one purse
+        self.assertEqual(self.pay(weir, b"180.01", key="ann-2").status, 200)  # all of Ann's keys share one spending limit
         payment = {"method": "POST", "path": "/payments", "X_API_Key": "ann-1"}
-        self.refuses(weir, "purse", 6 * HOUR, body=b'{"amount": 0.01}', **payment)  # until the next $50
+        self.refuses(weir, "purse", 6 * HOUR, body=b'{"amount": 0.01}', **payment)  # until $50 more may be spent
         self.refuses(weir, "purse", 6 * HOUR, body=b'{"amount": 50}', **payment)
         self.refuses(weir, "purse", 12 * HOUR, body=b'{"amount": 50.01}', **payment)
-        self.refuses(weir, "purse", 24 * HOUR, body=b'{"amount": 200}', **payment)  # four times $50
+        self.refuses(weir, "purse", 24 * HOUR, body=b'{"amount": 200}', **payment)  # until four times $50 have returned
         self.refuses(weir, "purse", 24 * HOUR, body=b'{"amount": 200}', **{**payment, "path": "/Payments/"})
         self.assertEqual(self.pay(weir, b"200", key="bob-1").status, 200)
 
@@ -48,7 +48,7 @@ class Logins(Example):
 
     def test_five_wrong_passwords_are_admitted_and_then_one_each_hour(self):
         weir = self.weir()
-        self.admits(weir, 20, body=b"right", **self.login)  # these cost nothing
+        self.admits(weir, 20, body=b"right", **self.login)  # successful logins cost nothing
         attempts = [self.send(weir, 1, body=b"wrong", **self.login)[0].status for _ in range(5)]
         self.assertEqual(attempts, [401] * 5)
         self.refuses(weir, "failed-logins", HOUR, body=b"wrong", **self.login)  # 5 are spent; one returns in an hour
@@ -118,7 +118,7 @@ class LlmTokens(Example):
         return self.send(weir, 1, method="POST", path=path, body=b"%d %s" % (tokens, how), X_API_Key=key)[0]
 
     def left(self, weir, key="ann-1"):
-        """Returns what is left. The request holds its own reserve of 2,000."""
+        """Returns the remaining units. The request that asks has itself reserved 2,000 units."""
         return int(self.ask(weir, 1, key)["x-ratelimit-remaining"])
 
     def test_reported_tokens_are_charged(self):

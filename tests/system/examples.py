@@ -1,4 +1,4 @@
-"""Runs the files of config/examples. Only the environment differs: addresses, and a shorter hour if a test cannot wait."""
+"""Runs the files of config/examples. Only addresses differ, and an hour is shorter if a test cannot wait that long."""
 
 import math
 import os
@@ -13,7 +13,7 @@ HOUR, DAY = 3600, 86400
 
 
 class Example(TestCase):
-    """A test of the example with this name. `reply`: the behaviour of its upstream."""
+    """A test of the example file with this name. `reply`: how its upstream responds."""
 
     name = None
     reply = staticmethod(lambda exchange: (exchange.read_body(), exchange.send(answer())))
@@ -29,18 +29,19 @@ class Example(TestCase):
 
     @staticmethod
     def send(weir, count, method="GET", path="/", source="127.0.0.1", body=b"", **headers):
-        """Sends so many requests of one client, without waiting for responses in between."""
+        """Sends this number of requests of one client, without waiting for responses in between."""
         fields = {name.replace("_", "-"): value for name, value in headers.items()}
         with Client(weir.port, source=source) as client:
             client.send(request_bytes(method, path, fields, body) * count)
             return [client.read(method) for _ in range(count)]
 
     def admits(self, weir, count, **request):
-        """Checks that all requests are admitted."""
+        """Checks that weir admits all of these requests."""
         self.assertEqual([response.status for response in self.send(weir, count, **request)], [200] * count)
 
     def refuses(self, weir, rule, within, status=429, **request):
-        """Checks that this rule refuses one request. Retry-After must be `within` seconds minus the time since the test began."""
+        """Checks that this rule refuses one request. Retry-After must be `within` seconds, minus the time since the test
+        began."""
         refused = self.send(weir, 1, **request)[0]
         self.assertEqual(refused.status, status, refused.raw + refused.body)
         self.assertEqual(refused.json().get("rule"), rule)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Runs each file of config/examples in a weir. Only the environment differs: addresses, and a shorter hour if a test cannot wait.
-Each test checks the arithmetic that its file states."""
+"""Runs each file of config/examples in a weir. Only addresses differ, and an hour is shorter if a test cannot wait that long.
+Each test checks the numbers that its file states."""
 
 import datetime
 import math
@@ -72,7 +72,7 @@ class FiveKeys(Example):
         self.assert_own_error(self.send(self.weir(), 1, X_API_Key="invented")[0], 401)
 
     def refused_by(self, weir, rule, **request):
-        """Checks that this rule refuses. In a sliding window, Retry-After depends on the time within the hour."""
+        """Checks that this rule refuses the request. In a sliding window, Retry-After depends on the time within the hour."""
         refused = self.send(weir, 1, **request)[0]
         self.assertEqual((refused.status, refused.json()["rule"]), (429, rule))
         self.assertLessEqual(int(refused["retry-after"]), 2 * HOUR)
@@ -80,9 +80,9 @@ class FiveKeys(Example):
     HOUR_IN_TEST = 4.0  # seconds
 
     def test_sliding_window_counts_part_of_the_previous_hour(self):
-        """After a quarter of the hour, 84 × 3/4 + 36 = 99 are counted, so one more of 100 is admitted. Later fewer are counted.
-        The test computes the expected counts for the times before and after each request."""
-        for _ in range(5):  # a slow machine may miss the window; then tries again with fresh counts
+        """After a quarter of the hour, 84 × 3/4 + 36 = 99 requests are counted, so only one more of 100 is admitted. The count
+        falls with time. The test computes the expected counts for the times before and after each request."""
+        for _ in range(5):  # a slow machine may miss the window; the next try begins with empty counters
             left = self.two_windows()
             if left is not None:
                 break
@@ -91,9 +91,10 @@ class FiveKeys(Example):
         self.assertTrue(least <= told <= most, f"{told} left, of {least} to {most}")
 
     def two_windows(self):
-        """Returns (least, told, most) left after 84 requests in one window and 37 in the next, the last one after a quarter of
-        it. Returns None if the requests fell into other windows. The 36 fit if 84 × overlap + 36 ≤ 100, which is from 0.238 of
-        the window on."""
+        """Sends 84 requests in one window and 37 in the next window, the last one after a quarter of that window. Returns
+        (least, told, most): the least and the most remaining requests that are possible, and the number that weir reports.
+        Returns None if the requests fell into other windows. The first 36 fit if 84 × overlap + 36 ≤ 100, which is true after
+        0.238 of the window."""
         hour = self.HOUR_IN_TEST
         with Weir((FOLDER / "five_keys.toml").read_text(), {"keys.toml": (FOLDER / "keys.toml").read_bytes()},
                   {"WEIR_LISTEN": "127.0.0.1:0", "WEIR_UPSTREAM": self.upstream.address, "WEIR_USER_LIMIT": "100/4s"}) as weir:
@@ -116,7 +117,8 @@ class FiveKeys(Example):
             return (self.left(before - start - 0.01), int(last["x-ratelimit-remaining"]), self.left(after - start + 0.01))
 
     def left(self, since):
-        """Returns what is left of 100, so long after the start of the previous window and after the 37th request of this one."""
+        """Returns the remaining requests of 100, at this time after the start of the previous window and after the 37th
+        request of the present window."""
         overlap = 2 - since / self.HOUR_IN_TEST
         return max(0, math.floor(100 - 84 * overlap - 37))
 
@@ -129,7 +131,7 @@ class Tiers(Example):
     name = "tiers"
 
     def burst(self, weir, least, per_minute, **request):
-        """Checks that `least` requests are admitted at once, in addition to what the bucket has regained."""
+        """Checks that `least` requests are admitted at once, in addition to those that the bucket has regained meanwhile."""
         began = time.monotonic()
         answers = self.send(weir, least + 40, **request)
         most = least + math.floor((time.monotonic() - began) * per_minute / 60) + 1
@@ -163,7 +165,8 @@ class Night(Example):
     order = {"method": "POST", "path": "/orders"}
 
     def weir_at_night_in(self, zone):
-        """Starts a weir whose night in the zone began three hours ago and ends in three hours. Elsewhere it may be day."""
+        """Starts a weir with a night that began three hours ago and ends in three hours, in the time of this zone. In other
+        zones it may be day."""
         now = datetime.datetime.now(zoneinfo.ZoneInfo(zone))
         begin, end = (now + datetime.timedelta(hours=hours) for hours in (-3, 3))
         return self.weir(WEIR_NIGHT=f"{begin:%H:%M}-{end:%H:%M}")
@@ -201,7 +204,7 @@ class FragileUpstream(Example):
         took = time.monotonic() - began
         admitted = [response for response in answers if response.status == 200]
         arrived = [exchange.arrived for exchange in self.upstream.exchanges]
-        # One request leaves at once and 20 wait. More are admitted only if the first of those left before the last one came.
+        # One request is sent at once and 20 wait. More are admitted if some waiting ones are sent before the last one arrives.
         self.assertTrue(21 <= len(admitted) <= 21 + took * 10, len(admitted))
         self.assertEqual(len(arrived), len(admitted))
         for k, at in enumerate(sorted(arrived)):
@@ -287,7 +290,7 @@ class RiskyWords(Example):
 
 
 class Reference(TestCase):
-    """The header fields that docs/limiters.md shows for a bucket of 10 at 6/min with 2 left."""
+    """The header fields that docs/limiters.md shows for a bucket of 10 at 6/min with 2 units left."""
 
     def test_header_fields_shown_in_limiters_md_are_sent(self):
         text = (FOLDER / "../../docs/limiters.md").read_text()

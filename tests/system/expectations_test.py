@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Clients that wait for 100 Continue before they send their body: who causes a delay, and which servers are asked."""
+"""Clients that wait for 100 Continue before they send their body: which side causes a delay, and which servers are tried."""
 
 import signal
 import socket
@@ -14,7 +14,7 @@ class Expectations(TestCase):
     HEAD = " / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n"
     TIMEOUTS = 'timeouts = { response = "300ms" }\n'
     NEVER_AGAIN = 'eject = { failures = 1, least = "1h", most = "1h" }'
-    PATIENT = 'body_timeout = "5s"\n'  # towards clients; PATIENCE is longer
+    PATIENT = 'body_timeout = "5s"\n'  # how long weir waits for a client's body; PATIENCE is longer
 
     def weir(self, *replies, more="", server=PATIENT, workers=2):
         self.upstreams = [self.start(Upstream(reply)) for reply in replies]
@@ -32,7 +32,7 @@ class Expectations(TestCase):
         exchange.send(answer(exchange.read_body()))
 
     def ask(self, weir, method="POST"):
-        """Returns the last response. Sends the body when a server asks for it."""
+        """Returns the last response. Sends the body when the server asks for it."""
         with weir.connect() as client:
             client.send((method + self.HEAD).encode())
             answered = client.read()
@@ -44,7 +44,7 @@ class Expectations(TestCase):
     def assert_no_client_was_blamed(self, weir):
         self.assertEqual(weir.metric("weir_client_errors_total"), 0)
 
-    def test_timeout_of_an_unresponsive_server_is_not_counted_as_the_clients(self):
+    def test_timeout_of_an_unresponsive_server_is_not_attributed_to_the_client(self):
         weir = self.weir(self.silent)
         for _ in range(2):
             self.assert_own_error(self.ask(weir), 504)
@@ -52,8 +52,8 @@ class Expectations(TestCase):
         self.assert_no_client_was_blamed(weir)
 
     def test_expect_field_listed_in_connection_is_not_forwarded_and_no_100_continue_is_awaited(self):
-        """`Connection` removes the field, so no server sends 100 Continue. A client that withholds its body causes the delay
-        itself."""
+        """weir removes fields that `Connection` lists, so no server sends 100 Continue. If the client then withholds its body,
+        the client causes the delay."""
         def polite(exchange):
             if exchange.head["expect"]:
                 return self.well(exchange)
@@ -128,8 +128,8 @@ class Expectations(TestCase):
         self.assertEqual(weir.metric("weir_upstream_unanswered_expectations_total"), 1)
 
     def test_body_or_100_continue_or_response_may_arrive_just_as_the_wait_ends(self):
-        """Clients have such timers too: curl sends the body after a second. A stopped weir finds all events at once when it
-        continues."""
+        """Clients have similar timers: curl sends the body after a second. The test stops the weir process, so that it finds
+        all events at once when it continues."""
         on = threading.Event()
 
         def replies(exchange):
@@ -138,7 +138,7 @@ class Expectations(TestCase):
             on.wait()
             return self.well(exchange) if exchange.target == "/word" else exchange.send(answer(b"no", status="403 Forbidden"))
 
-        self.TIMEOUTS = 'timeouts = { response = "60s", expect_continue = "1ms" }\n'  # after two ticks of 50 ms
+        self.TIMEOUTS = 'timeouts = { response = "60s", expect_continue = "1ms" }\n'  # the wait ends after two 50 ms ticks
         weir = self.weir(replies, more=self.NEVER_AGAIN)
         for spell in range(6):
             on.clear()
@@ -147,7 +147,7 @@ class Expectations(TestCase):
             for name, client in clients.items():
                 client.send(("POST" + self.HEAD.replace("/", "/" + name, 1)).encode())
             eventually(lambda seen=seen: len(self.upstreams[0].exchanges) == seen + 3, "the requests wait for 100 Continue")
-            time.sleep(0.045 + spell * 0.008)  # falls at different times between two ticks
+            time.sleep(0.045 + spell * 0.008)  # so that each round begins at another time between two ticks
             weir.signal(signal.SIGSTOP)
             clients["body"].send(b"abc")
             on.set()
@@ -191,15 +191,15 @@ class Expectations(TestCase):
         self.assertGreaterEqual(len(self.upstreams[0].exchanges), 1)
 
     def test_client_that_withholds_its_body_does_not_keep_a_server_ejected(self):
-        """The client's request may be the only trial of an ejected server. Other requests must not have to wait until the
-        ejection time has doubled."""
+        """The client's request may be the only trial of an ejected server. Other requests must not have to wait until twice
+        the ejection time has passed."""
         well = threading.Event()
         weir = self.weir(lambda exchange: self.well(exchange) if well.is_set() else exchange.close(), self.well,
                          server='body_timeout = "300ms"\n', more='eject = { failures = 1, least = "100ms", most = "100ms" }')
         while not any("is ejected for" in line for line in weir.lines):
             weir.get("/")
         well.set()
-        time.sleep(0.25)  # twice as long; a POST is not used as a trial before that
+        time.sleep(0.25)  # twice the ejection time; before that, no POST is used as a trial
         with weir.connect() as client:
             client.send(("PUT" + self.HEAD).encode())
             self.assertEqual([client.read().status for _ in range(2)], [100, 408])
@@ -208,7 +208,7 @@ class Expectations(TestCase):
                          "one PUT was the trial of the ejected server")
 
     def test_server_that_sends_no_100_continue_during_a_trial_is_not_ejected_for_longer(self):
-        """Other requests try the server meanwhile, because neither the client nor the server is known to cause the silence."""
+        """Other requests try the server meanwhile, because it is unknown whether the client or the server causes the silence."""
         well = threading.Event()
         weir = self.weir(lambda exchange: self.knows_no_expectation(exchange) if well.is_set() else exchange.close(), self.well,
                          more='eject = { failures = 1, least = "1s", most = "1h" }')
@@ -217,7 +217,7 @@ class Expectations(TestCase):
         well.set()
         first = self.upstreams[0].exchanges
         keeps = []
-        while not any(each.method == "PUT" for each in first):  # none arrives before its time is over
+        while not any(each.method == "PUT" for each in first):  # no request is sent before the ejection time has passed
             keeps.append(self.start(Client(weir.port)))
             keeps[-1].send(("PUT" + self.HEAD).encode())
             time.sleep(0.05)
@@ -228,7 +228,8 @@ class Expectations(TestCase):
 
     @staticmethod
     def rejects(exchange):
-        """Answers a request with `Expect` once its body has begun to arrive, and leaves the body unread (RFC 9110 §10.1.1)."""
+        """Responds to a request with `Expect` as soon as its body begins to arrive, and does not read the body (RFC 9110
+        §10.1.1)."""
         if exchange.head["expect"]:
             if not exchange.wire.buffer:
                 exchange.wire.sock.recv(1, socket.MSG_PEEK)
@@ -240,7 +241,7 @@ class Expectations(TestCase):
         return exchange.send(answer())
 
     def assert_the_next_request_gets_a_new_connection(self, weir):
-        """The server may still read the rest of the body as a request, but no client gets the answer."""
+        """The server may still read the rest of the body as a request. No client may get the response to it."""
         answered = weir.get("/next")
         self.assertEqual((answered.status, answered.body), (200, b"ok"))
         connections = {each.target: each.connection for each in self.upstreams[0].exchanges}
@@ -267,7 +268,7 @@ class Expectations(TestCase):
         with weir.connect() as client:
             client.send(self.head())
             eventually(lambda: self.upstreams[0].exchanges, "the server has the request")
-            client.send(self.STOLEN)  # without waiting for 100 Continue
+            client.send(self.STOLEN)  # the client does not wait for 100 Continue
             self.assertEqual(client.read().status, 401)
         self.assert_the_next_request_gets_a_new_connection(weir)
 
@@ -302,7 +303,7 @@ class Expectations(TestCase):
     def test_weir_does_not_wait_for_an_empty_body(self):
         def thoughtful(exchange):
             exchange.send(b"HTTP/1.1 100 Continue\r\n\r\n")
-            time.sleep(0.5)  # longer than a client may take for its body
+            time.sleep(0.5)  # longer than body_timeout
             exchange.send(answer())
 
         for reply, status in ((self.silent, 504), (thoughtful, 200)):
@@ -327,7 +328,7 @@ class Expectations(TestCase):
         weir = self.weir(talkative)
         with weir.connect() as client:
             client.send(("POST" + self.HEAD).encode())
-            time.sleep(0.5)  # the server reads nothing until the wait for 100 would end
+            time.sleep(0.5)  # the server reads nothing for longer than the wait for 100 Continue
             seen = []
             while (answered := client.read()).status < 200:
                 seen.append(answered.status)
@@ -344,7 +345,7 @@ class Expectations(TestCase):
         self.assertEqual(answers.count(200), len(self.upstreams[1].exchanges))
         self.assertGreaterEqual(answers.count(504), 1)
 
-    def test_waiting_for_100_continue_does_not_count_as_body_time_of_the_client(self):
+    def test_waiting_for_100_continue_does_not_use_up_the_body_timeout_of_the_client(self):
         def late(exchange):
             time.sleep(0.8)
             self.well(exchange)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""weir's explanation of a request is what then happens to it, and explaining charges nothing. A single key can be read and
+"""weir's explanation of a request agrees with the real response, and explaining charges nothing. A single key can be shown and
 reset."""
 
 import hashlib
@@ -63,7 +63,8 @@ class Explain(ExplainTestCase):
                 self.assertEqual(json.loads(said["body"])["rule"], "burst")
 
     def is_what_it_gets(self, got, **inquiry):
-        """Checks that the verdict describes the response `got`, except for the body's form and one second that may have passed."""
+        """Checks that the verdict describes the response `got`. Two differences are allowed: the form of the body, and one
+        second of time."""
         said = self.explain(**inquiry)["verdict"]
         self.assertEqual(said["status"], got.status)
         self.assertEqual(re.sub(r"\d+", "N", said.get("body", "")), re.sub(r"\d+", "N", got.body.decode()))
@@ -331,7 +332,8 @@ class KeyCommands(ExplainTestCase):
 
 
 class KeysByShownText(ExplainTestCase):
-    """A client can be named by the text that weir shows for it. The keys file has only hashes, so weir knows no API key."""
+    """Users can name a client by the text that weir shows for it. The keys file contains only hashes, so weir knows no API
+    key."""
 
     KEYS = "".join(f'[[key]]\nsha256 = "{hashlib.sha256(key).hexdigest()}"\nuser = "{user}"\ntier = "{tier}"\n'
                    for key, user, tier in ((b"paulas-key", "paula", "pro"), (b"adas-first", "ada", "free"), (b"adas-second", "ada", "free")))
@@ -353,7 +355,7 @@ class KeysByShownText(ExplainTestCase):
         return json.loads(get(self.weir.admin, f"/api/top?rule={rule}").body)["top"][0]["refused"]
 
     def frees(self, rule, text, key, limit):
-        """paula is refused. The text names her, and a reset admits her again."""
+        """paula is refused. Resets the key that the text names, and checks that paula is admitted again."""
         self.assertEqual(self.weir.get("/", x_api_key=key).status, 429)
         status, out, err = self.command("keys", "show", rule, *text)
         self.assertEqual((status, err), (0, ""), text)
@@ -433,7 +435,7 @@ class KeysByShownText(ExplainTestCase):
 
 
 class KeyResets(ExplainTestCase):
-    """Four logins are in progress when the key is reset, and succeed in the end. Then five logins fail."""
+    """The key is reset while four logins are in progress, which then succeed. After that, five logins fail."""
 
     def five_go_wrong(self, **more):
         held, gate = threading.Semaphore(0), threading.Event()

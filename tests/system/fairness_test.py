@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A heavy client does not harm the other clients of its worker: they are served meanwhile, and weir survives."""
+"""A heavy client does not harm the other clients of its worker: they are served meanwhile, and weir continues to run."""
 
 import pathlib
 import resource
@@ -23,7 +23,7 @@ class WorkerFairness(TestCase):
         with weir.connect() as greedy, weir.connect() as modest:
             for client in (greedy, modest):
                 self.assertEqual(client.get("/warm").status, 204)
-            weir.signal(signal.SIGSTOP)  # so that weir finds both complete when it continues
+            weir.signal(signal.SIGSTOP)  # so that weir finds the requests of both clients when it continues
             greedy.send(request_bytes("GET", "/greedy") * count)
             modest.send(request_bytes("GET", "/modest"))
             weir.signal(signal.SIGCONT)
@@ -46,7 +46,7 @@ class WorkerFairness(TestCase):
 
 
 class SharedQueue(TestCase):
-    """One client fills a queue that it shares with other clients. No place is reserved for a client."""
+    """One client fills a queue that it shares with other clients. No position in the queue is reserved for a client."""
 
     def setUp(self):
         self.upstream = self.start(Upstream())
@@ -68,7 +68,7 @@ class SharedQueue(TestCase):
         eventually(lambda: weir.metric("weir_queue_depth") == depth + 1, f"{name} waits")
         return client
 
-    def test_new_client_displaces_a_request_of_the_client_with_most_places(self):
+    def test_new_client_displaces_a_request_of_the_client_with_most_queued_requests(self):
         weir = self.weir(more=rule("spent", "100/day", key='["api_key"]'))
         greedy = [self.enqueue(weir, "greedy") for _ in range(6)]
         self.assertEqual(weir.get("/", X_API_Key="greedy").status, 429)
@@ -80,7 +80,7 @@ class SharedQueue(TestCase):
             self.await_metric(weir, number + 1, "weir_queue_refused_total", reason="levelled")
         self.assertEqual(weir.get("/", X_API_Key="modest").status, 429, "the client would have more places than the other client")
         self.assertEqual(weir.get("/", X_API_Key="greedy").status, 429, "the displaced client gets no place again")
-        self.send(weir, "third")  # among equals, the request with the latest departure gives way
+        self.send(weir, "third")  # among equal requests, the one with the latest departure is displaced
         self.await_metric(weir, 4, "weir_queue_refused_total", reason="levelled")
         self.assertEqual(weir.metric("weir_queue_depth"), 6)
         for client in greedy:
@@ -98,7 +98,7 @@ class SharedQueue(TestCase):
         self.assertEqual([again[0].status, again[1].status, again[1].json()["rule"]], [200, 429, "two"])
 
     def test_request_that_displaced_another_request_and_leaves_is_charged(self):
-        """Otherwise a client could displace all other clients one after another without being charged."""
+        """Without the charge, a client could displace all other clients one after another for free."""
         weir = self.weir(queue=2, more=rule("two", "2/day", key='["api_key"]'))
         greedy = [self.enqueue(weir, "greedy") for _ in range(2)]
         leaving = self.send(weir, "leaving")
@@ -107,14 +107,14 @@ class SharedQueue(TestCase):
         self.await_metric(weir, 2, "weir_queue_depth")  # and the new one is added
         leaving.leave()
         eventually(lambda: weir.metric("weir_queue_depth") == 1, "the request has left the queue")
-        self.enqueue(weir, "leaving").leave()  # it displaced nobody
+        self.enqueue(weir, "leaving").leave()  # this request displaced no other
         eventually(lambda: weir.metric("weir_queue_depth") == 1, "the request has left the queue")
         self.enqueue(weir, "leaving")
         self.assertEqual(weir.get("/", X_API_Key="leaving").json()["rule"], "two")
 
     def test_retry_after_of_a_displaced_request_is_the_time_when_its_cost_fits(self):
-        """Two requests of cost two (200 s each) wait. After 100 s the first one has left, and the cost of another request
-        fits."""
+        """Two requests of cost two (200 s each) wait. After 100 s the first one has been sent, and the cost of another request
+        fits into the queue."""
         weir = self.weir("1/100s", queue=2, cost='{ header = "X-Cost" }')
         greedy = [self.enqueue(weir, "greedy", **{"X-Cost": "2"}) for _ in range(2)]
         self.send(weir, "modest", **{"X-Cost": "2"})
@@ -122,7 +122,7 @@ class SharedQueue(TestCase):
 
 
     def test_client_that_invents_api_keys_counts_as_one_client_in_a_queue(self):
-        """Unverified API keys must not give a client several places, for every setting of unknown_keys."""
+        """Unverified API keys must not give a client several positions in the queue, whatever unknown_keys is set to."""
         for client in ("", 'keys = "keys.toml"', 'keys = "keys.toml"\nunknown_keys = "accept"'):
             with self.subTest(client):
                 weir = self.weir(client=client)
@@ -145,7 +145,7 @@ class ResourceShortage(TestCase):
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         self.assertEqual(resource.prlimit(weir.pid, resource.RLIMIT_NOFILE), (hard, hard))
-        if hard != resource.RLIM_INFINITY and hard < 20_000_000:  # otherwise the system allows them
+        if hard != resource.RLIM_INFINITY and hard < 20_000_000:  # otherwise the system's limit is high enough
             weir.wait_for(r"warning max_connections = 10000000 needs up to \d+ file descriptors, but the system allows")
 
     def test_lack_of_descriptors_is_not_counted_as_an_upstream_failure(self):
@@ -169,7 +169,7 @@ class ResourceShortage(TestCase):
 
     def test_lack_of_memory_ends_only_the_upload_that_needs_it(self):
         if SANITIZED:
-            return  # their shadow memory ignores the limit of the address space
+            return  # the shadow memory of sanitizers exceeds the limit of the address space
         for spare in range(4):  # the number of free buffers decides which step of a request fails
             with self.subTest(spare=spare):
                 self.run_out_of_memory(spare)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Clients that end their sending after a request and still read, and clients that leave."""
+"""Clients that close their sending side after a request and still read (half-close), and clients that leave."""
 
 import socket
 import tempfile
@@ -30,12 +30,12 @@ class HalfClose(TestCase):
     def half_close(self, weir, data=GET, **options):
         client = self.start(Client(weir.port, **options))
         client.send(data)
-        socket.socket.shutdown(client.sock, socket.SHUT_WR)  # over TLS as well, where Python would close both directions
+        socket.socket.shutdown(client.sock, socket.SHUT_WR)  # Python's own method would close both directions of TLS
         return client
 
     def some_ticks_pass(self, weir):
-        """Waits for ticks, at which weir notices clients that have left. A client that resets its connection shows that a tick
-        has passed."""
+        """Waits for watchdog ticks, at which weir notices clients that have left. The test resets another connection and waits
+        until weir has noticed that."""
         left = weir.metric("weir_client_errors_total", kind="left")
         with Client(weir.port) as other:
             other.send(GET)

@@ -1,8 +1,8 @@
 """Common parts of the system tests: a weir with a given configuration, upstreams with given behaviour, a Redis, and clients that
-send exact bytes. Needs only the standard library. Everything listens on 127.0.0.1 at free ports, and ends with the `with`
-block (or the test) that started it.
+send exact bytes. Needs only the standard library. Every server listens on 127.0.0.1 at a free port, and ends with the `with`
+block or the test that started it.
 
-$WEIR names the binary under test. $WEIR_SANITIZE is set if the binary runs slowly under a sanitizer."""
+The variable $WEIR names the binary under test. $WEIR_SANITIZE is set if the binary runs slowly under a sanitizer."""
 
 import itertools
 import os
@@ -30,7 +30,7 @@ __all__ = [
 
 
 def together(count, work):
-    """Runs work(0) … work(count-1) at the same time, one thread each. Returns their results in order."""
+    """Runs work(0) … work(count-1) at the same time, each in its own thread. Returns their results in order."""
     results, start = [None] * count, threading.Barrier(count)
 
     def run(index):
@@ -52,8 +52,8 @@ def together(count, work):
 
 
 def eventually(holds, what, seconds=PATIENCE):
-    """Polls until the condition is true, and returns its value. For effects that are only visible from outside, such as
-    counters."""
+    """Polls until the condition is true, and returns its value. Use it for effects that only become visible from outside, such
+    as counters."""
     deadline = time.monotonic() + seconds
     while not (value := holds()):
         if time.monotonic() > deadline:
@@ -63,8 +63,9 @@ def eventually(holds, what, seconds=PATIENCE):
 
 
 class Load:
-    """A client for each of `ports` that sends requests until it is stopped. Records the statuses (0: a broken connection) and
-    times. Another client asks the `upstream` directly: the waits that it has are the machine's and not weir's."""
+    """A client for each port in `ports`, which sends requests until it is stopped. Records the statuses (0: the connection
+    broke) and durations. Another client sends requests directly to `upstream`: its waits are caused by the machine and not by
+    weir."""
 
     def __init__(self, ports, upstream=None):
         self.results, self.ending, self.failing, self.pause = [], threading.Event(), 0, PAUSES
@@ -104,12 +105,12 @@ class Load:
         eventually(lambda: len(self.results) > seen + count, "more requests are answered")
 
     def fails_from_here(self):
-        """Marks the point after which results are compared with those before."""
+        """Marks the time of the failure. Later durations are compared with those before this point."""
         self.failing = len(self.results)
 
     def stop(self, timeout=None):
-        """Stops and returns all statuses. No request may have waited for more than `timeout` seconds beyond the normal. Normal is
-        the slowest time before the failure, plus a busy machine's pauses."""
+        """Stops and returns all statuses. No request may have waited more than `timeout` seconds longer than normal. Normal is
+        the longest duration before the failure, plus the pauses of a busy machine."""
         self.ending.set()
         for thread in self.threads:
             thread.join(4 * PATIENCE)
@@ -122,7 +123,8 @@ class Load:
 
 
 def config(*upstreams, rules="", server="", client="", state="", listener="", routes="", upstream=""):
-    """Returns a configuration with one plain listener, these upstreams (ports) and an admin listener. Keywords add more."""
+    """Returns a configuration with one plain listener, these upstreams (given by port) and an admin listener. Keyword
+    arguments add more."""
     servers = ", ".join(f'"127.0.0.1:{port}"' for port in upstreams)
     return f"""
 [server]
@@ -150,14 +152,14 @@ servers = [{servers}]
 
 
 def rule(name="per-ip", limit="1/day", **more):
-    """Returns a [[rule]] with values in TOML: rule(key='["ip"]', burst=3)."""
+    """Returns a [[rule]] table. Values are in TOML: rule(key='["ip"]', burst=3)."""
     lines = ["[[rule]]", f'name = "{name}"', f'limit = "{limit}"', *(f"{key} = {value}" for key, value in more.items())]
     return "\n".join(lines) + "\n"
 
 
 def make_certificate(folder, name="edge", host="localhost", address=None, days=2):
-    """Makes NAME.crt and NAME.key, self-signed for a name and perhaps an address. Returns their text by file name. A bare system
-    may not know the name, so clients that look it up use the address."""
+    """Makes NAME.crt and NAME.key, self-signed for a host name and optionally an address. Returns their contents by file name.
+    A minimal system may not be able to resolve the name, so clients that resolve names use the address."""
     folder = pathlib.Path(folder)
     names = f"DNS:{host}" + (f",IP:{address}" if address else "")
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
@@ -167,7 +169,7 @@ def make_certificate(folder, name="edge", host="localhost", address=None, days=2
 
 
 def make_authority(folder, name="ca"):
-    """Makes NAME.crt and NAME.key, a root that signs client certificates. Returns their text by file name."""
+    """Makes NAME.crt and NAME.key, a root authority that signs client certificates. Returns their contents by file name."""
     folder = pathlib.Path(folder)
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
                     "-days", "2", "-subj", f"/CN={name}", "-addext", "basicConstraints=critical,CA:TRUE",
@@ -177,7 +179,8 @@ def make_authority(folder, name="ca"):
 
 
 def make_client_certificate(folder, name, subject, authority="ca", days=2):
-    """Makes NAME.crt and NAME.key, signed by an authority of make_authority(). Negative days give an expired certificate."""
+    """Makes NAME.crt and NAME.key, signed by an authority of make_authority(). If `days` is negative, the certificate has
+    expired."""
     folder = pathlib.Path(folder)
     request = folder / f"{name}.csr"
     subprocess.run(["openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", subject,
@@ -188,8 +191,8 @@ def make_client_certificate(folder, name, subject, authority="ca", days=2):
 
 
 def client_tls(certificate, alpn=None, shown=None):
-    """Returns a client's TLS context. `shown`: the path of a certificate and key of make_client_certificate(), without its
-    ending."""
+    """Returns a TLS context for a client. `shown`: the path, without its ending, of the certificate and key of
+    make_client_certificate() that the client shows."""
     context = ssl.create_default_context(cadata=certificate)
     if shown:
         context.load_cert_chain(f"{shown}.crt", f"{shown}.key")
@@ -206,13 +209,13 @@ class TestCase(unittest.TestCase):
         return self.enterContext(context)
 
     def assert_own_error(self, response, status):
-        """Checks that the response is one of weir's own errors: JSON with a word and a sentence."""
+        """Checks that the response is one of weir's own errors: JSON with an error code and a message."""
         self.assertEqual(response.status, status, response.raw + response.body)
         self.assertEqual(response["content-type"], "application/json")
         self.assertLessEqual({"error", "message"}, response.json().keys())
 
     def await_metric(self, weir, expected, name, **labels):
-        """Waits for the value, because a request is counted shortly after its client has the whole response."""
+        """Waits until the metric has the value. A request is counted shortly after its client has received the whole response."""
         eventually(lambda: weir.metric(name, **labels) == expected, f"{name} {labels} is {expected}")
 
     def statuses(self, port, count, path="/", **headers):

@@ -9,12 +9,12 @@ import threading
 from harness import Redis, TestCase, Upstream, Weir, config, eventually, main, rule
 
 MIB = 1 << 20
-HUGE = b"*1024\r\n" + b"$%d\r\n" % MIB + bytes(MIB)  # the first of its words; more come as long as somebody reads
+HUGE = b"*1024\r\n" + b"$%d\r\n" % MIB + bytes(MIB)  # the first of 1,024 elements; more follow as long as weir reads
 
 
 class Hostile:
-    """A TCP proxy between weir and a Redis that replaces the next reply of a script. It sends `answer`, then `rest` 1,024 times,
-    and closes the connection if `ends`."""
+    """A TCP proxy between weir and a Redis that replaces the next reply to a script. It sends `answer`, then `rest` 1,024
+    times, and closes the connection if `ends` is true."""
 
     def __init__(self, redis):
         self.redis, self.answer, self.rest, self.ends = redis, None, b"", False
@@ -53,7 +53,7 @@ class Hostile:
 
 
 class HostileRedis(TestCase):
-    # (answer, rest, ends, charges that weir cannot know then, what the log says of the first outages in a minute)
+    # (answer, rest, ends, charges whose outcome is then unknown, the log's text about the first outages in a minute)
     ANSWERS = ((HUGE, HUGE[6:], False, 1, "the peer does not speak the Redis protocol"),
                (b"*1000000\r\n", b"", False, 1, ""),
                (b"-ERR " + b"x" * 10_000 + b"\r\n", b"", False, 0, "ERR xxx"),

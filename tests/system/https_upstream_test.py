@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Upstream servers with TLS: which certificates weir trusts, how it reports others, and which connections and sessions it keeps."""
+"""Upstream servers with TLS: which certificates weir trusts, how it reports untrusted ones, and which connections and sessions
+it reuses."""
 
 import contextlib
 import pathlib
@@ -15,7 +16,7 @@ from harness import (TestCase, Upstream, Weir, answer, config, eventually, get, 
 
 
 class Plain:
-    """A server without TLS that answers the handshake with plain text."""
+    """A server without TLS that responds to the handshake with plain text."""
 
     def __init__(self):
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -122,7 +123,8 @@ class HttpsUpstream(TestCase):
         self.assert_own_error(self.weir(upstream, tls=trusted).get("/"), 502)
 
     def test_rejected_client_certificate_of_weir_is_reported_as_a_tls_failure(self):
-        """In TLS 1.3 the server rejects the certificate after weir's handshake has ended, in place of a response."""
+        """In TLS 1.3 weir's handshake ends before the server rejects the certificate. weir gets the rejection in place of a
+        response."""
         make_authority(self.folder, "clients")
         upstream = self.serve(clients="clients")
         trusted = 'ca = "server.crt", server_name = "api.test"'
@@ -165,7 +167,7 @@ class HttpsUpstream(TestCase):
 
     def test_unrequested_data_from_a_server_is_not_used_as_a_response(self):
         def twice(exchange):
-            exchange.wire.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)  # two records that arrive together
+            exchange.wire.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)  # makes two TLS records arrive together
             exchange.send(answer(b"first"))
             exchange.send(answer(b"unasked"))
             exchange.wire.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 0)

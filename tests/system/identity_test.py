@@ -21,7 +21,7 @@ def base64url(octets):
 
 
 class Issuer:
-    """Signs tokens with a key of its own, by openssl."""
+    """Signs tokens with a key of its own, using the openssl program."""
 
     def __init__(self, folder):
         self.key = pathlib.Path(folder) / "jwt.key"
@@ -57,7 +57,7 @@ class Identity(TestCase):
         ann, bob = issuer.token(sub="ann", exp=soon), issuer.token(sub="bob", exp=soon)
         self.assertEqual([ask(ann), ask(bob), ask(issuer.token(sub="ann", jti="another")), ask(bob)], [200] * 4)
         self.assertEqual([ask(ann), ask(bob)], [429, 429])
-        # A token that does not verify has no claims, so those clients share the limit of their address.
+        # The claims of an unverified token are ignored, so its clients share the limit of their address.
         head, claims, _ = ann.split(".")
         none = base64url(b'{"alg":"none"}')
         self.assertEqual([ask(issuer.token(sub="eve", exp=soon - 7200)), ask(f"{none}.{claims}.")], [200, 200])
@@ -170,7 +170,7 @@ class Identity(TestCase):
             self.assertEqual((head["x-api-key"], head["x-plain"]), ("B", "a_b"))
 
     def forwarded(self, fields, client="", server=""):
-        """Returns the fields that the server gets for a request with these fields."""
+        """Sends a request with these fields. Returns the fields that the server receives."""
         weir = self.weir(rule(limit="99/s"), client=client, server=server)
         with weir.connect() as connection:
             connection.send(request_bytes("GET", "/", fields))
@@ -178,11 +178,12 @@ class Identity(TestCase):
         return self.upstream.exchanges[-1].head
 
     def admitted_of(self, addresses):
-        """Returns how many of these clients, as a trusted proxy names them, have a limit of one request of their own."""
+        """Sends one request from each of these addresses, as a trusted proxy names them. Returns how many are admitted if each
+        client may send one request."""
         weir = self.weir(rule(limit="1/day", key='["ip"]'), client=PROXIED)
         return [get(weir.port, x_forwarded_for=address).status for address in addresses].count(200)
 
-    def test_ipv4_hosts_behind_nat64_or_6to4_count_separately(self):
+    def test_ipv4_hosts_behind_nat64_or_6to4_have_separate_limits(self):
         for block in ("64:ff9b::{:x}", "64:ff9b:1::{:x}", "::ffff:0:cb00:{:x}", "2002:cb00:{:x}::1", "2001:0:102:304:0:ffff:34ff:{:x}",
                       "fe80::{:x}", "fe80::{:x}%eth0"):
             with self.subTest(block):
@@ -193,7 +194,7 @@ class Identity(TestCase):
                 self.assertEqual(self.admitted_of(same), 1)
 
     def test_leading_zeros_in_a_forwarded_address_are_invalid_in_ipv4_but_not_in_mapped_ipv6(self):
-        """A client with an unreadable address is counted as the proxy that names it."""
+        """If the forwarded address is unreadable, the limit applies to the address of the proxy."""
         self.assertEqual(self.admitted_of(["203.0.113.007", "127.0.0.1"]), 1)
         self.assertEqual(self.admitted_of(["203.0.113.007", "203.0.113.7"]), 2)
         self.assertEqual(self.admitted_of(["::203.0.113.7", "203.0.113.7"]), 1)
@@ -241,7 +242,7 @@ class Identity(TestCase):
         self.assertEqual([name for name in (*self.WHO, *more) if name not in head], [], head.raw)
 
     def test_rule_can_match_hours_of_the_day(self):
-        now = time.gmtime(time.time() + 6 * 3600)  # so far from both ends that the duration of the test does not matter
+        now = time.gmtime(time.time() + 6 * 3600)  # the middle of the range, so that the duration of the test does not matter
         before = time.gmtime(time.time() - 6 * 3600)
         hours = f"{before.tm_hour:02}:{before.tm_min:02}-{now.tm_hour:02}:{now.tm_min:02}"
         weir = self.weir(rule("now", "1/day", key="[]", match=f'{{ path = "/now", hours = "{hours}" }}'),

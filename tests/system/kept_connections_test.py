@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Connections that an upgrade cannot simply pass on: TLS connections, whose keys stay in the old process, and connections from a
-proxy. The new process serves their next requests, and knows the clients."""
+"""Connections that an upgrade cannot simply pass to the new process: TLS connections, whose keys stay in the old process, and
+connections from a proxy. The new process serves their next requests, and knows the clients' addresses and certificates."""
 
 import pathlib
 import signal
@@ -32,7 +32,7 @@ class KeptConnectionsTestCase(Upgrade):
         return self.weir(self.files, listener=listener, **given)
 
     def connect(self, weir, shown=None, ahead=b"", source="127.0.0.1"):
-        """Returns a client that has finished the TLS handshake and sent no HTTP, after the given PROXY header."""
+        """Returns a client that has sent the given PROXY header and finished the TLS handshake, but has sent no HTTP."""
         trust = client_tls(self.files["edge.crt"], shown=shown and self.folder / shown)
         client = self.enterContext(Client(weir.port, source=source))
         client.send(ahead)
@@ -40,7 +40,7 @@ class KeptConnectionsTestCase(Upgrade):
         return client
 
     def assert_old_one_decided(self, weir, count, *clients):
-        """Checks the number of requests that the old process decided. It ends once these clients have left."""
+        """Checks the number of requests that the old process decided. The old process ends once these clients have left."""
         for client in clients:
             client.sock.close()
         self.assertEqual(weir.status_of(weir.ended.pop()), 0)
@@ -150,7 +150,7 @@ class KeptTlsConnections(KeptConnectionsTestCase):
             for name, text in make_certificate(folder).items():
                 (weir.folder / (name + ".new")).write_text(text)
                 (weir.folder / (name + ".new")).rename(weir.folder / name)
-        # Each process reports both files at once, or one after the other.
+        # Each process logs one line for both files, or one line for each file.
         eventually(lambda: len({line for line in weir.lines if "reloaded the certificates" in line}) > 0, "the new certificates are loaded")
         weir.wait_for("reloaded the certificates", 2)
         said = kept.get("/")
@@ -246,7 +246,7 @@ class KeptPlainConnections(KeptConnectionsTestCase):
         if said[1]["connection"] == "close":
             kept = self.enterContext(weir.connect())
             kept.send(2 * behind)
-        # Otherwise weir had read so little that the connection itself was passed on.
+        # If the second response announces no close, weir had read so little that it passed on the connection itself.
         self.assertEqual([kept.read().status for _ in range(2)], [200, 429])
         self.assert_old_one_decided(weir, 0, kept)
 

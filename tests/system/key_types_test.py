@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Several certificates for one name, with keys of different types: each client gets one that it can verify."""
+"""Several certificates for one name, with keys of different types. Each client gets a certificate that it can verify."""
 
 import pathlib
 import re
@@ -110,7 +110,7 @@ class CertificateKeyTypes(TestCase):
         return int(text.strip().partition("=")[2], 16)
 
     def respond(self, name):
-        """Makes NAME.ocsp: the response of the certificate about itself, as its own authority."""
+        """Makes NAME.ocsp: an OCSP response about the certificate, signed with its own key."""
         crt, key, index, asked = (self.folder / f"{name}.{ending}" for ending in ("crt", "key", "index", "asked"))
         index.write_text(f"V\t491231235959Z\t\t{self.serial(name):X}\tunknown\t/O={name}\n")
         for arguments in (["-issuer", crt, "-cert", crt, "-reqout", asked, "-no_nonce"],

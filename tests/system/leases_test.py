@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Weirs that take units of hot keys in advance from one Redis. They never admit one request too many, need few round trips, and
-return all unused units."""
+"""weir instances that take units of hot keys in advance from one Redis. Together they never admit a request too many, need few
+round trips, and return all unused units."""
 
 import signal
 import socket
@@ -10,7 +10,7 @@ import time
 from harness import PATIENCE, SANITIZED, Redis, TestCase, Weir, closed_port, config, eventually, main, rule, together
 from resolve_test import Silent
 
-CLIENTS = 3  # too few to open the circuit breaker by time-outs
+CLIENTS = 3  # too few clients for their time-outs to open the circuit breaker
 MANY = 4_000 if SANITIZED else 20_000
 
 
@@ -20,7 +20,7 @@ def leased(algorithm, limit, **more):
 
 
 def ask(port, count, at_once=50):
-    """Sends so many requests on one connection, some at once. Returns the number of admitted requests."""
+    """Sends this number of requests on one connection, several at once. Returns the number of admitted requests."""
     admitted, last = 0, b""
     with socket.create_connection(("127.0.0.1", port), PATIENCE) as wire:
         for _ in range(count // at_once):
@@ -49,8 +49,8 @@ class Leases(TestCase):
         return weir
 
     def admit(self, weirs, each):
-        """Runs two clients for each weir at the same time. Returns the number of admitted requests, and the round trips per
-        request."""
+        """Runs two clients for each instance at the same time. Returns the number of admitted requests, and the round trips to
+        Redis per request."""
         before = self.redis.calls("evalsha")
         results = together(2 * len(weirs), lambda index: ask(weirs[index % len(weirs)].port, each)[0])
         trips = (self.redis.calls("evalsha") - before) / (2 * len(weirs) * each)
@@ -61,7 +61,7 @@ class Leases(TestCase):
         return self.redis.command("GET", key.decode())
 
     def counted(self, state):
-        """Returns the count of a fixed window (src/redis/scripts/charge.lua)."""
+        """Returns the count that Redis stores for a fixed window (src/redis/scripts/charge.lua)."""
         kind, _, used = struct.unpack("<Bdd", state[:17])
         self.assertEqual(kind, 3)
         return used
@@ -75,7 +75,7 @@ class Leases(TestCase):
                 weirs = [self.weir(rules, lease_return="1min") for _ in range(3)]
                 admitted, trips = self.admit(weirs, MANY // 4)
                 for weir in weirs:
-                    admitted += ask(weir.port, 1000)[0]  # takes the units that a weir may still have
+                    admitted += ask(weir.port, 1000)[0]  # uses the units that an instance may still have
                 print(f"\n{algorithm}: {admitted} of {MANY} admitted, {trips:.4f} trips a request", flush=True)
                 self.assertEqual(admitted, MANY)
                 self.assertLess(trips, 0.05)
@@ -112,7 +112,8 @@ class Leases(TestCase):
         self.assertIn(b"X-RateLimit-Remaining", answer)
 
     def test_prefetched_units_of_a_bucket_can_be_returned_after_later_charges(self):
-        """Three instances prefetch units, use some and become idle, several times. In the end the whole limit is admitted."""
+        """Three instances prefetch units, use some and become idle, several times. In the end exactly the whole limit was
+        admitted."""
         weirs = [self.weir(leased("token_bucket", "1/day", burst=2000, lease='"5%"'), lease_return="200ms") for _ in range(3)]
         admitted = 0
         for _ in range(12):
@@ -125,7 +126,7 @@ class Leases(TestCase):
         self.assertEqual(admitted, 2000)
 
     def test_refund_long_after_the_prefetched_units_were_returned_reaches_redis(self):
-        """The refund comes long after the other units of the same grant were returned."""
+        """The refund happens long after the other units of the same grant (the prefetched units) were returned."""
         away = self.start(Silent("127.0.0.1", 0))
         upstream = f'[[upstream]]\nname = "away"\nservers = ["127.0.0.1:{away.port}"]\ntimeouts = {{ connect = "700ms" }}\n'
         routes = '[[route]]\nmatch = { path = "/away" }\nupstream = "away"\n[[route]]\nrespond = { status = 200, body = "ok" }\n'
@@ -202,19 +203,19 @@ class Leases(TestCase):
             self.assertEqual(said.status, 503)
         lost, reconnects = MANY - admitted - 1 - int(said["x-ratelimit-remaining"]), weir.metric("weir_redis_reconnects_total")
         print(f"\n{lost} of {admitted + 1} lost, {reconnects:.0f} connections", flush=True)
-        most = 200 + CLIENTS  # units on their way when a connection ends, or held at the end
+        most = 200 + CLIENTS  # units that were in transit when a connection ended, or prefetched at the end
         self.assertLessEqual(lost, most * (1 + reconnects))
         self.assertGreater(weir.metric("weir_redis_timeouts_total"), 20)
 
     def until_it_is_late(self, weir):
-        """Returns the number of requests admitted until a call to Redis times out."""
+        """Sends requests until a call to Redis times out. Returns the number of admitted requests."""
         admitted = 0
         while self.answered(weir):
             admitted += 1
         return admitted
 
     def answered(self, weir):
-        """Returns 1 if a request is admitted, else 0."""
+        """Sends a request. Returns 1 if it is admitted, else 0."""
         status = weir.get("/").status
         self.assertIn(status, (200, 503))
         return int(status == 200)

@@ -32,7 +32,7 @@ class Limits(TestCase):
             self.assertEqual([client.get("/").status for _ in range(3)], [200] * 3)
             refused = client.get("/")
             self.check_refusal(refused)
-            time.sleep(int(refused["retry-after"]))  # the promise under test: admitted at that time
+            time.sleep(int(refused["retry-after"]))  # Retry-After promises that a request is admitted then
             self.assertEqual(client.get("/").status, 200)
         self.assertEqual(len(self.upstream.exchanges), 4)
 
@@ -102,7 +102,7 @@ class Limits(TestCase):
 
     def test_early_error_has_no_rate_limit_headers_of_an_earlier_request(self):
         weir = self.weir(rule(limit="1/day"), server='max_body = "1KiB"')
-        for _ in range(8):  # so that the memory of both workers has been used
+        for _ in range(8):  # so that both workers reuse memory of earlier requests
             weir.get("/")
             with weir.connect() as client:
                 refused = client.request("POST", "/", body=b"x" * 5000)

@@ -1,4 +1,4 @@
-"""A weir and the processes that take over from it one after another, with a base class for their tests."""
+"""A weir process and the processes that take over from it one after another, with a base class for their tests."""
 
 import ctypes
 import os
@@ -16,12 +16,12 @@ PR_SET_CHILD_SUBREAPER = 36
 
 
 def adopt_orphans():
-    """Makes orphaned processes of a weir children of this process, which can then read their exit status."""
+    """Makes orphaned weir processes children of this process, which can then read their exit status."""
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 class Lineage(Process):
-    """A weir and the processes that take over from it, with one common log. `pid` is the process that serves."""
+    """A weir process and the processes that take over from it, with one common log. `pid` is the process that serves."""
 
     def __init__(self, text, files=None, environment=None):
         self.scratch = tempfile.TemporaryDirectory(prefix="weir-test-")
@@ -43,7 +43,7 @@ class Lineage(Process):
         (self.folder / "weir.toml.new").rename(self.folder / "weir.toml")
 
     def install(self, script):
-        """Replaces the binary by a script; None: by weir again."""
+        """Replaces the binary by a script; None restores the weir binary."""
         fresh = self.folder / "weir.new"
         if script is None:
             fresh.symlink_to(WEIR)
@@ -56,7 +56,7 @@ class Lineage(Process):
         os.kill(self.pid, which)
 
     def upgrade(self):
-        """Waits until another process serves, and returns its process ID."""
+        """Starts an upgrade, waits until the new process serves, and returns its process ID."""
         self.count += 1
         self.signal(signal.SIGUSR2)
         return self.taken_over()
@@ -67,7 +67,7 @@ class Lineage(Process):
         return self.pid
 
     def fails(self, why):
-        """Checks that an upgrade fails for this reason."""
+        """Checks that an upgrade fails with this reason."""
         before = len([line for line in self.lines if "this process continues" in line])
         self.signal(signal.SIGUSR2)
         said = self.wait_for(r"error upgrade: (.*); this process continues", before + 1)[-1].group(1)
@@ -128,7 +128,7 @@ class Upgrade(TestCase):
         return self.start(Lineage(config(self.upstream.port, **given), files, environment))
 
     def hold_requests(self):
-        """Returns an event. The upstream responds to requests once the event is set."""
+        """Returns an event. The upstream sends no response before the event is set."""
         release = threading.Event()
 
         def hold(exchange):

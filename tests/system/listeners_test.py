@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Listening at all addresses of a name, and on sockets that systemd passes."""
+"""Listeners at all addresses of a host name, and on sockets that systemd passes."""
 
 import os
 import pathlib
@@ -13,7 +13,7 @@ import unittest
 from harness import PATIENCE, WEIR, Process, TestCase, Upstream, Weir, config, get, main
 from own_etc import WAY, Names
 
-# Passes sockets as systemd does: from descriptor 3 on, with environment variables for this process alone.
+# Passes sockets as systemd does: from descriptor 3 on, with environment variables that name this process.
 PASS = """
 import os, sys
 count = int(sys.argv[1])
@@ -77,7 +77,7 @@ class ListenerHostNames(TestCase):
 
 
 class SocketActivation(TestCase):
-    """LISTEN_FDS: systemd's socket activation."""
+    """systemd passes open sockets to weir (LISTEN_FDS)."""
 
     def run_with(self, sockets, text):
         folder = pathlib.Path(self.start(tempfile.TemporaryDirectory(prefix="weir-test-")))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Elastic limits follow the load: they rise while there is room, and fall when a queue or the upstreams are full."""
+"""Elastic limits follow the load: they rise at low load, and fall when a queue or the upstreams are full."""
 
 import threading
 
@@ -13,7 +13,7 @@ respond = { status = 200, body = "pong" }
 upstream = "api"
 priority = 0
 """
-# Its own limit is used up at once. After that, only the elastic limit admits requests.
+# The rule's base limit is used up at once. After that, only the elastic limit admits requests.
 ELASTIC = rule("elastic", "1/day", key="[]", match='{ path = "/ping" }',
                elastic='{ limit = "100000/day", while_load_below = 1 }')
 
@@ -42,7 +42,7 @@ class Load(TestCase):
 
     def await_open(self, weir):
         self.await_ping(weir, 200)
-        self.await_ping(weir, 200)  # the second request is above the rule's own limit
+        self.await_ping(weir, 200)  # the second request exceeds the rule's base limit
 
     def test_requests_in_flight_at_max_in_flight_end_the_use_of_the_elastic_limit(self):
         weir = self.start(Weir(config(self.upstream.port, server="max_in_flight = 2", routes=ROUTES, rules=ELASTIC)))
@@ -69,14 +69,13 @@ class Load(TestCase):
         self.await_ping(weir, 200)
 
     def await_measurement(self, weir):
-        """Waits until the values that depend on time have changed twice in some worker. Meanwhile the queues were measured as
-        well."""
+        """Waits until the measured values have changed twice in some worker. By then weir has also measured the queues."""
         for _ in range(2):
             before = [weir.metric("weir_load", kind=kind) for kind in ("lag", "cpu")]
             eventually(lambda: [weir.metric("weir_load", kind=kind) for kind in ("lag", "cpu")] != before, "measured")  # noqa: B023
 
     def test_full_queue_of_one_client_does_not_end_the_use_of_the_elastic_limit(self):
-        """A queue that only one client uses does not count as load."""
+        """If only one client uses a queue, a full queue is not treated as load."""
         self.gate.set()
         for key in ("ip", "path"):
             with self.subTest(key):

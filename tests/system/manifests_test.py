@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Kubernetes and Compose accept the manifests and Compose files in the documents, and weir accepts the configurations in them.
 
-The schemas are packages of the npm registry (tests/schemas), which `./dev test` installs into build/schemas. Without npm the
-tests that need them are skipped."""
+The schemas are packages of the npm registry (tests/schemas), which `./dev test` installs into build/schemas. Without npm, the
+tests that need the schemas are skipped."""
 
 import json
 import os
@@ -23,7 +23,7 @@ needs_schemas = unittest.skipUnless(PACKAGES.is_dir(), f"{PACKAGES} is not there
 
 
 def files():
-    """Returns (place, documents) for each YAML text that is shown or shipped."""
+    """Returns (place, documents) for each YAML text in the documents and in the package."""
     found = [(place(block), block.text) for page in PAGES for block in blocks(page, "yaml")]
     found.append(("docker/compose.yaml", (TREE / "docker/compose.yaml").read_text()))
     return [(name, [document for document in yaml.safe_load_all(text) if document]) for name, text in found]
@@ -69,8 +69,8 @@ class KubernetesManifests(TestCase):
         return deployment, deployment["spec"]["template"]["spec"]["containers"][1]
 
     def faults(self, document):
-        """Returns TypeScript's messages about the manifest as a value of its kind's type: unknown fields, wrong types, missing
-        fields."""
+        """Checks the manifest as a value of its kind's type. Returns TypeScript's messages: unknown fields, wrong types,
+        missing fields."""
         kind, module = document["kind"], f"{document['apiVersion']}/{document['kind']}"
         with tempfile.TemporaryDirectory(dir=PACKAGES.parent) as folder:
             source = pathlib.Path(folder, "manifest.ts")
@@ -93,7 +93,7 @@ class KubernetesManifests(TestCase):
             self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_grace_period_of_a_pod_is_longer_than_hook_and_drain(self):
-        """The service waits longer than the hook and the drain of weir. The grace period of the pod is longer than both."""
+        """The pod's grace period must be longer than the preStop hook and weir's drain together."""
         drain = seconds(re.search(r'^drain = "(.*?)"', next(document["data"]["weir.toml"] for _, document in manifests()
                                                             if document["kind"] == "ConfigMap"), re.M)[1])
         for _, document in manifests():

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Clients that stop reading: weir sends nothing behind a text that it could not finish.
+"""Clients that stop reading: after a text that weir could send only in part, weir sends nothing else.
 
-A client requests pages until its socket is full, and reads none. Then it sends a request whose response weir must give up. After
-that, the client reads to the end. It must find complete responses of weir, and at most one that is cut off."""
+A client requests pages until its socket is full, and reads none. Then it sends a request to which weir responds with an error
+and a close. After that, the client reads to the end. It must find complete responses of weir, and at most one that is cut off."""
 
 import contextlib
 import json
@@ -18,11 +18,11 @@ from wire import CRLF2, Head
 PAGE = b"p" * 1000
 EARLY = b"e" * 40
 GET = b"GET /page HTTP/1.1\r\nHost: a\r\n\r\n"
-MOST = 4000  # no socket here takes so many pages
+MOST = 4000  # more pages than any socket's buffer takes
 
 
 class Reader:
-    """A client of a TCP port or a unix socket. It reads nothing until `read_to_end` is called."""
+    """A client of a TCP port or a unix socket. It reads nothing before `read_to_end` is called."""
 
     def __init__(self, address, tls):
         sock = socket.socket(socket.AF_INET if isinstance(address, int) else socket.AF_UNIX)
@@ -43,7 +43,7 @@ class Reader:
             self.sock.sendall(data)
 
     def read_to_end(self):
-        """Returns all bytes, and whether the end came without an error."""
+        """Returns all bytes, and whether the connection ended without an error."""
         read = b""
         try:
             while piece := self.sock.recv(1 << 18):
@@ -76,7 +76,7 @@ def texts_in(read):
 
 
 def is_read(sock):
-    """Returns true if the other end, a process of this machine, has read all that was sent to it."""
+    """Returns true if the other end, a process on this machine, has read everything that was sent to it."""
     def hexed(address):
         return f"{int.from_bytes(socket.inet_aton(address[0]), 'little'):08X}:{address[1]:04X}"
     try:
@@ -99,7 +99,7 @@ respond = {{ status = 200, body = "{PAGE.decode()}" }}
 [[route]]
 upstream = "api"
 """
-    RULES = rule("words", "1000000/s", match='{ path = "/words", body_contains = ["secret"] }')  # weir itself asks for such a body
+    RULES = rule("words", "1000000/s", match='{ path = "/words", body_contains = ["secret"] }')  # weir itself asks for this body
 
     @classmethod
     def setUpClass(cls):
@@ -122,7 +122,7 @@ upstream = "api"
         return self.weir.metric("weir_client_errors_total")
 
     def pages_that_fit(self, address, tls):
-        """Returns the number of pages that are sent to a client that reads none."""
+        """Returns how many pages weir can send to a client that reads nothing."""
         before = self.weir.metric("weir_connections_accepted_total")
         with Reader(address, tls) as client:
             client.send(GET * MOST)
@@ -131,8 +131,8 @@ upstream = "api"
             return len(texts_in(client.read_to_end()[0])[0])
 
     def at_every_level(self, ask):
-        """Makes weir give up clients that have requested as many pages as fit, or fewer. Calls ask(clients) for that. Returns the
-        statuses that each client read."""
+        """Calls ask(clients) with clients that have requested as many pages as fit, or fewer, and makes weir give up these
+        clients. Returns the statuses that each client read."""
         everything = []
         for address, tls in ((f"{self.folder}/tls", self.tls), (f"{self.folder}/plain", None), (self.weir.ports[0], self.tls),
                              (self.weir.ports[1], None)):
@@ -166,7 +166,7 @@ upstream = "api"
         self.assertIn([200, 100, 408], everything)
 
     def test_error_response_never_follows_a_partly_written_early_response(self):
-        """The server responds before it has the body, and then the body exceeds the bound."""
+        """The server responds before it has received the body, and then the body exceeds the bound."""
         asked = []
 
         def early(exchange):

@@ -1,6 +1,6 @@
-"""A weir with an /etc of its own, so that a test controls name resolution.
+"""A weir with an /etc folder of its own, so that a test controls name resolution.
 
-The folder is mounted over /etc in a mount namespace. The namespace needs a user namespace (without privileges) or root."""
+The test's folder is mounted over /etc in a mount namespace. The namespace needs a user namespace (without privileges) or root."""
 
 import pathlib
 import random
@@ -18,7 +18,7 @@ BIND = ["sh", "-c", 'mount --bind "$0" /etc && exec "$@"']
 
 
 def ways():
-    """Yields the commands that may run a program in a new mount namespace."""
+    """Yields commands that run a program in a new mount namespace."""
     for unshare in (["unshare", "--user", "--map-root-user", "--mount"], ["unshare", "--mount"]):
         with tempfile.TemporaryDirectory(prefix="weir-etc-") as folder:
             tried = subprocess.run([*unshare, *BIND, folder, "true"], capture_output=True, check=False)
@@ -30,13 +30,13 @@ WAY = next(ways(), None) if shutil.which("unshare") else None
 
 
 class Names:
-    """An /etc whose names the test sets."""
+    """An /etc folder whose host names the test sets."""
 
     def __init__(self, **names):
         self.scratch = tempfile.TemporaryDirectory(prefix="weir-etc-")
         self.folder = pathlib.Path(self.scratch.name)
         (self.folder / "nsswitch.conf").write_text("hosts: files\n")
-        (self.folder / "host.conf").write_text("multi on\n")  # a name in several lines has several addresses
+        (self.folder / "host.conf").write_text("multi on\n")  # a name on several lines has several addresses
         if pathlib.Path("/etc/ld.so.cache").exists():
             shutil.copy("/etc/ld.so.cache", self.folder)
         self.say(**names)
@@ -48,7 +48,7 @@ class Names:
         (self.folder / "new").rename(self.folder / "hosts")
 
     def ask(self, server):
-        """New processes ask the name server for names that /etc/hosts lacks."""
+        """Makes processes that start later ask the name server for names that are not in /etc/hosts."""
         (self.folder / "nsswitch.conf").write_text("hosts: files dns\n")
         (self.folder / "resolv.conf").write_text(f"nameserver {server.host}\noptions timeout:30 attempts:1\n")
 
@@ -63,7 +63,7 @@ class Names:
 
 
 class NameServer:
-    """A DNS server that is silent until the test sets the address of all names. Its port 53 needs root."""
+    """A DNS server that answers nothing until the test sets the address of all names. Its port 53 needs root."""
 
     def __init__(self):
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -89,7 +89,7 @@ class NameServer:
     def answer_if_told(self):
         while self.address and self.waiting:
             query, peer = self.waiting.pop(0)
-            end = query.index(b"\0", 12) + 5  # of the question
+            end = query.index(b"\0", 12) + 5  # end of the question section
             asks_for_ipv4 = query[end - 4:end - 2] == b"\0\1"
             head = query[:2] + struct.pack(">5H", 0x8180, 1, asks_for_ipv4, 0, 0)
             record = b"\xc0\x0c" + struct.pack(">HHIH", 1, 1, 0, 4) + socket.inet_aton(self.address) if asks_for_ipv4 else b""
@@ -99,7 +99,7 @@ class NameServer:
         assert self.asked.wait(PATIENCE), "a name is looked up"
 
     def speak(self, address):
-        """Answers waiting and later questions."""
+        """Answers the waiting questions and all later ones."""
         with self.lock:
             self.address = address
             self.answer_if_told()

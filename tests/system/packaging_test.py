@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The files that the package installs with the binary: the service's configuration and unit, manual pages, completion. `./dev
-package --smoke` builds the package and installs it on a minimal Debian."""
+"""The files that the package installs in addition to the binary: the service's configuration and unit, manual pages,
+completion. `./dev package --smoke` builds the package and installs it on a minimal Debian."""
 
 import os
 import pathlib
@@ -19,7 +19,7 @@ PACKAGING = pathlib.Path(os.environ.get("WEIR_SOURCE", ".")) / "packaging"
 
 
 class Terminal:
-    """An interactive bash in a terminal of its own, in a folder."""
+    """An interactive bash in a pseudo-terminal, started in a given folder."""
 
     def __init__(self, folder):
         environment = {"PATH": f"{pathlib.Path(WEIR).resolve().parent}:{os.environ['PATH']}", "TERM": "dumb", "HOME": folder,
@@ -109,7 +109,7 @@ class Packaging(TestCase):
                 self.assertIn(re.sub(r"-\s+", "-", about), page)
 
     def test_package_upgrade_upgrades_or_restarts_the_service(self):
-        """Runs the package's scripts with commands that only record how they were called."""
+        """Runs the package's scripts with fake commands that record how they were called."""
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weir-deb-")))
         script = (PACKAGING / "debian/postinst").read_text()
         for path in ("/run/systemd/system", "/usr/sbin/policy-rc.d"):
@@ -131,11 +131,11 @@ class Packaging(TestCase):
         self.assertNotIn(restart, told)
         told = called(["0.1.0"], fails="systemd-run")
         self.assertLess(told.index(upgrade), told.index(restart))
-        told = called(["0.1.0"], fails="systemd-run", status=2)  # the file has a mistake
+        told = called(["0.1.0"], fails="systemd-run", status=2)  # the configuration file has a mistake
         self.assertIn("the running process continues; correct /etc/weir/weir.toml", told)
         self.assertNotIn(restart, told)
         for fails in ("systemctl", ""):
-            told = called(["0.1.0"], fails)  # first, the service does not run; then a policy forbids starting services
+            told = called(["0.1.0"], fails)  # 1: the service does not run; 2: a policy forbids starting services
             self.assertNotIn(upgrade, told)
             self.assertIn(restart, told)
             (folder / "policy-rc.d").touch()

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Named values of requests are read up to a bound. A request that takes long to decide delays no other request."""
+"""weir reads parameters, cookies and header lines only up to a bound. A request that takes long to decide delays no other
+request."""
 
 import json
 import pathlib
@@ -14,7 +15,7 @@ ANSWER_ITSELF = "[[route]]\nrespond = { status = 204 }"
 
 
 def costly(count=30):
-    """Rules with ten conditions on parameters each."""
+    """Returns rules with ten conditions on parameters each."""
     conditions = ", ".join(f'p{number} = "~^x"' for number in range(9))
     return "".join(rule(f"r{number}", "1000/s", key="[]", match=f'{{ query = {{ a = "~b", {conditions} }} }}') for number in range(count))
 
@@ -103,7 +104,8 @@ class Bounds(TestCase):
 
 class ParameterCosts(TestCase):
     def test_requests_with_slow_decisions_do_not_delay_other_clients(self):
-        """Sixteen such requests take milliseconds each. They must not run in one turn of the worker's event loop."""
+        """Deciding sixteen of these requests takes milliseconds each. They must not be decided in one turn of the worker's
+        event loop."""
         folder = self.start(tempfile.TemporaryDirectory(prefix="weir-test-"))
         log = pathlib.Path(folder) / "access.log"
         slow = "~x[xy]{14}z"  # more states than RE2 caches
@@ -117,7 +119,7 @@ class ParameterCosts(TestCase):
         with weir.connect() as greedy, weir.connect() as modest:
             for client in (greedy, modest):
                 self.assertEqual(client.get("/warm").status, 204)
-            weir.signal(signal.SIGSTOP)  # so that weir finds the requests of both when it continues
+            weir.signal(signal.SIGSTOP)  # so that weir finds the requests of both clients when it continues
             greedy.send(request_bytes("GET", "/greedy", {"X-Long": long}) * count)
             modest.send(request_bytes("GET", "/modest"))
             weir.signal(signal.SIGCONT)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Client addresses from proxies: the PROXY protocol in and out, Forwarded, and listeners on unix sockets."""
+"""Client addresses from proxies: the PROXY protocol at listeners and upstreams, the Forwarded field, and listeners on unix
+sockets."""
 
 import contextlib
 import os
@@ -34,7 +35,7 @@ class ProxyProtocolListener(TestCase):
         return self.start(Weir(config(self.upstream.port, listener=listener, client=client, rules="\n".join(rules), **more), files))
 
     def asked(self, weir, preamble, source="127.0.0.1"):
-        """Returns the status, and the client address that the upstream was told."""
+        """Sends a request. Returns the status, and the client address that the upstream was told."""
         with Client(weir.port, source=source) as client:
             client.send(preamble + request_bytes("GET", "/"))
             status = client.read().status
@@ -180,7 +181,7 @@ class UnixListener(TestCase):
         folder = self.enterContext(tempfile.TemporaryDirectory())
         upstream = self.start(Upstream())
         path = f"{folder}/weir"
-        # The harness waits for a port of each [[listener]], so these headers have spaces.
+        # The harness waits for a port for each "[[listener]]". The spaces hide these listeners from it.
         more = f'[[ listener ]]\naddress = "unix:{path}"\n[[ listener ]]\naddress = "unix:{path}-proxied"\nproxy_protocol = true'
         weir = self.start(Weir(config(upstream.port, listener=more, client='trusted_proxies = ["unix:"]')))
 

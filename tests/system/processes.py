@@ -56,7 +56,7 @@ class Process:
         return "\n".join(self.lines[-60:])
 
     def check_reports(self):
-        """Fails the test that caused a sanitizer's report, whatever the program's exit status is."""
+        """Fails the present test if the program has printed a sanitizer's report, whatever its exit status is."""
         for number, line in enumerate(self.lines):
             if REPORT.search(line):
                 raise AssertionError("a sanitizer reports:\n" + "\n".join(self.lines[number:number + 120]))
@@ -70,7 +70,7 @@ class Process:
         return status
 
     def stop(self):
-        """Sends SIGTERM and returns the exit status. Sends SIGKILL if that does not end the process."""
+        """Sends SIGTERM and returns the exit status. If the process does not end, sends SIGKILL."""
         if self.process.poll() is None:
             self.process.terminate()
         try:
@@ -135,7 +135,7 @@ class Weir(Process):
 
 
 def metric(admin, name, **labels):
-    """Returns the sum of a metric's samples with these labels, from the admin listener at that port."""
+    """Returns the sum of a metric's samples with these labels. Reads them from the admin listener at this port."""
     total = 0.0
     for line in get(admin, "/metrics").body.decode().splitlines():
         if re.match(rf"{name}(\{{|\s)", line) and all(f'{key}="{value}"' in line for key, value in labels.items()):
@@ -144,7 +144,7 @@ def metric(admin, name, **labels):
 
 
 def run_weir(*arguments, config=None):
-    """Runs a command of weir to its end, with `config` as the file for --config. Returns status, output, errors."""
+    """Runs a command of weir until it ends. `config` is the content of the file for --config. Returns status, output, errors."""
     with tempfile.TemporaryDirectory(prefix="weir-test-") as folder:
         if config is not None:
             path = pathlib.Path(folder) / "weir.toml"
@@ -179,7 +179,7 @@ class Redis:
     def __init__(self, *options, environment=None):
         self.options, self.environment = options, {**os.environ, **(environment or {})}
         self.folder = tempfile.TemporaryDirectory(prefix="weir-redis-")
-        for _ in range(20):  # another process may have the port; then redis-server ends at once
+        for _ in range(20):  # if another process has the port, redis-server ends at once
             self.port = random.randrange(*BELOW_EPHEMERAL)
             if self.start():
                 return
@@ -193,7 +193,7 @@ class Redis:
         return self.answers()
 
     def answers(self):
-        """Returns true if this process answers, and not another one on its port."""
+        """Returns true if this redis-server answers on its port, and not another process."""
         deadline = time.monotonic() + PATIENCE
         while self.process.poll() is None and time.monotonic() < deadline:
             with contextlib.suppress(OSError, EOFError):
@@ -221,7 +221,7 @@ class Redis:
         return int(rest) if kind == b":" else rest
 
     def calls(self, command):
-        """Returns how often the command ran, from INFO commandstats."""
+        """Returns how often Redis ran the command, from INFO commandstats."""
         found = re.search(rf"cmdstat_{command}:calls=(\d+)", self.command("INFO", "commandstats").decode())
         return int(found.group(1)) if found else 0
 

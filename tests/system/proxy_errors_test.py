@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Responses when something is wrong with the request, the client or the upstream."""
+"""weir's responses to errors of the request, the client or the upstream."""
 
 import contextlib
 import socket

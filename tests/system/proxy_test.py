@@ -15,7 +15,7 @@ BLOCK = 32 << 10  # size of weir's read buffer
 
 
 def describe_body(exchange):
-    """Responds with the length and digest of the body, and sends 100 first if the client waits for it."""
+    """Responds with the length and digest of the body. Sends 100 Continue first if the client waits for it."""
     if "expect" in exchange.head:
         exchange.send(b"HTTP/1.1 100 Continue\r\n\r\n")
     body = exchange.read_body()
@@ -78,7 +78,7 @@ class Connections(TestCase):
     def test_request_without_host_is_forwarded_with_the_servers_address_as_host(self):
         silent = self.start(Upstream(lambda exchange: exchange.close()))
         weir = self.start(Weir(config(silent.port, self.upstream.port, upstream='balance = "round_robin"')))
-        for _ in range(2):  # one of them starts with the silent server
+        for _ in range(2):  # one of the two requests tries the silent server first
             with weir.connect() as client:
                 client.send(b"GET / HTTP/1.0\r\n\r\n")
                 self.assertEqual(client.read().status, 200)
@@ -183,7 +183,7 @@ class Bodies(TestCase):
             client.send(request_bytes("GET", "/"))
             eventually(lambda: sent, "the first megabyte is sent")
             count = -1
-            while count != len(sent):  # until nothing has moved for a while
+            while count != len(sent):  # until the upstream has not sent anything for a while
                 count = len(sent)
                 threading.Event().wait(0.5)
             self.assertLess(len(sent), 60)
@@ -205,13 +205,14 @@ class Bodies(TestCase):
 
 
 def block_of(*heads):
-    """Returns heads that fill a buffer to its last byte together. Each gets an equal share of the missing bytes for its %s."""
+    """Returns request heads that together fill a buffer to its last byte. The %s in each head is replaced by an equal part of
+    the missing bytes."""
     share, more = divmod(BLOCK - sum(len(head % b"") for head in heads), len(heads))
     return b"".join(head % (share * b"a") for head in heads[:-1]) + heads[-1] % ((share + more) * b"a")
 
 
 class FullBuffers(TestCase):
-    """Earlier messages end exactly at the end of a buffer. The next message must still find room."""
+    """Earlier messages end exactly at the end of a buffer. The next message must still find room in it."""
 
     GET = b"GET / HTTP/1.1\r\nHost: weir.test\r\nX: %s\r\n\r\n"
     EARLY = b"HTTP/1.1 103 Early Hints\r\nLink: %s\r\n\r\n"
@@ -222,7 +223,7 @@ class FullBuffers(TestCase):
         self.client = self.start(self.weir.connect())
 
     def passed_on(self, *heads):
-        """Sends requests, and responds to all but the last."""
+        """Sends requests, and responds to all of them except the last."""
         self.client.send(block_of(*heads))
         self.assertEqual([self.client.read().status for _ in heads[1:]], [200] * (len(heads) - 1))
         eventually(lambda: len(self.upstream.exchanges) == len(heads), "the last head is forwarded")
@@ -248,7 +249,7 @@ class FullBuffers(TestCase):
         self.assertEqual(self.client.wire.read_exactly(5), b"HELLO")
 
     def answered(self, fields):
-        """Returns the response whose body comes late, after interim responses."""
+        """Returns the response to a request whose response body arrives late, after interim responses."""
         came = threading.Event()
 
         def reply(exchange):

@@ -1,7 +1,8 @@
-"""Requests byte by byte, with the expected results: the table of raw_test.py (framing and forwarding).
+"""Requests byte by byte, with the expected results: a table for raw_test.py (framing and forwarding).
 
-In a request, CASE stands for a word of its own, so that the test finds out which case the upstream saw. A request for
-CASE-smuggled follows each request that weir must reject. The upstream must never see it, and nobody may answer it."""
+In a request, CASE stands for a word that differs for each case, so that the test knows which case the upstream saw. After each
+request that weir must reject, the test sends a request for CASE-smuggled. The upstream must never see that request, and no
+client may get a response to it."""
 
 import dataclasses
 
@@ -16,11 +17,11 @@ LONG = b"a" * 8000
 class Case:
     name: str
     raw: bytes
-    statuses: tuple  # of the responses, in order; for a rejected request, any one of them
+    statuses: tuple  # statuses of the responses, in order; for a rejected request, any one of these
     kind: str  # head: weir forwards nothing; body: weir may forward a part, never all; passes: weir forwards it
     sees: tuple = ()  # for kind "passes": request lines, or pairs of request line and body
     lines: tuple = ()  # field lines that the upstream must see exactly once, in the first request
-    lacks: tuple = ()  # beginnings that no line there may have
+    lacks: tuple = ()  # no line of that request may begin with one of these texts
     closes: bool = False
 
 
@@ -33,7 +34,7 @@ def line(name, text, *statuses):
 
 
 def field(name, text, *statuses):
-    """Puts the field between good ones."""
+    """Puts the field between valid fields."""
     return head(name, b"GET /CASE HTTP/1.1\r\n" + HOST + text + b"\r\nX-Last: 1\r\n\r\n", *statuses)
 
 

@@ -1,6 +1,6 @@
-"""Upstream responses byte by byte, with what the client must get: the table of raw_test.py (upstream faults and forwarding).
+"""Upstream responses byte by byte, with what the client must get: a table for raw_test.py (upstream faults and forwarding).
 
-STRAY follows most responses on the same connection. It is a response without a request, which no client may ever see."""
+STRAY follows most responses on the same connection. STRAY is a response to no request, and no client may ever see it."""
 
 import dataclasses
 
@@ -13,13 +13,13 @@ class Case:
     name: str
     raw: bytes
     status: int
-    body: bytes | None = None  # None for a response that must look cut off
+    body: bytes | None = None  # None: the client must see that the response is cut off
     then: str = "keep"  # what the upstream does with the connection: "keep", "close" or "reset"
     method: str = "GET"
-    version: str = "1.1"  # of the client
+    version: str = "1.1"  # HTTP version of the client
     lines: tuple = ()  # field lines that the client must see exactly once
     lacks: tuple = ()
-    interim: tuple = ()  # statuses of earlier interim responses
+    interim: tuple = ()  # statuses of the interim responses before it
 
 
 def whole(name, raw, body=b"abc", status=200, **more):

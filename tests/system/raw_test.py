@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Bytes as attackers and broken servers send them. Sends each line of the tables in raw_requests.py and raw_responses.py to a
-running weir. A strict reader checks the bytes that the upstream saw."""
+"""Requests and responses as attackers and broken servers send them. Sends each line of the tables in raw_requests.py and
+raw_responses.py to a running weir. A strict parser checks the bytes that the upstream received."""
 
 import concurrent.futures
 import contextlib
@@ -20,7 +20,7 @@ CHUNK_SIZE = re.compile(rb"[0-9a-f]{1,16}")
 
 
 class Seen:
-    """One request as the upstream saw it; `body` is None while it is incomplete."""
+    """One request as the upstream received it. `body` is None while the request is incomplete."""
 
     def __init__(self, raw):
         self.raw, self.body = raw, None
@@ -32,8 +32,8 @@ class Seen:
 
 
 class RecordingUpstream:
-    """An upstream that records every request, and bytes that are no request. `reply(seen)` returns what to send, and whether to
-    "keep", "close" or "reset" the connection afterwards."""
+    """An upstream that records every request, and any bytes that are no request. `reply(seen)` returns what to send, and
+    whether to "keep", "close" or "reset" the connection afterwards."""
 
     def __init__(self, reply):
         self.reply, self.seen, self.faults = reply, [], []
@@ -63,7 +63,7 @@ class RecordingUpstream:
         if not sound:
             self.faults.append(seen.raw)
             return None
-        with contextlib.suppress(EOFError):  # cut short, so nobody has the whole request
+        with contextlib.suppress(EOFError):  # the request is cut short, so the upstream never has all of it
             seen.body = self.chunks(wire) if codings else wire.read_exactly(int(lengths[0]) if lengths else 0)
         return seen if seen.body is not None else None
 
@@ -101,7 +101,7 @@ class RecordingUpstream:
 
 
 def all_at_once(cases, check):
-    """Runs all cases, and returns what is wrong, by name."""
+    """Runs all cases at the same time. Returns for each failed case what is wrong, by name."""
     def run(case):
         try:
             return check(case)
@@ -119,7 +119,8 @@ class RawRequests(TestCase):
         self.words = {case.name: b"C%03d" % number for number, case in enumerate(raw_requests.CASES)}
 
     def answers(self, client, case):
-        """Reads responses until weir closes the connection. If it stays open, reads as many as the case expects."""
+        """Reads responses until weir closes the connection. If the connection stays open, reads as many responses as the case
+        expects."""
         answers = []
         while case.closes or len(answers) < len(case.statuses):
             try:
@@ -149,7 +150,7 @@ class RawRequests(TestCase):
         return self.judge_of(case, word)
 
     def judge_of(self, case, word):
-        """Checks a case by what the upstream saw of it."""
+        """Checks a case against the requests that the upstream received."""
         seen = [each for each in self.judge.seen if re.search(word + rb"\b", each.raw + (each.body or b""))]
         if case.kind == "head" and seen:
             return f"the upstream saw {seen[0].raw}"
@@ -159,7 +160,7 @@ class RawRequests(TestCase):
 
     def passed(self, case, word, seen):
         if case.sees[0] == b"OPTIONS * HTTP/1.1":
-            return None  # only Host tells it from others of its kind
+            return None  # only its Host field differs from other cases
         wanted = [each if isinstance(each, tuple) else (each, b"") for each in case.sees]
         wanted = [(line.replace(b"CASE", word), body.replace(b"CASE", word)) for line, body in wanted]
         if (found := [(each.line, each.body) for each in seen]) != wanted:
@@ -197,7 +198,7 @@ class RawResponses(TestCase):
         return case.raw, case.then
 
     def read(self, client, case):
-        """Returns the response, and whether it looked complete."""
+        """Returns the response, and whether the response looked complete."""
         interim = []
         while (answer := Response(client.wire.read_until(CRLF2))).status < 200:
             interim.append(answer.status)
@@ -247,7 +248,7 @@ class RawResponses(TestCase):
         self.assertGreaterEqual(len(raw_responses.CASES), 50)
         self.assertEqual(all_at_once(raw_responses.CASES, self.check), {})
         self.assertEqual(self.judge.faults, [])
-        with self.weir.connect() as client:  # the waiting connections must have nothing to send
+        with self.weir.connect() as client:  # the server connections in weir's pool must have nothing to send
             self.assertEqual([client.get("/next").body for _ in range(4 * AT_ONCE)], [b"right"] * 4 * AT_ONCE)
 
 

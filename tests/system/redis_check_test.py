@@ -18,7 +18,7 @@ def check(url, more=""):
 
 
 class OldRedis(socketserver.ThreadingTCPServer):
-    """Claims to be an old version of Redis, and answers nothing else."""
+    """Claims to be an old version of Redis, and answers no other command."""
 
     allow_reuse_address = daemon_threads = True
 

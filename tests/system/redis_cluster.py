@@ -20,7 +20,7 @@ class Node(Redis):
 
 
 def form(nodes, replicas=0):
-    """Makes one cluster of the nodes."""
+    """Makes one Redis Cluster of the nodes."""
     addresses = [f"127.0.0.1:{node.port}" for node in nodes]
     subprocess.run(["redis-cli", "--cluster", "create", *addresses, "--cluster-replicas", str(replicas), "--cluster-yes"], check=True,
                    stdout=subprocess.DEVNULL)
@@ -36,19 +36,20 @@ def state(nodes, more="", timeout="100ms"):
 
 
 def slots_of(node):
-    """Returns the slots that a node reports as its own, as ranges from first to last."""
+    """Returns the slots that a node reports as its own, as ranges (first, last)."""
     own = next(line for line in node.command("CLUSTER", "NODES").decode().splitlines() if "myself" in line)
     ranges = [part.split("-") for part in own.split()[8:] if not part.startswith("[")]
     return [(int(part[0]), int(part[-1])) for part in ranges]
 
 
 def keys_of(*nodes):
-    """Returns the keys of clients at these nodes."""
+    """Returns the keys of clients that are stored on these nodes."""
     return [key.decode() for node in nodes for key in node.command("KEYS", "weir:*") if b":probe:" not in key]
 
 
 def move_slot(slot, source, target, masters, meanwhile=lambda: None):
-    """Moves a slot as resharding does. Calls `meanwhile` while the slot moves, and again when half of its keys have moved."""
+    """Moves a slot as a resharding does. Calls `meanwhile` while the slot moves, and again when half of the slot's keys have
+    moved."""
     target.ok("CLUSTER", "SETSLOT", str(slot), "IMPORTING", source.name)
     source.ok("CLUSTER", "SETSLOT", str(slot), "MIGRATING", target.name)
     meanwhile()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Failures of Redis under load. Clients see no error unless a rule asks for one, and no request waits. Shortly after the repair,
-the weirs enforce one exact limit again."""
+"""Failures of Redis under load. Clients see no error unless a rule requests one, and no request waits. Shortly after Redis
+works again, the weir instances enforce one exact limit again."""
 
 import contextlib
 import re
@@ -16,13 +16,13 @@ AT_ONCE = 3.0 if SANITIZED else 1.0  # seconds until the weirs enforce one limit
 
 
 class Way:
-    """A network path to the Redis at `port`. `delay`: replies are late by so many seconds. `torn`: half of a reply passes, and
-    the connection is reset. `silent`: nothing passes. `forgotten` connections pass nothing, while new ones work. `losing`: so
-    many whole replies of scripts are lost, and later ones pass."""
+    """A network path to the Redis at `port`, which can fail. `delay`: replies are late by this number of seconds. `torn`: half
+    of a reply passes, then the connection is reset. `silent`: nothing passes. Connections in `forgotten` pass nothing, while
+    new connections work. `losing`: this number of whole replies to scripts is lost; later replies pass."""
 
     def __init__(self, port):
         self.target, self.delay, self.torn, self.silent, self.losing = port, 0.0, False, False, 0
-        self.carried, self.forgotten = [], []  # the clients' ends
+        self.carried, self.forgotten = [], []  # weir's connections to this path
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self.accept, daemon=True).start()
@@ -63,7 +63,7 @@ class Way:
         return data[answer.end():].split(b"\r\n", int(answer[1]))[-1]
 
     def forget(self):
-        """Forgets the present connections, as a firewall does."""
+        """Makes the present connections pass nothing from now on, as a firewall that forgets them does."""
         self.forgotten = list(self.carried)
 
     def __enter__(self):
@@ -76,7 +76,7 @@ class Way:
 
 
 class Newcomers(Load):
-    """Sends each request as a new client."""
+    """A load in which each request comes from a new client."""
 
     def get(self, client, number):
         return client.get("/", x_count=f"{id(client)}-{number}")
@@ -96,13 +96,14 @@ class RedisFailures(TestCase):
         return self.start(Weir(text.replace("workers = 2", f"workers = {workers}")))
 
     def admitted(self, weirs, name):
-        """Returns how many of 30 requests of a client each weir admits. The others must be refused."""
+        """Sends 30 requests of one client to each instance. Returns how many each instance admits. The others must be refused."""
         statuses = [[weir.get("/", x_count=name).status for _ in range(30)] for weir in weirs]
         self.assertLessEqual(set(sum(statuses, [])), {200, 429})
         return [of_one.count(200) for of_one in statuses]
 
     def endure(self, strike, heal=lambda: None, policy="open", noticed=True, lasting=True, within=AT_ONCE, workers=2, clients=2):
-        """No request fails or waits, each follows the policy meanwhile, and the weirs enforce one limit again at once."""
+        """Checks a failure of Redis: no request fails or waits, each follows on_store_failure meanwhile, and afterwards the
+        instances enforce one limit again at once."""
         weirs = [self.weir(policy, workers), self.weir(policy, workers)]
         self.assertEqual(self.admitted(weirs, "before"), [20, 0])
         load = Load([weir.port for weir in weirs for _ in range(clients)], self.upstream.port)
@@ -130,9 +131,10 @@ class RedisFailures(TestCase):
             self.assertEqual([weir.metric("weir_decisions_total", outcome="store_failed") for weir in weirs], [0, 0])
 
     def closed(self, strike, heal):
-        """With "closed" the status is 503 meanwhile and 200 afterwards, and never later than the timeout."""
+        """Checks on_store_failure = "closed": the status is 503 during the failure and 200 afterwards, and no response takes
+        longer than the timeout."""
         weir = self.weir("closed", workers=1)
-        load = Load([], self.upstream.port)  # it only measures the machine
+        load = Load([], self.upstream.port)  # this load only measures the delays of the machine
         client, took = self.start(Client(weir.port)), []  # on a kept connection, like the measuring client
 
         def ask():
@@ -160,13 +162,14 @@ class RedisFailures(TestCase):
     def freeze_for_five_seconds(self):
         self.freeze()
         self.addCleanup(self.thaw)
-        time.sleep(5)  # the failure itself: long enough for longer pauses between attempts
+        time.sleep(5)  # the duration of the failure: long enough that weir pauses longer between its attempts
 
     def test_clients_see_no_error_while_redis_is_frozen_for_five_seconds(self):
         self.endure(self.freeze_for_five_seconds, self.thaw)
 
     def test_clients_see_no_error_while_redis_is_frozen_with_more_requests_than_open_calls(self):
-        """More requests than open calls to Redis: some requests always wait for others, also while Redis does not answer."""
+        """There are more requests than open calls to Redis, so some requests always wait for others, even while Redis does not
+        answer."""
         self.endure(self.freeze, self.thaw, workers=1, clients=24)
 
     def test_on_store_failure_local_applies_while_redis_is_frozen(self):
@@ -185,7 +188,7 @@ class RedisFailures(TestCase):
         self.closed(self.redis.kill, self.redis.start)
 
     def test_clients_see_no_error_when_the_scripts_are_flushed(self):
-        self.timeout = 5  # a share for a busy machine, so that only the failure is noticed
+        self.timeout = 5  # long enough for a busy machine, so that only the failure is noticed
         self.endure(lambda: self.redis.command("SCRIPT", "FLUSH"), noticed=False)
 
     def test_clients_see_no_error_when_all_keys_are_flushed(self):
@@ -227,8 +230,8 @@ class RedisFailures(TestCase):
         self.endure(lambda: setattr(way, trouble, value), lambda: setattr(way, trouble, rest), within=within)
 
     def test_after_a_lost_reply_no_client_gets_the_reply_to_another_client(self):
-        """Later replies must not answer the call whose reply was lost. Otherwise a client over its limit could get another
-        client's admission."""
+        """After a lost reply, later replies must not be matched to the wrong calls. Otherwise a client over its limit could
+        get another client's admission."""
         way = self.way()
         way.delay = 0.002  # so that several calls are open at once
         weir = self.weir("closed", workers=1)
@@ -255,12 +258,12 @@ class RedisFailures(TestCase):
         self.on_the_way("torn", True, False)
 
     def test_clients_see_no_error_while_the_network_drops_all_packets(self):
-        self.timeout = 0.125  # a swallowed connection attempt takes eight of it: a second
+        self.timeout = 0.125  # a connection attempt without an answer takes eight times as long: a second
         self.on_the_way("silent", True, False, within=AT_ONCE + 1)
 
     def test_redis_slower_than_the_timeout_delays_no_request_after_it_was_detected(self):
-        """After weir has noticed the delay, no request waits for Redis until Redis is fast enough again. The log does not fill
-        meanwhile."""
+        """Once weir has noticed that Redis is slow, no request waits for Redis until Redis is fast enough again. Meanwhile
+        weir logs only a few lines."""
         way, self.timeout = self.way(), 0.05
         weir = self.weir(workers=1)
         eventually(lambda: weir.metric("weir_redis_up") == 1, "weir is connected to Redis")
@@ -268,7 +271,7 @@ class RedisFailures(TestCase):
         way.delay = 0.08
         weir.wait_for(r"is down: breaker_open, no reply within 50ms")
         seen, waited, lines = len(load.results), weir.metric("weir_redis_timeouts_total"), len(weir.lines)
-        time.sleep(2)  # seconds of attempts
+        time.sleep(2)  # time for some failed attempts
         self.assertGreater(len(load.results), seen)
         self.assertEqual((weir.metric("weir_redis_timeouts_total"), weir.lines[lines:]), (waited, []))
         way.delay = 0.0

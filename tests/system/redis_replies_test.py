@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A Redis, or a server that passes for one, whose replies are too long, unasked for, or errors with long texts."""
+"""A Redis, or a server that imitates Redis, whose replies are too long, unrequested, or errors with long texts."""
 
 import contextlib
 import itertools
@@ -13,7 +13,8 @@ WORDS = 200
 
 
 class Impostor:
-    """Stands before a Redis. It carries everything until `reply`, an iterable of octets, is set: that answers the next command."""
+    """A proxy before a Redis. It forwards everything until `reply`, an iterable of octets, is set. Then it sends `reply` as
+    the answer to the next command."""
 
     def __init__(self, port):
         self.target, self.reply, self.octets, self.ended = port, None, 0, threading.Event()
@@ -51,7 +52,7 @@ class Impostor:
                 client.sendall(data)
 
     def interject(self, octets):
-        """To each connection, to which nobody has sent a command."""
+        """Sends the bytes on each connection, although weir has sent no command there."""
         for client in self.clients:
             with contextlib.suppress(OSError):
                 client.sendall(octets)

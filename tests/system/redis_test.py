@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Weirs that share a Redis, and requests while Redis is unavailable."""
+"""weir instances that share a Redis, and requests while Redis is unavailable."""
 
 import json
 import pathlib
@@ -36,7 +36,7 @@ def shared(name="shared", limit="1/day", **more):
 
 
 def flood(port, count, at_once=125):
-    """Sends refused requests, many at once on one connection."""
+    """Sends requests that weir refuses, many at once on one connection."""
     with socket.create_connection(("127.0.0.1", port), PATIENCE) as wire:
         for _ in range(count // at_once):
             wire.sendall(b"GET / HTTP/1.1\r\nHost: flood\r\n\r\n" * at_once)
@@ -90,7 +90,7 @@ class SharedLimits(TestCase):
         self.assertEqual([answer["x-ratelimit-exceeded"] for answer in answers[9:12]], [None, "soft", "soft"])
 
     def test_any_number_of_rules_takes_one_round_trip_to_redis(self):
-        """The path /3 matches the first three of eight rules, and so on."""
+        """A request for the path /3 matches the first three of eight rules, and so on."""
         weir = self.weir(*(shared(f"r{number}", "1000/s", key='["ip"]', match=f'{{ path = "~^/[{number}-8]$" }}')
                            for number in range(1, 9)))
         for rules in range(1, 9):
@@ -136,7 +136,7 @@ class SharedLimits(TestCase):
         weir = self.weir(shared("everybody", burst=2), rule("local", "1/day", burst=4, key="[]"))
         self.assertEqual(self.statuses(weir.port, 30), [200] * 2 + [429] * 28)
         self.redis.command("FLUSHALL")
-        for _ in range(2):  # each worker finds out by itself
+        for _ in range(2):  # each worker caches refusals by itself
             eventually(lambda: weir.get("/").status == 200, "Redis's loss of data is noticed within a second")
         eventually(lambda: weir.get("/").json()["rule"] == "local", "only four requests were charged in memory")
 
@@ -146,7 +146,7 @@ class SharedLimits(TestCase):
             self.assertEqual(client.get("/").status, 200)
             refused = client.get("/")
             self.assertEqual(refused.status, 429)
-            time.sleep(int(refused["retry-after"]))  # the promise under test: admitted at that time
+            time.sleep(int(refused["retry-after"]))  # Retry-After promises that a request is admitted then
             self.assertEqual(client.get("/").status, 200)
 
     def test_two_instances_share_the_rate_of_a_queue(self):
@@ -165,7 +165,7 @@ class SharedLimits(TestCase):
             self.assertNotIn(b"very-secret-key", key)
             self.assertTrue(key.startswith(b"weir"), key)
             self.assertNotEqual(self.redis.command("PTTL", key.decode("latin-1")), -1,
-                                "the key does not expire")  # a probe key expires at once
+                                "the key does not expire")  # a key that weir writes as a probe expires at once
 
     def test_client_has_the_same_digest_with_and_without_redis(self):
         log = pathlib.Path(self.start(tempfile.TemporaryDirectory(prefix="weir-test-"))) / "access.log"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""TLS to Redis and to Sentinels: which certificates weir trusts, and what it logs and does if it does not trust one."""
+"""TLS to Redis and to Sentinels: which certificates weir trusts, and what it logs and does if a certificate is not trusted."""
 
 import pathlib
 import random
@@ -12,7 +12,7 @@ from harness import (BELOW_EPHEMERAL, Redis, TestCase, Upstream, Weir, config, e
 
 
 def make_certificate_of(folder, name, names, authority="ca", days=2):
-    """Makes NAME.crt and NAME.key for `names`, signed by an authority of make_authority()."""
+    """Makes NAME.crt and NAME.key for the names `names`, signed by an authority of make_authority()."""
     folder = pathlib.Path(folder)
     request = subprocess.run(["openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
                               "-subj", f"/CN={name}", "-keyout", folder / f"{name}.key"], check=True, capture_output=True).stdout
@@ -23,7 +23,7 @@ def make_certificate_of(folder, name, names, authority="ca", days=2):
 
 
 class TlsRedis(Redis):
-    """A Redis that uses TLS on `tls_port`, and plain TCP for the test."""
+    """A Redis that uses TLS on `tls_port`, and plain TCP for the test's own commands."""
 
     def __init__(self, folder, name, *options):
         self.tls = ["--tls-cert-file", f"{folder}/{name}.crt", "--tls-key-file", f"{folder}/{name}.key",
@@ -80,7 +80,8 @@ class RedisTls(TestCase):
         return self.start(Weir(config(self.start(Upstream()).port, rules=rules, server=server, state=self.state(url, **how))))
 
     def test_two_instances_share_a_limit_over_tls(self):
-        """Connects by address, and by a name that only the certificate and SNI have. Uses a client certificate of weir's own."""
+        """One instance connects by address, and one by a name that only the certificate and SNI contain. Both show a client
+        certificate."""
         redis = self.start(TlsRedis(self.folder, "server"))
         weirs = [self.weir(redis.url), self.weir(redis.url, more=', server_name = "redis.test"')]
         for weir in weirs:
@@ -121,7 +122,8 @@ class RedisTls(TestCase):
                 self.distrusted(server, pattern, **how)
 
     def test_port_without_tls_is_reported(self):
-        """A port without TLS fails at once or stays silent, depending on how it reads the bytes of the handshake."""
+        """A port without TLS may fail at once or stay silent, depending on how the server interprets the bytes of the
+        handshake."""
         said = "(the peer does not speak TLS|.* to the TLS handshake; is it a port without TLS|the TLS handshake failed)"
         self.distrusted(self.start(Redis()), f"(no_tls|timeout), {said}")
 

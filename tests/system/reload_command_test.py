@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""weir reload asks for a reload and prints its result."""
+"""The command weir reload requests a reload and prints the result."""
 
 import os
 import pathlib
@@ -43,7 +43,7 @@ class ReloadCommand(TestCase):
         self.assertEqual(self.reload(weir)[:2], (0, "the configuration was reloaded; weir check prints the same as before\n"))
 
     def test_reload_command_prints_warnings_about_the_new_configuration(self):
-        """A configuration file that was truncated between two tables has no rules."""
+        """The new configuration file was cut off between two tables and has no rules."""
         weir = self.weir()
         self.write(weir, self.text().split("[[rule]]")[0])
         status, out, errors = self.reload(weir)

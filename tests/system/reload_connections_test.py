@@ -104,7 +104,7 @@ class ReloadedConnections(ReloadTestCase):
 
 class ReloadUnderLoad(ReloadTestCase):
     def test_reloads_under_load_fail_no_request_and_keep_limits_exact(self):
-        """One limit for the whole test, used by clients with kept and with new connections."""
+        """The whole test has one limit. Clients with kept connections and clients with new connections share it."""
         most = 300
         other = self.start(Upstream())
 
@@ -131,7 +131,7 @@ class ReloadUnderLoad(ReloadTestCase):
         def watch(work):
             try:
                 work()
-            except Exception as fault:  # reported at the end
+            except Exception as fault:  # the test reports the exception at its end
                 faults.append(repr(fault))
 
         threads = [threading.Thread(target=watch, args=(work,)) for work in (stay, stay, come_anew)]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Reloads of the configuration while weir runs: no count and no place in a queue is lost."""
+"""Reloads of the configuration while weir runs. Counts and positions in a queue are kept."""
 
 import signal
 import threading
@@ -62,7 +62,7 @@ class ReloadedRules(ReloadTestCase):
             return config(self.upstream.port, rules="".join(rule(f"{prefix}{i}", limit="1/day", burst=5) for i in range(MANY)))
 
         weir = self.start(Weir(renamed("a")))
-        for before, after in zip("abcdefgh", "bcdefghi"):  # a request that has not ended keeps each configuration alive
+        for before, after in zip("abcdefgh", "bcdefghi"):  # an open request keeps each earlier configuration alive
             client = self.enterContext(weir.connect())
             client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n")
             eventually(lambda name=f"{before}0": weir.metric("weir_decisions_total", rule=name, outcome="admitted") == 1,
@@ -266,14 +266,14 @@ class ReloadedAlgorithms(ReloadTestCase):
         self.held, self.gates, self.upstream.reply = threading.Semaphore(0), {}, self.reply
 
     def reply(self, exchange):
-        """/hold/WAVE waits until its wave is released; /fail gets an error."""
+        """Requests for /hold/WAVE wait until WAVE is released; /fail gets an error."""
         if exchange.target.startswith("/hold/"):
             self.held.release()
             self.gates[exchange.target].wait(PATIENCE)
         exchange.send(answer(status="401 Unauthorized") if exchange.target == "/fail" else answer())
 
     def hold(self, weir, wave, count):
-        """Starts so many requests that the upstream holds. Returns a function that ends them all."""
+        """Starts this number of requests, which the upstream does not answer yet. Returns a function that ends all of them."""
         path = f"/hold/{wave}"
         gate = self.gates.setdefault(path, threading.Event())
         threads = [threading.Thread(target=weir.get, args=(path,), daemon=True) for _ in range(count)]
@@ -305,8 +305,8 @@ class ReloadedAlgorithms(ReloadTestCase):
         self.assertEqual(self.statuses(weir.port, 2, "/fail"), [429] * 2)
 
     def places_after(self, *between, last):
-        """Starts four requests, then one or two reloads, then four more requests. When the first four end, they must not free a
-        permit of the later four."""
+        """Starts four requests, then one or two reloads, then four more requests. When the first four end, they must not free
+        permits of the later four."""
         weir = self.weir(rules=self.concurrency())
         end_old = self.hold(weir, "old", 4)
         self.assertEqual(weir.get().status, 429)
@@ -323,7 +323,7 @@ class ReloadedAlgorithms(ReloadTestCase):
     def test_permit_of_the_former_algorithm_releases_no_permit_of_the_new_algorithm(self):
         self.places_after(last=self.concurrency().replace('"concurrency"', '"adaptive_concurrency"').replace("limit = 4", "min = 4\nmax = 4"))
 
-    def test_permit_from_before_the_algorithm_changed_and_returned_releases_no_new_permit(self):
+    def test_permit_from_before_a_reverted_change_of_algorithm_releases_no_new_permit(self):
         self.places_after(rule("c", "1000/s", key='["ip"]'), last=self.concurrency())
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""weir replay: recorded traffic has the recorded result under the same rules, and another result under other rules."""
+"""weir replay: recorded traffic gets the recorded results under the same rules, and other results under other rules."""
 
 import gzip
 import json
@@ -12,7 +12,7 @@ from harness import Client, TestCase, Upstream, Weir, answer, config, eventually
 
 FIELDS = 'fields = ["usual", "replay"]'
 
-# One rule for each kind of state. Clients share the keys, so that workers decide about one key at the same time.
+# One rule for each kind of limiter. Clients share the keys, so that several workers charge one key at the same time.
 RULES = "".join([
     rule("bucket", "40/s", key='["ip"]', burst=30),
     rule("stepped", "60/s", key='["api_key|ip"]', algorithm='"token_bucket"', refill='"stepwise"'),
@@ -33,7 +33,7 @@ key = ["ip"]
 
 class Replay(TestCase):
     def record(self, rules, requests, clients=4, **more):
-        """Returns a log of the requests of so many concurrent clients, and the configuration's file."""
+        """Sends requests from this number of concurrent clients. Returns their log, and the configuration's file."""
         folder = pathlib.Path(self.start(tempfile.TemporaryDirectory(prefix="weir-test-")))
         log = folder / "access.log"
         upstream = self.start(Upstream(self.say))
@@ -80,7 +80,7 @@ class Replay(TestCase):
             self.assertEqual((name, one["otherwise"]), (name, 0))
             self.assertEqual(one["refused_now"], one["refused_then"], name)
             self.assertGreater(one["met"], 0, name)
-        self.assertGreater(told["refused_now"], 100)  # otherwise the test would show little
+        self.assertGreater(told["refused_now"], 100)  # the test needs many refusals
         self.assertGreater(by_name["failures"]["refused_now"] + by_name["together"]["met"], 0)
 
     def test_replay_with_other_rules_lists_newly_refused_and_admitted_clients(self):

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""weir looks the names of servers up again while it runs, with the system's resolver.
+"""weir repeats the look-ups of server names while it runs, using the system's resolver.
 
-The resolver reads /etc/hosts, so each weir here has an /etc of its own in a mount namespace (own_etc.py). Without the right to
-make one, as in many containers, the tests are skipped. tests/unit/upstream/resolver_test.cpp tests the same without the system's
-part."""
+The resolver reads /etc/hosts, so each weir here has an /etc folder of its own in a mount namespace (own_etc.py). The tests are
+skipped if a mount namespace cannot be made, as in many containers. tests/unit/upstream/resolver_test.cpp tests weir's part
+alone."""
 
 import pathlib
 import signal
@@ -19,7 +19,7 @@ from own_etc import WAY, Names, NameServer
 
 
 class Silent:
-    """An address whose backlog is full, so that connection attempts hang."""
+    """An address with a full backlog, so connection attempts get no answer."""
 
     def __init__(self, host, port):
         self.sockets = [socket.create_server((host, port), backlog=0)]
@@ -38,7 +38,7 @@ class Silent:
 
 
 class Mute(Silent):
-    """An address where the kernel accepts connections but nobody reads them."""
+    """An address where the kernel accepts connections but no program reads from them."""
 
     def __init__(self, host, port):
         self.sockets = [socket.create_server((host, port))]
@@ -47,12 +47,12 @@ class Mute(Silent):
 @unittest.skipUnless(WAY, "unshare(1) may give no mount namespace here, so weir cannot have an /etc/hosts of its own")
 class Resolve(TestCase):
     def two(self, **options):
-        """Two machines, at 127.0.0.2 and 127.0.0.3, that serve on the same port."""
+        """Two servers, at 127.0.0.2 and 127.0.0.3, that use the same port."""
         for _ in range(20):
             first = Upstream(answer(b"first"), host="127.0.0.2", **options)
             try:
                 second = Upstream(answer(b"second"), host="127.0.0.3", port=first.port, **options)
-            except OSError:  # another process has that port there
+            except OSError:  # another process uses that port at the second address
                 first.__exit__()
                 continue
             return self.start(first), self.start(second)
@@ -193,7 +193,7 @@ class Resolve(TestCase):
                 self.assertEqual(weir.metric("weir_upstream_healthy"), 1)
 
     def test_faulty_address_of_redis_does_not_block_other_addresses(self):
-        """One address of Redis does not respond, or accepts connections and sends nothing, as a stopped process does."""
+        """One address of Redis does not respond, or accepts connections and sends nothing, like a stopped process."""
         redis = self.start(Redis("--bind", "127.0.0.1", "127.0.0.3"))
         names = self.start(Names(api="127.0.0.3", redis="127.0.0.2 127.0.0.3"))
         for other in (Silent, Mute):

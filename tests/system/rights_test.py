@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The rights that docs/distributed.md gives to weir's user are enough for everything that weir does. Missing rights are
+"""The rights that docs/distributed.md gives to weir's Redis user suffice for everything that weir does. Missing rights are
 reported."""
 
 import os
@@ -16,7 +16,7 @@ from sentinel_test import MASTER, Sentinel
 DOCUMENT = pathlib.Path(os.environ.get("WEIR_SOURCE", ".")) / "docs/distributed.md"
 LINES = re.findall(r"^    (ACL SETUSER .*)$", DOCUMENT.read_text(), re.M)
 REDIS, SENTINEL = (line.replace(">PASSWORD", ">secret").split() for line in LINES)
-SECRET = ""  # weir learns the secret from Redis, which needs rights as well
+SECRET = ""  # empty, so weir reads the secret from Redis, which needs rights too
 RULES = {
     "bucket": {"limit": "1000/s"},
     "stepwise": {"limit": "1000/s", "refill": '"stepwise"', "algorithm": '"token_bucket"'},
@@ -49,7 +49,7 @@ class RedisRights(TestCase):
         exchange.send(answer(headers="X-Cost: 5\r\n"))
 
     def denied(self, redis):
-        """Returns what Redis has denied since the last call."""
+        """Returns the commands that Redis has denied since the last call."""
         said = redis.command("ACL", "LOG")
         redis.command("ACL", "LOG", "RESET")
         return [dict(zip(entry[::2], entry[1::2], strict=False)).get(b"object") for entry in said]
@@ -59,7 +59,7 @@ class RedisRights(TestCase):
         return f'{SECRET}redis = {{ url = "{url}", timeout = "10s", lease_time = "1s"{more} }}'
 
     def live(self, redis, state):
-        """Does everything that weir does. Redis must deny nothing, and nothing may fail."""
+        """Makes weir use every command that it needs. Redis must deny nothing, and nothing may fail."""
         weir = self.start(Weir(config(self.upstream.port, rules=rules(), state=state)))
         eventually(lambda: weir.metric("weir_redis_up") == 2, "weir is connected to Redis")
         held = [self.start(Client(weir.port)) for _ in range(2)]
@@ -67,7 +67,7 @@ class RedisRights(TestCase):
             client.send(request_bytes("GET", "/places?held", {"X-Key": "held"}))
         eventually(lambda: len(self.upstream.exchanges) == 2, "two requests are at the upstream")
         self.assertEqual(weir.get("/places", x_key="held").status, 429)
-        ended = time.monotonic() + 1.2  # longer than a renewal; the logs drain in turns
+        ended = time.monotonic() + 1.2  # longer than the interval of permit renewals
         while time.monotonic() < ended:
             for name in RULES:
                 self.assertIn(weir.get(f"/{name}", x_key="a").status, (200, 429), name)
@@ -106,15 +106,15 @@ class RedisRights(TestCase):
         self.assertEqual(self.denied(sentinel), [])
 
     def test_every_documented_right_is_needed(self):
-        """Without any one of the rights, redis-check reports a missing right, or Redis denies a command."""
+        """If any one of the rights is missing, redis-check reports it, or Redis denies a command."""
         redis = self.start(Redis())
         redis.command(*REDIS)
-        elsewhere = {"+select", "+role", "+cluster|nodes", "+asking"}  # for another topology or database
+        elsewhere = {"+select", "+role", "+cluster|nodes", "+asking"}  # rights that only other topologies or databases need
         for right in [word for word in REDIS if word.startswith("+") and word not in elsewhere]:
             redis.command("ACL", "SETUSER", "weir", right.replace("+", "-"))
             self.denied(redis)
             status, _, errors = run_weir("redis-check", config=config(9, state=self.settings(redis)))
-            # Without the last four rights, a string is never converted to a list or set.
+            # Without the last four of these rights, weir keeps strings and converts none to a list or set.
             if right in ("+info", "+ping", "+client|setname", "+rpush", "+zadd", "+pexpire", "+rename"):
                 self.assertTrue(self.denied(redis), right)
             else:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""config/weir.schema.json in an editor: it is what weir prints, and it accepts whatever weir accepts. Both reject common
-mistakes. The documents that come from the schema are tested as well."""
+"""config/weir.schema.json for editors: the file equals what weir prints, and it accepts whatever weir accepts. Both reject
+common mistakes. The documents that are made from the schema are tested too."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from harness import WEIR, main, run_weir
 
 try:
     import jsonschema
-except ImportError:  # with a Python that is not Debian's
+except ImportError:  # the package is only installed for Debian's Python
     os.execv("/usr/bin/python3", ["/usr/bin/python3", *sys.argv])
 
 TREE = pathlib.Path(os.environ.get("WEIR_SOURCE", "."))
@@ -64,7 +64,7 @@ GOOD = [
     '[[rule]]\nname = "x"\nlimit = "1000/min"\nstore = "redis"\nlease = 100\n[state]\nredis = { url = "redis://a" }',
 ]
 
-# Common mistakes: a word, a type, a unit, a bound, a table in place of a list.
+# Common mistakes: a misspelt word, a wrong type or unit, a value out of bounds, a table in place of a list.
 BAD = [
     'rules = []',
     '[server]\nworker = 2',
@@ -181,7 +181,7 @@ class Schema(unittest.TestCase):
         files = [*(TREE / "config").glob("*.toml"), *(TREE / "config/examples").glob("*.toml"), TREE / "docker/weir.toml",
                  TREE / "packaging/weir.toml"]
         for file in files:
-            if file.name == "keys.toml":  # it has another format
+            if file.name == "keys.toml":  # the keys file has another format
                 continue
             with self.subTest(file=file.name):
                 self.assertEqual(self.faults(file.read_text()), [])

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Weirs whose Redis is the master that Sentinels name. A failover under load costs no request, and then the weirs enforce one
-limit on the new master."""
+"""weir instances that use the Redis master that Sentinels name. A failover under load fails no request, and afterwards the
+instances enforce one limit on the new master."""
 
 import pathlib
 import signal
@@ -34,7 +34,7 @@ class Sentinel(Redis):
 
     @property
     def knows(self):
-        """Returns the port of the master that this Sentinel names."""
+        """Returns the port of the server that this Sentinel names as the master."""
         return int(self.command("SENTINEL", "get-master-addr-by-name", MASTER)[1])
 
     def is_ready(self):
@@ -44,7 +44,8 @@ class Sentinel(Redis):
 
 
 class Liar(socketserver.ThreadingTCPServer):
-    """A Sentinel that names some server as the master. Records how often it was asked, and who subscribes to it."""
+    """A fake Sentinel that names a given server as the master. Records how often it was asked, and which clients subscribe to
+    it."""
 
     allow_reuse_address = daemon_threads = True
 
@@ -98,7 +99,7 @@ class MasterCheck(TestCase):
 
 
 class OutdatedSentinels(TestCase):
-    """The first of three Sentinels names an old master. weir skips this Sentinel and does not subscribe to it."""
+    """The first of three Sentinels names an old master. weir skips this Sentinel, and does not subscribe to its messages."""
 
     def follow(self, old):
         master = self.start(Redis())
@@ -152,12 +153,13 @@ class Failover(TestCase):
         return self.start(Weir(config(self.upstream.port, rules="\n".join(rules), state=self.state(*ports, more=more))))
 
     def shares(self, weirs, name):
-        """Returns true if the weirs together admit exactly the limit for a new client."""
+        """Returns true if the instances together admit exactly the limit for a new client."""
         statuses = [weir.get("/", x_count=name).status for weir in weirs for _ in range(15)]
         return (statuses.count(200), statuses.count(429)) == (20, 15 * len(weirs) - 20)
 
     def fail_over(self, failure):
-        """A failover under load. No request fails, and shortly after the new master appears the weirs enforce one limit on it."""
+        """Causes a failover under load. No request fails, and shortly after there is a new master, the instances enforce one
+        limit on it."""
         weirs = [self.weir(), self.weir()]
         self.assertTrue(self.shares(weirs, "before"))
         load = Load([weir.port for weir in weirs for _ in range(2)], self.upstream.port)
@@ -193,7 +195,7 @@ class Failover(TestCase):
     def test_instance_without_requests_follows_a_failover(self):
         weir = self.weir()
         weir.wait_for(rf"redis {MASTER} at 127\.0\.0\.1:{self.master.port} is up", 2)  # once for each worker
-        self.master.process.send_signal(signal.SIGSTOP)  # no request finds out: only the Sentinels can tell
+        self.master.process.send_signal(signal.SIGSTOP)  # no request reveals the failure, so weir must learn it from the Sentinels
         try:
             weir.wait_for(rf"redis {MASTER} at 127\.0\.0\.1:{self.replica.port} is up", 2)
         finally:

@@ -26,7 +26,7 @@ class ServerQueue(TestCase):
         return [exchange.target for exchange in self.upstream.exchanges if exchange.target != "/health"]
 
     def weir(self, *entries, more="", bound="max_in_flight = 1", **sections):
-        """Starts a weir before these servers, or before the upstream with its bound. No wait is long enough for a refusal."""
+        """Starts a weir with these servers, or with one bounded upstream. No request waits long enough to be refused."""
         return self.start(Weir(several(*(entries or [entry(self.upstream.port, bound)]), more=f'max_wait = "{PATIENCE}s"\n{more}', **sections)))
 
     def begin(self, weir, path="/"):
@@ -35,7 +35,7 @@ class ServerQueue(TestCase):
         return client
 
     def hold(self, weir, waiting, paths=None):
-        """Starts one request that has the place, and so many that wait for it."""
+        """Starts one request that uses the server, and this number of requests that wait for the server."""
         clients = [self.begin(weir)]
         eventually(lambda: self.upstream.exchanges, "the upstream has the request")
         for path in paths or ["/"] * waiting:
@@ -111,7 +111,7 @@ class ServerQueue(TestCase):
         self.assertIn(weir.get("/").status, (503, 504))
         self.assertIn(held.read().status, (503, 504))
 
-    def test_next_request_takes_the_turn_of_a_client_that_leaves(self):
+    def test_next_queued_request_is_sent_if_the_client_of_the_first_one_leaves(self):
         weir = self.weir()
         first, leaving, last = self.hold(weir, 2)
         leaving.leave()
@@ -121,7 +121,7 @@ class ServerQueue(TestCase):
         self.assertEqual([first.read().status, last.read().status], [200, 200])
         self.assertEqual(len(self.upstream.exchanges), 2)
 
-    def test_free_place_at_any_server_ends_the_wait(self):
+    def test_wait_ends_when_any_server_has_room(self):
         other = self.start(Upstream(self.reply))
         weir = self.weir(entry(self.upstream.port, "max_in_flight = 1"), entry(other.port, "max_in_flight = 1"))
         held = [self.begin(weir), self.begin(weir)]

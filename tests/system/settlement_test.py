@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Settlement by responses, in a running weir. Only failures are counted, however many are tried at once. A budget is charged the
-cost that each response states. Charges in progress are settled on every ending."""
+"""Settlement (the correction of charges by responses) in a running weir. Only failures are counted, however many requests are
+tried at once. A budget is charged the cost in each response. Charges of open requests are settled however the requests end."""
 
 import gzip
 import json
@@ -23,7 +23,7 @@ class Settlement(TestCase):
         return self.start(Weir(config(port or self.upstream.port, rules="\n".join(rules), **more)))
 
     def settled(self, weir, rule_name):
-        """Returns the results of the rule's charges that occurred."""
+        """Returns how often each settlement result of the rule has occurred."""
         names = ("charged", "refunded", "surplus", "debt", "untold", "unreadable", "unanswered")
         counts = {name: int(weir.metric("weir_settlements_total", rule=rule_name, outcome=name)) for name in names}
         return {name: count for name, count in counts.items() if count}
@@ -145,7 +145,7 @@ class ChargedByStatus(Settlement):
         self.assertEqual(self.statuses(weir.port, 9), [200] * 2 + [429] * 7)
         self.await_settled(weir, "login", refunded=2)
 
-    def test_shadow_rule_settles_like_an_enforced_rule(self):
+    def test_shadow_rule_corrects_charges_like_an_enforced_rule(self):
         self.upstream.reply = DENIED
         weir = self.weir(rule(**LOGIN, mode='"shadow"'))
         self.assertEqual(self.statuses(weir.port, 8), [401] * 8)
@@ -161,7 +161,7 @@ class ChargedByStatus(Settlement):
         self.assertEqual((statuses.count(401), statuses.count(429)), (5, 7))
         self.await_settled(weir, "login", charged=5)
 
-    def test_override_settles_in_its_own_count(self):
+    def test_override_corrects_charges_in_its_own_counter(self):
         self.upstream.reply = DENIED
         more = {"overrides": '[{ match = { path = "/vip" }, limit = "2/day" }]'}
         weir = self.weir(rule(**LOGIN, **more))
@@ -191,11 +191,11 @@ class CostOfTheAnswer(Settlement):
             indebted = client.get("/")
             self.assertEqual((indebted.status, indebted["x-ratelimit-remaining"]), (200, "0"))
             refused = client.get("/")
-            # 1450 units above the capacity and one more, at 500 a second, minus the time that has passed.
+            # The client owes 1450 units and needs one more, at 500 a second, minus the time that has passed.
             self.assertEqual(refused.status, 429)
             self.assertIn(int(refused["retry-after"]), range(math.ceil(2.902 - (time.monotonic() - began)), 4))
             self.upstream.reply = answer(headers="X-Tokens: 0\r\n")
-            time.sleep(int(refused["retry-after"]))  # the promise under test: admitted at that time
+            time.sleep(int(refused["retry-after"]))  # Retry-After promises that a request is admitted then
             self.assertEqual(client.get("/").status, 200)
         self.await_settled(weir, "tokens", debt=1, refunded=1)
 
@@ -222,7 +222,8 @@ class CostOfTheAnswer(Settlement):
         self.assertEqual(weir.get("/")["x-ratelimit-remaining"], "9950")
 
     def spent_by(self, reply, cost='{ response_json = "/usage/total_tokens", reserve = 1000 }'):
-        """Returns what is left of 10,000 after such a response, and the name of the result in the metrics."""
+        """Sends a request that gets this response. Returns the remaining units of 10,000, and the name of the settlement
+        result in the metrics."""
         self.upstream.reply = reply
         weir = self.budget(cost)
         response = weir.get("/chat")
@@ -271,7 +272,7 @@ class CostOfTheAnswer(Settlement):
                 spent, said, _ = self.spent_by(reply)
                 self.assertEqual((spent, said), (1000, outcome))
 
-    def test_client_that_accepts_compression_is_charged_the_stated_cost(self):
+    def test_client_that_accepts_compression_is_charged_the_cost_in_the_response(self):
         def as_asked(exchange):
             exchange.read_body()
             body = b'{"usage":{"total_tokens":400}}'
@@ -335,7 +336,7 @@ class CostOfTheAnswer(Settlement):
         weir = self.budget('{ response_header = "X-Cost", reserve = 1000, scale = 100 }')
         self.assertEqual(weir.get("/")["x-ratelimit-remaining"], "9987")
 
-    def test_both_limits_of_an_elastic_rule_are_settled(self):
+    def test_both_limits_of_an_elastic_rule_are_corrected_by_the_response(self):
         self.upstream.reply = answer(headers="X-Tokens: 100\r\n")
         weir = self.budget('{ response_header = "X-Tokens", reserve = 1000 }',
                            elastic='{ limit = "20000/day", while_load_below = 1.0 }')
@@ -351,7 +352,7 @@ class CostOfTheAnswer(Settlement):
         self.assertEqual(left, [100 * (n + 1) for n in range(len(answers))])
         self.await_settled(weir, "tokens", surplus=len(answers))
 
-    def test_charge_in_the_overflow_cell_of_a_full_table_is_settled(self):
+    def test_charge_in_the_overflow_cell_of_a_full_table_is_corrected_by_the_response(self):
         self.upstream.reply = answer(headers="X-Tokens: 7\r\n")
         weir = self.weir(rule(**{**self.TOKENS, "limit": "1000/day", "key": '["header:X-Who"]'},
                               cost='{ response_header = "X-Tokens", reserve = 100 }'),

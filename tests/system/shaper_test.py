@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""The leaky bucket as a queue. It delays without blocking, keeps its bounds and its order over all workers, and frees places.
-Intervals are measured at the upstream and only printed. The tests check order, counts, and what a slow machine cannot change."""
+"""The leaky bucket as a queue. It delays requests without blocking a worker, and keeps its bounds and its order over all
+workers. A client that leaves frees its position. The tests measure intervals at the upstream, but only print them. They check
+order, counts, and whatever a slow machine cannot change."""
 
 import statistics
 import threading
@@ -8,8 +9,8 @@ import time
 
 from harness import SANITIZED, Client, TestCase, Upstream, Weir, closed_port, config, eventually, get, main, request_bytes, rule, together
 
-KEYS = "".join(f'[[key]]\nkey = "{name}"\n' for name in ("a", "b", "c", "another"))  # clients with the same address
-UNHURRIED = "1/3s" if SANITIZED else "1/2s"  # the first interval is the time in which all must queue up
+KEYS = "".join(f'[[key]]\nkey = "{name}"\n' for name in ("a", "b", "c", "another"))  # API keys of clients with the same address
+UNHURRIED = "1/3s" if SANITIZED else "1/2s"  # all requests must arrive within the first interval
 
 
 def queue_rule(limit, queue, **more):
@@ -31,7 +32,7 @@ class Shaper(TestCase):
         return client
 
     def fill(self, weir, count):
-        """Lets one request depart, then makes `count` requests wait in this order."""
+        """Sends one request, which departs, and then `count` requests, which wait in this order."""
         self.assertEqual(weir.get("/queue").status, 200)
         clients = []
         for number in range(count):
@@ -52,7 +53,7 @@ class Shaper(TestCase):
         self.assertGreaterEqual((arrived[-1] - began) * 1000, 590, "the last may not depart before 59 intervals")
 
     def order_at_upstream(self):
-        """Returns the X-Name of each request in the order of arrival at the upstream."""
+        """Returns the X-Name of each request in the order in which the upstream received them."""
         order = []
 
         def reply(exchange):
@@ -63,7 +64,7 @@ class Shaper(TestCase):
         return order
 
     def enqueue(self, weir, name, **headers):
-        """Adds a request that waits. Any worker may get its connection."""
+        """Sends a request that must wait. Any worker may accept its connection."""
         depth = weir.metric("weir_queue_depth")
         client = self.waiting_client(weir, {"X-Name": name, **headers})
         eventually(lambda: weir.metric("weir_queue_depth") == depth + 1, f"{name} waits")
@@ -102,7 +103,7 @@ class Shaper(TestCase):
         self.assertEqual([client.read().status for client in clients], [204] * 4)
         self.assertEqual(order[1:], ["urgent", "gold", "middle", "batch"])
 
-    def test_queue_per_client_bounds_the_places_of_each_client(self):
+    def test_queue_per_client_bounds_the_queued_requests_of_each_client(self):
         weir = self.weir("1/3s", 20, queue_per_client=2)
         self.fill(weir, 2)
         refused = weir.get("/queue")
@@ -113,8 +114,8 @@ class Shaper(TestCase):
         self.enqueue(weir, "other", **{"X-API-Key": "another"})
 
     def test_request_overtaken_beyond_max_wait_is_refused_at_once(self):
-        """The request's own departure would be in time, but requests with a higher priority take this and later departures. The
-        refusal comes long before the end of max_wait."""
+        """The request's own departure would be in time, but requests with a higher priority take this departure and the next
+        ones. The refusal comes long before max_wait has passed."""
         routes = ('[[route]]\nupstream = "api"\nmatch = { headers = { X-Class = "urgent" } }\npriority = 0\n'
                   '[[route]]\nupstream = "api"')
         weir = self.start(Weir(config(self.upstream.port, routes=routes, rules=queue_rule("1/4s", 20, max_wait='"60s"'))))
@@ -124,7 +125,7 @@ class Shaper(TestCase):
         sent = 2
 
         def overtake():
-            """Adds one request at a time while the wait of the last is at most 60 s. None is refused or displaced."""
+            """Sends one request at a time while the last one waits at most 60 s. No request is refused or displaced."""
             nonlocal sent
             if weir.metric("weir_queue_refused_total", reason="overdue") == 1:
                 return True
@@ -165,8 +166,8 @@ class Shaper(TestCase):
         self.assertEqual(weir.metric("weir_queue_refused_total", reason="overdue"), 1)
 
     def test_full_queue_displaces_the_request_of_lowest_priority(self):
-        """The last request of the lowest priority is displaced, whichever worker has it. No request is displaced if all have the
-        same priority."""
+        """The last request of the lowest priority is displaced, whichever worker has it. If all requests have the same
+        priority, none is displaced."""
         routes = "".join(f'[[route]]\nupstream = "api"\nmatch = {{ headers = {{ X-Class = "{name}" }} }}\n'
                          f"priority = {priority}\n" for name, priority in (("urgent", 0), ("batch", 9)))
         rules = queue_rule("1/60s", 3) + rule("spent", "100/day", key="[]")
@@ -230,8 +231,9 @@ class Shaper(TestCase):
         self.assertEqual(third.read().status, 200)
         self.assertEqual(len(self.upstream.exchanges), 3, "the request of the client that left never reached the upstream")
 
-    def test_request_to_an_unreachable_server_frees_no_departure_of_another_request(self):
-        """The request took the departure of another request that still waits. The waiting request has another departure now."""
+    def test_failed_request_does_not_free_the_queue_place_of_another_request(self):
+        """The urgent request has taken the departure time of a waiting request, which now has a later one. So the failed
+        request frees no place in the queue."""
         routes = ('[[upstream]]\nname = "dead"\nservers = ["127.0.0.1:%d"]\n' % closed_port() +
                   '[[route]]\nupstream = "dead"\nmatch = { headers = { X-Class = "urgent" } }\npriority = 0\n'
                   '[[route]]\nupstream = "api"\n')
@@ -244,7 +246,7 @@ class Shaper(TestCase):
         self.assertEqual(weir.get("/queue").status, 429, "both places are taken")
 
     def test_places_of_clients_that_left_are_reused_over_all_workers(self):
-        """Ten requests wait, all but the last leave, and ten new requests come. With one queue for each worker, the freed
+        """Ten requests wait, all but the last leave, and ten new requests come. If each worker had its own queue, the freed
         departures would be lost and the new requests refused."""
         weir = self.weir("1/4s", 10)
         clients = self.fill(weir, 10)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Concurrent requests, counted over several weirs in one Redis. The upstream never has more than the limit. A weir that dies
-loses its permits for at most the time of a lease."""
+"""Concurrent requests, counted over several weir instances in one Redis. The upstream never has more than the limit. If an
+instance dies, its permits expire after the lease time."""
 
 import re
 import signal
@@ -10,7 +10,7 @@ import time
 from harness import Client, Redis, TestCase, Upstream, Weir, answer, config, eventually, main, request_bytes, rule, together
 from redis_failure_test import Way
 
-# Returns the number of permits that a key holds (src/redis/scripts/held_state.lua).
+# A script that returns the number of permits of a key (src/redis/scripts/held_state.lua).
 HELD = """local state = redis.call('MGET', KEYS[1])[1]
 if state then return state:byte() == 7 and #state % 27 == 22 and (struct.unpack('<I7', state, 2)) or 0 end
 return -(redis.call('ZSCORE', KEYS[1], '') or 0)"""
@@ -22,7 +22,7 @@ def at_once(**more):
 
 
 class Gauge:
-    """An upstream's reply that counts its concurrent requests, and holds each until it may end."""
+    """An upstream that counts its concurrent requests, and sends no response until the test allows it."""
 
     def __init__(self, hold=None):
         self.lock, self.hold, self.now, self.most = threading.Lock(), hold, 0, 0
@@ -57,7 +57,7 @@ class SharedConcurrency(TestCase):
         return weir
 
     def hold(self, weir, count):
-        """Starts so many requests that the upstream holds."""
+        """Starts this number of requests, to which the upstream does not respond yet."""
         before = self.upstream.reply.now
         clients = [self.start(Client(weir.port)) for _ in range(count)]
         for client in clients:
@@ -66,7 +66,7 @@ class SharedConcurrency(TestCase):
         return clients
 
     def held(self):
-        """Returns the number of permits in Redis."""
+        """Returns the number of permits that Redis stores."""
         keys = [key.decode() for key in self.redis.command("KEYS", "*") if not key.startswith(b"weir:probe:")]
         return sum(self.redis.command("EVAL", HELD, "1", key) for key in keys)
 
@@ -106,7 +106,7 @@ class SharedConcurrency(TestCase):
         self.assertGreaterEqual(statuses.count(200), 60)
         eventually(lambda: self.held() == 0, "all permits are released")
 
-    def test_permits_of_a_killed_instance_expire_with_the_lease(self):
+    def test_permits_of_a_killed_instance_expire_after_the_lease_time(self):
         doomed = Weir(self.text())
         self.addCleanup(doomed.scratch.cleanup)
         self.addCleanup(doomed.process.stderr.close)
@@ -128,11 +128,11 @@ class SharedConcurrency(TestCase):
         self.assertEqual(weir.stop(), 0)
         self.assertEqual(self.held(), 0)
 
-    def test_requests_longer_than_the_lease_stay_counted(self):
+    def test_requests_longer_than_the_lease_time_keep_their_permits(self):
         first, second = self.weir(), self.weir()
         self.hold(first, 7)
         self.hold(second, 3)
-        time.sleep(2.5)  # the promise under test: two and a half leases
+        time.sleep(2.5)  # two and a half times the lease time
         self.assertEqual(self.held(), 10)
         self.assertEqual([weir.get("/").status for weir in (first, second)], [429, 429])
 
@@ -180,14 +180,14 @@ class SharedConcurrency(TestCase):
         self.assertEqual(weir.get("/").status, 429)
 
     def test_unresponsive_connection_is_replaced_before_the_lease_expires(self):
-        """No other request is sent whose timeout could reveal the failure."""
+        """There are no other requests whose time-outs could reveal the failure."""
         way = self.start(Way(self.redis.port))
         one = at_once(limit=1)
         first = self.weir(one, lease="3s", url=f"redis://127.0.0.1:{way.port}", timeout="500ms")
         second = self.weir(one, lease="3s")
         self.hold(first, 1)
         way.forget()
-        end = time.monotonic() + 6  # the promise under test: two leases
+        end = time.monotonic() + 6  # twice the lease time
         while time.monotonic() < end:
             self.assertEqual(second.get("/").status, 429)
             time.sleep(0.05)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Weirs without `key_secret` name clients with a secret that their Redis keeps, so that together they are one limiter."""
+"""weir instances without `key_secret` name clients with a secret that is stored in Redis. So all instances use the same names
+and share their limits."""
 
 import signal
 
@@ -20,12 +21,13 @@ class SharedSecret(TestCase):
         self.upstream = self.start(Upstream())
 
     def weir(self, redis, start_wait="20s", kind=Weir):
-        """Starts a weir. `redis`: the settings of [state.redis] other than time-outs."""
+        """Starts an instance. `redis`: settings of [state.redis], except time-outs."""
         state = f'redis = {{ {redis}, timeout = "2s", start_wait = "{start_wait}" }}'
         return self.start(kind(config(self.upstream.port, rules=RULE, state=state)))
 
     def digest(self, weir):
-        """Returns the weir's name for the client "alice" in Redis, or None while its store cannot be asked."""
+        """Returns the name of the client "alice" in Redis, according to this instance. Returns None while its store cannot be
+        asked."""
         question = b'{"path": "/", "headers": {"X-API-Key": "alice"}}'
         with Client(weir.admin) as admin:
             told = admin.request("POST", "/api/explain", {"Content-Type": "application/json"}, question).json()
@@ -69,7 +71,7 @@ class SharedSecret(TestCase):
         self.assertEqual(weir.get("/", x_api_key="bob").status, 503, "on_store_failure")
         self.assertEqual(weir.metric("weir_redis_up"), 0)
         redis.start()
-        redis.command("SET", "weir:secret", secret)  # if weir was faster, it adopts this secret one period later
+        redis.command("SET", "weir:secret", secret)  # replaces a secret that weir may have stored
         other = self.weir(f'url = "{redis.url}"')
         eventually(lambda: weir.metric("weir_redis_up") == 2, "weir is connected to Redis")
         eventually(lambda: self.agree(weir, other), "both instances use one secret")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Settlement by responses with the state in Redis: the tests of settlement_test.py for the table, and those that need several
-weirs."""
+"""Settlement by responses with the state in Redis: the tests of settlement_test.py with Redis in place of the key table, and
+tests that need several instances."""
 
 import os
 import threading
@@ -16,8 +16,8 @@ class SettlementInRedis(settlement_test.Settlement):
         self.redis = self.start(Redis())
 
     def weir(self, *rules, port=None, state="", workers=1, secret=None, **more):
-        """Starts a weir with one worker by default: calls on one connection run in order, so a settlement is visible at once. It
-        names clients with a secret of its own, unless `secret` is given."""
+        """Starts an instance, by default with one worker. Calls on one connection run in order, so a settlement is visible to
+        the next request. The instance names clients with its own secret, unless `secret` is given."""
         redis = f'redis = {{ url = "{self.redis.url}", timeout = "10s", start_wait = "20s" }}'
         shared = f'store = "redis"\nkey_secret = "{secret or os.urandom(8).hex()}"\n{redis}\n{state}'
         text = config(port or self.upstream.port, rules="\n".join(rules), state=shared, **more)
@@ -31,7 +31,7 @@ class ChargedByStatusInRedis(SettlementInRedis, settlement_test.ChargedByStatus)
 
 
 class CostOfTheAnswerInRedis(SettlementInRedis, settlement_test.CostOfTheAnswer):
-    test_charge_in_the_overflow_cell_of_a_full_table_is_settled = None  # only for the table
+    test_charge_in_the_overflow_cell_of_a_full_table_is_corrected_by_the_response = None  # Redis has no overflow cell
 
 
 class SettlementAcrossInstances(SettlementInRedis):
@@ -84,13 +84,13 @@ class SettlementAcrossInstances(SettlementInRedis):
                 self.assertEqual(set(statuses), {200})
                 eventually(lambda: self.redis.command("KEYS", "*") == [], "every charge is refunded")
 
-    def test_debt_at_one_instance_counts_at_the_other(self):
+    def test_units_owed_at_one_instance_are_owed_at_the_other(self):
         self.upstream.reply = answer(headers="X-Tokens: 20000\r\n")
         tokens = rule(**settlement_test.CostOfTheAnswer.TOKENS, cost='{ response_header = "X-Tokens", reserve = 10 }')
         first, second = self.weir(tokens), self.weir(tokens)
         self.assertEqual(first.get("/")["x-ratelimit-remaining"], "0")
         eventually(lambda: second.get("/").status == 429, "the other instance knows the debt")
-        # 20,000 of a capacity of 10,000 at 10,000 a day, and 10 more to come: at least a day
+        # 20,000 units of a capacity of 10,000 are spent, and a request reserves 10 more: at 10,000 a day, this takes at least a day
         self.assertGreaterEqual(int(second.get("/")["retry-after"]), 86_400)
 
     def test_settlement_that_redis_did_not_receive_is_counted_and_the_reserve_stays_charged(self):

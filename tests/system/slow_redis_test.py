@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""A Redis that stalls. A reply counts from the time when it arrives. The reply is no older than the stall, so no time that it
-gives lies before the end of the stall. The tests check only such lower bounds, which no slow machine can break."""
+"""A Redis that stalls. All times in a late reply must be based on the moment at which the reply arrives, not on the moment of
+the request. So none of these times lies before the end of the stall. The tests check only such lower bounds, which hold on a
+slow machine too."""
 
 import signal
 import threading
@@ -33,7 +34,7 @@ class SlowRedis(TestCase):
         self.redis.process.send_signal(signal.SIGCONT)
 
     def ask(self, weir, count):
-        """Sends so many requests, about which weir asks Redis. Returns a function that returns their statuses."""
+        """Sends this number of requests that need Redis. Returns a function that returns their statuses."""
         statuses = []
         threads = [threading.Thread(target=lambda: statuses.append(weir.get("/").status), daemon=True) for _ in range(count)]
         for thread in threads:
@@ -48,7 +49,7 @@ class SlowRedis(TestCase):
         return read
 
     def assert_spaced(self, heard):
-        """Checks that departures are an interval apart, and that the first is not before the reply arrived."""
+        """Checks that departures are one interval apart, and that the first is not earlier than the arrival of the reply."""
         after = [exchange.arrived - heard for exchange in sorted(self.upstream.exchanges, key=lambda exchange: exchange.arrived)]
         print("\nat the upstream after", " ".join(f"{seconds * 1000:.0f}" for seconds in after), "ms", flush=True)
         early = [number for number, seconds in enumerate(after) if seconds < number * INTERVAL - 0.02]
@@ -58,7 +59,7 @@ class SlowRedis(TestCase):
         weir = self.queueing("10s", "closed")
         self.freeze()
         read = self.ask(weir, COUNT)
-        time.sleep(1)  # the stall itself: ten intervals
+        time.sleep(1)  # the duration of the stall: ten intervals
         thawed = time.monotonic()
         self.thaw()
         self.assertEqual(read(), [200] * COUNT)
@@ -79,7 +80,7 @@ class SlowRedis(TestCase):
         asking = threading.Thread(target=lambda: answers.append(weir.get("/")), daemon=True)
         asking.start()
         eventually(lambda: weir.metric("weir_redis_calls_total") == 1, "weir has sent its calls to Redis")
-        time.sleep(1.5)  # the stall itself: longer than rounding up can add
+        time.sleep(1.5)  # the duration of the stall: longer than the error of rounding up
         thawed = time.time()
         self.thaw()
         asking.join(4 * PATIENCE)

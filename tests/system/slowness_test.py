@@ -20,7 +20,7 @@ class SlowClients(TestCase):
         return self.start(Weir(config(self.upstream.port, server=server, **more)))
 
     def drip(self, client, count=10_000):
-        """Sends a byte now and then until weir ends the connection. Returns the response."""
+        """Sends a byte at intervals until weir ends the connection. Returns the response."""
         ended = threading.Event()
 
         def send():
@@ -114,7 +114,7 @@ class SlowClients(TestCase):
         weir = self.weir('write_timeout = "500ms"\nmin_rate = "0B"')
         client = self.slow_reader(weir, 256 << 10)
         got = 0
-        for _ in range(20):  # the kernel's buffers are large, and report room only after much was read
+        for _ in range(20):  # the kernel's buffers are large, and become writable only after much was read
             got += len(client.sock.recv(64_000))
             time.sleep(0.1)
         while piece := client.sock.recv(MIB):
@@ -136,7 +136,7 @@ class SlowClients(TestCase):
         client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 256 << 10)
         client.send(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
         got = 0
-        for _ in range(25):  # each check of its reading falls into a wait for its sending
+        for _ in range(25):  # weir checks the reading rate while it waits for the client's body
             client.send(b"3e8\r\n" + b"y" * 1000 + b"\r\n")
             got += len(client.sock.recv(64_000))
             time.sleep(0.1)
@@ -146,7 +146,7 @@ class SlowClients(TestCase):
         self.assertGreater(got, 12 * MIB)
         eventually(lambda: self.upstream.exchanges[0].body == b"y" * 25_000, "the upstream has the complete body")
 
-    def test_slow_reading_of_the_upstream_is_not_counted_as_the_clients(self):
+    def test_slow_reading_by_the_upstream_is_not_attributed_to_the_client(self):
         taking = threading.Event()
 
         def pour_and_read(exchange):
@@ -156,7 +156,7 @@ class SlowClients(TestCase):
             taking.wait(PATIENCE)
             exchange.read_body()
             pouring.join()
-            exchange.send(whole[-1:])  # because the end of a response ends the upload
+            exchange.send(whole[-1:])  # sent last, because the end of a response ends the upload
 
         self.upstream.reply = pour_and_read
         weir = self.weir('min_rate = "500B"\nmin_rate_grace = "500ms"')
@@ -178,7 +178,7 @@ class SlowClients(TestCase):
     def test_client_that_stops_reading_is_disconnected(self):
         self.pour(50 * MIB)
         weir = self.weir('write_timeout = "300ms"\nmin_rate = "0B"')
-        self.slow_reader(weir)  # and never reads
+        self.slow_reader(weir)  # a client that never reads
         self.await_metric(weir, 1, "weir_client_errors_total", kind="write_timeout")
 
     def test_tls_handshake_has_a_deadline(self):

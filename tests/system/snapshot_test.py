@@ -27,7 +27,7 @@ class Snapshot(TestCase):
         return [status for _ in range(count) for status in [weir.get("/", **{"X-API-Key": key}).status]]
 
     def run_once(self, key, count, how=signal.SIGTERM, **text):
-        """Runs a weir once. Returns the statuses and the log lines about snapshots."""
+        """Runs a weir until it stops. Returns the statuses and the log lines about snapshots."""
         with Weir(self.text(**text)) as weir:
             statuses = self.spend(weir, key, count)
             weir.signal(how)
@@ -44,14 +44,14 @@ class Snapshot(TestCase):
         statuses, lines = self.run_once("a", 4, how=signal.SIGINT)
         self.assertEqual(statuses, [200, 200, 429, 429])
         self.assertRegex(lines[0], r"info restored 2 keys from .* in \d+ ms")
-        # The sliding log has five entries of all clients by now, so fifteen of twenty are left.
+        # All clients share the sliding log, which has five entries by now. So fifteen of twenty are left.
         statuses, _ = self.run_once("b", 1)
         self.assertEqual(statuses, [200])
         statuses = sum((self.run_once(f"c{i}", 5)[0] for i in range(3)), [])
         self.assertEqual(statuses, [200] * 14 + [429])
         self.assertEqual([path.name for path in self.folder.iterdir()], ["weir.state"])
 
-    def test_debt_survives_restarts(self):
+    def test_units_owed_by_a_client_survive_restarts(self):
         self.upstream.reply = lambda exchange: exchange.send(answer(headers="X-Tokens: 9000\r\n"))
         tokens = rule("tokens", "10000/day", algorithm='"sliding_log"', key="[]",
                       cost='{ response_header = "X-Tokens", reserve = 1 }')
@@ -61,7 +61,7 @@ class Snapshot(TestCase):
         self.assertRegex(lines[0], "restored 1 key")
 
     def test_message_counts_of_a_sliding_log_rule_survive_restarts(self):
-        """Sends a text frame, after a switch to the WebSocket protocol."""
+        """A client switches to the WebSocket protocol and sends a text frame."""
         def echo(exchange):
             exchange.send(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
             exchange.send(exchange.wire.read_exactly(7)[:1] + b"\x01x")
@@ -91,7 +91,8 @@ class Snapshot(TestCase):
         self.assertRegex(lines[0], r"restored 1 key from .*; 1 belonged to removed or changed rules")
 
     def test_limit_changed_over_a_restart_keeps_the_share_that_is_used(self):
-        """Tiers keep their used share as well, even if weir is restarted twice before the client returns."""
+        """If half of the old limit was used, half of the new limit is used. This also holds for tiers, even if weir is
+        restarted twice before the client returns."""
         def tiered(limit, of_tier):
             return rule("day", limit, algorithm='"fixed_window"', key='["api_key"]',
                         tiers=f'{{ pro = {{ limit = "{of_tier}" }} }}')

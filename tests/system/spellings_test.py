@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""No spelling of a request evades a rule: paths, parameters, cookies and headers as attackers write them, in a running weir."""
+"""No spelling of a request evades a rule: paths, parameters, cookies and headers as attackers write them."""
 
 from harness import TestCase, Upstream, Weir, config, main, rule
 
@@ -13,7 +13,7 @@ class Spellings(TestCase):
 
     @staticmethod
     def statuses(client, *targets, lines=""):
-        """Returns the status of one request for each target. Targets are sent byte by byte as they are."""
+        """Sends one request for each target, byte by byte as given. Returns the statuses."""
         seen = []
         for target in targets:
             client.send(b"GET " + target + b" HTTP/1.1\r\nHost: a\r\n" + lines.encode() + b"\r\n")

@@ -13,7 +13,7 @@ from harness import PATIENCE, Client, TestCase, Upstream, Weir, answer, closed_p
 
 
 class Manager:
-    """The socket of a service manager. `abstract`: its name is no file."""
+    """The socket of a service manager. If `abstract` is true, the socket has an abstract name and no file."""
 
     def __init__(self, abstract=False):
         self.folder = tempfile.TemporaryDirectory(prefix="weir-notify-")
@@ -28,7 +28,7 @@ class Manager:
         return dict(line.split("=", 1) for line in self.socket.recv(4096).decode().split("\n"))
 
     def hear_of(self, key):
-        """Returns the next message that has this key, and skips earlier ones."""
+        """Returns the next message that has this key. Skips the messages before it."""
         while key not in (message := self.hear()):
             pass
         return message
@@ -65,7 +65,7 @@ class Supervision(TestCase):
                 self.assertEqual(weir.wait(), 0)
 
     def test_ready_is_sent_only_when_requests_are_accepted(self):
-        """weir waits for an unavailable Redis, and sends READY only afterwards."""
+        """Redis is unavailable. weir waits for Redis, and sends READY only afterwards."""
         manager = self.start(Manager())
         state = f'redis = {{ url = "redis://127.0.0.1:{closed_port()}", start_wait = "400ms" }}'
         began = time.monotonic()
@@ -86,13 +86,13 @@ class Supervision(TestCase):
         self.assertGreater(time.monotonic() - began, 3 * 0.1)
 
     def test_watchdog_message_is_sent_during_the_drain(self):
-        """Workers that have ended do not reply any more, and the heartbeat does not ask them."""
+        """Workers that have ended no longer reply to the heartbeat, which must not wait for them."""
         reached, release = threading.Event(), threading.Event()
         held = self.start(Upstream(lambda exchange: (reached.set(), release.wait(PATIENCE), exchange.send(answer()))))
         manager = self.start(Manager())
         weir = self.weir(manager, config(held.port), WATCHDOG_USEC="200000")
         with Client(weir.port) as client:
-            client.send(request_bytes("GET", "/"))  # one worker has something to wait for, the other ends
+            client.send(request_bytes("GET", "/"))  # one worker waits for this request; the other worker ends
             self.assertTrue(reached.wait(PATIENCE))
             weir.signal(signal.SIGTERM)
             manager.hear_of("STOPPING")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""TLS from a client's view: versions, ALPN, certificates by name, client certificates, and bytes that are no TLS."""
+"""TLS from a client's view: versions, ALPN, certificates by name, client certificates, and bytes that are not TLS."""
 
 import contextlib
 import pathlib
@@ -53,7 +53,7 @@ class TlsConnections(TestCase):
             self.await_metric(self.weir, 1, "weir_tls_handshakes_total", outcome=outcome)
 
         context = client_tls(self.files["edge.crt"])
-        context.maximum_version = ssl.TLSVersion.TLSv1_2  # its ticket is there when the handshake is over
+        context.maximum_version = ssl.TLSVersion.TLSv1_2  # in TLS 1.2 the client has its ticket at the end of the handshake
         sessions = [None]
         for outcome in ("full", "resumed"):
             with socket.create_connection(("127.0.0.1", self.weir.port), PATIENCE) as wire:
@@ -88,7 +88,7 @@ class TlsConnections(TestCase):
             client.write(request_bytes("GET", "/"))
             record = outgoing.read()
             wire.sendall(record[:-10])
-            time.sleep(1.5)  # longer than a silent connection keeps its buffer
+            time.sleep(1.5)  # weir frees the buffer of a silent connection earlier
             wire.sendall(record[-10:])
             self.assertTrue(until(lambda: client.read(65536)).startswith(b"HTTP/1.1 200"))
 
@@ -188,7 +188,7 @@ class TlsConnections(TestCase):
 
 
     def test_client_that_sends_only_key_updates_is_disconnected(self):
-        """Each key update costs as much as a request. s_client sends one for each line "k"."""
+        """Each key update costs as much CPU time as a request. s_client sends one for each line "k"."""
         with subprocess.Popen(["openssl", "s_client", "-connect", f"127.0.0.1:{self.weir.port}", "-tls1_3"], bufsize=0,
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as client:
             eventually(lambda: self.weir.metric("weir_connections_open") == 1, "weir has accepted the connection")
@@ -215,7 +215,7 @@ class ClientCertificates(TestCase):
         make_client_certificate(cls.folder, "alice-anew", "/O=Example/CN=alice")
         make_client_certificate(cls.folder, "bob", "/O=Example/CN=bob")
         make_client_certificate(cls.folder, "stranger", "/O=Example/CN=alice", "other-ca")
-        twin = cls.folder / "twin"  # an authority with the same name as ours
+        twin = cls.folder / "twin"  # another authority with the same name
         twin.mkdir()
         make_authority(twin)
         make_client_certificate(twin, "alice", "/O=Example/CN=alice")
@@ -235,7 +235,7 @@ class ClientCertificates(TestCase):
             return client.get("/").status
 
     def assert_refused(self, weir, shown, reason):
-        with self.assertRaises((OSError, EOFError)):  # with TLS 1.3 the client finishes the handshake before the server
+        with self.assertRaises((OSError, EOFError)):  # in TLS 1.3 the client's handshake ends before the rejection
             self.status(weir, shown)
         weir.wait_for(f"warning TLS: refused the client 127.0.0.1: {reason}$")
 
@@ -251,7 +251,8 @@ class ClientCertificates(TestCase):
         self.assertEqual(self.status(weir, "alice"), 200)
 
     def test_no_sni_name_evades_the_client_certificate(self):
-        """Neither a name of another certificate nor an unknown name evades the check, whatever the Host is."""
+        """The client sends the name of another certificate, or an unknown name. Neither evades the check of its certificate,
+        whatever the Host is."""
         weir = self.weir(certificates='{ cert = "edge.crt", key = "edge.key" }, { cert = "other.crt", key = "other.key" }')
         for name, file in (("localhost", "edge.crt"), ("other.test", "other.crt"), ("nobody.test", "edge.crt")):
             for shown in ("alice", None):
@@ -284,12 +285,12 @@ class ClientCertificates(TestCase):
         self.assert_refused(weir, "stranger", "unable to get local issuer certificate")
 
     def test_subject_of_a_client_certificate_can_be_a_key(self):
-        """One limit applies to all certificates of a subject, also in a resumed session. Without a certificate the status is
-        401."""
+        """All certificates with the same subject share one limit, also in a resumed session. Without a certificate, the status
+        is 401."""
         rules = rule("per-subject", "3/day", key='["cert:subject"]', on_missing='"reject"')
         weir = self.weir(', client_auth = "optional"', rules)
         trust = self.trust("alice")
-        trust.maximum_version = ssl.TLSVersion.TLSv1_2  # its session is known when the handshake ends
+        trust.maximum_version = ssl.TLSVersion.TLSv1_2  # in TLS 1.2 the client has its session at the end of the handshake
         with Client(weir.port, trust) as client:
             self.assertEqual(client.get("/").status, 200)
             session = client.sock.session

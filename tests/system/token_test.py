@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Bearer tokens that openssl signs. A rejected token is answered, logged and counted with its reason. weir verifies a signature
-only if a rule needs the token."""
+"""Bearer tokens that the openssl program signs. If weir rejects a token, the response, the log and a metric contain the
+reason. weir verifies a signature only if a rule needs the token."""
 
 import base64
 import json
@@ -25,7 +25,7 @@ def openssl(*arguments, stdin=b""):
 
 
 def pair_of(der, size):
-    """Returns r and s of an ECDSA signature, each in so many bytes."""
+    """Returns r and s of an ECDSA signature, each with this number of bytes."""
     at, numbers = 2 if der[1] < 0x80 else 3, b""
     for _ in range(2):
         length = der[at + 1]
@@ -65,7 +65,7 @@ class Tokens(ExplainTestCase):
         issuer = issuer or self.issuer
         table = f'jwt = {{ algorithm = "{issuer.algorithm}", public_key = "jwt.pem"{jwt} }}\n{client}'
         self.text = config(self.upstream.port, rules="".join(rules), client=table, upstream=upstream) \
-            .replace('access = "off"', f'access = "{self.log}"\n{FIELDS}').replace("workers = 2", "workers = 1")  # lines in order
+            .replace('access = "off"', f'access = "{self.log}"\n{FIELDS}').replace("workers = 2", "workers = 1")  # keeps log lines in order
         self.weir = self.start(Weir(self.text, {"jwt.pem": issuer.public}))
         return self.weir
 
@@ -128,7 +128,7 @@ class Tokens(ExplainTestCase):
             self.assertEqual((algorithm, self.ask(token[:-8] + "AAAAAAAA").status), (algorithm, 401))
 
     def test_token_is_not_verified_if_another_rule_refuses_the_client(self):
-        self.begin(INSIST, rule("per-ip", "2/day", key='["ip"]'))  # in either order in the file
+        self.begin(INSIST, rule("per-ip", "2/day", key='["ip"]'))  # the rules may be in either order in the file
         forged = self.issuer.token(sub="ann").rsplit(".", 1)[0] + "." + base64url(bytes(64))
         good = self.issuer.token(sub="ann")
         self.assertEqual([self.ask(token).status for token in (forged, good, good)], [401, 200, 200])

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The clients with most admitted and most refused units, in /api/top and in weir top."""
+"""The clients with the most admitted and the most refused units, on the page /api/top and in weir top."""
 
 import fcntl
 import json
@@ -21,7 +21,7 @@ RULES = rule("per-key", "1000/s", key='["api_key|ip"]') + rule("login", "3/day",
 
 
 class Screen:
-    """weir top in a terminal of its own."""
+    """weir top in a pseudo-terminal."""
 
     def __init__(self, *arguments, size=None):
         self.shown = ""
@@ -32,7 +32,7 @@ class Screen:
             fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
 
     def read(self, deadline):
-        """Returns the next output; nothing after the end."""
+        """Returns the next output; empty after the end of the program."""
         ready, _, _ = select.select([self.terminal], [], [], max(0.0, deadline - time.monotonic()))
         try:
             more = os.read(self.terminal, 65536).decode(errors="replace") if ready else ""
@@ -42,14 +42,14 @@ class Screen:
         return more
 
     def see(self, text):
-        """Waits until the text appears from now on."""
+        """Waits until the text appears in later output."""
         self.shown, deadline = "", time.monotonic() + PATIENCE
         while text not in self.shown:
             if not self.read(deadline):
                 raise AssertionError(f"weir top does not show {text!r} but {self.shown!r}")
 
     def end(self):
-        """Returns its wait status."""
+        """Waits for the end of the program. Returns its wait status."""
         deadline = time.monotonic() + PATIENCE
         while self.read(deadline):
             pass
@@ -179,7 +179,7 @@ class TopClients(TestCase):
                 client.get("/login")
             for _ in range(3):
                 client.get("/", x_api_key="secret")
-        # Workers count separately, and the page shows the sum.
+        # Each worker counts its own clients, and the page shows the sum.
         self.start(weir.connect()).get("/", x_api_key="other")
 
     def test_clients_are_ranked_by_admitted_and_refused_cost(self):

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Connections that change their protocol: who may switch, what passes, how the tunnel ends, and how it is counted."""
+"""Connections that change their protocol: which requests may do so, what passes through the tunnel, how the tunnel ends, and
+how it is counted."""
 
 import contextlib
 import json
@@ -21,7 +22,7 @@ DEBIANS_PYTHON = "/usr/bin/python3"  # has python3-websockets
 
 
 def echo(exchange):
-    """Switches the protocol, and echoes until the other side ends its sending."""
+    """Switches the protocol, and echoes all bytes until the other side closes its sending side."""
     exchange.send(SWITCH)
     while exchange.wire.buffer or exchange.wire.fill():
         exchange.send(exchange.wire.take(len(exchange.wire.buffer)))
@@ -77,7 +78,7 @@ class ProtocolUpgrade(Tunnels):
         self.assertEqual(len(upstream.exchanges), 1)
 
     def test_server_that_switches_before_the_end_of_the_body_gets_no_more_of_the_request(self):
-        """Otherwise the server would read the client's later bytes as part of the request."""
+        """Without this check, the server would read the client's later bytes as part of the request."""
         folder = self.start(tempfile.TemporaryDirectory(prefix="weir-test-"))
         got = []
 
@@ -93,7 +94,7 @@ class ProtocolUpgrade(Tunnels):
             ended.set()
 
         answered, ended = threading.Event(), threading.Event()
-        listener = self.start(socket.socket(socket.AF_UNIX))  # takes no more than its buffer
+        listener = self.start(socket.socket(socket.AF_UNIX))  # a unix socket takes no more than its buffer before the server reads
         listener.bind(f"{folder}/server")
         listener.listen()
         threading.Thread(target=serve, daemon=True).start()
@@ -107,7 +108,7 @@ class ProtocolUpgrade(Tunnels):
         self.assertNotIn(b"a frame", b"".join(got))
 
     def test_after_a_declined_upgrade_the_connection_serves_requests_under_the_rules(self):
-        """An upgrade that the server declined must not let later requests evade the rules."""
+        """After an upgrade that the server declined, the next requests on the connection must not evade the rules."""
         upstream = self.start(Upstream(answer(b"no", "426 Upgrade Required", "Upgrade: websocket\r\nConnection: upgrade\r\n")))
         weir = self.start(Weir(config(upstream.port, rules=rule("few", "2/day"))))
         client = self.start(weir.connect())
@@ -148,7 +149,7 @@ upstream = "api"
                 self.assertNotIn("upgrade", asked)
                 self.assertNotIn("connection", asked)
         client = self.open(weir, {"Connection": "upgrade", "Upgrade": "h2c, Chat/2, websocket"})
-        self.assert_own_error(client.read(), 502)  # it switches to websocket
+        self.assert_own_error(client.read(), 502)  # the server switches to websocket, which the client did not request
         self.assertEqual(upstream.exchanges[-1].head.all("upgrade"), ["chat/2"])
 
     def test_websocket_client_library_works_over_tls(self):
@@ -212,7 +213,7 @@ class TunnelBounds(Tunnels):
                                .replace("servers = []", f"servers = {servers}")))
         first, _ = self.opened(weir), self.opened(weir)
         self.assert_own_error(weir.get("/chat"), 429)
-        self.assert_own_error(weir.get("/other"), 503)  # both places of its server are taken
+        self.assert_own_error(weir.get("/other"), 503)  # the server's max_in_flight is used up
         first.leave()
         eventually(lambda: weir.get("/none", **{k.replace("-", "_"): v for k, v in ASK.items()}).status == 101, "the tunnel has ended")
 
@@ -248,7 +249,7 @@ class TunnelBounds(Tunnels):
 
 
 def frame(opcode, payload=b"", final=True, masked=True):
-    """Returns a frame of a client (RFC 6455 §5.2), or of a server."""
+    """Returns a WebSocket frame (RFC 6455 §5.2), masked as by a client, or unmasked as by a server."""
     first, mask = opcode | (0x80 if final else 0), b"\x11\x22\x33\x44" if masked else b""
     size = len(payload)
     length = bytes([size]) if size < 126 else b"\x7e" + size.to_bytes(2, "big") if size < 1 << 16 else b"\x7f" + size.to_bytes(8, "big")
@@ -312,7 +313,7 @@ class MessageLimits(Tunnels):
         self.assertEqual([read_frame(client.wire)[0] for _ in range(5)], [1, 9, 0, 0, 2])
         other = self.opened(weir)
         other.send(frame(self.TEXT, b"the same client"))
-        client.sock.shutdown(socket.SHUT_WR)  # a client that leaves while it waits is not kept
+        client.sock.shutdown(socket.SHUT_WR)  # the client leaves while its message is delayed
         self.assertTrue(client.closed())
         self.assertEqual(len(self.got), 5)
         self.await_metric(weir, 3, "weir_messages_total")

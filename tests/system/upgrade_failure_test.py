@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A new process that cannot take over, or only claims to: nothing changes for clients."""
+"""An upgrade in which the new process cannot take over, or only claims to be able to. Nothing changes for clients."""
 
 import os
 import pathlib
@@ -12,7 +12,7 @@ import time
 from harness import PATIENCE, WEIR, config, eventually, main, request_bytes, rule
 from lineage import Upgrade
 
-# A process that only claims to take over. Its further behaviour follows.
+# A process that claims that it can take over. The caller appends its further behaviour.
 IMPOSTOR = """exec python3 -c '
 import os, signal, socket, time
 channel = socket.socket(fileno=int(os.environ["WEIR_UPGRADE_FD"]))
@@ -26,7 +26,7 @@ hear(b"open")
 
 
 def has_ended(pid):
-    """Returns true if only the exit status of the process is left."""
+    """Returns true if the process has ended and only its exit status is left."""
     try:
         return (pathlib.Path("/proc") / str(pid) / "stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
     except FileNotFoundError:
@@ -127,7 +127,8 @@ class UpgradeFailure(Upgrade):
         self.assertEqual(weir.get("/").status, 200)
 
     def test_connections_stay_with_the_old_process_if_the_new_process_is_gone(self):
-        """The new process ends before a connection is passed on. Clients get `Connection: close` with their next response."""
+        """The new process ends before the old one has passed a connection to it. The next response to each client contains
+        `Connection: close`."""
         release = self.hold_requests()
         weir = self.weir()
         weir.install(IMPOSTOR % 'channel.send(b"serving"); hear(b"over"); os._exit(0)')
@@ -141,10 +142,10 @@ class UpgradeFailure(Upgrade):
         release.set()
         answers = [client.read() for client in clients]
         self.assertEqual([said.status for said in answers], [200] * 6)
-        # Each worker tried to pass its first connection on. By the next one it knows that nobody takes them.
+        # Each worker tries to pass on its first connection. After that failure, it knows that no process takes connections.
         kept = [client for client, said in zip(clients, answers) if said["connection"] != "close"]
         self.assertTrue(kept)
-        time.sleep(0.3)  # six ticks, each of which could close them
+        time.sleep(0.3)  # six watchdog ticks, each of which could close the connections
         for client in kept:
             said = client.get("/")
             self.assertEqual((said.status, said["connection"]), (200, "close"))

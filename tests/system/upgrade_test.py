@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A new process of the binary takes over: no connection is refused or lost, and no count is reset."""
+"""A new process of the same binary takes over: no connection is refused or lost, and no count is reset."""
 
 import contextlib
 import json
@@ -22,10 +22,10 @@ UPGRADES = int(os.environ.get("WEIR_UPGRADES", "5"))
 
 
 def sockets_of(pid):
-    """Returns the inodes of the process's open sockets, without standard streams."""
+    """Returns the inodes of the process's open sockets, except its standard streams."""
     inodes = set()
     for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
-        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+        with contextlib.suppress(FileNotFoundError):  # the descriptor was closed meanwhile
             link = os.readlink(fd)
             if int(fd.name) > 2 and link.startswith("socket:["):
                 inodes.add(link[8:-1])
@@ -39,8 +39,8 @@ def listening_at(port, pid):
 
 
 class Clients:
-    """Clients that keep their connections, and clients that open one for each request, until they are stopped. They close a
-    connection only if the response says so."""
+    """Clients that keep their connections, and clients that open a connection for each request, until they are stopped. A
+    client closes a kept connection only if the response says so."""
 
     def __init__(self, port, kept=6, fresh=2):
         self.port, self.ending, self.statuses, self.faults, self.closed = port, threading.Event(), [], [], 0
@@ -53,7 +53,7 @@ class Clients:
             try:
                 with Client(self.port) as client:
                     self.use(client, keeps)
-            except Exception as fault:  # each one is a client's failed request
+            except Exception as fault:  # each exception is a failed request of a client
                 self.faults.append(repr(fault))
 
     def use(self, client, keeps):
@@ -119,7 +119,7 @@ class Upgrade(Upgrade):
 
     TWO = '[[rule]]\nname = "two"\nalgorithm = "concurrency"\nlimit = 2\nkey = []\nmatch = { path = "/slow" }\n'
 
-    def test_permits_of_the_old_process_count_in_the_new_process(self):
+    def test_new_process_counts_permits_of_the_old_process(self):
         release = self.hold_requests()
         weir = self.weir(rules=self.TWO, routes=self.SLOW + self.FREE)
         with weir.connect() as first, weir.connect() as second:
@@ -132,7 +132,7 @@ class Upgrade(Upgrade):
             self.assertEqual([client.read().body for client in (first, second)], [b"late", b"late"])
             release.clear()
             with weir.connect() as third, weir.connect() as fourth:
-                # The permit becomes free just after the last byte of its response.
+                # The permit is released shortly after the last byte of the response.
                 eventually(lambda: self.begins(third), "the permit of the new process is released")
                 eventually(lambda: self.begins(fourth), "the permit of the old process is released")
                 self.assertEqual(weir.get("/slow").status, 429)
@@ -140,7 +140,7 @@ class Upgrade(Upgrade):
                 self.assertEqual([client.read().body for client in (third, fourth)], [b"late", b"late"])
 
     def begins(self, client):
-        """Returns true if a request is admitted; it is then in progress."""
+        """Returns true if a request is admitted. The request then stays in progress."""
         seen = len(self.upstream.exchanges)
         client.send(request_bytes("GET", "/slow"))
         while len(self.upstream.exchanges) == seen:
@@ -149,7 +149,7 @@ class Upgrade(Upgrade):
                 return False
         return True
 
-    def test_permits_of_the_first_of_three_processes_count_in_the_third_process(self):
+    def test_third_process_counts_permits_of_the_first_process(self):
         release = self.hold_requests()
         weir = self.weir(rules=self.TWO, routes=self.SLOW + self.FREE)
         with weir.connect() as first, weir.connect() as second, weir.connect() as third:
@@ -240,7 +240,7 @@ class Upgrade(Upgrade):
             before, weir.count = len(weir.lines), 1
             weir.signal(signal.SIGUSR2)
             while not any("has taken over" in line for line in weir.lines[before:]):
-                large.send(b"z")  # each byte makes it check whether it may pass the connection on
+                large.send(b"z")  # after each byte, the process checks whether it may pass on the connection
                 time.sleep(0.002)
             for _ in range(20):
                 large.send(b"z")
@@ -253,7 +253,7 @@ class Upgrade(Upgrade):
         weir.wait_for("upgrade: requests decided by the old process since the new one took over: 0$")
 
     def test_any_number_of_listening_sockets_is_passed_on(self):
-        """The sockets are passed in several messages."""
+        """More sockets than fit into one message, so the old process sends several messages."""
         weir = self.start(Lineage(config(self.upstream.port, routes=self.FREE).replace("workers = 2", "workers = 130")))
         before = listening_at(weir.port, weir.pid)
         weir.upgrade()
@@ -268,7 +268,7 @@ class Upgrade(Upgrade):
             with Client(weir.port, tls=client_tls(files["edge.crt"])) as client:
                 self.assertEqual(client.get("/").status, 200)
                 weir.upgrade()
-                time.sleep(0.3)  # six ticks, each of which would close idle connections
+                time.sleep(0.3)  # six watchdog ticks, each of which would close idle connections
                 said = client.get("/")
                 self.assertEqual((said.status, said["connection"]), (200, "close"))
             weir.wait_for("upgrade: requests decided by the old process since the new one took over: 0$")
@@ -291,7 +291,7 @@ class Upgrade(Upgrade):
         self.assertEqual(int(weir.get("/")["x-ratelimit-remaining"]), 749)
 
     def test_number_of_workers_may_change_with_an_upgrade(self):
-        """A worker accepts on each inherited socket, because the kernel spreads connections over all."""
+        """Some worker must accept on each inherited socket, because the kernel spreads connections over all sockets."""
         weir = self.weir(routes=self.FREE)
         listening = listening_at(weir.port, weir.pid)
         for workers in (1, 5, 2):
@@ -306,7 +306,7 @@ class Upgrade(Upgrade):
             path = f"{folder}/weir.sock"
             weir = self.weir(listener=f'[[listener]]\naddress = "unix:{path}"', routes=self.FREE)
             weir.upgrade()
-            self.assertEqual(weir.status_of(weir.ended.pop()), 0)  # and has not removed the file
+            self.assertEqual(weir.status_of(weir.ended.pop()), 0)  # the old process has ended and has not removed the file
             with socket.socket(socket.AF_UNIX) as client:
                 client.settimeout(PATIENCE)
                 client.connect(path)
@@ -337,14 +337,14 @@ class Upgrade(Upgrade):
             self.assertEqual([weir.get("/").status for _ in range(2)], [200, 429])
 
     def test_access_log_across_an_upgrade_replays_with_the_same_result(self):
-        """Refunds by the old process after the handover are counted neither by the new process nor by a replay."""
+        """The old process refunds charges after the handover. Neither the new process nor a replay counts these refunds."""
         release = self.hold_requests()
         weir = self.weir(rules=rule("failures", "3/day", algorithm='"fixed_window"', key="[]", charge='{ status = ["404"] }'),
                          routes=self.SLOW + '[[route]]\nrespond = { status = 404 }')
         log = weir.folder / "access.log"
         logged = (weir.folder / "weir.toml").read_text().replace('access = "off"', f'access = "{log}"\nfields = ["usual", "replay"]')
         weir.write(logged)
-        weir.upgrade()  # [log] access takes effect at start
+        weir.upgrade()  # a new process is needed, because [log] access takes effect only at the start
         with weir.connect() as client:
             self.begin(client)
             weir.upgrade()
@@ -358,7 +358,7 @@ class Upgrade(Upgrade):
         self.assertEqual((said["requests"], said["refused_now"], said["newly_admitted"], said["left_out"]), (4, 1, 0, {}))
 
     def test_firing_alert_and_its_end_are_posted_once_across_an_upgrade(self):
-        """An alert that the new configuration does not have has ended. The old process still runs and posts the end."""
+        """The alert is not in the new configuration, so it has ended. The old process still runs and posts the end."""
         receiver, other, release = self.start(Receiver()), self.start(Receiver()), self.hold_requests()
         stays = alert(receiver.port, what='rule = "some"', name='"stays"')
         limit = rule("some", "1/day", key="[]", match='{ path = "/" }')

@@ -1,4 +1,4 @@
-"""An upstream that behaves as the test says, and records its requests."""
+"""An upstream that behaves as the test requires, and records its requests."""
 
 import contextlib
 import socket
@@ -10,13 +10,13 @@ from wire import CRLF2, Head, Wire
 
 
 def answer(body=b"ok", status="200 OK", headers="", length=True):
-    """Returns a complete response as bytes. `headers` are whole lines that end in CRLF."""
+    """Returns a complete response as bytes. `headers` consists of whole lines that end in CRLF."""
     framing = f"Content-Length: {len(body)}\r\n" if length else ""
     return f"HTTP/1.1 {status}\r\n{framing}{headers}\r\n".encode() + body
 
 
 class Exchange:
-    """One request as the upstream got it, with functions for the response."""
+    """One request as the upstream received it, with functions that send the response."""
 
     def __init__(self, wire, connection):
         self.head = Head(wire.read_until(CRLF2))
@@ -40,7 +40,7 @@ class Exchange:
         self.wire.sock.shutdown(socket.SHUT_RDWR)
 
     def wait_for_close(self):
-        """Waits until the other side closes the connection, like a server that never responds."""
+        """Waits until the other side closes the connection. Used for a server that never responds."""
         with contextlib.suppress(OSError):
             while self.wire.fill():
                 pass
@@ -96,7 +96,8 @@ class Upstream:
 
     @staticmethod
     def shake_hands(sock):
-        """After a failure, reads until the client closes: a close with unread bytes is a reset, which may overtake the alert."""
+        """After a failed handshake, reads until the client closes. If unread bytes were left, the close would be a reset,
+        which may overtake the alert."""
         try:
             sock.do_handshake()
         except ssl.SSLError:
@@ -122,7 +123,7 @@ KEPT_CLOSED = []
 
 
 def closed_port():
-    """Returns a port that refuses connections. It stays bound, so that no other program listens on it."""
+    """Returns a port that refuses connections. The port stays bound, so that no other program listens on it."""
     probe = socket.socket()
     probe.bind(("127.0.0.1", 0))
     KEPT_CLOSED.append(probe)

@@ -21,16 +21,16 @@ def puts(client):
 
 
 def uploads(client):
-    """Sends a body that weir must forward while it arrives."""
+    """Sends a body in pieces, so that weir must forward the body while it arrives."""
     client.send(b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc")
-    time.sleep(0.05)  # a body that arrives at once could be sent again
+    time.sleep(0.05)  # weir could send a body again if it arrived together with the head
     client.send(b"def")
     return client.read()
 
 
 class Load:
-    """Several clients that send requests without pause, until they are stopped. Records the results. `asks`: the requests, in
-    turn."""
+    """Several clients that send requests without pauses, until they are stopped. Records the results. `asks`: the requests,
+    which the clients send in turn."""
 
     def __init__(self, weir, *asks, clients=4):
         self.weir, self.asks, self.stopped = weir, asks or (gets, puts), threading.Event()
@@ -56,7 +56,7 @@ class Load:
                 client = None
 
     def pass_on(self, count=200):
-        """Waits until so many more requests were answered."""
+        """Waits until this number of further requests was answered."""
         end = len(self.results) + count
         eventually(lambda: len(self.results) >= end, f"{count} more requests are over", 2 * PATIENCE)
 
@@ -73,7 +73,7 @@ class Load:
 class UpstreamFailures(TestCase):
     """One of three servers fails under load. Every request that can be retried is answered by the other servers."""
 
-    # A request is late if it waits for another deadline than that of 300 ms, however busy the machine is.
+    # A request that takes longer than this has waited for another time limit than that of 300 ms, even on a busy machine.
     LATE = 6 if SANITIZED else 3  # seconds
     TIMEOUTS = 'timeouts = { connect = "300ms", response = "300ms" }\nslow_start = "0s"\n'
     FOR_GOOD = 'eject = { failures = 3, least = "1h", most = "1h" }'
@@ -88,7 +88,7 @@ class UpstreamFailures(TestCase):
                                        more=self.TIMEOUTS + more)))
 
     def load(self, weir, *asks, **options):
-        """Starts a load that ends before its weir. Otherwise it would reach other programs on that port."""
+        """Starts a load that ends before its weir does. Otherwise the load would reach other programs on that port."""
         load = Load(weir, *asks, **options)
         self.addCleanup(load.stop)
         return load
@@ -104,7 +104,8 @@ class UpstreamFailures(TestCase):
         weir.wait_for(rf"server 127\.0\.0\.1:{upstream.port} is ejected for .*: too many failed responses")
 
     def assert_few_lost(self, load):
-        """Checks that only so many requests are lost as eject a server for good, plus those that it had then."""
+        """Checks how many requests were lost: at most those that lead to the ejection of a server, plus those that the server
+        had at that time."""
         lost = load.lost()
         self.assertIn(len(lost), range(3, 3 + load.clients), lost)
         self.assert_none_late(load)
@@ -153,7 +154,8 @@ class UpstreamFailures(TestCase):
                 self.assert_none_lost_or_late(load)
 
     def test_server_with_truncated_responses_is_ejected(self):
-        """A response that was partly forwarded cannot be retried. Only few requests get to such a server."""
+        """A response that was partly forwarded cannot be retried. Only a few requests may reach a server that truncates
+        responses."""
         for begun, ends in ((b"Content-Length: 10\r\n\r\n", True), (b"Content-Length: 10\r\n\r\nabc", True),
                             (b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n", True),
                             (b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nzz\r\n", True),
@@ -182,7 +184,7 @@ class UpstreamFailures(TestCase):
         self.assertEqual(weir.metric("weir_client_errors_total"), 0)
 
     def test_head_of_an_endless_response_readmits_an_ejected_server(self):
-        """An event stream never ends, so its head must readmit the server."""
+        """An event stream never ends, so the response head must be enough to readmit the server."""
         well, stream = threading.Event(), threading.Event()
 
         def reply(exchange):
@@ -262,7 +264,7 @@ class UpstreamFailures(TestCase):
         upstream = self.start(Upstream(early))
         weir = self.start(Weir(config(upstream.port, server='body_timeout = "300ms"',
                                       upstream='timeouts = { response = "300ms" }\neject = { failures = 1 }')))
-        for wrong in (b"zz\r\n", b""):  # no chunk; or nothing in time, for which weir may be to blame
+        for wrong in (b"zz\r\n", b""):  # an invalid chunk; or no bytes in time, which could be weir's fault
             with weir.connect() as client:
                 client.send(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n")
                 client.wire.read_until(b"first")
@@ -302,7 +304,7 @@ class UpstreamFailures(TestCase):
                 self.assertNotIn("POST", [each.method for each in frozen.exchanges[seen:]])
 
     def test_connect_attempts_of_a_request_share_one_deadline(self):
-        """A listener with a full backlog lets a connection hang, like a host that is down."""
+        """Connections to a listener with a full backlog get no answer, as with a host that is down."""
         full = [socket.create_server(("127.0.0.1", 0), backlog=0) for _ in range(4)]
         for listener in full:
             self.addCleanup(listener.close)

@@ -15,7 +15,7 @@ def named(name):
 
 
 def servers(*entries):
-    """Returns the `servers` of an upstream, with ports of Upstreams and Echos in place of addresses."""
+    """Returns the setting `servers` of an upstream, with the ports of these Upstream and Echo objects as addresses."""
     return ", ".join(entries)
 
 
@@ -24,7 +24,7 @@ def entry(port, more=""):
 
 
 def several(*entries, more="", **sections):
-    """Returns a configuration with servers that are tables."""
+    """Returns a configuration whose upstream has several servers, each written as a table."""
     return config(upstream=more, **sections).replace("servers = []", f"servers = [{servers(*entries)}]")
 
 
@@ -66,7 +66,7 @@ class Balance(TestCase):
         full = self.enterContext(socket.socket(socket.AF_UNIX))
         full.bind(f"{folder}/full")
         full.listen(0)
-        with self.assertRaises(BlockingIOError):  # nobody accepts, so connections beyond the queue are refused
+        with self.assertRaises(BlockingIOError):  # the test accepts none, so connections beyond the queue are refused
             while True:
                 waiting = self.enterContext(socket.socket(socket.AF_UNIX))
                 waiting.setblocking(False)
@@ -130,7 +130,7 @@ class ServerBounds(TestCase):
 
 
 class HealthChecks(TestCase):
-    """Health checks and their effects."""
+    """Health checks, and their effects on servers."""
 
     HEALTH = 'health = { path = "/health?deep", interval = "50ms", timeout = "200ms", unhealthy_after = 2, healthy_after = 2 }\n'
 
@@ -211,13 +211,13 @@ class Retries(TestCase):
             self.assertEqual(client.request("PUT", "/", body=b"x").body, b"good")
 
     def test_client_may_leave_during_the_pause_before_a_retry(self):
-        def busy(exchange):  # a response whose body is not complete yet
+        def busy(exchange):  # sends a response whose body is not complete yet
             exchange.send(b"HTTP/1.1 503 Busy\r\nContent-Length: 100000\r\n\r\nfirst")
             exchange.wait_for_close()
 
         bad = self.start(Upstream(busy))
         weir = self.weir(bad, 'on = ["503"], backoff = "2s", budget = "100%"')
-        for gone in range(1, 5):  # the length of the pause is random
+        for gone in range(1, 5):  # several rounds, because the length of the pause is random
             with weir.connect() as client:
                 client.send(request_bytes("GET", "/"))
                 eventually(lambda: len(bad.exchanges) == gone, "the first server was tried")
@@ -228,12 +228,12 @@ class Retries(TestCase):
         bad = self.bad()
         away = closed_port()
         weir = self.start(Weir(several(entry(bad.port), entry(away), more='balance = "round_robin"\nretry = { on = ["503"] }\n')))
-        weir.get("/")  # one of these requests finds that the other server is down
+        weir.get("/")  # one of these two requests finds that the other server is down
         weir.get("/")
         eventually(lambda: weir.metric("weir_upstream_ejections_total") >= 1, "the unreachable server is ejected")
         self.assertEqual({weir.get("/").status for _ in range(4)}, {503})
 
-    def test_retry_after_a_stale_connection_takes_no_second_place_of_max_in_flight(self):
+    def test_retry_because_of_a_stale_connection_is_counted_once_in_max_in_flight(self):
         served = set()
 
         def once(exchange):  # the second request of a connection finds it closed
@@ -247,7 +247,7 @@ class Retries(TestCase):
         with weir.connect() as client:
             self.assertEqual([client.get("/").status for _ in range(6)], [200] * 6)
 
-    def test_retry_after_a_stale_connection_uses_no_second_unit_of_the_server_limit(self):
+    def test_retry_because_of_a_stale_connection_uses_one_unit_of_the_server_limit(self):
         served = set()
 
         def once(exchange):
@@ -262,7 +262,7 @@ class Retries(TestCase):
             self.assertEqual([client.get("/").status for _ in range(5)], [200] * 4 + [503])
 
     def test_request_that_was_not_sent_is_retried_with_any_method(self):
-        """The server has closed its reading side of a unix socket. Only a write shows this."""
+        """The server has closed its reading side of a unix socket. weir notices this only when it writes."""
         folder = self.start(tempfile.TemporaryDirectory(prefix="weir-unix-"))
         listener = self.start(socket.socket(socket.AF_UNIX))
         listener.bind(f"{folder}/server")
@@ -304,7 +304,7 @@ class Retries(TestCase):
         weir = self.start(Weir(several(entry(bad.port, "weight = 100"), entry(self.good.port, "weight = 1"),
                                        more='balance = "round_robin"\neject = { failures = 1000 }\n'
                                             'retry = { budget = "10%", backoff = "0s" }', server="").replace("workers = 2", "workers = 1")))
-        statuses = [weir.get("/").status for _ in range(101)]  # one of them goes to the good server first
+        statuses = [weir.get("/").status for _ in range(101)]  # one of them tries the good server first
         self.assertEqual(statuses.count(200), 20 + 1, "the reserve of ten retries, and ten percent of the requests")
         self.await_metric(weir, 80, "weir_upstream_retries_denied_total")
 

@@ -10,7 +10,7 @@ CRLF2 = b"\r\n\r\n"
 
 
 class Wire:
-    """A socket, and bytes that were read ahead."""
+    """A socket, and bytes that were read from it but not consumed yet."""
 
     def __init__(self, sock):
         self.sock, self.buffer = sock, b""
@@ -31,7 +31,7 @@ class Wire:
         return self.take(at + len(mark))
 
     def read_exactly(self, count):
-        """Reads exactly so many bytes. Collects pieces in a list, so that 50 MB do not take quadratic time."""
+        """Reads exactly this number of bytes. Collects pieces in a list, so that 50 MB do not take quadratic time."""
         pieces = [self.take(count)]
         left = count - len(pieces[0])
         while left:
@@ -58,7 +58,7 @@ class Wire:
         return self.take(len(self.buffer))
 
     def at_end(self):
-        """Returns true if the other side has closed and sent nothing more before that."""
+        """Returns true if the other side has closed the connection and sent nothing more before that."""
         try:
             return not self.buffer and not self.fill()
         except ConnectionResetError:
@@ -66,7 +66,7 @@ class Wire:
 
 
 class Head:
-    """First line and fields of a request or response."""
+    """The first line and the fields of a request or response."""
 
     def __init__(self, raw):
         self.raw = raw
@@ -109,8 +109,8 @@ def read_response(wire, method="GET"):
 
 
 def request_bytes(method, path, headers=None, body=b""):
-    """Returns a request as bytes. Without a Host among the headers it has "localhost", which the admin listener accepts without a
-    token."""
+    """Returns a request as bytes. Without a Host among the headers, its Host is "localhost", which the admin listener accepts
+    without a token."""
     fields = {"Host": "localhost", **{"Host" if name == "host" else name: value for name, value in (headers or {}).items()}}
     lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items())]
     if body:
@@ -124,7 +124,8 @@ def chunked(body, size=16384):
 
 
 class Client:
-    """A connection to 127.0.0.1:port. `tls` is an ssl.SSLContext; `source` is another loopback address for the client's end."""
+    """A connection to 127.0.0.1:port. `tls` is an ssl.SSLContext; `source` is another loopback address from which the client
+    connects."""
 
     def __init__(self, port, tls=None, name="localhost", source="127.0.0.1"):
         sock = socket.create_connection(("127.0.0.1", port), PATIENCE, (source, 0))
@@ -149,14 +150,14 @@ class Client:
         return self.read(method)
 
     def get(self, path="/", **headers):
-        """Sends a GET. Underscores in names stand for hyphens: get("/", x_api_key="k")."""
+        """Sends a GET. Underscores in names of headers stand for hyphens: get("/", x_api_key="k")."""
         return self.request("GET", path, {name.replace("_", "-"): value for name, value in headers.items()})
 
     def closed(self):
         return self.wire.at_end()
 
     def leave(self):
-        """Closes with a reset, as a killed client does."""
+        """Closes the connection with a reset, as the kernel does for a killed client."""
         self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
         self.sock.close()
 

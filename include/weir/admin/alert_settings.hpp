@@ -1,4 +1,4 @@
-// The configuration of alerts: which numbers each alert watches, and which webhook it posts to.
+// The configuration of alerts: the events that each alert counts, and the webhook to which it posts.
 #pragma once
 
 #include "weir/base/endpoint.hpp"
@@ -14,7 +14,7 @@ namespace weir::admin {
 enum class AlertOn : std::uint8_t {
   Refusals,  // refusals of a rule
   Upstream,  // failures of an upstream's servers, and their 5xx responses
-  Redis,     // calls to Redis without a usable reply
+  Redis,     // calls to Redis that got no usable reply
 };
 
 // The receiver of an alert's messages.
@@ -33,7 +33,7 @@ struct AlertSettings {
   std::string subject;  // name of the rule or upstream; "redis" for AlertOn::Redis
   observe::Surge::Settings surge;
   Webhook webhook;
-  limit::GcraCore posts;  // limits how often the alert may try to post
+  limit::GcraCore posts;  // limits how often weir may post for this alert
   unsigned attempts = 5;
   base::Duration timeout{5'000'000};  // time limit of each attempt
   friend bool operator==(const AlertSettings&, const AlertSettings&) = default;
@@ -43,10 +43,10 @@ struct AlertSettings {
 struct AlertState {
   std::string alert_id;  // alerts with the same name and webhook have the same ID in all processes
   bool firing = false;
-  bool unsaid = false;  // the webhook has not received a message about this state yet
+  bool unsaid = false;  // no message about this state was delivered to the webhook yet
   // When the alert last began to fire.
   base::TimePoint since{};
-  std::uint64_t seen = 0;  // events within the last period
+  std::uint64_t seen = 0;  // number of events within the last period
   friend bool operator==(const AlertState&, const AlertState&) = default;
 };
 

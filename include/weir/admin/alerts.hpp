@@ -1,8 +1,8 @@
-// Alerts. An alert posts to a webhook when a rule refuses too many requests, or when an upstream or Redis
-// fails too often. It posts again when that is over. docs/alerts.md describes the messages.
+// Posts alerts to webhooks: when a rule refuses too many requests, or when an upstream or Redis fails too
+// often. Posts again when the problem is over. docs/alerts.md describes the messages.
 //
 // Runs on the control thread, which serves no requests. Resources are bounded: each alert has at most one
-// waiting message and one connection, and each attempt to post has a deadline. A newer message replaces the
+// waiting message and one connection, and each attempt to post has a time limit. A newer message replaces the
 // waiting one.
 #pragma once
 
@@ -20,22 +20,22 @@ namespace weir::admin {
 
 class Alerts {
  public:
-  // `say` writes lines to the log. `sources` are read once a second. All times are times of `sources.now`.
+  // `say` writes lines to the log. Alerts reads `sources` once a second. All times are by the clock
+  // `sources.now`.
   Alerts(net::Executor executor, std::vector<AlertSettings> settings, Sources sources,
          std::function<void(const std::string&)> say);
-  // REQUIRES that the executor's context no longer runs, or that the caller is on its thread.
+  // REQUIRES that the executor's io_context no longer runs, or that the caller is on its thread.
   ~Alerts();
   Alerts(const Alerts&) = delete;
   Alerts& operator=(const Alerts&) = delete;
 
-  // Returns why alerts with these settings cannot be made, because change() would throw. Returns nullopt if
-  // they can be made.
+  // Returns why change() would throw for these settings; nullopt if it would not.
   [[nodiscard]] static std::optional<std::string> fault_of(const std::vector<AlertSettings>& settings);
 
   void start();
   // Replaces the alerts. Must be called on the executor's thread. An alert with unchanged settings keeps its
-  // state. If a removed alert is firing, it posts that it has ended. A new alert continues the counts of an
-  // old alert with the same name.
+  // state. If a removed alert is firing, posts the message that the alert has ended. A new alert continues
+  // the numbers of an old alert with the same name.
   void change(std::vector<AlertSettings> settings, Sources sources);
 
   // Reads the webhooks' files of trusted authorities again. Must be called on the executor's thread.
@@ -50,7 +50,7 @@ class Alerts {
   void go_on(const std::vector<AlertState>& states);
 
   [[nodiscard]] std::vector<AlertFigures> figures() const;
-  // Returns how often a check or a post failed because of an internal error of weir.
+  // Returns how many checks and posts failed because of an internal error of weir.
   [[nodiscard]] std::uint64_t faults() const noexcept;
 
  private:

@@ -1,5 +1,5 @@
-// Values that the metrics and the admin pages show in addition to the workers' counters. Each value is from
-// the time at which it was read.
+// Values that the metrics and the admin pages show in addition to the workers' counters. Each value was read
+// at one moment and does not change afterwards.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -12,38 +12,38 @@
 
 namespace weir::admin {
 
-// State and counts of one worker's Redis connection.
+// The state of one worker's Redis connection, and numbers of its events.
 struct RedisFigures {
   bool up = false;
   std::uint64_t calls = 0;
   std::uint64_t failures = 0;  // calls without a usable reply, including time-outs
   std::uint64_t timeouts = 0;
   std::uint64_t reconnects = 0;
-  std::uint64_t amendments = 0;  // calls that refund or settle charges; no request waits for these calls
+  std::uint64_t amendments = 0;  // calls that refund or correct charges; no request waits for these calls
   std::uint64_t amendments_lost = 0;
-  std::uint64_t gaps_lost = 0;  // gaps of a key (docs/design/prefetch.md) beyond the most that it may have
+  std::uint64_t gaps_lost = 0;  // discarded gaps (docs/design/prefetch.md), because a key had too many
 };
 
-// Counts of units that all workers have taken from Redis in advance, since weir started.
+// Numbers of the units that all workers have taken from Redis in advance, since weir started.
 struct LeaseFigures {
   std::uint64_t taken = 0;
   std::uint64_t spent = 0;
-  std::uint64_t put_back = 0;  // refunded by requests after they were spent
+  std::uint64_t put_back = 0;  // units that were spent and then refunded
   std::uint64_t returned = 0;
   std::uint64_t lost = 0;
-  std::uint64_t held = 0;     // units that weir has now
-  std::uint64_t crowded = 0;  // how often there was no room for a key's units
+  std::uint64_t held = 0;     // units that weir has now and has not spent
+  std::uint64_t crowded = 0;  // how often the cache had no room for a key's units
 };
 
 // One server of an upstream.
 struct ServerFigures {
   std::string upstream;
   std::string server;
-  bool healthy = false;         // true if the server receives requests
+  bool healthy = false;         // weir sends requests to the server
   std::uint64_t ejections = 0;  // how often weir ejected the server
 };
 
-// Counts of look-ups of an upstream's server names since the upstream began to serve.
+// Numbers of look-ups of an upstream's server names since the upstream was added.
 struct ResolveFigures {
   std::string upstream;
   std::uint64_t same = 0;     // look-ups that returned the same addresses
@@ -57,7 +57,7 @@ struct ProcessFigures {
   std::uint64_t resident_bytes = 0;
   std::uint64_t open_descriptors = 0;
   std::uint64_t most_descriptors = 0;
-  double cpu_seconds = 0;  // user and system time of the process
+  double cpu_seconds = 0;  // CPU time of the process, in user and system mode
 };
 
 // A certificate of a TLS listener.
@@ -65,30 +65,31 @@ struct CertificateFigures {
   std::string listener;  // the listener's address, as configured
   std::string file;
   std::chrono::sys_seconds not_after;
-  // End of the OCSP response; absent: no OCSP response; the epoch: the response cannot be used.
+  // The end of the OCSP response's validity. Absent: no OCSP response. The epoch: the response cannot be
+  // used.
   std::optional<std::chrono::sys_seconds> stapled_until;
 };
-// A client certificate of weir, which weir presents to servers that ask for one.
+// A client certificate that weir shows to servers that ask for one.
 struct OwnCertificateFigures {
-  std::string shown_to;  // the servers that ask for it: "upstream "api"", "redis"
+  std::string shown_to;  // the servers that ask for it, such as "upstream "api"" or "redis"
   std::string file;
   std::chrono::sys_seconds not_after;
 };
 struct TlsFigures {
   std::vector<CertificateFigures> certificates;
   std::vector<OwnCertificateFigures> own{};
-  std::size_t watched = 0;    // uses of certificate files by weir's own connections
+  std::size_t watched = 0;    // how many parts of weir use certificate files for their own connections
   std::uint64_t renewed = 0;  // how often weir has read changed files
   std::uint64_t faulty = 0;   // how often weir could not read changed files
 };
 
-// The state of an alert, with counts of its events and messages.
+// The state of an alert, and numbers of its events and messages.
 struct AlertFigures {
   std::string name;
   std::string above;  // the threshold, such as "100/min"
   bool firing = false;
   base::TimePoint since{};       // when the alert last began to fire; the epoch: never
-  std::uint64_t seen = 0;        // events within the last period
+  std::uint64_t seen = 0;        // number of events within the last period
   std::uint64_t fired = 0;       // how often the alert began to fire
   std::uint64_t ended = 0;       // how often the alert ended
   std::uint64_t posted = 0;      // messages that the webhook accepted
@@ -97,7 +98,7 @@ struct AlertFigures {
   std::uint64_t superseded = 0;  // messages that a newer message replaced
 };
 
-// Counts of reloads since this process started.
+// Numbers of reloads since this process started.
 struct ReloadFigures {
   std::uint64_t ok = 0;
   std::uint64_t failed = 0;
@@ -105,7 +106,7 @@ struct ReloadFigures {
   std::chrono::sys_seconds last{};  // when weir began to use the present configuration
 };
 
-// Counts of upgrades, by this process and all processes before it.
+// Numbers of upgrades in this process and all processes before it.
 struct UpgradeFigures {
   std::uint64_t ok = 0;
   std::uint64_t failed = 0;

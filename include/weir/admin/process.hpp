@@ -15,14 +15,14 @@ class ProcessReader {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // How often open descriptors are counted one by one, which takes about 12 ms for 9,000 descriptors. This is
-  // needed only if the kernel does not report their number (Linux before 6.2).
+  // The interval at which open file descriptors are counted one by one, which takes about 12 ms for 9,000
+  // descriptors. This is needed only if the kernel does not report their number (Linux before 6.2).
   static constexpr std::chrono::seconds kCountEvery{30};
 
-  // `kernel_says`: false makes a test treat the kernel as one before Linux 6.2.
+  // `kernel_says` is true in production. A test sets it to false to get the behaviour on Linux before 6.2.
   explicit ProcessReader(bool kernel_says = true) noexcept : kernel_says_(kernel_says) {}
 
-  // Returns the usage now; nullopt if it cannot be read.
+  // Returns the present resource usage; nullopt if it cannot be read.
   [[nodiscard]] std::optional<ProcessFigures> read(Clock::time_point now = Clock::now());
 
  private:

@@ -1,6 +1,6 @@
-// Records numbers for a dashboard that is opened later. In each step of the last minutes, records how many
-// requests were admitted, delayed and refused, in total and for each rule. Also records since when a rule
-// refuses requests.
+// Records numbers for a dashboard that is opened later. For each step of the last minutes, records how many
+// requests were admitted, delayed and refused, in total and for each rule. Also records when a rule began to
+// refuse requests.
 //
 // Belongs to the thread of the admin listener. Memory is bounded: each of the 3 + 2 * rules series has kKept
 // numbers.
@@ -21,23 +21,24 @@ class Recorder {
  public:
   static constexpr base::Duration kStep{5'000'000};
   static constexpr std::size_t kKept = 180;  // number of recorded steps: 15 minutes
-  // A refusal after a pause of this length begins a new period of refusals.
+  // If a rule refuses nothing for this time, its next refusal begins a new period of refusals.
   static constexpr base::Duration kPause{60'000'000};
 
   Recorder();
 
-  // Records a step. Must be called every kStep. A rule with the same name as before continues its series,
+  // Records one step. Must be called every kStep. A rule with the same name as before continues its series,
   // even if its position has changed.
   void look(const Sources& sources, base::TimePoint now);
 
-  // Returns the series: admitted, delayed and refused requests; then admitted and refused requests of each
-  // rule, in the order of rules(). For a shadow rule, the series of refused requests counts the requests that
-  // it would have refused.
+  // Returns the series. First: admitted, delayed and refused requests. Then, for each rule in the order of
+  // rules(): admitted and refused requests. For a shadow rule, the refused requests are those that it would
+  // have refused.
   [[nodiscard]] const observe::History& history() const noexcept { return history_; }
   [[nodiscard]] const std::vector<std::string>& rules() const noexcept { return rules_; }
-  // Returns the end of the last step; the epoch if no step has ended.
+  // Returns the end of the latest recorded step; the epoch if no step was recorded.
   [[nodiscard]] base::TimePoint latest() const noexcept { return latest_; }
-  // Returns since when the rule with this number refuses requests. REQUIRES rule < rules().size().
+  // Returns the period in which the rule with this number has refused requests. REQUIRES rule <
+  // rules().size().
   [[nodiscard]] const observe::Streak& refusals(std::size_t rule) const { return refusals_[rule]; }
 
  private:

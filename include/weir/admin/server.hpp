@@ -17,12 +17,12 @@
 // - POST /api/explain: the decision for a described request; charges nothing
 // - GET, DELETE /api/keys: shows the state of one key, or resets the key
 //
-// Requests for /metrics and all pages after it in this list need `Authorization: Bearer TOKEN` if a token is
+// Requests for /metrics and the pages below it in this list need `Authorization: Bearer TOKEN` if a token is
 // set. If no token is set, the Host of a request must be an address (src/admin/pages/admission.hpp).
 // src/admin/pages/pages.cpp has the table of pages.
 //
-// If a request causes an exception, weir counts and logs it, and the listener continues. If memory is lacking
-// even for a timer, the process ends.
+// If a request causes an exception, weir counts and logs the exception, and the listener continues. If memory
+// does not suffice even for a timer, the process ends.
 #pragma once
 
 #include "weir/admin/sources.hpp"
@@ -42,52 +42,52 @@
 namespace weir::admin {
 
 struct ServerOptions {
-  // Port 0 means any free port. A name is looked up once, and the listener opens all its addresses.
+  // Port 0 means any free port. A host name is looked up once, and the listener opens all its addresses.
   base::Endpoint address;
   std::string token;  // empty: requests need no token
-  // Longest time from accepting a connection to the end of its first request head.
+  // Longest time from the accept of a connection to the end of its first request head.
   base::Duration head_deadline{2'000'000};
-  // Time limit of each of these steps: reading a body; running a page's handler; sending a response and
-  // reading the next head.
+  // The time limit of each of these steps: reading a body; running a page's handler; sending a response and
+  // reading the next request head.
   base::Duration deadline{10'000'000};
-  std::function<void(std::string_view)> fault;  // called with a description of each internal error
-  // If there are more connections than this number, a new connection replaces the one that has made no
-  // progress for the longest time.
+  std::function<void(std::string_view)> fault;  // called with a text for each internal error
+  // The largest number of connections. Beyond it, a new connection replaces the one that has made no progress
+  // for the longest time.
   std::size_t max_connections = 64;
 };
 
 class Server {
  public:
   // Binds and listens, but does not reply before start(). The error names the address and says what failed.
-  // `io` outlives the server. `inherited`: sockets that already listen at the address.
+  // `io` must outlive the server. `inherited`: sockets that already listen at the address.
   [[nodiscard]] static base::Result<std::unique_ptr<Server>> listen(
       net::asio::io_context& io, ServerOptions options, Sources sources,
       std::vector<net::ListeningSocket> inherited = {});
-  // Ends present requests. REQUIRES that `io` is not running, or that the caller is on its thread.
+  // Ends running requests. REQUIRES that `io` is not running, or that the caller is on its thread.
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
   void start();
-  // Uses other sources for later responses. Must be called on the server's thread.
+  // Uses other sources for later requests. Must be called on the server's thread.
   void renew(Sources sources);
   // Stops accepting and closes every connection.
   void stop();
-  // Lets another process serve on the sockets: stops accepting, and closes each connection after its next
-  // response.
+  // Another process serves the sockets from now on. Stops accepting, and closes each connection after its
+  // next response.
   void retire();
   // Returns true if any request still waits for its response.
   [[nodiscard]] bool is_answering() const noexcept;
-  // Returns the sockets, to hand to another process. They are valid until stop() or retire().
+  // Returns the sockets, which another process will use. They are valid until stop() or retire().
   [[nodiscard]] std::vector<int> sockets() const;
 
-  // Return addresses of this listener with the actual port: the first address, and all addresses.
+  // bound() returns the listener's first address, and addresses() all of them, with the actual port.
   [[nodiscard]] const base::Endpoint& bound() const noexcept;
   [[nodiscard]] const std::vector<base::Endpoint>& addresses() const noexcept;
 
  private:
   struct Impl;
-  // Shared with running coroutines. They end in the next turn of the event loop after their sockets were
+  // Shared with running coroutines, which end in the next turn of the event loop after their sockets were
   // closed.
   std::shared_ptr<Impl> impl_;
   explicit Server(std::shared_ptr<Impl> impl) noexcept;

@@ -1,4 +1,4 @@
-// The data that admin pages read: values that are fixed for a configuration, and functions that the pages
+// The data that admin pages read: values that are fixed for one configuration, and functions that the pages
 // call for each response.
 #pragma once
 
@@ -24,17 +24,17 @@ struct Rule;
 
 namespace weir::admin {
 
-// A rule in words for people.
+// A rule, described in text for people.
 struct RuleText {
   std::string name;
-  std::string algorithm;       // "token_bucket"
-  std::string limit;           // "token_bucket 10/s, burst 100"
-  std::string match;           // "path /api/*"
-  std::string key;             // "api_key|ip"
-  std::string store;           // "memory", "redis"
-  std::string mode;            // "enforce", "shadow"
-  bool settles = false;        // true if responses correct the charges of this rule
-  bool messages = false;       // true if the rule counts messages of WebSockets
+  std::string algorithm;       // such as "token_bucket"
+  std::string limit;           // such as "token_bucket 10/s, burst 100"
+  std::string match;           // such as "path /api/*"
+  std::string key;             // such as "api_key|ip"
+  std::string store;           // "memory" or "redis"
+  std::string mode;            // "enforce" or "shadow"
+  bool settles = false;        // responses correct the charges of this rule
+  bool messages = false;       // the rule counts WebSocket messages
   limit::RuleIndex label = 0;  // label of the rule's counters (observe::Counters)
 };
 [[nodiscard]] RuleText describe(const policy::Rule& rule);
@@ -42,8 +42,8 @@ struct RuleText {
 struct Readiness {
   bool ready = false;
   std::string detail;  // why weir is not ready, or what is degraded although weir is ready
-  // The cause in the words of another program, such as Redis. It may name hosts, so only operators may see
-  // it. Empty if unknown.
+  // The cause in the words of another program, such as Redis. The text may name hosts, so only operators may
+  // see it. Empty if unknown.
   std::string cause{};
 };
 
@@ -57,26 +57,27 @@ using ReloadDone = std::function<void(const ReloadOutcome&)>;
 
 // The result of an upgrade.
 struct UpgradeOutcome {
-  std::string fault;         // why the upgrade failed; empty if the new process serves and this one ends
+  std::string fault;         // why the upgrade failed; empty if the new process serves and this process ends
   std::int64_t process = 0;  // process ID of the new process
-  // Numbers of keys: restored; lost because their rules changed; lost for lack of room.
+  // Numbers of keys that were restored, that were lost because their rules changed, and that were lost for
+  // lack of room in the new table.
   std::uint64_t keys = 0, changed = 0, left_out = 0;
   base::Duration paused{0};  // the longest time that requests waited
 };
 using UpgradeDone = std::function<void(const UpgradeOutcome&)>;
 
-// A request for a key of a rule. The key is a text for each part, as a user writes it
-// (policy/key_values.hpp).
+// A request for one key of a rule. The key consists of texts, one for each part of the rule's key, as a user
+// writes them (policy/key_values.hpp).
 struct KeyRequest {
   std::string rule;
   std::vector<std::string> key;
-  bool reset = false;  // true: resets the key after reading its state
+  bool reset = false;  // reset the key after reading its state
   std::string peer;    // address of the admin listener's client
 };
 struct KeyResponse {
   unsigned status = 200;
   std::string error{};             // a sentence about the error if `status` is not 200
-  std::vector<std::string> key{};  // the parts of the key in weir's own form: "ip:203.0.113.7"
+  std::vector<std::string> key{};  // the parts of the key in weir's own form, such as "ip:203.0.113.7"
   std::vector<policy::LimitState> limits{};
   bool reset = false;
 };
@@ -88,46 +89,49 @@ struct Sources {
   base::TimePoint started{};  // when weir began to serve
   // The clock of all times in the sources; absent: all times are the epoch.
   std::function<base::TimePoint()> now;
-  std::vector<const observe::Counters*> counters;  // counters of every worker; they outlive the admin server
-  // Names by the labels of their counters (observe::Counters). An empty name means that the label is unused.
+  // Counters of every worker; they must outlive the admin server.
+  std::vector<const observe::Counters*> counters;
+  // Names of routes; the index is the label of the route's counters (observe::Counters). An empty name means
+  // that the label is unused.
   std::vector<std::string> routes;
   std::vector<RuleText> rules;  // in the order of the configuration
   std::vector<std::string> upstreams;
   // The pages call the functions on the server's thread. If a function is absent, the pages omit its data.
   std::function<limit::KeyTable::Stats()> key_table;
   std::function<std::vector<RedisFigures>()> redis;
-  // Returns the clients of the rule with this index, and the time of the data. Absent if weir does not count
+  // Returns the clients of the rule with this index, and the time of the data. Absent if weir does not track
   // clients.
   std::function<std::pair<std::optional<observe::TopOfRule>, base::TimePoint>(limit::RuleIndex)> top;
-  // Returns how many different limits the process has had, and the most that it can have.
+  // Returns how many different limits the process has used, and the most that it can use.
   std::function<std::pair<std::size_t, std::size_t>()> limits;
   std::function<LeaseFigures()> leases;  // absent if no rule takes units in advance
   std::function<std::vector<ServerFigures>()> servers;
-  // Look-ups of upstreams whose names are looked up repeatedly.
+  // Returns the look-ups of upstreams whose server names are looked up repeatedly.
   std::function<std::vector<ResolveFigures>()> resolves;
   std::function<std::optional<ProcessFigures>()> process;
-  // Lines lost by the log's writer; the workers' counters have the lines that workers lost.
+  // Returns the number of lines that the log's writer lost. The workers' counters have the lines that workers
+  // lost.
   std::function<std::uint64_t()> log_lines_lost;
-  // Load of the system by kind, from 0 to 1.
+  // Returns the name and value of each kind of system load. A value is from 0 to 1.
   std::function<std::vector<std::pair<const char*, double>>()> load;
   std::function<Readiness()> readiness;  // absent: weir is always ready
   std::function<TlsFigures()> certificates;
   std::function<ReloadFigures()> reloads;
   // Reloads the configuration at the request of `peer`, a client's address. Calls ReloadDone with the result
-  // on the server's thread, before or after it returns. Absent if there is no configuration file.
+  // on the server's thread, possibly before `reload` returns. Absent if there is no configuration file.
   std::function<void(const std::string& peer, ReloadDone)> reload;
   base::Duration longest_reload{0};  // if a reload takes longer, the reply says that the reload continues
   std::function<UpgradeFigures()> upgrades;
   // Starts an upgrade at the request of `peer`, a client's address. Calls UpgradeDone with the result on the
-  // server's thread, before or after it returns.
+  // server's thread, possibly before `upgrade` returns.
   std::function<void(const std::string& peer, UpgradeDone)> upgrade;
   base::Duration longest_upgrade{0};
   std::function<net::Awaitable<policy::Explanation>(policy::ExplainRequest)> explain;
   std::function<net::Awaitable<KeyResponse>(KeyRequest)> keys;
   std::function<std::vector<AlertFigures>()> alerts;  // absent if there are no alerts
-  // Exceptions during checks and posts of alerts; absent if there are no alerts.
+  // Returns the number of exceptions during checks and posts of alerts; absent if there are no alerts.
   std::function<std::uint64_t()> alert_faults;
-  // Exceptions during the admin server's work; set by the admin server.
+  // Returns the number of exceptions during the admin server's work. The admin server sets this function.
   std::function<std::uint64_t()> admin_faults;
   const Recorder* recorder = nullptr;  // set by the admin server; null if nothing is recorded
 };

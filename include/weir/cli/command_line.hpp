@@ -3,8 +3,8 @@
 
 namespace weir::cli {
 
-// Returns the exit code: 0 for success, 1 for a failure such as a port in use, 2 for a wrong command line or
-// configuration.
+// Returns the exit code: 0 for success, 1 for a failure such as a port in use, 2 for an error in the command
+// line or the configuration.
 int run_command_line(int argc, char** argv);
 
 }  // namespace weir::cli

@@ -8,7 +8,7 @@
 
 namespace weir::cli {
 
-// Options of `weir echo`, a small upstream for demos, tests and load.
+// Options of `weir echo`, a small upstream server for demos and tests.
 struct EchoOptions {
   base::Endpoint listen;
   unsigned workers = 1;
@@ -22,7 +22,7 @@ int run_echo(const EchoOptions& options);
 // container.
 int run_health(const base::Endpoint& admin);
 
-// Checks whether rules can keep their state in the Redis of the configuration, and prints what it finds.
+// Checks whether rules can keep their state in the Redis of the configuration, and prints the findings.
 // Returns 0 if they can, even if there are warnings. Returns 1 if they cannot or if Redis does not answer.
 // `json`: prints one line of JSON. REQUIRES settings.state.redis.
 int run_redis_check(const config::Settings& settings, bool json);

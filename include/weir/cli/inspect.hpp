@@ -1,5 +1,6 @@
 // Commands that ask a running weir about limits through its admin listener (`weir explain`, `weir keys`).
-// Each returns the exit code of the process: 0 for success, 1 without a reply, 2 for a wrong question.
+// Each returns the exit code of the process: 0 for success, 1 if no reply arrives, 2 if weir rejects the
+// request.
 #pragma once
 
 #include "weir/config/settings.hpp"
@@ -10,18 +11,18 @@
 
 namespace weir::cli {
 
-// The address of the admin listener, and the token for it. The token is empty if none is needed.
+// The address of the admin listener, and the token for it. The token is empty if no token is needed.
 struct AdminAccess {
   base::Endpoint address;
   std::string token;
 };
 
 struct ExplainOptions {
-  std::vector<std::string> request;  // METHOD (may be omitted: GET), and "http://host/path?query" or "/path"
+  std::vector<std::string> request;  // METHOD (if missing: GET), then "http://host/path?query" or "/path"
   std::vector<std::string> headers;  // lines such as "Name: value"
   std::string ip;                    // address of the client; empty: 127.0.0.1
   std::string body;
-  bool json = false;  // prints the reply's JSON unchanged
+  bool json = false;  // print the JSON of the reply unchanged
 };
 int run_explain(const AdminAccess& access, const ExplainOptions& options);
 
@@ -29,7 +30,7 @@ struct KeysOptions {
   std::string rule;
   std::vector<std::string> key;
   bool reset = false;
-  bool json = false;  // prints the reply's JSON unchanged
+  bool json = false;  // print the JSON of the reply unchanged
 };
 int run_keys(const AdminAccess& access, const KeysOptions& options);
 

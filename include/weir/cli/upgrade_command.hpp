@@ -6,8 +6,8 @@
 
 namespace weir::cli {
 
-// Asks the admin listener for an upgrade and waits for the result, at most `longest`. Returns the exit code:
-// 0 if the new process serves; 1 if the old process continues. Standard error then has the reason.
+// Requests an upgrade from the admin listener and waits at most `longest` for the result. Returns the exit
+// code: 0 if the new process serves; 1 if the old process continues. Standard error then has the reason.
 int run_upgrade(const AdminAccess& access, base::Duration longest);
 
 }  // namespace weir::cli

@@ -32,7 +32,7 @@ using Timer = asio::basic_waitable_timer<std::chrono::steady_clock,
 
 inline constexpr asio::use_awaitable_t<Executor> kAwait{};
 
-// For `co_await socket.async_…(…, into(ec))`, which then stores the error in `ec` instead of throwing it.
+// Makes `co_await socket.async_…(…, into(ec))` store the error in `ec` instead of throwing it.
 [[nodiscard]] inline auto into(ErrorCode& ec) {
   return asio::redirect_error(kAwait, ec);
 }

@@ -1,4 +1,5 @@
-// ByteReader gives octets in order, and waits for them: a connection, or one stream of an HTTP/2 connection.
+// ByteReader is the source of a sequence of octets, and waits for them. Implementations: a connection, and
+// one stream of an HTTP/2 connection.
 #pragma once
 
 #include "weir/net/asio.hpp"
@@ -10,8 +11,8 @@ namespace weir::net {
 
 class ByteReader {
  public:
-  // Reads at most `size` octets to `at`, and waits for the first. Returns 0 only with an error: eof at the
-  // end. REQUIRES size > 0.
+  // Reads at most `size` octets to `at`. Waits until at least one octet is available. Returns 0 only with an
+  // error; at the end of the sequence the error is eof. REQUIRES size > 0.
   [[nodiscard]] virtual Task<std::size_t> read_some(char* at, std::size_t size, ErrorCode& ec) = 0;
 
  protected:

@@ -1,7 +1,7 @@
 // The time of this process: microseconds since the Unix epoch, by a clock that never steps.
 //
-// The clock reads the wall clock once, at start. Afterwards only the monotonic clock moves it, so a step of
-// the wall clock refills no bucket. Immutable and thread-safe.
+// This clock reads the wall clock once, at start. Afterwards only the monotonic clock moves it, so a step of
+// the wall clock does not refill token buckets. Immutable and thread-safe.
 //
 // Limits use this clock. The dates of tokens, HTTP dates and the times in logs use the machine's present
 // clock, because people and other programs compare them with their own clocks.
@@ -16,20 +16,20 @@ namespace weir::net {
 
 class Clock {
  public:
-  // Starts at `not_before` if the wall clock shows an earlier instant. `not_before` is the time of a saved
-  // state, so that the clock does not start before that time.
+  // Starts at the wall clock's time, or at `not_before` if that is later. `not_before` is the time of a saved
+  // state: the clock must not start before that time.
   explicit Clock(base::TimePoint not_before = {}) noexcept
       : wall_(std::max(machine_now(), not_before)), steady_(std::chrono::steady_clock::now()) {}
 
-  // Returns the machine's clock, which may be set while weir runs.
+  // Returns the time of the machine's wall clock, which the administrator may set while weir runs.
   [[nodiscard]] static base::TimePoint machine_now() noexcept {
     return std::chrono::floor<base::Duration>(std::chrono::system_clock::now());
   }
   // Returns how far the machine's clock is ahead of this clock; negative: behind.
   [[nodiscard]] base::Duration machine_ahead() const noexcept { return machine_now() - now(); }
 
-  // Returns the difference between now() and the machine's monotonic clock. Another process on this machine
-  // with the same offset has the same time.
+  // Returns the difference between now() and the machine's monotonic clock. Two processes on one machine with
+  // the same offset have the same time.
   [[nodiscard]] base::Duration offset() const noexcept {
     return wall_.time_since_epoch() - std::chrono::duration_cast<base::Duration>(steady_.time_since_epoch());
   }

@@ -1,9 +1,9 @@
-// The distance by which the machine's clock was set away from weir's own (weir/net/clock.hpp) since the
-// start.
+// ClockStep measures how far the machine's clock was set away from weir's own clock (weir/net/clock.hpp)
+// since the start. This difference is called the step.
 //
-// The main thread calls look() several times a second. The step is zero while the clocks agree; otherwise it
-// is a whole number of seconds. So values computed with it (X-RateLimit-Reset, the dashboard's times) do not
-// vary with each reading of the two clocks. The step is wrong by kTolerance at most.
+// The main thread calls look() several times a second. The step is zero while the clocks agree. Otherwise it
+// is a whole number of seconds, so values computed with it (X-RateLimit-Reset, the dashboard's times) do not
+// vary with each reading of the two clocks. The error of the step is at most kTolerance.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -37,19 +37,21 @@ class ClockStep {
     return Change::Apart;
   }
 
-  // Returns how far the machine's clock was ahead at the last call of look(). Thread-safe.
+  // Returns the step that look() computed last; positive: the machine's clock is ahead. Thread-safe.
   [[nodiscard]] std::chrono::seconds seconds() const noexcept {
     return std::chrono::seconds(seconds_.load(std::memory_order_relaxed));
   }
 
  private:
-  // A clock that runs slightly too fast or slow is reported again only when the difference has doubled.
+  // Returns true if look() must report the step. A clock that runs slightly too fast or slow is reported
+  // again only when the difference has doubled.
   [[nodiscard]] bool is_news(std::chrono::seconds step) const noexcept {
     const bool same_side = (step < step.zero()) == (told_ < told_.zero());
     const auto now = std::chrono::abs(step), then = std::chrono::abs(told_);
     return !same_side || now >= 2 * then || 2 * now <= then;
   }
-  // Clocks that differed agree again only within half of the tolerance, unless one step brought them close.
+  // Returns the new step. If the clocks differed, the step becomes zero only if the difference is below half
+  // of the tolerance, or if it shrank at once.
   [[nodiscard]] static std::chrono::seconds next(std::chrono::seconds step, base::Duration ahead) noexcept {
     const bool moved = std::chrono::abs(ahead - step) > kTolerance;
     const bool near = std::chrono::abs(ahead) <= kTolerance;

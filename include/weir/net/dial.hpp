@@ -1,8 +1,8 @@
-// An outgoing connection to a server that may have several addresses.
+// Dial opens an outgoing connection to a server that may have several addresses.
 //
-// The addresses are tried in turn. A silent address delays the next one only briefly; then both attempts run,
-// and the first to succeed becomes the connection (RFC 8305 §5). With TLS, success includes the handshake. If
-// an attempt fails, the next one starts at once.
+// Dial tries the addresses in turn. A silent address delays the next one only briefly; then both attempts
+// run, and the first to succeed becomes the connection (RFC 8305 §5). With TLS, success includes the
+// handshake. If an attempt fails, the next one starts at once.
 //
 // Belongs to the worker that waits for it.
 #pragma once
@@ -27,24 +27,26 @@ class Dial final : Watched {
   struct Target {
     const std::vector<RawEndpoint>& addresses;  // empty: connect() fails at once (host_unreachable)
     std::size_t first = 0;                      // index of the address to begin with
-    std::string_view proxy_header{};            // sent first, before TLS
+    std::string_view proxy_header{};            // sent before everything else, even before TLS
     std::optional<TlsTarget> tls{};
   };
-  // The maximum number of attempts that run at the same time. If all are silent, a new attempt replaces the
-  // oldest that has not begun TLS.
+  // The maximum number of attempts that run at the same time. If all of them are silent, a new attempt
+  // replaces the oldest one that has not begun its TLS handshake.
   static constexpr std::size_t kAbreast = 4;
   // The longest time that a silent address delays the next one.
   static constexpr base::Duration kHeadStart{250'000};
 
-  // `patience`: the caller's deadline, which the addresses share. The caller must enforce it.
+  // `patience`: the caller's time limit, which is divided among the addresses. Dial does not enforce it; the
+  // caller must.
   Dial(const Executor& executor, Watchdog& watchdog, const Target& target, base::Duration patience);
 
-  // Must be called once. Returns the error of the address that failed last, or operation_aborted after
-  // cancel().
+  // Opens the connection. Must be called once. Returns the error of the address that failed last, or
+  // operation_aborted after cancel().
   [[nodiscard]] Task<ErrorCode> connect();
   void cancel() noexcept;
 
-  // Lets other code cancel the Dial: `hand` points to the Dial during the lifetime of this object.
+  // Lets other code cancel a Dial: sets the pointer `hand` to the Dial, and to null when this object is
+  // destroyed.
   class ScopedCancelTarget {
    public:
     ScopedCancelTarget(Dial*& hand, Dial& dial) noexcept : hand_(hand) { hand_ = &dial; }
@@ -56,22 +58,22 @@ class Dial final : Watched {
     Dial*& hand_;
   };
 
-  // Return the connection after connect(), and the index of its address.
+  // take() returns the connection after connect(). The next function returns the index of its address.
   [[nodiscard]] std::unique_ptr<Stream> take() noexcept { return std::move(made_); }
   [[nodiscard]] std::size_t address() const noexcept { return address_; }
-  // Returns the index of the address to begin with the next time: the one that connected. If no address
-  // connected because time ran out, returns the first address that was not tried.
+  // Returns the index of the address with which the next Dial should begin: the address that connected. If
+  // none connected because time ran out, returns the first address that was not tried.
   [[nodiscard]] std::size_t next() const noexcept;
-  // Returns the reason of the most recent failed TLS handshake. Empty if no handshake failed.
+  // Returns the reason of the most recent failed TLS handshake; empty if no handshake failed.
   [[nodiscard]] std::string& fault() noexcept { return fault_; }
 
  private:
   class AnyOf;
   struct Try {
-    std::unique_ptr<Stream> stream;  // null: no attempt is running here
-    std::size_t number = 0;          // 0 for the first attempt, and so on
-    bool shaking = false;            // connected, and the TLS handshake is running
-    bool wants_room = true;          // waits until writable; otherwise until readable
+    std::unique_ptr<Stream> stream;  // null: no attempt uses this Try
+    std::size_t number = 0;          // sequence number of the attempt, from 0
+    bool shaking = false;            // the TLS handshake is running
+    bool wants_room = true;  // the attempt waits until its socket is writable; otherwise until it is readable
     std::optional<Port::Wait> wait;
 
     [[nodiscard]] Port::Wait readiness() const noexcept {
@@ -97,9 +99,9 @@ class Dial final : Watched {
   const base::Duration head_start_;
   std::array<Try, kAbreast> tries_;
   std::size_t begun_ = 0;
-  bool due_ = true;  // the attempt for the next address should begin
+  bool due_ = true;  // the attempt for the next address should start now
   bool cancelled_ = false;
-  Suspended* waiting_ = nullptr;  // waits for any attempt or for wake()
+  Suspended* waiting_ = nullptr;  // the coroutine that waits for any attempt or for wake()
   ErrorCode failure_ = asio::error::host_unreachable;
   std::unique_ptr<Stream> made_;
   std::size_t address_;

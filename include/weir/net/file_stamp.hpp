@@ -21,7 +21,8 @@ struct FileStamp {
 };
 using FileStamps = std::vector<FileStamp>;
 
-// Returns a file's present stamp. Opens nothing, because opening a pipe waits for a writer.
+// Returns a file's present stamp. Does not open the file, because opening a named pipe would wait for a
+// writer.
 [[nodiscard]] FileStamp stamp_of(const std::string& path);
 
 }  // namespace weir::net

@@ -1,8 +1,8 @@
-// Counts a peer's TLS records without data: KeyUpdates, tickets, alerts, renegotiation requests, empty
-// records. OpenSSL reads all available records before it returns. A KeyUpdate of 27 octets costs as much as a
-// whole request, so a peer that sends only KeyUpdates would occupy the worker.
+// Counts the TLS records from a peer that carry no data: KeyUpdates, tickets, alerts, renegotiation requests,
+// empty records. OpenSSL processes all available records before SSL_read() returns. A KeyUpdate of 27 octets
+// costs as much CPU time as a whole request, so a peer that sends only KeyUpdates would occupy the worker.
 //
-// Belongs to one connection. Its address must not change.
+// Belongs to one connection. An IdleRecords object must not move in memory.
 #pragma once
 
 #include <algorithm>
@@ -13,16 +13,17 @@ namespace weir::net {
 
 class IdleRecords {
  public:
-  // The maximum of (records without data) − (records with data). OpenSSL has the same limit for empty records
-  // in a row.
+  // The largest allowed value of (records without data) − (records with data). OpenSSL has the same limit for
+  // consecutive empty records.
   static constexpr unsigned kMost = 32;
 
   IdleRecords() = default;
   IdleRecords(const IdleRecords&) = delete;
   IdleRecords& operator=(const IdleRecords&) = delete;
 
-  // Counts the records that `ssl` receives from now on. Must be called after the handshake. Beyond the bound,
-  // no further record is read. SSL_read() then reports an end, which the peer has not sent.
+  // Counts the records that `ssl` receives from now on. Must be called after the handshake. When the bound is
+  // exceeded, no further record is read, and SSL_read() reports the end of the connection although the peer
+  // has not sent it.
   void watch(SSL* ssl) noexcept {
     SSL_set_msg_callback_arg(ssl, this);
     SSL_set_msg_callback(ssl, note_record);
@@ -32,7 +33,7 @@ class IdleRecords {
 
   [[nodiscard]] bool too_many() const noexcept {
     return surplus_ > kMost + 1;
-  }  // + 1: the last record may have data that was not read yet
+  }  // + 1: the data of the newest record may not have been read yet
 
  private:
   // The callback of SSL_CTX_set_msg_callback(3).
@@ -44,8 +45,9 @@ class IdleRecords {
     if (self.too_many()) SSL_set_shutdown(ssl, SSL_get_shutdown(ssl) | SSL_RECEIVED_SHUTDOWN);
   }
 
-  unsigned surplus_ =
-      0;  // records, minus two for each read of data: one for its own record, one in compensation for another
+  // The number of records minus twice the number of reads that returned data. A read subtracts its own record
+  // and one more, in compensation for a record without data.
+  unsigned surplus_ = 0;
 };
 
 }  // namespace weir::net

@@ -1,4 +1,5 @@
-// Listening sockets: one for each worker and address (SO_REUSEPORT), all opened before weir serves.
+// Listening sockets: each worker has one for each address (SO_REUSEPORT). All are opened before weir serves
+// requests.
 #pragma once
 
 #include "weir/base/endpoint.hpp"
@@ -24,8 +25,8 @@ void close_acceptor(AcceptorSocket& acceptor) noexcept;
 // file of a unix socket. After into_acceptor() other code must remove the file.
 class ListeningSocket {
  public:
-  // Binds and listens. An error names the address and the system's reason. Never shares an address with
-  // another process. Replaces the file of a unix socket on which no process listens.
+  // Binds and listens. An error names the address and the system's reason. Fails if another process uses the
+  // address. Replaces the file of a unix socket on which no process listens.
   [[nodiscard]] static base::Result<ListeningSocket> open(const base::Endpoint& address);
   // Opens a listener's address, which may be a name: one socket for each of the name's addresses, all with
   // one port. Skips addresses that this host does not have.
@@ -33,11 +34,11 @@ class ListeningSocket {
   // Opens another socket on the same address. For TCP, the result is a separate socket; for unix, another
   // descriptor of the same socket.
   [[nodiscard]] base::Result<ListeningSocket> again() const;
-  // Takes over a descriptor on which another process listened. `address`: the configured address. Returns an
-  // error if the descriptor is no listening socket.
+  // Takes ownership of a descriptor that another process has opened and listened on. `address`: the
+  // configured address. Returns an error if the descriptor is no listening socket.
   [[nodiscard]] static base::Result<ListeningSocket> inherit(int fd, const base::Endpoint& address);
-  // Returns another descriptor of the same socket. The first descriptor on which accept(2) is called gets the
-  // connection.
+  // Returns another descriptor of the same socket. A connection goes to whichever descriptor calls accept(2)
+  // first.
   [[nodiscard]] base::Result<ListeningSocket> share() const;
 
   ListeningSocket(ListeningSocket&& other) noexcept;
@@ -46,7 +47,7 @@ class ListeningSocket {
 
   // Returns the address, with the port that the system chose if the configured port was 0.
   [[nodiscard]] const base::Endpoint& address() const noexcept { return address_; }
-  // Returns the address as the system reports it, never a name.
+  // Returns the address that the system reports for the socket; never a host name.
   [[nodiscard]] base::Endpoint bound() const;
   [[nodiscard]] int native_handle() const noexcept { return fd_; }
   [[nodiscard]] AcceptorSocket into_acceptor(Executor executor) &&;
@@ -55,15 +56,16 @@ class ListeningSocket {
   ListeningSocket(int fd, base::Endpoint address) noexcept : fd_(fd), address_(std::move(address)) {}
   int fd_ = -1;
   base::Endpoint address_;
-  bool owns_file_ = false;  // this object has created the unix socket's file
+  bool owns_file_ = false;  // this object has created the unix socket's file and must remove it
 };
 
 // Resolves a name to its addresses. Blocks until the system's resolver answers; cannot be cancelled.
 [[nodiscard]] base::Result<std::vector<RawEndpoint>> resolve(const base::Endpoint& address);
-// Returns true if the host is a name, so neither an IP address nor a unix socket.
+// Returns true if the host is a host name, not an IP address or a unix socket.
 [[nodiscard]] bool is_name(const base::Endpoint& address);
 
-// Return a peer's IP address and port; for a unix socket, the unspecified address and port 0.
+// peer_address() returns a peer's IP address, and peer_port() its port. For a unix socket they return the
+// unspecified address and port 0.
 [[nodiscard]] base::IpAddress peer_address(const RawEndpoint& peer) noexcept;
 [[nodiscard]] std::uint16_t peer_port(const RawEndpoint& peer) noexcept;
 // Returns the local address of a connected socket; unspecified if it is unknown.

@@ -12,17 +12,18 @@
 namespace weir::net {
 
 struct CertificateFiles {
-  std::string cert;    // PEM: the certificate, then its chain
-  std::string key;     // PEM
-  std::string ocsp{};  // DER: the OCSP response to staple (RFC 6960); empty: none
+  std::string cert;    // PEM file: the certificate, followed by its chain
+  std::string key;     // PEM file: the private key
+  std::string ocsp{};  // DER file: the OCSP response to staple (RFC 6960); empty: none
   friend bool operator==(const CertificateFiles&, const CertificateFiles&) = default;
 };
 
 enum class TlsVersion : std::uint8_t { Tls12, Tls13 };
 
-// How weir treats a client without a certificate. A client with an invalid certificate is always refused.
+// The treatment of a client that shows no certificate. weir always rejects a client with an invalid
+// certificate.
 enum class ClientAuth : std::uint8_t {
-  Require,   // weir refuses the client
+  Require,   // weir rejects the client
   Optional,  // weir serves the client; its certificate subject is empty
 };
 
@@ -34,32 +35,32 @@ struct Protocols {
   friend bool operator==(const Protocols&, const Protocols&) = default;
 };
 
-// Bounds of HTTP/2 connections.
+// Limits for HTTP/2 connections.
 struct Http2Options {
-  std::uint32_t max_streams = 100;            // requests that one connection may have open at once
-  std::uint32_t stream_window = 64 << 10;     // octets of a body that weir holds for one stream
-  std::uint32_t connection_window = 1 << 20;  // octets of all bodies of a connection
-  std::uint32_t resets = 100;                 // streams that may be reset within `resets_within`
+  std::uint32_t max_streams = 100;            // largest number of open requests on one connection
+  std::uint32_t stream_window = 64 << 10;     // octets of request bodies that weir buffers for one stream
+  std::uint32_t connection_window = 1 << 20;  // octets of request bodies that weir buffers for one connection
+  std::uint32_t resets = 100;  // largest number of streams that a client may reset within `resets_within`
   base::Duration resets_within{10'000'000};
-  base::Duration ping{30'000'000};  // silence after which weir asks for a sign of life
+  base::Duration ping{30'000'000};  // weir sends a PING after a silence of this length
   friend bool operator==(const Http2Options&, const Http2Options&) = default;
 };
 
 struct TlsSettings {
   std::vector<CertificateFiles> certificates;  // at least one
   TlsVersion min_version = TlsVersion::Tls12;
-  std::string client_ca{};  // PEM: authorities that sign clients' certificates; empty: weir requests none
+  std::string client_ca{};  // PEM file: authorities that sign client certificates; empty: none requested
   ClientAuth client_auth = ClientAuth::Require;  // used if `client_ca` is set
   base::Duration ticket_rotation{
-      14'400'000'000};    // time in use of a key of session tickets; it opens tickets for twice as long
-  Protocols protocols{};  // what ALPN offers
+      14'400'000'000};    // how long a key encrypts session tickets; it decrypts them for twice as long
+  Protocols protocols{};  // the protocols that weir offers by ALPN
   friend bool operator==(const TlsSettings&, const TlsSettings&) = default;
 };
 
 struct ListenerSettings {
   base::Endpoint address;
   std::optional<TlsSettings> tls;
-  bool proxy_protocol = false;  // connections begin with a PROXY header
+  bool proxy_protocol = false;  // each connection begins with a PROXY header
   Protocols protocols{};
   Http2Options http2{};
   friend bool operator==(const ListenerSettings&, const ListenerSettings&) = default;

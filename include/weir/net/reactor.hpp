@@ -1,9 +1,9 @@
 // The readiness of one worker's sockets, and the coroutines that wait for it.
 //
-// Asio tries each read before it waits, which wastes one system call for each message. Here a socket is
-// registered once, edge-triggered, and its Port remembers what epoll(7) reported. After a short read, the
-// next read waits, unless the peer has closed its end (EPOLLRDHUP). Asio's loop remains the only loop; it
-// waits for the reactor's epoll descriptor too.
+// Asio tries each read before it waits, which wastes one system call for each message. The reactor registers
+// a socket once, edge-triggered, and the socket's Port remembers what epoll(7) reported. After a short read,
+// the next read waits, unless the peer has closed its end (EPOLLRDHUP). Asio's loop remains the only event
+// loop: it also waits for the reactor's epoll descriptor.
 //
 // Belongs to the thread that runs the io_context, and lives as long as the io_context.
 #pragma once
@@ -64,7 +64,7 @@ class Reactor final : public asio::execution_context::service {
   // Destroys all waiting tasks. Must be called before objects that the tasks refer to are destroyed.
   void end_tasks() noexcept;
 
-  // Resumes a coroutine later, from the loop.
+  // Resumes a coroutine later, from the event loop.
   void resume_soon(Suspended& waiter) noexcept;
 
  private:
@@ -98,7 +98,7 @@ class Reactor final : public asio::execution_context::service {
 };
 
 // One socket in the reactor. Does not own the descriptor, which must be closed after the port is destroyed.
-// If the kernel could not register the socket, every wait returns that error at once.
+// If the kernel cannot register the socket, every wait returns the kernel's error at once.
 class Port {
  public:
   Port(Reactor& reactor, int fd);
@@ -127,7 +127,7 @@ class Port {
       place_ = nullptr;
     }
     const bool ready_;
-    Wait** place_;  // where the port stores its waiter; null after release()
+    Wait** place_;  // where the port stores the address of this Wait; null after release()
   };
   // Wait until a read or write is worth trying. Return operation_aborted after cancel(). At most one wait of
   // each kind at a time.
@@ -136,20 +136,20 @@ class Port {
   void cancel() noexcept;
 
   [[nodiscard]] bool may_read() const noexcept { return readable_; }
-  // Must be called after a read that was short or found nothing.
+  // Must be called after a read that returned fewer bytes than requested, or none.
   void drained() noexcept { readable_ = hung_up_; }
-  // Must be called after a write that was not complete.
+  // Must be called after a write that the socket accepted only in part.
   void filled() noexcept { writable_ = broken_; }
   // Returns true if the loop has seen that the peer closed its end or the connection broke.
   [[nodiscard]] bool hung_up() const noexcept { return hung_up_; }
-  // Returns true if the connection is over in both directions (EPOLLHUP, EPOLLERR).
+  // Returns true if the connection has ended in both directions (EPOLLHUP, EPOLLERR).
   [[nodiscard]] bool broken() const noexcept { return broken_; }
 
  private:
   friend class Reactor;
   void note(std::uint32_t events) noexcept;
   void abort(Wait* waiter) noexcept;
-  // Returns the coroutine to resume, which no longer waits; null if none waits.
+  // Ends the wait of `waiter` and returns its coroutine, which the caller must resume; null: no waiter.
   [[nodiscard]] static std::coroutine_handle<> release(bool ready, Wait* waiter) noexcept;
 
   Reactor& reactor_;

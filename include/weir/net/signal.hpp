@@ -1,4 +1,5 @@
-// Awaitables besides sockets: another task's signal, a timer, and a pause.
+// Objects that a coroutine can await, besides sockets: an event that another task raises, a timer, and a
+// pause.
 //
 // Each object belongs to the worker that created it.
 #pragma once
@@ -12,7 +13,7 @@
 
 namespace weir::net {
 
-// An event that one coroutine waits for and another raises. The event cannot be lowered again.
+// An event that one coroutine waits for and another coroutine raises. A raised event stays raised.
 class Signal {
  public:
   explicit Signal(const Executor& executor) : reactor_(Reactor::of(executor)) {}
@@ -42,8 +43,8 @@ class Signal {
   bool raised_ = false;
 };
 
-// An event that occurs again and again. One coroutine waits for the next time that another notifies it. A
-// notification without a waiter is lost: the waiter must check its condition before it waits.
+// An event that can occur many times. One coroutine waits for the next notification by another coroutine. A
+// notification is lost if no coroutine waits, so the waiter must check its condition before it waits.
 class Notification {
  public:
   explicit Notification(const Executor& executor) : reactor_(Reactor::of(executor)) {}
@@ -80,8 +81,8 @@ class Notification {
   Wait* waiter_ = nullptr;
 };
 
-// Lets the loop handle all other ready events, then resumes the task. Tasks that may run long without waiting
-// should use it. The pause does not report a cancellation, so the task must check for cancellation
+// Lets the event loop handle all other ready events, then resumes the task. A task that may run long without
+// waiting should await a Pause. A Pause does not report a cancellation; the task must check for it
 // afterwards.
 class [[nodiscard]] Pause : public Suspended {
  public:

@@ -1,8 +1,8 @@
 // A connected byte stream, plain or TLS, with one interface for both.
 //
-// Belongs to one worker. At most one read and one write wait at a time. cancel() and close() end both with
-// operation_aborted. Writes go straight to the socket, which usually accepts a small answer whole. A write
-// waits only if the socket is full.
+// Belongs to one worker. At most one read and one write wait at a time. cancel() and close() make a waiting
+// read or write fail with operation_aborted. A write calls send(2) at once, and waits only if the socket's
+// buffer is full.
 #pragma once
 
 #include "weir/net/byte_reader.hpp"
@@ -25,18 +25,19 @@ class Stream final : public ByteReader {
  public:
   // Takes ownership of the descriptor of a stream socket, connected or about to connect.
   Stream(const Executor& executor, int fd);
-  // The server's end of TLS. handshake() must precede all other calls. Until the client's first octet
-  // arrives, the stream uses no more memory than a plain stream.
+  // Makes the server's end of a TLS connection. handshake() must precede all other calls. Until the client's
+  // first octet arrives, the stream uses no more memory than a plain stream.
   Stream(const Executor& executor, int fd, SSL_CTX* context);
-  // The client's end of TLS. handshake() must follow end_connect() and precede all other calls.
+  // Makes the client's end of a TLS connection. handshake() must follow end_connect() and precede all other
+  // calls.
   Stream(const Executor& executor, int fd, const TlsTarget& target);
-  ~Stream();  // closes
+  ~Stream();  // closes the connection
   Stream(Stream&& other) noexcept;
   Stream& operator=(Stream&&) = delete;
 
-  // begin_connect() connects to a socket address of `size` bytes. Returns in_progress if it takes time; once
-  // the stream is writable, end_connect() returns the result. Returns would_block if the queue of a unix
-  // socket is full.
+  // begin_connect() connects to a socket address of `size` bytes. If the connection takes time, it returns
+  // in_progress; once the stream is writable, end_connect() returns the result. begin_connect() returns
+  // would_block if the queue of a unix socket is full.
   [[nodiscard]] ErrorCode begin_connect(const void* address, std::size_t size) noexcept;
   [[nodiscard]] ErrorCode end_connect() noexcept;
   // Runs the handshake. Returns in_progress after processing much input without a pause; the caller must then
@@ -58,14 +59,16 @@ class Stream final : public ByteReader {
   // connection then has room for all of them.
   [[nodiscard]] ErrorCode send_ahead(std::string_view proxy_header) noexcept;
 
-  // Returns the subject of the client's verified certificate, of this session or of the one it resumes. The
-  // form is that of RFC 4514, in ASCII: "CN=billing,O=Example". Empty if the client has none.
+  // Returns the subject of the client's verified certificate. For a resumed session, this is the certificate
+  // of the original session. The form is that of RFC 4514, in ASCII: "CN=billing,O=Example". Empty if the
+  // client has no certificate.
   [[nodiscard]] std::string peer_subject() const;
-  // Returns why the client's certificate was rejected: "certificate has expired". `ended`: the handshake's
-  // error. Empty if the handshake failed for another reason.
+  // Returns why the client's certificate was rejected, such as "certificate has expired". `ended`: the error
+  // that handshake() returned. Empty if the handshake failed for another reason.
   [[nodiscard]] std::string_view distrust(const ErrorCode& ended) const noexcept;
 
-  // Returns true if an alert of the peer ended the handshake. `ended`: the handshake's error.
+  // Returns true if the handshake failed because the peer sent an alert. `ended`: the error that handshake()
+  // returned.
   [[nodiscard]] static bool was_alerted(const ErrorCode& ended) noexcept;
   // Returns true if the handshake resumed a session. Must be called after handshake().
   [[nodiscard]] bool is_resumed() const noexcept;
@@ -73,37 +76,41 @@ class Stream final : public ByteReader {
   // Returns the protocol that ALPN (RFC 7301) chose; empty: none. Must be called after handshake().
   [[nodiscard]] std::string_view protocol() const noexcept;
 
-  // Returns why the handshake failed, as text for the log. `ended`: the handshake's error.
+  // Returns why the handshake failed, as text for the log. `ended`: the error that handshake() returned.
   [[nodiscard]] std::string handshake_fault(const ErrorCode& ended) const;
-  // Returns the session, which another connection to the same server may resume; null if there is none.
+  // Returns the TLS session; another connection to the same server may resume it. Null if there is none.
   [[nodiscard]] TlsSession session() const noexcept;
 
   // Reads available bytes. Returns 0 only with an error: eof at the end, would_block if no bytes are
-  // available. Over TLS, connection_aborted means too many records without data (IdleRecords). REQUIRES room
-  // for a byte, because a read of 0 bytes looks like the end.
+  // available. Over TLS, connection_aborted means too many records without data (IdleRecords). REQUIRES size
+  // > 0.
   [[nodiscard]] std::size_t try_read(char* at, std::size_t size, ErrorCode& ec);
-  // Reads like try_read(), but waits for bytes: never would_block.
+  // Reads like try_read(), but waits until bytes are available, so it never fails with would_block.
   [[nodiscard]] Task<std::size_t> read_some(char* at, std::size_t size, ErrorCode& ec) override;
 
-  // Begins a text: sends as much of `first`, then `second`, as the socket accepts at once. Returns the number
-  // of octets sent. A full socket is no error. Fails with StreamError::WriteOwed, and sends nothing, while
-  // the stream owes the rest of another text.
+  // Begins a text: sends as much of `first`, then of `second`, as the socket accepts at once. Returns the
+  // number of octets sent. A full socket is no error. If the rest of another text has not been sent yet,
+  // fails with StreamError::WriteOwed and sends nothing.
   [[nodiscard]] std::size_t try_write(std::string_view first, std::string_view second, ErrorCode& ec);
-  // Continues the text that try_write() began. `first` and `second` begin with the octets that were not sent;
-  // more may follow them. If no octet of the text was sent, try_rest() begins the text.
+  // Continues the text that try_write() began. `first` and `second` must begin with the octets of the text
+  // that were not sent, and may continue with more. If no octet of the text was sent, try_rest() begins the
+  // text.
   [[nodiscard]] std::size_t try_rest(std::string_view first, std::string_view second, ErrorCode& ec);
 
-  // Sends a whole text, or the rest of a text, and waits for room. The views must stay valid until it
-  // completes. If the write fails or is cancelled, the stream owes the octets that were not sent.
+  // Sends a whole text, or the rest of a text. Waits while the socket is full. The views must stay valid
+  // until the task completes. If the write fails or is cancelled, owes_write() returns true until the rest is
+  // sent.
   [[nodiscard]] Task<ErrorCode> write(std::string_view first, std::string_view second = {});
   [[nodiscard]] Task<ErrorCode> write_rest(std::string_view first, std::string_view second = {});
 
   // Returns true if a part of a text was sent and the rest was not. The peer would read any other text as the
-  // missing rest. So the caller must finish the text or close the connection. Over TLS this may be true even
-  // if try_write() returned 0. OpenSSL has then encrypted a record of the text, which it must send first.
+  // missing rest. So the caller must send the rest or close the connection. Over TLS the result may be true
+  // even if try_write() returned 0: OpenSSL has then encrypted a record of the text, which it must send
+  // first.
   [[nodiscard]] bool owes_write() const noexcept { return owed_ > 0; }
 
-  // Waits until bytes or the end can be read. Needs no buffer. Over TLS, waits for the socket.
+  // Waits until bytes or the end of the connection can be read. Needs no buffer. Over TLS, waits for bytes on
+  // the socket.
   [[nodiscard]] Port::Wait wait_readable() noexcept {
     return port_ ? port_->readable() : Port::Wait(asio::error::bad_descriptor);
   }
@@ -115,13 +122,14 @@ class Stream final : public ByteReader {
   // Returns the number of written bytes that the peer's system has not acknowledged, including unsent ones.
   [[nodiscard]] std::size_t unacknowledged() const noexcept;
 
-  // Returns true if the loop has seen that the peer closed its end or the connection broke.
+  // Returns true if the event loop has seen that the peer closed its end or the connection broke.
   [[nodiscard]] bool peer_left() const noexcept { return port_ && port_->hung_up(); }
-  // Returns true if the loop has seen that the connection broke or was reset. Also returns true if the peer
-  // closed its unix socket. A peer that closed its TCP socket looks like one that only stopped sending, until
-  // something is written to it.
+  // Returns true if the event loop has seen that the connection broke or was reset. Also returns true if the
+  // peer closed its unix socket. A peer that closed its TCP socket looks like a peer that only stopped
+  // sending, until weir writes to the connection.
   [[nodiscard]] bool peer_broke() const noexcept { return port_ && port_->broken(); }
-  // Returns true if nothing has arrived since the last read and the loop has seen no end of the connection.
+  // Returns true if no bytes have arrived since the last read, and the event loop has not seen the end of the
+  // connection.
   [[nodiscard]] bool is_quiet() const noexcept {
     return port_ && !port_->may_read() && !port_->hung_up() && !has_pending();
   }
@@ -131,13 +139,13 @@ class Stream final : public ByteReader {
   void trim() noexcept;
 
   void cancel() noexcept;
-  // Sends close_notify (TLS) and FIN; reading remains possible. Sends no close_notify while a write is owed,
-  // so that the peer sees the truncation.
+  // Sends close_notify (TLS) and FIN. Reading remains possible. While owes_write() is true, sends no
+  // close_notify, so that the peer sees the truncation.
   void shutdown_send() noexcept;
   void close() noexcept;
 
   [[nodiscard]] bool is_tls() const noexcept { return tls_ != nullptr || context_ != nullptr; }
-  // Returns true if the connection ended because of too many records without data.
+  // Returns true if weir ended the connection because the peer sent too many TLS records without data.
   [[nodiscard]] bool had_too_many_records() const noexcept;
   [[nodiscard]] bool is_open() const noexcept { return fd_ >= 0; }
   [[nodiscard]] int native_handle() const noexcept { return fd_; }
@@ -145,7 +153,8 @@ class Stream final : public ByteReader {
  private:
   struct Tls;
 
-  explicit Stream(int fd) noexcept;  // a delegate, so that the descriptor is closed if the constructor throws
+  // Other constructors delegate to this one, so that the descriptor is closed if they throw.
+  explicit Stream(int fd) noexcept;
 
   [[nodiscard]] std::size_t send_plain(std::string_view first, std::string_view second,
                                        ErrorCode& ec) noexcept;
@@ -155,8 +164,8 @@ class Stream final : public ByteReader {
   [[nodiscard]] ErrorCode begin_tls();
 
   int fd_;
-  std::size_t owed_ = 0;  // unsent octets of the current text
-  TlsContext context_;    // the context for tls_, which is created when the first bytes arrive
+  std::size_t owed_ = 0;  // octets of the current text that were not sent
+  TlsContext context_;    // makes tls_ when the first bytes arrive
   std::unique_ptr<Port> port_;
   std::unique_ptr<Tls> tls_;
 };

@@ -8,7 +8,7 @@
 namespace weir::net {
 
 enum class StreamError {
-  WriteOwed = 1,  // the rest of another text must be sent first; nothing was sent
+  WriteOwed = 1,  // the rest of an earlier text must be sent first; nothing was sent
 };
 
 [[nodiscard]] const boost::system::error_category& stream_category() noexcept;

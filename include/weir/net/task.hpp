@@ -1,5 +1,6 @@
 // Task: a coroutine that its caller awaits. `co_await` runs the task on the caller's stack. The caller is
-// suspended only if the task has to wait. A task that completes at once costs a call and a recycled frame.
+// suspended only if the task waits. A task that completes without waiting costs one call, and its frame is
+// reused.
 //
 // A task belongs to the worker that started it; only that thread resumes it. Destroying a waiting task
 // destroys its local objects and the tasks that it awaits, innermost first.
@@ -15,7 +16,8 @@
 
 namespace weir::net {
 
-// Memory of coroutine frames. Each thread keeps freed frames for reuse, so a warm path allocates nothing.
+// take_frame() returns memory for a coroutine's frame. Each thread keeps freed frames for reuse, so that it
+// needs no allocation once warm. Throws std::bad_alloc.
 [[nodiscard]] void* take_frame(std::size_t size);
 void give_back_frame(void* frame, std::size_t size) noexcept;
 
@@ -89,7 +91,7 @@ class [[nodiscard]] Task {
   using Value = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
 
   explicit Task(std::coroutine_handle<promise_type> frame) noexcept : frame_(frame) {}
-  // Returns a task that has already ended with `value`, for functions that need not wait. Needs no coroutine
+  // Returns a completed task with the result `value`, for functions that need not wait. Needs no coroutine
   // frame.
   static Task ended(Value value) noexcept { return Task(std::move(value)); }
   Task(Task&& other) noexcept
@@ -99,7 +101,7 @@ class [[nodiscard]] Task {
     if (frame_) frame_.destroy();
   }
 
-  // Called by co_await. Runs the task on the caller's stack until its end or its first wait.
+  // Called by co_await. Runs the task on the caller's stack until the task ends or waits for the first time.
   bool await_ready() {
     if (!frame_) return true;
     frame_.resume();
@@ -114,7 +116,7 @@ class [[nodiscard]] Task {
  private:
   explicit Task(Value&& value) noexcept : value_(std::move(value)) {}
 
-  std::coroutine_handle<promise_type> frame_;  // null: the task has ended with value_
+  std::coroutine_handle<promise_type> frame_;  // null: the task has completed with the result value_
   std::optional<Value> value_;
 };
 

@@ -1,6 +1,6 @@
-// The keys that seal a listener's session tickets (RFC 5077 §4, RFC 8446 §4.6.1). A leaked key reveals the
-// sessions whose tickets it sealed. So each key seals tickets for one period, opens tickets for one more, and
-// is then wiped.
+// The keys that encrypt a listener's TLS session tickets (RFC 5077 §4, RFC 8446 §4.6.1). A leaked key reveals
+// the sessions whose tickets it encrypted. So each key encrypts tickets for one period, decrypts tickets for
+// one more period, and is then wiped from memory.
 #pragma once
 
 #include <array>
@@ -18,12 +18,12 @@ struct TicketKey {
   std::array<unsigned char, 32> mac{};     // HMAC-SHA-256
 };
 
-// Thread-safe: shared by all workers and by the contexts of all certificates of a listener.
+// Thread-safe. All workers and the contexts of all certificates of a listener share one object.
 class TicketKeys {
  public:
   using Instant = std::chrono::steady_clock::time_point;
 
-  // `period` > 0.
+  // REQUIRES `period` > 0.
   explicit TicketKeys(std::chrono::steady_clock::duration period) : period_(period) {}
   ~TicketKeys();
   TicketKeys(const TicketKeys&) = delete;
@@ -34,9 +34,9 @@ class TicketKeys {
 
   struct Found {
     TicketKey key;
-    bool current = false;  // false: the client should get a new ticket
+    bool current = false;  // false: the key is an older one, and the client should get a new ticket
   };
-  // Returns the key that a ticket names; nullopt if it is unknown or too old.
+  // Returns the key whose name is in a ticket; nullopt if the key is unknown or too old.
   [[nodiscard]] std::optional<Found> find(std::span<const unsigned char, TicketKey::kNameSize> name,
                                           Instant now);
 

@@ -1,4 +1,4 @@
-// The files of a TLS client's settings: whether they have changed, and whether they are valid.
+// The files of a TLS client's settings: detects whether they changed, and checks whether they are valid.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -10,16 +10,16 @@
 
 namespace weir::net {
 
-// Returns the present stamps of all files that a context of these settings needs. Without `ca`, the file of
-// the system's authorities is one of them, if the system has it.
+// Returns the present stamps of all files that a TLS context with these settings reads. If `ca` is empty,
+// this includes the file of the system's authorities, if the system has one.
 [[nodiscard]] FileStamps stamps_of(const TlsClientSettings& settings);
 
 // The certificate that weir shows to servers.
 struct OwnCertificate {
   std::optional<std::chrono::sys_seconds> not_after{};  // absent: the settings have no certificate
 };
-// Reads and checks the files, without making a context. An error names the file and its fault. Opens only
-// regular files.
+// Reads and checks the files, without making a context. An error names the file and what is wrong with it.
+// Opens only regular files.
 [[nodiscard]] base::Result<OwnCertificate> try_files(const TlsClientSettings& settings);
 
 }  // namespace weir::net

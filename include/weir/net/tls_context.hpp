@@ -1,5 +1,5 @@
-// The server side of TLS: certificates, versions, ALPN. A context is shared by all workers (OpenSSL counts
-// its references atomically). A changed file makes a new context; existing connections keep their own.
+// The server side of TLS: certificates, versions, ALPN. All workers share a context (OpenSSL counts
+// references atomically). If a file changes, weir makes a new context; existing connections keep the old one.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -22,39 +22,39 @@ struct FreeContext {
 using TlsContext = std::unique_ptr<SSL_CTX, FreeContext>;
 
 // Makes the context: TLS 1.2 and 1.3, ECDHE with AEAD only (RFC 9325 §4.2), no compression, no renegotiation,
-// ALPN by `settings.protocols`.
+// ALPN as in `settings.protocols`.
 //
-// A client gets the first certificate that is for the requested name and has a key type that the client can
-// verify. If no certificate is for the name, the client gets the listener's first certificate. Clients are
-// asked for a certificate if `client_ca` is set. A ticket is valid only while the content of `client_ca` and
-// the requirement of a certificate are unchanged.
+// A client gets the first certificate that is valid for the requested name and has a key type that the client
+// can verify. If no certificate is valid for the name, the client gets the listener's first certificate. If
+// `client_ca` is set, weir asks clients for a certificate. A session ticket becomes invalid if the content of
+// `client_ca` or the value of `client_auth` changes.
 //
-// `tickets`: the listener's keys; null: OpenSSL makes keys that never change. An error names the file and
-// OpenSSL's reason.
+// `tickets`: the keys for session tickets; null: OpenSSL makes keys that never change. An error names the
+// file and OpenSSL's reason.
 [[nodiscard]] base::Result<TlsContext> make_tls_context(const TlsSettings& settings,
                                                         const std::shared_ptr<TicketKeys>& tickets = nullptr);
 
-// Returns a new reference to the context; null for null.
+// Returns another reference to the same context; null for null.
 [[nodiscard]] TlsContext share(SSL_CTX* context) noexcept;
 
-// The reason why no client ever gets a certificate.
+// The reason why no client ever gets a certificate of the listener.
 struct Hidden {
   // The index of an earlier certificate with the same key type, which clients get instead. Absent: the
-  // certificate names no host and is not the first.
+  // certificate contains no host name and is not the first.
   std::optional<std::size_t> behind{};
 };
 
 // The state of one certificate of a context.
 struct CertificateState {
   std::chrono::sys_seconds not_after{};
-  // Until when weir staples the OCSP response. Absent: there is no response, or it is for another
-  // certificate.
+  // The time until which weir staples the OCSP response. Absent: there is no response, or the response is
+  // about another certificate.
   std::optional<std::chrono::sys_seconds> stapled_until{};
-  std::optional<Hidden> hidden{};  // absent: clients can get it
+  std::optional<Hidden> hidden{};  // absent: clients can get this certificate
 };
 [[nodiscard]] std::vector<CertificateState> certificate_states(SSL_CTX* context);
 
-// Returns what is wrong with a file of clients' authorities, or nullopt.
+// Returns what is wrong with a file of authorities for client certificates; nullopt if the file is good.
 [[nodiscard]] std::optional<base::Error> fault_of_client_ca(const std::string& file);
 
 }  // namespace weir::net

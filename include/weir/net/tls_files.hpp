@@ -1,5 +1,5 @@
-// Loads PEM files into TLS contexts. An error says which file is wrong, how, and what to do, for the person
-// who configured it.
+// Loads PEM files into TLS contexts. An error says which file is wrong, what is wrong with it, and how to
+// correct it.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -11,7 +11,7 @@
 
 namespace weir::net {
 
-// Loads the certificate, then its chain.
+// Loads the certificate, then its chain, from the file into the context.
 [[nodiscard]] std::optional<base::Error> take_certificate(SSL_CTX* context, const std::string& file);
 
 // Loads the private key of the context's certificate, which was loaded from the file `certificate`. An
@@ -19,7 +19,7 @@ namespace weir::net {
 [[nodiscard]] std::optional<base::Error> take_private_key(SSL_CTX* context, const std::string& file,
                                                           const std::string& certificate);
 
-// Loads the authorities to trust. `whose`: the name of the authorities in errors, such as "the servers'
+// Loads the authorities to trust from the file. `whose`: how an error calls them, such as "the servers'
 // authorities".
 [[nodiscard]] std::optional<base::Error> take_authorities(SSL_CTX* context, const std::string& whose,
                                                           const std::string& file);

@@ -1,10 +1,10 @@
-// Deadlines for every wait, without a timer for each. A watched object keeps the tick of its deadline, and
-// one coarse timer for each worker checks all objects. If there are more than kAtOnce objects, the check is
-// split over several loop turns, so that idle connections do not delay active ones. An object that needs no
-// ticks can doze, which makes it almost free.
+// The watchdog enforces the deadline of every wait without a timer for each. A watched object stores the tick
+// of its deadline, and one coarse timer for each worker checks all objects. If there are more than kAtOnce
+// objects, the check is split over several turns of the event loop, so that idle connections do not delay
+// active ones. An object that needs no tick for a while can doze: the timer then skips it at almost no cost.
 //
-// Belongs to one worker. A deadline is never early. It is late by up to two ticks (kTick), plus any delay of
-// the worker.
+// Belongs to one worker. A deadline never fires early. It fires late by up to two ticks (kTick), plus any
+// delay of the worker.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -21,7 +21,7 @@ namespace weir::net {
 
 class Watchdog;
 
-// An object that waits. Derived classes must arm the deadline before each wait.
+// An object that waits. A derived class must call arm() before each wait.
 class Watched
     : public boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>> {
  public:
@@ -32,17 +32,17 @@ class Watched
   explicit Watched(Watchdog& watchdog);
   ~Watched() = default;
 
-  // Sets the deadline to `wait` from now, in place of an earlier one. Ends a doze.
+  // Sets the deadline to `wait` from now. Replaces an earlier deadline. Ends a doze.
   void arm(base::Duration wait) noexcept;
   void disarm() noexcept { late_at_ = kNever; }
 
-  // Skips ticks for a second (kDoze), or until the deadline if that is earlier. May be called only from
-  // on_tick(), at its end.
+  // Skips the object's ticks for a second (kDoze), or until its deadline if that is earlier. May be called
+  // only as the last step of on_tick().
   void doze() noexcept;
   void wake() noexcept {
     if (dozes_) end_doze();
   }
-  // Like Watchdog::wake_all().
+  // Calls Watchdog::wake_all().
   void wake_all() noexcept;
 
  private:
@@ -50,28 +50,29 @@ class Watched
   void end_doze() noexcept;
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
-  // Called when the deadline has passed. The deadline is already disarmed. Must not destroy any watched
+  // Called when the deadline has passed. The deadline is then no longer set. Must not destroy any watched
   // object.
   virtual void on_late() noexcept = 0;
-  // Called once in each tick unless the object dozes, and before on_late() if the deadline has passed.
+  // Called once in each tick unless the object dozes. If the deadline has passed, the call comes before
+  // on_late().
   virtual void on_tick() noexcept {}
 
   Watchdog& watchdog_;
-  std::uint64_t late_at_ = kNever;  // in ticks
+  std::uint64_t late_at_ = kNever;  // tick of the deadline
   bool dozes_ = false;
 };
 
 class Watchdog {
  public:
   static constexpr base::Duration kTick{50'000};
-  static constexpr std::uint64_t kDoze = 20;  // ticks
-  // The number of objects to check in one loop turn, about 0.1 ms of work. The others follow in later turns,
-  // unless that would take longer than half a tick.
+  static constexpr std::uint64_t kDoze = 20;  // in ticks
+  // The number of objects to check in one turn of the event loop; this takes about 0.1 ms. Later turns check
+  // the other objects, unless that would take longer than half a tick.
   static constexpr std::size_t kAtOnce = 256;
 
   explicit Watchdog(Executor executor) : timer_(executor) {}
 
-  // Ticks from now on until stop().
+  // Starts the timer, which runs until stop().
   void start();
   void stop();
   // Ends all dozes, so that the next tick checks every object.
@@ -86,12 +87,12 @@ class Watchdog {
 
   Timer timer_;
   List watched_;                    // objects that do not doze and are not in due_
-  List due_;                        // objects that the current tick has not reached
-  std::array<List, kDoze> dozing_;  // dozing objects, by the tick that ends the doze, modulo kDoze
-  std::uint64_t now_ = 0;           // in ticks
+  List due_;                        // objects that the current tick has not checked yet
+  std::array<List, kDoze> dozing_;  // dozing objects; the index is the tick that ends the doze, modulo kDoze
+  std::uint64_t now_ = 0;           // number of ticks so far
   Timer::time_point began_{};       // when the current tick began
   bool ticking_ = false;
-  bool under_way_ = false;  // a tick is in progress
+  bool under_way_ = false;  // true while the check of a tick continues in later turns of the event loop
 };
 
 }  // namespace weir::net

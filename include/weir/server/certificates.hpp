@@ -35,9 +35,9 @@ class ListenerCertificates {
   [[nodiscard]] const net::TlsSettings& settings() const noexcept { return settings_; }
 
   [[nodiscard]] SSL_CTX* context() const noexcept { return context_.get(); }
-  // Reads the files again if any of them has changed since they were last read. Returns true if the files
-  // were read. After an error, the old certificates stay in use, and the faulty files are not read again
-  // until they change.
+  // Reads the listener's files again if any file has changed since it was last read. Returns true if the
+  // files were read. After an error, the old certificates stay in use, and the faulty files are not read
+  // again until they change.
   [[nodiscard]] base::Result<bool> look();
 
  private:
@@ -46,8 +46,8 @@ class ListenerCertificates {
   [[nodiscard]] std::optional<std::string> missing_file() const;
 
   net::TlsSettings settings_;
-  // The keys of session tickets. The old and the new TLS context share them, so clients can resume their TLS
-  // sessions after a renewal.
+  // The keys that encrypt session tickets. The old and the new TLS context share the keys, so clients can
+  // resume their TLS sessions after a renewal.
   std::shared_ptr<net::TicketKeys> tickets_;
   net::FileStamps stamps_;
   net::TlsContext context_;
@@ -56,30 +56,30 @@ class ListenerCertificates {
 // Watches the certificate files of all listeners. Belongs to the main thread.
 class CertificateWatch {
  public:
-  // Gets a listener's number and its new TLS context. CertificateWatch owns the context.
+  // Called with a listener's number and its new TLS context. CertificateWatch owns the context.
   using Renew = std::function<void(std::size_t listener, SSL_CTX* fresh)>;
 
-  // `log` outlives this object.
+  // `log` must outlive this object.
   CertificateWatch(net::Executor executor, log::Log& log, Renew renew)
       : timer_(executor), log_(log), renew_(std::move(renew)) {}
 
   // The certificates of a listener; nullopt if the listener does not use TLS.
   using Shown = std::optional<ListenerCertificates>;
-  // Reads the certificates of a listener from its settings. `number`: the number of the present listener at
-  // the same address, if there is one. The error names the faulty file and its fault.
+  // Reads the certificates of a listener from the files in its settings. `number`: the number of the present
+  // listener at the same address, if there is one. The error names the faulty file and what is wrong with it.
   [[nodiscard]] base::Result<Shown> read(const net::ListenerSettings& settings,
                                          std::optional<std::size_t> number = std::nullopt) const;
-  // Stores `shown` as the certificates of the listener with this number; stores nothing for plain HTTP. The
-  // caller must hand the new TLS context to the workers.
+  // Stores `shown` as the certificates of the listener with this number; for plain HTTP, stores nothing. The
+  // caller must pass the new TLS context to the workers.
   void show(std::size_t number, const net::ListenerSettings& settings, Shown shown);
   void forget(std::size_t number) { watched_.erase(number); }
 
   // Returns the listener's TLS context, which this object owns; null for plain HTTP.
   [[nodiscard]] SSL_CTX* context(std::size_t number) const noexcept;
-  // Reads the certificate files that have changed, and calls `renew` for their listeners. A faulty file
-  // changes nothing, and a log line reports it.
+  // Reads the certificate files that have changed, and calls `renew` for their listeners. If a file is
+  // faulty, logs a line and keeps the old certificates.
   void look();
-  // Calls look() once in each period from now on. A period of 0 stops the calls.
+  // Calls look() now and then once in each period. A period of 0 stops the calls.
   void look_every(base::Duration period);
   [[nodiscard]] admin::TlsFigures figures() const;
 
@@ -93,22 +93,23 @@ class CertificateWatch {
   net::Timer timer_;
   log::Log& log_;
   Renew renew_;
-  std::map<std::size_t, Watched> watched_;  // by the number of the listener
+  std::map<std::size_t, Watched> watched_;  // the key is the listener's number
   std::uint64_t renewed_ = 0;
   std::uint64_t faulty_ = 0;
 };
 
-// Returns a warning if a certificate has expired or expires within two weeks. `who`: the peers that reject an
-// expired certificate; the warning names them.
+// Returns a warning if a certificate has expired or expires within two weeks. `who`: the peers that will
+// reject the expired certificate, as text for the warning.
 [[nodiscard]] std::optional<std::string> warn_of_expiry(const std::string& file, const std::string& who,
                                                         std::chrono::sys_seconds not_after,
                                                         std::chrono::sys_seconds now);
 // Returns warnings about certificates that expire within two weeks or that no client can receive, and about
-// OCSP responses that are not stapled. `now`: the time of the system's clock.
+// OCSP responses that weir does not staple. `now`: the time of the system's clock.
 [[nodiscard]] std::vector<std::string> find_warnings(const net::TlsSettings& settings,
                                                      const std::vector<net::CertificateState>& states,
                                                      std::chrono::sys_seconds now);
-// Returns these warnings for the present files of all listeners. Skips files that cannot be read.
+// Returns the same warnings about the certificates and OCSP responses of all listeners. Skips files that
+// cannot be read.
 [[nodiscard]] std::vector<std::string> find_warnings(const std::vector<net::ListenerSettings>& listeners,
                                                      std::chrono::sys_seconds now);
 

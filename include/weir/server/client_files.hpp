@@ -1,6 +1,6 @@
 // The certificate files of TLS connections that weir opens to upstreams, webhooks and Redis.
 //
-// weir reads changed files while it runs. weir/server/certificates.hpp does the same for the files of
+// weir reads a changed file again while it runs. weir/server/certificates.hpp does the same for the files of
 // listeners.
 #pragma once
 
@@ -20,17 +20,19 @@
 
 namespace weir::server {
 
-// Watches these files and reads those that change. Belongs to the main thread.
+// Watches the certificate files of weir's own TLS connections, and reads those that change. Belongs to the
+// main thread.
 class ClientFiles {
  public:
   enum class Kind : std::uint8_t { Upstream, Webhooks, Redis };
-  // The TLS settings of one upstream, of the webhooks or of Redis, if the settings name files.
+  // The TLS settings that one part of weir uses: one upstream, the webhooks or Redis. Exists only if the
+  // settings name files.
   struct Use {
     Kind kind;
-    std::string name;  // name of the upstream; empty for webhooks and Redis
+    std::string name;  // name of the upstream; empty for the webhooks and for Redis
     net::TlsClientSettings tls;
-    net::FileStamps read{};  // time stamps of the files when they were last read
-    std::string fault{};     // why weir does not use the present files; empty if weir uses them
+    net::FileStamps read{};  // stamps of the files when they were last read
+    std::string fault{};     // why weir cannot use the present files; empty if weir uses them
     net::OwnCertificate own{};
 
     [[nodiscard]] std::string who() const;
@@ -38,25 +40,27 @@ class ClientFiles {
       return kind == other.kind && name == other.name && tls == other.tls;
     }
   };
-  // Returns a Use for all TLS settings that name files, with the present time stamps of the files. Must be
-  // called before TLS contexts are made from the files. A file that changes in between is then read again.
+  // Returns a Use for all TLS settings that name files, with the present stamps of the files. Must be called
+  // before TLS contexts are made from the files. If a file changes in between, look() then reads it again.
   [[nodiscard]] static std::vector<Use> uses_in(const config::Settings& settings);
 
-  // Must use the changed files for new connections. The error says why they cannot be used.
+  // A callback that must use the changed files for new connections. An error says why the files cannot be
+  // used.
   using Renew = std::function<base::Result<void>(const std::vector<const Use*>& changed)>;
-  // `log` outlives this object.
+  // `log` must outlive this object.
   ClientFiles(net::Executor executor, log::Log& log, Renew renew)
       : timer_(executor), log_(log), renew_(std::move(renew)) {}
 
-  // Watches the files of these settings from now on. Settings that were watched before keep their time
-  // stamps.
+  // Watches the files of these settings from now on. Settings that were watched before keep the stamps of
+  // their files.
   void watch(std::vector<Use> uses);
-  // Reads the files that have changed. Returns a line of text for each Use that now uses changed files. A
-  // faulty file changes nothing. The log reports it once, and each later call reads it again.
+  // Reads the files that have changed. Returns a line of text for each Use that now uses changed files. If a
+  // file is faulty, the old files stay in use. The log reports the fault once, and each later call reads the
+  // file again.
   std::vector<std::string> look();
-  // Calls look() once in each period from now on. A period of 0 stops the calls.
+  // Calls look() now and then once in each period. A period of 0 stops the calls.
   void look_every(base::Duration period);
-  // Adds the state of these files to `figures`, which has the figures of the listeners' certificates.
+  // Adds the state of these files to `figures`, which already has the listeners' certificates.
   void add_to(admin::TlsFigures& figures) const;
 
  private:

@@ -16,21 +16,22 @@
 
 namespace weir::server {
 
-// The longest time that a client waits for the result of a reload. Afterwards the reply says that the reload
-// continues. Names of servers are looked up one after another, and a silent name server may take half a
-// minute for each name.
+// The longest time that the admin listener waits for the result of a reload. After that time, the reply says
+// that the reload continues. Server names are looked up one after another, and a silent name server may take
+// half a minute for each name.
 inline constexpr std::chrono::seconds kLongestReload{60};
 
 // The result of a reload.
 struct ReloadReport {
-  std::vector<std::string> mistakes;  // mistakes in the file; empty if its configuration is in use
+  std::vector<std::string> mistakes;  // mistakes in the file; empty if weir now uses the file's configuration
   std::vector<std::string> changes;   // changes to the configuration, in words
   std::vector<std::string> warnings;  // the output of `weir check` for the configuration in use
   [[nodiscard]] bool ok() const noexcept { return mistakes.empty(); }
 };
 
-// The result of reading and checking the file. If the file is right: the settings, the addresses of the
-// servers and the differences from the configuration in use. Otherwise only `mistakes`.
+// The result of reading and checking the configuration file. If the file has no mistakes, this is the
+// settings, the addresses of the servers, and the differences from the configuration in use. Otherwise only
+// `mistakes` is set.
 struct FreshConfiguration {
   std::optional<config::Settings> settings;
   std::vector<std::vector<upstream::Server>> servers;  // addresses of the servers of each upstream
@@ -41,15 +42,16 @@ struct FreshConfiguration {
 [[nodiscard]] FreshConfiguration read_configuration(const std::string& file,
                                                     const config::Settings& in_force);
 
-// Reads the file on request. Only one reading runs at a time. A request during a reading causes another
-// reading, because the file may have changed since the first one began. Belongs to the main thread.
+// Reads the configuration file on request. Only one reading runs at a time. A request during a reading causes
+// another reading, because the file may have changed since the first reading began. Belongs to the main
+// thread.
 class Reloading {
  public:
   using Done = std::function<void(const ReloadReport&)>;
 
-  // `apply` runs on the main thread. It must put the configuration into use, or report why it cannot.
-  // `in_force`: the configuration in use, which outlives this object. Only `apply` may change it, because the
-  // reading thread reads it too.
+  // `apply` is called on the main thread. It must put the configuration into use, or report why it cannot.
+  // `in_force`: the configuration in use, which must outlive this object. Only `apply` may change it, because
+  // the reading thread reads it too.
   Reloading(net::asio::io_context& control, std::string file, const config::Settings& in_force,
             std::function<ReloadReport(FreshConfiguration)> apply);
   ~Reloading();  // waits until the reading thread has ended
@@ -58,7 +60,7 @@ class Reloading {
 
   [[nodiscard]] const std::string& file() const noexcept { return file_; }
   [[nodiscard]] bool is_under_way() const noexcept { return reader_.joinable(); }
-  // Requests a reading. `done` runs on the main thread with the result; it may be empty.
+  // Requests a reading of the file. `done` is called on the main thread with the result; `done` may be empty.
   void ask(Done done);
 
   [[nodiscard]] std::uint64_t succeeded() const noexcept { return succeeded_; }
@@ -76,8 +78,8 @@ class Reloading {
   const std::string file_;
   const config::Settings& in_force_;
   const std::function<ReloadReport(FreshConfiguration)> apply_;
-  std::vector<Done> waiting_;  // callbacks of requests that the present reading answers
-  std::vector<Done> next_;     // callbacks of requests that the next reading answers
+  std::vector<Done> waiting_;  // callbacks of requests that get the result of the present reading
+  std::vector<Done> next_;     // callbacks of requests that get the result of the next reading
   bool asked_again_ = false;
   std::thread reader_;  // joinable while a reading runs
   std::uint64_t succeeded_ = 0;

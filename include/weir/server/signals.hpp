@@ -16,11 +16,11 @@ namespace weir::server {
 
 class Signals {
  public:
-  // Blocks the signals `which`. Throws std::system_error if no file descriptor is left.
+  // Blocks the signals in `which`. Throws std::system_error if no file descriptor is left.
   Signals(const net::Executor& executor, std::initializer_list<int> which);
 
-  // Calls `told` with the number of each signal, including signals that arrived before listen(). Must be
-  // called once.
+  // Starts to call `told` with the number of each signal, including signals that arrived before listen().
+  // Must be called once.
   void listen(std::function<void(int signal)> told);
 
  private:

@@ -15,37 +15,38 @@
 
 namespace weir::upgrade {
 
-// Used by the old process. Its workers share this object, which outlives them.
+// The old process's end of the transfer. Its workers share this object, which must outlive them.
 class HandoffSender final : public proxy::ConnectionHandoff {
  public:
   explicit HandoffSender(net::OwnedDescriptor channel) noexcept : channel_(std::move(channel)) {}
   [[nodiscard]] proxy::HandoffResult take(int fd, std::string_view listener,
                                           const proxy::ConnectionInfo& connection_info,
                                           std::string_view unread) noexcept override;
-  // Sends changes of the permits that this process holds (permit_changes.hpp). If sending fails, the new
-  // process counts the permits as they were until this process ends.
+  // Sends changes of the concurrency permits that this process holds (permit_changes.hpp). If sending fails,
+  // the new process uses the last reported permits until this process ends.
   void report_permits(const std::vector<std::string>& lines) noexcept;
 
  private:
   net::OwnedDescriptor channel_;
 };
 
-// A connection from the old process, and the address of its listener.
+// A connection that the old process sent, and the address of its listener.
 struct ReceivedConnection {
   net::OwnedDescriptor socket;
   std::string listener;
   proxy::ConnectionInfo connection_info;
-  std::string unread;  // bytes of its next request that the old process has already read
+  std::string unread;  // bytes of the connection's next request that the old process has already read
 };
 
-// Used by the new process until the old one has ended. Belongs to the main thread.
+// The new process's end of the transfer, until the old process has ended. Belongs to the main thread.
 class HandoffReceiver {
  public:
   struct Callbacks {
     std::function<void(ReceivedConnection)> take;  // called with each connection
-    std::function<void()> lost;                    // called for a connection that arrived without its socket
-    // change_foreign_permits: called when the permits that the old process holds change (permit_changes.hpp).
-    // ended: called when the old process has ended, unless end() or close() was called before.
+    std::function<void()> lost;                    // called for a connection whose socket did not arrive
+    // change_foreign_permits: called when the concurrency permits of the old process change
+    // (permit_changes.hpp). ended: called when the old process has ended, unless end() or close() was called
+    // before.
     std::function<void(const std::vector<std::string>& lines)> change_foreign_permits;
     std::function<void()> ended;
   };
@@ -54,10 +55,10 @@ class HandoffReceiver {
   // Returns true if connections may still arrive: the old process runs, and neither end() nor close() was
   // called.
   [[nodiscard]] bool are_expected() const noexcept { return channel_.is_open(); }
-  // Receives the connections that are already on the channel, and then closes the channel. The old process
+  // Receives the connections that are already in the channel, and then closes the channel. The old process
   // keeps the connections that it has not sent.
   void end();
-  // Closes the channel without receiving the connections on it.
+  // Closes the channel without receiving the connections in it.
   void close() noexcept;
 
  private:

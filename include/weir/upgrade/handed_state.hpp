@@ -1,5 +1,5 @@
-// Hands the states of all keys to the new process: as a snapshot in a memory file, whose descriptor is passed
-// on.
+// Hands the states of all keys to the new process. The states are a snapshot in a memory file
+// (memfd_create(2)), whose descriptor is sent to the new process.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -22,13 +22,12 @@ struct HandedState {
   std::vector<std::string> held;  // lines about held permits; see permit_changes.hpp
 };
 
-// Writes the states of all keys to a memory file. REQUIRES that no other thread charges meanwhile, and that
-// the table's keys belong to `rules`.
+// Writes the states of all keys to a memory file. REQUIRES that no other thread charges keys meanwhile, and
+// that the table's keys belong to `rules`.
 [[nodiscard]] base::Result<HandedState> write_state(const limit::KeyTable& table,
                                                     const limit::Snapshot& snapshot,
                                                     std::span<const limit::SavedRule> rules);
-// Reads the states from the file into the table. After an error the file is incomplete, and the table may
-// contain a part of the keys.
+// Reads the states from the file into the table. After an error, the table may contain a part of the keys.
 [[nodiscard]] base::Result<limit::Restored> read_state(int file, std::span<const limit::SavedRule> rules,
                                                        const limit::RestoreAt& at, limit::KeyTable& table,
                                                        const limit::Adopt& adopt = {});

@@ -1,5 +1,5 @@
-// Listening sockets that systemd passed to this process (socket activation, sd_listen_fds(3)). This object
-// owns each socket until the listener of the socket's address takes it. Belongs to the main thread.
+// Listening sockets that systemd passed to this process (socket activation, sd_listen_fds(3)). PassedSockets
+// owns each socket until the listener with the socket's address takes it. Belongs to the main thread.
 #pragma once
 
 #include "weir/base/endpoint.hpp"

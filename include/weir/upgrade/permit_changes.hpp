@@ -1,6 +1,6 @@
-// Reports changes of concurrency permits from the old process to the new one after an upgrade. So both
-// processes together stay within the limits. A line "KEY KEY UNITS RULE" says how many more (or fewer)
-// permits a key holds.
+// After an upgrade, the old process reports changes of its concurrency permits to the new one. So both
+// processes together stay within the limits. A line "KEY KEY UNITS RULE" says how many permits of the key
+// were added (or released, if UNITS is negative).
 #pragma once
 
 #include "weir/limit/key_table.hpp"
@@ -29,14 +29,14 @@ struct PermitChange {
 // `text`.
 [[nodiscard]] std::optional<PermitChange> permit_change_of(std::string_view text);
 
-// Divides the lines into messages of at most about 32 KiB.
+// Splits the lines into messages of at most about 32 KiB.
 [[nodiscard]] std::vector<std::vector<std::string>> in_messages(std::vector<std::string> lines);
 
-// Used by the old process. Belongs to the main thread; any thread may change permits. The table outlives this
-// object.
+// The old process's reports. PermitChanges belongs to the main thread, but any thread may change permits. The
+// table must outlive this object.
 class PermitChanges {
  public:
-  // Must send the lines as one message.
+  // A callback that must send the lines as one message.
   using Tell = std::function<void(const std::vector<std::string>&)>;
 
   PermitChanges(net::Executor control, limit::KeyTable& table) noexcept : control_(control), table_(table) {}
@@ -44,12 +44,13 @@ class PermitChanges {
   PermitChanges(const PermitChanges&) = delete;
   PermitChanges& operator=(const PermitChanges&) = delete;
 
-  // Returns lines about the permits that are held now, and starts to watch changes. Keeps later changes until
-  // tell() is called. REQUIRES what KeyTable::watch_permits requires.
+  // Returns lines about the permits that are held now, and starts to watch changes. Stores later changes
+  // until tell() is called. The requirements of KeyTable::watch_permits apply here too.
   [[nodiscard]] std::vector<std::string> begin(std::vector<limit::SavedRule> rules);
   // Stops watching. Must be called if no process takes over.
   void stop();
-  // Calls `tell` on the main thread with all changes since begin(): now, and soon after each later change.
+  // Calls `tell` on the main thread with all changes since begin(). The first call is now; later calls follow
+  // soon after each change.
   void tell(Tell tell);
 
  private:
@@ -62,7 +63,7 @@ class PermitChanges {
   std::vector<limit::SavedRule> rules_;  // used only for the names of rules
   Tell tell_;
   std::mutex mutex_;
-  std::vector<limit::PermitDelta> changes_;  // guarded by mutex_, as is sending_
+  std::vector<limit::PermitDelta> changes_;  // protected by mutex_, as is sending_
   bool sending_ = true;                      // send() will run soon, or tell() has not been called yet
 };
 

@@ -1,6 +1,6 @@
 // The new process's side of an upgrade: what it inherits from the old process that started it, and the
-// messages until it serves. Belongs to the main thread and blocks. The old process sets the deadlines, and
-// ends this process if it is late.
+// messages until it serves. Belongs to the main thread and blocks. The old process sets the time limits, and
+// ends this process if a limit has passed.
 #pragma once
 
 #include "weir/base/endpoint.hpp"
@@ -23,13 +23,13 @@ namespace weir::upgrade {
 // State that the old process passes on in addition to sockets and keys.
 struct CarriedState {
   base::Duration clock{};      // net::Clock::offset() of the old process
-  base::SipKey table, shared;  // keys for clients' names: the members of policy::NamingKeys
+  base::SipKey table, shared;  // keys that name clients: the members of policy::NamingKeys
   // Numbers of earlier upgrades that succeeded and that failed.
   std::uint64_t upgraded = 0;
   std::uint64_t failed = 0;
 };
 [[nodiscard]] std::vector<std::string> lines_of(const CarriedState& carried_state);
-// Returns nullopt if the lines have another form or are of another protocol version.
+// Returns nullopt if the lines are not in the expected form or are of another protocol version.
 [[nodiscard]] std::optional<CarriedState> carried_state_of(const std::vector<std::string>& lines);
 
 // The states of all keys, and the held permits.
@@ -38,15 +38,15 @@ struct InheritedState {
   std::vector<std::string> held;  // lines about held permits; see permit_changes.hpp
 };
 
-// The values that the new process receives when it becomes the service.
+// The values that the new process receives when it becomes the main process.
 struct HandoffChannel {
-  net::OwnedDescriptor channel;     // connections of the old process arrive on it
-  std::vector<std::string> alerts;  // lines of alerts' states; see handed_alerts.hpp
+  net::OwnedDescriptor channel;     // the old process sends its connections through it
+  std::vector<std::string> alerts;  // lines with the states of alerts; see handed_alerts.hpp
 };
 
 class Takeover {
  public:
-  // Name of the environment variable that has the number of the channel's descriptor.
+  // The environment variable that contains the number of the channel's descriptor.
   static constexpr const char* kVariable = "WEIR_UPGRADE_FD";
 
   // Returns null if no old process started this one. Must be called before another thread starts, because it
@@ -58,24 +58,25 @@ class Takeover {
   // Returns the inherited sockets of the listener at this configured address. Returns an empty list if the
   // old process did not listen there, or if an earlier call has returned the sockets.
   [[nodiscard]] std::vector<net::ListeningSocket> take_listeners(const base::Endpoint& address);
-  // Returns the inherited sockets of the admin listener in the same way.
+  // Returns the inherited sockets of the admin listener at this configured address. The result can be empty
+  // for the same reasons.
   [[nodiscard]] std::vector<net::ListeningSocket> take_admin(const base::Endpoint& address);
-  // Closes the inherited sockets that neither function above has returned.
+  // Closes the inherited sockets that neither take_listeners() nor take_admin() has returned.
   void close_rest();
-  // Removes the files of the unix sockets among those that close_rest() has closed. Must be called only after
-  // this process has become the service.
+  // Removes the files of those unix sockets that close_rest() has closed. Must be called only after this
+  // process has become the main process.
   void remove_files_of_rest() noexcept;
 
   // Tells the old process why this process cannot take over.
   void fail(std::string_view why) noexcept;
   // Reports that this process can take over, and waits for the states of all keys. Throws CannotStart if the
-  // old process gave up or ended.
+  // old process has given up or ended.
   [[nodiscard]] InheritedState await_state();
-  // Reports that the states are restored, and waits for the message to accept connections. Also returns if
-  // the old process has ended, because then no other process serves.
+  // Reports that the states are restored, and waits for the message that allows this process to accept
+  // connections. Also returns if the old process has ended, because then no other process serves.
   void await_word_to_open(const limit::Restored& restored);
-  // Reports that this process accepts connections, and the IDs of its alerts. Waits until the service manager
-  // knows this process as its main process.
+  // Reports that this process accepts connections, and sends the IDs of its alerts. Waits until the service
+  // manager knows this process as its main process.
   [[nodiscard]] HandoffChannel await_handoff_channel(const std::vector<std::string>& alert_ids);
 
  private:

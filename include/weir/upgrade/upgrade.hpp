@@ -1,6 +1,6 @@
 // The old process's side of an upgrade. The old process starts its own binary again, hands over its listening
-// sockets and the states of its limits, and ends. If a step fails, it continues as before. upgrade_steps.hpp
-// has the order of the steps. Belongs to the main thread.
+// sockets and the states of its limits, and ends. If a step fails, the old process continues to serve.
+// upgrade_steps.hpp has the order of the steps. Belongs to the main thread.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -27,9 +27,10 @@ namespace weir::upgrade {
 struct UpgradeReport {
   std::string fault;    // why the upgrade failed; empty if it succeeded
   pid_t successor = 0;  // process ID of the new process
-  // Numbers of keys: restored; lost because their rules changed; lost for lack of room.
+  // Numbers of keys that were restored, that were lost because their rules changed, and that were lost for
+  // lack of room in the new table.
   std::uint64_t keys = 0, changed = 0, left_out = 0;
-  base::Duration paused{0};  // the longest time that requests waited
+  base::Duration paused{0};  // the longest time that requests waited for a decision
   [[nodiscard]] bool ok() const noexcept { return fault.empty(); }
 };
 
@@ -44,39 +45,40 @@ class Upgrade {
  public:
   using Done = std::function<void(const UpgradeReport&)>;
 
-  // Functions of the program, which an Upgrade calls on the main thread.
+  // Functions of the program. An Upgrade calls them on the main thread.
   struct Callbacks {
-    // Returns the state for the new process's Takeover::carried_state().
+    // Returns the state that the new process's Takeover::carried_state() returns.
     std::function<CarriedState()> carried_state;
     // Returns the sockets of all listeners.
     std::function<std::vector<ListenerSockets>()> listener_sockets;
-    // Pauses decisions, then calls `done` on any thread.
+    // Stops deciding requests, then calls `done` on any thread.
     std::function<void(std::function<void()> done)> pause;
-    std::function<void()> resume;  // resumes decisions
-    // Returns the states of all keys. Called while decisions are paused.
+    std::function<void()> resume;  // decides requests again
+    // Returns the states of all keys. Called only between pause() and resume().
     std::function<base::Result<HandedState>()> state;
-    std::function<void(pid_t)> announce;  // tells the service manager the new main process
+    std::function<void(pid_t)> announce;  // reports the new main process to the service manager
     // Stops this process's alerts. Returns the states of the alerts with these IDs (handed_alerts.hpp).
     std::function<std::vector<std::string>(const std::vector<std::string>& alert_ids)> alerts;
-    // Called when the new process has become the service. `channel`: carries this process's connections.
+    // Called when the new process has become the main process. `channel`: this process sends its connections
+    // through it.
     std::function<void(const UpgradeReport&, net::OwnedDescriptor channel)> hand_over;
   };
   struct Bounds {
-    base::Duration start;  // longest time until the new process is ready
-    base::Duration pause;  // longest time that requests wait
+    base::Duration start;  // longest time until the new process must be ready
+    base::Duration pause;  // longest time that requests may wait for a decision
   };
 
-  // `log` and the objects that `callbacks` uses outlive this object.
+  // `log` and the objects that `callbacks` uses must outlive this object.
   Upgrade(net::Executor control, Callbacks callbacks, log::Log& log);
-  // Ends the new process if it has not taken over.
+  // Ends the new process unless it has taken over.
   ~Upgrade();
   Upgrade(const Upgrade&) = delete;
   Upgrade& operator=(const Upgrade&) = delete;
 
-  // Starts an upgrade. Calls `done` on the main thread with the result; it may be empty. If an upgrade is
+  // Starts an upgrade. Calls `done` on the main thread with the result; `done` may be empty. If an upgrade is
   // already under way, `done` gets the result of that upgrade.
   void begin(const Bounds& bounds, Done done);
-  // Ends a present upgrade without success, because weir stops.
+  // Ends a running upgrade without success, because weir stops.
   void abandon();
   [[nodiscard]] bool is_under_way() const noexcept { return stage_ != UpgradeStage::Idle; }
 
@@ -102,13 +104,13 @@ class Upgrade {
   net::Executor control_;
   const Callbacks callbacks_;
   log::Log& log_;
-  net::asio::posix::basic_stream_descriptor<net::Executor> channel_;  // open during an upgrade
+  net::asio::posix::basic_stream_descriptor<net::Executor> channel_;  // open only during an upgrade
   net::Timer deadline_;
   Bounds bounds_{};
   UpgradeStage stage_ = UpgradeStage::Idle;
   UpgradeReport report_;
   Clock::time_point paused_at_;
-  std::vector<std::string> alert_ids_;  // AlertState::alert_id of the new process's alerts
+  std::vector<std::string> alert_ids_;  // the IDs (AlertState::alert_id) of the new process's alerts
   std::vector<Done> told_;
   std::uint64_t attempt_ = 0;
   std::uint64_t failed_ = 0;

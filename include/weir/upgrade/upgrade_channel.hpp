@@ -36,17 +36,18 @@ struct UpgradeMessage {
   std::string word;
   std::vector<std::string> lines;
   std::vector<net::OwnedDescriptor> descriptors;
-  bool cut = false;  // the message is incomplete: no descriptors were left, or it was too long
+  bool cut = false;  // the message is incomplete: no file descriptors were left, or it was too long
 };
 
-// The most descriptors in one message. Linux allows 253.
+// The largest number of descriptors in one message. Linux allows 253.
 inline constexpr std::size_t kMostDescriptors = 128;
 
-// Returns the two ends of a channel, which are closed on exec. Returns nullopt if no file descriptor is left.
+// Returns the two ends of a channel. Both have the close-on-exec flag. Returns nullopt if no file descriptor
+// is left.
 [[nodiscard]] std::optional<std::pair<net::OwnedDescriptor, net::OwnedDescriptor>> upgrade_channel();
 
-// Sends a message. Waits up to a second if the channel is full. Only the last of `lines` may contain line
-// breaks; it then arrives as several lines. Returns false if nobody reads the other end or if the channel
+// Sends a message. If the channel is full, waits up to a second. Only the last of `lines` may contain line
+// breaks; that line then arrives as several lines. Returns false if the other end is closed or if the channel
 // stays full. REQUIRES at most kMostDescriptors descriptors.
 [[nodiscard]] bool send_message(int channel, std::string_view word,
                                 const std::vector<std::string>& lines = {},

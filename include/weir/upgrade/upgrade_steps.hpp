@@ -3,9 +3,9 @@
 //
 //   Idle ─Begun→ Starting ─Ready→ Pausing ─Paused→ Restoring ─Restored→ Opening ─Serving→ Idle (handed over)
 //
-// From Pausing on, the old process decides no requests, so that the counters can move. If a step before
-// Serving fails, the old process first ends the new one and then decides requests again. So two processes
-// never decide with the same counters.
+// From Pausing on, the old process decides no requests, so that the new process can take over the counters.
+// If a step before Serving fails, the old process first ends the new one and then decides requests again. So
+// two processes never decide with the same counters.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace weir::upgrade {
 
 enum class UpgradeStage : std::uint8_t {
   Idle,
-  Starting,   // the new process reads its configuration and builds what it needs
+  Starting,   // the new process reads its configuration and starts its workers
   Pausing,    // workers stop deciding requests
   Restoring,  // the new process reads the states of keys
   Opening,    // the new process begins to accept connections
@@ -26,7 +26,7 @@ enum class UpgradeEvent : std::uint8_t {
   Paused,    // no worker decides requests
   Restored,  // the new process has the states of keys
   Serving,
-  Failed,  // the new process failed, ended, was late or sent an unexpected message; or weir stops
+  Failed,  // the new process failed, ended, was late or sent an unexpected message; or this process stops
 };
 
 enum class UpgradeAct : std::uint8_t {

@@ -1,8 +1,9 @@
-// Decides which changes of a server are logged, so that long or frequent outages do not fill the log. Pure:
-// time is an argument.
+// OutageLog decides which changes of a server's state are logged, so that long or frequent outages do not
+// fill the log. Pure: time is an argument.
 //
-// The first outages of a minute are logged, and the end of each logged outage. During an outage, one line a
-// minute is logged. Ejections that are not logged are counted, and the next line reports their number.
+// Only the first kMostOutages outages of a minute are logged. During any outage, one line a minute is logged.
+// The end of an outage is logged if any other line about that outage was logged. Ejections that are not
+// logged are counted, and the next line reports their number.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -26,15 +27,15 @@ class OutageLog {
     ++outages_;
     return says(now);
   }
-  // Returns true if a line about the continuing outage should be logged. `ejected`: the server was ejected
-  // again; otherwise a probe failed.
+  // Returns true if a line about the continuing outage should be logged. `ejected` is true if the server was
+  // ejected again, and false if a probe failed.
   [[nodiscard]] bool goes_on(base::TimePoint now, bool ejected) noexcept {
     if (now >= last_ + kPause) return says(now);
     return ejected && leaves_out();
   }
-  // Returns true if the end of the outage should be logged, because the beginning of the outage was logged.
+  // Returns true if the end of the outage should be logged, because a line about the outage was logged.
   [[nodiscard]] bool ends() noexcept { return std::exchange(said_, false); }
-  // Returns how many ejections were not logged since the last call.
+  // Returns the number of ejections that were not logged since the last call.
   [[nodiscard]] unsigned left_out() noexcept { return std::exchange(left_out_, 0); }
 
  private:
@@ -48,10 +49,10 @@ class OutageLog {
   }
 
   base::TimePoint last_{};         // time of the last line about an outage
-  base::TimePoint minute_ends_{};  // end of the minute that `outages_` counts
+  base::TimePoint minute_ends_{};  // end of the minute in which outages_ outages were logged
   unsigned outages_ = 0;
   unsigned left_out_ = 0;
-  bool said_ = false;  // the outage was logged
+  bool said_ = false;  // a line about the present outage was logged
 };
 
 }  // namespace weir::upstream

@@ -1,6 +1,6 @@
-// One worker's connections to the servers of one upstream. Chooses the server for each request.
+// Pool owns one worker's connections to the servers of one upstream, and chooses the server for each request.
 //
-// A Pool belongs to its worker and outlives all its Leases.
+// Belongs to its worker. Must outlive all Lease objects that it returned.
 #pragma once
 
 #include "weir/net/asio.hpp"
@@ -29,19 +29,19 @@ class Pool;
 // in the queue of a unix socket. In this case the server may be healthy.
 [[nodiscard]] bool is_shortage(const net::ErrorCode& ec) noexcept;
 
-// The requirements of a request for its lease.
+// The requirements of a request for the server and the connection that Pool::lease() chooses.
 struct LeaseRequest {
   base::TimePoint now{};
-  std::uint64_t tried = 0;  // servers to skip, a bit for each
+  std::uint64_t tried = 0;  // servers to skip; one bit for each server
   bool fresh = false;       // the request requires a new connection
-  bool once = false;        // the request cannot be sent again, so servers that may not answer are avoided
-  bool owed = false;        // the client has not sent all of its body
+  bool once = false;        // the request cannot be sent again, so lease() avoids servers that may not answer
+  bool owed = false;        // the client has not sent the whole body of the request
   std::uint64_t word = 0;   // under Balance::Hash: the client's name
 };
 
-// The use of a server by one exchange: a place among the server's requests in flight, and a connection. The
-// destructor frees the place. It returns the connection to the pool if keep() was called, and otherwise
-// closes the connection.
+// The use of one server by one exchange (a request and its answer): one of the server's requests in flight,
+// and a connection. The destructor decrements the number of requests in flight. It returns the connection to
+// the pool if keep() was called, and otherwise closes the connection.
 class Lease {
  public:
   Lease() = default;
@@ -51,11 +51,11 @@ class Lease {
 
   // Returns true if a server was chosen.
   [[nodiscard]] explicit operator bool() const noexcept { return pool_ != nullptr; }
-  // For a lease without a server: how long to wait until a server that was not tried has room. Absent: no
-  // server remains to be tried.
+  // For a lease without a server: returns how long to wait until a server that was not tried has room for the
+  // request. Absent: every server was tried.
   [[nodiscard]] const std::optional<base::Duration>& room_after() const noexcept { return room_after_; }
-  // For a lease without a server: returns true if room may also become free earlier, when a request in flight
-  // ends.
+  // For a lease without a server: returns true if a server may have room before room_after(), when a request
+  // in flight ends.
   [[nodiscard]] bool room_at_any_time() const noexcept { return room_at_any_time_; }
   [[nodiscard]] bool connected() const noexcept { return stream_ != nullptr && stream_->is_open(); }
   // Returns true if the connection has served another request before.
@@ -71,14 +71,14 @@ class Lease {
   [[nodiscard]] ServerGroup::Member& member() const noexcept;
 
   // Opens a connection to the chosen server, at any of its addresses. The connection begins with
-  // `proxy_header`. `patience`: the time after which the caller cancels. `fault`: receives a text if TLS
-  // failed. `fault` and `proxy_header` must outlive the task.
+  // `proxy_header`. `patience`: the time after which the caller will cancel the task. If TLS fails, `fault`
+  // receives a text. `fault` and `proxy_header` must outlive the task.
   [[nodiscard]] net::Task<net::ErrorCode> connect(std::string_view proxy_header, base::Duration patience,
                                                   std::string& fault);
-  // Returns the connection to the pool at the end. Must be called only if the request was sent and the
-  // response received completely.
+  // Makes the destructor return the connection to the pool. Must be called only after the whole request was
+  // sent and the whole response was received.
   void keep() noexcept { keep_ = true; }
-  // Ends all waits on the connection.
+  // Makes all waits on the connection end with an error.
   void cancel() noexcept;
 
  private:
@@ -88,10 +88,10 @@ class Lease {
 
   Pool* pool_ = nullptr;
   std::size_t server_ = 0;
-  std::uint32_t moves_ =
-      0;  // number of the server's address changes when the connection was leased or opened
+  // The server's number of address changes when the connection was leased or opened.
+  std::uint32_t moves_ = 0;
   std::unique_ptr<net::Stream> stream_;
-  net::Dial* dial_ = nullptr;  // in the frame of connect() while it waits
+  net::Dial* dial_ = nullptr;  // points into the frame of connect() while connect() waits
   std::optional<base::Duration> room_after_;
   bool room_at_any_time_ = false;
   bool reused_ = false;
@@ -103,14 +103,14 @@ class Pool final : private net::Watched {
   // REQUIRES at most kMaxServers servers. `server_group` must outlive the pool.
   Pool(net::Executor executor, net::Watchdog& watchdog, ServerGroup& server_group);
 
-  // Returns true if a server outside `tried` (a bit for each) is in service and has room under
-  // `max_in_flight` and `limit`.
+  // Returns true if a server that is not in `tried` (one bit for each server) is in service and has room
+  // under `max_in_flight` and `limit`.
   [[nodiscard]] bool others_serve(std::uint64_t tried, base::TimePoint now) const noexcept;
   // Chooses a server by the upstream's balance. The candidates are the servers that are in service, were not
   // tried, and have room. If no server is in service, all servers that were not tried are candidates. An
-  // ejected server whose time is over is tried first, if the request may try it (Member::due()). If the
-  // upstream has `health`, only probes try ejected servers. The lease has an idle connection if the pool has
-  // one that is still open and silent, unless the request requires a new connection.
+  // ejected server whose ejection time has passed is tried first, if the request may try it (Member::due()).
+  // If the upstream has `health`, only probes try ejected servers. The lease gets an idle connection to the
+  // server if the pool has one that is still open and silent, unless the request requires a new connection.
   [[nodiscard]] Lease lease(const LeaseRequest& wanted);
 
   [[nodiscard]] const UpstreamSettings& settings() const noexcept { return server_group_.settings(); }
@@ -123,12 +123,12 @@ class Pool final : private net::Watched {
   friend class Lease;
   struct Idle {
     std::unique_ptr<net::Stream> stream;
-    std::uint64_t since;  // in watchdog ticks
+    std::uint64_t since;  // the watchdog tick at which the connection became idle
   };
 
   void on_late() noexcept override {}
   void on_tick() noexcept override;
-  struct Choice {            // a bit for each server
+  struct Choice {            // each member has a bit for each server
     std::uint64_t from = 0;  // the candidates
     std::uint64_t due = 0;   // ejected servers that a request should try now
   };
@@ -143,10 +143,11 @@ class Pool final : private net::Watched {
   net::Watchdog& watchdog_;
   ServerGroup& server_group_;
   Balancer balancer_;
-  std::vector<Load> loads_;                // of each server; in_flight counts this worker's requests
-  std::vector<std::vector<Idle>> idle_;    // of each server; the most recently used last
-  std::vector<std::uint32_t> moves_;       // of each server: number of address changes that idle_ reflects
-  std::vector<net::TlsSession> sessions_;  // of each server: the newest session; null: none
+  std::vector<Load> loads_;              // for each server; in_flight counts only this worker's requests
+  std::vector<std::vector<Idle>> idle_;  // for each server; the most recently used connection is last
+  // For each server: the number of address changes when idle_ was last checked.
+  std::vector<std::uint32_t> moves_;
+  std::vector<net::TlsSession> sessions_;  // for each server: the newest TLS session; null: none
   std::uint64_t now_ = 0;                  // in watchdog ticks
   std::uint64_t random_;
   RetryBudget retries_;

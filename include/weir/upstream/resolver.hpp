@@ -1,9 +1,9 @@
 // Looks up the names of servers at the interval `resolve` of their upstream, and passes the addresses to each
 // ServerGroup::Member.
 //
-// Belongs to the thread that runs `control`. Look-ups run one after another on a separate thread, because the
-// system's resolver blocks and cannot be cancelled. Silent name servers delay other names, but neither
-// requests nor the shutdown.
+// Belongs to the thread that runs `control`. One separate thread runs all look-ups, one after another,
+// because the system's resolver blocks and cannot be cancelled. A silent name server delays the look-ups of
+// other names, but neither requests nor the shutdown.
 #pragma once
 
 #include "weir/net/asio.hpp"
@@ -24,12 +24,12 @@ namespace weir::upstream {
 
 class Resolver {
  public:
-  // Called with one line for each change.
+  // Called with one log line for each change.
   using Report = std::function<void(const std::string&)>;
-  // Called on the look-ups' thread, and may run there after the resolver is destroyed.
+  // Looks up a name. Called on the look-up thread, possibly even after the resolver is destroyed.
   using LookUp = std::function<base::Result<Addresses>(const base::Endpoint&)>;
 
-  // Counts of look-ups since the upstream was added.
+  // Numbers of look-ups since the upstream was added.
   struct Figures {
     std::string upstream{};
     std::uint64_t same = 0, changed = 0, failed = 0;
@@ -38,7 +38,7 @@ class Resolver {
   // `control` and `clock` must outlive the resolver.
   Resolver(net::asio::io_context& control, const net::Clock& clock, Report report,
            LookUp look_up = net::resolve);
-  // Does not wait for a running look-up.
+  // Does not wait for a running look-up to end.
   ~Resolver();
   Resolver(const Resolver&) = delete;
   Resolver& operator=(const Resolver&) = delete;
@@ -47,7 +47,7 @@ class Resolver {
   // no thread can be started.
   void watch(const std::vector<std::shared_ptr<ServerGroup>>& server_groups);
 
-  // Returns the counts of each upstream whose names are looked up repeatedly.
+  // Returns the numbers of look-ups of each upstream whose names are looked up repeatedly.
   [[nodiscard]] std::vector<Figures> figures() const;
 
  private:
@@ -64,12 +64,12 @@ class Resolver {
   const net::Clock& clock_;
   const Report report_;
   net::Timer timer_;
-  const std::shared_ptr<Desk> desk_;          // shared with the thread, which may outlive this object
-  std::thread thread_;                        // starts with the first name
-  std::vector<std::shared_ptr<Name>> names_;  // shared_ptr, so that asked_ can expire
+  const std::shared_ptr<Desk> desk_;          // shared with the look-up thread, which may outlive this object
+  std::thread thread_;                        // runs look-ups; starts with the first name
+  std::vector<std::shared_ptr<Name>> names_;  // shared_ptr, because asked_ is a weak_ptr to a name
   std::weak_ptr<Name> asked_;
   bool asking_ = false;
-  std::map<std::string, Figures> figures_;  // by upstream
+  std::map<std::string, Figures> figures_;  // the key is the upstream's name
   std::mt19937_64 random_{std::random_device{}()};
 };
 

@@ -1,4 +1,4 @@
-// Decides whether requests may be sent again, and after how long. Plain values; randomness is an argument.
+// Decides whether a request may be sent again, and after how long. Plain values; randomness is an argument.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -7,11 +7,11 @@
 
 namespace weir::upstream {
 
-// Bounds the share of requests that are sent again, so that servers in trouble do not get more work. Each
-// request adds its share to the budget; each repetition takes one unit from it. Belongs to one worker.
+// Limits the share of requests that are sent again, so that failing servers do not get more work. Each
+// request adds its share to the budget; each repetition takes one unit. Belongs to one worker.
 class RetryBudget {
  public:
-  // The initial and the largest content of the budget, in repetitions.
+  // The budget at the start, and its maximum, in repetitions.
   static constexpr std::uint64_t kReserve = 10;
 
   explicit RetryBudget(unsigned percent) noexcept : percent_(percent) {}
@@ -32,8 +32,9 @@ class RetryBudget {
   std::uint64_t hundredths_ = kReserve * kWhole;
 };
 
-// Returns the wait before repetition number `repetition`, counted from 1: exponential backoff with full
-// jitter. The upper bound starts at `first` and doubles up to kLongestBackoff. `random`: any 64 bits.
+// Returns the wait before repetition number `repetition`, counted from 1. The wait is an exponential backoff
+// with full jitter: a random time below a bound that starts at `first` and doubles up to kLongestBackoff.
+// `random`: any 64 bits.
 inline constexpr base::Duration kLongestBackoff{1'000'000};
 [[nodiscard]] base::Duration backoff(base::Duration first, unsigned repetition,
                                      std::uint64_t random) noexcept;

@@ -1,7 +1,7 @@
-// The servers of an upstream, and the state of each server that all workers share.
+// ServerGroup holds the servers of an upstream, and the state of each server. All workers share both.
 //
-// Made once for all workers and outlives them. Thread-safe. Each request only reads an atomic that rarely
-// changes; only failures take a lock.
+// Made once for all workers, and outlives them. Thread-safe. A request only reads an atomic that rarely
+// changes; only failures lock a mutex.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -24,10 +24,11 @@
 
 namespace weir::upstream {
 
-// The addresses of one server, to be tried in turn; empty: its name could not be looked up yet.
+// The addresses of one server, to be tried in this order. Empty: the server's name could not be looked up
+// yet.
 using Addresses = std::vector<net::RawEndpoint>;
 
-// A server with the addresses that its name had at the last look-up.
+// A server's name, and the addresses that the last look-up of the name returned.
 struct Server {
   std::string name;
   Addresses addresses;
@@ -40,8 +41,8 @@ struct Server {
 
 class ServerGroup {
  public:
-  // Called with a line for each change that OutageLog logs, in the order of the changes. Any thread may call
-  // it.
+  // Called with a log line for each change that OutageLog selects, in the order of the changes. May be called
+  // from any thread.
   using Report = std::function<void(const std::string&)>;
 
   // One server.
@@ -57,8 +58,8 @@ class ServerGroup {
     [[nodiscard]] Server server() const { return {name_, *location().addresses}; }
     [[nodiscard]] const ServerSettings& settings() const noexcept { return settings_; }
 
-    // serves() returns true if the server gets requests. due() returns true if it does not, but should be
-    // tried now. `once`: by a request that cannot be sent again.
+    // serves() returns true if the server gets requests. due() returns true if the server is ejected, but a
+    // request should try it now. `once` is true if that request cannot be sent again.
     [[nodiscard]] bool serves() const noexcept {
       return known_->out_until.load(std::memory_order_relaxed) == 0;
     }
@@ -70,43 +71,44 @@ class ServerGroup {
     // Returns the server's share of the requests, in units of 1/kFullWeight.
     [[nodiscard]] std::uint32_t weight(base::TimePoint now) const noexcept;
 
-    // Returns the parameters of TLS to the server, to resume `session`; nullopt if the server uses no TLS.
+    // Returns the TLS parameters for a connection to the server that resumes `session`; nullopt if the server
+    // uses no TLS.
     [[nodiscard]] std::optional<net::TlsTarget> tls(SSL_SESSION* session) const noexcept;
 
-    // These functions note the result of a request; see ServerHealth. `fault`: a text for the log; empty if
-    // nothing is known.
+    // These functions record the result of a request; see ServerHealth. `fault`: the reason, as text for the
+    // log; empty if unknown.
     void unreachable(base::TimePoint now, std::string_view fault = {}) noexcept;
     void failed(base::TimePoint sent, base::TimePoint now) noexcept;
     void answered(base::TimePoint sent, base::TimePoint now) noexcept {
       if (suspect()) note_answer(sent, now);
     }
-    // Returns true if an answer would change anything.
+    // Returns true if recording an answer would change the server's state.
     [[nodiscard]] bool suspect() const noexcept { return known_->suspect.load(std::memory_order_relaxed); }
 
-    // The server's present addresses. Shared, because a running connect keeps the addresses it began with.
+    // The server's present addresses. A running connect shares the addresses with which it began.
     struct Location {
       std::shared_ptr<const Addresses> addresses;
-      std::size_t first;    // index of the address to begin with
-      std::uint32_t moves;  // number of changes of the addresses so far
+      std::size_t first;    // index of the address to try first
+      std::uint32_t moves;  // number of times that the addresses changed so far
     };
     [[nodiscard]] Location location() const;
-    // Makes the next connect begin with the address of index `first` (net::Dial::next()). `then`: the
-    // location() with which the present connect began. Does nothing if the addresses have changed since.
+    // Makes the next connect try the address with the index `first` first (net::Dial::next()). `then`: the
+    // location() that the finished connect used. Does nothing if the addresses have changed since.
     void begin_with(std::size_t first, const Location& then) noexcept;
     [[nodiscard]] std::uint32_t moves() const noexcept {
       return known_->moves.load(std::memory_order_relaxed);
     }
-    // Replaces the addresses of the server's name; at least one is required. Running connects keep the old
-    // ones.
+    // Replaces the addresses of the server's name; at least one is required. Running connects continue with
+    // the old addresses.
     void move_to(Addresses addresses, base::TimePoint now);
 
-    // Notes the result of a probe. `fault`: what is wrong, as text for the log.
+    // Records the result of a probe. `fault`: the reason of a failure, as text for the log.
     void probed(bool good, std::string_view fault, base::TimePoint now) noexcept;
 
-    // Takes one of the `max_in_flight` places and a unit of `limit`. Returns nullopt on success, otherwise
-    // how long to wait.
+    // Adds a request to the requests in flight (`max_in_flight`) and takes a unit of `limit`. Returns nullopt
+    // on success, otherwise the time after which to try again.
     [[nodiscard]] std::optional<base::Duration> enter(base::TimePoint now) noexcept;
-    // Returns the unit of `limit` of a request that did not reach the server.
+    // Refunds the unit of `limit` of a request that did not reach the server.
     void give_back_unit(base::TimePoint now) noexcept;
     void leave() noexcept {
       if (settings_.max_in_flight == 0) return;
@@ -114,7 +116,7 @@ class ServerGroup {
       server_group_.queue_->freed();
     }
 
-    // Returns true if enter() would succeed. Takes nothing.
+    // Returns true if enter() would succeed. Changes nothing.
     [[nodiscard]] bool would_enter(base::TimePoint now) const noexcept;
     // Like would_enter(), but checks `max_in_flight` only.
     [[nodiscard]] bool has_room() const noexcept {
@@ -134,31 +136,32 @@ class ServerGroup {
     const ServerGroup& server_group_;
     const std::string name_;
     const ServerSettings settings_;
-    // The state of a server that successive groups (before and after a reload) share.
+    // The state of a server. The groups before and after a reload share it.
     struct Known {
       explicit Known(Addresses at_first);
 
-      // Copies of values of `server_health` for readers without the lock. In microseconds since the epoch.
+      // Copies of values of `server_health`, for readers that do not lock the mutex. In microseconds since
+      // the epoch.
       alignas(64) std::atomic<base::Duration::rep> out_until{0};
       std::atomic<base::Duration::rep> open_to_all_from{0};
       std::atomic<base::Duration::rep> back_since{0};
       std::atomic<bool> suspect{false};
-      std::atomic<std::uint32_t> moves{0};                  // number of changes of `addresses`
-      alignas(64) std::atomic<std::uint32_t> in_flight{0};  // counted only if bounded
+      std::atomic<std::uint32_t> moves{0};                  // number of times that `addresses` changed
+      alignas(64) std::atomic<std::uint32_t> in_flight{0};  // updated only if `max_in_flight` is set
       std::mutex mutex;
-      ServerHealth server_health;                  // under the mutex
-      OutageLog outages;                           // under the mutex
-      std::uint64_t random;                        // under the mutex
-      limit::Cell spent;                           // of settings_.limit, under the mutex
-      std::shared_ptr<const Addresses> addresses;  // under the mutex
-      std::size_t first = 0;                       // index into `addresses`, under the mutex
+      ServerHealth server_health;                  // protected by the mutex
+      OutageLog outages;                           // protected by the mutex
+      std::uint64_t random;                        // protected by the mutex
+      limit::Cell spent;                           // the bucket of settings_.limit; protected by the mutex
+      std::shared_ptr<const Addresses> addresses;  // protected by the mutex
+      std::size_t first = 0;                       // index into `addresses`; protected by the mutex
     };
     const std::shared_ptr<Known> known_;  // shared with older groups, which may still have requests
   };
 
-  // REQUIRES as many servers as the settings have. `older`: the same upstream before a reload. Servers that
-  // remain keep their state, and requests of both groups count towards `max_in_flight`. Throws if TLS cannot
-  // be set up as configured.
+  // REQUIRES one element of `servers` for each server in `settings`. `older`: the group of the same upstream
+  // before a reload. Servers that remain keep their state, and requests of both groups are counted for
+  // `max_in_flight`. Throws if TLS cannot be set up as configured.
   ServerGroup(UpstreamSettings settings, std::vector<Server> servers, Report report = {},
               const ServerGroup* older = nullptr);
   ServerGroup(const ServerGroup&) = delete;
@@ -172,11 +175,12 @@ class ServerGroup {
   // Returns the servers with their present addresses.
   [[nodiscard]] std::vector<Server> servers() const;
 
-  // Returns the queue of requests that found no server with room. Shared with older groups.
+  // Returns the queue of requests that wait for a server with room. The groups before and after a reload
+  // share the queue.
   [[nodiscard]] ServerQueue& queue() const noexcept { return *queue_; }
 
-  // Notes that the upstream asked for a pause until `at`. A call cannot shorten an earlier pause. The group
-  // itself stops no requests; the caller checks for a pause if the route honours Retry-After.
+  // Records that the upstream asked for a pause until `at`. A call cannot shorten an earlier pause. The group
+  // does not stop requests. A caller whose route honours Retry-After must check for a pause.
   void pause_until(base::TimePoint at) noexcept;
   [[nodiscard]] base::TimePoint paused_until() const noexcept {
     return base::TimePoint{base::Duration{paused_until_.load(std::memory_order_relaxed)}};

@@ -1,9 +1,10 @@
-// Decides from a server's answers whether it gets requests. Plain values; time and randomness are arguments.
+// ServerHealth decides from a server's answers whether the server gets requests. Plain values; time and
+// randomness are arguments.
 //
-//   serves ──── enough failures ───► out, each time twice as long ──── time over ──► one request may try it
-//     ▲                                  ▲                                                    │
-//     │                                  └───────────────────── it fails ─────────────────────┤
-//     └──── little by little (slow start) ◄──────────────────── it answers ───────────────────┘
+//   serves ── enough failures ──► out, each time twice as long ── time has passed ──► one request tries it
+//     ▲                                 ▲                                                  │
+//     │                                 └────────────────── the request fails ─────────────┤
+//     └──── little by little (slow start) ◄──────────────── the server answers ────────────┘
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -15,67 +16,64 @@ namespace weir::upstream {
 
 class ServerHealth {
  public:
-  // OutAgain: a request tried a server that is out and failed, so the server is out for longer. StillDown:
-  // another probe of a server that is down failed.
+  // OutAgain: a request tried an ejected server and failed, so the server stays ejected for longer.
+  // StillDown: another probe of a server that is down failed.
   enum class Change : std::uint8_t { None, Out, OutAgain, Down, StillDown, Back };
 
-  // The functions below return what changed. `random`: any 64 bits.
+  // The functions below return the change of the server's state. `random`: any 64 bits.
   //
-  // Notes that no connection could be opened. One such failure ejects the server. While the server is out, a
-  // failure counts only in a trial, or after the server's time is over.
+  // Records that no connection could be opened. One failed connect ejects the server. While the server is
+  // ejected, a failed connect is recorded only if it belongs to a trial, or if the ejection time has passed.
   Change unreachable(const Ejection& settings, base::TimePoint now, std::uint64_t random) noexcept;
-  // Notes a failed request: no answer, no HTTP, or an answer that broke off. The server is ejected after
-  // several in a row. If the server is out, one failure is enough: that of the trial, or of any request sent
-  // after its time was over. (If no server serves, all servers get requests.) Requests sent earlier prove
-  // nothing.
+  // Records a failed request: the server sent no answer, no HTTP, or an incomplete answer. Several failures
+  // in a row eject the server. If the server is ejected already, one failure extends the ejection: that of
+  // the trial, or of any request sent after the ejection time had passed. (If no server serves, all servers
+  // get requests.) Failures of requests sent before that are ignored.
   Change failed(const Ejection& settings, base::TimePoint sent, base::TimePoint now,
                 std::uint64_t random) noexcept;
-  // Notes that the server answered, with any status. The answer need not be complete if weir stopped reading
-  // it. An answer to a request sent before the ejection does not readmit the server.
+  // Records that the server answered, with any status. The answer need not be complete if weir stopped
+  // reading it. An answer to a request sent before the ejection does not readmit the server.
   Change answered(base::TimePoint sent, base::TimePoint now) noexcept;
 
-  // Notes a probe. Enough faults in a row put the server down. Enough good answers in a row readmit it, also
-  // if requests ejected it.
+  // Records the result of a probe. Enough failed probes in a row take the server down. Enough good ones in a
+  // row readmit it, even if failed requests had ejected it.
   Change probed(const HealthCheck& check, bool good, base::TimePoint now) noexcept;
 
-  // Notes that the server's name has no known address. The server is down until moved().
+  // Records that the server's name has no known address. The server is down until moved() is called.
   Change absent() noexcept;
 
-  // Notes that the name has other addresses. `anew`: none of the old addresses remains, so it is another
-  // machine, which serves as if readmitted. If some old addresses remain, a server that is out may be tried
-  // at once.
+  // Records that the server's name has other addresses. `anew` is true if none of the old addresses remains.
+  // The name then stands for another machine, which serves as if readmitted. If some old addresses remain, a
+  // request may try an ejected server at once.
   Change moved(bool anew, base::TimePoint now) noexcept;
 
-  // Returns true if the server's time is over and no other request tries it. The caller may then try the
-  // server, and should report the result. Without a report, another request may try it after the same time,
-  // the next after twice that time, and so on, as if the trial had failed. `owed`: the client has not sent
-  // all of its body, and may never send it. A trial by such a request prevents only trials by other such
-  // requests, for as long as the server was out.
+  // Returns true if the ejection time has passed and no other request tries the server. The caller may then
+  // try the server (this is called a trial), and should report the result. Without a report, another request
+  // may try the server after the same time, the next after twice that time, and so on, as if the trial had
+  // failed. `owed` is true if the client has not sent the whole body, and may never send it. A trial by such
+  // a request prevents only trials by other such requests, for as long as the ejection lasted.
   [[nodiscard]] bool begin_trial(const Ejection& settings, base::TimePoint now, bool owed = false) noexcept;
 
-  // Returns until when the server is out or, during a trial, until when no other request may try the server.
-  // The epoch: the server is in service.
+  // Returns the end of the ejection. During a trial, returns the time until which no other request may try
+  // the server. The epoch: the server is in service.
   [[nodiscard]] base::TimePoint out_until() const noexcept { return out_until_; }
-  // Returns the time from which on a request that cannot be sent again may also try the server. If no
-  // connection could be opened, it is out_until(), because a failed connect loses nothing. For a server that
-  // accepted requests and did not answer, it is `most` later. Until then, only requests that can be sent to
-  // another server may try it.
+  // Returns the time from which a request that cannot be sent again may also try the server. If no connection
+  // could be opened, this is out_until(), because a failed connect loses no request. If the server accepted
+  // requests and did not answer, it is out_until() plus `most`. Until then, only requests that can be sent to
+  // another server may try this one.
   [[nodiscard]] base::TimePoint open_to_all_from(const Ejection& settings) const noexcept {
     return silent_ && !down() ? out_until_ + settings.most : out_until_;
   }
-  // Returns since when the server serves again; the epoch: it was never out.
+  // Returns the time of the readmission; the epoch: the server was never ejected.
   [[nodiscard]] base::TimePoint back_since() const noexcept { return back_since_; }
-  // Returns true if answered() would change anything.
+  // Returns true if answered() would change the server's state.
   [[nodiscard]] bool suspect() const noexcept { return failures_ != 0 || (out() && !down()); }
-  // Returns how often the server was ejected, including failed trials.
+  // Returns the number of ejections, including failed trials.
   [[nodiscard]] std::uint64_t ejections() const noexcept { return ejections_; }
 
  private:
-  enum class Trial : std::uint8_t {
-    None,
-    Owed,
-    Whole
-  };  // the kind of request that tries the server; see begin_trial()
+  // The kind of request in the present trial; see begin_trial().
+  enum class Trial : std::uint8_t { None, Owed, Whole };
 
   static constexpr base::TimePoint kServes{};
   static constexpr base::TimePoint kDown = base::TimePoint::max();
@@ -85,13 +83,15 @@ class ServerHealth {
   Change come_back(base::TimePoint now) noexcept;
   Change put_out(const Ejection& settings, base::TimePoint now, std::uint64_t random) noexcept;
 
-  unsigned failures_ = 0;  // in a row, while it serves
+  unsigned failures_ = 0;  // failures in a row, while the server serves
   Trial trial_ = Trial::None;
-  bool silent_ = false;            // out because requests had no answer
+  bool silent_ = false;            // the server is ejected because it did not answer requests
   base::TimePoint out_since_{};    // time of the ejection or of the last failed trial
   base::TimePoint trial_since_{};  // start of the first trial without a reported result
-  base::TimePoint owed_from_{};    // from when on the next request with an incomplete body may try
-  unsigned good_ = 0;              // good probes in a row since the ejection; `bad_`: failed probes in a row
+  // Time from which the next request with an incomplete body may try the server.
+  base::TimePoint owed_from_{};
+  // Good probes in a row since the ejection; `bad_` is the number of failed probes in a row.
+  unsigned good_ = 0;
   unsigned bad_ = 0;
   base::TimePoint out_until_ = kServes;
   base::TimePoint back_since_{};
@@ -99,8 +99,8 @@ class ServerHealth {
   std::uint64_t ejections_ = 0;
 };
 
-// Returns the weight of a server in units of 1/kFullWeight. The server serves again since `back_since` (the
-// epoch: it was never out). The weight is a tenth at first and all of it after the slow start.
+// Returns the weight of a server in units of 1/kFullWeight. `back_since` is the time of the readmission (the
+// epoch: the server was never ejected). The weight is a tenth at first, and kFullWeight after the slow start.
 inline constexpr std::uint32_t kFullWeight = 256;
 [[nodiscard]] std::uint32_t weight_at(std::uint32_t weight, base::Duration slow_start,
                                       base::TimePoint back_since, base::TimePoint now) noexcept;

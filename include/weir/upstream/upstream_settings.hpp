@@ -1,4 +1,4 @@
-// The settings of a group of servers.
+// The settings of an upstream, which is a group of servers.
 #pragma once
 
 #include "weir/base/endpoint.hpp"
@@ -18,51 +18,57 @@ enum class Balance : std::uint8_t { RoundRobin, LeastInFlight, RandomTwo, Hash }
 
 struct Timeouts {
   base::Duration connect{1'000'000};
-  base::Duration connect_total{5'000'000};  // all connects of one request, at all servers together
-  base::Duration response{30'000'000};  // from the end of the request to the head of the answer, and between
-                                        // two reads of the answer
+  base::Duration connect_total{5'000'000};  // for all connects of one request, to all servers together
+  // From the end of the request to the head of the answer, and between two reads of the answer.
+  base::Duration response{30'000'000};
   // From sending the head to the server's 100 Continue, if the client waits for a 100 Continue (RFC 9110
   // §10.1.1). When this time is over, weir asks the client for the body. weir never asks if `expect_continue`
   // is at least as long as `response` or `total`.
   base::Duration expect_continue{1'000'000};
-  base::Duration idle{60'000'000};       // how long an unused connection is kept
-  base::Duration tunnel{300'000'000};    // how long an upgraded connection may be silent in both directions
-  base::Duration abandoned{30'000'000};  // to read an answer after its client has left; 0: not read
-  base::Duration total{base::kForever};  // from the first attempt to the head of the last answer, without
-                                         // the time in which the client sends its body
+  base::Duration idle{60'000'000};     // how long an unused connection stays open
+  base::Duration tunnel{300'000'000};  // how long an upgraded connection may be silent in both directions
+  // How long weir reads an answer after its client has left; 0: weir does not read it.
+  base::Duration abandoned{30'000'000};
+  // From the first attempt to the head of the last answer, without the time in which the client sends its
+  // body.
+  base::Duration total{base::kForever};
   friend bool operator==(const Timeouts&, const Timeouts&) = default;
 };
 
-// When failing servers are ejected, and for how long.
+// Settings of the ejection of failing servers.
 struct Ejection {
-  unsigned failures = 3;            // failed requests in a row; one failed connect is enough
-  base::Duration least{1'000'000};  // of the first ejection; doubles each time
-  base::Duration most{30'000'000};  // upper bound; after this time without a failure, `least` applies again
-  base::Duration slow_start{5'000'000};  // until a readmitted server has its full share
+  // Number of failed requests in a row that ejects a server; one failed connect is enough.
+  unsigned failures = 3;
+  base::Duration least{1'000'000};  // length of the first ejection; doubles each time
+  // Longest ejection; after this time without a failure, `least` applies again.
+  base::Duration most{30'000'000};
+  // Time after a readmission until the server gets its full share of the requests.
+  base::Duration slow_start{5'000'000};
   friend bool operator==(const Ejection&, const Ejection&) = default;
 };
 
-// Active probes of servers, and how they are judged.
+// Settings of the probes of servers.
 struct HealthCheck {
   std::string path;
   base::Duration interval{2'000'000};
   base::Duration timeout{1'000'000};
-  unsigned unhealthy_after = 3;                 // failed probes in a row
-  unsigned healthy_after = 2;                   // good answers in a row
-  std::vector<policy::StatusRange> statuses{};  // of a good answer
+  unsigned unhealthy_after = 3;                 // this number of failed probes in a row takes the server down
+  unsigned healthy_after = 2;                   // this number of good probes in a row readmits the server
+  std::vector<policy::StatusRange> statuses{};  // a good answer has one of these statuses
   friend bool operator==(const HealthCheck&, const HealthCheck&) = default;
 };
 
-// Which requests are sent again. They must be idempotent by RFC 9110 §9.2.2, and weir must have received
-// either the whole body together with the head, or nothing of the body. A request for which no connection
-// could be opened was sent to no server, so another attempt is not counted as a repetition.
+// Which requests are sent again. They must be idempotent by RFC 9110 §9.2.2. weir must have received either
+// the whole body together with the head, or nothing of the body. If no connection could be opened, no server
+// has received the request. Another attempt is then not counted as a repetition.
 struct Retry {
-  unsigned attempts = 2;           // most servers that get the request, including the first
-  unsigned budget = 20;            // percent of all requests; 0: no request is sent again
+  unsigned attempts = 2;  // largest number of servers that get the request, including the first
+  // Largest number of repetitions, in percent of all requests; 0: no repetitions.
+  unsigned budget = 20;
   base::Duration backoff{25'000};  // upper bound of the wait before the first repetition
-  bool broken = true;  // if the connection ended before the answer's head, or the answer is no HTTP
-  bool late = true;    // if the answer is late
-  std::vector<policy::StatusRange> statuses{};  // if the answer has such a status
+  bool broken = true;  // repeat if the connection ended before the answer's head, or the answer is no HTTP
+  bool late = true;    // repeat if the answer is late
+  std::vector<policy::StatusRange> statuses{};  // repeat if the answer has one of these statuses
   friend bool operator==(const Retry&, const Retry&) = default;
 };
 
@@ -71,10 +77,10 @@ inline constexpr std::uint32_t kMaxWeight = 100;
 struct ServerSettings {
   base::Endpoint address{};
   std::uint32_t weight = 1;                   // 1 to kMaxWeight
-  std::uint32_t max_in_flight = 0;            // of all workers together; 0: unlimited
-  std::optional<limit::TokenBucket> limit{};  // rate of its requests, of all workers together
-  bool tls = false;                           // use TLS
-  std::string tls_name{};  // name that its certificate must have: a host name or an IP address
+  std::uint32_t max_in_flight = 0;            // for all workers together; 0: unlimited
+  std::optional<limit::TokenBucket> limit{};  // rate of the server's requests, for all workers together
+  bool tls = false;                           // connect with TLS
+  std::string tls_name{};  // name that the server's certificate must contain: a host name or an IP address
   friend bool operator==(const ServerSettings&, const ServerSettings&) = default;
 };
 
@@ -91,11 +97,11 @@ struct UpstreamSettings {
   std::optional<HealthCheck> health;
   net::TlsClientSettings tls{};  // for servers with TLS
   Retry retry;
-  bool proxy_protocol = false;  // connections begin with a PROXY header and serve one request each
-  std::size_t queue = 256;      // most waiting requests, of all workers together; 0: requests do not wait
-  base::Duration max_wait{1'000'000};  // longest wait for room
-  std::size_t max_idle = 256;          // most unused connections for each server and worker
-  base::Duration resolve{30'000'000};  // time between two look-ups of servers' names; 0: only at start
+  bool proxy_protocol = false;  // each connection begins with a PROXY header and serves one request
+  std::size_t queue = 256;      // largest number of waiting requests, for all workers together; 0: no waiting
+  base::Duration max_wait{1'000'000};  // longest wait for a server with room
+  std::size_t max_idle = 256;          // largest number of unused connections for each server and worker
+  base::Duration resolve{30'000'000};  // interval of look-ups of the servers' names; 0: only at start
   friend bool operator==(const UpstreamSettings&, const UpstreamSettings&) = default;
 };
 

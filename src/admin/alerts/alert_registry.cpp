@@ -22,8 +22,8 @@ namespace {
 namespace json = boost::json;
 using Change = observe::Surge::Change;
 
-// Returns how many events of this alert weir has counted since its start. Returns 0 if the rule or upstream
-// of the alert is no longer configured.
+// Returns how many events for this alert weir has counted since its start. Returns 0 if the alert's rule or
+// upstream is no longer configured.
 std::uint64_t total_of(const AlertSettings& alert, const Sources& sources) {
   std::uint64_t sum = 0;
   switch (alert.on) {
@@ -48,7 +48,7 @@ std::uint64_t total_of(const AlertSettings& alert, const Sources& sources) {
   return sum;
 }
 
-// Returns a time such as "2026-02-20T10:00:00Z" (RFC 3339).
+// Returns the time as text such as "2026-02-20T10:00:00Z" (RFC 3339).
 std::string written(base::TimePoint at) {
   const std::time_t seconds = std::chrono::system_clock::to_time_t(at);
   std::tm parts{};
@@ -72,7 +72,8 @@ bool sound_alike(const Alert& one, const Alert& other) {
   return one.settings.name == other.settings.name && one.settings.webhook == other.settings.webhook;
 }
 
-// Returns a digest of the name and the webhook, because a webhook's URL may be long and contain secrets.
+// Returns an ID of the alert: a digest of its name and webhook. The URL of a webhook may be long and contain
+// secrets.
 std::string alert_id_of(const AlertSettings& alert) {
   const auto& webhook = alert.webhook;
   const auto digest = base::siphash128({}, alert.name + (webhook.tls ? "\nhttps://" : "\nhttp://") +

@@ -1,9 +1,9 @@
-// The alerts with their states and waiting messages. This part of alerts has no connections, and gets times
-// as arguments.
+// The alerts with their states and waiting messages. AlertRegistry uses no connections, and gets times as
+// arguments.
 //
-// If an alert is removed or its settings change while it fires, its webhook must receive a message that the
-// alert has ended. The registry keeps such an alert until this message was delivered or given up. Belongs to
-// one thread.
+// If an alert is removed or its settings change while it fires, its webhook must receive the message that the
+// alert has ended. The registry keeps the removed alert until this message was delivered or given up. Belongs
+// to one thread.
 #pragma once
 
 #include "weir/admin/alert_settings.hpp"
@@ -26,7 +26,7 @@ struct Alert {
   net::TlsContext tls;  // null if the webhook's URL does not use TLS
   observe::Surge surge;
   observe::Delivery delivery;
-  // Counts for the metrics. An alert shares this object with earlier alerts of the same name.
+  // Numbers for the metrics. An alert shares this object with earlier alerts of the same name.
   std::shared_ptr<AlertFigures> figures;
   // Looks up the addresses of the webhook's host.
   std::unique_ptr<net::NameLookup> lookup = std::make_unique<net::NameLookup>();
@@ -34,10 +34,10 @@ struct Alert {
 
 class AlertRegistry {
  public:
-  // The list shares its alerts with running posts, which may outlive a change().
+  // The list shares its alerts with running posts, which may use an alert after change() has removed it.
   using Alerts = std::vector<std::shared_ptr<Alert>>;
 
-  // `say` writes lines to the log. `version`: weir's version, which the messages contain.
+  // `say` writes lines to the log. `version`: weir's version, which appears in the messages.
   AlertRegistry(std::string version, std::function<void(const std::string&)> say);
 
   // Returns a new alert. Throws if the webhook's `ca` file cannot be read.
@@ -47,31 +47,31 @@ class AlertRegistry {
   // cannot be read, and then changes nothing.
   void change(std::vector<AlertSettings> settings, base::TimePoint now);
 
-  // Reads the webhooks' files of trusted authorities again, for later messages. If a file is faulty, its
-  // former content stays in use.
+  // Reads the webhooks' files of trusted authorities again, for later messages. If a file is faulty, the
+  // content that was read before stays in use.
   void read_authorities();
 
   // Returns AlertState::alert_id of each alert.
   [[nodiscard]] std::vector<std::string> alert_ids() const;
   // Ends all alerts for an upgrade. The new process continues the alerts with these IDs and sends their
-  // waiting messages. Returns the states of these alerts, except for alerts that neither fire nor have a
-  // waiting message. All other alerts are removed as by change().
+  // waiting messages. Returns the states of these alerts. Omits alerts that neither fire nor have a waiting
+  // message. All other alerts are removed as by change().
   [[nodiscard]] std::vector<AlertState> retire(const std::vector<std::string>& alert_ids,
                                                base::TimePoint now);
-  // Continues alerts of the old process from the states that its retire() returned.
+  // Continues alerts of the old process. `states`: the result of the old process's retire().
   void go_on(const std::vector<AlertState>& states, base::TimePoint now);
 
-  // Counts events and creates messages. Must be called once a second.
+  // Counts events and creates messages that are due. Must be called once a second.
   void look(const Sources& sources, base::TimePoint now);
 
-  // Returns all alerts that may have a message to send, removed alerts first. Forgets removed alerts that
+  // Returns all alerts that may have a message to send, removed alerts first. Deletes removed alerts that
   // have no message.
   [[nodiscard]] Alerts speakers();
 
   [[nodiscard]] std::vector<AlertFigures> figures() const;
 
  private:
-  // Removes an alert. If the alert is firing, creates the message that it has ended.
+  // Removes an alert. If the alert is firing, creates the message that the alert has ended.
   void leave(const std::shared_ptr<Alert>& alert, base::TimePoint now);
   void tell(Alert& alert, observe::Surge::Change change, base::TimePoint now);
   [[nodiscard]] std::string message(const Alert& alert, observe::Surge::Change change,

@@ -43,8 +43,8 @@ struct Alerts::Impl {
   std::mt19937_64 random{std::random_device{}()};
 };
 
-// Checks all alerts and starts their posts, once a second. If memory is lacking for a step, the next call
-// tries the step again.
+// Checks all alerts and starts their posts, once a second. If a step fails for lack of memory, the next call
+// repeats the step.
 void Alerts::Impl::turn() {
   try {
     book.look(sources, sources.now());
@@ -59,7 +59,7 @@ void Alerts::Impl::turn() {
   });
 }
 
-// Starts each post in its own coroutine, so that no post waits for the receiver of another post.
+// Starts each post in its own coroutine, so that a slow receiver does not delay other posts.
 void Alerts::Impl::post_what_is_due() {
   for (const auto& alert : book.speakers()) {
     const std::string* const due = alert->delivery.begin(sources.now());
@@ -75,7 +75,7 @@ void Alerts::Impl::post_what_is_due() {
 
 net::Task<void> Alerts::Impl::post(std::shared_ptr<Alert> alert, std::string body) {
   const auto& settings = alert->settings;
-  // Keeps the TLS context alive, because the alert may get another one meanwhile.
+  // Holds a reference to the TLS context, because the alert may get another context meanwhile.
   const auto tls = net::share(alert->tls.get());
   Post::End end;
   try {

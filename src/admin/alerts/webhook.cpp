@@ -22,7 +22,7 @@ std::string request(const Webhook& hook, const std::string& body) {
   return text + "\r\n" + body;
 }
 
-// Returns true if another attempt would get the same status again. Returns false for statuses of a
+// Returns true if another attempt would get the same status again. Returns false for a status that means a
 // busy receiver.
 bool is_hopeless(unsigned status) {
   return status >= 300 && status < 500 && status != 408 && status != 425 && status != 429;
@@ -59,8 +59,8 @@ net::Task<net::ErrorCode> Post::connect(net::Dial::Target target, base::Duration
   co_return ec;
 }
 
-// Waits until the look-up ends, but at most `patience`. Returns an empty text if an address is known, else
-// the reason why none is known.
+// Waits until the look-up ends, but at most `patience`. Returns an empty text if an address is known,
+// otherwise the reason why none is known.
 net::Task<std::string> Post::look_up(const base::Endpoint& address, base::Duration patience) {
   lookup_.begin(address);
   const auto until = std::chrono::steady_clock::now() + patience;
@@ -103,8 +103,8 @@ net::Task<Post::End> Post::attempt(const Webhook& hook, SSL_CTX* tls, base::Dura
   co_return End{"it returned " + std::to_string(status), is_hopeless(status)};
 }
 
-// Reads the status of the final response. Returns an empty text if `status` is set, else the reason why it is
-// not.
+// Reads the status of the final response into `status`. Returns an empty text on success, otherwise the
+// reason of the failure.
 net::Task<std::string> Post::read_status(unsigned& status) {
   http::StatusReader answer;
   std::size_t read = 0;

@@ -18,15 +18,15 @@ namespace weir::admin {
 
 class Post final : net::Watched {
  public:
-  // `lookup`: looks up the receiver's name; outlives the post.
+  // `lookup`: looks up the receiver's host name; must outlive the post.
   Post(net::Executor executor, net::Watchdog& watchdog, net::NameLookup& lookup)
       : Watched(watchdog), executor_(executor), watchdog_(watchdog), lookup_(lookup), pause_(executor) {}
 
   // The result of a post.
   struct End {
     std::string fault;      // empty: the receiver accepted the message
-    bool hopeless = false;  // true if another attempt would have the same result
-    // True if the whole message was sent, but no response says whether the receiver accepted it.
+    bool hopeless = false;  // another attempt would have the same result
+    // The whole message was sent, but no response says whether the receiver accepted it.
     bool may_have_taken = false;
   };
   // Posts `body`. Only one call may run at a time. `tls`: the TLS context that verifies the server; null
@@ -46,9 +46,9 @@ class Post final : net::Watched {
   net::Executor executor_;
   net::Watchdog& watchdog_;
   net::NameLookup& lookup_;
-  net::Timer pause_;  // pause between two checks whether lookup_ has ended
+  net::Timer pause_;  // waits between two checks whether lookup_ has ended
   std::unique_ptr<net::Stream> stream_;
-  net::Dial* dial_ = nullptr;  // points into the frame of connect() while connect() waits; else null
+  net::Dial* dial_ = nullptr;  // points into the frame of connect() while connect() waits; otherwise null
   bool late_ = false;
   const char* late_fault_ = "";  // text for End::fault if the deadline passes now
 };

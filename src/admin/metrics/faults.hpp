@@ -1,5 +1,5 @@
-// Counts exceptions of some work on the control thread. Logs the first exception, and no further exception
-// until the work has succeeded again. Belongs to the control thread.
+// Counts the exceptions of one kind of work on the control thread. Logs the first exception, and then no
+// further one until the work has succeeded again. Belongs to the control thread.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class Faults {
   // `what`: name of the work, such as "admin: accepting". `say` writes to the log; it may be empty.
   Faults(const char* what, const Say& say) : what_(what), say_(say) {}
 
-  // Counts the present exception. REQUIRES that the caller handles an exception.
+  // Counts the exception that the caller is handling. REQUIRES a current exception.
   void note() noexcept {
     ++count_;
     if (said_ || !say_) return;

@@ -1,5 +1,5 @@
-// Writes the metrics page. Uses only the serialiser of prometheus-cpp. Its registry would lock and store
-// values, but weir reads its own counters for each scrape.
+// Writes the metrics page. Uses only the serialiser of prometheus-cpp. The registry of prometheus-cpp would
+// lock and store values, but weir reads its own counters for each scrape.
 #include "admin/metrics/metrics_page.hpp"
 #include "admin/pages/answer.hpp"
 

@@ -16,8 +16,8 @@ namespace weir::admin {
 
 using Labels = std::vector<prometheus::ClientMetric::Label>;
 
-// One metric family. Adds up values with equal labels, because two routes may have the same name. Prometheus
-// would reject the whole page if a series appeared twice.
+// One metric family. Adds up the values of series with equal labels, which occur if two routes have the same
+// name. Prometheus would reject the whole page if a series appeared twice.
 class Family {
  public:
   Family(prometheus::MetricType type, std::string name, std::string help)
@@ -55,7 +55,7 @@ class MetricsPage {
   }
   void put(const Family& family) { families_.push_back(family.build()); }
 
-  // Returns the sum of what `read` returns for each worker's counters.
+  // Returns the sum of the results of `read` over the counters of all workers.
   template <class Read>
   [[nodiscard]] double sum(Read read) const {
     double total = 0;
@@ -63,7 +63,8 @@ class MetricsPage {
     return total;
   }
 
-  // These functions add a family to the page: one series, or one histogram, with the sum over all workers.
+  // total() and the next functions add a family to the page: one series or one histogram, summed over all
+  // workers.
   void total(observe::Tally observe::Counters::*tally, std::string name, std::string help);
   void level(observe::Gauge observe::Counters::*level, std::string name, std::string help);
   void durations(const observe::Histogram observe::Counters::*histogram, std::string name, std::string help);

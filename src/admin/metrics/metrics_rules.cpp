@@ -7,7 +7,8 @@ namespace {
 
 using observe::Counters;
 
-// Writes settlements only for rules that settle charges, because all other rules would show zeros.
+// Writes the settlements (corrections of charges) of each rule that makes them. All other rules would show
+// zeros.
 void tell_settlements(MetricsPage& page) {
   Family settled = page.counter("weir_settlements_total", "Charges settled after the response, by outcome.");
   for (std::size_t rule = 0; rule < page.sources().rules.size(); ++rule) {

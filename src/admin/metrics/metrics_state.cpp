@@ -27,7 +27,8 @@ void tell_keys(MetricsPage& page) {
                .add({}, stats.log_merged));
 }
 
-// Writes how far the system's clock is ahead of weir's clock, which weir uses for calendars and times of day.
+// Writes how far the system's clock is ahead of weir's clock. weir uses the system's clock for calendars and
+// times of day.
 void tell_clock(MetricsPage& page) {
   if (!page.sources().now) return;
   const auto ahead =

@@ -14,8 +14,8 @@ std::string code_label(unsigned status) {
   return status == Counters::kOtherStatus ? "other" : std::to_string(status);
 }
 
-// Writes the responses of a route by status. Omits status codes that never occurred, because each route would
-// otherwise have 500 lines of zeros.
+// Writes the responses of a route by status. Omits status codes that never occurred, because otherwise each
+// route would have 500 lines of zeros.
 void count_route(const MetricsPage& page, Family& family, std::optional<std::size_t> route,
                  const std::string& name) {
   Counters::StatusSums sums{};

@@ -17,7 +17,8 @@ double seconds(const timeval& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
 }
 
-// Returns the number of open descriptors, not counting the one that reads the folder.
+// Returns the number of open file descriptors, except the one that is needed to read the folder
+// /proc/self/fd.
 std::optional<std::uint64_t> count_descriptors() {
   std::error_code ec;
   std::uint64_t count = 0;
@@ -29,8 +30,8 @@ std::optional<std::uint64_t> count_descriptors() {
 
 }  // namespace
 
-// Returns the size of the folder, which is the number of open descriptors (proc(5)). Older kernels report 0
-// as its size; then the descriptors are counted one by one.
+// Returns the size of the folder /proc/self/fd, which is the number of open descriptors (proc(5)). Older
+// kernels report 0 as its size; then this function counts the descriptors one by one.
 std::optional<std::uint64_t> ProcessReader::open_descriptors(Clock::time_point now) {
   struct stat folder {};
   if (kernel_says_ && ::stat(kDescriptors, &folder) == 0 && folder.st_size > 0)
@@ -43,7 +44,7 @@ std::optional<std::uint64_t> ProcessReader::open_descriptors(Clock::time_point n
 }
 
 std::optional<ProcessFigures> ProcessReader::read(Clock::time_point now) {
-  // The first numbers of the file (proc(5)) are the size and the resident size, in pages.
+  // The first numbers in the file (proc(5)) are the virtual size and the resident size, in pages.
   std::ifstream statm("/proc/self/statm");
   std::uint64_t size = 0;
   std::uint64_t resident = 0;

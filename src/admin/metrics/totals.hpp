@@ -7,7 +7,7 @@
 
 namespace weir::admin {
 
-// Returns the sum of what `read` returns for each worker's counters.
+// Returns the sum of the results of `read` over the counters of all workers.
 template <class Read>
 [[nodiscard]] std::uint64_t total(const Sources& sources, Read read) {
   std::uint64_t sum = 0;
@@ -15,7 +15,7 @@ template <class Read>
   return sum;
 }
 
-// Returns how many decisions of this rule had this outcome. REQUIRES rule < sources.rules.size().
+// Returns the number of decisions of this rule with this outcome. REQUIRES rule < sources.rules.size().
 [[nodiscard]] inline std::uint64_t total(const Sources& sources, std::size_t rule,
                                          observe::RuleOutcome outcome) {
   return total(sources, [&](const observe::Counters& counters) {
@@ -23,7 +23,7 @@ template <class Read>
   });
 }
 
-// Returns how many requests had this verdict.
+// Returns the number of requests with this verdict.
 [[nodiscard]] inline std::uint64_t total(const Sources& sources, observe::Verdict verdict) {
   return total(sources,
                [&](const observe::Counters& counters) { return counters.verdicts(verdict).value(); });

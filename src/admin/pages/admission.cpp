@@ -14,8 +14,8 @@ bool is_port(std::string_view text) noexcept {
          (text.starts_with(':') && text.find_first_not_of("0123456789", 1) == std::string_view::npos);
 }
 
-// Returns the host of "name:port" or "[v6]:port"; the port may be missing. Returns an empty text if
-// `authority` has another form.
+// Returns the host in `authority`, which is "name:port" or "[v6]:port", with or without the port. Returns an
+// empty text if `authority` has another form.
 std::string_view host_of(std::string_view authority) noexcept {
   const bool bracketed = authority.starts_with('[');
   if (bracketed && authority.find(']') == std::string_view::npos) return {};
@@ -50,8 +50,8 @@ Answer wrong_method(const PageRequest& question) {
   return refusal;
 }
 
-// Rejects bodies that are not JSON. A form of another site can only send three other media types. A script of
-// another site needs a preflight request (CORS) first, which this listener rejects.
+// Rejects bodies that are not JSON. An HTML form on another site can only send three media types, and JSON is
+// none of them. A script of another site needs a preflight request (CORS) first, which this listener rejects.
 std::optional<Answer> fault_of_body(const Page& page, const PageRequest& question) {
   if (question.has_body && page.body == Page::Body::None)
     return error_answer(413, "body_too_large", "This page accepts no body.");
@@ -87,7 +87,8 @@ std::optional<Answer> fault_of_asker(const Admission& admission, const PageReque
 
 std::variant<const Page*, Answer> admit(const Admission& admission, const PageRequest& question) {
   const Page* const page = find_page(path_of(question), question.method);
-  // Must come before the 404, because a client without permission must not learn which pages exist.
+  // This check must come before the 404, because a client without permission must not learn which pages
+  // exist.
   if (page == nullptr || page->whom != Page::For::Anybody)
     if (auto fault = fault_of_asker(admission, question)) return std::move(*fault);
   if (page == nullptr) return error_answer(404, "not_found", "There is no such page.");

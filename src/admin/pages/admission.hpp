@@ -1,8 +1,8 @@
 // Decides whether the admin listener answers a request.
 //
 // The checks, in this order: the token; the Host, if no token is set; the page and its method; whether
-// another site's page sent the request; the body. The checks of the Host and of the site protect against
-// browsers. A browser inside the network sends requests that a page of a hostile site tells it to send.
+// another site's page sent the request; the body. A hostile site's page can make a browser inside
+// the network send requests; the checks of the Host and of the site reject those.
 #pragma once
 
 #include "admin/pages/answer.hpp"
@@ -21,19 +21,20 @@ namespace weir::admin {
 
 struct Admission {
   Token token;
-  base::Endpoint address;  // of the admin listener, as configured
+  base::Endpoint address;  // the address of the admin listener, as configured
 };
 
-// Returns the page that answers the request, or the refusal. The token and the Host are not checked for pages
-// that anybody may read.
+// Returns the page that answers the request, or the response that refuses the request. For pages that anybody
+// may read, the token and the Host are not checked.
 [[nodiscard]] std::variant<const Page*, Answer> admit(const Admission& admission,
                                                       const PageRequest& question);
 
-// Returns the refusal if this request may not read data for operators; nullopt if it may.
+// Returns the response that refuses the request if its sender may not read data for operators; otherwise
+// nullopt.
 [[nodiscard]] std::optional<Answer> fault_of_asker(const Admission& admission, const PageRequest& question);
 
-// Returns true if the Host cannot be the name of another site (DNS rebinding): if it is an IP address,
-// localhost or the configured name. An empty Host is accepted, because browsers always send one.
+// Returns true if the Host cannot be the name of another site (DNS rebinding). The Host must be an IP
+// address, localhost or the configured name. An empty Host is accepted, because browsers always send a Host.
 [[nodiscard]] bool is_own_host(std::string_view host, const base::Endpoint& address);
 
 // Returns true if the browser reports that another site's page sent the request (Origin, RFC 6454;
@@ -42,7 +43,7 @@ struct Admission {
 [[nodiscard]] bool is_of_another_site(const PageRequest& question);
 
 // Header fields of every response. They forbid browsers to show the response in a frame, to guess its type,
-// and to send its address to other sites. The dashboard's page may run only its own scripts and styles.
+// and to send its address to other sites. The dashboard's page may use only its own scripts and styles.
 inline constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kGuardingFields{
     {{"Content-Security-Policy",
       "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "

@@ -1,4 +1,4 @@
-// Values for the admin listener's requests and responses, without sockets.
+// The admin listener's requests and responses as plain values, without sockets.
 #pragma once
 
 #include "weir/admin/sources.hpp"
@@ -11,24 +11,25 @@ namespace weir::admin {
 // A request. Its members point into the received request, which lives until the response has been sent.
 struct PageRequest {
   std::string_view method;
-  std::string_view target;  // as received
-  // Values of header fields, from here to if_none_match; empty if the field is absent.
+  std::string_view target;  // the request target as received
+  // Values of header fields: this member and the following ones up to if_none_match. Empty if the field is
+  // absent.
   std::string_view authorization = {};
   std::string_view host = {};
   std::string_view origin = {};
   std::string_view fetch_site = {};  // value of the field Sec-Fetch-Site
   std::string_view content_type = {};
   std::string_view if_none_match = {};
-  bool has_body = false;       // true if the head announces a body
+  bool has_body = false;       // the head announces a body
   std::string_view body = {};  // the whole body, if the page accepts a body
   // Address of the client, such as "203.0.113.7:50000", or "unix" if the client uses a unix socket.
   std::string peer = {};
-  bool has_token = true;  // true if the request has the right token, or if no token is set
-  // True if the request may read data for operators (fault_of_asker() in admission.hpp).
+  bool has_token = true;  // the request has the right token, or no token is configured
+  // The request may read data for operators (fault_of_asker() in admission.hpp).
   bool is_operators = true;
 };
 
-// Return the part of the target before the first '?', and the part after it.
+// path_of() returns the part of the target before the first '?', and query_of() the part after it.
 [[nodiscard]] std::string_view path_of(const PageRequest& question) noexcept;
 [[nodiscard]] std::string_view query_of(const PageRequest& question) noexcept;
 
@@ -38,7 +39,7 @@ struct Answer {
   std::string_view content_type = "application/json";
   std::string allow = {};  // for status 405: the methods that the page accepts
   bool challenge = false;  // for status 401: adds the field WWW-Authenticate
-  // ETag with its quotes; browsers may then cache the response and revalidate it. Empty: no caching.
+  // ETag with its quotes. If set, browsers may cache the response and revalidate it. Empty: no caching.
   std::string_view etag = {};
 };
 
@@ -49,7 +50,7 @@ struct Answer {
 // answer.
 [[nodiscard]] Answer unless_known(Answer answer, const PageRequest& question);
 
-// Return the bodies of pages that have their own file.
+// Functions that return the bodies of pages. Each is defined in a source file of its own.
 [[nodiscard]] std::string metrics_text(const Sources& sources);  // Prometheus text exposition format 0.0.4
 [[nodiscard]] std::string rules_json(const Sources& sources);
 [[nodiscard]] std::string overview_json(const Sources& sources);  // the present data for the dashboard

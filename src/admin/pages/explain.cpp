@@ -1,4 +1,5 @@
-// POST /api/explain: reads a described request and returns the decision for it, both as JSON.
+// POST /api/explain: the request's JSON describes an HTTP request; the response is weir's decision for it, as
+// JSON.
 #include "admin/pages/explain_request_reader.hpp"
 #include "admin/pages/limit_json.hpp"
 #include "admin/pages/pages.hpp"

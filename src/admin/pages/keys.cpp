@@ -28,8 +28,8 @@ std::pair<std::string, std::string> take_parameter(std::string_view& query) {
   return {decoded(name), decoded(value)};
 }
 
-// Reads the query into `question`. Returns a sentence about what is wrong with the query; empty if nothing is
-// wrong.
+// Reads the query into `question`. Returns a sentence that says what is wrong with the query; empty if
+// nothing is wrong.
 std::string read_question(std::string_view query, KeyRequest& question) {
   while (!query.empty()) {
     auto [name, value] = take_parameter(query);

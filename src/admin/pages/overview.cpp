@@ -51,7 +51,8 @@ json::object traffic(const Sources& sources) {
   return out;
 }
 
-// Returns how many responses had each first digit of the status, and how many requests got no response.
+// Returns the number of responses for each first digit of the status, and the number of requests without a
+// response.
 json::object answers(const Sources& sources) {
   constexpr std::array<const char*, 6> kNames{"none", "1xx", "2xx", "3xx", "4xx", "5xx"};
   std::array<std::uint64_t, kNames.size()> sums{};
@@ -76,8 +77,8 @@ json::object latency(const Sources& sources) {
           {"counts", json::array(totals.counts.begin(), totals.counts.end())}};
 }
 
-// Returns the rule's position in the recorder, which may differ from its position in the configuration after
-// a reload. Returns nullopt if the recorder does not have the rule.
+// Returns the rule's index in the recorder, which may differ from its index in the configuration after a
+// reload. Returns nullopt if the recorder does not have the rule.
 std::optional<std::size_t> place_of(const std::string& rule, const Recorder* recorder) {
   if (recorder == nullptr) return std::nullopt;
   const auto found = std::find(recorder->rules().begin(), recorder->rules().end(), rule);

@@ -1,4 +1,4 @@
-// The pages of the admin listener by path and method. Each page is a line of the table in pages.cpp, and a
+// The pages of the admin listener. Each page is a line of the table in pages.cpp, with a path, a method and a
 // handler function in its own file.
 #pragma once
 
@@ -15,8 +15,8 @@
 namespace weir::admin {
 
 struct Page {
-  // Types of handlers, which run on the server's thread. The request and the sources outlive the response. A
-  // handler that is a coroutine must finish within ServerOptions::deadline.
+  // The types of handlers, which run on the server's thread. The request and the sources stay valid until the
+  // response was sent. A handler that is a coroutine must finish within ServerOptions::deadline.
   using Say = Answer (*)(const Sources&, const PageRequest&);
   using Ask = net::Awaitable<Answer> (*)(const Sources&, const PageRequest&);
 
@@ -24,14 +24,15 @@ struct Page {
     Anybody,   // the page needs no token, because probes have none and some pages show no data
     Operator,  // the page needs the token if one is set
   };
-  enum class Body : std::uint8_t { None, Json };  // the body that a request for this page may have
+  enum class Body : std::uint8_t { None, Json };  // the body that a request for the page may have
 
   std::string_view path;
   std::string_view method;  // GET also allows HEAD. POST, PUT and DELETE may change state; GET never does
   For whom;
   std::variant<Say, Ask> handler;
   Body body = Body::None;
-  // Additional time that the handler may take beyond ServerOptions::deadline; null: no additional time.
+  // The member of Sources that contains additional time for the handler, beyond ServerOptions::deadline.
+  // Null: no additional time.
   base::Duration Sources::*patience = nullptr;
 };
 
@@ -43,7 +44,7 @@ struct Page {
 // Returns the methods of all pages with this path, such as "GET, HEAD, DELETE".
 [[nodiscard]] std::string methods_of(std::string_view path);
 
-// Handlers that have their own file.
+// Handlers that are defined in a source file of their own.
 [[nodiscard]] net::Awaitable<Answer> ask_reload(const Sources& sources, const PageRequest& question);
 [[nodiscard]] net::Awaitable<Answer> ask_upgrade(const Sources& sources, const PageRequest& question);
 [[nodiscard]] net::Awaitable<Answer> answer_explain(const Sources& sources, const PageRequest& question);

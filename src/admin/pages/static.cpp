@@ -33,7 +33,7 @@ constexpr StaticFile file(std::string_view path, std::string_view content_type, 
 // compilers to accept. GCC and clang accept longer literals.
 #pragma GCC diagnostic ignored "-Woverlength-strings"
 
-// The files, in the order in which the page loads them.
+// The files, in the order in which the dashboard's page loads them.
 constexpr std::array kFiles{
     file("/", kHtml,
 #include "admin/web/index.html.inc"

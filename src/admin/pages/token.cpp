@@ -10,8 +10,8 @@ namespace weir::admin {
 
 namespace {
 
-// Returns true if the field begins with this scheme, in any letter case (RFC 9110 §11.1). `scheme`: in lower
-// case.
+// Returns true if the field's value begins with this scheme, in any letter case (RFC 9110 §11.1). `scheme`
+// must be in lower case.
 bool begins_with_scheme(std::string_view authorization, std::string_view scheme) {
   const auto same = [](char came, char wanted) {
     return (came >= 'A' && came <= 'Z' ? static_cast<char>(came - 'A' + 'a') : came) == wanted;

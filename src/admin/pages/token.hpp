@@ -11,11 +11,11 @@ class Token {
   // An empty token admits every request.
   explicit Token(std::string_view token);
 
-  // Returns true if the request has the right token. `authorization`: value of the header field, "Bearer
-  // TOKEN" (RFC 6750 §2.1). The time that this takes reveals nothing about the token, because digests of
+  // Returns true if the request has the right token. `authorization`: the value of the Authorization field,
+  // "Bearer TOKEN" (RFC 6750 §2.1). The time of the call reveals nothing about the token, because digests of
   // equal length are compared completely.
   [[nodiscard]] bool admits(std::string_view authorization) const;
-  // Returns true if requests need a token.
+  // Returns true if a token is configured, so that requests need it.
   [[nodiscard]] bool asked() const noexcept { return asked_; }
 
  private:

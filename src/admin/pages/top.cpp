@@ -19,7 +19,7 @@ namespace json = boost::json;
 using observe::SpaceSaving;
 using observe::TopOfRule;
 
-constexpr std::size_t kShown = 10;  // clients in each list, if the query does not say how many
+constexpr std::size_t kShown = 10;  // number of clients in each list, unless the query sets it
 
 struct Wish {
   std::optional<std::string> rule;
@@ -33,7 +33,7 @@ std::optional<std::size_t> parse_count(std::string_view text) {
   return count >= 1 && count <= SpaceSaving::kMost ? std::optional(count) : std::nullopt;
 }
 
-// Returns what the query asks for; nullopt if the query has an unknown parameter or a wrong value.
+// Returns the parameters of the query; nullopt if the query has an unknown parameter or a wrong value.
 std::optional<Wish> read_wish(std::string_view query) {
   Wish wish;
   std::string scratch;

@@ -5,8 +5,8 @@
 
 namespace weir::admin {
 
-// Returns the page. Parameters of the query: `rule=NAME` for one rule only, `n=COUNT` for the number of
-// clients in each list.
+// Returns the page. The query may have two parameters: `rule=NAME` shows one rule only, and `n=COUNT` is the
+// number of clients in each list.
 [[nodiscard]] Answer say_top(const Sources& sources, const PageRequest& question);
 
 }  // namespace weir::admin

@@ -22,7 +22,7 @@ void Connections::make_room(std::size_t most) {
       all_.begin(), all_.end(),
       [](const Connection* one, const Connection* other) { return one->since < other->since; });
   auto& closed = **oldest;
-  all_.erase(oldest);  // must not be chosen again while its coroutine still runs
+  all_.erase(oldest);  // the connection's coroutine still runs, but the connection must not be chosen again
   closed.close();
 }
 

@@ -1,5 +1,5 @@
-// The connections of the admin listener, and their deadlines. If there are too many, a new connection
-// replaces an old one. All of them belong to one thread.
+// The connections of the admin listener, and their time limits. If there are too many connections, a new one
+// replaces an old one. All connections belong to one thread.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -19,7 +19,7 @@ class Connections {
   // Must be called before a connection is added. If there are `most` connections, closes the one that has
   // made no progress for the longest time. So idle connections never prevent a health check.
   void make_room(std::size_t most);
-  // Ends the wait of each connection whose deadline has passed.
+  // Ends the wait of each connection whose time limit has passed.
   void end_late();
   void close_all();
   // Returns true if any request still waits for its response.
@@ -30,8 +30,8 @@ class Connections {
   std::set<Connection*> all_;
 };
 
-// One connection. Lives in the frame of the coroutine that serves it, and registers itself in `all`, which
-// outlives it.
+// One connection. A Connection object lives in the frame of the coroutine that serves the connection. It
+// registers itself in `all`, which must outlive it.
 class Connection {
  public:
   using Clock = std::chrono::steady_clock;
@@ -43,7 +43,7 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // Starts a step that may take at most `allowance`.
+  // Starts the connection's next step, which may take at most `allowance`.
   void begin(base::Duration allowance) {
     since = Clock::now();
     deadline = since + allowance;
@@ -55,11 +55,11 @@ class Connection {
   void close();
 
   net::Socket socket;
-  Clock::time_point since;  // start of the present step
+  Clock::time_point since;  // start time of the present step
   Clock::time_point deadline;
   bool reads_body = false;
-  bool answers = false;  // true from the end of a request's head to the last byte of its response
-  bool late = false;     // true if reading the body took too long
+  bool answers = false;  // true from the end of the request head to the last byte of the response
+  bool late = false;     // reading the body took too long
 
  private:
   Connections& all_;

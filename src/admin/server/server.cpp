@@ -32,24 +32,24 @@ using net::Awaitable;
 using net::ErrorCode;
 using net::into;
 
-constexpr std::size_t kMaxHead = 8 << 10;   // most bytes of a request head
-constexpr std::size_t kMaxBody = 64 << 10;  // most bytes of a request body
-// Most bytes to read after the last response. If unread bytes were left, closing would reset the
+constexpr std::size_t kMaxHead = 8 << 10;   // largest size of a request head in bytes
+constexpr std::size_t kMaxBody = 64 << 10;  // largest size of a request body in bytes
+// Largest number of bytes to read after the last response. If unread bytes were left, closing would reset the
 // connection, and the client could lose the response.
 constexpr std::size_t kMaxDiscarded = 64 << 10;
-// Pause after a failed accept, usually because no file descriptor is left.
+// Pause after a failed accept. An accept usually fails because no file descriptor is left.
 constexpr base::Duration kAcceptPause{100'000};
 
 }  // namespace
 
 namespace {
 
-// An acceptor and its timer. There is one Door for each address of the listener.
+// One listening socket with its acceptor and timer. The listener has one for each of its addresses.
 struct Door {
   explicit Door(net::ListeningSocket listening, net::Executor executor)
       : acceptor(std::move(listening).into_acceptor(executor)), vacancy(executor) {}
   AcceptorSocket acceptor;
-  net::Timer vacancy;  // runs after a failed accept; cancelled when a connection ends
+  net::Timer vacancy;  // runs after a failed accept; a connection that ends cancels it
 };
 
 }  // namespace
@@ -94,11 +94,11 @@ struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
   void spawn(Awaitable<void> task);
 
   ServerOptions options;
-  // Shared with responses under way, which still use these sources after newer ones have replaced them.
+  // Shared with running responses. They keep these sources even after newer ones have replaced them here.
   std::shared_ptr<const Sources> sources;
   Admission admission;
   base::Endpoint bound;
-  std::vector<base::Endpoint> addresses;  // one for each of `doors`
+  std::vector<base::Endpoint> addresses;  // the listening addresses, one for each element of `doors`
   net::Executor executor;
   std::deque<Door> doors;
   net::Timer sweep_timer;
@@ -111,7 +111,7 @@ struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
   Connections connections;
   bool stopped = false;
   bool retired = false;
-  // True if this process must remove the file of its unix socket; false if another process listens on it.
+  // This process must remove the file of its unix socket. False if another process listens on the socket.
   bool owns_file = true;
 };
 
@@ -143,7 +143,7 @@ void Server::Impl::spawn(Awaitable<void> task) {
   });
 }
 
-// Accepts connections. If memory for a connection is lacking, closes the connection and pauses.
+// Accepts connections. If there is no memory for a connection, closes the connection and pauses.
 Awaitable<void> Server::Impl::accept(Door& door) {
   const auto self = shared_from_this();
   ErrorCode ec;
@@ -182,7 +182,7 @@ Awaitable<void> Server::Impl::repeat(net::Timer& timer, base::Duration pause, Fa
   }
 }
 
-// Ends the waits of connections whose deadline has passed.
+// Ends the waits of connections whose time limit has passed.
 void Server::Impl::sweep() {
   connections.end_late();
 }
@@ -210,7 +210,7 @@ Awaitable<void> Server::Impl::serve(net::Socket socket) {
   }
 }
 
-// Serves one request. Returns false if the connection must end after it.
+// Serves one request. Returns false if the connection must be closed afterwards.
 Awaitable<bool> Server::Impl::serve_one(Connection& connection, boost::beast::flat_buffer& buffer) {
   Parser parser;
   parser.header_limit(kMaxHead);
@@ -226,8 +226,8 @@ Awaitable<bool> Server::Impl::serve_one(Connection& connection, boost::beast::fl
     said = co_await answer(connection, buffer, parser);
   if (!said || stopped) co_return false;
   connection.begin(options.deadline);
-  // If a body was not read completely, the connection ends after the response. Otherwise the body's rest
-  // would be read as the next request.
+  // If a body was not read completely, the connection is closed after the response. Otherwise the rest of the
+  // body would be read as the next request.
   const bool whole = !ec && parser.is_done();
   auto response = to_response(std::move(*said), whole ? &parser : nullptr);
   if (retired) response.keep_alive(false);
@@ -271,15 +271,15 @@ Awaitable<std::optional<Answer>> Server::Impl::read_body(Connection& connection,
     const auto bytes = asio::buffer(kContinue);
     co_await asio::async_write(connection.socket, bytes, into(ec));
   }
-  // From here on, a time-out causes a 408. An earlier time-out closes the connection, because the 408 could
-  // follow an incomplete 100.
+  // From here on, exceeding the time limit causes a 408. Before this point it closes the connection, because
+  // the 408 could follow an incomplete 100 Continue.
   connection.reads_body = true;
   if (!ec) co_await http::async_read(connection.socket, buffer, parser, into(ec));
   connection.reads_body = false;
   co_return fault_of_body(ec, std::exchange(connection.late, false));
 }
 
-// Sends a response. Returns false if the connection must end.
+// Sends a response. Returns false if the connection must be closed.
 Awaitable<bool> Server::Impl::send(Connection& connection, Response response) {
   ErrorCode ec;
   co_await http::async_write(connection.socket, response, into(ec));
@@ -289,7 +289,7 @@ Awaitable<bool> Server::Impl::send(Connection& connection, Response response) {
   co_return false;
 }
 
-// Reads and ignores input before the connection is closed. Closing with unread bytes would reset the
+// Reads and discards input before the connection is closed. Closing with unread bytes would reset the
 // connection, and the client could lose the response (RFC 9112 §9.6).
 Awaitable<void> Server::Impl::discard(Connection& connection) {
   ErrorCode ec;

@@ -48,8 +48,8 @@ void tell_server(RedisReport& report, const redis::ServerFacts& facts, bool clus
     report.faults.push_back("it is not a cluster node, but topology is \"cluster\"");
 }
 
-// Returns a warning if Redis may evict weir's keys. All these keys have an expiry time, so the volatile
-// policies evict them too.
+// Returns a warning if Redis may evict weir's keys. All keys of weir have an expiry time, so volatile
+// eviction policies evict them too.
 std::string warn_about(const redis::ServerFacts& facts) {
   if (facts.eviction.empty() || facts.eviction == "noeviction" || facts.max_memory == 0u) return "";
   const std::string which =
@@ -89,7 +89,8 @@ void tell_clock(RedisReport& report, const redis::ClockDifference& clock) {
         "limits in memory, logs and X-RateLimit-Reset follow this host's clock");
 }
 
-// Reports the key of Redis that has the shared secret. weir uses this key only without key_secret.
+// Reports the Redis key that stores the shared secret. weir uses this Redis key only if key_secret is not
+// set.
 void tell_secret(RedisReport& report, const redis::SecretLook& look, const std::string& name) {
   using State = redis::SecretLook::State;
   if (look.state == State::Foreign)
@@ -121,7 +122,7 @@ std::string heading(const base::Endpoint& address, const redis::RedisSettings& r
          "\n";
 }
 
-// Returns the reason of a failed connection, and adds which key of the configuration to check.
+// Returns the reason of a failed connection. Adds which setting of the configuration to check.
 std::string with_advice(const std::string& unreachable, const redis::RedisSettings& redis) {
   const auto says = [&](std::string_view words) { return unreachable.find(words) != std::string::npos; };
   if (says("WRONGPASS") || says("NOAUTH"))
@@ -157,15 +158,15 @@ bool tell_node(RedisReport& report, const redis::Inspection& found, const redis:
   return true;
 }
 
-// Returns a sentence about a command that Redis denied to this check. `denied`: the command and Redis' reply,
-// "TIME: NOPERM …".
+// Returns a sentence about a command that Redis did not allow this check to run. `denied`: the command and
+// the reply of Redis, "TIME: NOPERM …".
 std::string not_asked(const std::string& denied) {
   const bool scripts_ask = denied.starts_with("TIME");
   return "this check was not allowed to read " + denied +
          (scripts_ask ? " (weir's scripts need this)" : " (weir itself does not need this)");
 }
 
-// Reports on another node, with its address before each fault and warning.
+// Reports on a further node. Puts the node's address before each fault and warning.
 void tell_other(RedisReport& report, const redis::Inspection& other, const redis::RedisSettings& redis) {
   RedisReport its;
   (void)tell_node(its, other, redis);

@@ -1,4 +1,4 @@
-// The output of `weir redis-check`, made from what an inspection of Redis has found. Pure.
+// The output of `weir redis-check`, made from the result of redis::inspect(). Pure.
 #pragma once
 
 #include "weir/config/settings.hpp"
@@ -10,7 +10,7 @@
 namespace weir::cli {
 
 struct RedisReport {
-  std::string text;                   // one fact about Redis in each line
+  std::string text;                   // one fact about Redis on each line
   std::vector<std::string> faults;    // reasons why rules cannot keep their state in this Redis
   std::vector<std::string> warnings;  // settings of Redis that work but are probably not intended
 };
@@ -18,7 +18,7 @@ struct RedisReport {
 // Returns the report for people. REQUIRES state.redis.
 [[nodiscard]] RedisReport report_on(const redis::Inspection& found, const config::StateSettings& state);
 
-// Returns the report for programs as one line of JSON: the facts about each node, all faults and all
+// Returns the report for programs as one line of JSON: the facts about each node, and all faults and
 // warnings. REQUIRES state.redis.
 [[nodiscard]] std::string redis_check_json(const redis::Inspection& found,
                                            const config::StateSettings& state);

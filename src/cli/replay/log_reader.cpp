@@ -28,7 +28,7 @@ std::runtime_error failure(const std::string& file, const std::string& why) {
 
 }  // namespace
 
-// Reads through zlib, which returns uncompressed data unchanged.
+// Reads the file through zlib, which returns uncompressed data unchanged.
 struct LogReader::Impl {
   explicit Impl(const std::string& name) : file_name(name) {
     std::error_code error;
@@ -106,7 +106,7 @@ std::optional<std::pair<std::string, std::string>> find_same_log(const std::vect
   for (const auto& file : files) {
     struct stat status {};
     const int failed = file == "-" ? ::fstat(STDIN_FILENO, &status) : ::stat(file.c_str(), &status);
-    // Pipes need no check, because they cannot be read twice.
+    // Pipes need no check, because the same pipe cannot be read twice.
     if (failed != 0 || !S_ISREG(status.st_mode)) continue;
     const auto [known, fresh] = seen.try_emplace({status.st_dev, status.st_ino}, file);
     if (!fresh) return std::pair(known->second, file);

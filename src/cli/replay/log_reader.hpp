@@ -13,8 +13,8 @@ namespace weir::cli {
 
 class LogReader {
  public:
-  // Opens a file; "-" is standard input. Throws std::runtime_error if the file cannot be opened or read. The
-  // message names the file.
+  // Opens the file; "-" means standard input. Throws std::runtime_error if the file cannot be opened or read.
+  // The message names the file.
   explicit LogReader(const std::string& file);
   ~LogReader();
   LogReader(const LogReader&) = delete;
@@ -23,7 +23,8 @@ class LogReader {
   // Returns the next line without its newline; nullopt at the end of the file. The result is valid until the
   // next call.
   [[nodiscard]] std::optional<std::string_view> next();
-  // Returns the number of bytes read from the file, in compressed form if the file is compressed.
+  // Returns the number of bytes read from the file. For a compressed file, this is the number of compressed
+  // bytes.
   [[nodiscard]] std::uint64_t consumed() const noexcept;
 
  private:
@@ -31,11 +32,11 @@ class LogReader {
   std::unique_ptr<Impl> impl_;
 };
 
-// Returns the size of all files together; compressed files count with their compressed size. Returns 0 if the
-// size of a file is unknown before the file is read, as for a pipe.
+// Returns the size of all files together. For compressed files, this is their compressed size. Returns 0 if
+// the size of a file is unknown before the file is read, as for a pipe.
 [[nodiscard]] std::uint64_t size_of_logs(const std::vector<std::string>& files);
 
-// Returns two names in `files` of the same file on disk, because its lines would be counted twice. Returns
+// Returns two elements of `files` that name the same file on disk; its lines would be counted twice. Returns
 // nullopt if all files differ.
 [[nodiscard]] std::optional<std::pair<std::string, std::string>> find_same_log(
     const std::vector<std::string>& files);

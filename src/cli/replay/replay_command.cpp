@@ -18,7 +18,7 @@ namespace weir::cli {
 
 namespace {
 
-// Shows the progress on one line of standard error, at most ten times a second. Does nothing if standard
+// Shows the progress on one line of standard error, at most ten times a second. Shows nothing if standard
 // error is not a terminal.
 class ProgressBar {
  public:

@@ -47,7 +47,8 @@ std::string row(std::string_view what, std::uint64_t then, std::uint64_t now) {
   return "  " + std::string(what) + padded(number(then), 12) + " then" + padded(number(now), 12) + " now\n";
 }
 
-// Returns how many requests a shadow rule would have refused at the time of the log and now.
+// Returns text that says how many requests a shadow rule would have refused, when they were logged and in the
+// replay.
 std::string shadow_words(const replay::RuleReport& rule) {
   const auto now = rule.shadow ? rule.refused_now : 0;
   std::string text;
@@ -76,7 +77,7 @@ std::string rule_words(const replay::RuleReport& rule) {
   return text;
 }
 
-// Appends a JSON object to `out`. Puts a comma before each member except the first.
+// Appends a JSON object to `out`. Puts a comma before each member except the first one.
 class JsonObject {
  public:
   explicit JsonObject(std::string& out) : out_(out) { out_ += '{'; }

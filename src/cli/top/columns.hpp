@@ -7,7 +7,7 @@
 
 namespace weir::cli {
 
-// Returns the text in exactly this width: padded with blanks at its end, or cut and marked with a ~.
+// Returns the text in exactly this width: padded with blanks at its end, or shortened and marked with a ~.
 [[nodiscard]] std::string in_columns(std::string text, std::size_t width);
 // Returns the text in at least this width, padded with blanks at its beginning.
 [[nodiscard]] std::string to_the_right(const std::string& text, std::size_t width);
@@ -15,14 +15,14 @@ namespace weir::cli {
 // Returns a number with at most four digits: "12", "12.3k", "1.20M".
 [[nodiscard]] std::string short_number(double value);
 
-// A part of a line. If a line is too wide, parts with the highest rank are left out first. Parts with rank 0
-// are never left out.
+// A part of a line. If a line is too wide, parts with the highest rank are omitted first. Parts with rank 0
+// are never omitted.
 struct Part {
   std::string text;
   unsigned rank = 0;
 };
-// Returns as many parts as fit into `width`, in their order. The result is wider than `width` only if the
-// parts with rank 0 are wider.
+// Returns the line with as many parts as fit into `width`, in their order. The result is wider than `width`
+// only if the parts with rank 0 are wider.
 [[nodiscard]] std::string fitting(std::vector<Part> parts, std::size_t width);
 
 }  // namespace weir::cli

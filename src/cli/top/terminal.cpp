@@ -14,7 +14,7 @@ namespace weir::cli {
 
 namespace {
 
-// Returns true if the user has pressed a key that ends the view, or if the input has ended.
+// Returns true if the user has pressed a key that ends the view, or if standard input has ended.
 bool key_ends() {
   constexpr char kControlC = 3, kControlD = 4;
   char key = 0;
@@ -70,7 +70,7 @@ Screen Terminal::screen() {
   Screen screen{.ansi = true};
   if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
     screen.width = size.ws_col;
-    // One line is for the cursor.
+    // One line of the terminal is for the cursor.
     screen.height = size.ws_row > 0 ? size.ws_row - std::size_t{1} : screen.height;
   }
   return screen;

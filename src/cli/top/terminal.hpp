@@ -1,4 +1,5 @@
-// The terminal of a view that is drawn again each second. For one thread; a process may have only one view.
+// The terminal of a view that is drawn again each second. Must be used by one thread only. A process may have
+// only one view.
 #pragma once
 
 #include "cli/top/top_frame.hpp"
@@ -12,8 +13,8 @@
 
 namespace weir::cli {
 
-// Blocks SIGTERM, SIGHUP, SIGINT and SIGQUIT while it exists. Signals that arrive meanwhile take effect after
-// the destructor.
+// Blocks SIGTERM, SIGHUP, SIGINT and SIGQUIT while an object of this class exists. Signals that arrive
+// meanwhile take effect after the destructor.
 class BlockedSignals {
  public:
   BlockedSignals();
@@ -21,7 +22,7 @@ class BlockedSignals {
   BlockedSignals(const BlockedSignals&) = delete;
   BlockedSignals& operator=(const BlockedSignals&) = delete;
 
-  // Returns a descriptor that is readable while a blocked signal waits.
+  // Returns a descriptor that is readable while a blocked signal is pending.
   [[nodiscard]] int descriptor() const noexcept { return descriptor_.get(); }
 
  private:
@@ -39,13 +40,14 @@ class Terminal {
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
 
-  // Waits for this time. Returns true at once if a key press or a signal ends the view.
+  // Waits for this time. Returns true at once if a key press or a signal ends the view; otherwise returns
+  // false at the end.
   [[nodiscard]] bool ends_within(std::chrono::milliseconds wait) const;
   // Returns the terminal's present size.
   [[nodiscard]] static Screen screen();
 
  private:
-  BlockedSignals signals_;  // destroyed last, so that the terminal is restored before signals take effect
+  BlockedSignals signals_;  // destroyed last: the terminal must be restored before signals take effect
   termios before_{};
 };
 

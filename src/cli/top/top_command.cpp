@@ -48,7 +48,8 @@ Sample take(const TopOptions& options) {
   return sample;
 }
 
-// Returns the width of a single frame: COLUMNS if set, else the terminal's width, else no bound.
+// Returns the width of a single frame: the variable COLUMNS if it is set, otherwise the terminal's width.
+// Without either, lines have no bound.
 std::size_t width_of_output() {
   if (const char* const text = std::getenv("COLUMNS"); text != nullptr) {
     const std::string_view columns(text);
@@ -71,8 +72,8 @@ void show_once(const TopOptions& options) {
             << std::flush;
 }
 
-// Draws one frame after another. weir may stop meanwhile, and a new process may answer whose counters start
-// at 0.
+// Draws frames repeatedly. Between two frames weir may end, and a new process whose counters start at 0 may
+// answer.
 class LiveView {
  public:
   // Throws if weir does not answer the first request.

@@ -9,10 +9,10 @@ namespace weir::cli {
 
 struct TopOptions {
   base::Endpoint admin;
-  std::string token;     // empty: no token
-  bool once = false;     // prints one frame of unlimited height; needs no terminal
-  bool json = false;     // prints one frame as JSON; implies `once`
-  unsigned clients = 5;  // clients in each list
+  std::string token;     // empty: requests have no token
+  bool once = false;     // print one frame of unlimited height; needs no terminal
+  bool json = false;     // print one frame as JSON; implies `once`
+  unsigned clients = 5;  // number of clients in each list
 };
 
 // Draws frames until the user presses q or Ctrl-C, or only one frame. Returns 0 afterwards. Returns 1 if weir

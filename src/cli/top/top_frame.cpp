@@ -15,7 +15,7 @@ constexpr std::size_t kUnbounded = Screen::kUnbounded;
 constexpr std::size_t kIndent = 2, kCost = 8, kError = 10;  // widths of the columns of a list of clients
 constexpr std::string_view kBold = "\x1b[1m", kRed = "\x1b[31m", kPlain = "\x1b[0m";
 
-// Returns the text as a line with its newline, cut to the screen's width.
+// Returns the text as a line with its newline. Shortens the text to the screen's width.
 std::string line_of(std::string text, const Screen& screen, std::string_view style) {
   if (screen.width != kUnbounded) text = in_columns(std::move(text), screen.width);
   text.erase(text.find_last_not_of(' ') + 1);
@@ -23,8 +23,7 @@ std::string line_of(std::string text, const Screen& screen, std::string_view sty
   return text + (screen.ansi ? "\x1b[K\n" : "\n");
 }
 
-// Returns the name of a client. Adds a digest if the name only tells the kind of key, because many clients
-// have that name.
+// Returns the name of a client. If the name is only the kind of key, which many clients share, adds a digest.
 std::string client_name(const TopClient& one) {
   const bool bare = one.client.empty() || one.client.find("api_key") != std::string::npos ||
                     one.client.find(':') != std::string::npos;
@@ -35,7 +34,7 @@ std::string client_name(const TopClient& one) {
 struct RuleRates {
   const TopRule* rule;
   double admitted, delayed, refused, would_refuse;
-  bool idle;  // true if no request met the rule
+  bool idle;  // no request matched the rule
 
   [[nodiscard]] bool refuses() const noexcept { return refused > 0; }
 };
@@ -153,8 +152,8 @@ class Frame {
     show_briefly(std::span(next, rules.end()));
   }
 
-  // Shows a rule and its clients in at most `most` lines. Returns false, and shows nothing, if there is no
-  // room for one client in each list.
+  // Shows a rule and its clients in at most `most` lines. If there is no room for one client in each list,
+  // shows nothing and returns false.
   bool show_block(const RuleRates& rates, std::size_t most) {
     constexpr std::size_t kAround = 3;  // a blank line, the rule's line, and the titles of the lists
     const auto wanted = lines_of_clients(*rates.rule);
@@ -175,7 +174,7 @@ class Frame {
     if (!all) count(rules.subspan(shown));
   }
 
-  // Adds a line that says how many rules are not shown.
+  // Adds a line with the number of rules that are not shown.
   void count(std::span<const RuleRates> rules) {
     std::size_t refuse = 0, would = 0;
     for (const auto& rates : rules) {
@@ -192,7 +191,7 @@ class Frame {
   }
 
   // Shows the rates of a rule on one line. On a narrow screen, omits the less important numbers, and then
-  // cuts the name.
+  // shortens the name.
   void show_rates(const RuleRates& rates) {
     const bool shadow = rates.rule->shadow;
     std::vector<Part> matters;
@@ -210,8 +209,8 @@ class Frame {
                                                                    : kBold);
   }
 
-  // Returns the rule's name, if `rest` more columns must fit on its line. Adds "(shadow)" only if there is
-  // room. Otherwise the words "would refuse" on the line show the mode.
+  // Returns the rule's name for a line on which `rest` more columns must fit. Adds "(shadow)" only if there
+  // is room. Otherwise the words "would refuse" on the line show the mode.
   [[nodiscard]] std::string name_of(const TopRule& rule, std::size_t rest) const {
     auto name = rule.rule + (rule.shadow ? " (shadow)" : "");
     if (name.size() + rest <= screen_.width) return name;
@@ -220,8 +219,8 @@ class Frame {
     return name.size() <= most || most < 2 ? name : in_columns(std::move(name), most);
   }
 
-  // Returns the lists of clients to show side by side. On a narrow screen, returns only the refused clients,
-  // or only the admitted clients if none was refused.
+  // Returns the lists of clients to show side by side. On a narrow screen, returns only the list of refused
+  // clients, or only the list of admitted clients if none was refused.
   [[nodiscard]] std::vector<List> lists_of(const TopRule& rule) const {
     constexpr std::size_t kTwo = 50;
     List admitted{"  most admitted", &rule.admitted};
@@ -260,8 +259,8 @@ class Frame {
     }
   }
 
-  // Returns a client with its cost and the error of the cost. Omits the numbers if there is no room behind
-  // the name.
+  // Returns a client's name with its cost and the error of the cost. Omits the two numbers if there is no
+  // room for them.
   static std::string cell(const std::vector<TopClient>& clients, std::size_t at, std::size_t width,
                           std::size_t longest) {
     constexpr std::size_t kBriefCost = 7, kAddress = 15;

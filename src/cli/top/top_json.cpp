@@ -12,7 +12,8 @@ namespace {
 
 namespace json = boost::json;
 
-// Returns a counter or a cost as a whole number. weir sends these numbers as floating-point numbers.
+// Returns a counter or a cost as a whole number. The admin listener sends these numbers as floating-point
+// numbers.
 json::value whole(double number) {
   return std::llround(number);
 }

@@ -12,8 +12,8 @@
 
 namespace weir::cli {
 
-// The series of a page in Prometheus' text format with their labels and values. Parses only the subset of the
-// format that weir writes.
+// The series of a page in Prometheus' text format, with their labels and values. The parser accepts only the
+// subset of the format that weir writes.
 class Figures {
  public:
   using Labels = std::map<std::string, std::string, std::less<>>;
@@ -43,7 +43,7 @@ struct TopClient {
 };
 struct TopRule {
   std::string rule;
-  bool shadow = false;  // the rule refuses no request; `refused` has the clients that it would refuse
+  bool shadow = false;  // the rule refuses no request; `refused` contains clients that it would refuse
   double seconds = 0;
   std::vector<TopClient> admitted{}, refused{};
 };
@@ -51,16 +51,17 @@ struct TopRule {
 struct Sample {
   std::chrono::steady_clock::time_point taken;
   Figures figures;
-  // One entry for each rule, in the configuration's order; without clients if weir does not count clients.
+  // One entry for each rule, in the order of the configuration. The entries have no clients if weir does not
+  // track clients.
   std::vector<TopRule> top;
-  bool top_is_on = true;  // false if weir does not count clients
+  bool top_is_on = true;  // false if weir does not track clients
 };
 // Returns how much the sum of a counter grew per second between two samples. Returns 0 if weir was restarted
-// between them.
+// in between.
 [[nodiscard]] double rate(const Sample& before, const Sample& now, std::string_view name,
                           const Figures::Labels& labels = {});
-// Return the rules of the page /api/top, or of /api/rules, whose rules have no clients. Throw
-// std::runtime_error if the text is not such a page.
+// read_top() returns the rules of the page /api/top. read_rules() returns the rules of the page /api/rules,
+// without clients. Both throw std::runtime_error if `page` is not the expected page.
 [[nodiscard]] std::vector<TopRule> read_top(std::string_view page);
 [[nodiscard]] std::vector<TopRule> read_rules(std::string_view page);
 

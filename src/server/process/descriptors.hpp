@@ -1,4 +1,4 @@
-// Finds out how many connections the limit of file descriptors allows.
+// Computes how many connections the system's limit of file descriptors allows.
 #pragma once
 
 #include <cstddef>

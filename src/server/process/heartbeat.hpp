@@ -1,8 +1,8 @@
-// Calls `alive` again and again while all event loops of the program run.
+// Calls `alive` periodically as long as all event loops of the program run.
 //
-// In each round, the heartbeat posts to all loops and waits for their replies. It calls `alive` after the
-// last reply. The next round begins only after this one has ended. So if a loop hangs, `alive` is not called,
-// and if a loop is slow, `alive` is called later.
+// In each round, the heartbeat posts a task to all loops and waits until each task has run. Then it calls
+// `alive`. The next round begins only after the present round has ended. So if a loop hangs, `alive` is not
+// called, and if a loop is slow, `alive` is called later.
 //
 // Belongs to the thread that runs `control`; any thread may run the loops. Must be destroyed after the last
 // run of `control`, and before the contexts of the executors.
@@ -20,12 +20,12 @@ class Heartbeat {
  public:
   Heartbeat(net::Executor control, std::function<void()> alive);
 
-  // Starts a round now and one in each interval of `every`, which must be above zero. Must be called once.
+  // Starts a round now, and then one in each interval `every`, which must be above zero. Must be called once.
   void start(std::vector<net::Executor> loops, base::Duration every);
-  // From now on, only the loop of `control` must reply. Must be called before workers end, because they end
-  // at different times.
+  // From now on, waits only for the loop of `control`. Must be called before workers end, because they end at
+  // different times.
   void answer_for_loops();
-  // Stops all reports.
+  // Stops calling `alive`.
   void stop();
 
  private:
@@ -39,8 +39,8 @@ class Heartbeat {
   net::Timer timer_;
   bool stopped_ = false;
   base::Duration every_{0};
-  std::size_t round_ = 0;    // number of the present round; replies to earlier rounds are ignored
-  std::size_t awaited_ = 0;  // replies for which the present round still waits
+  std::size_t round_ = 0;    // number of the present round; replies in earlier rounds are ignored
+  std::size_t awaited_ = 0;  // number of loops that have not replied in the present round
 };
 
 }  // namespace weir::server

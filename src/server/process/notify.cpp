@@ -37,7 +37,7 @@ std::string monotonic_now() {
 }  // namespace
 
 NotifyEnvironment notify_environment() {
-  // NOLINTBEGIN(concurrency-mt-unsafe): no thread changes variables
+  // NOLINTBEGIN(concurrency-mt-unsafe): no thread changes environment variables
   return {std::getenv("NOTIFY_SOCKET"), std::getenv("WATCHDOG_USEC"), std::getenv("WATCHDOG_PID")};
   // NOLINTEND(concurrency-mt-unsafe)
 }
@@ -110,7 +110,7 @@ void Notify::send(const std::string& text) {
     complain("cannot send a message to the service manager: " + std::generic_category().message(error));
 }
 
-// Reports only the first fault, because each heartbeat would report it again.
+// Reports only the first fault, because each heartbeat would report the same fault again.
 void Notify::complain(const std::string& what) {
   if (fault_) std::exchange(fault_, nullptr)(what);
 }

@@ -24,20 +24,21 @@ struct NotifyEnvironment {
 
 class Notify {
  public:
-  // Calls `fault` at most once, with a description of what is wrong with the environment or the socket.
+  // Calls `fault` at most once, with text that says what is wrong with the environment variables or the
+  // socket.
   Notify(const NotifyEnvironment& environment, std::function<void(const std::string&)> fault);
 
   // Returns the longest time that the service manager allows between two calls of alive(). Callers should
-  // call alive() twice as often. Returns zero if the service manager expects no calls.
+  // call alive() twice in this time. Returns zero if the service manager expects no calls.
   [[nodiscard]] base::Duration watchdog() const noexcept { return watchdog_; }
   [[nodiscard]] bool is_on() const noexcept { return !name_.empty(); }
 
-  // Reports that the listeners accept connections. Must be called after a start and after a reload. `status`:
-  // a short sentence for `systemctl status`.
+  // Reports that the listeners accept connections. Must be called after the start and after each reload.
+  // `status`: a short sentence for `systemctl status`.
   void ready(std::string_view status);
   void reloading();
-  // Reports that weir stops. `longest`: the longest time that stopping takes. The service manager waits that
-  // long, even beyond its usual limit.
+  // Reports that weir is stopping. `longest`: the longest time that this takes. The service manager waits
+  // that long, even beyond its usual limit.
   void stopping(std::string_view status, base::Duration longest);
   // Reports the process ID of the new main process. The service manager ignores later messages of this
   // process.
@@ -50,7 +51,7 @@ class Notify {
   void send(const std::string& text);
   void complain(const std::string& what);
 
-  std::string name_;  // in the form of sockaddr_un::sun_path: an abstract name begins with NUL
+  std::string name_;  // the form of sockaddr_un::sun_path: an abstract name begins with NUL
   base::Duration watchdog_{0};
   std::function<void(const std::string&)> fault_;
 };

@@ -1,7 +1,7 @@
 // The snapshot file: keeps the live keys of the key table while weir does not run ([state.memory] snapshot).
 //
-// weir reads the file at start and writes it at the end of the drain. It first writes a new file and then
-// renames that file, so that the snapshot file is always complete. Only the owner may read the file
+// weir reads the file at start and writes it at the end of the drain. It writes a new file first, and then
+// renames it to the snapshot file, which is therefore always complete. Only the owner may read the file
 // (limit/snapshot.hpp says why).
 //
 // A faulty file never prevents the start. weir renames it to FILE.damaged, logs the reason in one line, and
@@ -21,8 +21,8 @@ namespace weir::server {
 
 class SnapshotFile {
  public:
-  // Opens and checks the file. `reads`: false if this process gets the keys from an old process and must not
-  // read the file. If the path is empty, there is no snapshot file, and all calls do nothing.
+  // Opens and checks the file. `reads` is false if this process gets the keys from an old process and must
+  // not read the file. If the path is empty, there is no snapshot file, and all calls do nothing.
   SnapshotFile(std::string path, std::span<const limit::SavedRule> rules, log::Log& log, bool reads = true);
   ~SnapshotFile();
   SnapshotFile(const SnapshotFile&) = delete;
@@ -30,7 +30,7 @@ class SnapshotFile {
 
   // Returns the header of the file; nullopt if no usable file was found.
   [[nodiscard]] const std::optional<limit::Snapshot>& found() const noexcept { return found_; }
-  // Restores the table's keys from the file, if a usable file was found.
+  // Restores the keys of the key table from the file if a usable file was found.
   void restore(limit::KeyTable& table, std::span<const limit::SavedRule> rules, const limit::RestoreAt& at,
                const limit::Adopt& adopt = {});
   void save(const limit::KeyTable& table, const limit::Snapshot& snapshot,

@@ -8,7 +8,7 @@ namespace weir::server {
 namespace {
 
 constexpr std::chrono::milliseconds kLook{10};
-// Time that weir needs after the drain for the snapshot file and the last log lines.
+// Time that weir needs after the drain to write the snapshot file and the last log lines.
 constexpr std::chrono::seconds kForTheRest{60};
 
 }  // namespace
@@ -35,8 +35,8 @@ void Supervision::await_ready() {
   });
 }
 
-// Reports nothing before weir accepts connections or while it stops, because the service manager then shows
-// another state.
+// Reports nothing before weir accepts connections or while weir stops, because the service manager then shows
+// that weir starts or stops.
 void Supervision::reloading() {
   if (accepts_ && accepts_()) notify_.reloading();
 }

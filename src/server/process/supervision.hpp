@@ -1,5 +1,5 @@
-// Tells the service manager when weir serves, reloads and stops, and that weir is alive. Belongs to the main
-// thread.
+// Reports to the service manager when weir serves, reloads and stops, and that weir is alive. Belongs to the
+// main thread.
 #pragma once
 
 #include "server/process/heartbeat.hpp"
@@ -15,18 +15,18 @@ namespace weir::server {
 
 class Supervision {
  public:
-  // `log` outlives this object.
+  // `log` must outlive this object.
   Supervision(net::Executor control, const NotifyEnvironment& environment, log::Log& log);
 
-  // Reports READY as soon as `accepts` returns true, and watches the loops of all workers. Does nothing if
-  // there is no service manager. Must be called once.
+  // Reports READY as soon as `accepts` returns true, and watches the event loops of all workers. Does nothing
+  // if there is no service manager. Must be called once.
   void start(std::vector<net::Executor> loops, std::function<bool()> accepts);
   // reloading() must be called before a reload, and ready() after it, even if the reload fails.
   void reloading();
   void ready();
-  // Reports ready with a status text for the service manager to show.
+  // Reports that weir is ready, with a status text for the service manager to show.
   void ready(const std::string& status);
-  // Reports that weir stops. `drain`: the longest time until the workers end.
+  // Reports that weir is stopping. `drain`: the longest time until the workers end.
   void stopping(base::Duration drain);
   // Reports that another process is the main process from now on. `process`: its process ID.
   void hand_over(int process);

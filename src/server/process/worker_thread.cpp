@@ -28,7 +28,7 @@ std::unique_ptr<redis::Store> make_store(net::Executor executor, const WorkerPar
 
 }  // namespace
 
-// Only one thread runs this context, and other threads only post to it. So its sockets need no locks.
+// Only this thread runs the io_context, and other threads only post to it. So its sockets need no locks.
 WorkerThread::WorkerThread(const WorkerParts& parts)
     : context_(BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO),
       counters_(parts.shape),
@@ -51,9 +51,9 @@ WorkerThread::WorkerThread(const WorkerParts& parts)
 WorkerThread::~WorkerThread() {
   context_.stop();
   join();
-  // Must come first: a reply must not reach a session that no longer exists.
+  // Redis must be stopped first: a reply must not reach a session that no longer exists.
   if (redis_) redis_->stop();
-  // Ends the coroutines of sessions, which refer to the worker.
+  // Destroys the coroutines of sessions now, because they refer to the worker.
   net::Reactor::of(context_.get_executor()).end_tasks();
 }
 
@@ -84,8 +84,8 @@ void WorkerThread::start(bool opens) {
   });
 }
 
-// Accepts connections when Redis is connected, so that the first requests find their limits there. Waits at
-// most `start_wait`. Meanwhile the kernel queues new connections.
+// Accepts connections as soon as Redis is connected, so that the first requests find their limits in Redis.
+// Waits at most `start_wait`. Meanwhile the kernel queues new connections.
 void WorkerThread::open_when_ready(std::chrono::steady_clock::time_point latest) {
   const bool asks = redis_ && redis_->state() == redis::StoreState::Up && worker_.config().names_agreed;
   const bool waits = redis_ && !asks && !worker_.draining;
@@ -211,7 +211,7 @@ void WorkerThread::begin_drain() {
 }
 
 // Returns true if no connection is left. A closed acceptor may still hold a client that was accepted but not
-// served. A hard stop does not wait for such a client.
+// served. A hard stop does not wait until this client has been served.
 bool WorkerThread::is_empty() {
   forget_drained();
   const bool deserted = std::all_of(acceptors_.begin(), acceptors_.end(),

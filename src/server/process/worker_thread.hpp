@@ -1,5 +1,5 @@
 // One thread of the proxy with its event loop, listening sockets, Redis connection and counters. The main
-// thread creates and destroys it. Everything else runs on the worker's own thread.
+// thread creates and destroys a WorkerThread. Everything else runs on the worker's own thread.
 #pragma once
 
 #include "server/redis_job.hpp"
@@ -26,75 +26,82 @@
 
 namespace weir::server {
 
-// The main thread's objects that every worker uses. All of them outlive the workers.
+// The main thread's objects that every worker uses. All of these objects must outlive the workers.
 struct WorkerParts {
   const proxy::Shared& shared;
-  // weir/proxy/config_snapshot.hpp says how it is shared.
+  // Shared with other workers and with requests; see weir/proxy/config_snapshot.hpp.
   std::shared_ptr<const proxy::ConfigSnapshot> config_snapshot;
   observe::Counters::Shape shape;
-  const redis::RedisSettings* redis;  // null if no rule needs Redis
+  const redis::RedisSettings* redis;  // null if no rule uses Redis
   redis::LastRefunds& redis_refunds;
   redis::SharedGrants* shared_grants;  // null if no rule takes units in advance
   log::AccessLog& access_log;
   log::Log& log;
-  std::size_t top;  // how many clients to count for each rule; 0: no clients are counted
+  std::size_t top;  // number of clients to count for each rule; 0: no clients are counted
 };
 
 class WorkerThread {
  public:
   explicit WorkerThread(const WorkerParts& parts);
-  ~WorkerThread();  // stops the worker at once and joins its thread
+  ~WorkerThread();  // closes all connections and joins the thread
   WorkerThread(const WorkerThread&) = delete;
   WorkerThread& operator=(const WorkerThread&) = delete;
 
-  // Starts the thread. `opens`: true if the worker accepts connections as soon as Redis is connected or the
-  // start wait has passed. If `opens` is false, the worker accepts no connections before open() is called.
+  // Starts the thread. If `opens` is true, the worker accepts connections as soon as Redis is connected or
+  // `start_wait` has passed. Otherwise it accepts no connections before open() is called.
   void start(bool opens = true);
-  // Any thread: lets the worker accept connections from now on.
+  // Makes the worker accept connections from now on. Any thread may call this.
   void open();
 
-  // Any thread, before or after start(): accepts connections on a socket. `listener`: the listener's number,
-  // which this worker must not have used for another listener before.
+  // Makes the worker accept connections on a socket. Any thread may call this, before or after start().
+  // `listener`: the listener's number, which this worker must not have used for another listener before.
   void listen_on(std::size_t listener, net::ListeningSocket socket, proxy::AcceptorSettings settings);
-  // Any thread: lets new connections of the listener use these settings.
+  // Makes new connections of the listener use these settings. Any thread may call this.
   void renew(std::size_t listener, proxy::AcceptorSettings settings);
-  // Any thread: accepts no more connections on this listener. Its open connections finish their requests.
+  // Stops accepting connections on this listener. Its open connections finish their requests. Any thread may
+  // call this.
   void leave(std::size_t listener);
-  // Any thread: lets requests that begin from now on use this configuration snapshot.
+  // Makes requests that begin from now on use this configuration snapshot. Any thread may call this.
   void begin(std::shared_ptr<const proxy::ConfigSnapshot> config_snapshot);
-  // Any thread: stops accepting connections and deciding requests until resume(). Requests that are already
-  // decided continue. `done` runs on the worker's thread once the pause has begun, and must not throw.
+  // Stops accepting connections and deciding requests until resume(). Requests that are already decided
+  // continue. `done` is called on the worker's thread once the pause has begun, and must not throw. Any
+  // thread may call pause().
   void pause(std::function<void()> done);
   void resume();
-  // Any thread: drains, because another process has taken over. pause() must have been called before. Until
-  // stop(), the worker closes a connection only after a response that announces the close, or after `handoff`
-  // has taken the connection. `handoff` outlives the worker.
+  // Drains because another process has taken over. pause() must have been called before. Until stop(), the
+  // worker closes a connection only after a response that announces the close, or after `handoff` has taken
+  // the connection. `handoff` must outlive the worker. Any thread may call this.
   void retire(proxy::ConnectionHandoff& handoff);
-  // Any thread: serves a connection that another process has accepted. Closes the connection if the listener
-  // no longer exists.
+  // Serves a connection that another process has accepted. Closes the connection if the listener no longer
+  // exists. Any thread may call this.
   void adopt(std::size_t listener, upgrade::ReceivedConnection arrived);
-  // Any thread: accepts no more connections and finishes the open requests. Then the thread ends.
+  // Stops accepting connections and finishes the open requests. Then the worker's thread ends. Any thread may
+  // call this.
   void drain();
-  // Any thread: ends all connections and the thread at once.
+  // Closes all connections and ends the worker's thread without waiting for requests. Any thread may call
+  // this.
   void stop();
   void join();
-  // Any thread: sends a job to Redis over this worker's connection. `done` runs on the worker's thread and
-  // must not throw. If the worker ends first, `done` never runs. REQUIRES redis().
+  // Sends a job to Redis over this worker's connection. `done` is called on the worker's thread and must not
+  // throw. If the worker ends first, `done` is never called. Any thread may call run_redis_job(). REQUIRES
+  // redis().
   void run_redis_job(std::shared_ptr<RedisJob> job, std::function<void()> done);
 
   [[nodiscard]] const observe::Counters& counters() const noexcept { return counters_; }
-  // Returns the number of requests that this worker decided after retire(). REQUIRES join().
+  // Returns the number of requests that this worker decided after retire(). REQUIRES that join() has
+  // returned.
   [[nodiscard]] std::uint64_t decided_apart() const noexcept { return worker_.decided_apart; }
   // Must be used only to call make_room() and the clear_…() functions.
   [[nodiscard]] observe::Counters& counters() noexcept { return counters_; }
   // Must be used only to call part().
   [[nodiscard]] const proxy::LoadMeter& load() const noexcept { return worker_.load; }
-  // Returns null if no rule needs Redis. Any thread may call state() and stats() of the store.
+  // Returns null if no rule uses Redis. Any thread may call state() and stats() of the store.
   [[nodiscard]] const redis::Store* redis() const noexcept { return redis_.get(); }
-  // Any thread: returns the executor of the worker's loop. Posted functions run only while the worker runs.
+  // Returns the executor of the worker's event loop. Posted functions run only while the worker runs. Any
+  // thread may call this.
   [[nodiscard]] net::Executor loop() noexcept { return context_.get_executor(); }
-  // Any thread: returns true while the worker waits for Redis before it accepts connections. Returns false if
-  // no rule needs Redis.
+  // Returns true while the worker waits for Redis before it accepts connections. Returns false if no rule
+  // uses Redis. Any thread may call this.
   [[nodiscard]] bool waits_for_redis() const noexcept { return waits_for_redis_; }
 
  private:
@@ -112,8 +119,8 @@ class WorkerThread {
   std::unique_ptr<log::AccessLogLines> access_lines_;
   std::unique_ptr<redis::Store> redis_;
   proxy::Worker worker_;
-  // The acceptors by listener. A listener has several acceptors here if it has more sockets than weir has
-  // workers.
+  // The acceptors; the key is the listener's number. A listener has several acceptors here if it has more
+  // sockets than weir has workers.
   std::multimap<std::size_t, std::unique_ptr<proxy::Acceptor>> acceptors_;
   // Acceptors of removed listeners whose connections are still open.
   std::vector<std::unique_ptr<proxy::Acceptor>> left_;

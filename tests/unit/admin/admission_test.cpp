@@ -12,7 +12,7 @@ base::Endpoint tcp(std::string host) {
   return {.host = std::move(host), .port = 9900, .unix_path = {}};
 }
 
-// Returns the status of the refusal; 0 if the request is admitted.
+// Returns the status of the response that refuses the request; 0 if the request is admitted.
 unsigned refusal(const Admission& admission, const PageRequest& question) {
   const auto admitted = admit(admission, question);
   const auto* said = std::get_if<Answer>(&admitted);

@@ -34,8 +34,8 @@ class AlertRegistryTest : public LoginAlerts {
     refuse(0, 0);
     refuse(6, 1);
   }
-  // Returns the messages that are due at this time, such as "ended login to /hook". `taken`: true if the
-  // receiver accepts the messages; otherwise they are tried again later.
+  // Returns the messages that are due at this second, such as "ended login to /hook". If `taken` is true, the
+  // receiver accepts the messages; otherwise weir posts them again later.
   std::vector<std::string> posted(int second, bool taken = true) {
     std::vector<std::string> told;
     for (const auto& alert : speaker_->speakers()) {
@@ -98,7 +98,7 @@ TEST_F(AlertRegistryTest, RenamedAlertEndsAndFiresAgainUnderTheNewName) {
   book_.change({alert("b")}, at(2));
   EXPECT_THAT(posted(2), ElementsAre("ended a to /hook"));
   refuse(6, 3);
-  EXPECT_THAT(posted(3), IsEmpty());  // the count of the new alert starts here
+  EXPECT_THAT(posted(3), IsEmpty());  // the new alert begins to count events here
   refuse(6, 4);
   EXPECT_THAT(posted(4), ElementsAre("firing b to /hook"));
 }
@@ -109,7 +109,7 @@ TEST_F(AlertRegistryTest, EndIsPostedToTheWebhookThatGotTheFiringMessage) {
   (void)posted(1);
   book_.change({alert("a", 3, "/other")}, at(2));
   EXPECT_THAT(posted(2), ElementsAre("ended a to /hook"));
-  EXPECT_EQ(book_.figures()[0].fired, 1);  // figures are kept by the alert's name
+  EXPECT_EQ(book_.figures()[0].fired, 1);  // figures belong to the alert's name
   EXPECT_EQ(book_.figures()[0].ended, 1);
 }
 
@@ -127,7 +127,7 @@ TEST_F(AlertRegistryTest, NewerMessageReplacesAnUndeliveredMessage) {
   EXPECT_EQ(book_.speakers().size(), 1);
 }
 
-TEST_F(AlertRegistryTest, AlertRemovedAfterItEndedStillPostsItsEnd) {
+TEST_F(AlertRegistryTest, AlertRemovedBeforeItsEndWasPostedPostsItsEnd) {
   book_.change({alert("a")}, at(0));
   fire();
   (void)posted(1);
@@ -151,7 +151,7 @@ TEST_F(AlertRegistryTest, AlertThatAnotherProcessTakesOverIsPostedOnce) {
   EXPECT_EQ(standings[0].since, at(1));
   EXPECT_EQ(standings[0].seen, 6U);
   EXPECT_THAT(book_.figures(), IsEmpty());
-  // The new process continues only "b", because its alert "a" has another webhook.
+  // The new process continues only "b". Its alert "a" has another webhook.
   EXPECT_THAT(posted(2), ElementsAre("ended a to /hook"));
   speaker_ = &other_;
   other_.go_on(standings, at(2));

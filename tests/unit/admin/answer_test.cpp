@@ -64,7 +64,7 @@ TEST_F(AnswerTest, MetricsIncludeVerdictsAndUpstreamErrors) {
   EXPECT_THAT(metrics(), HasSubstr("weir_upstream_errors_total{upstream=\"backend\"} 4\n"));
 }
 
-TEST_F(AnswerTest, MetricsIncludeLoadByKind) {
+TEST_F(AnswerTest, MetricsIncludeTheLoadOfCpuAndQueue) {
   EXPECT_THAT(metrics(), Not(HasSubstr("weir_load")));
   sources_.load = [] { return std::vector<std::pair<const char*, double>>{{"cpu", 0.25}, {"queue", 1}}; };
   EXPECT_THAT(metrics(), HasSubstr("weir_load{kind=\"cpu\"} 0.25\n"));

@@ -1,4 +1,4 @@
-// Tests the reader of the JSON of /api/explain. explain_test tests the page's responses to faulty JSON.
+// Tests the reader of the JSON of /api/explain. explain_test.cpp tests the page's responses to faulty JSON.
 #include "admin/pages/explain_request_reader.hpp"
 
 #include <gmock/gmock.h>

@@ -12,7 +12,7 @@ using ::testing::HasSubstr;
 
 class ExplainTest : public ::testing::Test {
  protected:
-  // Returns the page's answer. Runs the page's coroutine to its end, because no page waits in these tests.
+  // Returns the page's answer. Runs the page's coroutine until it completes; in these tests no page waits.
   Answer ask(const PageRequest& question) {
     const auto admitted = admit({Token(""), {.host = "127.0.0.1", .port = 9900, .unix_path = {}}}, question);
     if (const auto* refusal = std::get_if<Answer>(&admitted)) return *refusal;
@@ -92,8 +92,8 @@ TEST_F(ExplainTest, AnswersAnInvalidRequestWithTheReason) {
   }
 }
 
-// A form of another site can send only three content types. All of them are rejected, whatever Origin the
-// browser sends.
+// An HTML form on another site can send only three content types. The page rejects all of them, whatever
+// Origin the browser sends.
 TEST_F(ExplainTest, RejectsRequestsThatAFormOfAnotherSiteCanSend) {
   for (const char* type :
        {"", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"})

@@ -20,7 +20,7 @@ class LoginAlerts : public ::testing::Test {
     sources_.rules = {rule};
     sources_.counters = {&counters_};
   }
-  // Returns an alert. `posts`: how often per second it may post.
+  // Returns an alert on refusals of the rule "login". `posts`: how many messages it may post per second.
   static AlertSettings alert_on_login(const char* name, const limit::Rate& above, std::uint64_t posts) {
     return {.name = name,
             .subject = "login",

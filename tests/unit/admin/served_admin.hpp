@@ -19,7 +19,7 @@
 
 namespace weir::admin {
 
-// A client with blocking calls that sends raw bytes. It gives up after ten seconds.
+// A client that sends raw bytes, with blocking calls. It gives up after ten seconds.
 class Client {
  public:
   explicit Client(std::uint16_t port) {
@@ -28,7 +28,8 @@ class Client {
     ::setsockopt(socket_.native_handle(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   }
   void say(std::string_view bytes) {
-    // The server may have closed the connection. The test checks the response that it sent before.
+    // Ignores errors, because the server may have closed the connection already. The test checks the response
+    // that the server sent before.
     net::ErrorCode ignored;
     net::asio::write(socket_, net::asio::buffer(bytes), ignored);
   }
@@ -41,7 +42,7 @@ class Client {
     }
     return text;
   }
-  // Returns what the server sends, at least until `end` has arrived.
+  // Returns the bytes that the server sends, at least until `end` has arrived.
   std::string hear_until(std::string_view end) {
     std::string text;
     while (text.find(end) == std::string::npos && hear_some(text) > 0) {
@@ -75,7 +76,7 @@ class ServerTest : public ::testing::Test {
     server_->start();
     loop_ = std::jthread([this] { io_.run(); });
   }
-  // Returns options for at most this many connections. The deadlines never pass during a test.
+  // Returns server options for at most this many connections. The time limits never pass during a test.
   static ServerOptions crowded(std::size_t connections) {
     ServerOptions options;
     options.max_connections = connections;

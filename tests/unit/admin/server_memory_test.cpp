@@ -1,8 +1,8 @@
-// Tests a lack of memory while a client connects. Only this client loses its connection; the admin listener
-// continues.
+// Tests that a lack of memory while a client connects closes only that client's connection. The admin
+// listener continues.
 //
-// Asio allocates the frames of its coroutines with aligned_alloc, which this test replaces. Sanitizers
-// replace it, too.
+// Asio allocates the frames of its coroutines with aligned_alloc(3), which this test replaces. Sanitizers
+// replace aligned_alloc(3), too.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
 #include "weir/admin/server.hpp"
@@ -24,8 +24,8 @@
 
 namespace {
 
-// Makes the next allocation on this thread fail. If the loop waits for a connection, this allocation is the
-// frame of the connection's coroutine.
+// Makes the next allocation on this thread fail. If the event loop waits for a connection, this allocation is
+// the frame of the connection's coroutine.
 thread_local bool next_fails = false;
 
 }  // namespace

@@ -62,7 +62,8 @@ TEST_F(ServerTest, RequestWithoutATokenGetsAnAuthenticationChallenge) {
   EXPECT_THAT(ask(kHealth), StartsWith("HTTP/1.1 200"));
 }
 
-// DNS rebinding: a browser loads a hostile page under a name that now resolves to this listener.
+// In DNS rebinding, a browser loads a hostile page under a host name that then resolves to this listener's
+// address.
 TEST_F(ServerTest, WithoutATokenRejectsAHostThatIsNotItsOwn) {
   begin();
   EXPECT_THAT(ask("GET /metrics HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n"),
@@ -81,8 +82,8 @@ TEST_F(ServerTest, WrongMethodGets405WithTheAllowedMethods) {
 TEST_F(ServerTest, RejectsLargeHeadsAndBytesThatAreNotHttp) {
   begin();
   const std::string large = "GET /healthz HTTP/1.1\r\nHost: a\r\nX: " + std::string(20'000, 'x') + "\r\n\r\n";
-  // The server reads less than half of the head. The response must still arrive, and must not be lost by a
-  // reset of the connection.
+  // The server reads less than half of the head. Closing then must not reset the connection, so that the
+  // response arrives.
   EXPECT_THAT(ask(large), AllOf(StartsWith("HTTP/1.1 431 "), EndsWith("}")));
   EXPECT_THAT(ask("rubbish\r\n\r\n"), StartsWith("HTTP/1.1 400 "));
   EXPECT_THAT(ask("POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nbody"),
@@ -94,7 +95,7 @@ TEST_F(ServerTest, RejectsLargeHeadsAndBytesThatAreNotHttp) {
   EXPECT_THAT(ask(kHealth), StartsWith("HTTP/1.1 200"));
 }
 
-// In an earlier version, a request without Host passed the check, and a second Host field was not checked.
+// Formerly, a request without Host passed the check, and a second Host field was not checked.
 TEST_F(ServerTest, RequiresExactlyOneHostField) {
   begin();
   const auto status_of = [&](std::string_view version, std::string_view hosts) {
@@ -154,8 +155,7 @@ TEST_F(ServerTest, ClosesAnIdleConnection) {
   EXPECT_THAT(idle.hear_all(), EndsWith("ok\n"));
 }
 
-// In an earlier version, silent connections filled the listener, and health checks failed until the deadline
-// passed.
+// Formerly, silent connections filled the listener, and health checks failed until the time limit passed.
 TEST_F(ServerTest, AtTheBoundANewConnectionReplacesTheLongestStalledConnection) {
   begin(crowded(3));
   auto silent = client();

@@ -88,7 +88,7 @@ TEST_F(RedisCheck, NamesTheRedisKeyOfTheSharedSecretIfKeySecretIsNotSet) {
   EXPECT_THAT(report().warnings, IsEmpty());
 }
 
-TEST_F(RedisCheck, ReportsAFaultIfTheSharedSecretsKeyHoldsAnotherValue) {
+TEST_F(RedisCheck, ReportsAFaultIfTheRedisKeyOfTheSharedSecretIsInvalid) {
   using State = redis::SecretLook::State;
   state_.key_secret.clear();
   found_.secret = redis::SecretLook{State::Foreign, "a list"};

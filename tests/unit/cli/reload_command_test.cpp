@@ -1,4 +1,4 @@
-// Tests the message of `weir reload` if the running weir still reads its configuration.
+// Tests the message of `weir reload` when the running weir is still reading its configuration.
 #include "weir/cli/reload_command.hpp"
 
 #include "unit/admin/served_admin.hpp"

@@ -60,7 +60,7 @@ TEST(TopFrame, ShowsTheCurrentRatesAndTheTopClients) {
   EXPECT_THROW((void)read_top("{}"), std::runtime_error);
 }
 
-TEST(TopFrame, CutsNoTextIfTheWidthIsUnlimited) {
+TEST(TopFrame, ShortensNoTextIfTheWidthIsUnlimited) {
   const std::string name(200, 'n');
   Sample sample{.taken = {}, .figures = Figures{kMetrics}, .top = {}};
   sample.top = {{.rule = name,
@@ -97,7 +97,7 @@ std::vector<std::string> lines_of(std::string_view frame) {
   return lines;
 }
 
-// Builds a sample with rules, and with the number of their decisions within one second.
+// Builds a sample of rules and of the number of decisions that they made within one second.
 class Busy {
  public:
   Busy& rule(const char* name, unsigned admitted, unsigned refused, bool shadow = false, int clients = 5) {

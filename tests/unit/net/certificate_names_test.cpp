@@ -1,4 +1,4 @@
-// Which certificate of a listener a client gets for a host, and which certificates no client can get.
+// Which certificate of a listener a client gets for a host name, and which certificates no client can get.
 #include "net/certificate_names.hpp"
 
 #include <gmock/gmock.h>
@@ -37,7 +37,7 @@ TEST(CertificateNames, DefaultOfEachKeyTypeSharesANameWithTheFirstCertificate) {
   EXPECT_THAT(stand_ins(All{{kRsa, {}, {"1234"}}, {kEc, {"a.test"}}, {kEc, {}, {"1234"}}}), ElementsAre(2));
 }
 
-TEST(CertificateNames, EarlierCertificatesOfTheKeyTypeWithAllItsNamesHideACertificate) {
+TEST(CertificateNames, CertificateIsHiddenIfEarlierOnesOfItsKeyTypeHaveAllItsNames) {
   const auto behind = [](const All& all) { return find_hidden(all).back()->behind; };
   EXPECT_EQ(behind({{kRsa, {"a.test"}}, {kRsa, {"a.test"}}}), 0U);
   EXPECT_EQ(behind({{kRsa, {"x.test"}}, {kRsa, {"*.a.test"}}, {kRsa, {"b.a.test", "x.test"}}}), 1U);

@@ -31,7 +31,8 @@ struct Credential {
   std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key{EVP_EC_gen("P-256"), EVP_PKEY_free};
 };
 
-// Makes a certificate signed by `issuer`, or by itself. Valid from `from` to `until`, in seconds from now.
+// Makes a certificate signed by `issuer`, or self-signed if `issuer` is null. The certificate is valid from
+// `from` to `until`, in seconds from now.
 Credential make_credential(const Subject& subject, const Credential* issuer, long from = -kHour,
                            long until = kHour) {
   Credential made;
@@ -56,7 +57,7 @@ Credential make_credential(const Subject& subject, const Credential* issuer, lon
 
 class ClientCertificate : public ::testing::Test {
  protected:
-  // Makes weir ask for certificates of `authority`.
+  // Makes weir ask for client certificates that `authority` signed.
   void ask(ClientAuth auth) {
     const auto file = folder.cert() + ".ca";
     const std::unique_ptr<FILE, decltype(&std::fclose)> out(std::fopen(file.c_str(), "w"), std::fclose);
@@ -68,7 +69,7 @@ class ClientCertificate : public ::testing::Test {
     tls = make_tls_context(settings, tickets).value();
   }
 
-  // Makes one connection and returns weir's error. With `session`, the client offers to resume it.
+  // Makes one connection and returns weir's error. If `session` is set, the client offers to resume it.
   ErrorCode connect(const Credential* shown, int version = TLS1_3_VERSION, SSL_SESSION* session = nullptr) {
     auto made = socket_pair();
     const Descriptor theirs = std::move(made.theirs);
@@ -84,10 +85,11 @@ class ClientCertificate : public ::testing::Test {
     });
     const auto ec = run(context, stream->handshake());
     ErrorCode ignored;
-    if (!ec) (void)stream->try_write("ok", {}, ignored);  // follows the tickets of TLS 1.3
+    // The client reads the session tickets of TLS 1.3 before these bytes.
+    if (!ec) (void)stream->try_write("ok", {}, ignored);
     ::shutdown(made.ours, SHUT_WR);
     other.get();
-    SSL_shutdown(client.ssl());  // without this, the session cannot be resumed
+    SSL_shutdown(client.ssl());  // without this call, the session cannot be resumed
     resumed = SSL_session_reused(client.ssl()) == 1;
     kept.reset(SSL_get1_session(client.ssl()));
     return ec;
@@ -169,7 +171,7 @@ TEST_F(ClientCertificate, ResumedSessionKeepsTheSubject) {
   }
 }
 
-// A reload keeps the ticket keys, so old tickets can still be opened.
+// A reload keeps the ticket keys, so the server can still decrypt old tickets.
 TEST_F(ClientCertificate, SessionWithoutACertificateIsNotResumedAfterItBecomesRequired) {
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     ask(ClientAuth::Optional);
@@ -184,7 +186,7 @@ TEST_F(ClientCertificate, SessionWithoutACertificateIsNotResumedAfterItBecomesRe
   }
 }
 
-// The server must reject a resumed session without a client certificate even if the ticket is valid.
+// The server must reject a resumed session without a client certificate even if its ticket is valid.
 TEST_F(ClientCertificate, ResumedSessionWithoutARequiredCertificateIsRejected) {
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     ask(ClientAuth::Optional);
@@ -197,7 +199,8 @@ TEST_F(ClientCertificate, ResumedSessionWithoutARequiredCertificateIsRejected) {
   }
 }
 
-// The first handshake runs with an earlier clock, at which the certificate was valid. It has expired since.
+// The first handshake runs with an earlier clock, at which the certificate was valid. The certificate has
+// expired since.
 TEST_F(ClientCertificate, SessionIsNotResumedAfterItsCertificateExpired) {
   const auto shown = make_credential({{"CN", "billing"}}, &authority, -kHour, -60);
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {

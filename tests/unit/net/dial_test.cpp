@@ -1,4 +1,4 @@
-// Servers with several addresses, some of which are silent.
+// Connecting to servers that have several addresses, some of which are silent.
 #include "weir/net/dial.hpp"
 
 #include "unit/net/tls.hpp"
@@ -20,7 +20,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Listens on its own port. If silent, its backlog is full, so a client gets no answer.
+// An address on which the test listens, with its own port. A silent address has a full backlog, so a client
+// gets no answer.
 class Address {
  public:
   explicit Address(int backlog = 16) : listening_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -40,7 +41,7 @@ class Address {
     return full;
   }
   [[nodiscard]] RawEndpoint endpoint() const { return local_endpoint(listening_.number()); }
-  // Returns an invalid descriptor if no client connects.
+  // Accepts a connection. Returns an invalid descriptor if no client connects.
   [[nodiscard]] Descriptor accept() const {
     pollfd coming{listening_.number(), POLLIN, 0};
     if (::poll(&coming, 1, 20'000) != 1) return Descriptor(-1);
@@ -55,8 +56,8 @@ class Address {
 
 class Dialling : public ::testing::Test {
  protected:
-  // Dials and returns the error. `patience` does not end the connect here, but determines the head start of
-  // each address.
+  // Dials and returns the error. `patience` does not limit the time of the call, but determines the head
+  // start of each address.
   ErrorCode dial(const std::vector<RawEndpoint>& addresses, std::size_t first = 0,
                  std::optional<TlsTarget> tls = {}) {
     const Dial::Target target{addresses, first, {}, tls};
@@ -126,7 +127,7 @@ TEST_F(Dialling, ReplacesTheOldestAttemptIfTooManyDoNotRespond) {
   EXPECT_EQ(number, Dial::kAbreast + 1);
 }
 
-// The kernel retries after a second, when there is room.
+// The kernel repeats its SYN after a second. By then the backlog has room.
 TEST_F(Dialling, SlowAttemptCanStillSucceedAfterTheNextWasStarted) {
   watchdog.start();
   const auto slow = Address::silent();
@@ -143,7 +144,7 @@ TEST_F(Dialling, SlowAttemptCanStillSucceedAfterTheNextWasStarted) {
 
 TEST_F(Dialling, AttemptSucceedsOnlyAfterTheTlsHandshake) {
   watchdog.start();
-  const Address mute;  // the kernel connects, but the server is silent
+  const Address mute;  // the kernel accepts the connection, but the server sends nothing
   const Address good;
   const Certificates certificates;
   const auto server = make_tls_context(certificates.settings()).value();
@@ -174,7 +175,7 @@ TEST_F(Dialling, AttemptInATlsHandshakeIsNotReplacedByNewerAttempts) {
   const auto server = make_tls_context(certificates.settings()).value();
   auto other = std::async(std::launch::async, [&] {
     const auto theirs = slow.accept();
-    std::this_thread::sleep_for(1500ms);  // until all others have begun
+    std::this_thread::sleep_for(1500ms);  // until the attempts to all other addresses have begun
     const std::unique_ptr<SSL, decltype(&SSL_free)> ssl(SSL_new(server.get()), SSL_free);
     SSL_set_fd(ssl.get(), theirs.number());
     return SSL_accept(ssl.get());
@@ -208,7 +209,7 @@ TEST_F(Dialling, AfterATimeoutTheNextDialBeginsWithAnUntriedAddress) {
   EXPECT_EQ(dial.next(), 0U);
 }
 
-TEST_F(Dialling, FailedHandshakeStartsTheNextAddressAndGivesTheReason) {
+TEST_F(Dialling, FailedHandshakeStartsTheNextAttemptAndReportsTheReason) {
   const Address foreign;
   auto other = std::async(std::launch::async, [&] {
     for (int i = 0; i < 2; ++i) {
@@ -225,7 +226,7 @@ TEST_F(Dialling, FailedHandshakeStartsTheNextAddressAndGivesTheReason) {
   other.get();
 }
 
-TEST_F(Dialling, CancelEndsADialAtAnyStage) {
+TEST_F(Dialling, CancelStopsADialAtAnyStage) {
   const auto silent = Address::silent();
   const std::vector<RawEndpoint> addresses{silent.endpoint(), silent.endpoint()};
   for (const bool later : {false, true}) {

@@ -123,7 +123,7 @@ TEST(Listener, PortSharedByWorkersCannotBeOpenedByAnotherProcess) {
 
 TEST(Listener, OnlyOneOfTwoSimultaneousOpensOfAPortSucceeds) {
   for (int round = 0; round < 300; ++round) {
-    const auto address = ListeningSocket::open(local())->address();  // closed again
+    const auto address = ListeningSocket::open(local())->address();  // the socket is closed again
     std::barrier start(2);
     std::barrier end(2);
     std::atomic<int> opened{0};

@@ -48,7 +48,7 @@ TEST_F(ReactorTest, ReceivedBytesWakeTheReaderOnce) {
   EXPECT_FALSE(again.result());
 }
 
-// After a short read, the next read must not wait if the end was reported together with the bytes.
+// After a short read, the next read must not wait if epoll reported the end together with the bytes.
 TEST_F(ReactorTest, ReadNeverWaitsAfterThePeerClosed) {
   send_all(pair.theirs.number(), "last");
   pair.theirs.close();
@@ -125,7 +125,7 @@ TEST_F(ReactorTest, WaitFailsAtOnceIfTheSocketCannotBeRegistered) {
 TEST_F(ReactorTest, EventLoopEndsIfThereAreNoPorts) {
   port.reset();
   context.restart();
-  context.run();  // must return
+  context.run();  // must return, because no work is left
 }
 
 TEST(ReactorEnd, WaitingTasksAreDestroyedWithTheEventLoop) {
@@ -200,7 +200,7 @@ TEST(NotificationTest, ForgetsAWaiterThatIsDestroyed) {
   event.notify();
 }
 
-// A task that always has more work must use Pause, so that other tasks can run.
+// A task that always has more work must await a Pause, so that other tasks can run.
 TEST(PauseTest, PauseLetsOtherTasksRun) {
   asio::io_context context{1};
   std::string turns;
@@ -233,7 +233,7 @@ TEST(PauseTest, PausedTaskCanBeDestroyedWithTheEventLoop) {
   EXPECT_TRUE(watch.expired());
 }
 
-TEST(SpawnTest, CallbackGetsTheEndOfTheTaskAndItsException) {
+TEST(SpawnTest, CallbackIsCalledWhenTheTaskEndsWithItsException) {
   asio::io_context context(1);
   std::string told;
   const auto fail = [](Timer timer) -> Task<void> {

@@ -1,4 +1,4 @@
-// Connected sockets, and coroutines that tests run to their end.
+// Connected sockets, and a function that runs coroutines until they complete.
 #pragma once
 
 #include "weir/net/asio.hpp"
@@ -38,8 +38,8 @@ class Descriptor {
 };
 
 struct Pair {
-  int ours;           // for a Stream to own
-  Descriptor theirs;  // blocking
+  int ours;           // a Stream takes ownership of this descriptor
+  Descriptor theirs;  // in blocking mode
 };
 
 inline Pair socket_pair() {
@@ -49,7 +49,7 @@ inline Pair socket_pair() {
   return {fds[0], Descriptor(fds[1])};
 }
 
-// Runs the loop until `done` returns true. A test that would hang fails instead.
+// Runs the event loop until `done` returns true. Fails the test after a time limit instead of hanging.
 template <class Done>
 bool turn_until(asio::io_context& context, Done done,
                 std::chrono::seconds patience = std::chrono::seconds(20)) {
@@ -62,7 +62,7 @@ bool turn_until(asio::io_context& context, Done done,
   return true;
 }
 
-// A task running on a loop; returns its value at the end.
+// Runs a task on an event loop until it completes. Returns the task's result.
 template <class T>
 class Running {
  public:
@@ -93,7 +93,7 @@ T run(asio::io_context& context, Task<T> work) {
   return Running<T>(context, std::move(work)).result();
 }
 
-// Sends all bytes. Blocks; for the other end of a pair.
+// Sends all bytes. Blocks, so it must be called for a blocking descriptor.
 inline void send_all(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
     const auto sent = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -102,7 +102,7 @@ inline void send_all(int fd, std::string_view bytes) {
   }
 }
 
-// Receives until `most` bytes or the end.
+// Receives until `most` bytes have arrived or the peer has closed the connection.
 inline std::string receive(int fd, std::size_t most = ~std::size_t{0}) {
   std::string got;
   std::array<char, 64 << 10> piece{};

@@ -1,4 +1,5 @@
-// Which OCSP responses weir staples: only responses for the right certificate, and only while they are valid.
+// Which OCSP responses weir staples: only responses about the right certificate, and only while they are
+// valid.
 #include "unit/net/tls.hpp"
 
 #include "weir/net/stream.hpp"
@@ -37,7 +38,8 @@ class Stapling : public ::testing::Test {
     settings.certificates[0].ocsp = certificates.cert() + ".ocsp";
   }
 
-  // Writes the response "good", signed by the certificate's own key. Valid until `until` from now.
+  // Writes the OCSP response "good", signed with the certificate's own key. The response is valid for the
+  // time `until` from now.
   void respond(std::optional<std::chrono::seconds> until, long serial = 0) {
     std::unique_ptr<OCSP_BASICRESP, Freed<OCSP_BASICRESP_free>> said(OCSP_BASICRESP_new());
     auto id = std::unique_ptr<OCSP_CERTID, Freed<OCSP_CERTID_free>>(
@@ -63,7 +65,8 @@ class Stapling : public ::testing::Test {
     std::fwrite(bytes.data(), 1, bytes.size(), open(settings.certificates[0].ocsp, "w").get());
   }
 
-  // Returns the size of the staple in a handshake of a client that asks for one; -1 if there is none.
+  // Returns the size of the OCSP response in the handshake of a client that asks for one; -1 if there is
+  // none.
   long stapled() {
     const auto tls = make_tls_context(settings).value();
     auto made = socket_pair();
@@ -115,7 +118,7 @@ TEST_F(Stapling, SkipsAnOutdatedResponseWithoutAnError) {
   EXPECT_EQ(stapled(), -1);
 }
 
-// A certificate is renewed before its first response exists.
+// A renewed certificate has no OCSP response at first.
 TEST_F(Stapling, SkipsAResponseForAnotherCertificateWithoutAnError) {
   respond(1h, 4711);
   EXPECT_EQ(fault(), "");

@@ -110,7 +110,7 @@ TEST_F(PlainStream, RejectsANewWriteUntilAPartialWriteIsCompleted) {
   EXPECT_TRUE(reader.get() == text + "next");
 }
 
-TEST_F(PlainStream, WriteOfWhichNothingWasSentIsNotPartial) {
+TEST_F(PlainStream, WriteThatSentNothingIsNotPartial) {
   std::string filler;
   while (::send(stream.native_handle(), "filler", 6, MSG_DONTWAIT | MSG_NOSIGNAL) == 6) filler += "filler";
   ErrorCode ec;

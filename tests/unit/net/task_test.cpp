@@ -10,7 +10,7 @@
 namespace weir::net {
 namespace {
 
-// Suspends its awaiter until the test resumes it.
+// Suspends the awaiting coroutine until the test resumes it.
 struct Gate {
   std::coroutine_handle<> waiter;
   bool await_ready() const noexcept { return false; }
@@ -34,7 +34,8 @@ TEST(Task, TaskThatNeverWaitsCompletesSynchronously) {
   EXPECT_EQ(task.await_resume(), 3);
 }
 
-// If a task that completes at once resumed its caller by a nested call, each step would use more stack.
+// If a task that completes without waiting resumed its caller by a nested call, each step would use more
+// stack.
 TEST(Task, MillionAwaitsUseNoMoreStackThanOneAwait) {
   auto task = sum(1'000'000);
   EXPECT_TRUE(task.await_ready());

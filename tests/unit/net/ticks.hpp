@@ -4,7 +4,7 @@
 
 namespace weir::net {
 
-// Counts ticks, beside other watched objects.
+// Counts the watchdog's ticks.
 class Ticks final : public Watched {
  public:
   explicit Ticks(Watchdog& watchdog) : Watched(watchdog) {}

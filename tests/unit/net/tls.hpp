@@ -1,4 +1,4 @@
-// A test certificate, and a client that uses OpenSSL's blocking calls.
+// A test certificate, and a TLS client that uses OpenSSL's blocking calls.
 #pragma once
 
 #include "unit/net/sockets.hpp"
@@ -65,13 +65,13 @@ class Certificates {
   std::string directory_;
 };
 
-// A client for one connection over `fd`, which it does not own. Every call blocks, so it needs its own
-// thread.
+// A TLS client for one connection over the descriptor `fd`, which it does not own. Every call blocks, so the
+// client needs its own thread.
 class TlsClient {
  public:
   explicit TlsClient(int fd, int most_version = TLS1_3_VERSION)
       : context_(SSL_CTX_new(TLS_client_method())), ssl_(nullptr, SSL_free) {
-    SSL_CTX_set_security_level(context_.get(), 0);  // an outdated client
+    SSL_CTX_set_security_level(context_.get(), 0);  // allows ciphers and keys of an outdated client
     SSL_CTX_set_min_proto_version(context_.get(), TLS1_VERSION);
     SSL_CTX_set_max_proto_version(context_.get(), most_version);
     ssl_.reset(SSL_new(context_.get()));
@@ -87,7 +87,7 @@ class TlsClient {
       bytes.remove_prefix(static_cast<std::size_t>(sent));
     }
   }
-  // Receives until `most` bytes or an end, which last_error() describes.
+  // Receives until `most` bytes have arrived or SSL_read() fails. last_error() then returns the error.
   std::string receive(std::size_t most = ~std::size_t{0}) {
     std::string got;
     std::array<char, 16 << 10> piece{};

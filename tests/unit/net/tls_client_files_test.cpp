@@ -1,4 +1,4 @@
-// The files of weir's TLS client: whether they have changed, and what is wrong with them.
+// The files of weir's TLS client: detects changes and reports faults.
 #include "weir/net/tls_client_files.hpp"
 
 #include "unit/net/tls.hpp"
@@ -43,7 +43,7 @@ TEST_F(TlsClientFiles, DetectsAChangeOfAnyFile) {
   }
 }
 
-// An unreadable key is tried again after its owner or rights have changed.
+// weir tries an unreadable key again after the file's owner or permissions have changed.
 TEST_F(TlsClientFiles, DetectsAChangeOfFilePermissions) {
   const auto key = all().key;
   const auto before = stamps_of(all());

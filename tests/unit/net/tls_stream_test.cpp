@@ -1,4 +1,4 @@
-// weir's end of TLS, against OpenSSL's own client.
+// Tests weir's TLS stream against OpenSSL's own client and server.
 #include "unit/net/tls.hpp"
 
 #include "weir/net/idle_records.hpp"
@@ -55,7 +55,7 @@ class TlsStream : public ::testing::Test {
     theirs = std::move(made.theirs);
     stream.emplace(context.get_executor(), made.ours, tls.get());
   }
-  // Runs both handshakes. Returns the client's result.
+  // Runs the handshakes of weir and of the client. Returns the client's result.
   bool shake_hands(TlsClient& client) {
     auto other = std::async(std::launch::async, [&] { return client.handshake(); });
     const auto ec = run(context, stream->handshake());
@@ -72,7 +72,7 @@ class TlsStream : public ::testing::Test {
   std::optional<Stream> stream;
 };
 
-// An SSL object takes 20 KiB or more.
+// An SSL object takes at least 20 KiB, so weir makes it only when the client sends something.
 TEST_F(TlsStream, ClientThatSendsNothingTakesLittleMemory) {
   constexpr std::size_t kClients = 32;
   std::deque<Pair> pairs;
@@ -109,7 +109,7 @@ TEST_F(TlsStream, SupportsTls12AndTls13) {
   }
 }
 
-// Sessions are resumed by ticket only. For a TLS 1.2 client without tickets, OpenSSL would keep a session.
+// Sessions are resumed by ticket only. For TLS 1.2 clients without tickets, OpenSSL would store sessions.
 TEST_F(TlsStream, StoresNoSessionsInMemory) {
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     open(TlsVersion::Tls12);
@@ -120,7 +120,7 @@ TEST_F(TlsStream, StoresNoSessionsInMemory) {
   }
 }
 
-// The connection must fail if the name cannot be sent. Otherwise the server could answer for another host.
+// The connection must fail if SNI cannot carry the name. Otherwise the server could answer for another host.
 TEST_F(TlsStream, RejectsAServerNameThatIsTooLongForSni) {
   const auto ours = make_tls_client_context({.verify = false}).value();
   const std::string longest(255, 'a'), longer(256, 'a');
@@ -201,7 +201,7 @@ TEST_F(TlsStream, FullSocketIsNoErrorAndTheRestCanBeSentLater) {
   EXPECT_TRUE(reader.get() == bytes);
 }
 
-// Fills the socket with whole texts and returns them. OpenSSL holds a record of the last text it tries.
+// Writes texts until the socket is full. Returns those that were sent; OpenSSL holds a part of the next one.
 std::string fill(Stream& stream, std::string_view text) {
   std::string taken;
   ErrorCode ec;
@@ -210,7 +210,7 @@ std::string fill(Stream& stream, std::string_view text) {
   return taken;
 }
 
-// OpenSSL sends the record that it holds first, and counts its octets as part of the new text.
+// OpenSSL sends the record that it holds first, and would treat its octets as part of the new text.
 TEST_F(TlsStream, RejectsANewWriteWhileOpenSslHoldsAPartialRecord) {
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     open(TlsVersion::Tls12);
@@ -265,7 +265,7 @@ TEST_F(TlsStream, SendsCloseNotifyAtTheEnd) {
   EXPECT_EQ(client.last_error(), SSL_ERROR_ZERO_RETURN);
 }
 
-TEST_F(TlsStream, ReadsTheClientsEndWithOrWithoutCloseNotify) {
+TEST_F(TlsStream, ReadsTheEndOfStreamWithOrWithoutCloseNotify) {
   for (const bool polite : {true, false}) {
     open(TlsVersion::Tls12);
     TlsClient client(theirs.number());
@@ -280,7 +280,7 @@ TEST_F(TlsStream, ReadsTheClientsEndWithOrWithoutCloseNotify) {
   }
 }
 
-TEST_F(TlsStream, BytesBufferedByOpenSslCountAsPending) {
+TEST_F(TlsStream, ReportsBytesBufferedByOpenSslAsPending) {
   TlsClient client(theirs.number());
   ASSERT_TRUE(shake_hands(client));
   EXPECT_FALSE(stream->has_pending());
@@ -293,7 +293,7 @@ TEST_F(TlsStream, BytesBufferedByOpenSslCountAsPending) {
   EXPECT_FALSE(stream->has_pending());
 }
 
-TEST_F(TlsStream, StillReceivesAfterTrimReleasedItsBuffers) {
+TEST_F(TlsStream, ReceivesAfterTrimReleasedItsBuffers) {
   TlsClient client(theirs.number());
   ASSERT_TRUE(shake_hands(client));
   std::string got;
@@ -307,7 +307,7 @@ TEST_F(TlsStream, StillReceivesAfterTrimReleasedItsBuffers) {
   EXPECT_EQ(got, "xxx");
 }
 
-TEST_F(TlsStream, PlainTextOrAnEarlyEndFailsTheHandshake) {
+TEST_F(TlsStream, HandshakeFailsOnPlainTextOrAnEarlyEndOfStream) {
   send_all(theirs.number(), "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
   EXPECT_TRUE(run(context, stream->handshake()));
   open(TlsVersion::Tls12);
@@ -324,8 +324,8 @@ TEST_F(TlsStream, CancelEndsTheHandshake) {
   EXPECT_EQ(shaking.result(), asio::error::operation_aborted);
 }
 
-// The system reuses a closed descriptor's number for the next connection. That connection would then receive
-// the bytes.
+// The system gives a closed descriptor's number to the next connection. A late write would send the bytes to
+// that connection.
 TEST_F(TlsStream, WritesNothingAfterClose) {
   TlsClient client(theirs.number());
   ASSERT_TRUE(shake_hands(client));
@@ -344,7 +344,7 @@ TEST_F(TlsStream, WritesNothingAfterClose) {
   if (next.ours != number) ::close(number);
 }
 
-// Sends `times` records without data, then `data`.
+// Sends `times` TLS records without data, then `data`.
 void send_idly(TlsClient& client, int times, std::string_view data) {
   for (int i = 0; i < times; ++i) {
     SSL_key_update(client.ssl(), SSL_KEY_UPDATE_NOT_REQUESTED);

@@ -17,7 +17,7 @@ namespace {
 using std::chrono::milliseconds;
 using SteadyClock = std::chrono::steady_clock;
 
-// A watched object that notes the time of on_late(), and then calls the function that the test has set.
+// A watched object that records the time of on_late(), and then calls a function that the test has set.
 class Watcher final : public Watched {
  public:
   explicit Watcher(Watchdog& watchdog) : Watched(watchdog) {}
@@ -56,7 +56,7 @@ class WatchdogTest : public ::testing::Test {
  protected:
   WatchdogTest() : watchdog(context.get_executor()) { watchdog.start(); }
 
-  // Runs the loop for `more` ticks of a watcher that does not doze.
+  // Runs the event loop for `more` ticks, counted by `watcher`, which does not doze.
   void tick(const Watcher& watcher, int more) {
     ASSERT_TRUE(turn_until(context, [&, until = watcher.ticks + more] { return watcher.ticks >= until; }));
   }
@@ -69,7 +69,7 @@ class WatchdogTest : public ::testing::Test {
   Watchdog watchdog;
 };
 
-// How much later than promised a deadline may be on a busy machine. A defect would add whole ticks.
+// A busy machine may delay a deadline by this time. A defect would add whole ticks.
 constexpr auto kPatience = milliseconds(500);
 
 TEST_F(WatchdogTest, DeadlineIsNeverEarlyAndAtMostTwoTicksLate) {
@@ -89,7 +89,8 @@ TEST_F(WatchdogTest, DeadlineOfTwoTicksFiresAtTheThirdTick) {
   EXPECT_EQ(watcher.ticks, 3);
 }
 
-// Missed ticks are not made up for. Otherwise deadlines armed meanwhile would come too early.
+// The watchdog does not make up for missed ticks. Otherwise deadlines that were set meanwhile would come too
+// early.
 TEST_F(WatchdogTest, DeadlineIsNotEarlyAfterTheEventLoopWasBlocked) {
   for (const auto held : {20, 60, 130, 210}) {
     Watcher watcher(watchdog);
@@ -210,8 +211,8 @@ TEST_F(WatchdogTest, OnlyAwakeObjectCanWakeDozingObjectsForTheSameTick) {
   EXPECT_EQ(at_once, 2);
 }
 
-// A tick of many objects takes several loop turns. Between these turns other tasks run, which may create
-// objects, or destroy objects that the tick has not reached.
+// A tick of many objects takes several turns of the event loop. Between these turns other tasks run, which
+// may create objects, or destroy objects that the tick has not checked yet.
 TEST_F(WatchdogTest, OtherTasksRunDuringATickOfManyObjects) {
   std::vector<std::unique_ptr<Watcher>> watchers;
   for (std::size_t i = 0; i < 3 * Watchdog::kAtOnce; ++i)
@@ -238,8 +239,8 @@ TEST_F(WatchdogTest, OtherTasksRunDuringATickOfManyObjects) {
   for (const auto& watcher : watchers) EXPECT_NEAR(watcher->ticks, watchers.back()->ticks, 1);
 }
 
-// Loop turns of other tasks may be long. A tick must not be split into so many turns that the next tick is
-// delayed.
+// Turns of the event loop may be long because of other tasks. A tick must not be split into so many turns
+// that it delays the next tick.
 TEST_F(WatchdogTest, DeadlineIsOnTimeWithManyAwakeObjectsAndABusyEventLoop) {
   std::vector<std::unique_ptr<Watcher>> watchers;
   for (std::size_t i = 0; i < 20 * Watchdog::kAtOnce; ++i)
@@ -258,7 +259,7 @@ TEST_F(WatchdogTest, DeadlineIsOnTimeWithManyAwakeObjectsAndABusyEventLoop) {
   }
 }
 
-// A tick that was stopped midway continues with the rest.
+// A tick is stopped midway; the next start checks the remaining objects.
 TEST_F(WatchdogTest, CanBeStoppedDuringATickAndStartedAgain) {
   std::vector<std::unique_ptr<Watcher>> watchers;
   for (std::size_t i = 0; i < 2 * Watchdog::kAtOnce; ++i)

@@ -1,4 +1,4 @@
-// Tests which numbers, limiters and server groups a reload keeps, and when unused ones become free.
+// Tests which rule numbers, limiters and server groups a reload keeps, and when unused ones become free.
 #include "server/config_snapshots.hpp"
 
 #include "unit/config/configuration.hpp"
@@ -18,7 +18,8 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-using Held = std::shared_ptr<const proxy::ConfigSnapshot>;  // kept by a request, or by the workers
+// A snapshot in use by a request or by the workers.
+using Held = std::shared_ptr<const proxy::ConfigSnapshot>;
 
 std::string rule(const std::string& name, const std::string& numbers) {
   return "[[rule]]\nname = \"" + name + "\"\nkey = [\"ip\"]\n" + numbers + "\n";
@@ -57,7 +58,7 @@ class ConfigSnapshotsTest : public testing::Test {
     config_snapshots_.tidy({}, elsewhere_.rules());
   }
   static const policy::Rule& only(const Held& held) { return held->config.rules.front(); }
-  // Charges a client, whose key then stays in the table.
+  // Charges a client's key, which then stays in the key table.
   bool charge(const Held& held, std::uint64_t client = 1) {
     const limit::Charge line{{client, client}, only(held).limiter.get(), 1, only(held).cells};
     limit::Outcome outcome;
@@ -93,7 +94,7 @@ TEST_F(ConfigSnapshotsTest, ChangedServersCreateANewServerGroup) {
   EXPECT_EQ(changes_, std::vector<std::string>{"upstream \"api\" changed"});
 }
 
-TEST_F(ConfigSnapshotsTest, RestoredLimitGetsItsFormerNumber) {
+TEST_F(ConfigSnapshotsTest, RestoredLimitGetsItsFormerRuleNumber) {
   const auto first = reload(rule("a", kFive));
   const auto second = reload(rule("a", kNine));
   EXPECT_THAT(changes_, Contains(HasSubstr("keep the share")));
@@ -102,8 +103,8 @@ TEST_F(ConfigSnapshotsTest, RestoredLimitGetsItsFormerNumber) {
   EXPECT_EQ(only(reload(rule("a", kFive))).cells, only(first).cells);
 }
 
-// The keys of the rule have started with an empty counter meanwhile, so refunds of the first configuration
-// must not change them.
+// The rule's keys have started with an empty counter meanwhile. Refunds from the first configuration must not
+// change that counter.
 TEST_F(ConfigSnapshotsTest, RestoredAlgorithmStartsWithAnEmptyCounter) {
   const auto first = reload(rule("a", kFive));
   const auto second = reload(rule("a", kLog));
@@ -117,7 +118,7 @@ TEST_F(ConfigSnapshotsTest, RestoredAlgorithmStartsWithAnEmptyCounter) {
   EXPECT_EQ(only(reload(rule("a", kLog))).cells, only(fourth).cells);
 }
 
-TEST_F(ConfigSnapshotsTest, ChangedConcurrencyLimitKeepsItsNumber) {
+TEST_F(ConfigSnapshotsTest, ChangedConcurrencyLimitKeepsItsRuleNumber) {
   const auto first = reload(rule("a", kTwoAtOnce));
   EXPECT_EQ(only(reload(rule("a", kThreeAtOnce))).cells, only(first).cells);
   EXPECT_EQ(only(reload(rule("a", kTwoAtOnce))).cells, only(first).cells);
@@ -149,7 +150,7 @@ TEST_F(ConfigSnapshotsTest, RuleThatIsAddedAgainDuringARequestKeepsItsCounter) {
   EXPECT_EQ(table_.stats().keys, 1);
 }
 
-// The old process may still release permits of the removed rule. A later rule must not get these releases.
+// The old process may still release permits of the removed rule. These releases must not change a later rule.
 TEST_F(ConfigSnapshotsTest, RemovedRuleIsKeptWhileAnotherProcessHoldsItsPermits) {
   auto first = reload(rule("a", kTwoAtOnce));
   elsewhere_.change({.key = {1, 1}, .limiter = only(first).limiter.get(), .rule = only(first).cells}, 2,
@@ -164,7 +165,7 @@ TEST_F(ConfigSnapshotsTest, RemovedRuleIsKeptWhileAnotherProcessHoldsItsPermits)
   EXPECT_TRUE(charge(third));
 }
 
-TEST_F(ConfigSnapshotsTest, KeysMoveToTheNumberOfTheNewLimitAndFreeTheOldNumber) {
+TEST_F(ConfigSnapshotsTest, KeysMoveToTheRuleNumberOfTheNewLimitAndTheOldNumberIsFreed) {
   auto first = reload(rule("a", kFive));
   ASSERT_TRUE(charge(first));
   const auto second = reload(rule("a", kNine));
@@ -175,14 +176,15 @@ TEST_F(ConfigSnapshotsTest, KeysMoveToTheNumberOfTheNewLimitAndFreeTheOldNumber)
   EXPECT_EQ(third->config.rules[1].cells, 0);
 }
 
-TEST_F(ConfigSnapshotsTest, KeysOfAFormerAlgorithmAreForgottenAtOnce) {
+TEST_F(ConfigSnapshotsTest, KeysOfAFormerAlgorithmAreDeletedAtOnce) {
   const auto first = reload(rule("a", kTwoAtOnce));
   ASSERT_TRUE(charge(first));
   reload(rule("a", kLog));
   EXPECT_EQ(table_.stats().keys, 0) << "even while a request is in progress";
 }
 
-// Each long request keeps its configuration snapshot, and each change of the algorithm uses another number.
+// Each long request uses its own configuration snapshot, and each change of the algorithm uses another rule
+// number.
 TEST_F(ConfigSnapshotsTest, ErrorSaysThatAllRuleNumbersAreInUse) {
   std::vector<Held> under_way;
   const auto settings = [](const std::string& numbers) {

@@ -16,7 +16,7 @@ class HeartbeatTest : public ::testing::Test {
     loop.poll();
   }
 
-  static constexpr auto kNever = 1h;  // longer than a test: only the test starts a second round
+  static constexpr auto kNever = 1h;  // longer than a test, so only the test starts a second round
   int beats_ = 0;
   net::asio::io_context control_, one_, other_;
   Heartbeat heart_{control_.get_executor(), [this] { ++beats_; }};
@@ -41,7 +41,7 @@ TEST_F(HeartbeatTest, IsNotSentWhileAnEventLoopHangs) {
     turn(control_);
   }
   EXPECT_EQ(beats_, 0);
-  // The loop that hung continues. Its reply ends the open round and gives one heartbeat.
+  // The loop that hung continues. Its reply ends the open round, which causes one heartbeat.
   turn(other_);
   turn(control_);
   EXPECT_EQ(beats_, 1);
@@ -58,13 +58,13 @@ TEST_F(HeartbeatTest, IsRepeatedWhileTheEventLoopsRun) {
   EXPECT_EQ(beats_, 5);
 }
 
-TEST_F(HeartbeatTest, IsSentWithoutAnswersWhileTheEventLoopsEnd) {
+TEST_F(HeartbeatTest, IsSentWhileTheEventLoopsOfWorkersEnd) {
   start();
   heart_.answer_for_loops();
   turn(one_);
   turn(other_);
   turn(control_);
-  EXPECT_EQ(beats_, 0);  // the replies belong to a round that has ended
+  EXPECT_EQ(beats_, 0);  // the replies belong to an earlier round
   heart_.start({}, kNever);
   EXPECT_EQ(beats_, 1);
 }

@@ -1,4 +1,4 @@
-// Tests messages to the service manager, which arrive on a socket like the manager's.
+// Tests messages to the service manager. The test receives them on a socket like the manager's.
 #include "server/process/notify.hpp"
 
 #include "unit/config/configuration.hpp"
@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::MatchesRegex;
 
-// The service manager's socket. `name`: in the form of NOTIFY_SOCKET.
+// The service manager's socket. `name`: its address, in the form of NOTIFY_SOCKET.
 class Manager {
  public:
   explicit Manager(const std::string& name) : name_(name), fd_(::socket(AF_UNIX, SOCK_DGRAM, 0)) {

@@ -1,4 +1,4 @@
-// Tests the end of a worker's loop on its own thread, and what the worker leaves behind.
+// Tests that a worker's event loop ends on its own thread, and what the worker leaves open.
 #include "server/process/worker_thread.hpp"
 
 #include <memory>
@@ -40,8 +40,8 @@ struct Callbacks {
                        .top = 0}};
 };
 
-// If the worker did not close the connection, the client would wait until the process ends. Other requests
-// may delay that by `drain`.
+// If the worker did not close the connection, the client would wait until the process ends. Open requests can
+// delay that by the time `drain`.
 TEST(WorkerThread, ClosesAConnectionThatArrivesWhenTheDrainBegins) {
   Callbacks callbacks;
   auto listening = net::ListeningSocket::open(*base::parse_endpoint("127.0.0.1:0"));
@@ -51,7 +51,7 @@ TEST(WorkerThread, ClosesAConnectionThatArrivesWhenTheDrainBegins) {
   Tcp::socket client(context);
   client.connect({net::asio::ip::address_v4::loopback(), port});
 
-  // The loop accepts the waiting client when it opens, and handles the client after the drain has begun.
+  // The acceptor accepts the waiting client when it opens, and handles the client after the drain has begun.
   callbacks.worker.listen_on(0, std::move(*listening), {.tls = {}, .most_sessions = 100});
   callbacks.worker.drain();
   callbacks.worker.start();
@@ -64,7 +64,8 @@ TEST(WorkerThread, ClosesAConnectionThatArrivesWhenTheDrainBegins) {
   EXPECT_TRUE(ec == net::asio::error::eof || ec == net::asio::error::connection_reset) << ec.message();
 }
 
-// While it exists, no further file descriptors can be opened. Open descriptors stay open.
+// While an object of this class exists, no further file descriptors can be opened. Open descriptors stay
+// open.
 class NoDescriptorsLeft {
  public:
   NoDescriptorsLeft() {

@@ -1,4 +1,4 @@
-// Tests reports of concurrency permits to the new process of an upgrade.
+// Tests the reports of concurrency permits from the old process of an upgrade to the new one.
 #include "weir/upgrade/permit_changes.hpp"
 
 #include <limits>

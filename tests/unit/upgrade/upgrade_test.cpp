@@ -22,7 +22,7 @@ using enum UpgradeStage;
 using Event = UpgradeEvent;
 using Act = UpgradeAct;
 
-TEST(UpgradeSteps, LeadToTheNewProcessServing) {
+TEST(UpgradeSteps, NewProcessServesAfterTheLastStep) {
   EXPECT_EQ(step(Idle, Event::Begun), (UpgradeStep{Starting, Act::Start}));
   EXPECT_EQ(step(Starting, Event::Ready), (UpgradeStep{Pausing, Act::Pause}));
   EXPECT_EQ(step(Pausing, Event::Paused), (UpgradeStep{Restoring, Act::SendState}));
@@ -124,7 +124,7 @@ TEST(UpgradeChannel, ReportsThatTheOtherProcessClosedIt) {
   EXPECT_FALSE(send_message(ends->second.get(), "ready"));
 }
 
-// Sends a connection whose socket is standard input, and returns the connections that arrived.
+// Sends a connection whose socket is standard input, and returns the connections that arrive.
 std::vector<ReceivedConnection> passed(const proxy::ConnectionInfo& connection_info,
                                        const std::string& unread) {
   auto ends = upgrade_channel();
@@ -179,7 +179,7 @@ TEST(ConnectionHandoff, ReportsARelayedPlainConnection) {
   EXPECT_FALSE(arrived.front().connection_info.secure);
 }
 
-TEST(ConnectionHandoff, ReceivesConnectionsAlreadySentAndNoneAfterTheEnd) {
+TEST(ConnectionHandoff, ReceivesConnectionsSentBeforeEndAndNoneAfterwards) {
   auto ends = upgrade_channel();
   net::asio::io_context context;
   std::size_t arrived = 0;
@@ -200,7 +200,7 @@ TEST(ConnectionHandoff, ReceivesConnectionsAlreadySentAndNoneAfterTheEnd) {
   EXPECT_EQ(arrived, 3u);
 }
 
-// While it exists, no further file descriptors can be opened.
+// While an object of this class exists, no further file descriptors can be opened.
 class NoDescriptorLeft {
  public:
   NoDescriptorLeft() {

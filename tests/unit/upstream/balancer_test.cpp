@@ -22,7 +22,7 @@ constexpr std::uint64_t all(std::size_t count) {
   return count == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1;
 }
 
-// Servers with their loads, and how often each was chosen.
+// The servers of a test with their loads, and how often each was chosen.
 struct Servers {
   Servers(Balance balance, std::vector<std::uint32_t> weights)
       : balancer(balance, identities(weights.size())), taken(weights.size()) {
@@ -57,14 +57,15 @@ class BalancerLaws : public ::testing::Test {
   std::mt19937_64 random;
 };
 
-TEST(Balancer, RoundRobinSpreadsTheTurnsOfAHeavyServerEvenly) {
+TEST(Balancer, RoundRobinSpreadsTheRequestsToAHeavyServerEvenly) {
   Servers servers(Balance::RoundRobin, {5, 1, 1});
   std::vector<std::size_t> order;
   for (int i = 0; i < 14; ++i) order.push_back(servers.choose(0b111));
   EXPECT_EQ(order, (std::vector<std::size_t>{0, 0, 1, 0, 2, 0, 0, 0, 0, 1, 0, 2, 0, 0}));
 }
 
-// For any weights whose sum is n: in n consecutive requests, each server gets exactly its share.
+// Holds for any weights. If the sum of the weights is n, then in n consecutive requests each server gets
+// exactly its share.
 TEST_F(BalancerLaws, RoundRobinGivesEachServerExactlyItsWeightedShare) {
   for (int trial = 0; trial < 50; ++trial) {
     const auto weights = random_weights(1 + below(12), 9);
@@ -79,8 +80,8 @@ TEST_F(BalancerLaws, RoundRobinGivesEachServerExactlyItsWeightedShare) {
   }
 }
 
-// Compares with the definition in rational numbers: no chosen server has a larger in_flight ÷ weight than
-// another candidate.
+// Compares with the definition in rational numbers: no candidate has a smaller in_flight ÷ weight than the
+// chosen server.
 TEST_F(BalancerLaws, LeastInFlightNeverChoosesABusierServer) {
   for (int trial = 0; trial < 2'000; ++trial) {
     Servers servers(Balance::LeastInFlight, random_weights(1 + below(10), 5));
@@ -99,7 +100,7 @@ TEST_F(BalancerLaws, LeastInFlightNeverChoosesABusierServer) {
   }
 }
 
-// The requests never end, so the places fill in proportion.
+// The requests never end, so the numbers of requests in flight grow in proportion to the weights.
 TEST_F(BalancerLaws, LeastInFlightLoadsServersInProportionToTheirWeights) {
   Servers servers(Balance::LeastInFlight, {1, 2, 5});
   for (int i = 0; i < 80; ++i) ++servers.loads[servers.choose(0b111)].in_flight;
@@ -116,8 +117,8 @@ TEST_F(BalancerLaws, IdleServersAreChosenInProportionToTheirWeights) {
   }
 }
 
-// Pairs are drawn from weights 1, 1, 2 without replacement. The heavy server is busy, so it is never taken.
-// The others get equal shares.
+// Pairs are drawn from servers of weight 1, 1 and 2. The heavy server is busy, so it is never chosen. The two
+// others get equal shares.
 TEST_F(BalancerLaws, RandomTwoComparesLoadsRelativeToWeights) {
   Servers servers(Balance::RandomTwo, {1, 1, 2});
   servers.loads[2].in_flight = 1;
@@ -127,10 +128,11 @@ TEST_F(BalancerLaws, RandomTwoComparesLoadsRelativeToWeights) {
   servers.loads[0].in_flight = servers.loads[1].in_flight = 1;  // now the heavy server is the least busy
   servers.taken = {0, 0, 0};
   servers.choose_often(20'000, random);
-  EXPECT_NEAR(servers.taken[2], 16'667, 500);  // it is missing only from pairs of the light ones: 1/6
+  // Only the pair of the two light servers lacks the heavy server: 1/6.
+  EXPECT_NEAR(servers.taken[2], 16'667, 500);
 }
 
-TEST_F(BalancerLaws, SameHashIsAlwaysSentToTheSameServer) {
+TEST_F(BalancerLaws, RequestsWithTheSameHashGoToTheSameServer) {
   Servers servers(Balance::Hash, random_weights(9, 5));
   for (int i = 0; i < 500; ++i) {
     const auto word = random();
@@ -146,7 +148,7 @@ TEST_F(BalancerLaws, HashesAreDistributedInProportionToWeights) {
   for (std::size_t at = 0; at < 4; ++at) EXPECT_NEAR(servers.taken[at], expected[at], 700) << at;
 }
 
-// If a server leaves, only its words move. If a server joins, words move only to it.
+// If a server is removed, only its own words move. If a server is added, words move only to that server.
 TEST_F(BalancerLaws, AddedOrRemovedServerMovesOnlyItsOwnHashes) {
   Servers servers(Balance::Hash, random_weights(8, 4));
   for (int i = 0; i < 5'000; ++i) {
@@ -174,8 +176,8 @@ TEST_F(BalancerLaws, ServerWhoseWeightGrowsGainsHashesAndLosesNone) {
   }
 }
 
-// One client sends all requests. No server exceeds its bound, and the overflow always goes to the same
-// servers.
+// One client sends all requests. No server exceeds its bound, and the requests beyond the bound always go to
+// the same other servers.
 TEST_F(BalancerLaws, HashBalanceBoundsTheLoadOfEachServer) {
   for (int trial = 0; trial < 50; ++trial) {
     Servers servers(Balance::Hash, random_weights(2 + below(10), 4));
@@ -211,7 +213,7 @@ TEST(Balancer, ServerIdentityDependsOnAddressAndOccurrence) {
   EXPECT_NE(Balancer::identity("a:1", 0), Balancer::identity("a:1", 1));
 }
 
-// Under every balance and any loads, the result is a candidate, also among 64.
+// Under every balance and any loads, the chosen server is a candidate, even with 64 servers.
 TEST_F(BalancerLaws, ChosenServerIsAlwaysACandidate) {
   for (const auto balance :
        {Balance::RoundRobin, Balance::LeastInFlight, Balance::RandomTwo, Balance::Hash}) {

@@ -42,7 +42,7 @@ TEST_F(PoolTest, LeastInFlightChoosesEquallyBusyServersInTurn) {
 }
 
 // One of four servers is free, and three are busy. Three of the six pairs contain the free one, so it gets
-// half of the requests. A defective pool that draws only neighbouring servers would pass this test, but not
+// half of the requests. A defective pool that draws only neighbouring servers would pass this test, but fail
 // the next one.
 TEST_F(PoolTest, RandomTwoChoosesTheLessBusyOfTwoServers) {
   auto& p = open(4, Balance::RandomTwo);
@@ -55,8 +55,9 @@ TEST_F(PoolTest, RandomTwoChoosesTheLessBusyOfTwoServers) {
   EXPECT_NEAR(free_one, 10'000, 600);
 }
 
-// The loads are 0, 1, 2, 3, and a pair yields the less busy. With independent draws the shares are 3/6, 2/6,
-// 1/6 and none. With neighbours on a ring (pairs 01, 12, 23, 30) they would be 2/4, 1/4, 1/4 and none.
+// The four servers have the loads 0, 1, 2, 3, and the less busy server of each pair is chosen. With
+// independent draws the shares of the servers are 3/6, 2/6, 1/6 and 0. With neighbours on a ring (pairs 01,
+// 12, 23, 30) they would be 2/4, 1/4, 1/4 and 0.
 TEST_F(PoolTest, RandomTwoDrawsBothServersIndependently) {
   auto& p = open(4, Balance::RandomTwo);
   std::vector<Lease> held;

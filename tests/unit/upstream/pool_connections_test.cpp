@@ -29,7 +29,7 @@ TEST_F(PoolTest, ConnectionIsReusedOnlyAfterKeep) {
   EXPECT_FALSE(p.lease({}).connected()) << "a connection that was not kept was reused";
 }
 
-TEST_F(PoolTest, LeaseOfANewConnectionUsesNoIdleConnection) {
+TEST_F(PoolTest, RequestForANewConnectionUsesNoIdleConnection) {
   auto& p = open(1);
   {
     auto lease = p.lease({});
@@ -60,7 +60,7 @@ TEST_F(PoolTest, KeepsAtMostMaxIdleConnections) {
   EXPECT_EQ(reused, 2);
 }
 
-TEST_F(PoolTest, MovedLeaseReleasesItsServerOnce) {
+TEST_F(PoolTest, ReleasesTheServerOfAMovedLeaseOnce) {
   auto& p = open(2);
   {
     auto one = p.lease({});
@@ -79,7 +79,8 @@ TEST_F(PoolTest, MovedLeaseReleasesItsServerOnce) {
   EXPECT_EQ(busy, (std::array<int, 2>{5, 5}));
 }
 
-// The pool must notice a closed connection even if the loop has not reported the close yet.
+// The pool must notice that the server closed a connection even if the event loop has not reported the close
+// yet.
 TEST_F(PoolTest, DoesNotReuseAConnectionThatTheServerClosedOrWroteTo) {
   for (const bool speaks : {false, true}) {
     auto& p = open(1);
@@ -90,7 +91,7 @@ TEST_F(PoolTest, DoesNotReuseAConnectionThatTheServerClosedOrWroteTo) {
       lease.keep();
     }
     auto theirs = accept(0);
-    errno = EAGAIN;  // from an earlier call
+    errno = EAGAIN;  // left over from an earlier call
     EXPECT_TRUE(p.lease({}).connected()) << "no byte was received";
     {
       auto lease = p.lease({});
@@ -126,7 +127,7 @@ TEST_F(PoolTest, TriesAllAddressesOfAServer) {
   EXPECT_TRUE(lease.connected());
 }
 
-TEST_F(PoolTest, TriesTheAddressThatConnectedLastFirst) {
+TEST_F(PoolTest, BeginsWithTheMostRecentlyConnectedAddress) {
   open(2);
   const auto dead = servers[0].addresses.front();
   const auto good = servers[1].addresses.front();

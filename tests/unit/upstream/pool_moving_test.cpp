@@ -5,8 +5,8 @@
 namespace weir::upstream {
 namespace {
 
-// The name now has the address of another machine. Idle connections to the old machine are closed. Active
-// connections remain until their exchange ends.
+// The server's name now has the address of another machine. Idle connections to the old machine are closed.
+// Active connections remain until their exchange (request and answer) is complete.
 TEST_F(PoolTest, ClosesConnectionsToOldAddressesOfAServer) {
   auto& p = open(2);
   const auto first = servers[0].addresses.front();

@@ -85,7 +85,7 @@ TEST_F(PoolTest, ReturnsNoServerOnlyIfAllServersAreFull) {
   EXPECT_TRUE(q.lease({}));
 }
 
-TEST_F(PoolTest, MaxInFlightCountsAllWorkersTogether) {
+TEST_F(PoolTest, MaxInFlightAppliesToAllWorkersTogether) {
   open(1);
   settings.servers[0].max_in_flight = 2;
   auto& mine = reopen();
@@ -98,7 +98,8 @@ TEST_F(PoolTest, MaxInFlightCountsAllWorkersTogether) {
   EXPECT_FALSE(others.lease({}));
 }
 
-// A server's bucket is full at first. Requests that it refuses go to other servers, and the wait is exact.
+// A server's token bucket is full at first. Requests that exceed it go to other servers, and the wait is
+// exact.
 TEST_F(PoolTest, ReturnsNoServerOnlyIfAllServersAreAtTheirRateLimits) {
   open(2, Balance::RoundRobin);
   settings.servers[0].limit =
@@ -138,7 +139,8 @@ TEST_F(PoolTest, RetriedRequestIsNotUsedToTryAnEjectedServer) {
   EXPECT_EQ(p.lease({.now = now}).server(), 0U);
 }
 
-// A POST to a silent server is lost, although other servers could have answered it.
+// If a POST is sent to a silent server, the client gets no answer, although other servers could have
+// answered.
 TEST_F(PoolTest, NonRetryableRequestsAreNotUsedToTryAnUnresponsiveServer) {
   auto& p = open(2, Balance::RoundRobin);
   for (unsigned i = 0; i < settings.ejection.failures; ++i) server_group->member(0).failed(now, now);
@@ -171,7 +173,8 @@ TEST_F(PoolTest, RequestsAreNotUsedToTryAnEjectedServerIfThereAreHealthChecks) {
   EXPECT_NE(p.lease({.now = now}).server(), p.lease({.now = now}).server());
 }
 
-// Hanging requests hold the server's places. A trial must not cost another request its answer.
+// Requests without an answer occupy all of the server's `max_in_flight`. A request must not try this server
+// and lose its answer.
 TEST_F(PoolTest, EjectedServerThatIsFullIsNotTried) {
   open(2, Balance::RoundRobin);
   settings.servers[0].max_in_flight = 1;

@@ -1,4 +1,4 @@
-// Tests a prober against a server that runs on the same loop and that the test controls.
+// Tests a prober against a server that runs on the same event loop and that the test controls.
 #include "weir/upstream/prober.hpp"
 
 #include "unit/net/sockets.hpp"
@@ -30,7 +30,7 @@ class ProberTest : public ::testing::Test {
     acceptor.emplace(std::move(listening).into_acceptor(context.get_executor()));
   }
 
-  // Creates one server without earlier results, and starts to probe it.
+  // Creates one server without earlier results, and starts to probe the server.
   void ask() {
     auto servers = resolve_servers(settings).value();
     server = servers[0].name;

@@ -12,9 +12,9 @@ using namespace std::chrono_literals;
 using Outcome = Resolution::Outcome;
 
 constexpr base::TimePoint kStart{base::Duration{1'700'000'000'000'000}};
-constexpr std::uint64_t kMiddle = 3'000'000;  // randomness that leaves 30 s unchanged
+constexpr std::uint64_t kMiddle = 3'000'000;  // with this random number, a period of 30 s is not varied
 
-// Returns 10.0.0.n for each number.
+// Returns the addresses 10.0.0.n for the given numbers n.
 Addresses at(std::initializer_list<unsigned> numbers) {
   Addresses addresses;
   for (const auto number : numbers)

@@ -1,4 +1,5 @@
-// A thread looks up names. Results reach the servers, and neither side waits for the other at the end.
+// Names are looked up on a separate thread. The results reach the servers, and at the end the loop's thread
+// and the look-up thread do not wait for each other.
 #include "weir/upstream/resolver.hpp"
 
 #include "unit/net/sockets.hpp"
@@ -24,8 +25,8 @@ Addresses at(const std::string& address) {
   return net::resolve({.host = address, .port = 80, .unix_path = {}}).value();
 }
 
-// A system resolver that answers what the test sets. Shared with the look-ups' thread, which may outlive a
-// test.
+// A replacement for the system's resolver whose answers the test sets. Shared with the look-up thread, which
+// may outlive a test.
 struct System {
   base::Result<Addresses> look_up(const base::Endpoint& asked) {
     std::unique_lock lock(mutex);
@@ -135,7 +136,7 @@ TEST_F(ResolverTest, ServerWithoutAddressesIsDownUntilALookUpSucceeds) {
   EXPECT_THAT(lines, Contains(HasSubstr("server api.test:80 resolves now, to 10.0.0.2")));
 }
 
-TEST_F(ResolverTest, WithoutAPeriodANameIsLookedUpUntilItIsKnown) {
+TEST_F(ResolverTest, WithoutAPeriodANameIsLookedUpUntilItHasAnAddress) {
   known.clear();
   const auto server_group = server_group_of("api", {"api.test"}, 0s);
   system->say(at("10.0.0.2"));
@@ -192,7 +193,7 @@ TEST_F(ResolverTest, DestructionDoesNotWaitForANameServer) {
   const auto began = std::chrono::steady_clock::now();
   resolver.reset();
   EXPECT_LT(std::chrono::steady_clock::now() - began, 5s);
-  system->be_silent(false);  // nobody receives its answer
+  system->be_silent(false);  // releases the look-up; nobody receives its answer
   context.restart();
   context.run_for(10ms);
 }

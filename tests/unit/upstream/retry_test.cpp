@@ -17,7 +17,7 @@ TEST(RetryBudget, AllowsTheConfiguredShareOfRetriesAndAnInitialReserve) {
     if (budget.take()) ++repeated;
   }
   EXPECT_EQ(repeated,
-            209);  // the initial ten, and 20 % of all but the first, which found the budget full
+            209);  // the initial ten, and 20 % of all requests but the first (its share exceeded the maximum)
 }
 
 TEST(RetryBudget, SavesUpNoMoreThanTheReserve) {

@@ -1,4 +1,5 @@
-// The facts about a server that workers share, used by several threads at once. For ThreadSanitizer too.
+// Tests the state of a server that all workers share, with several threads at once. ThreadSanitizer checks it
+// too.
 #include "weir/upstream/pool.hpp"
 
 #include <atomic>
@@ -30,7 +31,7 @@ UpstreamSettings settings_of(ServerSettings server) {
   return settings;
 }
 
-// The server has an address, because a server without an address is down.
+// Returns a server with an address, because a server without an address is down.
 Server server(const char* name) {
   return {name, net::resolve({.host = "127.0.0.1", .port = 1, .unix_path = {}}).value()};
 }
@@ -57,7 +58,7 @@ TEST(ServerGroupThreads, MaxInFlightIsNeverExceeded) {
   EXPECT_TRUE(member.enter(kStart));
 }
 
-TEST(ServerGroupThreads, RateLimitOfAServerHoldsForAllThreadsTogether) {
+TEST(ServerGroupThreads, RateLimitOfAServerAppliesToAllThreadsTogether) {
   const auto bucket = limit::TokenBucket::make({.count = 1'000, .period = std::chrono::hours{1}}, 1'000);
   const auto settings = settings_of({.limit = bucket.value()});
   ServerGroup server_group(settings, {server("a:1")});
@@ -69,10 +70,10 @@ TEST(ServerGroupThreads, RateLimitOfAServerHoldsForAllThreadsTogether) {
   EXPECT_EQ(admitted, 1'000);
 }
 
-// The lines alternate: out, back, out, back. Each trial is given to one request.
+// The log lines alternate: out, back, out, back. Only one request makes each trial.
 TEST(ServerGroupThreads, HealthChangesAreReportedOnceAndInOrder) {
   const auto settings = settings_of({});
-  std::vector<bool> told;  // whether it went out; under the member's lock
+  std::vector<bool> told;  // for each change, whether the server was ejected; protected by the member's mutex
   ServerGroup server_group(settings, {server("a:1")}, [&](const std::string& line) {
     told.push_back(line.find(" is ejected for ") != std::string::npos);
   });
@@ -114,8 +115,8 @@ TEST(ServerGroupThreads, ConnectDuringAChangeOfAddressesGetsOldOrNewAddresses) {
   EXPECT_EQ(wrong, 0);
 }
 
-// Each request that finds a server due takes a unit of its limit first. All but one are too late for the
-// trial.
+// Each request that finds the server due for a trial takes a unit of the server's limit first. Only one
+// request then gets the trial; the others are too late.
 TEST(ServerGroupThreads, RequestThatIsNotChosenToTryAServerSpendsNoUnitOfItsLimit) {
   constexpr int kTrials = 5'000;
   constexpr std::uint64_t kUnits = 10'000;

@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 
 constexpr base::TimePoint kStart{base::Duration{1'700'000'000'000'000}};
 constexpr Ejection kSettings{.failures = 3, .least = 1s, .most = 8s, .slow_start = 10s};
-constexpr std::uint64_t kWhole = 0;  // randomness that shortens nothing
+constexpr std::uint64_t kWhole = 0;  // with this random number, ejection times are not shortened
 
 base::Duration out_for(const ServerHealth& server_health, base::TimePoint now) {
   return server_health.out_until() - now;
@@ -41,7 +41,7 @@ TEST(ServerHealth, ConsecutiveFailuresEjectTheServer) {
   EXPECT_EQ(server_health.failed(kSettings, kStart, kStart, kWhole), Change::Out);
 }
 
-// A hundred requests that fail together are one failure of the server.
+// If a hundred requests fail together, they are treated as one failure of the server.
 TEST(ServerHealth, FailuresOfRequestsSentBeforeAnEjectionDoNotExtendIt) {
   ServerHealth server_health;
   server_health.unreachable(kSettings, kStart, kWhole);
@@ -53,7 +53,7 @@ TEST(ServerHealth, FailuresOfRequestsSentBeforeAnEjectionDoNotExtendIt) {
   EXPECT_EQ(server_health.out_until(), until);
 }
 
-// If no server serves, requests go to all of them without a trial.
+// If no server serves, all servers get requests, and these requests are no trials.
 TEST(ServerHealth, FailureAfterTheEjectionTimeEjectsTheServerAgain) {
   for (const bool reached : {false, true}) {
     ServerHealth server_health;
@@ -92,7 +92,7 @@ TEST(ServerHealth, TrialByARequestWithAnIncompleteBodyBlocksNoOtherTrial) {
   EXPECT_EQ(out_for(server_health, due + 1s), 2s);
 }
 
-TEST(ServerHealth, ResultOfATrialByARequestWithAnIncompleteBodyCounts) {
+TEST(ServerHealth, ResultOfATrialByARequestWithAnIncompleteBodyIsUsed) {
   ServerHealth server_health;
   server_health.unreachable(kSettings, kStart, kWhole);
   ASSERT_TRUE(server_health.begin_trial(kSettings, kStart + 1s, true));
@@ -196,7 +196,7 @@ TEST(ServerHealth, OnlyProbesReadmitAServerThatProbesMarkedDown) {
   EXPECT_FALSE(server_health.suspect()) << "the response to a request changed nothing";
 }
 
-// Only answers since the ejection count for the server.
+// Only good probes since the ejection readmit the server.
 TEST(ServerHealth, ProbesReadmitAServerThatFailedRequestsEjected) {
   ServerHealth server_health;
   for (int i = 0; i < 5; ++i) server_health.probed(kCheck, true, kStart);
@@ -205,8 +205,8 @@ TEST(ServerHealth, ProbesReadmitAServerThatFailedRequestsEjected) {
   EXPECT_EQ(server_health.probed(kCheck, true, kStart + 200ms), Change::Back);
 }
 
-// After a failed connect, a request can be sent to another server. After a server has accepted the request
-// and is silent, the request has no answer.
+// After a failed connect, a request can be sent to another server. If a server accepts the request and stays
+// silent, the request gets no answer.
 TEST(ServerHealth, NonRetryableRequestsTryAnUnresponsiveServerLater) {
   ServerHealth server_health;
   server_health.unreachable(kSettings, kStart, kWhole);
@@ -230,7 +230,7 @@ TEST(ServerHealth, NonRetryableRequestsTryAnUnresponsiveServerLater) {
   EXPECT_EQ(server_health.open_to_all_from(kSettings), base::TimePoint::max()) << "the server is marked down";
 }
 
-// For any events in any order: the server is out for `most` at most, and then a request may try it.
+// Holds for any events in any order: the server is ejected for at most `most`, and then a request may try it.
 TEST(ServerHealth, EjectionNeverLastsLongerThanItsBound) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -262,7 +262,7 @@ TEST(ServerHealth, EjectionNeverLastsLongerThanItsBound) {
   }
 }
 
-TEST(WeightAt, WeightGrowsFromATenthToAllDuringSlowStart) {
+TEST(WeightAt, GrowsFromATenthToTheFullWeightDuringSlowStart) {
   EXPECT_EQ(weight_at(10, 10s, {}, kStart), 2'560U) << "the server was never ejected";
   EXPECT_EQ(weight_at(10, 10s, kStart, kStart), 256U);
   EXPECT_EQ(weight_at(10, 10s, kStart, kStart + 500ms), 256U);

@@ -1,4 +1,4 @@
-// Requests that wait for a server with room, and which of them is woken.
+// Tests in which order requests that wait for a server are woken.
 #include "weir/upstream/server_queue.hpp"
 
 #include "weir/upstream/server_group.hpp"
@@ -58,7 +58,7 @@ TEST_F(ServerQueueTest, WakesByPriorityAndThenByArrival) {
   EXPECT_EQ(order, "abcde");
 }
 
-TEST_F(ServerQueueTest, RequestThatCannotUseTheFreeServerPassesItOnWithoutDelay) {
+TEST_F(ServerQueueTest, RequestThatCannotUseTheFreeServerWakesTheNextRequestAtOnce) {
   const auto a = join("a", 5, true);
   EXPECT_FALSE(queue.is_awaited());
   const auto b = join("b");
@@ -92,10 +92,10 @@ TEST_F(ServerQueueTest, NumberOfWaitingRequestsIsBounded) {
   EXPECT_NE(join("c", 0, false, 2), nullptr);
 }
 
-TEST_F(ServerQueueTest, RequestThatLeavesPassesItsWakeUpToTheNext) {
+TEST_F(ServerQueueTest, RequestThatLeavesTheQueuePassesItsWakeUpOn) {
   auto a = join("a");
   const auto b = join("b");
-  queue.freed();  // a's deadline has passed, or its client has left
+  queue.freed();  // wakes a; then a leaves the queue, as after its deadline
   a.reset();
   EXPECT_EQ(take_woken(), "ab");
 }
