@@ -39,6 +39,7 @@ void HeadRefusal::report(const http::Fault& fault, std::size_t sent) {
   const auto head = http::read_rejected_head(bytes_);
   std::string redacted;
   observe::AccessRecord record;
+  record.protocol = protocol_;
   record.method = head.method;
   record.target = worker_.config().redaction.redacted(head.target, redacted);
   record.host = head.host;
@@ -57,7 +58,7 @@ void HeadRefusal::report(const http::Fault& fault, std::size_t sent) {
 
 net::Task<void> refuse_head(Worker& worker, ClientWatch& watch, net::Stream& client, const ClientPeer& peer,
                             http::Fault fault, std::string_view bytes) {
-  HeadRefusal refusal(worker, peer, bytes);
+  HeadRefusal refusal(worker, peer, bytes, "HTTP/1.1");
   std::string out;
   http::write_answer(out, refusal.answer(fault));
   net::ErrorCode ec;

@@ -18,10 +18,11 @@ namespace weir::proxy {
 
 class HeadRefusal {
  public:
-  // All arguments must outlive this object. `bytes`: the part of the head that has arrived, which must not
-  // move.
-  HeadRefusal(Worker& worker, const ClientPeer& peer, std::string_view bytes) noexcept
-      : worker_(worker), peer_(peer), bytes_(bytes) {}
+  // All arguments must outlive this object. `protocol`: as the access log shows it. `bytes`: the part of the
+  // head that has arrived, which must not move.
+  HeadRefusal(Worker& worker, const ClientPeer& peer, std::string_view bytes,
+              std::string_view protocol) noexcept
+      : worker_(worker), peer_(peer), bytes_(bytes), protocol_(protocol) {}
 
   // Counts the fault, and returns the answer to the client. The answer is valid as long as this object.
   [[nodiscard]] http::Answer answer(const http::Fault& fault);
@@ -33,6 +34,7 @@ class HeadRefusal {
   Worker& worker_;
   const ClientPeer& peer_;
   const std::string_view bytes_;
+  const std::string_view protocol_;
   std::string body_, id_;
 };
 

@@ -337,7 +337,7 @@ bool Session::begins_http2(std::size_t head_size) const noexcept {
 }
 
 net::Task<void> Session::serve_http2() {
-  disarm();
+  note_busy();
   {
     Http2Connection connection(*this, *http2_settings_);
     const ScopedCancelTarget cancel_target(http2_, connection);

@@ -157,7 +157,7 @@ std::optional<http::Fault> Http2Stream::read_head(ExchangeBuffers& buffers) {
 }
 
 net::Task<void> Http2Stream::refuse(http::Fault fault) {
-  HeadRefusal refusal(worker, peer, head_text_);
+  HeadRefusal refusal(worker, peer, head_text_, "HTTP/2");
   auto sent = try_answer(refusal.answer(fault));
   if (!sent) {
     watch_.arm(worker.config().server.write_timeout);
