@@ -58,7 +58,7 @@ void HeadRefusal::report(const http::Fault& fault, std::size_t sent) {
 
 net::Task<void> refuse_head(Worker& worker, ClientWatch& watch, net::Stream& client, const ClientPeer& peer,
                             http::Fault fault, std::string_view bytes) {
-  HeadRefusal refusal(worker, peer, bytes, "HTTP/1.1");
+  HeadRefusal refusal(worker, peer, bytes, {});
   std::string out;
   http::write_answer(out, refusal.answer(fault));
   net::ErrorCode ec;
