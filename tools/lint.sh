@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs clang-format, clang-tidy and shellcheck on the named files, or on the whole tree. Called by ./dev lint, which has
+# Runs clang-format, clang-tidy, shellcheck and tools/english.py on the named files, or on the whole tree. Called by ./dev lint, which has
 # configured build-lint, where clang-tidy reads compile_commands.json. With --quick clang-tidy skips the tests and
 # sources that have not changed lately, and runs only checks that find what compilers and sanitizers miss.
 set -uo pipefail
@@ -41,6 +41,13 @@ check_scripts() {
   verdict "shellcheck: $# files" $?
 }
 
+# English of Markdown, comments and page scripts: length of lines and sentences, and how sentences begin.
+check_english() {
+  [ "$#" -gt 0 ] || return 0
+  python3 tools/english.py "$@"
+  verdict "english: $# files" $?
+}
+
 # Lists the sources that none of the last forty commits has changed except by moving. They were checked at their last
 # change.
 long_unchanged() {
@@ -54,15 +61,20 @@ main() {
     shift
   fi
   if [ "$#" -eq 0 ]; then
-    mapfile -t files < <(tracked '*.hpp' '*.cpp' '*.sh' '*.bash' dev .ci/run 'packaging/debian/p*')
+    mapfile -t files < <(tracked '*.hpp' '*.cpp' '*.sh' '*.bash' dev .ci/run 'packaging/debian/p*' \
+      '*.md' '*.lua' 'src/*.js')
     [ -z "$quick" ] || mapfile -t skipped < <(long_unchanged)
     [ "${#files[@]}" -gt 0 ] || { echo "lint: git lists no files here" >&2; return 1; }
   else
     files=("$@")
   fi
-  local layout=() code=() scripts=()
+  local layout=() code=() scripts=() english=()
   for file in "${files[@]}"; do
     case $file in
+      *.md | *.lua | *.js | *.hpp | *.cpp) english+=("$file") ;;
+    esac
+    case $file in
+      *.md | *.lua | *.js) ;;
       *.hpp) layout+=("$file") ;;
       tests/*.cpp)
         layout+=("$file")
@@ -78,6 +90,7 @@ main() {
   check_layout "${layout[@]}"
   check_code "${code[@]}"
   check_scripts "${scripts[@]}"
+  check_english "${english[@]}"
   [ "$faults" = 0 ]
 }
 
