@@ -26,6 +26,8 @@ constexpr base::Duration kLingerPause{5'000'000};
 constexpr base::Duration kLingerTime{30'000'000};
 // After this number of requests without a wait for the client, the connection yields to other connections.
 constexpr unsigned kRequestsInTurn = 16;
+// The first line of HTTP/2's preface (RFC 9113 §3.4), which looks like the head of a request.
+constexpr std::string_view kPreface = "PRI * HTTP/2.0\r\n\r\n";
 // The ALPN name of HTTP/2 over TLS (RFC 9113 §3.2).
 constexpr std::string_view kHttp2 = "h2";
 // The connection also yields after this much work, because some requests take longer than others.
@@ -159,7 +161,8 @@ net::Task<std::size_t> Session::await_head() {
     const auto most = worker.config().server.max_head;  // valid until the next wait
     const auto found = head.look(inbox, most);
     if (found.size != 0) co_return found.size;
-    if (found.fault) {
+    const bool may_be_http2 = http2_settings_->prior_knowledge && kPreface.starts_with(inbox.unread());
+    if (found.fault && !may_be_http2) {
       co_await refuse_head(*found.fault, inbox.unread().substr(0, most));
       co_return 0;
     }
@@ -333,7 +336,7 @@ net::Task<bool> Session::open() {
 // allows HTTP/2 without TLS ("h2c").
 bool Session::begins_http2(std::size_t head_size) const noexcept {
   return http2_settings_->prior_knowledge && !client.is_tls() &&
-         inbox.unread().substr(0, head_size) == "PRI * HTTP/2.0\r\n\r\n";
+         inbox.unread().substr(0, head_size) == kPreface;
 }
 
 net::Task<void> Session::serve_http2() {
