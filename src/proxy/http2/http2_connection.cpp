@@ -121,7 +121,9 @@ net::ErrorCode Http2Connection::receive() {
   net::ErrorCode ec;
   auto& inbox = session_.inbox;
   char* const at = inbox.space();
-  inbox.received(session_.client.try_read(at, inbox.room(), ec));
+  const auto count = session_.client.try_read(at, inbox.room(), ec);
+  inbox.received(count);
+  uncounted_ += count;
   return ec;
 }
 
@@ -166,7 +168,8 @@ bool Http2Connection::take_received() {
   data_read_ = 0;
   const auto octets = inbox.unread();
   const bool sound = codec_.receive(octets);
-  worker_.counters.bytes_in.add(octets.size() - std::min(octets.size(), data_read_));
+  worker_.counters.bytes_in.add(uncounted_ - std::min(uncounted_, data_read_));
+  uncounted_ = 0;
   inbox.use(octets.size());
   begin_streams();
   remove_done();

@@ -105,6 +105,7 @@ class Http2Connection final : private http::Http2Events {
   net::Notification output_;  // for the writer: there are frames to send, or streams to remove
   net::Notification ended_;   // for run(): a stream has ended
   net::Signal writer_ended_;
+  std::size_t uncounted_ = 0;     // octets in the inbox that bytes_in does not contain yet
   std::size_t data_read_ = 0;     // octets of bodies in the current read; the exchanges count them
   std::size_t serving_ = 0;       // streams whose exchange has not ended
   unsigned begun_in_turn_ = 0;    // requests that began since the connection last yielded
