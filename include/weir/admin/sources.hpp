@@ -5,7 +5,7 @@
 #include "weir/admin/figures.hpp"
 #include "weir/base/time.hpp"
 #include "weir/limit/key_table.hpp"
-#include "weir/net/asio.hpp"
+#include "weir/net/task.hpp"
 #include "weir/observe/counters.hpp"
 #include "weir/policy/explain_request.hpp"
 #include "weir/policy/explanation.hpp"
@@ -114,8 +114,8 @@ struct Sources {
   // Starts an upgrade for `peer`. Calls UpgradeDone on the server's thread, now or later.
   std::function<void(const std::string& peer, UpgradeDone)> upgrade;
   base::Duration longest_upgrade{0};
-  std::function<net::Awaitable<policy::Explanation>(policy::ExplainRequest)> explain;
-  std::function<net::Awaitable<KeyResponse>(KeyRequest)> keys;
+  std::function<net::Task<policy::Explanation>(policy::ExplainRequest)> explain;
+  std::function<net::Task<KeyResponse>(KeyRequest)> keys;
   std::function<std::vector<AlertFigures>()> alerts;  // absent: there are no alerts
   std::function<std::uint64_t()> alert_faults;        // exceptions during checks and posts; absent: none
   std::function<std::uint64_t()> admin_faults;        // exceptions in the server's work; set by the server

@@ -7,6 +7,8 @@
 
 #include "weir/admin/recorder.hpp"
 #include "weir/net/listener.hpp"
+#include "weir/net/reactor.hpp"
+#include "weir/net/use_task.hpp"
 
 #include <algorithm>
 #include <array>
@@ -28,9 +30,9 @@ namespace asio = net::asio;
 namespace http = boost::beast::http;
 
 using net::AcceptorSocket;
-using net::Awaitable;
 using net::ErrorCode;
-using net::into;
+using net::Task;
+using net::use_task;
 
 constexpr std::size_t kMaxHead = 8 << 10;   // bytes
 constexpr std::size_t kMaxBody = 64 << 10;  // bytes
@@ -76,20 +78,20 @@ struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
 
   void stop();
 
-  Awaitable<void> accept(Door& door);
+  Task<void> accept(Door& door);
   void look_for_room();
-  Awaitable<void> repeat(net::Timer& timer, base::Duration pause, Faults& faults, void (Impl::*step)());
+  Task<void> repeat(net::Timer& timer, base::Duration pause, Faults& faults, void (Impl::*step)());
   void sweep();
   void record();
   [[nodiscard]] base::Duration sweep_pause() const;
-  Awaitable<void> serve(net::Socket socket);
-  Awaitable<bool> serve_one(Connection& connection, boost::beast::flat_buffer& buffer);
-  Awaitable<Answer> answer(Connection& connection, boost::beast::flat_buffer& buffer, Parser& parser);
-  static Awaitable<std::optional<Answer>> read_body(Connection& connection, boost::beast::flat_buffer& buffer,
-                                                    Parser& parser);
-  Awaitable<bool> send(Connection& connection, Response response);
-  Awaitable<void> discard(Connection& connection);
-  void spawn(Awaitable<void> task);
+  Task<void> serve(net::Socket socket);
+  Task<bool> serve_one(Connection& connection, boost::beast::flat_buffer& buffer);
+  Task<Answer> answer(Connection& connection, boost::beast::flat_buffer& buffer, Parser& parser);
+  static Task<std::optional<Answer>> read_body(Connection& connection, boost::beast::flat_buffer& buffer,
+                                               Parser& parser);
+  Task<bool> send(Connection& connection, Response response);
+  Task<void> discard(Connection& connection);
+  void spawn(Task<void> task);
 
   ServerOptions options;
   // Shared with running responses, which may wait after newer sources arrived.
@@ -128,8 +130,8 @@ void Server::Impl::look_for_room() {
   for (auto& door : doors) door.vacancy.cancel();
 }
 
-void Server::Impl::spawn(Awaitable<void> task) {
-  asio::co_spawn(executor, std::move(task), [self = shared_from_this()](std::exception_ptr failure) {
+void Server::Impl::spawn(Task<void> task) {
+  net::spawn(executor, std::move(task), [self = shared_from_this()](const std::exception_ptr& failure) {
     self->look_for_room();
     if (!failure || self->stopped) return;
     try {
@@ -141,17 +143,17 @@ void Server::Impl::spawn(Awaitable<void> task) {
 }
 
 // Accepts connections. Without memory for a connection, closes it and pauses.
-Awaitable<void> Server::Impl::accept(Door& door) {
+Task<void> Server::Impl::accept(Door& door) {
   const auto self = shared_from_this();
   ErrorCode ec;
   while (!stopped && !retired) {
     if (ec) {
       door.vacancy.expires_after(kAcceptPause);
-      co_await door.vacancy.async_wait(into(ec));
+      co_await door.vacancy.async_wait(use_task(ec));
     }
     try {
       net::Socket socket(executor);
-      co_await door.acceptor.async_accept(socket, into(ec));
+      co_await door.acceptor.async_accept(socket, use_task(ec));
       if (stopped) break;
       if (!ec) spawn(serve(std::move(socket)));
       accepting.works();
@@ -163,8 +165,8 @@ Awaitable<void> Server::Impl::accept(Door& door) {
 }
 
 // Repeats a step until stop(), even if the step throws.
-Awaitable<void> Server::Impl::repeat(net::Timer& timer, base::Duration pause, Faults& faults,
-                                     void (Impl::*step)()) {
+Task<void> Server::Impl::repeat(net::Timer& timer, base::Duration pause, Faults& faults,
+                                void (Impl::*step)()) {
   const auto self = shared_from_this();
   while (!stopped) {
     try {
@@ -175,7 +177,7 @@ Awaitable<void> Server::Impl::repeat(net::Timer& timer, base::Duration pause, Fa
     }
     ErrorCode ec;
     timer.expires_after(pause);
-    co_await timer.async_wait(into(ec));
+    co_await timer.async_wait(use_task(ec));
   }
 }
 
@@ -194,7 +196,7 @@ base::Duration Server::Impl::sweep_pause() const {
                                   std::chrono::seconds(1));
 }
 
-Awaitable<void> Server::Impl::serve(net::Socket socket) {
+Task<void> Server::Impl::serve(net::Socket socket) {
   const auto self = shared_from_this();
   connections.make_room(options.max_connections);
   Connection connection(std::move(socket), connections);
@@ -208,12 +210,12 @@ Awaitable<void> Server::Impl::serve(net::Socket socket) {
 }
 
 // Serves one request. Returns false if it was the connection's last.
-Awaitable<bool> Server::Impl::serve_one(Connection& connection, boost::beast::flat_buffer& buffer) {
+Task<bool> Server::Impl::serve_one(Connection& connection, boost::beast::flat_buffer& buffer) {
   Parser parser;
   parser.header_limit(kMaxHead);
   parser.body_limit(kMaxBody);
   ErrorCode ec;
-  co_await http::async_read_header(connection.socket, buffer, parser, into(ec));
+  co_await http::async_read_header(connection.socket, buffer, parser, use_task(ec));
   if (stopped) co_return false;
   connection.answers = true;
   std::optional<Answer> said;
@@ -233,8 +235,7 @@ Awaitable<bool> Server::Impl::serve_one(Connection& connection, boost::beast::fl
   co_return kept;
 }
 
-Awaitable<Answer> Server::Impl::answer(Connection& connection, boost::beast::flat_buffer& buffer,
-                                       Parser& parser) {
+Task<Answer> Server::Impl::answer(Connection& connection, boost::beast::flat_buffer& buffer, Parser& parser) {
   if (auto fault = fault_of_host(parser)) co_return std::move(*fault);
   PageRequest question = question_of(parser, connection.socket);
   auto admitted = admit(admission, question);
@@ -253,30 +254,30 @@ Awaitable<Answer> Server::Impl::answer(Connection& connection, boost::beast::fla
                    (page.patience != nullptr ? (*read).*page.patience : base::Duration{0}));
   if (const auto* say = std::get_if<Page::Say>(&page.handler))
     co_return unless_known((*say)(*read, question), question);
-  auto asked = std::get<Page::Ask>(page.handler)(*read, question);
+  auto asked = std::get<Page::Ask>(page.handler)(*read, question, executor);
   auto said = co_await std::move(asked);
   co_return unless_known(std::move(said), question);
 }
 
 // Reads the body. Returns the error response; nullopt if the body is complete.
-Awaitable<std::optional<Answer>> Server::Impl::read_body(Connection& connection,
-                                                         boost::beast::flat_buffer& buffer, Parser& parser) {
+Task<std::optional<Answer>> Server::Impl::read_body(Connection& connection, boost::beast::flat_buffer& buffer,
+                                                    Parser& parser) {
   ErrorCode ec;
   if (boost::beast::iequals(parser.get()[http::field::expect], "100-continue")) {
     static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
     const auto bytes = asio::buffer(kContinue);
-    co_await asio::async_write(connection.socket, bytes, into(ec));
+    co_await asio::async_write(connection.socket, bytes, use_task(ec));
   }
   connection.reads_body = true;  // a time-out before this closes: a 408 could follow part of the 100
-  if (!ec) co_await http::async_read(connection.socket, buffer, parser, into(ec));
+  if (!ec) co_await http::async_read(connection.socket, buffer, parser, use_task(ec));
   connection.reads_body = false;
   co_return fault_of_body(ec, std::exchange(connection.late, false));
 }
 
 // Sends a response. Returns false if the connection must not be used again.
-Awaitable<bool> Server::Impl::send(Connection& connection, Response response) {
+Task<bool> Server::Impl::send(Connection& connection, Response response) {
   ErrorCode ec;
-  co_await http::async_write(connection.socket, response, into(ec));
+  co_await http::async_write(connection.socket, response, use_task(ec));
   if (ec || stopped) co_return false;
   if (response.keep_alive()) co_return true;
   co_await discard(connection);
@@ -285,14 +286,14 @@ Awaitable<bool> Server::Impl::send(Connection& connection, Response response) {
 
 // Reads the rest of the input first, because closing with unread bytes would reset the connection and lose
 // the response (RFC 9112 §9.6).
-Awaitable<void> Server::Impl::discard(Connection& connection) {
+Task<void> Server::Impl::discard(Connection& connection) {
   ErrorCode ec;
   connection.socket.shutdown(asio::socket_base::shutdown_send, ec);
   std::array<char, 1024> bytes;
   const auto into_bytes = asio::buffer(bytes);
   std::size_t sum = 0;
   while (!ec && sum < kMaxDiscarded) {
-    const std::size_t read = co_await connection.socket.async_read_some(into_bytes, into(ec));
+    const std::size_t read = co_await connection.socket.async_read_some(into_bytes, use_task(ec));
     sum += read;
   }
 }
