@@ -11,6 +11,7 @@
 #include "weir/base/endpoint.hpp"
 #include "weir/base/siphash.hpp"
 #include "weir/net/asio.hpp"
+#include "weir/net/task.hpp"
 #include "weir/redis/redis_settings.hpp"
 #include "weir/redis/store.hpp"
 
@@ -57,8 +58,8 @@ class SharedSecret {
 
   // Reads the secret from the Redis server at `address`, or from the node of the cluster that `address`
   // names. Offers no secret. `settings` must outlive the coroutine.
-  [[nodiscard]] static net::Awaitable<SecretLook> look(net::Executor executor, const RedisSettings& settings,
-                                                       base::Endpoint address);
+  [[nodiscard]] static net::Task<SecretLook> look(net::Executor executor, const RedisSettings& settings,
+                                                  base::Endpoint address);
 
   void start();
   void stop();

@@ -11,6 +11,7 @@
 #include "weir/base/endpoint.hpp"
 #include "weir/base/time.hpp"
 #include "weir/net/asio.hpp"
+#include "weir/net/task.hpp"
 #include "weir/redis/redis_settings.hpp"
 
 #include <exception>
@@ -35,7 +36,7 @@ class Sentinels : public std::enable_shared_from_this<Sentinels> {
 
   // Asks the Sentinels in turn until one knows the master. Begins with the Sentinel that knew it last. Only
   // one call may run at a time.
-  [[nodiscard]] net::Awaitable<net::ErrorCode> locate(base::Endpoint& master);
+  [[nodiscard]] net::Task<net::ErrorCode> locate(base::Endpoint& master);
   [[nodiscard]] const std::string& why() const noexcept { return why_; }
   // The session must call one of these after locate(): believe() if the server proved to be the master, else
   // doubt(). After doubt() the next locate() begins with another Sentinel. After believe(), a subscription to
@@ -52,12 +53,11 @@ class Sentinels : public std::enable_shared_from_this<Sentinels> {
   void cancel() noexcept;
 
  private:
-  static net::Awaitable<void> watch(std::shared_ptr<Sentinels> self);
-  [[nodiscard]] net::Awaitable<net::ErrorCode> greet(RequestReply& with, const base::Endpoint& sentinel);
-  [[nodiscard]] net::Awaitable<net::ErrorCode> ask_one(const base::Endpoint& sentinel,
-                                                       base::Endpoint& master);
-  [[nodiscard]] net::Awaitable<net::ErrorCode> listen(const base::Endpoint& sentinel);
-  [[nodiscard]] net::Awaitable<net::ErrorCode> subscribe();
+  static net::Task<void> watch(std::shared_ptr<Sentinels> self);
+  [[nodiscard]] net::Task<net::ErrorCode> greet(RequestReply& with, const base::Endpoint& sentinel);
+  [[nodiscard]] net::Task<net::ErrorCode> ask_one(const base::Endpoint& sentinel, base::Endpoint& master);
+  [[nodiscard]] net::Task<net::ErrorCode> listen(const base::Endpoint& sentinel);
+  [[nodiscard]] net::Task<net::ErrorCode> subscribe();
   void hear(const base::Endpoint& master);
 
   const SentinelSettings settings_;

@@ -7,6 +7,8 @@
 #include "redis/connection/log_coroutine_end.hpp"
 
 #include "weir/base/units.hpp"
+#include "weir/net/reactor.hpp"
+#include "weir/net/use_task.hpp"
 
 #include <algorithm>
 #include <new>
@@ -68,7 +70,7 @@ Store::Session::Session(net::Executor executor, const RedisSettings& settings, S
 
 void Store::Session::start() {
   if (stopped_) return;
-  asio::co_spawn(executor_, run(shared_from_this()), LogCoroutineEnd{log_, "the connection's"});
+  net::spawn(executor_, run(shared_from_this()), LogCoroutineEnd{log_, "the connection's"});
   if (!sentinels_) return;
   const auto moved = [weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->hand_off();
@@ -93,7 +95,7 @@ void Store::Session::stop() {
   });
 }
 
-net::Awaitable<void> Store::Session::run(std::shared_ptr<Session> self) {
+net::Task<void> Store::Session::run(std::shared_ptr<Session> self) {
   Session& session = *self;
   while (!session.stopped_) {
     net::ErrorCode ec = asio::error::no_memory;
@@ -107,7 +109,7 @@ net::Awaitable<void> Store::Session::run(std::shared_ptr<Session> self) {
   }
 }
 
-net::Awaitable<net::ErrorCode> Store::Session::attend() {
+net::Task<net::ErrorCode> Store::Session::attend() {
   net::ErrorCode ec = co_await open();
   if (!ec && !stopped_) {
     rise();
@@ -116,7 +118,7 @@ net::Awaitable<net::ErrorCode> Store::Session::attend() {
   co_return ec;
 }
 
-net::Awaitable<net::ErrorCode> Store::Session::open() {
+net::Task<net::ErrorCode> Store::Session::open() {
   state_.store(StoreState::Probing, std::memory_order_relaxed);
   opening_ = ++openings_;
   bound_opening(time_to_open(settings_, tuning_));
@@ -153,7 +155,7 @@ void Store::Session::give_up_opening() {
 }
 
 // Determines the server's address and connects.
-net::Awaitable<net::ErrorCode> Store::Session::reach() {
+net::Task<net::ErrorCode> Store::Session::reach() {
   net::ErrorCode ec;
   if (sentinels_) ec = co_await sentinels_->locate(address_);
   if (ec) last_error_ = sentinels_->why();
@@ -163,7 +165,7 @@ net::Awaitable<net::ErrorCode> Store::Session::reach() {
   co_return ec;
 }
 
-net::Awaitable<net::ErrorCode> Store::Session::sign_in() {
+net::Task<net::ErrorCode> Store::Session::sign_in() {
   const Greeting greeting = greet(settings_);
   net::ErrorCode ec = co_await send_greeting(greeting.bytes);
   if (ec) co_return ec;
@@ -186,7 +188,7 @@ net::Awaitable<net::ErrorCode> Store::Session::sign_in() {
   co_return ec;
 }
 
-net::Awaitable<net::ErrorCode> Store::Session::send_greeting(std::string_view bytes) {
+net::Task<net::ErrorCode> Store::Session::send_greeting(std::string_view bytes) {
   const net::ErrorCode ec = co_await wire_.write(bytes);
   if (!ec) co_return ec;
   const std::string why = wire_.why();
@@ -198,7 +200,7 @@ net::Awaitable<net::ErrorCode> Store::Session::send_greeting(std::string_view by
 
 // The trial writes. A replica, a full Redis or a write-protected Redis refuses it, although each would answer
 // a PING. If another node keeps the key by now, a redirection is enough.
-net::Awaitable<net::ErrorCode> Store::Session::try_a_charge() {
+net::Task<net::ErrorCode> Store::Session::try_a_charge() {
   const limit::Limiter roomy =
       limit::TokenBucket::make({1'000'000, std::chrono::seconds(1)}, 1'000'000).value();
   const limit::SlotHash slot_hash =
@@ -230,7 +232,7 @@ net::Awaitable<net::ErrorCode> Store::Session::try_a_charge() {
   co_return StoreError::BadReply;
 }
 
-net::Awaitable<net::ErrorCode> Store::Session::read_reply() {
+net::Task<net::ErrorCode> Store::Session::read_reply() {
   for (;;) {
     const auto next = reader_.next();
     if (next == ReplyReader::Next::Ready) co_return net::ErrorCode();
@@ -249,7 +251,7 @@ net::Awaitable<net::ErrorCode> Store::Session::read_reply() {
 }
 
 // Runs until the connection ends, and returns why it did.
-net::Awaitable<net::ErrorCode> Store::Session::serve() {
+net::Task<net::ErrorCode> Store::Session::serve() {
   for (;;) {
     // Also before the first read: bytes beyond the greeting's replies must not pass for an answer.
     if (!handle_replies()) co_return StoreError::BadReply;
@@ -303,14 +305,14 @@ void Store::Session::fall(net::ErrorCode why) {
 }
 
 // Exponential, with full jitter, so that weirs that lost one Redis together do not reconnect together.
-net::Awaitable<void> Store::Session::pause() {
+net::Task<void> Store::Session::pause() {
   const auto bound =
       std::min(tuning_.longest_backoff, tuning_.first_backoff * (1U << std::min(attempts_, 20U)));
   ++attempts_;
   std::uniform_int_distribution<std::int64_t> jitter(0, bound.count());
   pause_timer_.expires_after(base::Duration(jitter(random_)));
   net::ErrorCode ec;
-  if (!stopped_) co_await pause_timer_.async_wait(net::into(ec));
+  if (!stopped_) co_await pause_timer_.async_wait(net::use_task(ec));
 }
 
 // Returns "redis cache:6379", with its role in a cluster or under Sentinels.

@@ -8,6 +8,7 @@
 #include "weir/base/endpoint.hpp"
 #include "weir/base/time.hpp"
 #include "weir/net/asio.hpp"
+#include "weir/net/task.hpp"
 
 #include <array>
 #include <memory>
@@ -30,14 +31,14 @@ class Wire {
   // address of keep_to_it(), or with the one after the last that accepted. `patience` is the caller's
   // deadline; each address gets a share of it. `address` must outlive the coroutine. Returns NoTls or a
   // system error; why() describes it.
-  [[nodiscard]] net::Awaitable<net::ErrorCode> open(const base::Endpoint& address, base::Duration patience);
+  [[nodiscard]] net::Task<net::ErrorCode> open(const base::Endpoint& address, base::Duration patience);
   // Makes the next open() begin with the current address, because it serves.
   void keep_to_it() noexcept { begin_ = opened_; }
   // Reads at least one byte, unless there is an error.
-  [[nodiscard]] net::Awaitable<std::size_t> read_some(char* at, std::size_t size, net::ErrorCode& ec);
+  [[nodiscard]] net::Task<std::size_t> read_some(char* at, std::size_t size, net::ErrorCode& ec);
   // Writes all bytes, which must outlive the coroutine. After a failed or cancelled write, the wire may owe
   // the rest of a command or of a TLS record. It then sends nothing more until the next open().
-  [[nodiscard]] net::Awaitable<net::ErrorCode> write(std::string_view bytes);
+  [[nodiscard]] net::Task<net::ErrorCode> write(std::string_view bytes);
 
   // Sends what the socket accepts at once and removes it from `bytes`. Sets would_block if the rest must wait
   // for room. Returns the number of send calls.
@@ -61,11 +62,11 @@ class Wire {
     std::array<char, std::size_t{16} * 1024> input;
   };
   using Address = net::asio::ip::tcp::endpoint;
-  net::Awaitable<net::ErrorCode> dial(const base::Endpoint& address, base::Duration patience);
-  net::Awaitable<net::ErrorCode> dial_tcp(const base::Endpoint& address, base::Duration patience);
-  net::Awaitable<net::ErrorCode> connect(const Address& address, base::Duration most);
-  net::Awaitable<net::ErrorCode> shake_hands(const std::string& host);
-  net::Awaitable<net::ErrorCode> feed();
+  net::Task<net::ErrorCode> dial(const base::Endpoint& address, base::Duration patience);
+  net::Task<net::ErrorCode> dial_tcp(const base::Endpoint& address, base::Duration patience);
+  net::Task<net::ErrorCode> connect(const Address& address, base::Duration most);
+  net::Task<net::ErrorCode> shake_hands(const std::string& host);
+  net::Task<net::ErrorCode> feed();
   [[nodiscard]] unsigned send_some(std::string& bytes, net::ErrorCode& ec);
   [[nodiscard]] std::string words_for(const net::ErrorCode& ec) const;
 
