@@ -1,4 +1,4 @@
-// Awaitables besides sockets: another task's signal, a timer, and a pause.
+// Awaiters besides those of sockets: another task's signal, and a pause.
 //
 // Each object belongs to the worker that created it.
 #pragma once
@@ -55,24 +55,6 @@ class [[nodiscard]] Pause : public Suspended {
 
  private:
   Reactor& reactor_;
-};
-
-// Waits for a timer within a task. Returns operation_aborted if the timer is cancelled.
-class [[nodiscard]] TimerWait {
- public:
-  explicit TimerWait(Timer& timer) noexcept : timer_(timer) {}
-  bool await_ready() const noexcept { return false; }
-  void await_suspend(std::coroutine_handle<> caller) {
-    timer_.async_wait([this, caller](const ErrorCode& ec) {
-      result_ = ec;
-      caller.resume();
-    });
-  }
-  ErrorCode await_resume() const noexcept { return result_; }
-
- private:
-  Timer& timer_;
-  ErrorCode result_;
 };
 
 }  // namespace weir::net
