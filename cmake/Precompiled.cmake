@@ -35,7 +35,6 @@ endfunction()
 
 set(standard_headers <algorithm> <array> <atomic> <bit> <charconv> <chrono> <cstdint> <deque> <functional> <limits> <map>
     <memory> <mutex> <optional> <random> <span> <string> <string_view> <unordered_map> <utility> <variant> <vector>)
-set(asio_headers <boost/asio/associated_executor.hpp> <boost/asio/awaitable.hpp> <boost/asio/co_spawn.hpp>
-    <boost/asio/generic/stream_protocol.hpp> <boost/asio/io_context.hpp> <boost/asio/ip/tcp.hpp> <boost/asio/post.hpp>
-    <boost/asio/redirect_error.hpp> <boost/asio/steady_timer.hpp> <boost/asio/use_awaitable.hpp>)
+set(asio_headers <boost/asio/generic/stream_protocol.hpp> <boost/asio/io_context.hpp> <boost/asio/ip/tcp.hpp>
+    <boost/asio/post.hpp> <boost/asio/steady_timer.hpp>)
 set(test_headers <gmock/gmock.h> <gtest/gtest.h>)

@@ -8,8 +8,8 @@
 #include "weir/http/forwarding.hpp"
 #include "weir/http/head_parser.hpp"
 #include "weir/net/listener.hpp"
-#include "weir/net/signal.hpp"
 #include "weir/net/stream.hpp"
+#include "weir/net/use_task.hpp"
 #include "weir/observe/json_text.hpp"
 #include "weir/proxy/http1_sink.hpp"
 #include "weir/proxy/relay.hpp"
@@ -46,7 +46,8 @@ class EchoSession {
       if (http::parse_request_head(head, head_)) co_return;
       if (delay_.count() > 0) {
         pause_.expires_after(delay_);
-        co_await net::TimerWait(pause_);
+        net::ErrorCode ignored;
+        co_await pause_.async_wait(net::use_task(ignored));
       }
       const bool answered = co_await answer(head);
       if (!answered || !head_.keep_alive) co_return;
@@ -143,16 +144,16 @@ net::Task<void> serve(std::unique_ptr<EchoSession> session) {
 
 constexpr std::chrono::milliseconds kAcceptPause{20};
 
-net::Awaitable<void> accept_all(net::AcceptorSocket& acceptor, net::Executor executor, base::Duration delay) {
+net::Task<void> accept_all(net::AcceptorSocket& acceptor, net::Executor executor, base::Duration delay) {
   net::Timer pause(executor);
   for (;;) {
     net::Socket socket(executor);
     net::ErrorCode ec;
-    co_await acceptor.async_accept(socket, net::into(ec));
+    co_await acceptor.async_accept(socket, net::use_task(ec));
     if (ec == net::asio::error::operation_aborted) co_return;
     if (ec) {  // usually because no file descriptor is left; some may become free during the pause
       pause.expires_after(kAcceptPause);
-      co_await pause.async_wait(net::into(ec));
+      co_await pause.async_wait(net::use_task(ec));
       continue;
     }
     const int fd = socket.release(ec);
@@ -163,8 +164,8 @@ net::Awaitable<void> accept_all(net::AcceptorSocket& acceptor, net::Executor exe
 
 void serve_on(net::asio::io_context& context, net::ListeningSocket listening, base::Duration delay) {
   auto acceptor = std::move(listening).into_acceptor(context.get_executor());
-  net::asio::co_spawn(context.get_executor(), accept_all(acceptor, context.get_executor(), delay),
-                      [](const std::exception_ptr&) {});
+  net::spawn(context.get_executor(), accept_all(acceptor, context.get_executor(), delay),
+             [](const std::exception_ptr&) {});
   context.run();
 }
 

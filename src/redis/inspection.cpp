@@ -81,7 +81,7 @@ class Inspector {
       sentinels_ = std::make_unique<Sentinels>(executor, settings.sentinel, kPatience, tls);
   }
 
-  net::Awaitable<net::ErrorCode> look() {
+  net::Task<net::ErrorCode> look() {
     net::ErrorCode ec = co_await meet(0);
     for (std::size_t i = 1; i < candidates() && (ec || is_misled()); ++i) ec = co_await meet(i);
     if (!ec && found_.facts.in_cluster && settings_.topology == Topology::Cluster) ec = co_await read_nodes();
@@ -98,7 +98,7 @@ class Inspector {
     if (settings_.topology == Topology::Cluster) return settings_.nodes.size();
     return sentinels_ ? settings_.sentinel.addresses.size() : 1;
   }
-  net::Awaitable<net::ErrorCode> meet(std::size_t candidate) {
+  net::Task<net::ErrorCode> meet(std::size_t candidate) {
     found_.unreachable.clear();
     found_.denied.clear();
     if (candidate < settings_.nodes.size()) found_.address = settings_.nodes[candidate];
@@ -114,7 +114,7 @@ class Inspector {
   }
   // Returns true if a Sentinel has reported a former master that is a replica now.
   [[nodiscard]] bool is_misled() const noexcept { return sentinels_ && found_.facts.role == kReplica; }
-  net::Awaitable<net::ErrorCode> sign_in_here() {
+  net::Task<net::ErrorCode> sign_in_here() {
     const Greeting greeting = sign_in(settings_);
     net::ErrorCode ec = co_await redis_.say(greeting.bytes);
     for (std::size_t i = 0; i < greeting.steps.size() && !ec; ++i) {
@@ -126,7 +126,7 @@ class Inspector {
     co_return ec;
   }
 
-  net::Awaitable<net::ErrorCode> read_facts() {
+  net::Task<net::ErrorCode> read_facts() {
     const std::string info = command({"INFO"});
     const net::ErrorCode ec = co_await redis_.ask(info);
     if (ec) co_return ec;
@@ -139,7 +139,7 @@ class Inspector {
     co_return ec;
   }
 
-  net::Awaitable<net::ErrorCode> read_nodes() {
+  net::Task<net::ErrorCode> read_nodes() {
     const std::string nodes = command({"CLUSTER", "NODES"});
     const net::ErrorCode ec = co_await redis_.ask(nodes);
     if (ec || denied("CLUSTER NODES")) co_return ec;
@@ -161,7 +161,7 @@ class Inspector {
   // Runs commands that the scripts use only for long logs and many permits. Here they change nothing, because
   // the key does not exist. Only denied commands become obstacles. Errors of a replica, or about another
   // node's slot, do not.
-  net::Awaitable<net::ErrorCode> try_rare_commands() {
+  net::Task<net::ErrorCode> try_rare_commands() {
     const std::string key = settings_.prefix + ":probe";
     for (const std::string& ask :
          {command({"LLEN", key}), command({"LINDEX", key, "0"}), command({"LSET", key, "0", ""}),
@@ -176,7 +176,7 @@ class Inspector {
     co_return net::ErrorCode();
   }
 
-  net::Awaitable<net::ErrorCode> time_pings() {
+  net::Task<net::ErrorCode> time_pings() {
     const std::string ping = command({"PING"});
     std::vector<base::Duration> took;
     for (unsigned i = 0; i <= kPings; ++i) {  // the result of the first PING is not used
@@ -194,7 +194,7 @@ class Inspector {
   // Compares Redis's clock with this host's clock. Redis reads its clock after weir sends TIME and before
   // weir receives the reply. So the middle of the round trip is wrong by at most half of the round trip. The
   // shortest of several round trips gives the most precise result.
-  net::Awaitable<net::ErrorCode> compare_clocks() {
+  net::Task<net::ErrorCode> compare_clocks() {
     const std::string ask = command({"TIME"});
     auto shortest = base::kForever;
     for (unsigned i = 0; i < kLooksAtTheClock; ++i) {
@@ -228,9 +228,20 @@ class Inspector {
   RequestReply redis_;
 };
 
-net::Awaitable<void> look(net::Executor executor, const RedisSettings& settings, Inspection& found) {
+net::Task<void> look(net::Executor executor, const RedisSettings& settings, bool shares_secret,
+                     Inspection& found) {
   Inspector inspector(executor, settings, found);
   (void)co_await inspector.look();
+  if (!shares_secret || !found.unreachable.empty()) co_return;
+  auto looking = SharedSecret::look(executor, settings, found.address);
+  found.secret = co_await looking;
+}
+
+// Runs the loop until the task has ended.
+void run(net::asio::io_context& loop, net::Task<void> task) {
+  net::spawn(loop.get_executor(), std::move(task), [](const std::exception_ptr&) {});
+  loop.restart();
+  loop.run();
 }
 
 // Runs each operation of weir once for each form of state: numbers, logs, and permits.
@@ -387,24 +398,13 @@ Inspection inspect(const RedisSettings& settings, bool shares_secret) {
   if (settings.topology == Topology::Cluster && !settings.nodes.empty())
     found.address = settings.nodes.front();
   net::asio::io_context loop{1};
-  net::asio::co_spawn(loop, look(loop.get_executor(), settings, found), [](const std::exception_ptr&) {});
-  loop.run();
+  run(loop, look(loop.get_executor(), settings, shares_secret, found));
   if (!found.unreachable.empty()) return found;
   for (auto& other : found.others) {
     RedisSettings alone = settings;
     alone.nodes = {other.address};
-    net::asio::co_spawn(loop, look(loop.get_executor(), alone, other), [](const std::exception_ptr&) {});
-    loop.restart();
-    loop.run();
+    run(loop, look(loop.get_executor(), alone, false, other));
     other.others.clear();  // the other master's inspection reports the same masters
-  }
-  if (shares_secret) {
-    net::asio::co_spawn(loop, SharedSecret::look(loop.get_executor(), settings, found.address),
-                        [&](const std::exception_ptr& error, SecretLook look) {
-                          if (!error) found.secret = std::move(look);
-                        });
-    loop.restart();
-    loop.run();
   }
   Trial(loop, settings, found).run();
   return found;

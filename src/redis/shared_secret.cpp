@@ -10,6 +10,8 @@
 #include "redis/connection/sentinels.hpp"
 
 #include "weir/base/hex.hpp"
+#include "weir/net/reactor.hpp"
+#include "weir/net/use_task.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -23,7 +25,6 @@ namespace weir::redis {
 
 namespace {
 
-namespace asio = net::asio;
 using namespace std::chrono_literals;
 
 constexpr base::Duration kPatience = 1s;      // longest wait for one reply
@@ -78,7 +79,7 @@ class SharedSecret::Asking : public std::enable_shared_from_this<Asking> {
   }
 
   void start() {
-    asio::co_spawn(executor_, run(shared_from_this()), LogCoroutineEnd{log_, "the shared secret's"});
+    net::spawn(executor_, run(shared_from_this()), LogCoroutineEnd{log_, "the shared secret's"});
   }
   void stop() {
     stopped_ = true;
@@ -92,15 +93,15 @@ class SharedSecret::Asking : public std::enable_shared_from_this<Asking> {
   [[nodiscard]] const std::string& why() const noexcept { return why_; }
 
   // Reads the secret and does not offer one. Must not be called if start() is called.
-  net::Awaitable<SecretLook> look_at(Target target);
+  net::Task<SecretLook> look_at(Target target);
 
  private:
-  static net::Awaitable<void> run(std::shared_ptr<Asking> self);
-  net::Awaitable<void> rest(base::Duration length);
-  net::Awaitable<std::optional<base::SipKey>> ask_somebody();
-  net::Awaitable<std::optional<base::SipKey>> ask_at(Target target);
-  net::Awaitable<bool> meet(const base::Endpoint& address);
-  net::Awaitable<bool> say(const std::string& command, Target& target);
+  static net::Task<void> run(std::shared_ptr<Asking> self);
+  net::Task<void> rest(base::Duration length);
+  net::Task<std::optional<base::SipKey>> ask_somebody();
+  net::Task<std::optional<base::SipKey>> ask_at(Target target);
+  net::Task<bool> meet(const base::Endpoint& address);
+  net::Task<bool> say(const std::string& command, Target& target);
   void take(const base::SipKey& found);
   void complain();
 
@@ -122,7 +123,7 @@ class SharedSecret::Asking : public std::enable_shared_from_this<Asking> {
   std::mt19937 random_{std::random_device{}()};
 };
 
-net::Awaitable<void> SharedSecret::Asking::run(std::shared_ptr<Asking> self) {
+net::Task<void> SharedSecret::Asking::run(std::shared_ptr<Asking> self) {
   Asking& asking = *self;
   base::Duration pause = kFirstPause;
   while (!asking.stopped_) {
@@ -144,16 +145,16 @@ net::Awaitable<void> SharedSecret::Asking::run(std::shared_ptr<Asking> self) {
 
 // Waits for a random time up to `length`, so that the weirs that share a Redis do not all send their requests
 // at the same time.
-net::Awaitable<void> SharedSecret::Asking::rest(base::Duration length) {
+net::Task<void> SharedSecret::Asking::rest(base::Duration length) {
   std::uniform_int_distribution<std::int64_t> jitter(length.count() / 2, length.count());
   pause_.expires_after(base::Duration(jitter(random_)));
   net::ErrorCode ignored;
-  if (!stopped_) co_await pause_.async_wait(net::into(ignored));
+  if (!stopped_) co_await pause_.async_wait(net::use_task(ignored));
 }
 
 // Sends the request to one server after another until one answers. The servers are the standalone server, the
 // nodes of a cluster, or the masters that Sentinels report.
-net::Awaitable<std::optional<base::SipKey>> SharedSecret::Asking::ask_somebody() {
+net::Task<std::optional<base::SipKey>> SharedSecret::Asking::ask_somebody() {
   const bool cluster = settings_.topology == Topology::Cluster;
   const std::size_t tries = cluster      ? settings_.nodes.size()
                             : sentinels_ ? settings_.sentinel.addresses.size()
@@ -176,7 +177,7 @@ net::Awaitable<std::optional<base::SipKey>> SharedSecret::Asking::ask_somebody()
 
 // Offers a secret and returns the secret that Redis has. Sends SET even if Redis has a secret, because a
 // replica rejects SET but answers GET.
-net::Awaitable<std::optional<base::SipKey>> SharedSecret::Asking::ask_at(Target target) {
+net::Task<std::optional<base::SipKey>> SharedSecret::Asking::ask_at(Target target) {
   std::string offer, question;
   append_command(offer, {"SET", name_, in_hex(secret_), "NX"});
   append_command(question, {"MGET", name_});
@@ -196,7 +197,7 @@ net::Awaitable<std::optional<base::SipKey>> SharedSecret::Asking::ask_at(Target 
 // Reads the secret. Uses MGET, which returns nil for a missing key and for a value that is not a string, and
 // EXISTS, which distinguishes the two cases. The user may not be allowed to run TYPE, because weir does not
 // need TYPE elsewhere.
-net::Awaitable<SecretLook> SharedSecret::Asking::look_at(Target target) {
+net::Task<SecretLook> SharedSecret::Asking::look_at(Target target) {
   using State = SecretLook::State;
   std::string question, presence, type;
   append_command(question, {"MGET", name_});
@@ -221,7 +222,7 @@ net::Awaitable<SecretLook> SharedSecret::Asking::look_at(Target target) {
 }
 
 // Connects to the server and signs in.
-net::Awaitable<bool> SharedSecret::Asking::meet(const base::Endpoint& address) {
+net::Task<bool> SharedSecret::Asking::meet(const base::Endpoint& address) {
   const Greeting greeting = sign_in(settings_);
   net::ErrorCode ec = co_await redis_.open(address);
   if (!ec && !greeting.bytes.empty()) ec = co_await redis_.say(greeting.bytes);
@@ -236,7 +237,7 @@ net::Awaitable<bool> SharedSecret::Asking::meet(const base::Endpoint& address) {
 }
 
 // Sends a command. Returns true if the reply is not an error. Follows the redirections of a cluster.
-net::Awaitable<bool> SharedSecret::Asking::say(const std::string& command, Target& target) {
+net::Task<bool> SharedSecret::Asking::say(const std::string& command, Target& target) {
   std::string asking;
   append_command(asking, {"ASKING"});
   for (int i = 0; i <= kMostRedirections; ++i) {
@@ -283,8 +284,8 @@ void SharedSecret::Asking::complain() {
   if (log_throttle_.raise(line, std::chrono::steady_clock::now())) log_(LogLevel::Warning, line);
 }
 
-net::Awaitable<SecretLook> SharedSecret::look(net::Executor executor, const RedisSettings& settings,
-                                              base::Endpoint address) {
+net::Task<SecretLook> SharedSecret::look(net::Executor executor, const RedisSettings& settings,
+                                         base::Endpoint address) {
   const auto asking = std::make_shared<Asking>(executor, settings, base::SipKey{}, StoreLog{}, Agreed{});
   Target target{std::move(address)};
   SecretLook look = co_await asking->look_at(std::move(target));

@@ -1,6 +1,7 @@
 #include "server/inspector.hpp"
 
 #include "weir/base/hex.hpp"
+#include "weir/net/use_task.hpp"
 #include "weir/policy/key_values.hpp"
 #include "weir/policy/octet_text.hpp"
 #include "weir/proxy/explainer.hpp"
@@ -90,7 +91,7 @@ constexpr const char* kAsShown =
 
 // Sends the job to the first worker and waits for its end. Returns false after a time-out. The worker then
 // still uses the job, so the caller must not read its results.
-net::Awaitable<bool> Inspector::ask_redis(std::shared_ptr<RedisJob> job) {
+net::Task<bool> Inspector::ask_redis(std::shared_ptr<RedisJob> job) {
   if (!moment_.config()->names_agreed) {
     for (auto& look : job->looks) look.error = "weir has not read the secret that hashes client keys yet";
     co_return true;
@@ -100,11 +101,11 @@ net::Awaitable<bool> Inspector::ask_redis(std::shared_ptr<RedisJob> job) {
   workers_.front()->run_redis_job(
       std::move(job), [ready, executor = executor_] { asio::post(executor, [ready] { ready->cancel(); }); });
   net::ErrorCode ec;
-  co_await ready->async_wait(net::into(ec));
+  co_await ready->async_wait(net::use_task(ec));
   co_return ec == asio::error::operation_aborted;
 }
 
-net::Awaitable<void> Inspector::answer_by_redis(std::span<proxy::RedisLookup> looks) {
+net::Task<void> Inspector::answer_by_redis(std::span<proxy::RedisLookup> looks) {
   const auto job = std::make_shared<RedisJob>();
   job->looks.assign(looks.begin(), looks.end());
   auto asking = ask_redis(job);
@@ -117,7 +118,7 @@ net::Awaitable<void> Inspector::answer_by_redis(std::span<proxy::RedisLookup> lo
   }
 }
 
-net::Awaitable<policy::Explanation> Inspector::explain(policy::ExplainRequest explain_request) {
+net::Task<policy::Explanation> Inspector::explain(policy::ExplainRequest explain_request) {
   // `in_force` keeps the configuration alive, because a reload may happen during the wait for Redis.
   const auto in_force = moment_.config();
   const auto& config = *in_force;
@@ -129,8 +130,8 @@ net::Awaitable<policy::Explanation> Inspector::explain(policy::ExplainRequest ex
 }
 
 // Returns the state of the key at each of its locations: first those in Redis, then those in the table.
-net::Awaitable<std::vector<policy::LimitState>> Inspector::look(const policy::Rule& rule,
-                                                                const KeyLocations& locations) {
+net::Task<std::vector<policy::LimitState>> Inspector::look(const policy::Rule& rule,
+                                                           const KeyLocations& locations) {
   const auto job = std::make_shared<RedisJob>();
   job->state_only = true;
   for (const auto& charge : locations.forgotten_there) job->forget.push_back(charge);
@@ -184,8 +185,8 @@ void Inspector::note_for_replay(const policy::Rule& rule, std::uint64_t run, bas
 
 // Resets the key in the table, in Redis, and in this process's copies of Redis state. Then reads the key's
 // state to verify the reset.
-net::Awaitable<void> Inspector::reset(const policy::Rule& rule, KeyLocations locations, std::uint64_t run,
-                                      admin::KeyResponse& answer) {
+net::Task<void> Inspector::reset(const policy::Rule& rule, KeyLocations locations, std::uint64_t run,
+                                 admin::KeyResponse& answer) {
   const auto at = clock_.now();
   std::vector<observe::ForgottenKey> forgotten;
   for (const auto& key : locations.forgotten_here)
@@ -263,8 +264,8 @@ std::vector<Inspector::Found> Inspector::candidates(const proxy::Configuration& 
 
 // Finds the key that the texts mean, and reads its state. If Redis does not answer, the result may be any of
 // the possible meanings.
-net::Awaitable<void> Inspector::find(const proxy::Configuration& config, const policy::Rule& rule,
-                                     const std::vector<std::string>& texts, Found& found) {
+net::Task<void> Inspector::find(const proxy::Configuration& config, const policy::Rule& rule,
+                                const std::vector<std::string>& texts, Found& found) {
   const auto top = moment_.top(rule.index);
   found.status = 404;
   found.error = "rule " + rule.name + " has no state for " + quoted(texts) +
@@ -288,7 +289,7 @@ net::Awaitable<void> Inspector::find(const proxy::Configuration& config, const p
   }
 }
 
-net::Awaitable<admin::KeyResponse> Inspector::keys(admin::KeyRequest question) {
+net::Task<admin::KeyResponse> Inspector::keys(admin::KeyRequest question) {
   // `in_force` keeps the configuration alive, because a reload may happen during the wait for Redis.
   const auto in_force = moment_.config();
   const auto& config = *in_force;

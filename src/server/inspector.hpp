@@ -16,6 +16,7 @@
 #include "weir/log/log.hpp"
 #include "weir/net/asio.hpp"
 #include "weir/net/clock.hpp"
+#include "weir/net/task.hpp"
 #include "weir/observe/access_record.hpp"
 #include "weir/observe/top_clients.hpp"
 #include "weir/proxy/configuration.hpp"
@@ -54,8 +55,8 @@ class Inspector {
         moment_(std::move(moment)) {}
 
   // These functions implement the functions of the same names in admin::Sources.
-  [[nodiscard]] net::Awaitable<policy::Explanation> explain(policy::ExplainRequest explain_request);
-  [[nodiscard]] net::Awaitable<admin::KeyResponse> keys(admin::KeyRequest question);
+  [[nodiscard]] net::Task<policy::Explanation> explain(policy::ExplainRequest explain_request);
+  [[nodiscard]] net::Task<admin::KeyResponse> keys(admin::KeyRequest question);
 
  private:
   // One possible meaning of the texts in a request: a key, or an error.
@@ -66,20 +67,19 @@ class Inspector {
     unsigned status = 200;
     std::string error{};
   };
-  net::Awaitable<bool> ask_redis(std::shared_ptr<RedisJob> job);
-  net::Awaitable<void> answer_by_redis(std::span<proxy::RedisLookup> looks);
-  net::Awaitable<std::vector<policy::LimitState>> look(const policy::Rule& rule,
-                                                       const KeyLocations& locations);
-  net::Awaitable<void> find(const proxy::Configuration& config, const policy::Rule& rule,
-                            const std::vector<std::string>& texts, Found& found);
+  net::Task<bool> ask_redis(std::shared_ptr<RedisJob> job);
+  net::Task<void> answer_by_redis(std::span<proxy::RedisLookup> looks);
+  net::Task<std::vector<policy::LimitState>> look(const policy::Rule& rule, const KeyLocations& locations);
+  net::Task<void> find(const proxy::Configuration& config, const policy::Rule& rule,
+                       const std::vector<std::string>& texts, Found& found);
   [[nodiscard]] std::vector<Found> candidates(const proxy::Configuration& config, const policy::Rule& rule,
                                               const std::vector<std::string>& texts,
                                               const std::optional<observe::TopOfRule>& top) const;
   [[nodiscard]] std::optional<limit::LimiterId> limiter_id_of(const policy::Rule& rule,
                                                               const ShownKey& shown) const;
   [[nodiscard]] bool is_counted(const Found& found, const std::optional<observe::TopOfRule>& top) const;
-  net::Awaitable<void> reset(const policy::Rule& rule, KeyLocations locations, std::uint64_t run,
-                             admin::KeyResponse& answer);
+  net::Task<void> reset(const policy::Rule& rule, KeyLocations locations, std::uint64_t run,
+                        admin::KeyResponse& answer);
   void note(const policy::Rule& rule, const KeyLocations& locations, const std::string& peer);
   void note_for_replay(const policy::Rule& rule, std::uint64_t run, base::TimePoint at,
                        std::span<const observe::ForgottenKey> keys);

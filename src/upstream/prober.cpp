@@ -3,7 +3,7 @@
 #include "weir/http/proxy_header.hpp"
 #include "weir/http/status_reader.hpp"
 #include "weir/net/dial.hpp"
-#include "weir/net/signal.hpp"
+#include "weir/net/use_task.hpp"
 #include "weir/upstream/pool.hpp"
 
 #include <algorithm>
@@ -79,7 +79,8 @@ class Prober::Probe final : net::Watched {
       if (!short_here_ && !stopped_ && !moved) member_.probed(fault.empty(), fault, clock_.now());
       if (stopped_) co_return;
       pause_.expires_after(spread(check_.interval));
-      const auto ended = co_await net::TimerWait(pause_);
+      net::ErrorCode ended;
+      co_await pause_.async_wait(net::use_task(ended));
       if (ended) co_return;
     }
   }

@@ -5,7 +5,7 @@
 #include "weir/admin/figures.hpp"
 #include "weir/base/time.hpp"
 #include "weir/limit/key_table.hpp"
-#include "weir/net/asio.hpp"
+#include "weir/net/task.hpp"
 #include "weir/observe/counters.hpp"
 #include "weir/policy/explain_request.hpp"
 #include "weir/policy/explanation.hpp"
@@ -126,8 +126,8 @@ struct Sources {
   // server's thread, possibly before `upgrade` returns.
   std::function<void(const std::string& peer, UpgradeDone)> upgrade;
   base::Duration longest_upgrade{0};
-  std::function<net::Awaitable<policy::Explanation>(policy::ExplainRequest)> explain;
-  std::function<net::Awaitable<KeyResponse>(KeyRequest)> keys;
+  std::function<net::Task<policy::Explanation>(policy::ExplainRequest)> explain;
+  std::function<net::Task<KeyResponse>(KeyRequest)> keys;
   std::function<std::vector<AlertFigures>()> alerts;  // absent if there are no alerts
   // Returns the number of exceptions during checks and posts of alerts; absent if there are no alerts.
   std::function<std::uint64_t()> alert_faults;

@@ -61,7 +61,8 @@ class Reactor final : public asio::execution_context::service {
   // has no descriptor left.
   [[nodiscard]] static Reactor& of(const Executor& executor);
 
-  // Destroys all waiting tasks. Must be called before objects that the tasks refer to are destroyed.
+  // Destroys all waiting tasks. Must be called before objects that the tasks refer to are destroyed. The loop
+  // must not run afterwards, because pending operations of Asio may use buffers of the destroyed frames.
   void end_tasks() noexcept;
 
   // Resumes a coroutine later, from the event loop.

@@ -1,5 +1,4 @@
-// Objects that a coroutine can await, besides sockets: an event that another task raises, a timer, and a
-// pause.
+// Objects that a coroutine can await, besides sockets: an event that another task raises, and a pause.
 //
 // Each object belongs to the worker that created it.
 #pragma once
@@ -96,24 +95,6 @@ class [[nodiscard]] Pause : public Suspended {
 
  private:
   Reactor& reactor_;
-};
-
-// Waits for a timer within a task. Returns operation_aborted if the timer is cancelled.
-class [[nodiscard]] TimerWait {
- public:
-  explicit TimerWait(Timer& timer) noexcept : timer_(timer) {}
-  bool await_ready() const noexcept { return false; }
-  void await_suspend(std::coroutine_handle<> caller) {
-    timer_.async_wait([this, caller](const ErrorCode& ec) {
-      result_ = ec;
-      caller.resume();
-    });
-  }
-  ErrorCode await_resume() const noexcept { return result_; }
-
- private:
-  Timer& timer_;
-  ErrorCode result_;
 };
 
 }  // namespace weir::net

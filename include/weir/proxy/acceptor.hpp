@@ -3,6 +3,7 @@
 
 #include "weir/net/asio.hpp"
 #include "weir/net/listener.hpp"
+#include "weir/net/task.hpp"
 #include "weir/net/tls_context.hpp"
 #include "weir/proxy/http2_settings.hpp"
 #include "weir/proxy/worker.hpp"
@@ -60,10 +61,10 @@ class Acceptor {
   [[nodiscard]] bool is_drained() const noexcept { return closed_ && !accepting_ && sessions_ == 0; }
 
  private:
-  [[nodiscard]] net::Awaitable<void> accept_all();
-  [[nodiscard]] net::Awaitable<net::ErrorCode> accept_one();
-  [[nodiscard]] net::Awaitable<void> pause();
-  [[nodiscard]] net::Awaitable<void> make_room();
+  [[nodiscard]] net::Task<void> accept_all();
+  [[nodiscard]] net::Task<net::ErrorCode> accept_one();
+  [[nodiscard]] net::Task<void> pause();
+  [[nodiscard]] net::Task<void> make_room();
   // Returns true if the worker has most_sessions sessions. The acceptor then evicts idle sessions, and new
   // clients wait in the backlog.
   [[nodiscard]] bool is_full() const noexcept { return worker_.sessions >= settings_.most_sessions; }

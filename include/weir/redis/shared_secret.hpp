@@ -12,6 +12,7 @@
 #include "weir/base/endpoint.hpp"
 #include "weir/base/siphash.hpp"
 #include "weir/net/asio.hpp"
+#include "weir/net/task.hpp"
 #include "weir/redis/redis_settings.hpp"
 #include "weir/redis/store.hpp"
 
@@ -59,8 +60,8 @@ class SharedSecret {
   // Reads the secret and changes nothing. `address`: the Redis server, or the node of a cluster, to connect
   // to. In a cluster, the node at `address` reports which node keeps the secret. `settings` must outlive the
   // coroutine.
-  [[nodiscard]] static net::Awaitable<SecretLook> look(net::Executor executor, const RedisSettings& settings,
-                                                       base::Endpoint address);
+  [[nodiscard]] static net::Task<SecretLook> look(net::Executor executor, const RedisSettings& settings,
+                                                  base::Endpoint address);
 
   void start();
   void stop();

@@ -1,6 +1,7 @@
 #include "admin/alerts/webhook.hpp"
 
 #include "weir/http/status_reader.hpp"
+#include "weir/net/use_task.hpp"
 
 #include <array>
 #include <optional>
@@ -66,7 +67,8 @@ net::Task<std::string> Post::look_up(const base::Endpoint& address, base::Durati
   const auto until = std::chrono::steady_clock::now() + patience;
   while (lookup_.is_under_way() && !late_ && std::chrono::steady_clock::now() < until) {
     pause_.expires_after(kLookEvery);
-    const auto ended = co_await net::TimerWait(pause_);
+    net::ErrorCode ended;
+    co_await pause_.async_wait(net::use_task(ended));
     if (ended) break;
   }
   if (!lookup_.known().empty()) co_return std::string();

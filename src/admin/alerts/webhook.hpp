@@ -8,7 +8,6 @@
 #include "weir/admin/alert_settings.hpp"
 #include "weir/net/dial.hpp"
 #include "weir/net/name_lookup.hpp"
-#include "weir/net/signal.hpp"
 #include "weir/net/watchdog.hpp"
 
 #include <memory>

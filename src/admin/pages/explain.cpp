@@ -72,7 +72,7 @@ json::object explanation_json(const policy::Explanation& said) {
 
 }  // namespace
 
-net::Awaitable<Answer> answer_explain(const Sources& sources, const PageRequest& question) {
+net::Task<Answer> answer_explain(const Sources& sources, const PageRequest& question, const net::Executor&) {
   policy::ExplainRequest explain_request;
   if (const auto fault = read_explain_request(question.body, explain_request))
     co_return error_answer(400, "bad_request", *fault);

@@ -45,7 +45,7 @@ std::string read_question(std::string_view query, KeyRequest& question) {
 
 }  // namespace
 
-net::Awaitable<Answer> answer_keys(const Sources& sources, const PageRequest& asked) {
+net::Task<Answer> answer_keys(const Sources& sources, const PageRequest& asked, const net::Executor&) {
   KeyRequest question{.rule = {}, .key = {}, .reset = asked.method == "DELETE", .peer = asked.peer};
   const auto fault = read_question(query_of(asked), question);
   if (!fault.empty()) co_return error_answer(400, "bad_request", fault);

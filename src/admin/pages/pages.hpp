@@ -6,6 +6,7 @@
 
 #include "weir/admin/sources.hpp"
 #include "weir/net/asio.hpp"
+#include "weir/net/task.hpp"
 
 #include <cstdint>
 #include <string>
@@ -18,7 +19,7 @@ struct Page {
   // The types of handlers, which run on the server's thread. The request and the sources stay valid until the
   // response was sent. A handler that is a coroutine must finish within ServerOptions::deadline.
   using Say = Answer (*)(const Sources&, const PageRequest&);
-  using Ask = net::Awaitable<Answer> (*)(const Sources&, const PageRequest&);
+  using Ask = net::Task<Answer> (*)(const Sources&, const PageRequest&, const net::Executor&);
 
   enum class For : std::uint8_t {
     Anybody,   // the page needs no token, because probes have none and some pages show no data
@@ -45,9 +46,13 @@ struct Page {
 [[nodiscard]] std::string methods_of(std::string_view path);
 
 // Handlers that are defined in a source file of their own.
-[[nodiscard]] net::Awaitable<Answer> ask_reload(const Sources& sources, const PageRequest& question);
-[[nodiscard]] net::Awaitable<Answer> ask_upgrade(const Sources& sources, const PageRequest& question);
-[[nodiscard]] net::Awaitable<Answer> answer_explain(const Sources& sources, const PageRequest& question);
-[[nodiscard]] net::Awaitable<Answer> answer_keys(const Sources& sources, const PageRequest& question);
+[[nodiscard]] net::Task<Answer> ask_reload(const Sources& sources, const PageRequest& question,
+                                           const net::Executor& executor);
+[[nodiscard]] net::Task<Answer> ask_upgrade(const Sources& sources, const PageRequest& question,
+                                            const net::Executor& executor);
+[[nodiscard]] net::Task<Answer> answer_explain(const Sources& sources, const PageRequest& question,
+                                               const net::Executor& executor);
+[[nodiscard]] net::Task<Answer> answer_keys(const Sources& sources, const PageRequest& question,
+                                            const net::Executor& executor);
 
 }  // namespace weir::admin

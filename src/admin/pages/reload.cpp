@@ -1,12 +1,12 @@
 // POST /api/reload: reads the configuration again and returns the result.
 #include "admin/pages/pages.hpp"
 
+#include "weir/net/use_task.hpp"
 #include "weir/observe/json_value.hpp"
 
 #include <memory>
 
 #include <boost/asio/basic_waitable_timer.hpp>
-#include <boost/asio/this_coro.hpp>
 #include <boost/json.hpp>
 
 namespace weir::admin {
@@ -42,9 +42,9 @@ Answer answer_of(const ReloadOutcome& outcome) {
 
 }  // namespace
 
-net::Awaitable<Answer> ask_reload(const Sources& sources, const PageRequest& question) {
+net::Task<Answer> ask_reload(const Sources& sources, const PageRequest& question,
+                             const net::Executor& executor) {
   if (!sources.reload) co_return error_answer(404, "not_found", "This process cannot be reloaded.");
-  const net::Executor executor = co_await net::asio::this_coro::executor;
   const auto told = std::make_shared<Told>(executor);
   told->timer.expires_after(sources.longest_reload);
   sources.reload(question.peer, [told](const ReloadOutcome& outcome) {
@@ -52,7 +52,7 @@ net::Awaitable<Answer> ask_reload(const Sources& sources, const PageRequest& que
     told->timer.cancel();
   });
   net::ErrorCode ignored;
-  if (!told->outcome) co_await told->timer.async_wait(net::into(ignored));
+  if (!told->outcome) co_await told->timer.async_wait(net::use_task(ignored));
   if (told->outcome) co_return answer_of(*told->outcome);
   co_return error_answer(504, "still_reading",
                          "The reload is not finished yet; the log will show the result.");

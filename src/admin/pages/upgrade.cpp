@@ -1,13 +1,13 @@
 // POST /api/upgrade: starts a new process that takes over, and returns the result.
 #include "admin/pages/pages.hpp"
 
+#include "weir/net/use_task.hpp"
 #include "weir/observe/json_value.hpp"
 
 #include <chrono>
 #include <memory>
 
 #include <boost/asio/basic_waitable_timer.hpp>
-#include <boost/asio/this_coro.hpp>
 #include <boost/json.hpp>
 
 namespace weir::admin {
@@ -36,9 +36,9 @@ Answer answer_of(const UpgradeOutcome& outcome) {
 
 }  // namespace
 
-net::Awaitable<Answer> ask_upgrade(const Sources& sources, const PageRequest& question) {
+net::Task<Answer> ask_upgrade(const Sources& sources, const PageRequest& question,
+                              const net::Executor& executor) {
   if (!sources.upgrade) co_return error_answer(404, "not_found", "This process cannot be upgraded.");
-  const net::Executor executor = co_await net::asio::this_coro::executor;
   const auto told = std::make_shared<Told>(executor);
   told->timer.expires_after(sources.longest_upgrade);
   sources.upgrade(question.peer, [told](const UpgradeOutcome& outcome) {
@@ -46,7 +46,7 @@ net::Awaitable<Answer> ask_upgrade(const Sources& sources, const PageRequest& qu
     told->timer.cancel();
   });
   net::ErrorCode ignored;
-  if (!told->outcome) co_await told->timer.async_wait(net::into(ignored));
+  if (!told->outcome) co_await told->timer.async_wait(net::use_task(ignored));
   if (told->outcome) co_return answer_of(*told->outcome);
   co_return error_answer(504, "still_upgrading",
                          "The upgrade is not finished yet; the log will show the result.");

@@ -7,6 +7,8 @@
 
 #include "weir/admin/recorder.hpp"
 #include "weir/net/listener.hpp"
+#include "weir/net/reactor.hpp"
+#include "weir/net/use_task.hpp"
 
 #include <algorithm>
 #include <array>
@@ -28,9 +30,9 @@ namespace asio = net::asio;
 namespace http = boost::beast::http;
 
 using net::AcceptorSocket;
-using net::Awaitable;
 using net::ErrorCode;
-using net::into;
+using net::Task;
+using net::use_task;
 
 constexpr std::size_t kMaxHead = 8 << 10;   // largest size of a request head in bytes
 constexpr std::size_t kMaxBody = 64 << 10;  // largest size of a request body in bytes
@@ -78,20 +80,20 @@ struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
 
   void stop();
 
-  Awaitable<void> accept(Door& door);
+  Task<void> accept(Door& door);
   void look_for_room();
-  Awaitable<void> repeat(net::Timer& timer, base::Duration pause, Faults& faults, void (Impl::*step)());
+  Task<void> repeat(net::Timer& timer, base::Duration pause, Faults& faults, void (Impl::*step)());
   void sweep();
   void record();
   [[nodiscard]] base::Duration sweep_pause() const;
-  Awaitable<void> serve(net::Socket socket);
-  Awaitable<bool> serve_one(Connection& connection, boost::beast::flat_buffer& buffer);
-  Awaitable<Answer> answer(Connection& connection, boost::beast::flat_buffer& buffer, Parser& parser);
-  static Awaitable<std::optional<Answer>> read_body(Connection& connection, boost::beast::flat_buffer& buffer,
-                                                    Parser& parser);
-  Awaitable<bool> send(Connection& connection, Response response);
-  Awaitable<void> discard(Connection& connection);
-  void spawn(Awaitable<void> task);
+  Task<void> serve(net::Socket socket);
+  Task<bool> serve_one(Connection& connection, boost::beast::flat_buffer& buffer);
+  Task<Answer> answer(Connection& connection, boost::beast::flat_buffer& buffer, Parser& parser);
+  static Task<std::optional<Answer>> read_body(Connection& connection, boost::beast::flat_buffer& buffer,
+                                               Parser& parser);
+  Task<bool> send(Connection& connection, Response response);
+  Task<void> discard(Connection& connection);
+  void spawn(Task<void> task);
 
   ServerOptions options;
   // Shared with running responses. They keep these sources even after newer ones have replaced them here.
@@ -131,8 +133,8 @@ void Server::Impl::look_for_room() {
   for (auto& door : doors) door.vacancy.cancel();
 }
 
-void Server::Impl::spawn(Awaitable<void> task) {
-  asio::co_spawn(executor, std::move(task), [self = shared_from_this()](std::exception_ptr failure) {
+void Server::Impl::spawn(Task<void> task) {
+  net::spawn(executor, std::move(task), [self = shared_from_this()](const std::exception_ptr& failure) {
     self->look_for_room();
     if (!failure || self->stopped) return;
     try {
@@ -144,17 +146,17 @@ void Server::Impl::spawn(Awaitable<void> task) {
 }
 
 // Accepts connections. If there is no memory for a connection, closes the connection and pauses.
-Awaitable<void> Server::Impl::accept(Door& door) {
+Task<void> Server::Impl::accept(Door& door) {
   const auto self = shared_from_this();
   ErrorCode ec;
   while (!stopped && !retired) {
     if (ec) {
       door.vacancy.expires_after(kAcceptPause);
-      co_await door.vacancy.async_wait(into(ec));
+      co_await door.vacancy.async_wait(use_task(ec));
     }
     try {
       net::Socket socket(executor);
-      co_await door.acceptor.async_accept(socket, into(ec));
+      co_await door.acceptor.async_accept(socket, use_task(ec));
       if (stopped) break;
       if (!ec) spawn(serve(std::move(socket)));
       accepting.works();
@@ -166,8 +168,8 @@ Awaitable<void> Server::Impl::accept(Door& door) {
 }
 
 // Calls `step` after each pause until stop(), even if the step throws.
-Awaitable<void> Server::Impl::repeat(net::Timer& timer, base::Duration pause, Faults& faults,
-                                     void (Impl::*step)()) {
+Task<void> Server::Impl::repeat(net::Timer& timer, base::Duration pause, Faults& faults,
+                                void (Impl::*step)()) {
   const auto self = shared_from_this();
   while (!stopped) {
     try {
@@ -178,7 +180,7 @@ Awaitable<void> Server::Impl::repeat(net::Timer& timer, base::Duration pause, Fa
     }
     ErrorCode ec;
     timer.expires_after(pause);
-    co_await timer.async_wait(into(ec));
+    co_await timer.async_wait(use_task(ec));
   }
 }
 
@@ -197,7 +199,7 @@ base::Duration Server::Impl::sweep_pause() const {
                                   std::chrono::seconds(1));
 }
 
-Awaitable<void> Server::Impl::serve(net::Socket socket) {
+Task<void> Server::Impl::serve(net::Socket socket) {
   const auto self = shared_from_this();
   connections.make_room(options.max_connections);
   Connection connection(std::move(socket), connections);
@@ -211,12 +213,12 @@ Awaitable<void> Server::Impl::serve(net::Socket socket) {
 }
 
 // Serves one request. Returns false if the connection must be closed afterwards.
-Awaitable<bool> Server::Impl::serve_one(Connection& connection, boost::beast::flat_buffer& buffer) {
+Task<bool> Server::Impl::serve_one(Connection& connection, boost::beast::flat_buffer& buffer) {
   Parser parser;
   parser.header_limit(kMaxHead);
   parser.body_limit(kMaxBody);
   ErrorCode ec;
-  co_await http::async_read_header(connection.socket, buffer, parser, into(ec));
+  co_await http::async_read_header(connection.socket, buffer, parser, use_task(ec));
   if (stopped) co_return false;
   connection.answers = true;
   std::optional<Answer> said;
@@ -237,8 +239,7 @@ Awaitable<bool> Server::Impl::serve_one(Connection& connection, boost::beast::fl
   co_return kept;
 }
 
-Awaitable<Answer> Server::Impl::answer(Connection& connection, boost::beast::flat_buffer& buffer,
-                                       Parser& parser) {
+Task<Answer> Server::Impl::answer(Connection& connection, boost::beast::flat_buffer& buffer, Parser& parser) {
   if (auto fault = fault_of_host(parser)) co_return std::move(*fault);
   PageRequest question = question_of(parser, connection.socket);
   auto admitted = admit(admission, question);
@@ -257,32 +258,32 @@ Awaitable<Answer> Server::Impl::answer(Connection& connection, boost::beast::fla
                    (page.patience != nullptr ? (*read).*page.patience : base::Duration{0}));
   if (const auto* say = std::get_if<Page::Say>(&page.handler))
     co_return unless_known((*say)(*read, question), question);
-  auto asked = std::get<Page::Ask>(page.handler)(*read, question);
+  auto asked = std::get<Page::Ask>(page.handler)(*read, question, executor);
   auto said = co_await std::move(asked);
   co_return unless_known(std::move(said), question);
 }
 
 // Reads the body. Returns an error response, or nullopt if the body is complete.
-Awaitable<std::optional<Answer>> Server::Impl::read_body(Connection& connection,
-                                                         boost::beast::flat_buffer& buffer, Parser& parser) {
+Task<std::optional<Answer>> Server::Impl::read_body(Connection& connection, boost::beast::flat_buffer& buffer,
+                                                    Parser& parser) {
   ErrorCode ec;
   if (boost::beast::iequals(parser.get()[http::field::expect], "100-continue")) {
     static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
     const auto bytes = asio::buffer(kContinue);
-    co_await asio::async_write(connection.socket, bytes, into(ec));
+    co_await asio::async_write(connection.socket, bytes, use_task(ec));
   }
   // From here on, exceeding the time limit causes a 408. Before this point it closes the connection, because
   // the 408 could follow an incomplete 100 Continue.
   connection.reads_body = true;
-  if (!ec) co_await http::async_read(connection.socket, buffer, parser, into(ec));
+  if (!ec) co_await http::async_read(connection.socket, buffer, parser, use_task(ec));
   connection.reads_body = false;
   co_return fault_of_body(ec, std::exchange(connection.late, false));
 }
 
 // Sends a response. Returns false if the connection must be closed.
-Awaitable<bool> Server::Impl::send(Connection& connection, Response response) {
+Task<bool> Server::Impl::send(Connection& connection, Response response) {
   ErrorCode ec;
-  co_await http::async_write(connection.socket, response, into(ec));
+  co_await http::async_write(connection.socket, response, use_task(ec));
   if (ec || stopped) co_return false;
   if (response.keep_alive()) co_return true;
   co_await discard(connection);
@@ -291,14 +292,14 @@ Awaitable<bool> Server::Impl::send(Connection& connection, Response response) {
 
 // Reads and discards input before the connection is closed. Closing with unread bytes would reset the
 // connection, and the client could lose the response (RFC 9112 §9.6).
-Awaitable<void> Server::Impl::discard(Connection& connection) {
+Task<void> Server::Impl::discard(Connection& connection) {
   ErrorCode ec;
   connection.socket.shutdown(asio::socket_base::shutdown_send, ec);
   std::array<char, 1024> bytes;
   const auto into_bytes = asio::buffer(bytes);
   std::size_t sum = 0;
   while (!ec && sum < kMaxDiscarded) {
-    const std::size_t read = co_await connection.socket.async_read_some(into_bytes, into(ec));
+    const std::size_t read = co_await connection.socket.async_read_some(into_bytes, use_task(ec));
     sum += read;
   }
 }

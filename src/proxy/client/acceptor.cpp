@@ -2,6 +2,7 @@
 
 #include "proxy/client/session.hpp"
 
+#include "weir/net/use_task.hpp"
 #include "weir/policy/identity.hpp"
 
 #include <exception>
@@ -33,7 +34,7 @@ Acceptor::Acceptor(Worker& worker, net::AcceptorSocket acceptor, AcceptorSetting
 
 void Acceptor::open() {
   accepting_ = true;
-  net::asio::co_spawn(worker_.executor, accept_all(), [this](const std::exception_ptr& failure) {
+  net::spawn(worker_.executor, accept_all(), [this](const std::exception_ptr& failure) {
     accepting_ = false;
     if (!failure) return;
     close();  // otherwise the kernel would accept connections that no session serves
@@ -64,10 +65,10 @@ void Acceptor::resume() {
   if (!accepting_ && !closed_) open();
 }
 
-net::Awaitable<void> Acceptor::pause() {
+net::Task<void> Acceptor::pause() {
   net::ErrorCode ignored;
   pause_.expires_after(kPause);
-  co_await pause_.async_wait(net::into(ignored));
+  co_await pause_.async_wait(net::use_task(ignored));
 }
 
 // Evicts only a fraction of the idle connections. Repeated calls still make room for a flood within seconds,
@@ -77,9 +78,9 @@ void Acceptor::evict(IdleEvictor::Rank most) noexcept {
 }
 
 // Evicts connections only after a new connection has arrived in the backlog.
-net::Awaitable<void> Acceptor::make_room() {
+net::Task<void> Acceptor::make_room() {
   net::ErrorCode ec;
-  co_await acceptor_.async_wait(net::AcceptorSocket::wait_read, net::into(ec));
+  co_await acceptor_.async_wait(net::AcceptorSocket::wait_read, net::use_task(ec));
   if (closed_ || held_ || !is_full()) co_return;
   evict(IdleEvictor::Rank::Begun);
   co_await pause();
@@ -87,7 +88,7 @@ net::Awaitable<void> Acceptor::make_room() {
 
 // Accepts connections until close() or hold(). If memory for a session runs out, closes the new connection
 // and pauses before it accepts another.
-net::Awaitable<void> Acceptor::accept_all() {
+net::Task<void> Acceptor::accept_all() {
   net::ErrorCode ec;
   while (!closed_ && !held_) {
     if (ec) {
@@ -95,7 +96,7 @@ net::Awaitable<void> Acceptor::accept_all() {
       complain_of_accepting(ec);
       evict(IdleEvictor::Rank::Idle);
       pause_.expires_after(kPause);
-      co_await pause_.async_wait(net::into(ec));  // not pause(): memory for its frame may be missing
+      co_await pause_.async_wait(net::use_task(ec));  // not pause(): memory for its frame may be missing
     }
     try {
       ec = co_await accept_one();
@@ -105,7 +106,7 @@ net::Awaitable<void> Acceptor::accept_all() {
   }
 }
 
-net::Awaitable<net::ErrorCode> Acceptor::accept_one() {
+net::Task<net::ErrorCode> Acceptor::accept_one() {
   net::ErrorCode ec;
   if (is_full()) {
     co_await make_room();
@@ -113,7 +114,7 @@ net::Awaitable<net::ErrorCode> Acceptor::accept_one() {
   }
   net::Socket socket(worker_.executor);
   net::RawEndpoint peer;
-  co_await acceptor_.async_accept(socket, peer, net::into(ec));
+  co_await acceptor_.async_accept(socket, peer, net::use_task(ec));
   ConnectionsPerIp::Slot slot;
   if (!ec && !closed_ &&
       count_connection(worker_, net::peer_address(peer), slot))  // if false, `socket` closes here

@@ -4,7 +4,7 @@
 
 #include "weir/http/grpc.hpp"
 #include "weir/http/proxy_header.hpp"
-#include "weir/net/signal.hpp"
+#include "weir/net/use_task.hpp"
 #include "weir/policy/claims.hpp"
 #include "weir/policy/naming.hpp"
 
@@ -150,7 +150,8 @@ net::Task<void> ServerAttempt::pause(base::Duration wait) {
   context_.watch.disarm();
   context_.watch.begin_cancellable_wait();
   const ScopedCancelTarget cancel_target(pause_, timer);
-  const auto ended = co_await net::TimerWait(timer);
+  net::ErrorCode ended;
+  co_await timer.async_wait(net::use_task(ended));
   context_.watch.end_cancellable_wait();
   context_.read_clock();
   (void)ended;  // ended by the timer, or by cancel(), whose caller has set the reason in the watch

@@ -1,5 +1,6 @@
 #include "proxy/upstream/tunnel.hpp"
 
+#include "weir/net/use_task.hpp"
 #include "weir/proxy/relay.hpp"
 
 #include <string>
@@ -147,7 +148,8 @@ net::Task<void> Tunnel::hold(Way& way) {
   // Otherwise a long delay would keep the tunnel of a client that has disconnected.
   watch_.end_at_half_close(true);
   watch_.begin_cancellable_wait();
-  const auto ended = co_await net::TimerWait(pause_);
+  net::ErrorCode ended;
+  co_await pause_.async_wait(net::use_task(ended));
   watch_.end_cancellable_wait();
   watch_.end_at_half_close(false);
   way.stuck = false;

@@ -2,7 +2,7 @@
 #include "proxy/exchange/scoped_cancel_target.hpp"
 #include "proxy/upstream/server_attempt.hpp"
 
-#include "weir/net/signal.hpp"
+#include "weir/net/use_task.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -83,7 +83,8 @@ net::Task<bool> ServerAttempt::wait_for_server(policy::Priority priority) {
     }
     waiter->timer.expires_after(std::max(look - context_.now, base::Duration{1}));
     if (!waiter->heard) {
-      const auto ended = co_await net::TimerWait(waiter->timer);
+      net::ErrorCode ended;
+      co_await waiter->timer.async_wait(net::use_task(ended));
       (void)ended;  // ended by a wake-up, by the timeout, or by a cancellation
     }
     waiter->heard = false;

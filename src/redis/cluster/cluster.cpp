@@ -7,6 +7,9 @@
 #include "redis/connection/log_coroutine_end.hpp"
 #include "redis/scripts/bill.hpp"
 
+#include "weir/net/reactor.hpp"
+#include "weir/net/use_task.hpp"
+
 #include <algorithm>
 #include <chrono>
 #include <new>
@@ -16,7 +19,6 @@ namespace weir::redis {
 
 namespace {
 
-namespace asio = net::asio;
 using namespace std::chrono_literals;
 
 // The longest wait for one node's map of slots. Short, so that weir soon asks the next node if one does not
@@ -44,7 +46,7 @@ Store::Cluster::Cluster(net::Executor executor, const RedisSettings& settings, S
       timer_(executor) {}
 
 void Store::Cluster::start() {
-  asio::co_spawn(executor_, watch(shared_from_this()), LogCoroutineEnd{log_, "the cluster's"});
+  net::spawn(executor_, watch(shared_from_this()), LogCoroutineEnd{log_, "the cluster's"});
 }
 
 void Store::Cluster::stop() {
@@ -57,7 +59,7 @@ void Store::Cluster::stop() {
   timer_.cancel();
 }
 
-net::Awaitable<void> Store::Cluster::watch(std::shared_ptr<Cluster> self) {
+net::Task<void> Store::Cluster::watch(std::shared_ptr<Cluster> self) {
   Cluster& cluster = *self;
   base::Duration rest = kLeastPause;
   while (!cluster.stopped_) {
@@ -79,11 +81,11 @@ net::Awaitable<void> Store::Cluster::watch(std::shared_ptr<Cluster> self) {
 
 // Waits for a random time up to `length`, so that the workers of many weirs do not send requests at the same
 // time.
-net::Awaitable<void> Store::Cluster::pause(base::Duration length) {
+net::Task<void> Store::Cluster::pause(base::Duration length) {
   std::uniform_int_distribution<std::int64_t> jitter(length.count() / 2, length.count());
   timer_.expires_after(base::Duration(jitter(random_)));
   net::ErrorCode ignored;
-  if (!stopped_) co_await timer_.async_wait(net::into(ignored));
+  if (!stopped_) co_await timer_.async_wait(net::use_task(ignored));
 }
 
 void Store::Cluster::look() {
@@ -107,7 +109,7 @@ std::vector<base::Endpoint> Store::Cluster::whom_to_ask() const {
   return nodes;
 }
 
-net::Awaitable<void> Store::Cluster::read_map() {
+net::Task<void> Store::Cluster::read_map() {
   const auto nodes = whom_to_ask();
   ++turn_;
   std::string why;
@@ -125,7 +127,7 @@ net::Awaitable<void> Store::Cluster::read_map() {
   if (log_ && log_throttle_.raise(line, std::chrono::steady_clock::now())) log_(LogLevel::Warning, line);
 }
 
-net::Awaitable<net::ErrorCode> Store::Cluster::ask(const base::Endpoint& node, std::string& why) {
+net::Task<net::ErrorCode> Store::Cluster::ask(const base::Endpoint& node, std::string& why) {
   Greeting greeting = sign_in(settings_);
   greeting.say(Step::Must, {"CLUSTER", "NODES"});
   net::ErrorCode ec = co_await asked_.open(node);

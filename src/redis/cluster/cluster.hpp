@@ -66,10 +66,10 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
   class Parts;
   struct Round;
 
-  static net::Awaitable<void> watch(std::shared_ptr<Cluster> self);
-  net::Awaitable<void> read_map();
-  net::Awaitable<net::ErrorCode> ask(const base::Endpoint& node, std::string& why);
-  net::Awaitable<void> pause(base::Duration length);
+  static net::Task<void> watch(std::shared_ptr<Cluster> self);
+  net::Task<void> read_map();
+  net::Task<net::ErrorCode> ask(const base::Endpoint& node, std::string& why);
+  net::Task<void> pause(base::Duration length);
   void take(SlotMap map);
   void look();
 

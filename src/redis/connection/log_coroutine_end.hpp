@@ -8,18 +8,26 @@
 
 namespace weir::redis {
 
-// A completion handler for co_spawn. weir's coroutines throw only if memory runs out. The coroutine has then
-// ended, but the worker continues.
+// A function that net::spawn calls when a coroutine ends. weir's coroutines throw only if memory runs out.
+// The coroutine has then ended, but the worker continues.
 struct LogCoroutineEnd {
   StoreLog log;
   const char* whose;  // the start of the message: "the connection's"
 
-  void operator()(const std::exception_ptr& thrown) const {
+  void operator()(const std::exception_ptr& thrown) const noexcept {
     if (!thrown || !log) return;
     try {
       std::rethrow_exception(thrown);
     } catch (const std::exception& e) {
-      log(LogLevel::Warning, std::string("redis: ") + whose + " coroutine ended: " + e.what());
+      say(e.what());
+    }
+  }
+
+ private:
+  void say(const char* why) const noexcept {
+    try {
+      log(LogLevel::Warning, std::string("redis: ") + whose + " coroutine ended: " + why);
+    } catch (const std::exception&) {  // no memory for the line either
     }
   }
 };

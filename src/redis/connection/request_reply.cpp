@@ -56,7 +56,7 @@ net::ErrorCode RequestReply::disarm(net::ErrorCode ec) {
   return StoreError::ConnectionLost;
 }
 
-net::Awaitable<net::ErrorCode> RequestReply::open(const base::Endpoint& address) {
+net::Task<net::ErrorCode> RequestReply::open(const base::Endpoint& address) {
   close();
   reader_.reset();
   arm();
@@ -64,25 +64,25 @@ net::Awaitable<net::ErrorCode> RequestReply::open(const base::Endpoint& address)
   co_return disarm(ec);
 }
 
-net::Awaitable<net::ErrorCode> RequestReply::ask(std::string_view command) {
+net::Task<net::ErrorCode> RequestReply::ask(std::string_view command) {
   net::ErrorCode ec = co_await say(command);
   if (!ec) ec = co_await hear();
   co_return ec;
 }
 
-net::Awaitable<net::ErrorCode> RequestReply::say(std::string_view bytes) {
+net::Task<net::ErrorCode> RequestReply::say(std::string_view bytes) {
   arm();
   const net::ErrorCode ec = co_await link_->wire.write(bytes);
   co_return disarm(ec);
 }
 
-net::Awaitable<net::ErrorCode> RequestReply::hear() {
+net::Task<net::ErrorCode> RequestReply::hear() {
   arm();
   const net::ErrorCode ec = co_await read_reply();
   co_return disarm(ec);
 }
 
-net::Awaitable<net::ErrorCode> RequestReply::read_reply() {
+net::Task<net::ErrorCode> RequestReply::read_reply() {
   for (;;) {
     const auto next = reader_.next();
     if (next == ReplyReader::Next::Ready) co_return net::ErrorCode();

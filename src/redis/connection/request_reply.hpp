@@ -10,6 +10,7 @@
 #include "weir/base/endpoint.hpp"
 #include "weir/base/time.hpp"
 #include "weir/net/asio.hpp"
+#include "weir/net/task.hpp"
 
 #include <array>
 #include <memory>
@@ -28,13 +29,13 @@ class RequestReply {
 
   // Closes the current connection and resolves the name in `address`. Connects to the first resolved address
   // that accepts the connection. `address` must outlive the coroutine.
-  [[nodiscard]] net::Awaitable<net::ErrorCode> open(const base::Endpoint& address);
+  [[nodiscard]] net::Task<net::ErrorCode> open(const base::Endpoint& address);
   // Sends a command and waits for its reply. `command` must outlive the coroutine. Returns no error if Redis
   // replies with an error; the caller must check the reply.
-  [[nodiscard]] net::Awaitable<net::ErrorCode> ask(std::string_view command);
+  [[nodiscard]] net::Task<net::ErrorCode> ask(std::string_view command);
   // Waits for the next reply. The connection remains usable after StoreError::Timeout.
-  [[nodiscard]] net::Awaitable<net::ErrorCode> hear();
-  [[nodiscard]] net::Awaitable<net::ErrorCode> say(std::string_view bytes);
+  [[nodiscard]] net::Task<net::ErrorCode> hear();
+  [[nodiscard]] net::Task<net::ErrorCode> say(std::string_view bytes);
 
   [[nodiscard]] const Reply& reply() const noexcept { return reader_.reply(); }
   [[nodiscard]] const std::string& why() const noexcept { return why_; }
@@ -48,7 +49,7 @@ class RequestReply {
 
   void arm();
   [[nodiscard]] net::ErrorCode disarm(net::ErrorCode ec);
-  [[nodiscard]] net::Awaitable<net::ErrorCode> read_reply();
+  [[nodiscard]] net::Task<net::ErrorCode> read_reply();
 
   const std::shared_ptr<Link> link_;
   const base::Duration patience_;

@@ -4,6 +4,8 @@
 #include "redis/connection/command.hpp"
 #include "redis/connection/greeting.hpp"
 
+#include "weir/net/reactor.hpp"
+#include "weir/net/use_task.hpp"
 #include "weir/redis/error.hpp"
 
 #include <charconv>
@@ -14,7 +16,6 @@ namespace weir::redis {
 
 namespace {
 
-namespace asio = net::asio;
 using namespace std::chrono_literals;
 
 // How long a Sentinel may be silent before weir sends PING. If the Sentinel does not answer the PING, weir
@@ -73,7 +74,7 @@ Sentinels::Sentinels(net::Executor executor, const SentinelSettings& settings, b
   append_command(question_, {"SENTINEL", "get-master-addr-by-name", settings_.master});
 }
 
-net::Awaitable<net::ErrorCode> Sentinels::locate(base::Endpoint& master) {
+net::Task<net::ErrorCode> Sentinels::locate(base::Endpoint& master) {
   net::ErrorCode ec = StoreError::Away;
   cancelled_ = stopped_;
   for (std::size_t i = 0; i < settings_.addresses.size() && !cancelled_; ++i) {
@@ -98,7 +99,7 @@ void Sentinels::doubt() noexcept {
   if (std::exchange(on_its_word_, false)) first_ = (first_ + 1) % settings_.addresses.size();
 }
 
-net::Awaitable<net::ErrorCode> Sentinels::greet(RequestReply& with, const base::Endpoint& sentinel) {
+net::Task<net::ErrorCode> Sentinels::greet(RequestReply& with, const base::Endpoint& sentinel) {
   net::ErrorCode ec = co_await with.open(sentinel);
   if (ec || hello_.empty()) co_return ec;
   ec = co_await with.ask(hello_);
@@ -106,7 +107,7 @@ net::Awaitable<net::ErrorCode> Sentinels::greet(RequestReply& with, const base::
   co_return ec;
 }
 
-net::Awaitable<net::ErrorCode> Sentinels::ask_one(const base::Endpoint& sentinel, base::Endpoint& master) {
+net::Task<net::ErrorCode> Sentinels::ask_one(const base::Endpoint& sentinel, base::Endpoint& master) {
   net::ErrorCode ec = co_await greet(asked_, sentinel);
   if (!ec) ec = co_await asked_.ask(question_);
   const std::string who = "sentinel " + sentinel.to_string();
@@ -130,7 +131,7 @@ net::Awaitable<net::ErrorCode> Sentinels::ask_one(const base::Endpoint& sentinel
 void Sentinels::follow(std::function<void()> moved, std::function<void(std::exception_ptr)> ended) {
   moved_ = std::move(moved);
   const auto executor = pause_.get_executor();
-  asio::co_spawn(executor, watch(shared_from_this()), std::move(ended));
+  net::spawn(executor, watch(shared_from_this()), std::move(ended));
 }
 
 void Sentinels::cancel() noexcept {
@@ -145,7 +146,7 @@ void Sentinels::stop() noexcept {
   pause_.cancel();
 }
 
-net::Awaitable<void> Sentinels::watch(std::shared_ptr<Sentinels> self) {
+net::Task<void> Sentinels::watch(std::shared_ptr<Sentinels> self) {
   Sentinels& sentinels = *self;
   while (!sentinels.stopped_) {
     const auto& addresses = sentinels.settings_.addresses;
@@ -161,12 +162,12 @@ net::Awaitable<void> Sentinels::watch(std::shared_ptr<Sentinels> self) {
     if (sentinels.stopped_) break;
     sentinels.pause_.expires_after(kPause);
     net::ErrorCode ignored;
-    co_await sentinels.pause_.async_wait(net::into(ignored));
+    co_await sentinels.pause_.async_wait(net::use_task(ignored));
   }
 }
 
 // Listens to one Sentinel until the connection is closed. Returns the reason why it was closed.
-net::Awaitable<net::ErrorCode> Sentinels::listen(const base::Endpoint& sentinel) {
+net::Task<net::ErrorCode> Sentinels::listen(const base::Endpoint& sentinel) {
   std::string ping;
   append_command(ping, {"PING"});
   last_heard_ = {};
@@ -189,7 +190,7 @@ net::Awaitable<net::ErrorCode> Sentinels::listen(const base::Endpoint& sentinel)
 
 // Sends the query for the master and the subscription in one write, so that weir misses no change of the
 // master between the two commands.
-net::Awaitable<net::ErrorCode> Sentinels::subscribe() {
+net::Task<net::ErrorCode> Sentinels::subscribe() {
   std::string both = question_;
   append_command(both, {"SUBSCRIBE", "+switch-master"});
   net::ErrorCode ec = co_await heard_.ask(both);

@@ -11,6 +11,7 @@
 #include "weir/base/endpoint.hpp"
 #include "weir/base/time.hpp"
 #include "weir/net/asio.hpp"
+#include "weir/net/task.hpp"
 #include "weir/redis/redis_settings.hpp"
 
 #include <exception>
@@ -36,7 +37,7 @@ class Sentinels : public std::enable_shared_from_this<Sentinels> {
 
   // Asks one Sentinel after another until one reports the master's address. Begins with the Sentinel that
   // last reported an address. Must not be called while an earlier call runs.
-  [[nodiscard]] net::Awaitable<net::ErrorCode> locate(base::Endpoint& master);
+  [[nodiscard]] net::Task<net::ErrorCode> locate(base::Endpoint& master);
   [[nodiscard]] const std::string& why() const noexcept { return why_; }
   // After locate(), the session must call believe() if the server at the reported address is the master.
   // Otherwise, or if the server could not be reached, the session must call doubt(). After doubt(), the next
@@ -54,12 +55,11 @@ class Sentinels : public std::enable_shared_from_this<Sentinels> {
   void cancel() noexcept;
 
  private:
-  static net::Awaitable<void> watch(std::shared_ptr<Sentinels> self);
-  [[nodiscard]] net::Awaitable<net::ErrorCode> greet(RequestReply& with, const base::Endpoint& sentinel);
-  [[nodiscard]] net::Awaitable<net::ErrorCode> ask_one(const base::Endpoint& sentinel,
-                                                       base::Endpoint& master);
-  [[nodiscard]] net::Awaitable<net::ErrorCode> listen(const base::Endpoint& sentinel);
-  [[nodiscard]] net::Awaitable<net::ErrorCode> subscribe();
+  static net::Task<void> watch(std::shared_ptr<Sentinels> self);
+  [[nodiscard]] net::Task<net::ErrorCode> greet(RequestReply& with, const base::Endpoint& sentinel);
+  [[nodiscard]] net::Task<net::ErrorCode> ask_one(const base::Endpoint& sentinel, base::Endpoint& master);
+  [[nodiscard]] net::Task<net::ErrorCode> listen(const base::Endpoint& sentinel);
+  [[nodiscard]] net::Task<net::ErrorCode> subscribe();
   void hear(const base::Endpoint& master);
 
   const SentinelSettings settings_;

@@ -7,6 +7,8 @@
 #include "redis/connection/log_coroutine_end.hpp"
 
 #include "weir/base/units.hpp"
+#include "weir/net/reactor.hpp"
+#include "weir/net/use_task.hpp"
 
 #include <algorithm>
 #include <new>
@@ -68,7 +70,7 @@ Store::Session::Session(net::Executor executor, const RedisSettings& settings, S
 
 void Store::Session::start() {
   if (stopped_) return;
-  asio::co_spawn(executor_, run(shared_from_this()), LogCoroutineEnd{log_, "the connection's"});
+  net::spawn(executor_, run(shared_from_this()), LogCoroutineEnd{log_, "the connection's"});
   if (!sentinels_) return;
   const auto moved = [weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->hand_off();
@@ -94,7 +96,7 @@ void Store::Session::stop() {
   });
 }
 
-net::Awaitable<void> Store::Session::run(std::shared_ptr<Session> self) {
+net::Task<void> Store::Session::run(std::shared_ptr<Session> self) {
   Session& session = *self;
   while (!session.stopped_) {
     net::ErrorCode ec = asio::error::no_memory;
@@ -108,7 +110,7 @@ net::Awaitable<void> Store::Session::run(std::shared_ptr<Session> self) {
   }
 }
 
-net::Awaitable<net::ErrorCode> Store::Session::attend() {
+net::Task<net::ErrorCode> Store::Session::attend() {
   net::ErrorCode ec = co_await open();
   if (!ec && !stopped_) {
     rise();
@@ -117,7 +119,7 @@ net::Awaitable<net::ErrorCode> Store::Session::attend() {
   co_return ec;
 }
 
-net::Awaitable<net::ErrorCode> Store::Session::open() {
+net::Task<net::ErrorCode> Store::Session::open() {
   state_.store(StoreState::Probing, std::memory_order_relaxed);
   opening_ = ++openings_;
   bound_opening(time_to_open(settings_, tuning_));
@@ -154,7 +156,7 @@ void Store::Session::give_up_opening() {
 }
 
 // Finds out the address of the server, and connects to the server.
-net::Awaitable<net::ErrorCode> Store::Session::reach() {
+net::Task<net::ErrorCode> Store::Session::reach() {
   net::ErrorCode ec;
   if (sentinels_) ec = co_await sentinels_->locate(address_);
   if (ec) last_error_ = sentinels_->why();
@@ -164,7 +166,7 @@ net::Awaitable<net::ErrorCode> Store::Session::reach() {
   co_return ec;
 }
 
-net::Awaitable<net::ErrorCode> Store::Session::sign_in() {
+net::Task<net::ErrorCode> Store::Session::sign_in() {
   const Greeting greeting = greet(settings_);
   net::ErrorCode ec = co_await send_greeting(greeting.bytes);
   if (ec) co_return ec;
@@ -187,7 +189,7 @@ net::Awaitable<net::ErrorCode> Store::Session::sign_in() {
   co_return ec;
 }
 
-net::Awaitable<net::ErrorCode> Store::Session::send_greeting(std::string_view bytes) {
+net::Task<net::ErrorCode> Store::Session::send_greeting(std::string_view bytes) {
   const net::ErrorCode ec = co_await wire_.write(bytes);
   if (!ec) co_return ec;
   const std::string why = wire_.why();
@@ -199,7 +201,7 @@ net::Awaitable<net::ErrorCode> Store::Session::send_greeting(std::string_view by
 
 // Charges a test key, because a charge writes. A server that is a replica, full or write-protected answers
 // PING but refuses a write. In a cluster, a redirection to another node is accepted as success.
-net::Awaitable<net::ErrorCode> Store::Session::try_a_charge() {
+net::Task<net::ErrorCode> Store::Session::try_a_charge() {
   const limit::Limiter roomy =
       limit::TokenBucket::make({1'000'000, std::chrono::seconds(1)}, 1'000'000).value();
   const limit::SlotHash slot_hash =
@@ -231,7 +233,7 @@ net::Awaitable<net::ErrorCode> Store::Session::try_a_charge() {
   co_return StoreError::BadReply;
 }
 
-net::Awaitable<net::ErrorCode> Store::Session::read_reply() {
+net::Task<net::ErrorCode> Store::Session::read_reply() {
   for (;;) {
     const auto next = reader_.next();
     if (next == ReplyReader::Next::Ready) co_return net::ErrorCode();
@@ -250,7 +252,7 @@ net::Awaitable<net::ErrorCode> Store::Session::read_reply() {
 }
 
 // Handles replies until the connection ends. Returns the reason why it has ended.
-net::Awaitable<net::ErrorCode> Store::Session::serve() {
+net::Task<net::ErrorCode> Store::Session::serve() {
   for (;;) {
     // The replies that have arrived already are handled before the first read. Otherwise bytes after the
     // replies to the greeting would be taken for an answer.
@@ -307,14 +309,14 @@ void Store::Session::fall(net::ErrorCode why) {
 
 // Waits before the next attempt to connect. The pause grows exponentially with full jitter, so that many
 // weirs that lost the same Redis do not reconnect at the same time.
-net::Awaitable<void> Store::Session::pause() {
+net::Task<void> Store::Session::pause() {
   const auto bound =
       std::min(tuning_.longest_backoff, tuning_.first_backoff * (1U << std::min(attempts_, 20U)));
   ++attempts_;
   std::uniform_int_distribution<std::int64_t> jitter(0, bound.count());
   pause_timer_.expires_after(base::Duration(jitter(random_)));
   net::ErrorCode ec;
-  if (!stopped_) co_await pause_timer_.async_wait(net::into(ec));
+  if (!stopped_) co_await pause_timer_.async_wait(net::use_task(ec));
 }
 
 // Returns the server's name for log lines: "redis cache:6379", or a name that mentions the cluster or the

@@ -84,16 +84,16 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
 
   // Functions for the life of the connection (session.cpp). `self` keeps the session alive while the
   // coroutine runs.
-  static net::Awaitable<void> run(std::shared_ptr<Session> self);
-  [[nodiscard]] net::Awaitable<net::ErrorCode> attend();
-  net::Awaitable<net::ErrorCode> open();
-  net::Awaitable<net::ErrorCode> reach();
-  net::Awaitable<net::ErrorCode> sign_in();
-  net::Awaitable<net::ErrorCode> try_a_charge();
-  net::Awaitable<net::ErrorCode> send_greeting(std::string_view bytes);
-  net::Awaitable<net::ErrorCode> read_reply();
-  net::Awaitable<net::ErrorCode> serve();
-  net::Awaitable<void> pause();
+  static net::Task<void> run(std::shared_ptr<Session> self);
+  [[nodiscard]] net::Task<net::ErrorCode> attend();
+  net::Task<net::ErrorCode> open();
+  net::Task<net::ErrorCode> reach();
+  net::Task<net::ErrorCode> sign_in();
+  net::Task<net::ErrorCode> try_a_charge();
+  net::Task<net::ErrorCode> send_greeting(std::string_view bytes);
+  net::Task<net::ErrorCode> read_reply();
+  net::Task<net::ErrorCode> serve();
+  net::Task<void> pause();
   void bound_opening(base::Duration length);
   void give_up_opening();
   void rise();

@@ -1,6 +1,7 @@
 #include "redis/connection/wire.hpp"
 
 #include "weir/net/stream_error.hpp"
+#include "weir/net/use_task.hpp"
 #include "weir/redis/error.hpp"
 
 #include <algorithm>
@@ -52,7 +53,7 @@ void Wire::close() noexcept {
   socket_.close(ignored);
 }
 
-net::Awaitable<net::ErrorCode> Wire::open(const base::Endpoint& address, base::Duration patience) {
+net::Task<net::ErrorCode> Wire::open(const base::Endpoint& address, base::Duration patience) {
   close();
   closed_ = cancelled_ = shaking_ = heard_ = broken_ = false;
   tls_.reset();
@@ -64,22 +65,22 @@ net::Awaitable<net::ErrorCode> Wire::open(const base::Endpoint& address, base::D
   co_return ec;
 }
 
-net::Awaitable<net::ErrorCode> Wire::dial(const base::Endpoint& address, base::Duration patience) {
+net::Task<net::ErrorCode> Wire::dial(const base::Endpoint& address, base::Duration patience) {
   net::ErrorCode ec;
   if (address.is_unix()) {
     const asio::local::stream_protocol::endpoint path(address.unix_path);
     const asio::generic::stream_protocol::endpoint endpoint(path);
-    co_await socket_.async_connect(endpoint, net::into(ec));
+    co_await socket_.async_connect(endpoint, net::use_task(ec));
   } else {
     ec = co_await dial_tcp(address, patience);
   }
   co_return ec;
 }
 
-net::Awaitable<net::ErrorCode> Wire::dial_tcp(const base::Endpoint& address, base::Duration patience) {
+net::Task<net::ErrorCode> Wire::dial_tcp(const base::Endpoint& address, base::Duration patience) {
   net::ErrorCode ec;
   const auto port = std::to_string(address.port);
-  const auto found = co_await resolver_.async_resolve(address.host, port, net::into(ec));
+  const auto found = co_await resolver_.async_resolve(address.host, port, net::use_task(ec));
   std::vector<Address> addresses;
   for (const auto& entry : found) addresses.push_back(entry.endpoint());
   if (const auto at = std::find(addresses.begin(), addresses.end(), begin_); at != addresses.end())
@@ -99,7 +100,7 @@ net::Awaitable<net::ErrorCode> Wire::dial_tcp(const base::Endpoint& address, bas
 }
 
 // Tries one address of a server. Returns timed_out if the address does not answer within `most`.
-net::Awaitable<net::ErrorCode> Wire::connect(const Address& address, base::Duration most) {
+net::Task<net::ErrorCode> Wire::connect(const Address& address, base::Duration most) {
   net::ErrorCode ec;
   socket_.close(ec);
   const auto silent =
@@ -114,13 +115,13 @@ net::Awaitable<net::ErrorCode> Wire::connect(const Address& address, base::Durat
     });
   }
   const asio::generic::stream_protocol::endpoint endpoint(address);
-  co_await socket_.async_connect(endpoint, net::into(ec));
+  co_await socket_.async_connect(endpoint, net::use_task(ec));
   share_.cancel();
   if (*silent && ec == asio::error::operation_aborted) ec = asio::error::timed_out;
   co_return ec;
 }
 
-net::Awaitable<net::ErrorCode> Wire::shake_hands(const std::string& host) {
+net::Task<net::ErrorCode> Wire::shake_hands(const std::string& host) {
   auto ssl = client_->begin(host);
   if (!ssl) {
     why_ = ssl.error().message;
@@ -132,7 +133,7 @@ net::Awaitable<net::ErrorCode> Wire::shake_hands(const std::string& host) {
     const auto shake = tls_->codec.shake();
     net::ErrorCode ec;
     const auto sealed = asio::buffer(tls_->codec.sealed());
-    co_await asio::async_write(socket_, sealed, net::into(ec));
+    co_await asio::async_write(socket_, sealed, net::use_task(ec));
     tls_->codec.sealed().clear();
     if (shake == TlsCodec::Shake::Failed) {
       why_ = tls_->codec.why();
@@ -149,17 +150,17 @@ net::Awaitable<net::ErrorCode> Wire::shake_hands(const std::string& host) {
   co_return net::ErrorCode();
 }
 
-net::Awaitable<net::ErrorCode> Wire::feed() {
+net::Task<net::ErrorCode> Wire::feed() {
   net::ErrorCode ec;
-  const std::size_t n = co_await socket_.async_read_some(asio::buffer(tls_->input), net::into(ec));
+  const std::size_t n = co_await socket_.async_read_some(asio::buffer(tls_->input), net::use_task(ec));
   if (!ec) tls_->codec.feed({tls_->input.data(), n});
   co_return ec;
 }
 
-net::Awaitable<std::size_t> Wire::read_some(char* at, std::size_t size, net::ErrorCode& ec) {
+net::Task<std::size_t> Wire::read_some(char* at, std::size_t size, net::ErrorCode& ec) {
   std::size_t n = 0;
   if (!tls_) {
-    n = co_await socket_.async_read_some(asio::buffer(at, size), net::into(ec));
+    n = co_await socket_.async_read_some(asio::buffer(at, size), net::use_task(ec));
     if (ec) why_ = ec.message();
     co_return n;
   }
@@ -180,14 +181,14 @@ net::Awaitable<std::size_t> Wire::read_some(char* at, std::size_t size, net::Err
   co_return n;
 }
 
-net::Awaitable<net::ErrorCode> Wire::write(std::string_view bytes) {
+net::Task<net::ErrorCode> Wire::write(std::string_view bytes) {
   net::ErrorCode ec;
   if (broken_) co_return net::StreamError::WriteOwed;
   if (tls_) {
     tls_->codec.seal(bytes);
     bytes = tls_->codec.sealed();
   }
-  co_await asio::async_write(socket_, asio::buffer(bytes), net::into(ec));
+  co_await asio::async_write(socket_, asio::buffer(bytes), net::use_task(ec));
   if (tls_) tls_->codec.sealed().clear();
   broken_ = ec.failed();
   if (ec) why_ = words_for(ec);

@@ -10,6 +10,7 @@
 #include "weir/base/endpoint.hpp"
 #include "weir/base/time.hpp"
 #include "weir/net/asio.hpp"
+#include "weir/net/task.hpp"
 
 #include <array>
 #include <memory>
@@ -33,15 +34,15 @@ class Wire {
   // that accepts the connection. Begins with the address for which keep_to_it() was called, or else with the
   // address after the last one that accepted. `patience`: the caller's deadline; each address gets a part of
   // it. `address` must outlive the coroutine. Returns NoTls or a system error; why() describes the error.
-  [[nodiscard]] net::Awaitable<net::ErrorCode> open(const base::Endpoint& address, base::Duration patience);
+  [[nodiscard]] net::Task<net::ErrorCode> open(const base::Endpoint& address, base::Duration patience);
   // Makes the next open() begin with the current address. Must be called if the server at the current address
   // works.
   void keep_to_it() noexcept { begin_ = opened_; }
   // Reads at least one byte, or sets `ec`.
-  [[nodiscard]] net::Awaitable<std::size_t> read_some(char* at, std::size_t size, net::ErrorCode& ec);
+  [[nodiscard]] net::Task<std::size_t> read_some(char* at, std::size_t size, net::ErrorCode& ec);
   // Writes all bytes, which must outlive the coroutine. If a write fails or is cancelled, a command or a TLS
   // record may have been sent only in part. The wire then sends nothing more until the next open().
-  [[nodiscard]] net::Awaitable<net::ErrorCode> write(std::string_view bytes);
+  [[nodiscard]] net::Task<net::ErrorCode> write(std::string_view bytes);
 
   // Sends as many bytes as the socket accepts at once, and removes them from `bytes`. Sets `ec` to
   // would_block if bytes remain. Returns the number of system calls.
@@ -65,11 +66,11 @@ class Wire {
     std::array<char, std::size_t{16} * 1024> input;
   };
   using Address = net::asio::ip::tcp::endpoint;
-  net::Awaitable<net::ErrorCode> dial(const base::Endpoint& address, base::Duration patience);
-  net::Awaitable<net::ErrorCode> dial_tcp(const base::Endpoint& address, base::Duration patience);
-  net::Awaitable<net::ErrorCode> connect(const Address& address, base::Duration most);
-  net::Awaitable<net::ErrorCode> shake_hands(const std::string& host);
-  net::Awaitable<net::ErrorCode> feed();
+  net::Task<net::ErrorCode> dial(const base::Endpoint& address, base::Duration patience);
+  net::Task<net::ErrorCode> dial_tcp(const base::Endpoint& address, base::Duration patience);
+  net::Task<net::ErrorCode> connect(const Address& address, base::Duration most);
+  net::Task<net::ErrorCode> shake_hands(const std::string& host);
+  net::Task<net::ErrorCode> feed();
   [[nodiscard]] unsigned send_some(std::string& bytes, net::ErrorCode& ec);
   [[nodiscard]] std::string words_for(const net::ErrorCode& ec) const;
 

@@ -1,6 +1,7 @@
 #include "admin/pages/admission.hpp"
 
-#include <boost/asio/co_spawn.hpp>
+#include "weir/net/reactor.hpp"
+
 #include <boost/json.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,14 +20,12 @@ class ExplainTest : public ::testing::Test {
     Answer answer;
     const auto handler = std::get<Page::Ask>(std::get<const Page*>(admitted)->handler);
     net::asio::io_context io;
-    net::asio::co_spawn(io.get_executor(), handler(sources_, question),
-                        [&](const std::exception_ptr& failure, Answer said) {
-                          if (failure) std::rethrow_exception(failure);
-                          answer = std::move(said);
-                        });
+    net::spawn(io.get_executor(), keep(handler(sources_, question, io.get_executor()), answer),
+               [](const std::exception_ptr& failure) { EXPECT_FALSE(failure); });
     io.run();
     return answer;
   }
+  static net::Task<void> keep(net::Task<Answer> asked, Answer& answer) { answer = co_await asked; }
   Answer explain(std::string_view body, std::string_view type = "application/json") {
     return ask({.method = "POST",
                 .target = "/api/explain",
@@ -44,11 +43,11 @@ class ExplainTest : public ::testing::Test {
     };
     sources_.keys = [this](KeyRequest question) { return remember(std::move(question)); };
   }
-  net::Awaitable<policy::Explanation> remember(policy::ExplainRequest explain_request) {
+  net::Task<policy::Explanation> remember(policy::ExplainRequest explain_request) {
     explain_request_ = std::move(explain_request);
     co_return explanation_;
   }
-  net::Awaitable<KeyResponse> remember(KeyRequest question) {
+  net::Task<KeyResponse> remember(KeyRequest question) {
     question_ = std::move(question);
     co_return key_answer_;
   }

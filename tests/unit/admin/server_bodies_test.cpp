@@ -18,7 +18,7 @@ class BodyTest : public ServerTest {
       return take(std::move(explain_request));
     };
   }
-  net::Awaitable<policy::Explanation> take(policy::ExplainRequest explain_request) {
+  net::Task<policy::Explanation> take(policy::ExplainRequest explain_request) {
     taken_ = std::move(explain_request);
     co_return policy::Explanation{};
   }

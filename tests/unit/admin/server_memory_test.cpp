@@ -1,9 +1,10 @@
 // Tests that a lack of memory while a client connects closes only that client's connection. The admin
 // listener continues.
 //
-// Asio allocates the frames of its coroutines with aligned_alloc(3), which this test replaces. Sanitizers
-// replace aligned_alloc(3), too.
+// Builds with sanitizers allocate more often, because they do not reuse the frames of coroutines.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+
+#include "unit/scarce_memory.hpp"
 
 #include "weir/admin/server.hpp"
 
@@ -19,20 +20,16 @@
 #include <boost/asio/write.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <malloc.h>
 #include <sys/socket.h>
 
-namespace {
-
-// Makes the next allocation on this thread fail. If the event loop waits for a connection, this allocation is
-// the frame of the connection's coroutine.
-thread_local bool next_fails = false;
-
-}  // namespace
-
-extern "C" void* aligned_alloc(std::size_t alignment, std::size_t size) noexcept {
-  if (std::exchange(next_fails, false)) return nullptr;
-  return ::memalign(alignment, size);
+void* operator new(std::size_t size) {
+  return weir::tests::take_memory(size);
+}
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+  std::free(memory);
 }
 
 namespace weir::admin {
@@ -54,7 +51,9 @@ std::string ask(std::uint16_t port) {
   return said;
 }
 
-TEST(ServerMemory, LackOfMemoryClosesOneConnectionAndTheNextIsServed) {
+// Makes the allocation after the next `successes` fail while a client connects. Returns what the server
+// reports.
+std::vector<std::string> faults_without_memory(long successes) {
   net::asio::io_context io{1};
   ServerOptions options;
   options.address = {.host = "127.0.0.1", .port = 0, .unix_path = {}};
@@ -63,12 +62,26 @@ TEST(ServerMemory, LackOfMemoryClosesOneConnectionAndTheNextIsServed) {
   auto server = std::move(*Server::listen(io, std::move(options), {}));
   server->start();
   std::jthread loop([&] { io.run(); });
-  net::asio::post(io, [] { next_fails = true; });
+  net::asio::post(io, [successes] {
+    tests::only_one_fails = true;
+    tests::allocations_left = successes;
+  });
   EXPECT_EQ(ask(server->bound().port), "");
   EXPECT_THAT(ask(server->bound().port), ::testing::StartsWith("HTTP/1.1 200"));
   net::asio::post(io, [&] { server->stop(); });
   loop.join();
-  EXPECT_THAT(faults, ::testing::ElementsAre("admin: accepting failed; weir continues: std::bad_alloc"));
+  return faults;
+}
+
+// The first allocation is Asio's, for the socket. The next one is the frame of the connection.
+TEST(ServerMemory, LackOfMemoryClosesOneConnectionAndTheNextIsServed) {
+  EXPECT_THAT(faults_without_memory(1),
+              ::testing::ElementsAre("admin: accepting failed; weir continues: std::bad_alloc"));
+}
+
+TEST(ServerMemory, ClosesAClientIfItsRequestFindsNoMemory) {
+  EXPECT_THAT(faults_without_memory(3),
+              ::testing::ElementsAre("admin: answering failed; weir continues: std::bad_alloc"));
 }
 
 }  // namespace

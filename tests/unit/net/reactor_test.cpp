@@ -3,6 +3,7 @@
 #include "unit/net/sockets.hpp"
 
 #include "weir/net/signal.hpp"
+#include "weir/net/use_task.hpp"
 
 #include <memory>
 #include <string>
@@ -238,7 +239,8 @@ TEST(SpawnTest, CallbackIsCalledWhenTheTaskEndsWithItsException) {
   std::string told;
   const auto fail = [](Timer timer) -> Task<void> {
     timer.expires_after(std::chrono::milliseconds(1));
-    co_await TimerWait(timer);
+    ErrorCode ignored;
+    co_await timer.async_wait(use_task(ignored));
     throw std::runtime_error("broken");
   };
   spawn(context.get_executor(), fail(Timer(context.get_executor())), [&](const std::exception_ptr& thrown) {

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include <boost/asio/post.hpp>
 #include <gtest/gtest.h>
 
 namespace weir::redis {
@@ -65,7 +66,7 @@ class Worker {
       : store(
             loop.get_executor(), settings,
             [this](LogLevel, std::string line) { log.push_back(std::move(line)); }, tuning, refunds, units) {
-    store.start();
+    net::asio::post(loop, [this] { store.start(); });  // once the loop runs
   }
   ~Worker() {
     store.stop();
