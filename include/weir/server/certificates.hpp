@@ -43,7 +43,6 @@ class ListenerCertificates {
  private:
   ListenerCertificates(net::TlsSettings settings, std::shared_ptr<net::TicketKeys> tickets);
   [[nodiscard]] net::FileStamps stamps() const;
-  [[nodiscard]] std::optional<std::string> missing_file() const;
 
   net::TlsSettings settings_;
   // The keys of session tickets. The old and the new TLS context share them, so clients can resume their TLS

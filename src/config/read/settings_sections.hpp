@@ -95,14 +95,6 @@ void read_json_cost(const TableReader& table, policy::Rule& rule);
 // Returns `path`, preceded by the configuration's folder if `path` is relative.
 [[nodiscard]] std::string resolve(const ReadContext& context, const std::string& path);
 
-// The most bytes that weir reads. kLargestText is for the configuration and the keys file, kLargestFile for
-// other files that the configuration names. A larger file, or one without an end, is a mistake.
-inline constexpr std::size_t kLargestText = 256 << 20;
-inline constexpr std::size_t kLargestFile = 16 << 20;
-
-// Returns the content of the file. The error is that of the system, or says that the file is larger than
-// `most` bytes.
-[[nodiscard]] base::Result<std::string> read_file(const std::string& path, std::size_t most = kLargestFile);
 [[nodiscard]] bool holds_something(const std::string& file);
 // Returns true if `file` is not an empty name, but the file is missing or empty. readable_file() has then
 // reported that.
