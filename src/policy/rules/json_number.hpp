@@ -4,6 +4,8 @@
 // first would then see another number than weir. So this code handles the parser's events.
 #pragma once
 
+#include "weir/policy/cost.hpp"
+
 #include <string>
 #include <string_view>
 
@@ -13,10 +15,10 @@ struct JsonNumber {
   enum class Found : unsigned char {
     Nothing,  // no value under the pointer
     Number,   // `digits` is the number without an exponent; a string may hold it
-    Faulty,   // invalid JSON, another kind of value, below zero, or a duplicate member on the way
-    TooDeep,  // nested deeper than kDeepestJson (cost.hpp), anywhere
+    Faulty,   // another kind of value, below zero, or a document with a `fault`
   };
   Found found = Found::Nothing;
+  JsonFault fault = JsonFault::None;
   std::string digits{};
 };
 
