@@ -26,11 +26,11 @@ std::string server_words(const upstream::ServerSettings& server) {
 }
 
 std::string upstream_line(const upstream::UpstreamSettings& upstream) {
-  constexpr std::string_view kBalances[] = {"round_robin", "least_in_flight", "random_two", "hash of "};
+  constexpr std::string_view kBalanceWords[] = {"round_robin", "least_in_flight", "random_two", "hash of "};
   auto line = "upstream " + in_quotes(upstream.name) + ":";
   for (const auto& server : upstream.servers) line += server_words(server);
   if (upstream.servers.size() > 1)
-    line.append(", ").append(kBalances[static_cast<std::size_t>(upstream.balance)]);
+    line.append(", ").append(kBalanceWords[static_cast<std::size_t>(upstream.balance)]);
   if (upstream.servers.size() > 1 && upstream.balance == upstream::Balance::Hash)
     line += policy::describe(upstream.hash_key);
   const auto speaks_tls = [](const upstream::ServerSettings& server) { return server.tls; };

@@ -306,7 +306,8 @@ TEST(Settings, RelativePathsStartAtTheFolderOfTheConfiguration) {
 TEST(Settings, NamesAFileThatCannotBeRead) {
   const Folder folder;
   const std::pair<std::string, std::string> unreadable[] = {
-      {folder.file("absent.toml"), "No such file or directory"}, {folder.file(""), "it is a directory, not a regular file"}};
+      {folder.file("absent.toml"), "No such file or directory"},
+      {folder.file(""), "it is a directory, not a regular file"}};
   for (const auto& [file, reason] : unreadable) {
     try {
       (void)load_settings(file);
