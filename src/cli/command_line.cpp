@@ -117,8 +117,9 @@ void declare(CLI::App& app, Words& words) {
   declare_file(*check, words);
   check->add_flag("--strict", words.strict, "exit with 1 if there is a warning");
   check->add_flag("--json", words.json, "print JSON");
-  check->add_flag("--resolve", words.resolve,
-                  "also look up the names of servers and listeners; exit with 1 if a look-up fails");
+  check->add_flag(
+      "--resolve", words.resolve,
+      "also look up the names of servers, listeners, Redis and webhooks; exit with 1 if a look-up fails");
   auto* redis = app.add_subcommand(
       "redis-check",
       "check that weir can use the Redis of a configuration; exit 0: yes, maybe with warnings; 1: no, or "

@@ -179,6 +179,23 @@ class ConfigErrors(TestCase):
         self.assertIn(f'weir.toml:{self.line_of(text, name)}: upstream "api": cannot resolve "{name}": ', done.stderr)
         self.assertEqual(done.stderr.count("cannot resolve"), 2, done.stderr)
 
+    def test_other_unknown_names_are_reported_with_their_lines(self):
+        name = "a" * 64 + ".invalid"  # longer than a label may be, so no name server is asked
+        sentinels = f'redis = {{ url = "redis://:s3cret@127.0.0.1", topology = "sentinel", master = "m", sentinels = ["{name}:1", "127.0.0.1:1"] }}'
+        nodes = f'redis = {{ url = "redis://:s3cret@127.0.0.1", topology = "cluster", nodes = ["127.0.0.1:1", "{name}:1"] }}'
+        alert = f'\n[[alert]]\nname = "many"\nrule = "per-ip"\nrefused_above = "1/s"\nwebhook = "https://{name}/"\n'
+        for given, key in (({"state": f'redis = {{ url = "redis://:s3cret@{name}" }}'}, "state.redis"), ({"state": sentinels}, "state.redis"),
+                           ({"state": nodes}, "state.redis"), ({"rules": rule() + alert}, 'alert "many": webhook')):
+            with self.subTest(given):
+                text = config(1, **given)
+                self.assertEqual(self.weir("check", text).returncode, 0)
+                done = self.weir("check", text, "--resolve")
+                self.assertEqual(done.returncode, 1, done.stderr)
+                line = self.line_of(text, "[[alert]]" if "alert" in key else "redis = ")
+                self.assertIn(f'weir.toml:{line}: {key}: cannot resolve "{name}": ', done.stderr)
+                self.assertEqual(done.stderr.count("cannot resolve"), 1, done.stderr)
+                self.assertNotIn("s3cret", done.stderr)
+
     def test_json_says_ok_only_if_the_command_succeeds(self):
         name = "a" * 64 + ".invalid"
         text = config(1, rules=rule("x", key='["method"]'))

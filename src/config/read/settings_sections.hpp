@@ -61,7 +61,7 @@ struct ReadContext {
                                                    ReadContext& context);
 
 [[nodiscard]] std::vector<admin::AlertSettings> read_alerts(const TableReader& root, const Settings& settings,
-                                                            const ReadContext& context);
+                                                            ReadContext& context);
 
 // read_charge() reads `charge`, and `cost` if is_settled_cost(): a table with response_header, response_json
 // or reserve.
