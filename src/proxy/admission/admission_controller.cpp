@@ -272,7 +272,7 @@ bool AdmissionController::refuses_so_far(base::TimePoint now, AdmissionResult& a
 }
 
 // Returns true if a local limit refuses the request. Looks the limits up first, because a charge takes places
-// that others may need. Ignores queues, since the request may still displace a waiting one (displace.cpp).
+// that others may need. Ignores queues, since the request may still displace a waiting one (transfers.cpp).
 bool AdmissionController::refused_here(base::TimePoint now) {
   auto& bill = buffers_.evaluation.local;
   const auto refuses = [&](const limit::Charge& charge) {
