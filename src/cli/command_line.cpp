@@ -1,7 +1,7 @@
 #include "weir/cli/command_line.hpp"
 
 #include "cli/admin_access.hpp"
-#include "cli/check_json.hpp"
+#include "cli/check_command.hpp"
 #include "cli/exit_status.hpp"
 #include "cli/replay/replay_command.hpp"
 #include "cli/top/top_command.hpp"
@@ -13,13 +13,9 @@
 #include "weir/cli/reload_command.hpp"
 #include "weir/cli/upgrade_command.hpp"
 #include "weir/config/config_errors.hpp"
-#include "weir/config/locations.hpp"
 #include "weir/config/schema_json.hpp"
 #include "weir/config/settings.hpp"
 #include "weir/config/settings_needs.hpp"
-#include "weir/log/access_log.hpp"
-#include "weir/server/certificates.hpp"
-#include "weir/server/client_files.hpp"
 #include "weir/server/run.hpp"
 
 #include <algorithm>
@@ -117,8 +113,9 @@ void declare(CLI::App& app, Words& words) {
   declare_file(*check, words);
   check->add_flag("--strict", words.strict, "exit with 1 if there is a warning");
   check->add_flag("--json", words.json, "print JSON");
-  check->add_flag("--resolve", words.resolve,
-                  "also look up the names of servers and listeners; exit with 1 if a look-up fails");
+  check->add_flag(
+      "--resolve", words.resolve,
+      "also look up the names of servers, listeners, Redis and webhooks; exit with 1 if a look-up fails");
   auto* redis = app.add_subcommand(
       "redis-check",
       "check that weir can use the Redis of a configuration; exit 0: yes, maybe with warnings; 1: no, or "
@@ -218,38 +215,8 @@ int do_run(const Words& words) {
   return server::run(words.config);
 }
 
-// Returns all warnings about a configuration, including warnings that depend on the time or on other files of
-// this machine.
-std::vector<config::Warning> warnings_of(const config::Settings& settings, const std::string& file) {
-  auto warnings = settings.warnings;
-  const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
-  for (const auto& doubt : server::find_warnings(settings.listeners, now)) warnings.push_back({file, doubt});
-  for (const auto& doubt : server::warn_of_own_certificates(settings, now)) warnings.push_back({file, doubt});
-  if (const auto fault = log::AccessLog::fault_of(settings.log.access); !fault.empty())
-    warnings.push_back(
-        {file, "log.access: " + fault +
-                   "; make it writable for the user that runs weir, otherwise weir does not start"});
-  return warnings;
-}
-
-int check(const Words& words) {
-  const auto settings = config::load_settings(words.config);
-  const auto warnings = warnings_of(settings, words.config);
-  const auto unknown = words.resolve ? config::find_unknown_names(settings) : std::vector<std::string>{};
-  const bool ok = unknown.empty() && (!words.strict || warnings.empty());
-  std::cout << (words.json ? check_json(settings, warnings, unknown, ok) : describe(settings)) << std::flush;
-  for (const auto& [where, what] : warnings) std::cerr << where << ": warning: " << what << '\n';
-  for (const auto& line : unknown) std::cerr << line << '\n';
-  return ok ? kDone : kFailed;
-}
-
 int do_check(const Words& words) {
-  try {
-    return check(words);
-  } catch (const config::ConfigError& error) {
-    if (words.json) std::cout << check_json(error) << std::flush;
-    throw;
-  }
+  return run_check(words.config, {.strict = words.strict, .json = words.json, .resolve = words.resolve});
 }
 
 int do_redis_check(const Words& words) {

@@ -1,12 +1,9 @@
 #include "net/pem_file.hpp"
 
+#include "weir/net/file.hpp"
+
 #include <algorithm>
-#include <cerrno>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -22,17 +19,6 @@ std::string first_reason() {
   std::string text = reason != nullptr ? reason : "an unnamed error";
   ERR_clear_error();
   return text;
-}
-
-// Reads a file into `content`. Returns the system's reason if reading fails, otherwise an empty string.
-std::string read(const std::string& file, std::string& content) {
-  std::error_code error;
-  if (std::filesystem::is_directory(file, error)) return std::generic_category().message(EISDIR);
-  errno = 0;
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) return std::generic_category().message(errno != 0 ? errno : EIO);
-  content.assign(std::istreambuf_iterator<char>(stream), {});
-  return {};
 }
 
 // Returns the label lines of a PEM text (RFC 7468 §2), such as "-----BEGIN CERTIFICATE-----".
@@ -104,13 +90,21 @@ std::string fault_of_content(const std::string& file, std::string_view content, 
 
 }  // namespace
 
-base::Error pem_error(const std::string& what, const std::string& file, PemKind wanted) {
-  std::string content;
-  auto text = what + " \"" + file + "\" ";
-  if (const auto reason = read(file, content); !reason.empty())
-    text.append("cannot be read: ").append(reason);
-  else
-    text.append(fault_of_content(file, content, wanted));
+PemFile::PemFile(std::string what, std::string file, std::string text)
+    : what_(std::move(what)), file_(std::move(file)), text_(std::move(text)) {}
+
+base::Result<PemFile> PemFile::read(std::string what, std::string file) {
+  auto text = read_file(file);
+  if (!text) return base::Error{what + " \"" + file + "\" cannot be read: " + text.error().message};
+  return PemFile(std::move(what), std::move(file), std::move(*text));
+}
+
+Bio PemFile::source() const {
+  return Bio(BIO_new_mem_buf(text_.data(), static_cast<int>(text_.size())));
+}
+
+base::Error PemFile::error(PemKind wanted) const {
+  auto text = what_ + " \"" + file_ + "\" " + fault_of_content(file_, text_, wanted);
   ERR_clear_error();
   return base::Error{std::move(text)};
 }

@@ -1,5 +1,7 @@
 #include "net/staple.hpp"
 
+#include "weir/net/file.hpp"
+
 #include <ctime>
 #include <memory>
 #include <optional>
@@ -20,7 +22,6 @@ struct Freed {
     Free(p);
   }
 };
-using File = std::unique_ptr<BIO, Freed<BIO_free>>;
 using Response = std::unique_ptr<OCSP_RESPONSE, Freed<OCSP_RESPONSE_free>>;
 using Basic = std::unique_ptr<OCSP_BASICRESP, Freed<OCSP_BASICRESP_free>>;
 
@@ -49,12 +50,13 @@ std::optional<Seconds> next_update(OCSP_BASICRESP* said, X509* certificate) {
 }  // namespace
 
 base::Result<std::optional<Staple>> read_staple(const std::string& file, X509* certificate) {
-  const auto fault = [&](const char* what) {
+  const auto fault = [&](const std::string& what) {
     return base::Error{"the OCSP response \"" + file + "\" " + what};
   };
-  const File source(BIO_new_file(file.c_str(), "rb"));
-  if (!source) return fault("cannot be read");
-  const Response response(d2i_OCSP_RESPONSE_bio(source.get(), nullptr));
+  const auto der = read_file(file);
+  if (!der) return fault("cannot be read: " + der.error().message);
+  const auto* start = reinterpret_cast<const unsigned char*>(der->data());
+  const Response response(d2i_OCSP_RESPONSE(nullptr, &start, static_cast<long>(der->size())));
   if (!response) return fault("is not one; expected an OCSP response in DER");
   const Basic said(OCSP_response_get1_basic(response.get()));
   if (OCSP_response_status(response.get()) != OCSP_RESPONSE_STATUS_SUCCESSFUL || !said)
@@ -63,7 +65,7 @@ base::Result<std::optional<Staple>> read_staple(const std::string& file, X509* c
   if (!until) return std::optional<Staple>();
   unsigned char* bytes = nullptr;
   const int size = i2d_OCSP_RESPONSE(response.get(), &bytes);
-  if (size <= 0) return fault("cannot be read");
+  if (size <= 0) return fault("cannot be encoded");
   Staple staple{.der = std::string(reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(size)),
                 .until = *until};
   OPENSSL_free(bytes);

@@ -32,9 +32,6 @@ FileStamps stamps_of(const TlsClientSettings& settings) {
 }
 
 base::Result<OwnCertificate> try_files(const TlsClientSettings& settings) {
-  for (const auto* path : {&settings.ca, &settings.cert, &settings.key})
-    if (!path->empty() && stamp_of(*path) == FileStamp{})
-      return base::Error{"\"" + *path + "\" is not a file"};
   const auto made = make_tls_client_context(settings);
   if (!made) return made.error();
   const X509* certificate = SSL_CTX_get0_certificate(made->get());

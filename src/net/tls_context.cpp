@@ -1,17 +1,15 @@
 #include "weir/net/tls_context.hpp"
 
 #include "net/certificate_names.hpp"
-#include "net/pem_file.hpp"
 #include "net/staple.hpp"
 #include "net/tls_words.hpp"
 
+#include "weir/net/file.hpp"
 #include "weir/net/tls_files.hpp"
 
 #include <algorithm>
 #include <array>
 #include <ctime>
-#include <fstream>
-#include <iterator>
 #include <new>
 #include <set>
 #include <span>
@@ -199,14 +197,22 @@ int choose_ticket_key(SSL* ssl, unsigned char* name, unsigned char* iv, EVP_CIPH
   return arm(*key, iv, cipher, mac, true) ? 1 : 0;
 }
 
-using Names = std::unique_ptr<STACK_OF(X509_NAME), decltype([](STACK_OF(X509_NAME) * names) {
-                                sk_X509_NAME_pop_free(names, X509_NAME_free);
-                              })>;
+bool contains(const STACK_OF(X509_NAME) * names, const X509_NAME* name) {
+  for (int i = 0; i < sk_X509_NAME_num(names); ++i)
+    if (X509_NAME_cmp(sk_X509_NAME_value(names, i), name) == 0) return true;
+  return false;
+}
 
-// Reads the authorities' subjects, by which a client chooses its certificate. Returns null for a file without
-// a certificate. In a faulty file, reads only the certificates before the fault.
-Names read_authorities(const std::string& file) {
-  return Names(SSL_load_client_CA_file(file.c_str()));
+// Sends clients the subjects of the trusted certificates, by which they choose a certificate.
+bool name_authorities(SSL_CTX* context) {
+  const auto* trusted = X509_STORE_get0_objects(SSL_CTX_get_cert_store(context));
+  for (int i = 0; i < sk_X509_OBJECT_num(trusted); ++i) {
+    X509* certificate = X509_OBJECT_get0_X509(sk_X509_OBJECT_value(trusted, i));
+    if (certificate == nullptr) continue;  // it is a revocation list
+    const bool known = contains(SSL_CTX_get_client_CA_list(context), X509_get_subject_name(certificate));
+    if (!known && SSL_CTX_add_client_CA(context, certificate) != 1) return false;
+  }
+  return true;
 }
 
 bool requires_certificate(const TlsSettings& settings) noexcept {
@@ -220,8 +226,8 @@ bool bind_sessions(SSL_CTX* context, const TlsSettings& settings) {
   std::string authorities = "weir ";
   if (!settings.client_ca.empty()) {
     authorities += requires_certificate(settings) ? "requires " : "asks for ";
-    std::ifstream file(settings.client_ca, std::ios::binary);
-    authorities.append(std::istreambuf_iterator<char>(file), {});
+    if (const auto text = read_file(settings.client_ca))
+      authorities += *text;  // ask_clients() reports errors
   }
   std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
   static_assert(SHA256_DIGEST_LENGTH <= SSL_MAX_SID_CTX_LENGTH);
@@ -230,17 +236,10 @@ bool bind_sessions(SSL_CTX* context, const TlsSettings& settings) {
          SSL_CTX_set_session_id_context(context, digest.data(), digest.size()) == 1;
 }
 
-constexpr const char* kClientAuthorities = "the file of client authorities";
-
-base::Error client_ca_error(const std::string& file) {
-  return pem_error(kClientAuthorities, file, PemKind::Authorities);
-}
-
 std::optional<base::Error> ask_clients(SSL_CTX* context, const TlsSettings& settings) {
-  auto authorities = read_authorities(settings.client_ca);
-  if (!authorities) return client_ca_error(settings.client_ca);
-  if (auto error = take_authorities(context, kClientAuthorities, settings.client_ca)) return error;
-  SSL_CTX_set_client_CA_list(context, authorities.release());
+  if (auto error = take_authorities(context, "the file of client authorities", settings.client_ca))
+    return error;
+  if (!name_authorities(context)) return last_tls_error("OpenSSL");
   const int required = requires_certificate(settings) ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0;
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER | required, nullptr);
   return std::nullopt;
@@ -355,9 +354,11 @@ std::vector<CertificateState> certificate_states(SSL_CTX* context) {
 }
 
 std::optional<base::Error> fault_of_client_ca(const std::string& file) {
-  ERR_clear_error();
-  if (!read_authorities(file)) return client_ca_error(file);
-  return std::nullopt;
+  const TlsContext context(SSL_CTX_new(TLS_server_method()));
+  if (!context) return last_tls_error("OpenSSL");
+  TlsSettings settings;
+  settings.client_ca = file;
+  return ask_clients(context.get(), settings);
 }
 
 }  // namespace weir::net

@@ -4,16 +4,14 @@
 #include "redis/connection/classify.hpp"
 #include "redis/connection/command.hpp"
 #include "redis/connection/greeting.hpp"
-#include "redis/connection/pipeline.hpp"
 #include "redis/connection/request_reply.hpp"
 #include "redis/connection/sentinels.hpp"
+#include "redis/trial.hpp"
 
 #include "weir/net/reactor.hpp"
-#include "weir/redis/store.hpp"
 
 #include <algorithm>
 #include <charconv>
-#include <random>
 #include <utility>
 
 namespace weir::redis {
@@ -26,7 +24,6 @@ using Steady = std::chrono::steady_clock;
 constexpr unsigned kPings = 50;
 constexpr unsigned kLooksAtTheClock = 9;
 constexpr base::Duration kPatience = 2s;
-constexpr int kCrowd = 70;  // number of permits for one key; more than the scripts keep in a string
 constexpr std::pair<int, int> kOldest{6, 2};
 constexpr std::string_view kReplica = "slave";  // the role of a replica in the reply to INFO
 
@@ -244,128 +241,6 @@ void run(net::asio::io_context& loop, net::Task<void> task) {
   loop.run();
 }
 
-// Runs each operation of weir once for each form of state: numbers, logs, and permits.
-class Trial {
- public:
-  Trial(net::asio::io_context& loop, const RedisSettings& settings, Inspection& found)
-      : loop_(loop),
-        found_(found),
-        tries_again_(settings.topology != Topology::Standalone),
-        store_(loop.get_executor(), patient(settings)) {}
-
-  void run() {
-    store_.start();
-    turn_until(
-        [&] { return store_.state() == StoreState::Up || (!tries_again_ && !store_.last_error().empty()); });
-    if (store_.state() != StoreState::Up) return note(store_.last_error());
-    see_through(charge_and_refund());
-    crowd({random_key(), &long_log_}, kCrowd, entered_);
-    crowd(place_, kCrowd, placed_);
-    const auto told = store_.stats().refunds.load();
-    // Waits until a renewal is sent.
-    turn_until([&] { return placed_ == 0 || store_.stats().refunds.load() > told; });
-    for (; placed_ > 0; --placed_) store_.release(place_);
-    see_through(hear_the_rest());
-    store_.stop();
-    turn_until([&] { return done_; });
-  }
-
- private:
-  // Returns the settings with a short lease_time, so that a permit is renewed soon.
-  static RedisSettings patient(RedisSettings settings) {
-    settings.timeout = kPatience;
-    settings.lease_time = 300ms;
-    return settings;
-  }
-  void turn_until(const std::function<bool()>& done) {
-    const auto end = Steady::now() + 2 * kPatience;
-    while (!done() && Steady::now() < end) {
-      loop_.restart();
-      loop_.run_one_for(10ms);
-    }
-  }
-  void see_through(net::Task<void> task) {
-    done_ = false;
-    net::spawn(loop_.get_executor(), std::move(task), [](const std::exception_ptr&) {});
-    turn_until([&] { return done_; });
-  }
-
-  net::Task<void> charge_and_refund() {
-    for (const auto* limiter : {&bucket_, &log_}) {
-      const limit::Charge charge{random_key(), limiter};
-      for (int i = 0; i < 5; ++i) {  // charges and refunds alternate; so a log uses all its commands
-        base::TimePoint now;
-        const bool allowed = co_await admits(charge, now);
-        if (!found_.obstacles.empty()) break;
-        if (allowed) store_.refund(charge, now);
-      }
-    }
-    done_ = true;
-  }
-
-  // Takes many permits of one key, each with a call of its own, so that there are too many permits for a
-  // string. Sends as many calls at once as the pipeline sends without gathering them.
-  void crowd(const limit::Charge& charge, int size, int& admitted) {
-    for (int i = 0; i < size && found_.obstacles.empty(); ++i) {
-      turn_until([&] { return under_way_ < Pipeline::kMostUnanswered; });
-      ++under_way_;
-      net::spawn(loop_.get_executor(), count_one(charge, admitted), [](const std::exception_ptr&) {});
-      loop_.restart();
-      loop_.poll();
-    }
-    turn_until([&] { return under_way_ == 0; });
-  }
-
-  net::Task<void> count_one(limit::Charge charge, int& admitted) {
-    base::TimePoint now;
-    const bool allowed = co_await admits(charge, now);
-    if (allowed) ++admitted;
-    --under_way_;
-  }
-
-  // Waits for the replies to all refunds. Replies come in order, so one more charge is answered after all
-  // refunds.
-  net::Task<void> hear_the_rest() {
-    const limit::Charge last{random_key(), &bucket_};
-    base::TimePoint now;
-    (void)co_await admits(last, now);
-    if (store_.stats().refunds_lost.load() > 0) note(store_.last_error());
-    done_ = true;
-  }
-
-  net::Task<bool> admits(limit::Charge charge, base::TimePoint& now) {
-    limit::Outcome outcome;
-    const net::ErrorCode ec = co_await store_.charge({&charge, 1}, {&outcome, 1}, now, unasked_);
-    if (ec) note(store_.last_error());
-    co_return !ec && outcome.allowed;
-  }
-
-  limit::Key random_key() { return {random_(), random_()}; }
-
-  void note(const std::string& obstacle) {
-    if (std::find(found_.obstacles.begin(), found_.obstacles.end(), obstacle) == found_.obstacles.end())
-      found_.obstacles.push_back(obstacle);
-  }
-
-  net::asio::io_context& loop_;
-  Inspection& found_;
-  // True if weir may try another server: one that has become the master, or one that another Sentinel
-  // reports.
-  const bool tries_again_;
-  std::random_device random_;
-  const limit::Limiter bucket_ = limit::TokenBucket::make({10, 1s}, 1).value();
-  const limit::Limiter log_ = limit::SlidingLog::make({2, 2ms}).value();
-  const limit::Limiter long_log_ = limit::SlidingLog::make({kCrowd, 3s}).value();
-  const limit::Limiter places_ = limit::Concurrency::make(kCrowd).value();
-  const limit::Charge place_{random_key(), &places_};
-  Store store_;
-  limit::LineSet unasked_ = 0;
-  int placed_ = 0;  // number of permits that were taken for place_
-  int entered_ = 0;
-  std::size_t under_way_ = 0;
-  bool done_ = false;
-};
-
 }  // namespace
 
 ServerFacts read_info(std::string_view info) {
@@ -406,7 +281,7 @@ Inspection inspect(const RedisSettings& settings, bool shares_secret) {
     run(loop, look(loop.get_executor(), alone, false, other));
     other.others.clear();  // the other master's inspection reports the same masters
   }
-  Trial(loop, settings, found).run();
+  try_operations(loop, settings, found);
   return found;
 }
 

@@ -48,20 +48,10 @@ base::Result<bool> ListenerCertificates::look() {
   auto found = stamps();
   if (found == stamps_) return false;
   stamps_ = std::move(found);
-  if (auto missing = missing_file()) return base::Error{"\"" + *missing + "\" is not a file"};
   auto fresh = net::make_tls_context(settings_, tickets_);
   if (!fresh) return fresh.error();
   context_ = std::move(*fresh);
   return true;
-}
-
-std::optional<std::string> ListenerCertificates::missing_file() const {
-  for (const auto& files : settings_.certificates)
-    for (const auto* path : {&files.cert, &files.key, &files.ocsp})
-      if (!path->empty() && net::stamp_of(*path) == net::FileStamp{}) return *path;
-  if (!settings_.client_ca.empty() && net::stamp_of(settings_.client_ca) == net::FileStamp{})
-    return settings_.client_ca;
-  return std::nullopt;
 }
 
 net::FileStamps ListenerCertificates::stamps() const {

@@ -104,7 +104,7 @@ class UpstreamTlsFiles(TestCase):
         self.assertEqual(weir.metric("weir_tls_renewals_total", result="faulty"), 1, "the faulty file is reported once")
         self.assertEqual(len([line for line in weir.lines if "cannot load the changed files" in line]), 1)
         (weir.folder / "trust.crt").unlink()
-        weir.wait_for('weir keeps the previous ones: ".*trust.crt" is not a file')
+        weir.wait_for('weir keeps the previous ones: the file of authorities ".*trust.crt" cannot be read: No such file')
         self.assertEqual(weir.get("/").status, 200)
 
     def test_client_certificate_of_weir_is_renewed_together_with_its_key(self):

@@ -48,23 +48,52 @@ class ConfigErrors(TestCase):
         text = config(1) + "\n[[rule]\n"
         self.assert_refused(text, r"weir\.toml:\d+")
 
-    def test_file_larger_than_the_bound_is_rejected(self):
-        endless = "/dev/zero\" cannot be read: it is larger than (16|256) MiB"
-        for given in ({"client": 'jwt = { algorithm = "RS256", public_key = "/dev/zero" }'}, {"client": 'keys = "/dev/zero"'},
-                      {"listener": 'tls = { certificates = [{ cert = "/dev/zero", key = "/dev/zero" }] }'},
-                      {"listener": 'tls = { client_ca = "/dev/zero", certificates = [{ cert = "/dev/zero", key = "/dev/zero" }] }'},
-                      {"upstream": 'tls = { ca = "/dev/zero", cert = "/dev/zero", key = "/dev/zero" }\n'},
-                      {"state": 'redis = { url = "rediss://127.0.0.1", tls = { ca = "/dev/zero" } }'},
-                      {"rules": rule() + '[[alert]]\nrule = "per-ip"\nrefused_above = "1/s"\nwebhook = "https://127.0.0.1/"\nca = "/dev/zero"\n'}):
-            with self.subTest(given):
-                done = self.weir("check", config(1, **given))
+    def naming(self, file):
+        """Returns configurations, each of which names the file under another key."""
+        pair = f'{{ cert = "{file}", key = "{file}" }}'
+        return [config(1, **given) for given in (
+            {"client": f'jwt = {{ algorithm = "RS256", public_key = "{file}" }}'},
+            {"client": f'keys = "{file}"'},
+            {"client": f'geo = "{file}"', "rules": rule(match='{ country = "CH" }')},
+            {"listener": f'tls = {{ certificates = [{pair}] }}'},
+            {"listener": f'tls = {{ client_ca = "{file}", certificates = [{pair}] }}'},
+            {"upstream": f'tls = {{ ca = "{file}", cert = "{file}", key = "{file}" }}\n'},
+            {"state": f'redis = {{ url = "rediss://127.0.0.1", tls = {{ ca = "{file}" }} }}'},
+            {"rules": rule() + f'[[alert]]\nrule = "per-ip"\nrefused_above = "1/s"\nwebhook = "https://127.0.0.1/"\nca = "{file}"\n'})]
+
+    def test_a_file_that_is_not_regular_is_a_mistake_and_weir_does_not_wait(self):
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        for file, kind in (pipe, "pipe"), ("/dev/zero", "device"), (self.folder, "directory"):
+            for text in self.naming(file):
+                with self.subTest(text):
+                    self.assert_refused(text, rf'weir\.toml:\d+: .*"{file}" cannot be read: it is a {kind}, not a regular file; expected a')
+        for file, kind in (pipe, "pipe"), ("/dev/zero", "device"):
+            for command in ("check", "run", "redis-check"):
+                done = subprocess.run([WEIR, command, file], capture_output=True, text=True, timeout=PATIENCE, check=False)
                 self.assertEqual(done.returncode, 2, done.stderr)
-                self.assertRegex(done.stderr, endless)
-        done = subprocess.run([WEIR, "check", "--config", "/dev/zero"], capture_output=True, text=True, timeout=PATIENCE, check=False)
-        self.assertEqual(done.returncode, 2, done.stderr)
-        self.assertIn("/dev/zero: cannot be read: it is larger than 256 MiB", done.stderr)
-        done = self.weir("check", config(1, client='geo = "/dev/zero"', rules=rule(match='{ country = "CH" }')))
-        self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn(f"{file}: cannot be read: it is a {kind}, not a regular file; expected a TOML file", done.stderr)
+
+    def test_a_file_above_the_bound_is_a_mistake(self):
+        large = self.folder / "large"
+        for size in (16, 256):
+            with open(large, "wb") as file:
+                file.truncate((size << 20) + 1)
+            texts = [text for text in self.naming(large) if "geo = " not in text and (size == 256) == ("keys = " in text)]
+            for text in texts:
+                with self.subTest(text):
+                    self.assertIn(f'large" cannot be read: it is larger than {size} MiB', self.weir("check", text).stderr)
+        done = subprocess.run([WEIR, "check", large], capture_output=True, text=True, timeout=PATIENCE, check=False)
+        self.assertIn("large: cannot be read: it is larger than 256 MiB", done.stderr)
+
+    def test_the_configuration_may_come_through_a_pipe_that_a_shell_opened(self):
+        (self.folder / "weir.toml").write_text(config(1, rules=rule(key='["ip"]')))
+        for line in ('cat weir.toml | "$0" check /dev/stdin', '"$0" check <(cat weir.toml)', '"$0" check /dev/stdin < weir.toml'):
+            with self.subTest(line):
+                done = subprocess.run(["bash", "-c", line, pathlib.Path(WEIR).resolve()], cwd=self.folder, capture_output=True, text=True,
+                                      timeout=PATIENCE, check=False)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertIn("per-ip", done.stdout)
 
     def test_missing_certificate_file_is_named_in_the_error(self):
         tls = 'tls = { certificates = [{ cert = "gone.crt", key = "gone.key" }] }'
@@ -149,6 +178,23 @@ class ConfigErrors(TestCase):
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn(f'weir.toml:{self.line_of(text, name)}: upstream "api": cannot resolve "{name}": ', done.stderr)
         self.assertEqual(done.stderr.count("cannot resolve"), 2, done.stderr)
+
+    def test_other_unknown_names_are_reported_with_their_lines(self):
+        name = "a" * 64 + ".invalid"  # longer than a label may be, so no name server is asked
+        sentinels = f'redis = {{ url = "redis://:s3cret@127.0.0.1", topology = "sentinel", master = "m", sentinels = ["{name}:1", "127.0.0.1:1"] }}'
+        nodes = f'redis = {{ url = "redis://:s3cret@127.0.0.1", topology = "cluster", nodes = ["127.0.0.1:1", "{name}:1"] }}'
+        alert = f'\n[[alert]]\nname = "many"\nrule = "per-ip"\nrefused_above = "1/s"\nwebhook = "https://{name}/"\n'
+        for given, key in (({"state": f'redis = {{ url = "redis://:s3cret@{name}" }}'}, "state.redis"), ({"state": sentinels}, "state.redis"),
+                           ({"state": nodes}, "state.redis"), ({"rules": rule() + alert}, 'alert "many": webhook')):
+            with self.subTest(given):
+                text = config(1, **given)
+                self.assertEqual(self.weir("check", text).returncode, 0)
+                done = self.weir("check", text, "--resolve")
+                self.assertEqual(done.returncode, 1, done.stderr)
+                line = self.line_of(text, "[[alert]]" if "alert" in key else "redis = ")
+                self.assertIn(f'weir.toml:{line}: {key}: cannot resolve "{name}": ', done.stderr)
+                self.assertEqual(done.stderr.count("cannot resolve"), 1, done.stderr)
+                self.assertNotIn("s3cret", done.stderr)
 
     def test_check_json_says_ok_only_if_the_command_succeeds(self):
         name = "a" * 64 + ".invalid"

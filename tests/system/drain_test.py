@@ -6,7 +6,7 @@ import os
 import pathlib
 import re
 import signal
-import tempfile
+import subprocess
 import threading
 import time
 
@@ -150,12 +150,12 @@ class Drain(TestCase):
         self.assertEqual(weir.get("/").status, 200)
 
     def test_sighup_and_upgrade_signals_during_the_start_do_not_end_the_process(self):
-        """The configuration file is a pipe, so weir cannot finish its start before the test writes to the pipe."""
-        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
-        os.mkfifo(folder / "weir.toml")
-        weir = Process([WEIR, "run", "--config", folder / "weir.toml"])
+        """The configuration comes through a pipe, so weir cannot finish its start before the test writes to the pipe."""
+        weir = Process([WEIR, "run", "--config", "/dev/stdin"], stdin=subprocess.PIPE)
         self.addCleanup(weir.stop)
-        with open(folder / "weir.toml", "w") as pipe:
+        with weir.process.stdin as pipe:
+            pipe.write("#" * 1_000_000 + "\n")  # more than a pipe holds, so weir is reading
+            pipe.flush()
             for which in (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
                 weir.signal(which)
             pipe.write(config(self.upstream.port))

@@ -4,7 +4,9 @@
 import contextlib
 import email.utils
 import hashlib
+import pathlib
 import random
+import signal
 import threading
 import time
 
@@ -195,6 +197,37 @@ class Bodies(TestCase):
         with self.weir.connect() as client:
             client.send(b"POST / HTTP/1.1\r\nHost: weir.test\r\nContent-Length: 1000000\r\n\r\n" + b"x" * 1000)
             self.assertEqual(client.read().status, 403)
+
+    def is_stopped(self):
+        tasks = pathlib.Path(f"/proc/{self.weir.pid}/task").iterdir()
+        return all((task / "stat").read_text().rsplit(")", 1)[1].split()[0] == "T" for task in tasks)
+
+    def test_an_answer_that_overtakes_the_end_of_the_body_keeps_the_connection(self):
+        half, answers, answered = threading.Event(), threading.Event(), threading.Event()
+
+        def reply(exchange):
+            exchange.wire.read_exactly(1000)
+            half.set()
+            answers.wait(PATIENCE)
+            exchange.send(answer())
+            answered.set()
+            exchange.wire.read_exactly(1000)
+
+        self.upstream.reply = reply
+        with self.weir.connect() as client:
+            for _ in range(5):
+                for event in half, answers, answered:
+                    event.clear()
+                client.send(b"PUT / HTTP/1.1\r\nHost: weir.test\r\nContent-Length: 2000\r\n\r\n" + b"x" * 1000)
+                self.assertTrue(half.wait(PATIENCE))
+                self.weir.signal(signal.SIGSTOP)  # so that weir finds the answer and then the rest when it continues
+                eventually(self.is_stopped, "every thread has stopped")
+                answers.set()
+                self.assertTrue(answered.wait(PATIENCE))
+                client.send(b"x" * 1000)
+                self.weir.signal(signal.SIGCONT)
+                self.assertNotIn("connection", client.read())
+        self.assertEqual(self.upstream.connections, 1)
 
     def test_client_that_expects_100_continue_gets_it_and_its_response(self):
         with self.weir.connect() as client:

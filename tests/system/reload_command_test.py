@@ -51,6 +51,21 @@ class ReloadCommand(TestCase):
         self.assertIn('rule "fresh" removed\n', out)
         self.assertRegex(errors, r"weir\.toml(:\d+)?: warning: there is no \[\[rule\]\], so every request is admitted\n")
 
+    def test_a_keys_file_that_becomes_a_pipe_is_a_mistake(self):
+        weir = self.weir()
+        pipe = weir.folder / "keys.toml"
+        os.mkfifo(pipe)
+        self.write(weir, self.text(client='keys = "keys.toml"'))
+        status, _, errors = self.reload(weir)
+        self.assertEqual(status, 1, errors)
+        self.assertIn('client.keys: "' + str(pipe) + '" cannot be read: it is a pipe, not a regular file', errors)
+        (weir.folder / "weir.toml").unlink()
+        os.mkfifo(weir.folder / "weir.toml")
+        status, _, errors = self.reload(weir)
+        self.assertEqual(status, 1, errors)
+        self.assertIn("weir.toml: cannot be read: it is a pipe, not a regular file; expected a TOML file", errors)
+        self.assertEqual(weir.get().status, 200)
+
     def test_number_of_limits_that_changed_is_a_metric(self):
         weir = self.weir()
         self.assertEqual((weir.metric("weir_limits"), weir.metric("weir_limits_most")), (1, 65536))

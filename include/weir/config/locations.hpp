@@ -1,5 +1,4 @@
-// Finds the line of the configuration that declares a listener or a server, for messages about the listener
-// or server.
+// Finds the line of the configuration that declares a listener, a server or an alert, for messages about it.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -11,11 +10,12 @@
 
 namespace weir::config {
 
-// Return a key of Settings::locations for the listener or server: `listener 127.0.0.1:80`, `server a:1 of
-// upstream "api"`.
+// Return the key of the listener, server or alert in Settings::locations: `listener 127.0.0.1:80`,
+// `server a:1 of upstream "api"`, `alert "login"`.
 [[nodiscard]] std::string name_of(const net::ListenerSettings& listener);
 [[nodiscard]] std::string name_of(const upstream::UpstreamSettings& upstream,
                                   const upstream::ServerSettings& server);
+[[nodiscard]] std::string name_of(const admin::AlertSettings& alert);
 
 // Returns the error `what`, preceded by its location: "weir.toml:3: WHAT". `whose`: a key of `locations`.
 // Returns `what` unchanged if `locations` does not have that key.
@@ -38,8 +38,8 @@ struct LookupResult {
 };
 // Looks up the names of all servers. Blocks the calling thread.
 [[nodiscard]] LookupResult look_up_servers(const Settings& settings);
-// Looks up the names of all servers, of all listeners and of [admin]. Returns a message for each name that
-// fails. Blocks the calling thread.
+// Looks up the names of all servers, listeners and webhooks, of [admin], and of Redis, its Sentinels or its
+// nodes. Returns a message for each name that fails. Blocks the calling thread.
 [[nodiscard]] std::vector<std::string> find_unknown_names(const Settings& settings);
 
 }  // namespace weir::config

@@ -42,8 +42,19 @@ struct CostSource {
 [[nodiscard]] std::optional<limit::Cost> cost_in_body(const CostSource& source, std::string_view body,
                                                       limit::Cost otherwise);
 
-// Returns true if the source is a JSON body, and this body is nested deeper than kDeepestJson.
-[[nodiscard]] bool is_too_deep(const CostSource& source, std::string_view body);
+// Why a JSON body names no cost, apart from a value that parse_cost rejects.
+enum class JsonFault : std::uint8_t {
+  None,
+  ByteOrderMark,  // the body begins with one (RFC 8259 §8.1)
+  Incomplete,     // the body ends before its value does
+  Trailing,       // something follows the value
+  Malformed,      // any other text that is not JSON in UTF-8
+  Repeated,       // the member with the cost, or one on the way to it, occurs twice
+  TooDeep,        // nested deeper than kDeepestJson
+};
+[[nodiscard]] JsonFault json_fault(const CostSource& source, std::string_view body);
+// Returns the end of the sentence "the request body …". REQUIRES: the fault is not None.
+[[nodiscard]] std::string_view describe(JsonFault fault) noexcept;
 
 // Returns the source in words: "header X-Cost", "query cost" or "json /amount"; "request" for Kind::None.
 [[nodiscard]] std::string describe(const CostSource& source);

@@ -36,7 +36,7 @@ struct Objection {
   const KeyPart* part = nullptr;                        // the missing part; null: one of the causes below
   RequestBody::State body = RequestBody::State::Whole;  // why the body cannot be read; Whole: another cause
   std::optional<Ambiguity> ambiguity{};                 // values that differ
-  bool too_deep = false;                                // the JSON with the cost is nested too deep
+  JsonFault json = JsonFault::None;                     // why the JSON body names no cost
   http::Excess excess{};                                // the exceeded bound that caused `ambiguity`, if any
   std::optional<TokenFault> token{};                    // why the token lacks `part`, if it is a claim
 

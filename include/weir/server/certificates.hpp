@@ -43,7 +43,6 @@ class ListenerCertificates {
  private:
   ListenerCertificates(net::TlsSettings settings, std::shared_ptr<net::TicketKeys> tickets);
   [[nodiscard]] net::FileStamps stamps() const;
-  [[nodiscard]] std::optional<std::string> missing_file() const;
 
   net::TlsSettings settings_;
   // The keys that encrypt session tickets. The old and the new TLS context share the keys, so clients can

@@ -12,6 +12,7 @@
 #include <array>
 #include <charconv>
 #include <optional>
+#include <utility>
 
 namespace weir::config {
 
@@ -212,7 +213,8 @@ class OpenKeys {
   void take(std::string_view line, std::size_t at) {
     const char c = line[at];
     if (quote_ != 0) {
-      if (c == quote_) quote_ = 0;
+      const bool escaped = std::exchange(is_escape_open_, !is_escape_open_ && c == '\\' && quote_ == '"');
+      if (c == quote_ && !escaped) quote_ = 0;
       return;
     }
     if (c == '"' || c == '\'') quote_ = c;
@@ -243,6 +245,7 @@ class OpenKeys {
   std::string open_;  // brackets that were opened and not closed yet
   std::size_t begin_ = 0;
   char quote_ = 0;
+  bool is_escape_open_ = false;  // the last character in quotes was a backslash
   // True if the value of the last key in keys_ has not ended. False if the last key is that of an inline
   // table that is not closed yet.
   bool is_value_open_ = false;

@@ -1,11 +1,36 @@
 #include "weir/config/locations.hpp"
 
+#include "weir/config/config_errors.hpp"
+
 #include <utility>
 
 namespace weir::config {
 
+namespace {
+
+// Returns the addresses that weir connects to first: of Redis, the Sentinels or the cluster's nodes.
+std::vector<base::Endpoint> redis_addresses(const Settings& settings) {
+  if (!settings.state.redis) return {};
+  const auto& redis = *settings.state.redis;
+  switch (redis.topology) {
+    case redis::Topology::Sentinel:
+      return redis.sentinel.addresses;
+    case redis::Topology::Cluster:
+      return redis.nodes;
+    case redis::Topology::Standalone:
+      break;
+  }
+  return {redis.address};
+}
+
+}  // namespace
+
 std::string name_of(const net::ListenerSettings& listener) {
   return "listener " + listener.address.to_string();
+}
+
+std::string name_of(const admin::AlertSettings& alert) {
+  return "alert " + in_quotes(alert.name);
 }
 
 std::string name_of(const upstream::UpstreamSettings& upstream, const upstream::ServerSettings& server) {
@@ -41,12 +66,16 @@ std::vector<std::string> find_unknown_names(const Settings& settings) {
   auto found = look_up_servers(settings);
   auto lines = std::move(found.unknown);
   lines.insert(lines.end(), found.mistakes.begin(), found.mistakes.end());
-  for (const auto& listener : settings.listeners)
-    if (const auto known = net::resolve(listener.address); !known)
-      lines.push_back(with_location(settings.locations, name_of(listener), known.error()).message);
-  if (!settings.admin.address) return lines;
-  if (const auto known = net::resolve(*settings.admin.address); !known)
-    lines.push_back(with_location(settings.locations, "[admin]", known.error()).message);
+  const auto look_up = [&](const std::string& whose, const base::Endpoint& address, const std::string& key) {
+    if (const auto known = net::resolve(address); !known)
+      lines.push_back(
+          with_location(settings.locations, whose, base::Error{key + known.error().message}).message);
+  };
+  for (const auto& listener : settings.listeners) look_up(name_of(listener), listener.address, "");
+  if (settings.admin.address) look_up("[admin]", *settings.admin.address, "");
+  for (const auto& address : redis_addresses(settings)) look_up("[state.redis]", address, "state.redis: ");
+  for (const auto& alert : settings.alerts)
+    look_up(name_of(alert), alert.webhook.address, name_of(alert) + ": webhook: ");
   return lines;
 }
 

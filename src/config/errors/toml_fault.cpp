@@ -1,7 +1,8 @@
 #include "config/errors/toml_fault.hpp"
 
 #include "config/errors/fitting_value.hpp"
-#include "config/schema/schema.hpp"
+#include "config/errors/toml_line.hpp"
+#include "config/errors/toml_repetition.hpp"
 
 #include "weir/config/config_errors.hpp"
 
@@ -14,102 +15,9 @@ namespace weir::config {
 
 namespace {
 
-constexpr std::string_view kBlanks = " \t\r";
-
-std::string_view without_blanks(std::string_view text) {
-  const auto first = text.find_first_not_of(kBlanks);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-}
-
-std::string_view nth_line(std::string_view text, std::size_t number) {
-  for (; number > 1; --number) {
-    const auto end = text.find('\n');
-    if (end == std::string_view::npos) return {};
-    text.remove_prefix(end + 1);
-  }
-  return text.substr(0, text.find('\n'));
-}
-
-// Returns the byte offset of the character in column `column`.
-std::size_t offset_of(std::string_view line, std::size_t column) {
-  std::size_t at = 0;
-  for (; column > 1 && at < line.size(); --column)
-    for (++at; at < line.size() && (static_cast<unsigned char>(line[at]) & 0xc0U) == 0x80U;) ++at;
-  return at;
-}
-
-// The parts of a line of TOML.
-struct Scan {
-  std::size_t end = 0;                    // offset at which a comment begins, or the length of the line
-  std::optional<std::size_t> open_quote;  // offset of a quotation mark that is not closed on the line
-  std::size_t equals = std::string_view::npos;
-};
-
-Scan scan(std::string_view line) {
-  Scan found;
-  char quote = 0;
-  for (std::size_t at = 0; at < line.size(); ++at) {
-    const char c = line[at];
-    if (quote != 0) {
-      if (c == '\\' && quote == '"')
-        ++at;
-      else if (c == quote)
-        quote = 0;
-    } else if (c == '"' || c == '\'') {
-      quote = c;
-      found.open_quote = at;
-    } else if (c == '#') {
-      found.end = at;
-      return found.open_quote.reset(), found;
-    } else if (c == '=' && found.equals == std::string_view::npos) {
-      found.equals = at;
-    }
-  }
-  found.end = line.size();
-  if (quote == 0) found.open_quote.reset();
-  return found;
-}
-
-std::string quoted(std::string_view text) {
-  const bool literal = text.find_first_of("\\\"") != std::string_view::npos && text.find('\'') == text.npos;
-  return literal ? "'" + std::string(text) + "'" : in_quotes(text);
-}
-
-bool is_list_of_tables(std::string_view name) {
-  const auto* spec = schema::kRoot.find(name);
-  return (spec != nullptr && spec->kind == Kind::Subtables) || name == "key";
-}
-
-// Returns the header that a table of this name needs: "[[rule]]" for a list of tables, "[server]" for a
-// single table.
-std::string header_of(std::string_view name) {
-  return is_list_of_tables(name) ? "[[" + std::string(name) + "]]" : "[" + std::string(name) + "]";
-}
-
-// Returns the table name between the brackets of a header.
-std::string_view name_in_header(std::string_view line) {
-  line = without_blanks(line);
-  line.remove_prefix(std::min(line.find_first_not_of('['), line.size()));
-  return without_blanks(line.substr(0, line.find_first_of("]#")));
-}
-
-std::string describe_repetition(std::string_view line, std::string_view reason) {
-  line = without_blanks(line);
-  if (!line.starts_with('[')) {
-    const auto key = without_blanks(line.substr(0, std::min(line.find('='), line.size())));
-    return "found the key " + std::string(key) + " a second time; keep one of the two lines";
-  }
-  const auto name = name_in_header(line);
-  const auto mixed = reason.find("array") != std::string_view::npos;
-  if (is_list_of_tables(name))
-    return "found " + std::string(mixed ? "both [" : "[") + std::string(name) + "]" +
-           (mixed ? " and [[" + std::string(name) + "]]" : " a second time") + "; write " + header_of(name) +
-           " each time";
-  return "found [" + std::string(name) + "] a second time; keep one, with all of its keys below it";
-}
-
 std::string describe_open_quote(std::string_view line, std::size_t quote) {
+  if (const auto fixed = without_doubled_quote(line, quote); !fixed.empty())
+    return "found a quote too many; write " + fixed;
   const char mark = line[quote];
   auto content = line.substr(quote + 1);
   content = without_blanks(content.substr(0, content.find(" #")));
@@ -141,34 +49,12 @@ std::optional<std::string_view> as_boolean(std::string_view word) {
   return std::nullopt;
 }
 
-using Names = std::vector<std::string>;
-
-void add_parts(std::string_view dotted, Names& names) {
-  while (!dotted.empty()) {
-    const auto end = std::min(dotted.find('.'), dotted.size());
-    names.emplace_back(without_blanks(dotted.substr(0, end)));
-    dotted.remove_prefix(std::min(end + 1, dotted.size()));
-  }
-}
-
-// Returns the parts of the name in the nearest table header above line `number`. Empty if there is no header
-// above it.
-Names table_of(std::string_view text, std::size_t number) {
-  Names names;
-  while (--number > 0) {
-    const auto line = nth_line(text, number);
-    if (!without_blanks(line).starts_with('[') || scan(line).equals != std::string_view::npos) continue;
-    add_parts(name_in_header(line), names);
-    break;
-  }
-  return names;
-}
-
-// Returns the key to which the value at offset `at` belongs; null if weir does not have the key.
-const KeySpec* key_at(const Names& table, std::string_view line, std::size_t at) {
-  auto path = table;
-  for (const auto& key : keys_before(line, at)) add_parts(key, path);
-  return find_key(schema::kRoot, path);
+// Describes the text that stands behind a complete value.
+std::string describe_rest(const std::string& key, const std::string& value, std::string_view rest) {
+  const auto fixed = key + value;
+  if (rest.find('=', 1) != std::string_view::npos)
+    return "found two keys on one line; write " + fixed + ", and the rest on the next line";
+  return "found " + std::string(rest) + " after the value; write " + fixed;
 }
 
 // Describes a value without quotes, and suggests one that the key accepts. Empty if weir has no suggestion.
@@ -176,6 +62,12 @@ std::string describe_bare_of(const KeySpec& spec, const std::string& key, std::s
   if (auto fitting = fitting_text(spec, value); !fitting.empty())
     return "found " + std::string(value) + (fitting.find('"') == std::string::npos ? "" : " without quotes") +
            "; write " + key + fitting;
+  const auto digits = value.substr(std::min(value.find_first_not_of("+-"), value.size()));
+  if (const auto fitting = fitting_text(spec, digits); digits.size() + 1 < value.size() && !fitting.empty())
+    return "found " + std::string(value) + "; write " + key + fitting;
+  const auto first = value.substr(0, value.find_first_of(kBlanks));
+  if (const auto fitting = fitting_text(spec, first); first.size() < value.size() && !fitting.empty())
+    return describe_rest(key, fitting, without_blanks(value.substr(first.size())));
   const auto example = example_value(spec);
   if (example.empty()) return {};
   return "found " + std::string(value) + "; write " + key + example + ", or another " +
@@ -232,11 +124,24 @@ std::string describe_curly_quotes(std::string_view line) {
 std::string describe_tail(std::string_view key, std::string_view value) {
   const auto end = value.find(value.front(), 1);
   if (end == std::string_view::npos) return {};
+  const std::string two(2, value.front());
+  if (value.starts_with(two) && value.ends_with(two) && value.size() > 4)
+    return "found two quotes on each side of the value; write " + std::string(key) + " = " +
+           std::string(value.substr(1, value.size() - 2));
   const auto tail = without_blanks(value.substr(end + 1));
-  const auto fixed = std::string(key) + " = " + std::string(value.substr(0, end + 1));
-  if (tail.find('=') != std::string_view::npos)
-    return "found two keys on one line; write " + fixed + ", and the rest on the next line";
-  return "found " + std::string(tail) + " after the value; write " + fixed;
+  if (tail.empty()) return "found a list above that is not closed; write ] before this line";
+  return describe_rest(std::string(key) + " = ", std::string(value.substr(0, end + 1)), tail);
+}
+
+// Describes a key that needs quotes or is no single word. Empty for any other key.
+std::string describe_key(std::string_view key) {
+  const auto odd = std::find_if(key.begin(), key.end(), [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '_' && c != '-' && c != '.';
+  });
+  if (odd == key.end() || key.find_first_of("\"'") != std::string_view::npos) return {};
+  if (kBlanks.find(*odd) != std::string_view::npos) return "found two words before =; write one key";
+  return "found " + std::string(1, *odd) + " in the key " + std::string(key) +
+         "; write letters, digits, _ and -";
 }
 
 std::string describe_value(std::string_view line, const Scan& scanned, const ParserStop& stop,
@@ -244,14 +149,19 @@ std::string describe_value(std::string_view line, const Scan& scanned, const Par
   const auto key = without_blanks(line.substr(0, scanned.equals));
   auto value = without_blanks(line.substr(scanned.equals + 1, scanned.end - scanned.equals - 1));
   if (key.empty()) return "found a line without a key; write key = value";
+  if (auto odd = describe_key(key); !odd.empty()) return odd;
   if (value.empty()) return "found no value; write one after " + std::string(key) + " =";
   if (is_bare_address(value))
     return describe_bare(std::string(key) + " = ", value, key_at(table, line, scanned.equals + 1));
   const bool nested = value.front() == '[' || value.front() == '{';
   if (!nested && value.front() != '"' && value.front() != '\'') {
-    while (value.ends_with(';') || value.ends_with(','))
-      value = without_blanks(value.substr(0, value.size() - 1));
-    return describe_bare(std::string(key) + " = ", value, key_at(table, line, scanned.equals + 1));
+    const auto* spec = key_at(table, line, scanned.equals + 1);
+    const auto bare = without_blanks(value.substr(0, value.find_last_not_of(";, \t") + 1));
+    if (bare.empty()) return "found no value; write one after " + std::string(key) + " =";
+    if (bare.size() < value.size() && spec != nullptr && fitting_text(*spec, bare) == bare)
+      return describe_rest(std::string(key) + " = ", std::string(bare),
+                           without_blanks(value.substr(bare.size())));
+    return describe_bare(std::string(key) + " = ", bare, spec);
   }
   if (!nested) return describe_tail(key, value);
   const auto part = line.substr(0, scanned.end);
@@ -327,8 +237,8 @@ bool continues_a_list(std::string_view text, std::size_t line) {
 bool names_a_secret(std::string_view name, std::string_view value) {
   constexpr std::array<std::string_view, 5> kSecretWords{"token", "secret", "password", "authorization",
                                                          "url"};
-  // The `key` of a rule is a list; any other `key` is an API key.
-  const bool is_api_key = name == "key" && !without_blanks(value).starts_with('[');
+  value.remove_prefix(std::min(value.find_first_not_of("=:> \t"), value.size()));
+  const bool is_api_key = name == "key" && !value.starts_with('[');  // the `key` of a rule is a list
   return is_api_key || std::any_of(kSecretWords.begin(), kSecretWords.end(),
                                    [&](std::string_view word) { return name.find(word) != name.npos; });
 }
@@ -341,7 +251,8 @@ bool holds_a_secret(std::string_view line) {
   if (line.find_first_of("=:") == std::string_view::npos) return names_a_secret(first, "");
   for (auto at = line.find_first_of("=:"); at != std::string_view::npos;
        at = line.find_first_of("=:", at + 1)) {
-    const auto before = without_blanks(line.substr(0, at));
+    const auto name_end = line.substr(0, at).find_last_not_of("=:+-<>!?~\"' \t");
+    const auto before = line.substr(0, name_end + 1);
     const auto start = before.find_last_of(kEnds);
     if (names_a_secret(before.substr(start == std::string_view::npos ? 0 : start + 1), line.substr(at + 1)))
       return true;
@@ -352,6 +263,8 @@ bool holds_a_secret(std::string_view line) {
 // Returns the TOML parser's own message, for a line that none of the functions above can describe.
 std::string reason_of(std::string_view reason) {
   constexpr std::string_view kStart = "Error while ";
+  if (reason.ends_with("encountered end-of-file"))
+    return "found a value that the file does not close; write its closing bracket";
   return "this line is not TOML" + (reason.starts_with(kStart)
                                         ? " (" + std::string(reason.substr(kStart.size())) + ")"
                                         : " (" + std::string(reason) + ")");
@@ -359,10 +272,20 @@ std::string reason_of(std::string_view reason) {
 
 }  // namespace
 
+std::string describe_hidden_fault(std::string_view text, const ParserStop& stop) {
+  const auto line = nth_line(text, stop.line);
+  if (stop.reason.find("redefine") != std::string_view::npos)
+    return describe_hidden_repetition(line.substr(0, scan(line).end), stop);
+  return "found a line that is not TOML (not shown, because the file contains API keys); write NAME = \"…\" "
+         "or "
+         "[[key]]";
+}
+
 std::string describe_fault(std::string_view text, const ParserStop& stop) {
   const auto line = nth_line(text, stop.line);
   const auto scanned = scan(line);
   const auto whole = without_blanks(line);
+  const auto part = line.substr(0, scanned.end);
   const auto or_reason = [&](const std::string& said) {
     return said.empty() ? reason_of(stop.reason) : said;
   };
@@ -370,11 +293,12 @@ std::string describe_fault(std::string_view text, const ParserStop& stop) {
     return "found a byte that is not UTF-8; save the file as UTF-8";
   if (stop.reason.find("escape sequence") != std::string_view::npos)
     return describe_escape(line, offset_of(line, stop.column));
-  if (stop.reason.find("redefine") != std::string_view::npos)
-    return describe_repetition(line.substr(0, scanned.end), stop.reason);
+  if (stop.reason.find("redefine") != std::string_view::npos) return describe_repetition(part, stop);
   const bool is_header = whole.starts_with('[') && scanned.equals == std::string_view::npos;
-  if (!is_header && holds_a_secret(line))
-    return "found a value without quotes, or a quote that is not closed; write \"…\"";
+  const bool secret = !is_header && holds_a_secret(line);
+  const auto table = table_of(text, stop.line);
+  if (auto doubled = describe_doubled_sign(part, stop, secret, table); !doubled.empty()) return doubled;
+  if (secret) return "found a value without quotes, or a quote that is not closed; write \"…\"";
   if (whole.find("\"\"\"") != std::string_view::npos || whole.find("'''") != std::string_view::npos)
     return "found a text of several lines that is not closed; write three quotes after it";
   if (stop.reason.find("parsing array") != std::string_view::npos &&
@@ -385,7 +309,6 @@ std::string describe_fault(std::string_view text, const ParserStop& stop) {
     return "found a header whose brackets do not match; write " + header_of(name_in_header(line));
   if (scanned.open_quote) return describe_open_quote(line, *scanned.open_quote);
   if (whole.empty()) return reason_of(stop.reason);
-  const auto table = table_of(text, stop.line);
   if (scanned.equals == std::string_view::npos)
     return continues_a_list(text, stop.line) ? describe_element(line, scanned)
                                              : describe_no_equals(line, scanned.end, table);

@@ -2,11 +2,9 @@
 
 #include "config/read/settings_sections.hpp"
 
+#include "weir/net/file.hpp"
+
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <fstream>
-#include <system_error>
 
 namespace weir::config {
 
@@ -59,34 +57,14 @@ Settings parse_settings(std::string_view text, const std::string& file) {
 }
 
 Settings load_settings(const std::string& file) {
-  const auto text = read_file(file, kLargestText);
+  const auto text = net::read_file(file, net::kLargestText, net::UnnamedPipe::Accept);
   if (!text)
     throw ConfigError({file + ": cannot be read: " + text.error().message + "; expected a TOML file"});
   return parse_settings(*text, file);
 }
 
-base::Result<std::string> read_file(const std::string& path, std::size_t most) {
-  std::error_code error;
-  const auto reason = [](int number) { return base::Error{std::generic_category().message(number)}; };
-  // A folder can be opened, but reading the folder throws.
-  if (std::filesystem::is_directory(path, error)) return reason(EISDIR);
-  errno = 0;
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) return reason(errno != 0 ? errno : EIO);
-  std::string text;
-  std::array<char, 16 << 10> piece;
-  do {
-    stream.read(piece.data(), piece.size());
-    text.append(piece.data(), static_cast<std::size_t>(stream.gcount()));
-  } while (stream && text.size() <= most);
-  if (text.size() > most)
-    return base::Error{"it is larger than " + std::to_string(most >> 20) +
-                       " MiB, which is the most that is read"};
-  return {boost::system::in_place_value, std::move(text)};
-}
-
 bool holds_something(const std::string& file) {
-  const auto text = read_file(file);
+  const auto text = net::read_file(file);
   return text && !text->empty();
 }
 
@@ -98,7 +76,7 @@ std::string readable_file(const TableReader& table, std::string_view key, const 
                           std::string_view kind) {
   if (!table.has(key)) return {};
   auto path = resolve(context, table.text(key));
-  const auto text = read_file(path);
+  const auto text = net::read_file(path);
   const auto expected = "; expected a " + std::string(kind) + " file";
   if (!text)
     table.mistake(key, in_quotes(path) + " cannot be read: " + text.error().message + expected);

@@ -1,6 +1,7 @@
 // Reads [[alert]].
 #include "config/read/settings_sections.hpp"
 
+#include "weir/config/locations.hpp"
 #include "weir/net/tls_client.hpp"
 
 #include <algorithm>
@@ -158,13 +159,14 @@ admin::AlertSettings read_alert(const TableReader& table, const Settings& settin
 }  // namespace
 
 std::vector<admin::AlertSettings> read_alerts(const TableReader& root, const Settings& settings,
-                                              const ReadContext& context) {
+                                              ReadContext& context) {
   std::vector<admin::AlertSettings> alerts;
   for (const auto& table : root.tables("alert", schema::kAlert)) {
     auto alert = read_alert(table, settings, context);
     const auto same = [&](const admin::AlertSettings& other) { return other.name == alert.name; };
     if (!alert.name.empty() && std::any_of(alerts.begin(), alerts.end(), same))
       table.mistake("name", "found " + in_quotes(alert.name) + " a second time; expected a unique name");
+    context.lines[name_of(alert)] = table.line();
     alerts.push_back(std::move(alert));
   }
   if (alerts.size() > kMostAlerts)

@@ -1,6 +1,8 @@
 // Reads [client].
 #include "config/read/settings_sections.hpp"
 
+#include "weir/net/file.hpp"
+
 #include <algorithm>
 #include <utility>
 
@@ -99,7 +101,7 @@ std::string read_token_key(const TableReader& table, const ReadContext& context,
                               : "the PEM file of the public key that " + algorithm + " verifies with");
   if (shared || !table.has(key)) return table.text(key);
   const auto file = resolve(context, table.text(key));
-  auto text = read_file(file);
+  auto text = net::read_file(file);
   if (text && text->empty()) table.mistake(key, in_quotes(file) + " is empty; expected a public key in PEM");
   if (text) return std::move(*text);
   table.mistake(
@@ -134,11 +136,13 @@ void read_tokens(const TableReader& table, const ReadContext& context, policy::C
 
 void read_countries(const TableReader& table, const ReadContext& context, policy::ClientSettings& client) {
   const auto file = resolve(context, table.text("geo"));
-  if (auto countries = policy::Countries::open(file))
+  constexpr const char* kExpected = "; expected a database of countries in MaxMind's format";
+  if (const auto fault = net::fault_of_file(file))
+    table.mistake("geo", in_quotes(file) + " cannot be read: " + fault->message + kExpected);
+  else if (auto countries = policy::Countries::open(file))
     client.countries = std::move(*countries);
   else
-    table.mistake("geo", in_quotes(file) + ": " + countries.error().message +
-                             "; expected a database of countries in MaxMind's format");
+    table.mistake("geo", in_quotes(file) + ": " + countries.error().message + kExpected);
 }
 
 }  // namespace
@@ -166,7 +170,7 @@ policy::ClientSettings read_client(const TableReader& table, ReadContext& contex
 // Reads the keys file. If the file cannot be read, reports a mistake in the setting `keys` of [client]. The
 // message names the file.
 policy::ApiKeys read_api_keys(const TableReader& client, const std::string& file, ReadContext& context) {
-  const auto text = read_file(file, kLargestText);
+  const auto text = net::read_file(file, net::kLargestText);
   if (!text) {
     client.mistake("keys", in_quotes(file) + " cannot be read: " + text.error().message +
                                "; expected a TOML file of [[key]] tables");

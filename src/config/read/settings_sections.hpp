@@ -63,7 +63,7 @@ void take_address(const TableReader& table, const base::Endpoint& address, ReadC
                                                    ReadContext& context);
 
 [[nodiscard]] std::vector<admin::AlertSettings> read_alerts(const TableReader& root, const Settings& settings,
-                                                            const ReadContext& context);
+                                                            ReadContext& context);
 
 // read_charge() reads `charge`. read_settled_cost() reads `cost` if is_settled_cost(): if `cost` is a table
 // with response_header, response_json or reserve.
@@ -97,14 +97,6 @@ void read_json_cost(const TableReader& table, policy::Rule& rule);
 // Returns `path`. If the path is relative, puts the configuration's folder before it.
 [[nodiscard]] std::string resolve(const ReadContext& context, const std::string& path);
 
-// The most bytes that weir reads of one file. kLargestText is for the configuration and the keys file,
-// kLargestFile for other files that the configuration names. A larger file, or an endless file, is a mistake.
-inline constexpr std::size_t kLargestText = 256 << 20;
-inline constexpr std::size_t kLargestFile = 16 << 20;
-
-// Returns the content of the file. The error comes from the system, or says that the file has more than
-// `most` bytes.
-[[nodiscard]] base::Result<std::string> read_file(const std::string& path, std::size_t most = kLargestFile);
 [[nodiscard]] bool holds_something(const std::string& file);
 // Returns true if `file` is not empty but names a missing or empty file. readable_file() has then reported
 // the mistake.

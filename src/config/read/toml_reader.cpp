@@ -130,9 +130,7 @@ Node read_toml(std::string_view text, const std::string& file, ConfigErrors& mis
     const auto& at = error.source().begin;
     const ParserStop stop{static_cast<std::size_t>(line_of(error.source())), at.column, error.description()};
     mistakes.add(file, line_of(error.source()), "",
-                 quoting == Quoting::Lines ? describe_fault(text, stop)
-                                           : "found a line that is not TOML (not shown, because the file "
-                                             "contains API keys); write NAME = \"…\" or [[key]]");
+                 quoting == Quoting::Lines ? describe_fault(text, stop) : describe_hidden_fault(text, stop));
   }
   return document;
 }

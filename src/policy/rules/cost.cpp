@@ -105,8 +105,28 @@ std::optional<limit::Cost> cost_in_body(const CostSource& source, std::string_vi
   return parse_cost(number.digits, source.scale);
 }
 
-bool is_too_deep(const CostSource& source, std::string_view body) {
-  return find_json_number(body, source.name).found == JsonNumber::Found::TooDeep;
+JsonFault json_fault(const CostSource& source, std::string_view body) {
+  return find_json_number(body, source.name).fault;
+}
+
+std::string_view describe(JsonFault fault) noexcept {
+  switch (fault) {
+    case JsonFault::ByteOrderMark:
+      return "begins with a byte order mark, which JSON does not have; send UTF-8 without it";
+    case JsonFault::Incomplete:
+      return "ends within its JSON value; send all of it";
+    case JsonFault::Trailing:
+      return "has more text after its JSON value; send one value";
+    case JsonFault::Repeated:
+      return "has a member twice on the way to the cost; send it once";
+    case JsonFault::TooDeep:
+      static_assert(kDeepestJson == 512);
+      return "has arrays and objects nested more than 512 deep; send JSON that is nested less";
+    case JsonFault::Malformed:
+    case JsonFault::None:
+      break;
+  }
+  return "is not JSON; send JSON in UTF-8";
 }
 
 std::string describe(const CostSource& source) {

@@ -123,10 +123,8 @@ std::string describe(const Objection& objection) {
   if (objection.body != RequestBody::State::Whole)
     return "the request body is longer than the " + std::to_string(objection.rule->max_body) +
            " bytes that rule " + objection.rule->name + " reads";
-  if (objection.too_deep)
-    return "rule " + objection.rule->name + " reads JSON with arrays and objects nested at most " +
-           std::to_string(kDeepestJson) + " deep";
-  return "the cost in the " + describe(objection.rule->cost_from) + " is not a " +
+  if (objection.json != JsonFault::None) return "the request body " + std::string(describe(objection.json));
+  return "the cost in the " + printable(describe(objection.rule->cost_from)) + " is not a " +
          (objection.rule->cost_from.scale == 0 ? "whole number" : "number") + " that amounts to 1 to " +
          std::to_string(limit::kMaxCost);
 }
@@ -147,8 +145,9 @@ Objection object_to_cost(const Rule& rule, const Request& request) {
     ambiguity = {"header", from.name};
   if (from.kind == CostSource::Kind::Query && !value_in_query(*request.head, from.name))
     ambiguity = {"query parameter", from.name};
-  const bool too_deep = from.kind == CostSource::Kind::Json && is_too_deep(from, request.body.text);
-  return {.rule = &rule, .ambiguity = ambiguity, .too_deep = too_deep};
+  const auto json =
+      from.kind == CostSource::Kind::Json ? json_fault(from, request.body.text) : JsonFault::None;
+  return {.rule = &rule, .ambiguity = ambiguity, .json = json};
 }
 
 Objection object_to_key(const Rule& rule, const Request& request) {

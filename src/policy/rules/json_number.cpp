@@ -2,8 +2,6 @@
 
 #include "policy/rules/decimal.hpp"
 
-#include "weir/policy/cost.hpp"
-
 #include <cstdint>
 #include <limits>
 #include <utility>
@@ -20,6 +18,10 @@ using Text = json::string_view;
 using Fault = json::error_code;
 
 constexpr auto kAny = std::numeric_limits<std::size_t>::max();
+
+JsonNumber faulty(JsonFault fault) {
+  return {.found = JsonNumber::Found::Faulty, .fault = fault};
+}
 
 // Returns the name that a piece of the pointer encodes: "~1" is '/', "~0" is '~' (RFC 6901 §4).
 std::string token_of(std::string_view piece) {
@@ -53,7 +55,10 @@ class Walk {
 
   explicit Walk(std::string_view pointer) : tokens_(tokens_of(pointer)) {}
 
-  [[nodiscard]] JsonNumber result() const { return {doubled_ ? JsonNumber::Found::Faulty : found_, digits_}; }
+  [[nodiscard]] JsonNumber result() const {
+    if (doubled_) return faulty(JsonFault::Repeated);
+    return {.found = found_, .digits = digits_};
+  }
 
   bool on_document_begin(Fault&) { return true; }
   bool on_document_end(Fault&) { return true; }
@@ -146,9 +151,12 @@ JsonNumber find_json_number(std::string_view document, std::string_view pointer)
   options.max_depth = kDeepestJson;
   json::basic_parser<Walk> parser(options, pointer);
   Fault fault;
+  if (document.starts_with("\xef\xbb\xbf")) return faulty(JsonFault::ByteOrderMark);
   const auto used = parser.write_some(false, document.data(), document.size(), fault);
-  if (fault == json::error::too_deep) return {JsonNumber::Found::TooDeep};
-  if (fault || used != document.size()) return {JsonNumber::Found::Faulty};
+  if (fault == json::error::too_deep) return faulty(JsonFault::TooDeep);
+  if (fault == json::error::incomplete) return faulty(JsonFault::Incomplete);
+  if (fault) return faulty(JsonFault::Malformed);
+  if (used != document.size()) return faulty(JsonFault::Trailing);
   return parser.handler().result();
 }
 

@@ -5,6 +5,8 @@
 // events.
 #pragma once
 
+#include "weir/policy/cost.hpp"
+
 #include <string>
 #include <string_view>
 
@@ -14,10 +16,10 @@ struct JsonNumber {
   enum class Found : unsigned char {
     Nothing,  // no value under the pointer
     Number,   // `digits` is the number without an exponent; the document may have it in a string
-    Faulty,   // invalid JSON, not a number, below zero, or a duplicate member on the path
-    TooDeep,  // nested deeper than kDeepestJson (cost.hpp), anywhere in the document
+    Faulty,   // another kind of value, below zero, or a document with a `fault`
   };
   Found found = Found::Nothing;
+  JsonFault fault = JsonFault::None;
   std::string digits{};
 };
 

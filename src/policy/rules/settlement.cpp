@@ -94,7 +94,6 @@ ReportedCost reported_cost_in_body(const Settlement& settlement, std::string_vie
     case JsonNumber::Found::Number:
       return read_amount(number.digits, settlement.scale);
     case JsonNumber::Found::Faulty:
-    case JsonNumber::Found::TooDeep:
       break;
   }
   return {ReportedCost::State::Unreadable};

@@ -39,6 +39,12 @@ net::Task<Outcome> UpstreamExchange::run() {
       const bool again = co_await retry();
       next = again ? Next::Try : answered && attempt_.lease ? Next::Answer : Next::GiveUp;
     }
+    if (next == Next::Answer && upload_ && !upload_->is_sent()) {
+      // The answer may have overtaken the rest of a body that is at hand. A connection is kept only behind a
+      // complete request, so the upload gets a turn first.
+      context_.watch.disarm();
+      co_await net::Pause(context_.worker.executor);
+    }
     std::optional<Outcome> reached;
     if (next == Next::Answer) reached = co_await take_answer();
     if (!reached && upload_) co_await upload_->end();

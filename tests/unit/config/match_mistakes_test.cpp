@@ -100,8 +100,7 @@ const WrongConfiguration kWrong[] = {
      {"weir.toml:14: rule[x].match.country: found \"Chile\"; expected two capital letters such as \"CH\" "
       "(ISO "
       "3166-1)",
-      "weir.toml:16: client.geo: \"/nowhere/c.mmdb\": Error opening the specified MaxMind DB file; expected "
-      "a "
+      "weir.toml:16: client.geo: \"/nowhere/c.mmdb\" cannot be read: No such file or directory; expected a "
       "database of countries in MaxMind's format"}},
     {"MatchNotEmpty",
      with_rule("match = { not = {} }\n"),

@@ -13,7 +13,7 @@ const WrongConfiguration kWrong[] = {
     {"SyntaxOfAKey", "[server]\nworkers\n", {"weir.toml:2: found no = after workers; write workers = value"}},
     {"KeyTwice",
      "[server]\nworkers = 1\nworkers = 2\n",
-     {"weir.toml:3: found the key workers a second time; keep one of the two lines"}},
+     {"weir.toml:3: found the key workers a second time; keep one of the two"}},
     {"EmptyFile",
      "",
      {"weir.toml:1: listener: missing; expected at least one [[listener]] with an address",

@@ -1,4 +1,4 @@
-// Tests reading of rules' settings other than limits: bodies, tokens, soft and elastic limits, settlements.
+// Tests reading of rules' settings: defaults, stores, bodies, tokens, soft and elastic limits, settlements.
 #include "unit/config/configuration.hpp"
 #include "unit/net/tls.hpp"
 #include "unit/policy/country_file.hpp"
@@ -16,6 +16,75 @@ using ::testing::IsEmpty;
 
 Settings parse(const std::string& text) {
   return parse_settings(text, kFile);
+}
+
+std::string limiter_of(const std::string& more) {
+  return limit::describe(parse(with_rule(more)).rules[1].limiter);
+}
+
+TEST(Settings, EachAlgorithmHasItsOwnDefaults) {
+  EXPECT_EQ(limiter_of("burst = 100\n"), "token_bucket 10/s, burst 100");
+  EXPECT_EQ(limiter_of("algorithm = \"gcra\"\n"), "gcra 10/s, burst 0");
+  EXPECT_EQ(limiter_of("algorithm = \"gcra\"\nburst = 5\n"), "gcra 10/s, burst 5");
+  EXPECT_EQ(limiter_of("algorithm = \"leaky_bucket\"\n"), "leaky_bucket 10/s, queue 10");
+  EXPECT_EQ(limiter_of("algorithm = \"leaky_bucket\"\nqueue = 3\nmax_wait = \"2s\"\n"),
+            "leaky_bucket 10/s, queue 3, max_wait 2s");
+}
+
+TEST(Settings, TiersAndOverridesDoNotInheritNumbers) {
+  const auto rule =
+      parse(with_rule("burst = 100\n"
+                      "tiers = { free = { limit = \"2/s\" }, pro = { limit = \"50/s\", burst = 200 } }\n"
+                      "overrides = [{ match = { path = \"/search\" }, limit = \"1/s\" }]\n"))
+          .rules[1];
+  ASSERT_EQ(rule.tiers.size(), 2u);
+  EXPECT_EQ(rule.tiers[0].tier, "free");
+  EXPECT_EQ(limit::describe(rule.tiers[0].limiter), "token_bucket 2/s, burst 2");
+  EXPECT_EQ(limit::describe(rule.tiers[1].limiter), "token_bucket 50/s, burst 200");
+  ASSERT_EQ(rule.overrides.size(), 1u);
+  EXPECT_EQ(limit::describe(rule.overrides[0].limiter), "token_bucket 1/s, burst 1");
+}
+
+TEST(Settings, ReadsPrioritiesOfRoutesAndTiers) {
+  const auto settings =
+      parse(with_rule("algorithm = \"leaky_bucket\"\nqueue_per_client = 3\n"
+                      "tiers = { pro = { limit = \"20/s\", priority = 1 }, free = { limit = \"1/s\" } }\n"
+                      "[[route]]\nname = \"batch\"\nupstream = \"api\"\npriority = 9\n"
+                      "[server]\nmax_in_flight = 50\n"));
+  EXPECT_EQ(settings.routes[0].priority, policy::kDefaultPriority);
+  EXPECT_EQ(settings.routes[1].priority, 9);
+  EXPECT_EQ(settings.tier_priorities, (policy::TierPriorities{{"pro", 1}}));
+  EXPECT_EQ(settings.rules[0].queue_per_client, policy::kNoBound);
+  EXPECT_EQ(settings.rules[1].queue_per_client, 3U);
+  EXPECT_EQ(settings.server.max_in_flight, 50U);
+}
+
+TEST(Settings, RateOfASingleReplicaIsExact) {
+  const std::string redis = "[state]\nreplicas = 3\nredis = { url = \"redis://a\" }\n";
+  const auto share = [&](const std::string& more) {
+    return parse(with_rule("store = \"redis\"\n" + more + redis)).rules[1].local_share;
+  };
+  EXPECT_EQ(limit::describe(*share("burst = 100\n")), "token_bucket 10/3s, burst 33");
+  EXPECT_EQ(limit::describe(*share("burst = 2\n")), "token_bucket 10/3s, burst 1");
+  EXPECT_EQ(limit::describe(*share("algorithm = \"gcra\"\nburst = 2\n")), "gcra 10/3s, burst 0");
+  EXPECT_EQ(limit::describe(*share("algorithm = \"leaky_bucket\"\nqueue = 7\nmax_wait = \"1s\"\n")),
+            "leaky_bucket 10/3s, queue 2, max_wait 1s");
+  EXPECT_EQ(limit::describe(*share("algorithm = \"leaky_bucket\"\nqueue = 0\n")),
+            "leaky_bucket 10/3s, queue 0");
+  EXPECT_FALSE(share("on_store_failure = \"open\"\n"));
+  EXPECT_FALSE(share("on_store_failure = \"closed\"\n"));
+  const auto tiers =
+      parse(with_rule("store = \"redis\"\ntiers = { free = { limit = \"9/s\" } }\n" + redis)).rules[1].tiers;
+  EXPECT_EQ(limit::describe(*tiers.at(0).local_share), "token_bucket 9/3s, burst 3");
+}
+
+TEST(Settings, RulesUseTheStoreOfStateUnlessTheyNameAnother) {
+  const auto rules = parse(with("[state]\nstore = \"redis\"\nredis = { url = \"redis://a\" }\n"
+                                "[[rule]]\nname = \"here\"\nlimit = \"1/s\"\nstore = \"memory\"\n"))
+                         .rules;
+  EXPECT_EQ(rules[0].store, policy::Store::Redis);
+  EXPECT_EQ(rules[1].store, policy::Store::Memory);
+  EXPECT_EQ(rules[1].index, 1u);
 }
 
 TEST(Settings, BodyBoundOfARuleIsTheLargestOfItsConditions) {

@@ -73,13 +73,14 @@ TEST_F(TlsClientFiles, ErrorNamesTheFaultyFile) {
   std::ofstream(folder.key()) << "-----BEGIN PRIVATE";
   EXPECT_THAT(fault_of(all()), HasSubstr("the key " + name));
   std::filesystem::remove(folder.key());
-  EXPECT_EQ(fault_of(all()), name + " is not a file");
+  EXPECT_EQ(fault_of(all()), "the key " + name + " cannot be read: No such file or directory");
 }
 
 TEST_F(TlsClientFiles, DoesNotBlockOnANamedPipe) {
   std::filesystem::remove(folder.cert());
   ASSERT_EQ(::mkfifo(folder.cert().c_str(), 0600), 0);
-  EXPECT_THAT(fault_of({.ca = folder.cert()}), EndsWith("cert.pem\" is not a file"));
+  EXPECT_THAT(fault_of({.ca = folder.cert()}),
+              EndsWith("cert.pem\" cannot be read: it is a pipe, not a regular file"));
 }
 
 }  // namespace

@@ -4,10 +4,14 @@
 
 #include "unit/net/tls.hpp"
 
+#include "weir/net/file.hpp"
+
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 namespace weir::net {
 namespace {
@@ -44,7 +48,7 @@ TEST_F(TlsFiles, ErrorAboutAnUnreadableFileHasTheSystemsReason) {
   EXPECT_EQ(of_cert(missing),
             "the certificate \"" + missing + "\" cannot be read: No such file or directory");
   EXPECT_EQ(of_key(missing), "the key \"" + missing + "\" cannot be read: No such file or directory");
-  EXPECT_EQ(of_key("/"), "the key \"/\" cannot be read: Is a directory");
+  EXPECT_EQ(of_key("/"), "the key \"/\" cannot be read: it is a directory, not a regular file");
 }
 
 TEST_F(TlsFiles, ErrorSaysThatCertificateAndKeyAreSwapped) {
@@ -94,6 +98,49 @@ TEST_F(TlsFiles, EncryptedKeyIsAnError) {
   EXPECT_THAT(of_key(locked),
               AllOf(StartsWith("the key \"" + locked + "\" is encrypted; store it without a pass phrase"),
                     HasSubstr("openssl pkey -in " + locked)));
+}
+
+TEST_F(TlsFiles, AFileWithMoreThanTheBoundIsAnError) {
+  const auto large = write("large", contents(folder_.key()));
+  std::filesystem::resize_file(large, kLargestFile + 1);
+  for (const auto& fault : {of_cert(large), of_key(large), fault_of_client_ca(large).value().message})
+    EXPECT_THAT(fault, EndsWith("cannot be read: it is larger than 16 MiB, which is the most that is read"));
+}
+
+TEST_F(TlsFiles, APipeIsAnErrorAndDoesNotWait) {
+  const auto pipe = folder_.cert() + ".pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const auto stapled = make_tls_context({.certificates = {{folder_.cert(), folder_.key(), pipe}}});
+  for (const auto& fault :
+       {of_cert(pipe), of_key(pipe), fault_of_client_ca(pipe).value().message, stapled.error().message})
+    EXPECT_THAT(fault, EndsWith(".pipe\" cannot be read: it is a pipe, not a regular file"));
+}
+
+TEST_F(TlsFiles, ACertificateIsFollowedByItsChain) {
+  const Certificates another;
+  const auto made =
+      make_tls_context({.certificates = {{write("chain", contents(folder_.cert()) + contents(another.cert())),
+                                          folder_.key()}}})
+          .value();
+  STACK_OF(X509)* chain = nullptr;
+  ASSERT_EQ(SSL_CTX_get0_chain_certs(made.get(), &chain), 1);
+  EXPECT_EQ(sk_X509_num(chain), 1);
+  const auto broken = write("broken chain", contents(folder_.cert()) + "-----BEGIN CERTIFICATE-----\nAAAA\n");
+  EXPECT_THAT(of_cert(broken), HasSubstr("is rejected by OpenSSL: "));
+}
+
+// Revocation lists alone verify nobody.
+TEST_F(TlsFiles, AuthoritiesWithoutACertificateAreNamed) {
+  EXPECT_THAT(fault_of_client_ca(write("list", "-----BEGIN X509 CRL-----\n")).value().message,
+              EndsWith("contains X509 CRL; expected -----BEGIN CERTIFICATE-----"));
+}
+
+TEST_F(TlsFiles, ClientsGetTheNameOfEachAuthorityOnce) {
+  const Certificates another;  // has the same subject
+  auto settings = folder_.settings();
+  settings.client_ca = write("authorities", contents(folder_.cert()) + contents(another.cert()));
+  const auto made = make_tls_context(settings).value();
+  EXPECT_EQ(sk_X509_NAME_num(SSL_CTX_get_client_CA_list(made.get())), 1);
 }
 
 TEST_F(TlsFiles, ErrorNamesAFaultyCaFile) {

@@ -167,10 +167,9 @@ TEST(CostInBody, AcceptsDeeplyNestedBodies) {
     return R"({"n": 5, "x": )" + std::string(deep - 1, '[') + std::string(deep - 1, ']') + "}";
   };
   EXPECT_EQ(cost_in_body(source, nested(kDeepestJson), 3), 5U);
-  EXPECT_FALSE(is_too_deep(source, nested(kDeepestJson)));
+  EXPECT_EQ(json_fault(source, nested(kDeepestJson)), JsonFault::None);
   EXPECT_EQ(cost_in_body(source, nested(kDeepestJson + 1), 3), kFaulty);
-  EXPECT_TRUE(is_too_deep(source, nested(kDeepestJson + 1)));
-  EXPECT_FALSE(is_too_deep(source, "{"));
+  EXPECT_EQ(json_fault(source, nested(kDeepestJson + 1)), JsonFault::TooDeep);
 }
 
 // JSON parsers differ: some use the first of two members with the same name, others the last.

@@ -182,16 +182,33 @@ TEST_F(Collect, RejectsDifferentValuesOfAHeaderThatAnOverrideReads) {
   EXPECT_FALSE(collect());
 }
 
-TEST_F(Collect, ReportsJsonThatIsNestedTooDeep) {
+TEST_F(Collect, SaysWhyAJsonBodyNamesNoCost) {
   rules_ = {rule_of("a", {"ip"})};
   rules_[0].cost_from = {CostSource::Kind::Json, "/n", 0};
-  const std::string body(600, '[');
-  request_.body.text = body;
-  EXPECT_EQ(status_of(collect()), 400U);
-  EXPECT_EQ(describe(collect()), "rule a reads JSON with arrays and objects nested at most 512 deep");
-  request_.body.text = "[";
-  EXPECT_EQ(describe(collect()),
-            "the cost in the json /n is not a whole number that amounts to 1 to 2147483648");
+  const std::string deep(600, '[');
+  const std::pair<std::string_view, std::string> cases[] = {
+      {deep,
+       "the request body has arrays and objects nested more than 512 deep; send JSON that is nested less"},
+      {R"({"n": 1, "n": 1})", "the request body has a member twice on the way to the cost; send it once"},
+      {R"({"n": 1} x)", "the request body has more text after its JSON value; send one value"},
+      {R"({"n": 1)", "the request body ends within its JSON value; send all of it"},
+      {"\xef\xbb\xbf{\"n\": 1}",
+       "the request body begins with a byte order mark, which JSON does not have; send UTF-8 without it"},
+      {"n=12", "the request body is not JSON; send JSON in UTF-8"},
+      {R"({"n": [1]})", "the cost in the json /n is not a whole number that amounts to 1 to 2147483648"}};
+  for (const auto& [body, sentence] : cases) {
+    request_.body.text = body;
+    EXPECT_EQ(status_of(collect()), 400U) << body;
+    EXPECT_EQ(describe(collect()), sentence);
+  }
+}
+
+// The sentence goes into JSON without escaping.
+TEST_F(Collect, ReplacesUnprintableCharactersOfACostsName) {
+  rules_ = {rule_of("a", {"ip"})};
+  rules_[0].cost_from = {CostSource::Kind::Json, "/\"n\"", 0};
+  request_.body.text = R"({"\"n\"": true})";
+  EXPECT_THAT(describe(collect()), ::testing::StartsWith("the cost in the json /?n? is not"));
 }
 
 TEST_F(Collect, AddReturnsFalseAtTheMaximumNumberOfCharges) {

@@ -1,5 +1,5 @@
-// Tests failures of Redis: it is unreachable, slow, restarting, loading, read-only or full, or the server is
-// not Redis. Each failure has its own error, and no charge takes longer than the timeout.
+// Tests failures of Redis: it is away, slow, restarting, loading, read-only or full. Each failure has a name,
+// and no charge takes longer than the timeout. impostor_test.cpp has servers that are no Redis.
 #include "redis/scripts/bill.hpp"
 #include "unit/redis/store/store_fixture.hpp"
 
@@ -7,7 +7,6 @@
 #include <array>
 #include <optional>
 
-#include <boost/asio/local/stream_protocol.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -328,75 +327,6 @@ TEST_F(RedisFailure, WaitsForALoadingRedis) {
   EXPECT_EQ(worker.charge(bill_).error, StoreError::Away);
   ASSERT_TRUE(worker.turn_until_up());
   EXPECT_FALSE(worker.charge(bill_).error);
-}
-
-// A server that is not Redis. It sends `answer` in reply to everything, byte by byte.
-class Impostor {
- public:
-  Impostor(net::asio::io_context& loop, const std::string& path, std::string answer, bool hangs_up = false)
-      : acceptor_(loop, net::asio::local::stream_protocol::endpoint(path)),
-        answer_(std::move(answer)),
-        hangs_up_(hangs_up) {
-    accept();
-  }
-
- private:
-  using Peer = net::asio::local::stream_protocol::socket;
-  void accept() {
-    acceptor_.async_accept([this](net::ErrorCode ec, Peer peer) {
-      if (ec) return;
-      peers_.push_back(std::move(peer));
-      for (const char& byte : answer_) {
-        net::ErrorCode ignored;
-        peers_.back().write_some(net::asio::buffer(&byte, 1), ignored);
-      }
-      if (hangs_up_) peers_.pop_back();
-      accept();
-    });
-  }
-  net::asio::local::stream_protocol::acceptor acceptor_;
-  std::string answer_;
-  bool hangs_up_;
-  std::vector<Peer> peers_;
-};
-
-TEST_F(RedisFailure, ServerThatIsNotRedisIsRejected) {
-  Server folder;  // only its folder is used, not the server
-  auto settings = Worker::settings_for(folder);
-  settings.address.unix_path += "-of-another";
-  Worker worker(settings);
-  Impostor impostor(worker.loop, settings.address.unix_path, "HTTP/1.1 400 Bad Request\r\n\r\n");
-  ASSERT_TRUE(worker.turn_until(
-      [&] { return worker.store.last_error() == "the peer does not speak the Redis protocol"; }));
-  EXPECT_EQ(worker.charge(bill_).error, StoreError::Away);
-}
-
-// A server replies to the first command with the error `said`, then closes the connection.
-TEST_F(RedisFailure, ReportsWhyAServerRejectsAllConnections) {
-  Server folder;
-  auto settings = Worker::settings_for(folder);
-  for (const std::string said : {"DENIED Redis is running in protected mode",
-                                 "ERR max number of clients reached", "NOAUTH Authentication"}) {
-    settings.address.unix_path += "-of-another";
-    Worker worker(settings);
-    Impostor impostor(worker.loop, settings.address.unix_path, "-" + said + "\r\n", true);
-    ASSERT_TRUE(worker.turn_until([&] { return worker.store.last_error() == said; }))
-        << worker.store.last_error();
-  }
-}
-
-TEST_F(RedisFailure, UnexpectedReplyClosesTheConnection) {
-  Server folder;
-  auto settings = Worker::settings_for(folder);
-  settings.address.unix_path += "-of-another";
-  Worker worker(settings);
-  Impostor impostor(worker.loop, settings.address.unix_path,
-                    "+OK\r\n$40\r\n0123456789012345678901234567890123456789\r\n"
-                    "$40\r\n0123456789012345678901234567890123456789\r\n"
-                    "*6\r\n:1\r\n:1\r\n:0\r\n:0\r\n:0\r\n:1\r\n*2\r\n:1\r\n:2\r\n");
-  ASSERT_TRUE(worker.turn_until([&] { return worker.log.size() >= 2; }));
-  EXPECT_THAT(worker.log[0], HasSubstr("is up"));
-  EXPECT_THAT(worker.log[1], HasSubstr("bad_reply, the peer does not speak the Redis protocol"));
 }
 
 }  // namespace

@@ -83,6 +83,13 @@ TEST(TomlFault, SyntaxOfYamlNginxAndOtherFormatsGetsTheTomlToWrite) {
        {"servers = [\"a:1\" \"b:2\"]\n", "found no comma between two values; write one before \"b:2\"]"}});
 }
 
+TEST(TomlFault, NamesAKeyThatIsNoWord) {
+  expect({{"max head = \"1KiB\"\n", "found two words before =; write one key"},
+          {"max head = 1KiB\n", "found two words before =; write one key"},
+          {"key[ = \"a\"\n", "found [ in the key key[; write letters, digits, _ and -"},
+          {"bur>st = 5\n", "found > in the key bur>st; write letters, digits, _ and -"}});
+}
+
 TEST(TomlFault, BrokenAndRepeatedTableHeadersGetAdvice) {
   expect({{"[[rule]\n", "found a header whose brackets do not match; write [[rule]]"},
           {"[rule]]\n", "found a header whose brackets do not match; write [[rule]]"},
@@ -93,9 +100,10 @@ TEST(TomlFault, BrokenAndRepeatedTableHeadersGetAdvice) {
             "weir.toml:3: found both [rule] and [[rule]]; write [[rule]] each time");
   EXPECT_EQ(fault_in("[server]\na = 1\n[server]\n"),
             "weir.toml:3: found [server] a second time; keep one, with all of its keys below it");
-  EXPECT_EQ(fault_in("a = 1\na = 2\n"),
-            "weir.toml:2: found the key a a second time; keep one of the two lines");
+  EXPECT_EQ(fault_in("a = 1\na = 2\n"), "weir.toml:2: found the key a a second time; keep one of the two");
   EXPECT_EQ(fault_in("key = [\"ip\"\nburst = 3\n"),
+            "weir.toml:2: found a list above that is not closed; write ] before this line");
+  EXPECT_EQ(fault_in("key = [\nname = \"a\"\n"),
             "weir.toml:2: found a list above that is not closed; write ] before this line");
 }
 

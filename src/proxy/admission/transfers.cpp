@@ -1,12 +1,37 @@
-// The part of AdmissionController that refunds charges. Refunds are for requests that weir refuses after all,
-// that reached no server, or whose departure went to another request.
+// The part of AdmissionController that refunds charges, and that displaces a waiting request.
+//
+// Refunds are for requests that are refused in the end, that reached no server, or whose departure went to
+// another request. Displacement is for a full queue: the last waiting request gives way to a newcomer with a
+// better claim to the place.
 #include "proxy/admission/admission_controller.hpp"
 
+#include "weir/policy/priority.hpp"
+
+#include <algorithm>
 #include <new>
 #include <utility>
 #include <variant>
 
 namespace weir::proxy {
+
+namespace {
+
+// Returns the line of the queue if nothing else refused the request. Returns nullopt if another line refused
+// too, or if the request can never fit into the queue.
+std::optional<std::size_t> full_queue(const policy::Bill& bill) {
+  std::optional<std::size_t> found;
+  for (std::size_t i = 0; i < bill.charges().size(); ++i) {
+    const auto& charge = bill.charges()[i];
+    const auto& outcome = bill.outcomes()[i];
+    if (outcome.allowed || !charge.enforced) continue;
+    const bool queue = std::holds_alternative<limit::LeakyBucket>(*charge.limiter);
+    if (found || !queue || outcome.retry_after == base::kForever) return std::nullopt;
+    found = i;
+  }
+  return found;
+}
+
+}  // namespace
 
 void AdmissionController::refund() {
   if (!taken_) return refund_but(entrusted_ ? &*entrusted_ : nullptr);
@@ -97,6 +122,45 @@ void AdmissionController::refund_but(const limit::Key* lane) {
   if (std::exchange(fallback_charged_, false)) give_back(buffers_.fallback, decided_at_, here);
   if (std::exchange(remote_charged_, false)) give_back(buffers_.evaluation.remote, redis_now_, in_redis);
   settlements_.cancel();
+}
+
+// Takes the place of a waiting request. Does so only if no rule needs Redis: a refusal by Redis would come
+// after the other request was evicted.
+bool AdmissionController::displace(base::TimePoint now, policy::Priority priority) {
+  auto& bill = buffers_.evaluation.local;
+  if (!worker_.shaper.may_displace(priority) || !buffers_.evaluation.remote.empty()) return false;
+  const auto line = full_queue(bill);
+  if (!line) return false;
+  const auto& charge = bill.charges()[*line];
+  auto& outcome = bill.outcomes()[*line];
+  const Newcomer newcomer{.lane = charge.key,
+                          .client = policy::name_client(buffers_.request, config_.names.table),
+                          .priority = priority,
+                          .cost = charge.cost,
+                          .most = bill.line(*line).rule->queue_per_client};
+  won_ = worker_.shaper.displace(newcomer, [this, now, skipped = *line] { return charge_but(skipped, now); });
+  if (!won_) return false;
+  outcome.allowed = true;
+  outcome.retry_after = base::Duration(0);
+  outcome.overflow = won_->departure.overflow;
+  outcome.delay =
+      std::max(won_->departure.at - now, base::Duration(1));  // other tickets of its lane may be due first
+  return true;
+}
+
+// Charges all lines apart from `line`, or none of them. Returns false and leaves the outcomes unchanged if
+// none was charged. Must not allocate, because the queue's mutex is held.
+bool AdmissionController::charge_but(std::size_t line, base::TimePoint now) {
+  auto& bill = buffers_.evaluation.local;
+  boost::container::static_vector<limit::Charge, limit::kMaxCharges> charges(bill.charges().begin(),
+                                                                             bill.charges().end());
+  charges.erase(charges.begin() + static_cast<std::ptrdiff_t>(line));
+  std::array<limit::Outcome, limit::kMaxCharges> room;
+  const std::span outcomes(room.data(), charges.size());
+  if (!charges.empty() && !worker_.table.charge(charges, now, outcomes, &buffers_.journal.charged))
+    return false;
+  for (std::size_t i = 0; i < outcomes.size(); ++i) bill.outcomes()[i < line ? i : i + 1] = outcomes[i];
+  return true;
 }
 
 }  // namespace weir::proxy

@@ -1,0 +1,31 @@
+// Reads files that the configuration names. Reading never waits: a pipe, a socket, a device and a
+// directory are errors.
+#pragma once
+
+#include "weir/base/result.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace weir::net {
+
+// The most bytes that weir reads of the configuration and of the keys file, and of any other file that the
+// configuration names. A larger file is an error.
+inline constexpr std::size_t kLargestText = 256 << 20;
+inline constexpr std::size_t kLargestFile = 16 << 20;
+
+// Whether read_file() accepts a pipe without a name, such as /dev/stdin behind "|" or the shell's <(command).
+// Reading such a pipe waits for the command at its other end.
+enum class UnnamedPipe : std::uint8_t { Reject, Accept };
+
+// Returns the content of a regular file. Follows symbolic links. The error says why the file cannot be read:
+// the system's reason, what it is instead of a regular file, or that it has more than `most` bytes.
+[[nodiscard]] base::Result<std::string> read_file(const std::string& path, std::size_t most = kLargestFile,
+                                                  UnnamedPipe pipe = UnnamedPipe::Reject);
+
+// Returns why read_file() could not open the file, for a file that a library opens by its name.
+[[nodiscard]] std::optional<base::Error> fault_of_file(const std::string& path);
+
+}  // namespace weir::net

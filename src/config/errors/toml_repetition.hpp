@@ -1,0 +1,28 @@
+// Explains a name or a sign that a line has once too often.
+#pragma once
+
+#include "config/errors/toml_line.hpp"
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace weir::config {
+
+struct ParserStop;
+
+// Describes a key or a header that the file already has. `line` has no comment.
+[[nodiscard]] std::string describe_repetition(std::string_view line, const ParserStop& stop);
+// Does the same without showing a name that weir does not know, because it could be an API key.
+[[nodiscard]] std::string describe_hidden_repetition(std::string_view line, const ParserStop& stop);
+
+// Describes a sign such as "==" or ",," at which the parser stopped. Empty if there is none. `line` has no
+// comment. `secret`: the value must not be shown. `table`: the names in the header above the line.
+[[nodiscard]] std::string describe_doubled_sign(std::string_view line, const ParserStop& stop, bool secret,
+                                                const Names& table);
+
+// Returns the line with one quote in place of two, as in ""10/s". Empty if it has no quote too many. `open`:
+// offset of a quote that nothing closes.
+[[nodiscard]] std::string without_doubled_quote(std::string_view line, std::size_t open);
+
+}  // namespace weir::config

@@ -1,0 +1,13 @@
+// The operations of weir, tried once on a Redis.
+#pragma once
+
+#include "weir/net/asio.hpp"
+#include "weir/redis/inspection.hpp"
+
+namespace weir::redis {
+
+// Runs each operation of weir once for each form of state: numbers, logs, and permits. Adds the errors to the
+// obstacles of `found`. Runs the loop until all replies have come, at most for some seconds.
+void try_operations(net::asio::io_context& loop, const RedisSettings& settings, Inspection& found);
+
+}  // namespace weir::redis
