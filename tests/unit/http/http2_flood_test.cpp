@@ -7,7 +7,8 @@ namespace {
 
 constexpr base::TimePoint kStart{base::Duration{1'000'000'000}};
 constexpr Http2Cheap kCheap[] = {Http2Cheap::Settings,     Http2Cheap::Ping,      Http2Cheap::Priority,
-                                 Http2Cheap::WindowUpdate, Http2Cheap::EmptyData, Http2Cheap::Other};
+                                 Http2Cheap::WindowUpdate, Http2Cheap::EmptyData, Http2Cheap::Refused,
+                                 Http2Cheap::Other};
 
 // Returns how many frames the guard permits before it reports a flood, at most `most`.
 std::uint64_t permitted(Http2FloodGuard& guard, Http2Cheap frame, base::TimePoint now,
