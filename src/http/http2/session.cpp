@@ -139,9 +139,8 @@ struct Http2Session::Callbacks {
   // Resets the stream if a field contains forbidden octets (RFC 9113 §8.2.1). nghttp2 alone would leave out
   // the field.
   static int faulty_field(nghttp2_session*, const nghttp2_frame*, const std::uint8_t*, std::size_t,
-                          const std::uint8_t*, std::size_t, std::uint8_t, void* data) noexcept {
-    const int failed = guarded(data, [&] { of(data).events_.on_cheap(Http2Cheap::Fault); });
-    return failed != 0 ? failed : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+                          const std::uint8_t*, std::size_t, std::uint8_t, void*) noexcept {
+    return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
   }
 
   static int frame(nghttp2_session* session, const nghttp2_frame* frame, void* data) noexcept {

@@ -56,6 +56,7 @@ Http2Connection::Http2Connection(Session& session, const Http2Settings& settings
       codec_(*this, limits_of(settings, worker_)),
       output_(session.worker.executor),
       ended_(session.worker.executor),
+      progress_(session.worker.executor),
       writer_ended_(session.worker.executor) {
   worker_.counters.http2_connections_open.add();
 }
@@ -128,9 +129,15 @@ net::ErrorCode Http2Connection::receive() {
 }
 
 // Waits for octets. An idle connection then gives its buffers back, and waits without them.
+//
+// While the client does not read, waits until it does: the codec may queue a frame for every frame of the
+// client (RST_STREAM for a malformed request), and the flood guard counts these when they are sent.
 net::Task<net::ErrorCode> Http2Connection::read_more() {
   auto& client = session_.client;
-  auto ec = receive();
+  net::ErrorCode ec;
+  if (writing_) ec = co_await progress_.wait();
+  if (ec) co_return ec;
+  ec = receive();
   while (ec == net::asio::error::would_block) {
     if (session_.is_quiet()) {
       if (out_.empty()) out_.shrink_to_fit();
@@ -368,8 +375,12 @@ net::Task<void> Http2Connection::write_all() {
       if (ec) co_return;
       blocked_since_ = worker_.clock.now();
       writing_ = true;
-      static_cast<void>(co_await session_.client.wait_writable());
+      const auto ended = co_await session_.client.wait_writable();
       writing_ = false;
+      if (ended)
+        progress_.cancel();
+      else
+        progress_.notify();
       blocked_since_ = {};
       out_.erase(0, std::exchange(sent_, 0));
       for (auto& stream : streams_) stream->note_room();

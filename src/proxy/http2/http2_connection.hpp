@@ -102,8 +102,9 @@ class Http2Connection final : private http::Http2Events {
   std::vector<std::unique_ptr<Http2Stream>> streams_;
   std::string out_;  // frames to send; the first `sent_` octets were sent
   std::size_t sent_ = 0;
-  net::Notification output_;  // for the writer: there are frames to send, or streams to remove
-  net::Notification ended_;   // for run(): a stream has ended
+  net::Notification output_;    // for the writer: there are frames to send, or streams to remove
+  net::Notification ended_;     // for run(): a stream has ended
+  net::Notification progress_;  // for the reader: the socket accepts octets again
   net::Signal writer_ended_;
   std::size_t uncounted_ = 0;     // octets in the inbox that bytes_in does not contain yet
   std::size_t data_read_ = 0;     // octets of bodies in the current read; the exchanges count them
