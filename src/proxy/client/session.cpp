@@ -119,7 +119,10 @@ net::ErrorCode Session::receive() {
   char* at = inbox.space();
   const auto count = client.try_read(at, inbox.room(), ec);
   inbox.received(count);
-  worker.counters.bytes_in.add(count);
+  if (may_be_http2_)
+    uncounted_ += count;
+  else
+    worker.counters.bytes_in.add(count);
   return ec;
 }
 
@@ -161,8 +164,7 @@ net::Task<std::size_t> Session::await_head() {
     const auto most = worker.config().server.max_head;  // valid until the next wait
     const auto found = head.look(inbox, most);
     if (found.size != 0) co_return found.size;
-    const bool may_be_http2 = http2_settings_->prior_knowledge && kPreface.starts_with(inbox.unread());
-    if (found.fault && !may_be_http2) {
+    if (found.fault && !(may_be_http2_ && kPreface.starts_with(inbox.unread()))) {
       co_await refuse_head(*found.fault, inbox.unread().substr(0, most));
       co_return 0;
     }
@@ -332,17 +334,10 @@ net::Task<bool> Session::open() {
   co_return secured;
 }
 
-// Returns true if the first head is the beginning of the HTTP/2 preface (RFC 9113 §3.4), and the listener
-// allows HTTP/2 without TLS ("h2c").
-bool Session::begins_http2(std::size_t head_size) const noexcept {
-  return http2_settings_->prior_knowledge && !client.is_tls() &&
-         inbox.unread().substr(0, head_size) == kPreface;
-}
-
 net::Task<void> Session::serve_http2() {
   note_busy();
   {
-    Http2Connection connection(*this, *http2_settings_);
+    Http2Connection connection(*this, *http2_settings_, std::exchange(uncounted_, 0));
     const ScopedCancelTarget cancel_target(http2_, connection);
     co_await connection.run();
     abuse_ = connection.abuse();
@@ -363,10 +358,14 @@ net::Task<void> Session::run() {
     if (!opened) co_return;
   }
   if (client.protocol() == kHttp2 || http2_settings_->only) co_return co_await serve_http2();
-  for (bool first = true;; first = false) {
+  may_be_http2_ = http2_settings_->prior_knowledge && !client.is_tls();
+  for (;;) {
     const auto head_size = co_await await_head();
+    if (std::exchange(may_be_http2_, false)) {
+      if (inbox.unread().substr(0, head_size) == kPreface) co_return co_await serve_http2();
+      worker.counters.bytes_in.add(std::exchange(uncounted_, 0));
+    }
     if (head_size == 0) break;
-    if (first && begins_http2(head_size)) co_return co_await serve_http2();
     const bool go_on = co_await serve_one(head_size);
     if (!go_on) break;
     if (++requests_in_turn_ < kRequestsInTurn && work_in_turn_ < kWorkInTurn) continue;

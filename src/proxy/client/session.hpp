@@ -138,7 +138,6 @@ class Session final : public ClientWatch {
   [[nodiscard]] net::Task<void> refuse_head(http::Fault fault, std::string_view bytes);
   [[nodiscard]] net::Task<bool> drop_rest(BodySource& body);
   [[nodiscard]] net::Task<void> linger();
-  [[nodiscard]] bool begins_http2(std::size_t head_size) const noexcept;
   [[nodiscard]] net::Task<void> serve_http2();
 
   const AcceptorSettings& listener_;
@@ -155,6 +154,8 @@ class Session final : public ClientWatch {
   unsigned requests_in_turn_ = 0;  // requests served since the last wait for the client
   ConnectionsPerIp::Slot slot_;
   std::shared_ptr<const Http2Settings> http2_settings_;
+  std::size_t uncounted_ = 0;  // octets received while may_be_http2_, which bytes_in does not contain yet
+  bool may_be_http2_ = false;  // the first octets may be the HTTP/2 preface (RFC 9113 §3.4)
   bool proxy_header_expected_ = false;
   bool relayed_ = false;  // the peer is a weir process that relays the client's connection
   bool secure_ = false;   // the relaying process received the connection over TLS

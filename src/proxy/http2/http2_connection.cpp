@@ -48,7 +48,7 @@ http::Http2Limits limits_of(const Http2Settings& settings, const Worker& worker)
 
 }  // namespace
 
-Http2Connection::Http2Connection(Session& session, const Http2Settings& settings)
+Http2Connection::Http2Connection(Session& session, const Http2Settings& settings, std::size_t uncounted)
     : session_(session),
       worker_(session.worker),
       settings_(settings),
@@ -57,7 +57,8 @@ Http2Connection::Http2Connection(Session& session, const Http2Settings& settings
       output_(session.worker.executor),
       ended_(session.worker.executor),
       progress_(session.worker.executor),
-      writer_ended_(session.worker.executor) {
+      writer_ended_(session.worker.executor),
+      uncounted_(uncounted) {
   worker_.counters.http2_connections_open.add();
 }
 

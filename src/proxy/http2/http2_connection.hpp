@@ -34,8 +34,9 @@ class Http2Connection final : private http::Http2Events {
   // A client whose one head is larger than so many times max_head loses its connection.
   static constexpr std::size_t kMostHeads = 8;
 
-  // Both must outlive this object.
-  Http2Connection(Session& session, const Http2Settings& settings);
+  // The session and the settings must outlive this object. `uncounted`: octets in the session's inbox that
+  // bytes_in does not contain yet.
+  Http2Connection(Session& session, const Http2Settings& settings, std::size_t uncounted);
   ~Http2Connection();
 
   // Serves requests until either side ends the connection, and all its exchanges have ended.
@@ -64,11 +65,13 @@ class Http2Connection final : private http::Http2Events {
 
   void note_data(std::size_t octets) noexcept;
   void note_work() noexcept { guard_.note_work(); }
-  // A stream's head is complete.
+  // Must be called when the head of a stream is complete.
   void note_ready() noexcept {
     ready_ = true;
-    head_begun_ = {};
+    note_head_ended();
   }
+  // Must be called when a head is complete, or when its stream ends before it is.
+  void note_head_ended() noexcept { head_begun_ = {}; }
   void note_huge_head() { end_by(observe::Goaway::Head); }
 
  private:

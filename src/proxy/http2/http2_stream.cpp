@@ -277,6 +277,7 @@ void Http2Stream::on_end() {
 
 void Http2Stream::on_closed(http::Http2Error error) {
   closed_ = true;
+  if (!head_arrived_) connection_.note_head_ended();
   if (error != http::Http2Error::None && !finished_) note_gone();
 }
 

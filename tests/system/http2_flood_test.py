@@ -1,0 +1,337 @@
+#!/usr/bin/env python3
+"""HTTP/2 clients that attack: frames and resets that cost weir work. weir tells each to calm down, closes the connection and counts that.
+Memory stays bounded, and another client gets its answers meanwhile."""
+
+import contextlib
+import fcntl
+import pathlib
+import re
+import struct
+import termios
+import threading
+import time
+
+from harness import PATIENCE, SANITIZED, Client, Weir, answer, eventually, main, rss_kib
+from http2_client import (CALM, CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, PING, PRIORITY, RST_STREAM, SETTINGS,
+                          WINDOW_UPDATE, Attacker, Http2Client, Http2TestCase, frame, head_block)
+
+MOST_MEMORY = (64 if SANITIZED else 16) << 10  # KiB that an attack may take
+WHOLE = END_STREAM | END_HEADERS
+
+
+class Witness:
+    """Another client of HTTP/2, which asks during an attack."""
+
+    def __init__(self, port):
+        self.port, self.ending, self.statuses, self.slowest, self.fault = port, threading.Event(), [], 0, None
+        self.thread = threading.Thread(target=self.ask, daemon=True)
+        self.thread.start()
+        eventually(lambda: self.statuses, "the witness gets an answer")
+
+    def ask(self):
+        try:
+            with Http2Client(self.port) as client:
+                while not self.ending.is_set():
+                    began = time.monotonic()
+                    self.statuses.append(client.get("/").status)
+                    self.slowest = max(self.slowest, time.monotonic() - began)
+        except Exception as fault:  # stop() raises it
+            self.fault = fault
+
+    def stop(self):
+        seen = len(self.statuses)
+        eventually(lambda: self.fault or len(self.statuses) > seen, "the witness goes on")
+        self.ending.set()
+        self.thread.join(PATIENCE)
+        if self.fault:
+            raise self.fault
+        return set(self.statuses)
+
+
+class Flood(Http2TestCase):
+    SERVER = ""  # values of [server]
+
+    def setUp(self):
+        super().setUp()
+        self.release = threading.Event()
+        self.addCleanup(self.release.set)
+        self.upstream.reply = self.reply
+        self.edge = self.weir(server=self.SERVER)
+        self.assert_answers(self.client(self.edge))
+        self.before = rss_kib(self.edge.pid)
+        self.witness = Witness(self.edge.port)
+        self.attacker = self.start(Attacker(self.edge.port))
+
+    def reply(self, exchange):
+        """Attacks ask for /held, which is not answered before the end of the test."""
+        if exchange.target == "/held":
+            self.release.wait(PATIENCE)
+        exchange.read_body()
+        exchange.send(answer())
+
+    def forwarded(self):
+        return sum(exchange.target == "/held" for exchange in list(self.upstream.exchanges))
+
+    def assert_calmed(self, reason):
+        """Checks that weir has told the attacker why it closes the connection, and has counted it."""
+        self.assertEqual((self.attacker.ended, self.attacker.goaways), (True, [CALM]))
+        self.await_metric(self.edge, 1, "weir_http2_goaways_total", reason=reason)
+        self.assert_unharmed()
+
+    def assert_unharmed(self):
+        """Checks memory and the other client."""
+        self.assertEqual(self.witness.stop(), {200})
+        grown = rss_kib(self.edge.pid) - self.before
+        print(f"\n{grown} KiB more resident; the witness had {len(self.witness.statuses)} answers, the slowest after "
+              f"{1000 * self.witness.slowest:.0f} ms", flush=True)
+        self.assertLess(grown, MOST_MEMORY)
+
+
+class CheapFrames(Flood):
+    def assert_flood_ends(self, reason, frames):
+        self.assertLess(self.attacker.flood(lambda _: frames), 5_000)
+        self.assert_calmed(reason)
+
+    def test_settings_are_bounded(self):
+        self.assert_flood_ends("settings", frame(SETTINGS, 0, 0))
+
+    def test_settings_with_values_are_bounded(self):
+        self.assert_flood_ends("settings", frame(SETTINGS, 0, 0, b"\0\1\0\0\x10\0" * 30))
+
+    def test_pings_are_bounded(self):
+        self.assert_flood_ends("ping", frame(PING, 0, 0, bytes(8)))
+
+    def test_priorities_are_bounded(self):
+        self.assert_flood_ends("priority", frame(PRIORITY, 0, 1001, b"\0\0\0\0\x10"))
+
+    def test_window_updates_are_bounded(self):
+        self.assert_flood_ends("window_update", frame(WINDOW_UPDATE, 0, 0, b"\0\0\0\1"))
+
+    def test_pongs_that_nobody_asked_for_are_bounded(self):
+        self.assert_flood_ends("ping", frame(PING, 1, 0, bytes(8)))
+
+    def test_settings_acknowledgements_that_nobody_asked_for_end_the_connection(self):
+        self.assertLess(self.attacker.flood(lambda _: frame(SETTINGS, 1, 0)), 5_000)
+        self.assert_unharmed()
+
+    def test_empty_data_is_bounded(self):
+        self.attacker.send(frame(HEADERS, END_HEADERS, 1, head_block(method="POST")))
+        self.assert_flood_ends("empty_data", frame(DATA, 0, 1))
+
+    def test_padding_without_data_is_bounded(self):
+        self.attacker.send(frame(HEADERS, END_HEADERS, 1, head_block(method="POST")))
+        self.assert_flood_ends("empty_data", frame(DATA, 8, 1, b"\3\0\0\0"))
+
+    def test_data_for_a_closed_stream_is_bounded(self):
+        self.attacker.send(frame(HEADERS, END_HEADERS, 1, head_block(method="POST")) + frame(RST_STREAM, 0, 1, b"\0\0\0\x08"))
+        self.assertLess(self.attacker.flood(lambda _: frame(DATA, 0, 1, b"x")), 5_000)
+        self.assertEqual(len(self.attacker.goaways), 1)
+        self.assert_unharmed()
+
+    def test_window_updates_for_a_closed_stream_are_bounded(self):
+        self.attacker.send(frame(HEADERS, WHOLE, 1, head_block()))
+        self.attacker.wait(lambda: self.attacker.frames[DATA])
+        self.assert_flood_ends("window_update", frame(WINDOW_UPDATE, 0, 1, b"\0\0\0\1"))
+
+    def test_a_busy_client_may_send_many_cheap_frames(self):
+        client = self.client(self.edge)
+        for _ in range(600):
+            client.ping()
+            self.assertEqual(client.request("POST", body=b"x").status, 200)
+        self.assertEqual((client.ended, client.goaways), (False, []))
+        self.assert_unharmed()
+
+
+class Resets(Flood):
+    HEAD = head_block(path="/held")
+
+    def test_rapid_resets_are_bounded(self):
+        """CVE-2023-44487."""
+        sent = self.attacker.flood(lambda number: frame(HEADERS, WHOLE, 2 * number + 1, self.HEAD) +
+                                   frame(RST_STREAM, 0, 2 * number + 1, b"\0\0\0\x08"))
+        self.assertLess(sent, 2_000)
+        self.assertLessEqual(self.forwarded(), 101)
+        self.assert_calmed("resets")
+        self.await_metric(self.edge, 101, "weir_http2_resets_total", by="client")
+
+    def assert_faults_are_bounded(self, fault, head=HEAD, flags=END_HEADERS):
+        """Opens requests, and breaks each with a frame whose fault weir answers with a reset (CVE-2025-8671). Waits for the resets,
+        so that the streams stay below their bound."""
+        sent = self.attacker.flood(lambda number: frame(HEADERS, flags, 2 * number + 1, head) + fault(2 * number + 1), batch=50,
+                                   ready=lambda sent: len(self.attacker.resets) == sent)
+        self.assertLess(sent, 2_000)
+        self.assertLessEqual(self.forwarded(), 101)
+        self.assert_calmed("resets")
+        self.await_metric(self.edge, 101, "weir_http2_resets_total", by="fault")
+
+    def test_resets_provoked_by_window_overflow_are_bounded(self):
+        self.assert_faults_are_bounded(lambda stream: frame(WINDOW_UPDATE, 0, stream, b"\x7f\xff\xff\xff"))
+
+    def test_resets_provoked_by_wrong_content_lengths_are_bounded(self):
+        head = head_block(("content-length", "1"), path="/held", method="POST")
+        self.assert_faults_are_bounded(lambda stream: frame(DATA, END_STREAM, stream, b"too long"), head)
+
+    def test_resets_provoked_by_missing_data_are_bounded(self):
+        head = head_block(("content-length", "100"), path="/held", method="POST")
+        self.assert_faults_are_bounded(lambda stream: frame(DATA, END_STREAM, stream, b"too short"), head)
+
+    def test_malformed_requests_are_bounded(self):
+        self.assert_faults_are_bounded(lambda _: b"", head_block(("connection", "close")), WHOLE)
+
+    def test_faults_that_end_the_connection_are_told(self):
+        for name, fault, error in (("a window update of 0", frame(WINDOW_UPDATE, 0, 1, bytes(4)), 1),
+                                   ("a priority of 3 octets", frame(PRIORITY, 0, 1, bytes(3)), 6),
+                                   ("a window overflow", frame(WINDOW_UPDATE, 0, 0, b"\x7f\xff\xff\xff"), 3),
+                                   ("data after the end", frame(DATA, END_STREAM, 1, b"x") * 2, 5),
+                                   ("data on stream 0", frame(DATA, 0, 0, b"x"), 1),
+                                   ("a head that is no HPACK", frame(HEADERS, WHOLE, 3, b"\xff\xff\xff\xff\xff\xff"), 9)):
+            with self.subTest(name), Attacker(self.edge.port) as attacker:
+                attacker.send(frame(HEADERS, END_HEADERS, 1, self.HEAD))
+                self.assertLess(attacker.flood(lambda _: fault, 10), 1000)  # noqa: B023
+                self.assertEqual(attacker.goaways, [error])
+        self.await_metric(self.edge, 6, "weir_http2_goaways_total", reason="fault")
+        self.assert_unharmed()
+
+    def test_streams_above_the_bound_are_bounded(self):
+        """The client does not acknowledge weir's SETTINGS, so weir refuses each stream with a reset."""
+        self.attacker = self.start(Attacker(self.edge.port, acknowledges=False))
+        sent = self.attacker.flood(lambda number: frame(HEADERS, WHOLE, 2 * number + 1, self.HEAD))
+        self.assertLess(sent, 2_000)
+        self.assertLessEqual(self.forwarded(), 100)
+        self.assertEqual(self.attacker.goaways, [CALM])
+        self.assert_unharmed()
+
+    def test_the_bound_of_resets_is_configured(self):
+        weir = self.weir('resets = "5/1h"')
+        for name, breaks in (("cancelled", lambda client: client.reset(client.open())),
+                             ("malformed", lambda client: client.read(client.open(fields=[("connection", "close")])))):
+            with self.subTest(name):
+                client = self.client(weir)
+                for _ in range(5):
+                    breaks(client)
+                self.assert_answers(client)
+                breaks(client)
+                self.assertTrue(client.closed())
+                self.assertEqual([code for code, _ in client.goaways], [CALM])
+        self.assert_unharmed()
+
+
+class DeafClients(Flood):
+    """An attacker that reads nothing, so that weir can send nothing, and sends frames that weir would answer."""
+
+    SERVER = 'write_timeout = "3s"'
+
+    def setUp(self):
+        super().setUp()
+        self.upstream.reply = lambda exchange: exchange.send(answer(b"x" * (60 << 20) if exchange.target == "/large" else b"ok"))
+        windows = b"\0\4\x7f\xff\xff\xff"  # each stream may send 2 GiB
+        self.attacker = self.start(Attacker(self.edge.port, windows, buffer=4096, acknowledges=False))
+        self.attacker.sock.sendall(frame(WINDOW_UPDATE, 0, 0, b"\x7f\0\0\0") + frame(HEADERS, WHOLE, 1, head_block(path="/large")))
+        held, count = None, 0
+        while held != count or not count:  # until nothing more has reached this socket's buffer for a while
+            threading.Event().wait(0.2)
+            held, count = count, struct.unpack("i", fcntl.ioctl(self.attacker.sock, termios.FIONREAD, bytes(4)))[0]
+
+    def assert_memory_is_bounded(self, next_frames):
+        with contextlib.suppress(OSError):  # weir reads no more, or closes the connection
+            for first in range(0, 1_000_000, 1000):
+                self.attacker.sock.sendall(b"".join(next_frames(2 * number + 3) for number in range(first, first + 1000)))
+        self.await_metric(self.edge, 0, "weir_http2_streams")
+        text = pathlib.Path(f"/proc/{self.edge.pid}/status").read_text()
+        peak = int(re.search(r"VmHWM:\s+(\d+)", text)[1]) - self.before
+        print(f"\n{peak} KiB more resident at most", flush=True)
+        self.assertLess(peak, 2 * MOST_MEMORY)
+        self.assert_unharmed()
+
+    def test_pings_take_bounded_memory(self):
+        self.assert_memory_is_bounded(lambda _: frame(PING, 0, 0, bytes(8)))
+
+    def test_settings_take_bounded_memory(self):
+        self.assert_memory_is_bounded(lambda _: frame(SETTINGS, 0, 0))
+
+    def test_malformed_requests_take_bounded_memory(self):
+        head = head_block(("connection", "close"))
+        self.assert_memory_is_bounded(lambda stream: frame(HEADERS, WHOLE, stream, head))
+
+    def test_malformed_names_take_bounded_memory(self):
+        head = head_block(("x y", "z"))
+        self.assert_memory_is_bounded(lambda stream: frame(HEADERS, WHOLE, stream, head))
+
+    def test_resets_provoked_by_wrong_content_lengths_take_bounded_memory(self):
+        head = head_block(("content-length", "1"), method="POST")
+        self.assert_memory_is_bounded(lambda stream: frame(HEADERS, END_HEADERS, stream, head) + frame(DATA, END_STREAM, stream, b"long"))
+
+    def test_requests_take_bounded_memory(self):
+        head = head_block()
+        self.assert_memory_is_bounded(lambda stream: frame(HEADERS, WHOLE, stream, head))
+
+
+class Heads(Flood):
+    def assert_head_ends(self, next_frames):
+        """Begins a head that does not end. The codec gives up on such a connection, so the GOAWAY may be missing."""
+        self.attacker.send(frame(HEADERS, END_STREAM, 1, head_block()))
+        self.assertLess(self.attacker.flood(next_frames), 5_000)
+        eventually(lambda: sum(self.edge.metric("weir_http2_goaways_total", reason=reason) for reason in ("fault", "head")) == 1,
+                   "weir counts the end of the connection")
+        self.assert_unharmed()
+
+    def test_continuations_without_end_are_bounded(self):
+        """CVE-2024-27316."""
+        field = head_block(("x-field", "x" * 300))[len(head_block()):]
+        self.assert_head_ends(lambda _: frame(CONTINUATION, 0, 1, field * 40))
+
+    def test_empty_continuations_without_end_are_bounded(self):
+        self.assert_head_ends(lambda _: frame(CONTINUATION, 0, 1))
+
+    def test_an_entry_of_the_table_that_is_referenced_many_times_is_bounded(self):
+        """CVE-2016-6581, "HPACK bomb": one octet means 4,000."""
+        size = 4000 - 127
+        entry = b"\x40\x07x-large\x7f" + bytes([size & 0x7f | 0x80, size >> 7]) + b"x" * 4000  # a literal that enters the table
+        self.attacker.send(frame(HEADERS, WHOLE, 1, head_block() + entry))
+        sent = self.attacker.flood(lambda number: frame(HEADERS, WHOLE, 2 * number + 3, head_block() + b"\xbe" * 16_000), batch=2)
+        self.assertLess(sent, 500)
+        self.assert_calmed("head")
+
+    def test_many_cookies_count_to_the_head(self):
+        crumbs = head_block(*[("cookie", "a" * 40)] * 300)  # more than max_head
+        self.attacker.send(frame(HEADERS, WHOLE, 1, crumbs))
+        self.attacker.wait(lambda: self.attacker.frames[HEADERS])
+        self.assertEqual([each for each in self.upstream.exchanges if "cookie" in each.head], [])
+        self.await_metric(self.edge, 1, "weir_requests_total", code="431")
+        self.assert_unharmed()
+
+
+class ManyConnections(Http2TestCase):
+    def test_connections_of_an_address_are_bounded(self):
+        weir = self.weir(server="max_connections_per_ip = 3")
+        clients = [self.client(weir, source="127.0.0.2") for _ in range(3)]
+        for client in clients:
+            self.assert_answers(client)
+        with Client(weir.port, source="127.0.0.2") as fourth:
+            self.assertTrue(fourth.closed())
+        self.assert_answers(self.client(weir, source="127.0.0.3"))
+
+    def test_idle_connections_are_evicted_for_new_ones(self):
+        text = self.text(server="max_connections = 4").replace("workers = 2", "workers = 1")
+        weir = self.start(Weir(text, self.files))
+        idle = [self.client(weir) for _ in range(4)]
+        for client in idle:
+            self.assert_answers(client)
+        self.assert_answers(self.client(weir))
+        self.assertGreaterEqual(weir.metric("weir_connections_evicted_total"), 1)
+
+    def test_streams_count_as_requests_in_flight(self):
+        release = threading.Event()
+        self.addCleanup(release.set)
+        self.upstream.reply = lambda exchange: (release.wait(PATIENCE), exchange.send(answer()))
+        weir = self.weir(server="max_in_flight = 5", routes='[[route]]\nupstream = "api"\npriority = 0')
+        client = self.client(weir)
+        streams = [client.open() for _ in range(5)]
+        eventually(lambda: len(self.upstream.exchanges) == 5, "five requests reach the upstream")
+        self.assert_own_error(client.get("/"), 503)
+        release.set()
+        self.assertEqual({client.read(stream).status for stream in streams}, {200})
+
+
+if __name__ == "__main__":
+    main()
