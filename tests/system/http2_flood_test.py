@@ -203,7 +203,7 @@ class Resets(Flood):
 
     def test_the_bound_of_resets_is_configured(self):
         weir = self.weir('resets = "5/1h"')
-        for name, breaks in (("cancelled", lambda client: client.reset(client.open())),
+        for name, breaks in (("cancelled", lambda client: client.reset(client.open(path="/held"))),
                              ("malformed", lambda client: client.read(client.open(fields=[("connection", "close")])))):
             with self.subTest(name):
                 client = self.client(weir)

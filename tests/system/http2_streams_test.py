@@ -7,7 +7,7 @@ import time
 import unittest
 
 from harness import PATIENCE, SANITIZED, answer, eventually, main, rss_kib, rule
-from http2_client import HEADERS, REFUSED, Attacker, Http2Client, Http2TestCase, frame, head_block
+from http2_client import HEADERS, REFUSED, RST_STREAM, Attacker, Http2Client, Http2TestCase, frame, head_block
 from proxy_test import MIB
 
 
@@ -119,6 +119,16 @@ class Cancelled(Http2TestCase):
         self.assertEqual((refused.status, refused["x-ratelimit-limit"]), (429, "3"))
         self.assertEqual(client.get("/free").status, 200)
         self.await_metric(weir, 3, "weir_http2_resets_total", by="client")
+
+    def test_repeated_resets_of_one_stream_count_once(self):
+        """Some clients answer each frame of an answer that they have cancelled with one more reset."""
+        weir = self.weir()
+        client = self.client(weir)
+        client.reset(self.under_way(client, 1))
+        client.send(frame(RST_STREAM, 0, 1, bytes(4)) * 200)
+        self.assertEqual(client.get("/free").status, 200)
+        self.assertEqual(client.goaways, [])
+        self.await_metric(weir, 1, "weir_http2_resets_total", by="client")
 
     def test_the_end_of_a_connection_cancels_all_its_streams(self):
         weir = self.weir()

@@ -69,6 +69,12 @@ Http2Cheap kind_of(const nghttp2_frame_hd& frame) noexcept {
   }
 }
 
+// Returns true for the reset of a closed stream. Some clients send one for each frame that still arrives on a
+// stream that they have reset (RFC 9113 §5.1).
+bool resets_nothing(nghttp2_session* session, const nghttp2_frame_hd& frame) noexcept {
+  return frame.type == NGHTTP2_RST_STREAM && stream_of(session, frame.stream_id) == nullptr;
+}
+
 bool is_empty_data(const nghttp2_frame& frame) noexcept {
   return frame.hd.type == NGHTTP2_DATA && frame.hd.length == frame.data.padlen &&
          (frame.hd.flags & NGHTTP2_FLAG_END_STREAM) == 0;
@@ -99,7 +105,7 @@ struct Http2Session::Callbacks {
   // Reports every frame that is not part of a message, because nghttp2 drops some of them without another
   // callback. Also ends the connection of a client that does not open its streams in the order of their IDs.
   // nghttp2 would ignore such a stream (RFC 9113 §5.1.1).
-  static int begin_frame(nghttp2_session*, const nghttp2_frame_hd* frame, void* data) noexcept {
+  static int begin_frame(nghttp2_session* codec, const nghttp2_frame_hd* frame, void* data) noexcept {
     const bool opens = frame->type == NGHTTP2_HEADERS;
     const bool acknowledges = frame->type == NGHTTP2_SETTINGS && (frame->flags & NGHTTP2_FLAG_ACK) != 0;
     const bool of_message = opens || frame->type == NGHTTP2_DATA || frame->type == NGHTTP2_CONTINUATION;
@@ -111,7 +117,7 @@ struct Http2Session::Callbacks {
       if (late)
         of(data).go_away(Http2Error::Protocol);
       else
-        of(data).events_.on_cheap(kind_of(*frame));
+        of(data).events_.on_cheap(resets_nothing(codec, *frame) ? Http2Cheap::Other : kind_of(*frame));
     });
   }
 
