@@ -40,9 +40,15 @@ std::string_view line_value(std::string_view lines, std::string_view beginning) 
 
 }  // namespace
 
+bool is_grpc_type(std::string_view content_type) noexcept {
+  if (!equal_ignoring_case(content_type.substr(0, kGrpc.size()), kGrpc)) return false;
+  const auto rest = content_type.substr(kGrpc.size());
+  return rest.empty() || rest.front() == '+' || rest.front() == ';';
+}
+
 bool is_grpc(const Fields& fields) noexcept {
   const auto* const type = find_field(fields, FieldId::ContentType);
-  return type != nullptr && equal_ignoring_case(type->value.substr(0, kGrpc.size()), kGrpc);
+  return type != nullptr && is_grpc_type(type->value);
 }
 
 unsigned grpc_status_of(unsigned status) noexcept {

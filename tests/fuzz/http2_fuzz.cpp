@@ -37,10 +37,9 @@ class Stream final : public http::Http2StreamEvents {
     require(!head_ && !closed_, "one head");
     head_ = true;
     const auto head = text_.head(0);
-    if (!head) return;
     http::RequestHead parsed;
-    require(text_.is_too_large() || head->ends_with("\r\n\r\n"), "the head is whole");
-    (void)http::parse_request_head(*head, parsed);
+    require(head.ends_with("\r\n\r\n"), "the head is whole");
+    if (text_.fault() == nullptr) (void)http::parse_request_head(head, parsed);
   }
   void on_data(std::string_view octets) override {
     require(head_ && !ended_ && !closed_, "data come after the head and before the end");
@@ -50,6 +49,7 @@ class Stream final : public http::Http2StreamEvents {
     require(head_ && !ended_ && !closed_, "one end, after the head");
     ended_ = true;
   }
+  void on_answered() override {}
   void on_closed(http::Http2Error) override {
     require(!closed_, "a stream closes once");
     closed_ = true;

@@ -12,7 +12,9 @@
 
 namespace weir::http {
 
-// Returns true if the request is a gRPC call: its Content-Type begins with "application/grpc".
+// Returns true for "application/grpc" and for that with a subtype or parameters: "application/grpc+proto".
+[[nodiscard]] bool is_grpc_type(std::string_view content_type) noexcept;
+// Returns true if the request is a gRPC call by its Content-Type.
 [[nodiscard]] bool is_grpc(const Fields& fields) noexcept;
 
 // Returns the grpc-status that means the same as an HTTP status of weir's own: 8 for 429, 14 for 503.

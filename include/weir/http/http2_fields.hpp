@@ -61,16 +61,20 @@ class Http2RequestText {
   // Returns the size of all fields, stored or not, computed as for the bound.
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
+  // Returns true if the request is a gRPC call.
+  [[nodiscard]] bool is_grpc() const noexcept { return is_grpc_; }
+  // Returns why HTTP/1.1 cannot carry the request (RFC 9113 §8.3.1). Null: it can. Static text.
+  [[nodiscard]] const char* fault() const noexcept;
   // Returns the HTTP/1.1 head. `body`: the length of the body in octets; nullopt if the body has not ended
-  // yet. Returns nullopt if `:authority` and Host differ (RFC 9113 §8.3.1).
-  [[nodiscard]] std::optional<std::string> head(std::optional<std::uint64_t> body) const;
+  // yet. If there is a fault(), the head may only be logged.
+  [[nodiscard]] std::string head(std::optional<std::uint64_t> body) const;
 
  private:
   [[nodiscard]] bool take_pseudo(std::string_view name, std::string_view value);
 
   const std::size_t most_;
   std::size_t size_ = 0;
-  std::string method_, path_, authority_;
+  std::string method_, scheme_, path_, authority_;
   std::string host_;     // the Host field
   std::string cookies_;  // the Cookie fields, joined by "; " (RFC 9113 §8.2.3)
   std::string lines_;    // all fields except Host and Cookie, as HTTP/1.1 lines
@@ -78,6 +82,7 @@ class Http2RequestText {
   bool has_host_ = false;
   bool several_hosts_ = false;
   bool has_length_ = false;
+  bool is_grpc_ = false;
 };
 
 }  // namespace weir::http

@@ -1,6 +1,7 @@
 #include "http/token.hpp"
 
 #include "weir/base/text_writer.hpp"
+#include "weir/http/grpc.hpp"
 #include "weir/http/http2_fields.hpp"
 
 #include <algorithm>
@@ -111,6 +112,8 @@ bool Http2RequestText::take_pseudo(std::string_view name, std::string_view value
     method_ = value;
   else if (name == ":path")
     path_ = value;
+  else if (name == ":scheme")
+    scheme_ = value;
   else if (name == ":authority")
     authority_ = value, has_authority_ = true;
   return name.starts_with(':');
@@ -128,13 +131,20 @@ void Http2RequestText::add(std::string_view name, std::string_view value) {
     cookies_ += value;
   } else {
     has_length_ = has_length_ || name == "content-length";
+    is_grpc_ = is_grpc_ || (name == "content-type" && is_grpc_type(value));
     append_line(lines_, name, value);
   }
 }
 
-std::optional<std::string> Http2RequestText::head(std::optional<std::uint64_t> body) const {
+const char* Http2RequestText::fault() const noexcept {
   if (several_hosts_ || (has_authority_ && has_host_ && !equal_ignoring_case(authority_, host_)))
-    return std::nullopt;
+    return ":authority and Host differ";
+  if (!scheme_.empty() && scheme_ != "http" && scheme_ != "https") return ":scheme is neither http nor https";
+  if (!path_.empty() && path_ != "*" && !path_.starts_with('/')) return ":path does not begin with a slash";
+  return nullptr;
+}
+
+std::string Http2RequestText::head(std::optional<std::uint64_t> body) const {
   std::string text;
   text.reserve(lines_.size() + cookies_.size() + authority_.size() + host_.size() + path_.size() + 128);
   text.append(method_).append(" ").append(path_.empty() ? authority_ : path_).append(" HTTP/1.1\r\n");
@@ -145,7 +155,8 @@ std::optional<std::string> Http2RequestText::head(std::optional<std::uint64_t> b
     text += "transfer-encoding: chunked\r\n";
   else if (!has_length_ && *body != 0)
     append_line(text, "content-length", std::to_string(*body));
-  return text += "\r\n";
+  text += "\r\n";
+  return text;
 }
 
 }  // namespace weir::http

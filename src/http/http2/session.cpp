@@ -164,9 +164,13 @@ struct Http2Session::Callbacks {
   }
 
   // Counts the resets that nghttp2 sends because of the peer's faults, and the end of the connection.
-  static int sent_frame(nghttp2_session*, const nghttp2_frame* frame, void* data) noexcept {
+  static int sent_frame(nghttp2_session* session, const nghttp2_frame* frame, void* data) noexcept {
     auto& events = of(data).events_;
     if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.error_code != NGHTTP2_NO_ERROR) events.on_failure();
+    const bool of_message = frame->hd.type == NGHTTP2_DATA || frame->hd.type == NGHTTP2_HEADERS;
+    if (of_message && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0)
+      if (auto* const stream = stream_of(session, frame->hd.stream_id))
+        return guarded(data, [&] { stream->on_answered(); });
     if (frame->hd.type != NGHTTP2_RST_STREAM) return 0;
     const auto error = static_cast<Http2Error>(frame->rst_stream.error_code);
     if (error == Http2Error::RefusedStream)

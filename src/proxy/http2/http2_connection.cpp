@@ -157,9 +157,10 @@ bool Http2Connection::outlast(const net::ErrorCode& ec) {
   if (ec != net::asio::error::operation_aborted || failed_) return false;
   // A stop ends each request by its own watch first, so that clients get an answer.
   if (session_.late() && (serving_ == 0 || !worker_.hard_stop)) {
-    if (!gone_away_) codec_.go_away(http::Http2Error::None);
-    gone_away_ = true;
-    worker_.counters.http2_goaways(observe::Goaway::Idle).add();
+    if (!std::exchange(gone_away_, true)) {
+      worker_.counters.http2_goaways(observe::Goaway::Idle).add();
+      codec_.go_away(http::Http2Error::None);
+    }
     return false;
   }
   if (session_.must_leave()) leave();
@@ -221,10 +222,7 @@ void Http2Connection::remove_done() {
 
 http::Http2StreamEvents* Http2Connection::on_stream(std::int32_t id) {
   // A reset stream whose exchange has not ended counts too.
-  if (streams_.size() >= 2 * std::size_t{settings_.limits.max_streams}) {
-    worker_.counters.http2_resets(observe::ResetBy::Refused).add();
-    return nullptr;
-  }
+  if (gone_away_ || streams_.size() >= 2 * std::size_t{settings_.limits.max_streams}) return nullptr;
   streams_.push_back(std::make_unique<Http2Stream>(*this, id));
   head_begun_ = heard_;
   worker_.counters.http2_streams_open.add();
@@ -235,7 +233,8 @@ void Http2Connection::on_cheap(http::Http2Cheap frame) {
   if (frame == http::Http2Cheap::Reset) worker_.counters.http2_resets(observe::ResetBy::Client).add();
   if (frame == http::Http2Cheap::Refused) worker_.counters.http2_resets(observe::ResetBy::Refused).add();
   if (frame == http::Http2Cheap::Fault) worker_.counters.http2_resets(observe::ResetBy::Fault).add();
-  if (guard_.is_flood(frame, heard_)) end_by(reason_of(frame));
+  const bool is_weirs = frame == http::Http2Cheap::Refused && worker_.retiring;
+  if (!is_weirs && guard_.is_flood(frame, heard_)) end_by(reason_of(frame));
 }
 
 // The client has answered the PING that follows announce_end(), so it knows that it must open no stream.
@@ -265,7 +264,7 @@ void Http2Connection::end_by(observe::Goaway reason) {
 // The last GOAWAY follows once the client has had time to hear of the announcement. It comes at once if
 // another process has the limits already: this process then refuses what comes.
 void Http2Connection::leave() {
-  if (gone_away_) return;
+  if (gone_away_ || failed_) return;
   if (announced_ == base::TimePoint{}) {
     worker_.counters.http2_goaways(observe::Goaway::Drain).add();
     announced_ = worker_.clock.now();
@@ -286,6 +285,8 @@ void Http2Connection::fail() noexcept {
 }
 
 void Http2Connection::on_tick() noexcept {
+  if (worker_.hard_stop) ended_.notify();
+  if (failed_) return;
   try {
     const auto now = worker_.clock.now();
     if (session_.must_leave()) leave();
@@ -303,10 +304,22 @@ void Http2Connection::on_tick() noexcept {
   }
 }
 
+// Counts acknowledged octets as a sign of life. The kernel reports room only once much of its buffer is free,
+// and a PING waits behind all octets in it.
+void Http2Connection::note_progress(base::TimePoint now) noexcept {
+  const auto unread = session_.client.unacknowledged();
+  if (unread < unread_) {
+    heard_ = now;
+    if (blocked_since_ != base::TimePoint{}) blocked_since_ = now;
+  }
+  unread_ = unread;
+}
+
 // Ends a connection whose client reads nothing, does not complete a head, or gives no sign of life, while
 // streams are open.
 void Http2Connection::watch_peer(base::TimePoint now) {
   const auto& server = worker_.config().server;
+  if (blocked_since_ != base::TimePoint{} || pinged_ != base::TimePoint{}) note_progress(now);
   if (blocked_since_ != base::TimePoint{} && now - blocked_since_ >= server.write_timeout) {
     worker_.counters.client_errors(observe::ClientError::WriteTimeout).add();
     return fail();
@@ -354,7 +367,9 @@ bool Http2Connection::write_some(net::ErrorCode& ec) {
   for (;;) {
     if (!is_full()) codec_.write(out_, sent_ + kMostOutput);
     if (out_.size() == sent_) break;
-    sent_ += session_.client.try_rest(std::string_view(out_).substr(sent_), {}, ec);
+    const auto sent = session_.client.try_rest(std::string_view(out_).substr(sent_), {}, ec);
+    sent_ += sent;
+    if (sent != 0) blocked_since_ = {};
     if (ec) return false;
     if (sent_ < out_.size()) return false;
     out_.clear();
@@ -362,7 +377,14 @@ bool Http2Connection::write_some(net::ErrorCode& ec) {
   }
   out_.clear();
   sent_ = 0;
+  note_room();
   return true;
+}
+
+// Wakes the streams that wait for room in the output buffer.
+void Http2Connection::note_room() noexcept {
+  if (!std::exchange(room_wanted_, false)) return;
+  for (const auto& stream : streams_) stream->note_room();
 }
 
 net::Task<void> Http2Connection::write_all() {
@@ -374,7 +396,7 @@ net::Task<void> Http2Connection::write_all() {
       if (write_some(ec)) break;
       if (ec) fail();
       if (ec) co_return;
-      blocked_since_ = worker_.clock.now();
+      if (blocked_since_ == base::TimePoint{}) blocked_since_ = worker_.clock.now();
       writing_ = true;
       const auto ended = co_await session_.client.wait_writable();
       writing_ = false;
@@ -382,11 +404,12 @@ net::Task<void> Http2Connection::write_all() {
         progress_.cancel();
       else
         progress_.notify();
-      blocked_since_ = {};
+      if (!ended) blocked_since_ = {};
+      ended_.notify();
       out_.erase(0, std::exchange(sent_, 0));
-      for (auto& stream : streams_) stream->note_room();
+      note_room();
     }
-    if (gone_away_ && serving_ == 0 && codec_.is_over()) session_.client.cancel();
+    if (serving_ == 0 && codec_.is_over()) session_.client.cancel();
     ended_.notify();
   }
 }

@@ -51,6 +51,8 @@ class Http2Connection final : private http::Http2Events {
   void pump();
   // Returns true if the output buffer is full: the client does not read.
   [[nodiscard]] bool is_full() const noexcept { return out_.size() - sent_ >= kMostOutput; }
+  // Must be called before a wait for room in the output buffer: Http2Stream::note_room() ends it.
+  void want_room() noexcept { room_wanted_ = true; }
   void reset(std::int32_t id, http::Http2Error error);
   void consume(std::int32_t id, std::size_t octets);
   // Announces the end of the connection, because weir stops, the listener closed, or another process takes
@@ -95,6 +97,8 @@ class Http2Connection final : private http::Http2Events {
   void end_stream(Http2Stream& stream, bool ended) noexcept;
   void remove_done();
   void end_by(observe::Goaway reason);
+  void note_room() noexcept;
+  void note_progress(base::TimePoint now) noexcept;
   void watch_peer(base::TimePoint now);
 
   Session& session_;
@@ -114,17 +118,19 @@ class Http2Connection final : private http::Http2Events {
   std::size_t serving_ = 0;       // streams whose exchange has not ended
   unsigned begun_in_turn_ = 0;    // requests that began since the connection last yielded
   base::TimePoint head_begun_{};  // when the head began that is incomplete; the epoch: none is
+  std::size_t unread_ = 0;        // octets that the client's system had not acknowledged at the last look
   base::TimePoint heard_{};       // when octets last arrived
   base::TimePoint pinged_{};      // when weir asked for a sign of life; the epoch: not since octets arrived
   base::TimePoint blocked_since_{};  // since when the client's socket accepts nothing; the epoch: it does
   base::TimePoint announced_{};      // when weir announced the end of the connection; the epoch: not yet
   std::string_view abuse_;           // static text
   bool reads_ = true;                // the connection still reads
-  bool gone_away_ = false;           // the last GOAWAY is sent
+  bool gone_away_ = false;           // the last GOAWAY is queued or sent
   bool failed_ = false;
-  bool writing_ = false;  // the writer waits for the socket
-  bool stopped_ = false;  // the writer must end
-  bool ready_ = false;    // a stream may be ready
+  bool room_wanted_ = false;  // a stream waits for room in the output buffer
+  bool writing_ = false;      // the writer waits for the socket
+  bool stopped_ = false;      // the writer must end
+  bool ready_ = false;        // a stream may be ready
 };
 
 }  // namespace weir::proxy

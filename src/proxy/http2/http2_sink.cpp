@@ -27,7 +27,8 @@ void Http2Sink::end(std::string_view trailers) {
 }
 
 bool Http2Sink::flush(net::ErrorCode& ec) {
-  if (!gone_) {
+  const bool broken = gone_ || connection_.has_failed();
+  if (!broken) {
     auto& codec = connection_.codec();
     if (begun_) {
       codec.resume(id_);
@@ -35,19 +36,18 @@ bool Http2Sink::flush(net::ErrorCode& ec) {
       const bool has_body = !piece_.empty() || (!ended_ && left_ != 0) || trailers_.size() != 0;
       begun_ = true;
       sent_ += fields_.octets();
-      end_given_ = !has_body;
       codec.send_head(id_, fields_, has_body);
     }
     connection_.pump();
   }
-  if (gone_) ec = net::asio::error::connection_reset;
+  if (gone_ || connection_.has_failed()) ec = net::asio::error::connection_reset;
   return !ec && is_flushed();
 }
 
 net::Task<net::ErrorCode> Http2Sink::wait_for_room() {
   net::ErrorCode ec;
-  while (!ec && !gone_ && !is_flushed()) ec = co_await room_.wait();
-  if (gone_) ec = net::asio::error::connection_reset;
+  while (!ec && !gone_ && !connection_.has_failed() && !is_flushed()) ec = co_await room_.wait();
+  if (gone_ || connection_.has_failed()) ec = net::asio::error::connection_reset;
   co_return ec;
 }
 
@@ -59,7 +59,6 @@ std::size_t Http2Sink::give(char* at, std::size_t room, bool& ended) noexcept {
   sent_ += size;
   if (left_) *left_ -= std::min<std::uint64_t>(size, *left_);
   ended = piece_.empty() && (ended_ || left_ == 0);
-  end_given_ = ended;
   if (piece_.empty()) room_.notify();
   return size;
 }

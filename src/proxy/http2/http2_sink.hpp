@@ -40,11 +40,16 @@ class Http2Sink final : public BodySink {
     return trailers_.size() != 0 ? &trailers_ : nullptr;
   }
   // Ends a wait: with the error of a gone client, or with operation_aborted after cancel().
+  // Must be called when the end of the answer is in the connection's output buffer.
+  void note_end() noexcept {
+    end_sent_ = true;
+    room_.notify();
+  }
   void wake() noexcept { room_.notify(); }
   void cancel() noexcept { room_.cancel(); }
 
  private:
-  [[nodiscard]] bool is_flushed() const noexcept { return piece_.empty() && (!ended_ || end_given_); }
+  [[nodiscard]] bool is_flushed() const noexcept { return piece_.empty() && (!ended_ || end_sent_); }
 
   Http2Connection& connection_;
   const std::int32_t id_;
@@ -58,7 +63,7 @@ class Http2Sink final : public BodySink {
   bool begun_ = false;  // the codec has the head
   bool partly_given_ = false;
   bool ended_ = false;
-  bool end_given_ = false;
+  bool end_sent_ = false;
 };
 
 }  // namespace weir::proxy

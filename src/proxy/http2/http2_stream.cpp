@@ -7,10 +7,12 @@
 #include "proxy/http2/http2_connection.hpp"
 
 #include "weir/http/forwarding.hpp"
+#include "weir/http/grpc.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <utility>
 
 namespace weir::proxy {
 
@@ -54,7 +56,7 @@ net::Task<void> Http2Stream::serve() {
   if (gone_) co_return;
   // Another process has the limits from now on. The client sends a refused request again, on another
   // connection (RFC 9113 §8.7).
-  if (worker.retiring) {
+  if (worker.retiring || worker.decision_pause.is_on()) {
     refused_ = true;
     co_return;
   }
@@ -136,15 +138,11 @@ void Http2Stream::close() noexcept {
 std::optional<http::Fault> Http2Stream::read_head(ExchangeBuffers& buffers) {
   out_ = &buffers.out;
   auto& head = buffers.head;
-  if (request_->is_too_large()) {
-    head_text_ = request_->head(0).value_or("");  // as much as weir kept, for the access log
-    return http::Fault{431, "the request head is too large"};
-  }
-  auto text = request_->head(ended_ ? std::optional(arrived_.size()) : std::nullopt);
-  request_.reset();
-  if (!text) return http::Fault{400, ":authority and Host differ"};
-  head_text_ = std::move(*text);
+  head_text_ = request_->head(ended_ ? std::optional(arrived_.size()) : std::nullopt);
+  if (request_->is_too_large()) return http::Fault{431, "the request head is too large"};
+  if (const auto* const fault = request_->fault()) return http::Fault{400, fault};
   if (auto fault = http::parse_request_head(head_text_, head)) return fault;
+  request_.reset();
   head.http2 = true;
   const auto framing = head.framing == http::Framing::Chunked ? http::Framing::UntilClose : head.framing;
   body_ = &source_.emplace(static_cast<net::ByteReader&>(*this), inbox_, framing, head.content_length);
@@ -158,7 +156,10 @@ std::optional<http::Fault> Http2Stream::read_head(ExchangeBuffers& buffers) {
 
 net::Task<void> Http2Stream::refuse(http::Fault fault) {
   HeadRefusal refusal(worker, peer, head_text_, "HTTP/2");
-  auto sent = try_answer(refusal.answer(fault));
+  auto answer = refusal.answer(fault);
+  std::string fields(answer.fields);
+  if (request_->is_grpc()) http::make_trailers_only(answer, fields);
+  auto sent = try_answer(answer);
   if (!sent) {
     watch_.arm(worker.config().server.write_timeout);
     sent = co_await finish_answer();
@@ -192,8 +193,11 @@ net::Task<net::ErrorCode> Http2Stream::send_interim(const http::ResponseHead& he
 // number of interim answers.
 net::Task<net::ErrorCode> Http2Stream::send_now() {
   net::ErrorCode ec;
-  while (!ec && !gone_ && connection_.is_full()) ec = co_await room_.wait();
-  if (gone_) ec = net::asio::error::connection_reset;
+  while (!ec && !gone_ && !connection_.has_failed() && connection_.is_full()) {
+    connection_.want_room();
+    ec = co_await room_.wait();
+  }
+  if (gone_ || connection_.has_failed()) ec = net::asio::error::connection_reset;
   if (ec) co_return ec;
   connection_.codec().send_interim(id_, fields_);
   connection_.pump();
@@ -266,8 +270,14 @@ void Http2Stream::on_head() {
 void Http2Stream::on_data(std::string_view octets) {
   connection_.note_data(octets.size());
   if (finished_) return connection_.consume(id_, octets.size());
+  if (taken_ >= arrived_.size() / 2) arrived_.erase(0, std::exchange(taken_, 0));
   arrived_ += octets;
   arrival_.notify();
+}
+
+void Http2Stream::on_answered() {
+  answered_ = true;
+  if (sink_) sink_->note_end();
 }
 
 void Http2Stream::on_end() {
@@ -278,7 +288,8 @@ void Http2Stream::on_end() {
 void Http2Stream::on_closed(http::Http2Error error) {
   closed_ = true;
   if (!head_arrived_) connection_.note_head_ended();
-  if (error != http::Http2Error::None && !finished_) note_gone();
+  const bool complete = error == http::Http2Error::None && ended_ && answered_;
+  if (!finished_ && !complete) note_gone();
 }
 
 std::size_t Http2Stream::give(char* at, std::size_t room, bool& ended) noexcept {

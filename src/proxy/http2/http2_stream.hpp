@@ -89,6 +89,7 @@ class Http2Stream final : public ClientStream, public http::Http2StreamEvents, p
   void on_head() override;
   void on_data(std::string_view octets) override;
   void on_end() override;
+  void on_answered() override;
   void on_closed(http::Http2Error error) override;
   [[nodiscard]] std::size_t give(char* at, std::size_t room, bool& ended) noexcept override;
   [[nodiscard]] const http::Http2Fields* trailers() const noexcept override {
@@ -122,7 +123,8 @@ class Http2Stream final : public ClientStream, public http::Http2StreamEvents, p
   std::string* out_ = nullptr;  // memory of the exchange for an answer's text
   Ending ending_ = Ending::Close;
   bool head_arrived_ = false;
-  bool ended_ = false;  // the client has ended the body
+  bool ended_ = false;     // the client has ended the body
+  bool answered_ = false;  // the end of the answer is in the output buffer
   bool serving_ = false;
   bool finished_ = false;
   bool refused_ = false;  // another process serves the client's next requests

@@ -29,7 +29,7 @@ ServerAttempt::ServerAttempt(ExchangeContext& context, upstream::Pool& a_pool)
   if (settings.timeouts.total != base::kForever) deadline = context_.now + settings.timeouts.total;
   const auto& fields = context_.buffers.head.fields;
   if (const auto asked = http::is_grpc(fields) ? http::grpc_timeout(fields) : std::nullopt)
-    deadline = std::min(deadline, context_.now + *asked);
+    call_deadline = context_.report.started + *asked;
   if (policy::needs_claims(settings.hash_key, request)) context_.verify_token();
   if (settings.balance == upstream::Balance::Hash)
     word_ = policy::name_client(settings.hash_key, request, context_.config.balance).lo;
@@ -42,8 +42,9 @@ void ServerAttempt::cancel() noexcept {
 }
 
 void ServerAttempt::arm(base::Duration wait) noexcept {
-  const bool bounded = deadline != base::TimePoint::max();
-  const auto left = bounded ? std::max(deadline - context_.now, base::Duration{0}) : base::kForever;
+  const auto end = last_moment();
+  const bool bounded = end != base::TimePoint::max();
+  const auto left = bounded ? std::max(end - context_.now, base::Duration{0}) : base::kForever;
   cut_short = left < wait;
   context_.watch.arm(std::min(left, wait));
 }
@@ -76,7 +77,8 @@ void ServerAttempt::note_answer() noexcept {
 bool ServerAttempt::lease_server() {
   room_after.reset();
   const bool tired = connecting_ >= pool.settings().timeouts.connect_total;
-  if (tired || context_.now >= deadline) return false;
+  if (context_.now >= call_deadline) error = {504, "the deadline of the call has passed"};
+  if (tired || context_.now >= last_moment()) return false;
   lease = {};  // the old lease may hold the only free place
   lease = pool.lease({.now = context_.now,
                       .tried = tried,

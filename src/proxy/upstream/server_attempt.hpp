@@ -8,6 +8,7 @@
 #include "weir/net/task.hpp"
 #include "weir/upstream/pool.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -44,6 +45,8 @@ class ServerAttempt {
   // Cancels every wait for a server.
   void cancel() noexcept;
 
+  // Returns when all attempts must have ended.
+  [[nodiscard]] base::TimePoint last_moment() const noexcept { return std::min(deadline, call_deadline); }
   // Sets the deadline of the current wait: `wait` from now, or the deadline of all attempts if that is
   // earlier.
   void arm(base::Duration wait) noexcept;
@@ -87,6 +90,7 @@ class ServerAttempt {
   unsigned servers = 0;           // how many servers got the request
   std::uint64_t tried = 0;        // servers that failed: one bit for each
   base::TimePoint deadline = base::TimePoint::max();        // deadline of all attempts together
+  base::TimePoint call_deadline = base::TimePoint::max();   // of a gRPC call, by its grpc-timeout
   std::optional<base::Duration> room_after;                 // time until a server not yet tried may be free
   LocalError error{502, "the upstream cannot be reached"};  // the answer if no server is left to try
   BodyFault body_fault;

@@ -78,7 +78,7 @@ net::Task<bool> UpstreamExchange::retry() {
   if (attempt_.servers >= policy.attempts || static_cast<std::size_t>(std::popcount(tried)) >= pool.size())
     co_return false;
   const auto wait = upstream::backoff(policy.backoff, attempt_.servers, pool.random());
-  if (attempt_.deadline - context_.now <= wait || context_.worker.hard_stop) co_return false;
+  if (attempt_.last_moment() - context_.now <= wait || context_.worker.hard_stop) co_return false;
   if (!pool.retries().take()) {
     attempt_.tallies.denied.add();
     co_return false;

@@ -57,7 +57,7 @@ net::Task<bool> ServerAttempt::wait_for_server(policy::Priority priority) {
     room_after = kPerhaps;
     room_at_any_time_ = true;
   }
-  const auto end = std::min(context_.now + settings.max_wait, deadline);
+  const auto end = std::min(context_.now + settings.max_wait, last_moment());
   const auto waits = [&] {
     return room_after && context_.now < end && !watch.left() && !watch.late() && !context_.worker.hard_stop &&
            (room_at_any_time_ || context_.now + *room_after <= end);

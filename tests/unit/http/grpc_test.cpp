@@ -17,9 +17,10 @@ Fields fields_with(std::string_view name, std::string_view value, FieldId id = F
 
 TEST(Grpc, IsRecognisedByItsContentType) {
   for (const auto* type :
-       {"application/grpc", "application/grpc+proto", "application/grpc-web", "Application/GRPC"})
+       {"application/grpc", "application/grpc+proto", "application/grpc; x=y", "Application/GRPC"})
     EXPECT_TRUE(is_grpc(fields_with("content-type", type, FieldId::ContentType))) << type;
-  for (const auto* type : {"application/json", "application/grp", "text/application/grpc", ""})
+  for (const auto* type : {"application/json", "application/grp", "application/grpc-web",
+                           "application/grpcfoo", "text/application/grpc", ""})
     EXPECT_FALSE(is_grpc(fields_with("content-type", type, FieldId::ContentType))) << type;
   EXPECT_FALSE(is_grpc({}));
 }

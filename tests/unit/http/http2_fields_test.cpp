@@ -30,8 +30,11 @@ Http2RequestText request(const Pairs& fields, std::size_t most = 1 << 14) {
   return text;
 }
 
+constexpr auto kHostsDiffer = ":authority and Host differ";
+
 std::string head_of(const Pairs& fields, std::optional<std::uint64_t> body = 0) {
-  return request(fields).head(body).value_or("none");
+  const auto text = request(fields);
+  return text.fault() == nullptr ? text.head(body) : text.fault();
 }
 
 TEST(Http2FieldsTest, WritesNamesInLowerCase) {
@@ -108,9 +111,18 @@ TEST(Http2RequestTextTest, ReadsTheHostFromAuthorityOrHost) {
 }
 
 TEST(Http2RequestTextTest, RejectsTwoDifferentHosts) {
-  EXPECT_EQ(head_of({{":method", "GET"}, {":path", "/"}, {":authority", "a"}, {"host", "b"}}), "none");
-  EXPECT_EQ(head_of({{":method", "GET"}, {":path", "/"}, {"host", "a"}, {"host", "a"}}), "none");
-  EXPECT_EQ(head_of({{":method", "GET"}, {":path", "/"}, {":authority", ""}, {"host", "b"}}), "none");
+  EXPECT_EQ(head_of({{":method", "GET"}, {":path", "/"}, {":authority", "a"}, {"host", "b"}}), kHostsDiffer);
+  EXPECT_EQ(head_of({{":method", "GET"}, {":path", "/"}, {"host", "a"}, {"host", "a"}}), kHostsDiffer);
+  EXPECT_EQ(head_of({{":method", "GET"}, {":path", "/"}, {":authority", ""}, {"host", "b"}}), kHostsDiffer);
+}
+
+TEST(Http2RequestTextTest, SchemeAndPathMustBeThoseOfHttp) {
+  EXPECT_EQ(head_of({{":method", "GET"}, {":scheme", "foo"}, {":path", "/"}}),
+            ":scheme is neither http nor https");
+  EXPECT_EQ(head_of({{":method", "GET"}, {":scheme", "https"}, {":path", "http://b/"}, {":authority", "a"}}),
+            ":path does not begin with a slash");
+  EXPECT_EQ(head_of({{":method", "OPTIONS"}, {":scheme", "http"}, {":path", "*"}}),
+            "OPTIONS * HTTP/1.1\r\n\r\n");
 }
 
 TEST(Http2RequestTextTest, WritesTheAuthorityAsTargetOfConnect) {

@@ -35,8 +35,7 @@ class Server final : public Http2Events, public Http2StreamEvents {
 
   std::string answer(std::string_view octets) {
     EXPECT_TRUE(session_.receive(octets));
-    EXPECT_EQ(text_.head(0).value_or(""),
-              "GET / HTTP/1.1\r\nhost: a\r\nx-long: " + std::string(100, 'x') + "\r\n\r\n");
+    EXPECT_EQ(text_.head(0), "GET / HTTP/1.1\r\nhost: a\r\nx-long: " + std::string(100, 'x') + "\r\n\r\n");
     Http2Fields fields;
     fields.add_status(200);
     session_.send_head(1, fields, true);
@@ -57,6 +56,7 @@ class Server final : public Http2Events, public Http2StreamEvents {
   void on_head() override { opened_ = std::make_unique<int>(2); }
   void on_data(std::string_view) override {}
   void on_end() override { opened_ = std::make_unique<int>(3); }
+  void on_answered() override {}
   void on_closed(Http2Error) override { opened_ = std::make_unique<int>(4); }
   [[nodiscard]] std::size_t give(char* at, std::size_t, bool& ended) noexcept override {
     *at = 'b';
