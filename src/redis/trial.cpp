@@ -19,7 +19,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr base::Duration kTrialPatience = 2s;
-constexpr int kCrowd = 70;  // number of permits of one key: more than the scripts keep in a string
+constexpr int kCrowd = 70;  // number of permits for one key; more than the scripts keep in a string
 
 class Trial {
  public:
@@ -38,7 +38,8 @@ class Trial {
     crowd({random_key(), &long_log_}, kCrowd, entered_);
     crowd(place_, kCrowd, placed_);
     const auto told = store_.stats().refunds.load();
-    turn_until([&] { return placed_ == 0 || store_.stats().refunds.load() > told; });  // waits for a renewal
+    // Waits until a renewal is sent.
+    turn_until([&] { return placed_ == 0 || store_.stats().refunds.load() > told; });
     for (; placed_ > 0; --placed_) store_.release(place_);
     see_through(hear_the_rest());
     store_.stop();
@@ -46,7 +47,7 @@ class Trial {
   }
 
  private:
-  // Returns the settings with a short lease, so that a renewal comes soon.
+  // Returns the settings with a short lease_time, so that a permit is renewed soon.
   static RedisSettings patient(RedisSettings settings) {
     settings.timeout = kTrialPatience;
     settings.lease_time = 300ms;
@@ -68,7 +69,7 @@ class Trial {
   net::Task<void> charge_and_refund() {
     for (const auto* limiter : {&bucket_, &log_}) {
       const limit::Charge charge{random_key(), limiter};
-      for (int i = 0; i < 5; ++i) {  // charges and refunds alternate, so that a log uses all its commands
+      for (int i = 0; i < 5; ++i) {  // charges and refunds alternate; so a log uses all its commands
         base::TimePoint now;
         const bool allowed = co_await admits(charge, now);
         if (!found_.obstacles.empty()) break;
@@ -78,8 +79,8 @@ class Trial {
     done_ = true;
   }
 
-  // Takes many permits of one key, each with a call of its own, so that they become too many for a string.
-  // Sends as many calls at once as the pipeline sends without gathering them.
+  // Takes many permits of one key, each with a call of its own, so that there are too many permits for a
+  // string. Sends as many calls at once as the pipeline sends without gathering them.
   void crowd(const limit::Charge& charge, int size, int& admitted) {
     for (int i = 0; i < size && found_.obstacles.empty(); ++i) {
       turn_until([&] { return under_way_ < Pipeline::kMostUnanswered; });
@@ -98,7 +99,8 @@ class Trial {
     --under_way_;
   }
 
-  // Waits for the replies to all refunds. Replies come in order, so a last charge is answered after them.
+  // Waits for the replies to all refunds. Replies come in order, so one more charge is answered after all
+  // refunds.
   net::Task<void> hear_the_rest() {
     const limit::Charge last{random_key(), &bucket_};
     base::TimePoint now;
@@ -123,7 +125,9 @@ class Trial {
 
   net::asio::io_context& loop_;
   Inspection& found_;
-  const bool tries_again_;  // another server may have become the master, or another Sentinel may be asked
+  // True if weir may try another server: one that has become the master, or one that another Sentinel
+  // reports.
+  const bool tries_again_;
   std::random_device random_;
   const limit::Limiter bucket_ = limit::TokenBucket::make({10, 1s}, 1).value();
   const limit::Limiter log_ = limit::SlidingLog::make({2, 2ms}).value();

@@ -1,4 +1,5 @@
-// Finds the line of the configuration that declares a listener, a server or an alert, for messages about it.
+// Finds the line of the configuration that declares a listener, a server or an alert, for messages about the
+// listener, server or alert.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -10,7 +11,7 @@
 
 namespace weir::config {
 
-// Return the key of the listener, server or alert in Settings::locations: `listener 127.0.0.1:80`,
+// Return a key of Settings::locations for the listener, server or alert: `listener 127.0.0.1:80`,
 // `server a:1 of upstream "api"`, `alert "login"`.
 [[nodiscard]] std::string name_of(const net::ListenerSettings& listener);
 [[nodiscard]] std::string name_of(const upstream::UpstreamSettings& upstream,
@@ -38,8 +39,8 @@ struct LookupResult {
 };
 // Looks up the names of all servers. Blocks the calling thread.
 [[nodiscard]] LookupResult look_up_servers(const Settings& settings);
-// Looks up the names of all servers, listeners and webhooks, of [admin], and of Redis, its Sentinels or its
-// nodes. Returns a message for each name that fails. Blocks the calling thread.
+// Looks up the names of all servers, of all listeners, of all webhooks, of [admin], and of Redis, its
+// Sentinels or its nodes. Returns a message for each name that fails. Blocks the calling thread.
 [[nodiscard]] std::vector<std::string> find_unknown_names(const Settings& settings);
 
 }  // namespace weir::config

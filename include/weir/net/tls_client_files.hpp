@@ -18,7 +18,7 @@ namespace weir::net {
 struct OwnCertificate {
   std::optional<std::chrono::sys_seconds> not_after{};  // absent: the settings have no certificate
 };
-// Reads and checks the files, without making a context. An error names the file and its fault.
+// Reads and checks the files, without making a context. An error names the file and what is wrong with it.
 [[nodiscard]] base::Result<OwnCertificate> try_files(const TlsClientSettings& settings);
 
 }  // namespace weir::net

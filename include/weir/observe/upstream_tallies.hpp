@@ -7,16 +7,16 @@ namespace weir::observe {
 
 struct UpstreamTallies {
   Tally connects;   // connections that weir opened
-  Tally failures;   // connects that were refused or timed out, and exchanges that broke off
+  Tally failures;   // connects that were refused or timed out, and exchanges whose connection broke
   Tally errors;     // answers with status 5xx
   Tally oversized;  // answers whose head was too large to forward
   Tally reused;     // requests that used an idle connection
-  Tally prompted;   // requests whose client got a 100 Continue from weir because the server sent none
+  Tally prompted;   // requests whose client got a 100 Continue from weir, because the server sent none
   Tally retries;    // requests that were sent again
-  Gauge waiting;    // requests that wait now for a server with room
-  Tally queued;     // requests that have waited for room
+  Gauge waiting;    // requests that are waiting now for a server with room
+  Tally queued;     // requests that have waited for a server with room
   Tally crowded;    // requests that got no room at any server
-  Tally denied;     // requests not sent again because the retry budget was used up
+  Tally denied;     // requests not sent again, because the retry budget was used up
   Tally paused;     // requests that weir answered because the upstream had asked for a pause
 };
 

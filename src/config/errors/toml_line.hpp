@@ -16,13 +16,13 @@ inline constexpr std::string_view kBlanks = " \t\r";
 [[nodiscard]] std::string_view without_blanks(std::string_view text);
 // Returns line `number`, counted from 1.
 [[nodiscard]] std::string_view nth_line(std::string_view text, std::size_t number);
-// Returns the byte offset of the character in this column, counted from 1.
+// Returns the byte offset of the character in column `column`, counted from 1.
 [[nodiscard]] std::size_t offset_of(std::string_view line, std::size_t column);
 
-// The parts of a line.
+// The parts of a line of TOML.
 struct Scan {
-  std::size_t end = 0;                    // where a comment begins, or the length of the line
-  std::optional<std::size_t> open_quote;  // offset of a quote that is not closed on the line
+  std::size_t end = 0;                    // offset at which a comment begins, or the length of the line
+  std::optional<std::size_t> open_quote;  // offset of a quotation mark that is not closed on the line
   std::size_t equals = std::string_view::npos;
 };
 [[nodiscard]] Scan scan(std::string_view line);
@@ -31,15 +31,17 @@ struct Scan {
 [[nodiscard]] std::string quoted(std::string_view text);
 
 [[nodiscard]] bool is_list_of_tables(std::string_view name);
-// Returns the header of a table: "[[rule]]" for a list of tables, "[server]" for a single table.
+// Returns the header that a table of this name needs: "[[rule]]" for a list of tables, "[server]" for a
+// single table.
 [[nodiscard]] std::string header_of(std::string_view name);
-// Returns the name between the brackets of a header.
+// Returns the table name between the brackets of a header.
 [[nodiscard]] std::string_view name_in_header(std::string_view line);
 
 using Names = std::vector<std::string>;
-// Returns the parts of the nearest table header above line `number`. Empty if there is no header above.
+// Returns the parts of the name in the nearest table header above line `number`. Empty if there is no header
+// above it.
 [[nodiscard]] Names table_of(std::string_view text, std::size_t number);
-// Returns the key whose value stands at `at` in the line; null if weir has no such key.
+// Returns the key to which the value at offset `at` belongs; null if weir does not have the key.
 [[nodiscard]] const KeySpec* key_at(const Names& table, std::string_view line, std::size_t at);
 
 }  // namespace weir::config

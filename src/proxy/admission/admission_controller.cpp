@@ -272,8 +272,9 @@ bool AdmissionController::refuses_so_far(base::TimePoint now, AdmissionResult& a
   return true;
 }
 
-// Returns true if a local limit refuses the request. Looks the limits up first, because a charge takes places
-// that others may need. Ignores queues, since the request may still displace a waiting one (transfers.cpp).
+// Returns true if a local limit refuses the request. Looks the limits up before it charges them, because a
+// charge takes places that other requests may need. Ignores queues, because the request may still displace a
+// waiting request (transfers.cpp).
 bool AdmissionController::refused_here(base::TimePoint now) {
   auto& bill = buffers_.evaluation.local;
   const auto refuses = [&](const limit::Charge& charge) {

@@ -1,8 +1,8 @@
 // The part of AdmissionController that refunds charges, and that displaces a waiting request.
 //
-// Refunds are for requests that are refused in the end, that reached no server, or whose departure went to
-// another request. Displacement is for a full queue: the last waiting request gives way to a newcomer with a
-// better claim to the place.
+// Refunds are for requests that weir refuses after all, that reached no server, or whose departure went to
+// another request. Displacement is for a full queue: a new request takes the place of the last waiting
+// request if it has a better priority, or if its client has fewer places.
 #include "proxy/admission/admission_controller.hpp"
 
 #include "weir/policy/priority.hpp"
@@ -16,8 +16,8 @@ namespace weir::proxy {
 
 namespace {
 
-// Returns the line of the queue if nothing else refused the request. Returns nullopt if another line refused
-// too, or if the request can never fit into the queue.
+// Returns the position of the queue's charge if only the queue refused the request. Returns nullopt if
+// another limit refused it too, or if the request can never fit into the queue.
 std::optional<std::size_t> full_queue(const policy::Bill& bill) {
   std::optional<std::size_t> found;
   for (std::size_t i = 0; i < bill.charges().size(); ++i) {
@@ -124,8 +124,8 @@ void AdmissionController::refund_but(const limit::Key* lane) {
   settlements_.cancel();
 }
 
-// Takes the place of a waiting request. Does so only if no rule needs Redis: a refusal by Redis would come
-// after the other request was evicted.
+// Takes the place of a waiting request. Does so only if no rule needs Redis: otherwise Redis might refuse the
+// request after the other request was evicted.
 bool AdmissionController::displace(base::TimePoint now, policy::Priority priority) {
   auto& bill = buffers_.evaluation.local;
   if (!worker_.shaper.may_displace(priority) || !buffers_.evaluation.remote.empty()) return false;
@@ -144,12 +144,12 @@ bool AdmissionController::displace(base::TimePoint now, policy::Priority priorit
   outcome.retry_after = base::Duration(0);
   outcome.overflow = won_->departure.overflow;
   outcome.delay =
-      std::max(won_->departure.at - now, base::Duration(1));  // other tickets of its lane may be due first
+      std::max(won_->departure.at - now, base::Duration(1));  // other tickets of the lane may be due first
   return true;
 }
 
-// Charges all lines apart from `line`, or none of them. Returns false and leaves the outcomes unchanged if
-// none was charged. Must not allocate, because the queue's mutex is held.
+// Charges all limits except that of `line`, or none of them. If none was charged, returns false and leaves
+// the outcomes unchanged. Must not allocate, because the queue's mutex is held.
 bool AdmissionController::charge_but(std::size_t line, base::TimePoint now) {
   auto& bill = buffers_.evaluation.local;
   boost::container::static_vector<limit::Charge, limit::kMaxCharges> charges(bill.charges().begin(),

@@ -1,5 +1,6 @@
-// Tests failures of Redis: it is away, slow, restarting, loading, read-only or full. Each failure has a name,
-// and no charge takes longer than the timeout. impostor_test.cpp has servers that are no Redis.
+// Tests failures of Redis: it is unreachable, slow, restarting, loading, read-only or full. Each failure has
+// its own error, and no charge takes longer than the timeout. impostor_test.cpp tests servers that are not
+// Redis.
 #include "redis/scripts/bill.hpp"
 #include "unit/redis/store/store_fixture.hpp"
 

@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A server that is no Redis: it sends `answer` in reply to everything, byte by byte.
+// A server that is not Redis. It sends `answer` in reply to everything, byte by byte.
 class Impostor {
  public:
   Impostor(net::asio::io_context& loop, const std::string& path, std::string answer, bool hangs_up = false)
@@ -56,7 +56,7 @@ TEST(StrangeServer, ServerThatIsNotRedisIsRejected) {
   EXPECT_EQ(worker.charge({{{1, 1}, &limiter}}).error, StoreError::Away);
 }
 
-// Each of these servers replies to the first command with this error, then closes the connection.
+// A server replies to the first command with the error `said`, then closes the connection.
 TEST(StrangeServer, ReportsWhyAServerRejectsAllConnections) {
   Server folder;
   auto settings = Worker::settings_for(folder);
