@@ -1,0 +1,146 @@
+// When and why an HTTP/2 connection ends: floods, drains, deadlines.
+#include "proxy/client/session.hpp"
+#include "proxy/http2/http2_connection.hpp"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+namespace weir::proxy {
+
+namespace {
+
+// How long weir waits for the client's sign that it knows of the end of the connection (RFC 9113 §6.8).
+constexpr base::Duration kRoundTrip{1'000'000};
+
+observe::Goaway reason_of(http::Http2Cheap frame) noexcept {
+  using http::Http2Cheap;
+  switch (frame) {
+    case Http2Cheap::Settings:
+      return observe::Goaway::Settings;
+    case Http2Cheap::Ping:
+      return observe::Goaway::Ping;
+    case Http2Cheap::Priority:
+      return observe::Goaway::Priority;
+    case Http2Cheap::WindowUpdate:
+      return observe::Goaway::WindowUpdate;
+    case Http2Cheap::EmptyData:
+      return observe::Goaway::EmptyData;
+    case Http2Cheap::Reset:
+    case Http2Cheap::Fault:
+      return observe::Goaway::Resets;
+    case Http2Cheap::Refused:
+    case Http2Cheap::Other:
+      break;
+  }
+  return observe::Goaway::Other;
+}
+
+}  // namespace
+
+void Http2Connection::on_cheap(http::Http2Cheap frame) {
+  if (frame == http::Http2Cheap::Reset) worker_.counters.http2_resets(observe::ResetBy::Client).add();
+  if (frame == http::Http2Cheap::Refused) worker_.counters.http2_resets(observe::ResetBy::Refused).add();
+  if (frame == http::Http2Cheap::Fault) worker_.counters.http2_resets(observe::ResetBy::Fault).add();
+  const bool is_weirs = frame == http::Http2Cheap::Refused && worker_.retiring;
+  if (!is_weirs && guard_.is_flood(frame, heard_)) end_by(reason_of(frame));
+}
+
+// The client has answered the PING that follows announce_end(), so it knows that it must open no stream.
+void Http2Connection::on_pong() {
+  if (announced_ == base::TimePoint{} || std::exchange(gone_away_, true)) return;
+  codec_.go_away(http::Http2Error::None);
+}
+
+// Counts the end of a connection that the codec has ended because of the client's fault.
+void Http2Connection::on_failure() noexcept {
+  if (!std::exchange(gone_away_, true)) worker_.counters.http2_goaways(observe::Goaway::Fault).add();
+}
+
+// Ends the connection because the client abuses it.
+void Http2Connection::end_by(observe::Goaway reason) {
+  if (std::exchange(gone_away_, true)) return;
+  worker_.counters.http2_goaways(reason).add();
+  abuse_ = observe::kGoawayNames[static_cast<std::size_t>(reason)];
+  codec_.go_away(http::Http2Error::EnhanceYourCalm);
+}
+
+// The last GOAWAY follows once the client has had time to hear of the announcement. It comes at once if
+// another process has the limits already: this process then refuses what comes.
+void Http2Connection::leave() {
+  if (gone_away_ || failed_) return;
+  if (announced_ == base::TimePoint{}) {
+    worker_.counters.http2_goaways(observe::Goaway::Drain).add();
+    announced_ = worker_.clock.now();
+    codec_.announce_end();
+    codec_.ping();
+  }
+  if (worker_.retiring) {
+    gone_away_ = true;
+    codec_.go_away(http::Http2Error::None);
+  }
+  output_.notify();
+}
+
+void Http2Connection::fail() noexcept {
+  failed_ = true;
+  session_.client.cancel();
+  ended_.notify();
+}
+
+void Http2Connection::on_tick() noexcept {
+  if (worker_.hard_stop) ended_.notify();
+  if (failed_) return;
+  try {
+    const auto now = worker_.clock.now();
+    if (session_.must_leave()) leave();
+    const bool announced = announced_ != base::TimePoint{};
+    if (announced && !gone_away_ && now - announced_ >= kRoundTrip) {
+      gone_away_ = true;
+      codec_.go_away(http::Http2Error::None);
+      output_.notify();
+    }
+    // The last GOAWAY may have been sent while no stream was open: nothing else would wake the reader.
+    if (gone_away_ && serving_ == 0) session_.client.cancel();
+    watch_peer(now);
+  } catch (const std::bad_alloc&) {
+    fail();
+  }
+}
+
+// Counts acknowledged octets as a sign of life. The kernel reports room only once much of its buffer is free,
+// and a PING waits behind all octets in it.
+void Http2Connection::note_progress(base::TimePoint now) noexcept {
+  const auto unread = session_.client.unacknowledged();
+  if (unread < unread_) {
+    heard_ = now;
+    pinged_ = {};
+    if (blocked_since_ != base::TimePoint{}) blocked_since_ = now;
+  }
+  unread_ = unread;
+}
+
+// Ends a connection whose client reads nothing, does not complete a head, or gives no sign of life, while
+// streams are open.
+void Http2Connection::watch_peer(base::TimePoint now) {
+  const auto& server = worker_.config().server;
+  if (blocked_since_ != base::TimePoint{} || pinged_ != base::TimePoint{}) note_progress(now);
+  if (blocked_since_ != base::TimePoint{} && now - blocked_since_ >= server.write_timeout) {
+    worker_.counters.client_errors(observe::ClientError::WriteTimeout).add();
+    return fail();
+  }
+  if (head_begun_ != base::TimePoint{} && now - head_begun_ >= server.head_timeout) {
+    worker_.counters.client_errors(observe::ClientError::HeadTimeout).add();
+    return fail();
+  }
+  if (serving_ == 0 || now - std::max(heard_, pinged_) < settings_.ping) return;
+  if (pinged_ != base::TimePoint{}) {
+    worker_.counters.http2_goaways(observe::Goaway::Silent).add();
+    return fail();
+  }
+  pinged_ = now;
+  codec_.ping();
+  output_.notify();
+}
+
+}  // namespace weir::proxy
