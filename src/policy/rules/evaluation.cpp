@@ -123,7 +123,9 @@ std::string describe(const Objection& objection) {
   if (objection.body != RequestBody::State::Whole)
     return "the request body is longer than the " + std::to_string(objection.rule->max_body) +
            " bytes that rule " + objection.rule->name + " reads";
-  if (objection.json != JsonFault::None) return "the request body " + std::string(describe(objection.json));
+  if (objection.json != JsonFault::None)
+    return "the cost in the " + printable(describe(objection.rule->cost_from)) +
+           " cannot be read: the request body " + std::string(describe(objection.json));
   return "the cost in the " + printable(describe(objection.rule->cost_from)) + " is not a " +
          (objection.rule->cost_from.scale == 0 ? "whole number" : "number") + " that amounts to 1 to " +
          std::to_string(limit::kMaxCost);

@@ -188,13 +188,20 @@ TEST_F(Collect, SaysWhyAJsonBodyNamesNoCost) {
   const std::string deep(600, '[');
   const std::pair<std::string_view, std::string> cases[] = {
       {deep,
-       "the request body has arrays and objects nested more than 512 deep; send JSON that is nested less"},
-      {R"({"n": 1, "n": 1})", "the request body has a member twice on the way to the cost; send it once"},
-      {R"({"n": 1} x)", "the request body has more text after its JSON value; send one value"},
-      {R"({"n": 1)", "the request body ends within its JSON value; send all of it"},
+       "the cost in the json /n cannot be read: the request body has arrays and objects nested more than 512 "
+       "deep; send JSON that is nested less"},
+      {R"({"n": 1, "n": 1})",
+       "the cost in the json /n cannot be read: the request body has a member twice on the way to the cost; "
+       "send it once"},
+      {R"({"n": 1} x)",
+       "the cost in the json /n cannot be read: the request body has more text after its JSON value; send "
+       "one value"},
+      {R"({"n": 1)",
+       "the cost in the json /n cannot be read: the request body ends within its JSON value; send all of it"},
       {"\xef\xbb\xbf{\"n\": 1}",
-       "the request body begins with a byte order mark, which JSON does not have; send UTF-8 without it"},
-      {"n=12", "the request body is not JSON; send JSON in UTF-8"},
+       "the cost in the json /n cannot be read: the request body begins with a byte order mark, which JSON "
+       "does not have; send UTF-8 without it"},
+      {"n=12", "the cost in the json /n cannot be read: the request body is not JSON; send JSON in UTF-8"},
       {R"({"n": [1]})", "the cost in the json /n is not a whole number that amounts to 1 to 2147483648"}};
   for (const auto& [body, sentence] : cases) {
     request_.body.text = body;
