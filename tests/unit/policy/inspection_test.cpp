@@ -155,7 +155,8 @@ TEST_F(Inspection, ReadsACostFromTheBody) {
   body("n=12");
   const auto objection = collect();
   EXPECT_EQ(status_of(objection), 400U);
-  EXPECT_EQ(describe(objection), "the request body is not JSON; send JSON in UTF-8");
+  EXPECT_EQ(describe(objection),
+            "the cost in the json /n cannot be read: the request body is not JSON; send JSON in UTF-8");
 }
 
 // Otherwise a long or encoded body would evade the rule, or the negation of the rule.
