@@ -58,6 +58,8 @@ class Http2Connection final : private http::Http2Events {
   // Announces the end of the connection, because weir stops, the listener closed, or another process takes
   // over.
   void leave();
+  // Returns true while the client's socket accepts nothing.
+  [[nodiscard]] bool is_blocked() const noexcept { return blocked_since_ != base::TimePoint{}; }
   // Ends the connection at once, because weir cannot go on.
   void fail() noexcept;
   // Returns what the client did too often, so that weir ended its connection; empty: nothing.

@@ -176,6 +176,12 @@ std::optional<http::ConnectionEnds> Http2Stream::ends() const {
   return connection_.session().ends();
 }
 
+// Flow control says how much of this stream the client has taken. Only while the whole connection waits for
+// the socket, the acknowledged octets say whether the client still reads.
+std::size_t Http2Stream::unacknowledged() const noexcept {
+  return connection_.is_blocked() ? connection_.session().client.unacknowledged() : 0;
+}
+
 net::Task<net::ErrorCode> Http2Stream::send_continue() {
   fields_.clear();
   fields_.add_status(100);

@@ -76,7 +76,7 @@ class Http2Stream final : public ClientStream, public http::Http2StreamEvents, p
   [[nodiscard]] net::Task<net::ErrorCode> finish_answer() override;
   [[nodiscard]] BodySink& begin_answer(const http::ResponseHead& head,
                                        const AnswerAdditions& additions) override;
-  [[nodiscard]] std::size_t unacknowledged() const noexcept override { return 0; }
+  [[nodiscard]] std::size_t unacknowledged() const noexcept override;
   void cut_answer() noexcept override {}  // the stream is then reset (Ending::Abort)
   [[nodiscard]] net::Task<net::ErrorCode> send_upgrade(const http::ResponseHead& head,
                                                        std::string_view protocol,
