@@ -266,7 +266,10 @@ net::Task<void> Http2Connection::write_all() {
       if (write_some(ec)) break;
       if (ec) fail();
       if (ec) co_return;
-      if (blocked_since_ == base::TimePoint{}) blocked_since_ = worker_.clock.now();
+      if (!is_blocked()) {
+        blocked_since_ = worker_.clock.now();
+        unread_ = session_.client.unacknowledged();
+      }
       writing_ = true;
       const auto ended = co_await session_.client.wait_writable();
       writing_ = false;

@@ -93,6 +93,7 @@ void Http2Connection::on_tick() noexcept {
   if (failed_) return;
   try {
     const auto now = worker_.clock.now();
+    remove_done();  // the writer does it too, but not while the client reads nothing
     if (session_.must_leave()) leave();
     const bool announced = announced_ != base::TimePoint{};
     if (announced && !gone_away_ && now - announced_ >= kRoundTrip) {
@@ -139,6 +140,7 @@ void Http2Connection::watch_peer(base::TimePoint now) {
     return fail();
   }
   pinged_ = now;
+  unread_ = session_.client.unacknowledged();
   codec_.ping();
   output_.notify();
 }
