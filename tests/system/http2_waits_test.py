@@ -162,16 +162,23 @@ class Slow(Http2TestCase):
         self.assertLess(grown, 8 << 10, "KiB")
         client.reset(stream)
 
-    def test_a_slow_reader_outlasts_the_ping(self):
-        """The PING waits behind the octets in the sockets' buffers, so the client cannot answer it in time."""
+    def read_slowly(self, weir):
+        """Reads a long answer slowly but steadily for longer than the timeouts of `weir`, then the rest at once."""
         self.upstream.reply = lambda exchange: exchange.send(answer(b"x" * 30 * MIB))
-        client = self.client(self.weir('ping = "2s"'))
+        client = self.client(weir)
         stream = client.open()
         end = time.monotonic() + 6
         while time.monotonic() < end:
             self.assertTrue(client.receive(), "the connection goes on")
             time.sleep(0.1)
         self.assertEqual(client.read(stream).size, 30 * MIB)
+
+    def test_a_slow_reader_outlasts_the_ping(self):
+        """The PING waits behind the octets in the sockets' buffers, so the client cannot answer it in time."""
+        self.read_slowly(self.weir('ping = "2s"'))
+
+    def test_a_slow_reader_outlasts_the_write_timeout(self):
+        self.read_slowly(self.weir(server='write_timeout = "2s"'))
 
 
 class Rejected(Http2TestCase):

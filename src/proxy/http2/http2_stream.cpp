@@ -176,10 +176,9 @@ std::optional<http::ConnectionEnds> Http2Stream::ends() const {
   return connection_.session().ends();
 }
 
-// Flow control says how much of this stream the client has taken. Only while the whole connection waits for
-// the socket, the acknowledged octets say whether the client still reads.
+// The octets of other streams count too, because the socket does not tell them apart.
 std::size_t Http2Stream::unacknowledged() const noexcept {
-  return connection_.is_blocked() ? connection_.session().client.unacknowledged() : 0;
+  return connection_.session().client.unacknowledged();
 }
 
 net::Task<net::ErrorCode> Http2Stream::send_continue() {

@@ -104,7 +104,7 @@ bool AnswerRelay::keeps_reading(base::Duration waited, const net::ErrorCode& ec)
   const auto unread = context_.client.unacknowledged();
   const auto taken = sent > unread ? sent - unread : 0;
   const bool moves = !ec || taken > taken_;
-  taken_ = taken;
+  taken_ = std::max(taken_, taken);
   stalled_ = moves ? base::Duration{} : stalled_ + waited;
   slow_ = pace_.counts() && !pace_.note(waited, taken);
   if (slow_ || !ec) return !slow_;

@@ -50,7 +50,7 @@ class AnswerRelay {
   BodySource body_;
   Relay relay_;
   MinRateCheck pace_;         // compares the client's reading rate with min_rate
-  std::uint64_t taken_ = 0;   // octets that the client had acknowledged at the last wait
+  std::uint64_t taken_ = 0;   // most octets that the client's system had acknowledged at any wait
   base::Duration stalled_{};  // time since the client last acknowledged octets
   bool slow_ = false;         // the client reads slower than min_rate
 };
