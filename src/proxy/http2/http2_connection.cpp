@@ -105,8 +105,9 @@ net::ErrorCode Http2Connection::receive() {
 
 // Waits for octets. An idle connection then gives its buffers back, and waits without them.
 //
-// While the client does not read, waits until it does: the codec may queue a frame for every frame of the
-// client (RST_STREAM for a malformed request), and the flood guard counts these when they are sent.
+// While the client does not read, weir does not read either. The codec may queue a frame for every frame of
+// the client, such as RST_STREAM for a malformed request. The flood guard counts these frames when they are
+// sent.
 net::Task<net::ErrorCode> Http2Connection::read_more() {
   auto& client = session_.client;
   net::ErrorCode ec;
