@@ -1,5 +1,6 @@
 // The client's side of one request: provides the request's body, sends the answer, and knows whether the
-// client is still connected. Each client protocol has one implementation (Http1Stream).
+// client is still connected. Each version of HTTP has an implementation: Http1Stream and
+// Http2Stream.
 //
 // Each request gets one answer: exactly one call of try_answer(), begin_answer() or send_upgrade(). Interim
 // answers may precede the answer.
