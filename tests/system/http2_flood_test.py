@@ -15,7 +15,7 @@ from harness import PATIENCE, SANITIZED, Client, Weir, answer, eventually, main,
 from http2_client import (CALM, CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, PING, PRIORITY, RST_STREAM, SETTINGS,
                           WINDOW_UPDATE, Attacker, Http2Client, Http2TestCase, frame, head_block)
 
-MOST_MEMORY = (64 if SANITIZED else 16) << 10  # KiB that an attack may take
+MOST_MEMORY = (512 if SANITIZED else 16) << 10  # KiB that an attack may take; a sanitizer keeps 256 MiB of freed memory
 WHOLE = END_STREAM | END_HEADERS
 
 
