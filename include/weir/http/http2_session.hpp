@@ -57,7 +57,7 @@ class Http2StreamEvents {
   virtual void on_data(std::string_view octets) = 0;
   // Called when the peer has ended its body.
   virtual void on_end() = 0;
-  // The session has written the end of the response (END_STREAM).
+  // Called when the session has written the end of the response (END_STREAM).
   virtual void on_answered() = 0;
   // Called when the stream is over: both sides have ended it, or one side has reset it with `error`. The
   // session does not use this object afterwards.

@@ -39,12 +39,13 @@ class Http2Sink final : public BodySink {
   [[nodiscard]] const http::Http2Fields* trailers() const noexcept {
     return trailers_.size() != 0 ? &trailers_ : nullptr;
   }
-  // Ends a wait: with the error of a gone client, or with operation_aborted after cancel().
   // Must be called when the end of the answer is in the connection's output buffer.
   void note_end() noexcept {
     end_sent_ = true;
     room_.notify();
   }
+  // End the wait for room: wake() lets it look whether the client has gone; after cancel() it returns
+  // operation_aborted.
   void wake() noexcept { room_.notify(); }
   void cancel() noexcept { room_.cancel(); }
 
