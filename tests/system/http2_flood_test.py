@@ -107,6 +107,17 @@ class CheapFrames(Flood):
     def test_window_updates_are_bounded(self):
         self.assert_flood_ends("window_update", frame(WINDOW_UPDATE, 0, 0, b"\0\0\0\1"))
 
+    def test_an_answer_asked_for_octet_by_octet_is_bounded(self):
+        """A stream's window begins at 0. Each WINDOW_UPDATE makes weir send one DATA frame of one octet (CVE-2019-9511)."""
+        self.upstream.reply = lambda exchange: exchange.send(answer(b"x" * 100_000 if exchange.target == "/long" else b"ok"))
+        dribble = self.start(Attacker(self.edge.port, settings=b"\0\4\0\0\0\0"))
+        dribble.send(frame(HEADERS, WHOLE, 1, head_block(path="/long")))
+        dribble.wait(lambda: dribble.frames[HEADERS])
+        sent = dribble.flood(lambda _: frame(WINDOW_UPDATE, 0, 1, b"\0\0\0\1"), batch=1,
+                             ready=lambda number: dribble.frames[DATA] >= number)
+        self.assertLess(sent, 1_000)
+        self.assertEqual(dribble.goaways, [CALM])
+
     def test_pongs_that_nobody_asked_for_are_bounded(self):
         self.assert_flood_ends("ping", frame(PING, 1, 0, bytes(8)))
 

@@ -7,6 +7,7 @@
 #include "weir/http/http2_session.hpp"
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
@@ -24,22 +25,33 @@ class Http2FloodGuard {
  public:
   explicit Http2FloodGuard(const Http2ResetBound& resets) noexcept : resets_(resets) {}
 
-  // Counts a request, or a DATA frame in either direction. Each of these permits kPerWork more cheap frames.
+  // Counts a request, or a DATA frame of the client. Each of these permits kPerWork more cheap frames.
   void note_work() noexcept { ++work_; }
+  // Counts a DATA frame that weir sends, with `octets` of a body. It permits kPerWork more cheap frames too,
+  // but only one WINDOW_UPDATE for each kPerUpdate octets: a client could else ask for a long answer octet by
+  // octet (CVE-2019-9511).
+  void note_sent(std::size_t octets) noexcept {
+    ++sent_;
+    octets_ += octets;
+  }
   // Counts a cheap frame. Returns true if the client has sent too many, so that the connection must end.
   [[nodiscard]] bool is_flood(Http2Cheap frame, base::TimePoint now) noexcept;
 
   static constexpr std::uint64_t kFree = 500;  // cheap frames that a window permits without any work
   static constexpr std::uint64_t kPerWork = 4;
+  static constexpr std::uint64_t kPerUpdate = 32;  // octets
   static constexpr base::Duration kWindow{10'000'000};
 
  private:
   const Http2ResetBound resets_;
   base::TimePoint window_end_{};
   base::TimePoint resets_end_{};
-  std::uint64_t cheap_ = 0;  // cheap frames in the current window
-  std::uint64_t work_ = 0;   // requests and DATA frames in the current window
-  std::uint64_t reset_ = 0;  // resets in the current window of Http2ResetBound
+  std::uint64_t cheap_ = 0;    // cheap frames in the current window
+  std::uint64_t updates_ = 0;  // WINDOW_UPDATE frames among them
+  std::uint64_t work_ = 0;     // requests and DATA frames of the client in the current window
+  std::uint64_t sent_ = 0;     // DATA frames that weir has sent in the current window
+  std::uint64_t octets_ = 0;   // octets in them
+  std::uint64_t reset_ = 0;    // resets in the current window of Http2ResetBound
 };
 
 }  // namespace weir::http

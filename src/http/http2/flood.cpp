@@ -12,9 +12,11 @@ bool Http2FloodGuard::is_flood(Http2Cheap frame, base::TimePoint now) noexcept {
   }
   if (now >= window_end_) {
     window_end_ = now + kWindow;
-    cheap_ = work_ = 0;
+    cheap_ = updates_ = work_ = sent_ = octets_ = 0;
   }
-  return ++cheap_ > kFree + kPerWork * work_;
+  if (frame == Http2Cheap::WindowUpdate && ++updates_ > kFree + kPerWork * work_ + octets_ / kPerUpdate)
+    return true;
+  return ++cheap_ > kFree + kPerWork * (work_ + sent_);
 }
 
 }  // namespace weir::http

@@ -298,8 +298,9 @@ void Http2Stream::on_closed(http::Http2Error error) {
 }
 
 std::size_t Http2Stream::give(char* at, std::size_t room, bool& ended) noexcept {
-  connection_.note_work();
-  return sink_ ? sink_->give(at, room, ended) : 0;
+  const auto given = sink_ ? sink_->give(at, room, ended) : 0;
+  if (given != 0) connection_.note_sent(given);
+  return given;
 }
 
 // Moves octets that have arrived, and lets the client send as many again.

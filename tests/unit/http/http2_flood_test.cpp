@@ -39,6 +39,27 @@ TEST(Http2FloodGuardTest, RequestsAndDataPermitMoreCheapFrames) {
             Http2FloodGuard::kFree + 100 * Http2FloodGuard::kPerWork - 1);
 }
 
+TEST(Http2FloodGuardTest, SentDataPermitsOtherCheapFramesByItsFrames) {
+  Http2FloodGuard guard({});
+  ASSERT_FALSE(guard.is_flood(Http2Cheap::Ping, kStart));
+  for (int i = 0; i < 100; ++i) guard.note_sent(1);
+  EXPECT_EQ(permitted(guard, Http2Cheap::Ping, kStart),
+            Http2FloodGuard::kFree + 100 * Http2FloodGuard::kPerWork - 1);
+}
+
+TEST(Http2FloodGuardTest, SentDataPermitsWindowUpdatesByItsOctets) {
+  Http2FloodGuard dribble({});
+  ASSERT_FALSE(dribble.is_flood(Http2Cheap::WindowUpdate, kStart));
+  for (int i = 0; i < 1000; ++i) dribble.note_sent(1);
+  EXPECT_EQ(permitted(dribble, Http2Cheap::WindowUpdate, kStart), Http2FloodGuard::kFree - 1 + 1000 / 32);
+  Http2FloodGuard download({});
+  ASSERT_FALSE(download.is_flood(Http2Cheap::WindowUpdate, kStart));
+  for (int i = 0; i < 1000; ++i) download.note_sent(16 << 10);
+  EXPECT_EQ(permitted(download, Http2Cheap::WindowUpdate, kStart),
+            Http2FloodGuard::kFree + 1000 * Http2FloodGuard::kPerWork - 1)
+      << "the bound of all cheap frames is lower here";
+}
+
 TEST(Http2FloodGuardTest, EachWindowStartsCountingAtZero) {
   Http2FloodGuard guard({});
   EXPECT_EQ(permitted(guard, Http2Cheap::Ping, kStart), Http2FloodGuard::kFree);
