@@ -73,7 +73,7 @@ std::string limit_line(const json::object& limit, Mode mode) {
   return line;
 }
 
-// Formats rows of three columns as a table. The first two columns are as wide as the longest text in them.
+// Three columns of a table. table() makes the first two columns as wide as their longest text.
 using Row = std::array<std::string, 3>;
 std::string table(const std::vector<Row>& rows) {
   std::size_t first = 0, second = 0;

@@ -87,8 +87,8 @@ std::string_view take_element(std::string_view& list, char separator) noexcept {
   return element;
 }
 
-// Returns true for a weight of zero, such as "q=0" or "Q=0.000". It means that the type is not acceptable
-// (RFC 9110 §12.4.2).
+// Returns true for a weight of zero, such as "q=0" or "Q=0.000". Such a weight means that the type is not
+// acceptable (RFC 9110 §12.4.2).
 bool is_no_weight(std::string_view parameter) noexcept {
   if (!equal_ignoring_case(parameter.substr(0, 3), "q=0")) return false;
   return parameter.find_first_not_of("0.", 3) == std::string_view::npos;

@@ -37,7 +37,8 @@ SpeltOctet front_octet(std::string_view rest) noexcept {
   return {static_cast<unsigned char>(octet.value_or(rest.front())), octet ? 3U : 1U};
 }
 
-// Returns the ASCII character that the IIS server reads in "%uXXXX", if `rest` begins so.
+// Returns the ASCII character that the IIS server reads in a "%uXXXX" at the front of `rest`. Returns nullopt
+// if there is none.
 std::optional<SpeltOctet> wide_octet(std::string_view rest) {
   if (rest.size() < 6 || (rest[1] | 0x20) != 'u') return std::nullopt;
   const auto high = encoded_octet(std::string{'%', rest[2], rest[3]});
@@ -46,8 +47,8 @@ std::optional<SpeltOctet> wide_octet(std::string_view rest) {
   return SpeltOctet{static_cast<unsigned char>(*low), 6};
 }
 
-// Returns the ASCII character that lenient decoders read in an overlong UTF-8 form of two to four octets. RFC
-// 3629 §3 forbids such forms.
+// Returns the ASCII character that lenient decoders read in an overlong UTF-8 form of two to four octets at
+// the front of `rest`. RFC 3629 §3 forbids such forms.
 std::optional<SpeltOctet> overlong_octet(std::string_view rest) noexcept {
   const auto lead = front_octet(rest);
   const bool two = lead.value == 0xc0 || lead.value == 0xc1;

@@ -109,8 +109,8 @@ struct Segment {
   bool dots_and_slashes = false;  // the name has a part "." or ".." if it is split at its encoded slashes
 };
 
-// Returns true if some servers may take this octet from take_octet() for a slash. Such servers decode before
-// they split a path, or know backslashes, or decode twice.
+// Returns true if some servers may interpret this octet, decoded by take_octet(), as a slash. Such servers
+// decode a path before they split it, or decode twice, or split paths at backslashes.
 bool is_encoded_slash(char octet) noexcept {
   return octet == '/' || octet == '\\' || octet == '%';
 }
@@ -125,7 +125,7 @@ bool has_encoded_slash(std::string_view text) noexcept {
 Segment read_segment(std::string_view text) noexcept {
   Segment segment;
   std::size_t dots = 0;  // the dots since the last encoded slash
-  bool named = false;    // true: there are other characters since that slash
+  bool named = false;    // true: the last encoded slash is followed by characters other than dots
   const auto end_part = [&] {
     segment.dots_and_slashes = segment.dots_and_slashes || (!named && (dots == 1 || dots == 2));
   };

@@ -21,7 +21,8 @@ namespace weir::log {
 namespace {
 
 // A worker checks for space in the queue and then writes. Between these two steps, each other worker may use
-// one entry. So this many entries stay free. With at most this many workers, no accepted line is overwritten.
+// one entry. So the queue keeps this many entries free. With at most this many workers, no accepted line is
+// overwritten.
 constexpr std::size_t kMaxWriters = 256;
 
 // Writes batches of lines to the file and counts lost lines. Reports when losses begin and when they end.

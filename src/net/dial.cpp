@@ -45,7 +45,7 @@ class Dial::AnyOf : public Suspended {
     for (auto& one : dial_.tries_) {
       if (!one.stream) continue;
       one.wait.emplace(Readiness{one});
-      // The socket is already ready. The attempt continues in the next turn of the event loop.
+      // If the socket is already ready, the attempt continues in the next turn of the event loop.
       if (one.wait->await_ready()) return dial_.wake();
       one.wait->await_suspend(caller);
     }

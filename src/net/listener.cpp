@@ -109,8 +109,8 @@ base::Result<ListeningSocket> ListeningSocket::open(const base::Endpoint& addres
   socket.owns_file_ = family == AF_UNIX;
   if (::listen(socket.fd_, kBacklog) != 0) return system_error(address, "listen on");
   if (family == AF_UNIX) return socket;
-  // From now on, SO_REUSEPORT allows weir to open further sockets on the port. They must belong to the same
-  // user.
+  // From now on, SO_REUSEPORT allows weir to open further sockets on the port. The kernel requires that all
+  // these sockets belong to the same user.
   set(socket.fd_, SOL_SOCKET, SO_REUSEPORT);
   socket.address_.port = bound_port(socket.fd_);
   return socket;

@@ -18,10 +18,11 @@ using Bio = std::unique_ptr<BIO, BioFree>;
 
 enum class PemKind : std::uint8_t { Certificate, PrivateKey, Authorities };
 
-// A PEM file that was read. OpenSSL gets the text and never opens the file, because it would wait for a pipe.
+// A PEM file that was read. OpenSSL gets the text and never opens the file, because opening a pipe would wait
+// for a writer.
 class PemFile {
  public:
-  // `what`: the name in errors, such as "the certificate".
+  // `what`: what errors call the file, such as "the certificate".
   [[nodiscard]] static base::Result<PemFile> read(std::string what, std::string file);
 
   // Returns a new source that OpenSSL reads the text from. The source must not outlive the PemFile.

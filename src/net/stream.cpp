@@ -326,7 +326,8 @@ std::size_t Stream::try_rest(std::string_view first, std::string_view second, Er
   ec = {};
   const auto size = first.size() + second.size();
   if (size < owed_)
-    ec = StreamError::WriteOwed;  // shorter than the rest of the current text, so it is another text
+    ec = StreamError::WriteOwed;  // the text is shorter than the rest of the current text, so it is another
+                                  // text
   if (ec) return 0;
   const auto sent = tls_ ? send_tls(first, second, ec) : send_plain(first, second, ec);
   // If a plain socket accepted no octet, the text has not begun. With TLS, the text may have begun even then,

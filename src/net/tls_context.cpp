@@ -55,10 +55,12 @@ int choose_protocol(SSL*, const unsigned char** out, unsigned char* size, const 
 struct Extras {
   CertificateNames names;
   std::shared_ptr<TicketKeys> tickets;
-  // The members below are set only in a listener's first context. `others`: one for each other certificate.
+  // The members below are set only in a listener's first context. `others`: the contexts of the listener's
+  // other certificates.
   std::vector<TlsContext> others;
-  std::vector<std::size_t> stand_ins{};  // indices from 1, offered if no certificate matches the name
-  std::size_t key_types = 1;             // number of key types among all certificates
+  std::vector<std::size_t>
+      stand_ins{};  // indices of the certificates (from 1) to offer if no certificate matches the name
+  std::size_t key_types = 1;  // number of key types among all certificates
 };
 
 int extras_slot() {
@@ -227,7 +229,7 @@ bool bind_sessions(SSL_CTX* context, const TlsSettings& settings) {
   if (!settings.client_ca.empty()) {
     authorities += requires_certificate(settings) ? "requires " : "asks for ";
     if (const auto text = read_file(settings.client_ca))
-      authorities += *text;  // ask_clients() reports errors
+      authorities += *text;  // ask_clients() reports a file that cannot be read
   }
   std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
   static_assert(SHA256_DIGEST_LENGTH <= SSL_MAX_SID_CTX_LENGTH);

@@ -33,13 +33,14 @@ Certificate next_certificate(BIO* source) {
   return Certificate(PEM_read_bio_X509_AUX(source, nullptr, note_question, &encrypted));
 }
 
-// Returns true if next_certificate() found nothing because the text has no more.
+// Returns true if next_certificate() found nothing because the text has no more certificates.
 bool is_end_of_text() {
   const auto error = ERR_peek_last_error();
   return ERR_GET_LIB(error) == ERR_LIB_PEM && ERR_GET_REASON(error) == PEM_R_NO_START_LINE;
 }
 
-// Does what SSL_CTX_use_certificate_chain_file(3) does with a file.
+// Loads the certificate and its chain from a text, as SSL_CTX_use_certificate_chain_file(3) loads them from a
+// file.
 bool use_chain(SSL_CTX* context, BIO* source) {
   const auto own = next_certificate(source);
   if (!own || SSL_CTX_use_certificate(context, own.get()) != 1 || SSL_CTX_clear_chain_certs(context) != 1)
@@ -51,7 +52,8 @@ bool use_chain(SSL_CTX* context, BIO* source) {
   return true;
 }
 
-// Does what SSL_CTX_load_verify_file(3) does with a file. Returns false for a text without a certificate.
+// Trusts the authorities in a text, as SSL_CTX_load_verify_file(3) trusts those in a file. Returns false if
+// the text contains no certificate.
 bool trust(SSL_CTX* context, BIO* source) {
   bool encrypted = false;
   const Entries entries(PEM_X509_INFO_read_bio(source, nullptr, note_question, &encrypted));

@@ -10,7 +10,8 @@ Watched::Watched(Watchdog& watchdog) : watchdog_(watchdog) {
 
 void Watched::arm(base::Duration wait) noexcept {
   const auto ticks = (wait.count() + Watchdog::kTick.count() - 1) / Watchdog::kTick.count();
-  late_at_ = watchdog_.now_ + static_cast<std::uint64_t>(ticks) + 1;  // a part of this tick has passed
+  late_at_ = watchdog_.now_ + static_cast<std::uint64_t>(ticks) +
+             1;  // + 1: a part of the present tick has already passed
   wake();
 }
 
@@ -44,7 +45,7 @@ void Watchdog::stop() {
 
 // Sets the timer for the next tick. The next tick is due one tick length after the last tick began, even if
 // the last tick began late. A delayed worker must not make up for missed ticks: deadlines that were set
-// during the delay are counted from the last tick before it.
+// during the delay are counted from the last tick before the delay.
 void Watchdog::schedule(Timer::time_point at) {
   timer_.expires_at(at);
   timer_.async_wait([this](const ErrorCode& error) {

@@ -56,10 +56,10 @@ T need(base::Result<T> result) {
 
 class Program {
  public:
-  // `servers`: the caller has looked them up, because SIGTERM must still end the process at once during a
-  // look-up. `file`: the configuration file, which a reload reads again. `passed`: listening sockets from
-  // systemd. `takeover`: the takeover from an old process; null if there is none. It must outlive this
-  // object.
+  // `servers`: the addresses of the upstreams' servers. The caller looks them up, so that SIGTERM still ends
+  // the process at once during a look-up. `file`: the configuration file, which a reload reads again.
+  // `passed`: listening sockets from systemd. `takeover`: the takeover from an old process, which must
+  // outlive this object; null if there is none. Throws CannotStart, with the reason, if weir cannot start.
   Program(const config::Settings& settings, config::LookupResult servers, std::string file,
           upgrade::PassedSockets passed, upgrade::Takeover* takeover);
   int serve();

@@ -22,8 +22,8 @@ std::string first_of(const std::vector<std::string>& mistakes) {
   return mistakes.front() + (more != 0 ? "; and " + std::to_string(more) + " more" : "");
 }
 
-// Looks up the servers of all upstreams. `takes_over` is true if an old process still serves. Then an unknown
-// name prevents the start, because the old process can continue to serve.
+// Looks up the servers of all upstreams. `takes_over`: an old process still serves. In that case an unknown
+// name prevents the start, because the old process can continue to serve. Throws CannotStart.
 config::LookupResult servers_of(const config::Settings& settings, bool takes_over) {
   auto found = config::look_up_servers(settings);
   if (!found.mistakes.empty()) throw config::CannotStart(first_of(found.mistakes));

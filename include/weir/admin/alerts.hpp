@@ -21,7 +21,7 @@ namespace weir::admin {
 class Alerts {
  public:
   // `say` writes lines to the log. Alerts reads `sources` once a second. All times are by the clock
-  // `sources.now`.
+  // `sources.now`. Throws std::runtime_error if a webhook's `ca` file cannot be read.
   Alerts(net::Executor executor, std::vector<AlertSettings> settings, Sources sources,
          std::function<void(const std::string&)> say);
   // REQUIRES that the executor's io_context no longer runs, or that the caller is on its thread.
@@ -35,7 +35,8 @@ class Alerts {
   void start();
   // Replaces the alerts. Must be called on the executor's thread. An alert with unchanged settings keeps its
   // state. If a removed alert is firing, posts the message that the alert has ended. A new alert continues
-  // the numbers of an old alert with the same name.
+  // the counters (AlertFigures) of an old alert with the same name. Throws std::runtime_error if a webhook's
+  // `ca` file cannot be read, and then changes nothing.
   void change(std::vector<AlertSettings> settings, Sources sources);
 
   // Reads the webhooks' files of trusted authorities again. Must be called on the executor's thread.

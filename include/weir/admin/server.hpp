@@ -73,8 +73,8 @@ class Server {
   void renew(Sources sources);
   // Stops accepting and closes every connection.
   void stop();
-  // Another process serves the sockets from now on. Stops accepting, and closes each connection after its
-  // next response.
+  // Must be called when another process serves the sockets. Stops accepting, and closes each connection after
+  // its next response.
   void retire();
   // Returns true if any request still waits for its response.
   [[nodiscard]] bool is_answering() const noexcept;

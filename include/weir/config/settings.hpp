@@ -87,8 +87,8 @@ class ConfigError : public std::runtime_error {
 // ConfigError with all mistakes.
 [[nodiscard]] Settings load_settings(const std::string& file);
 
-// Reads and checks a text in memory, like load_settings(). `file`: the name that messages give to the text.
-// Relative paths start in the folder of `file`.
+// Reads and checks a text in memory, like load_settings(). Throws ConfigError with all mistakes. `file`: the
+// name that messages give to the text. Relative paths start in the folder of `file`.
 [[nodiscard]] Settings parse_settings(std::string_view text, const std::string& file);
 
 // Returns what `weir check` prints: the routes in order, each with the rules that apply to it.

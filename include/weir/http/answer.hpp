@@ -18,7 +18,7 @@ struct RateLimitFamilies {
 };
 
 // The state of a client in one rule, for the rate limit fields. weir reports the rule that refused the
-// request. If no rule refused it, weir reports the rule with the least room.
+// request. If no rule refused it, weir reports the rule with the fewest remaining units.
 struct RateLimitHeaders {
   std::string_view rule;
   std::uint64_t limit = 0;
@@ -26,7 +26,7 @@ struct RateLimitHeaders {
   base::Duration window{};      // parameter `w`, rounded up to seconds
   base::Duration more_after{};  // parameter `t`; in a refusal also Retry-After
   base::TimePoint reset_at{};   // X-RateLimit-Reset, rounded up to Unix seconds
-  bool exceeded = false;        // the client is over a soft limit: write X-RateLimit-Exceeded
+  bool exceeded = false;        // true: the client is over a soft limit, so weir writes X-RateLimit-Exceeded
   // True for a concurrency limit, whose state does not depend on time. It gets the parameter `qu`, but no
   // `w`, `t` or X-RateLimit-Reset.
   bool concurrency = false;
@@ -38,7 +38,6 @@ void append_rate_limit_headers(std::string& out, const RateLimitHeaders& rate_li
 // 9110 §5.6.7. A past date returns zero. Returns nullopt for any other value.
 [[nodiscard]] std::optional<base::Duration> parse_retry_after(std::string_view value,
                                                               base::TimePoint now) noexcept;
-// Appends the Retry-After field.
 void append_retry_after(std::string& out, std::uint64_t seconds);
 
 // A complete response that weir itself writes. `fields` may hold further field lines, each with its CRLF.
@@ -50,7 +49,7 @@ struct Answer {
   std::string_view date{};        // an HTTP-date (RFC 9110 §5.6.7)
   std::string_view request_id{};  // for X-Request-ID; empty omits the field
   bool keep_alive = true;
-  bool omit_body = false;  // for the answer to a HEAD request
+  bool omit_body = false;  // true: the answer is for a HEAD request
   bool no_store = true;
   unsigned client_minor_version = 1;
 };

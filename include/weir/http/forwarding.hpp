@@ -24,7 +24,7 @@ struct ForwardedBy {
   // no range.
   bool whole_and_plain = false;
   std::string_view upgrade{};  // the protocol to request in Upgrade; empty: none
-  std::string_view host{};     // for requests without Host: the Host of the server
+  std::string_view host{};     // the server's host; the value of Host for requests without Host
 };
 
 // Appends the head of the request to the upstream: method and target unchanged, HTTP/1.1, without hop-by-hop
@@ -39,13 +39,13 @@ void remove_expectation(RequestHead& head) noexcept;
 
 // How weir sends the response to the client.
 struct ResponseForm {
-  Framing framing = Framing::None;  // for HTTP/1.0 clients UntilClose, not Chunked
+  Framing framing = Framing::None;  // UntilClose instead of Chunked if the client speaks HTTP/1.0
   bool keep_alive = true;
   unsigned client_minor_version = 1;
 };
 
 // Appends the head of the response to the client, and the field lines of `extra`. `date` must be the time at
-// which weir received the response. It is used for responses without Date (RFC 9110 §6.6.1).
+// which weir received the response. The head gets this date if the response has no Date (RFC 9110 §6.6.1).
 void write_response_head(std::string& out, const ResponseHead& head, const ResponseForm& form,
                          std::string_view extra, std::string_view date);
 

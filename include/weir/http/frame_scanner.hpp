@@ -44,7 +44,7 @@ class FrameScanner {
   // Returns true between frames, so that weir may insert a frame of its own.
   [[nodiscard]] bool between_frames() const noexcept { return left_ == 0 && !faulty_; }
 
-  // Returns true if a Close frame has begun. After that frame, this side must not send another frame.
+  // Returns true if a Close frame has begun. After that frame, the sender must not send another frame.
   [[nodiscard]] bool closed() const noexcept { return closed_; }
 
  private:

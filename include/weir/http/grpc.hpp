@@ -12,7 +12,7 @@
 
 namespace weir::http {
 
-// Returns true for "application/grpc" and for that with a subtype or parameters: "application/grpc+proto".
+// Returns true for "application/grpc", also with a subtype ("application/grpc+proto") or parameters.
 [[nodiscard]] bool is_grpc_type(std::string_view content_type) noexcept;
 // Returns true if the request is a gRPC call by its Content-Type.
 [[nodiscard]] bool is_grpc(const Fields& fields) noexcept;

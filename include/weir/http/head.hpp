@@ -63,9 +63,9 @@ enum class Framing : std::uint8_t {
 struct RequestHead {
   std::string_view method;
   std::string_view target;     // as received
-  std::string_view authority;  // with port: from an absolute-form target, otherwise from Host
-  std::string_view path;   // of the target, not decoded, without query; "*" for OPTIONS of the whole server
-  std::string_view query;  // without the '?'
+  std::string_view authority;  // host and port of an absolute-form target, otherwise the value of Host
+  std::string_view path;       // path of the target, not decoded; "*" if OPTIONS asks about the whole server
+  std::string_view query;      // query of the target, without the '?'
   Fields fields;
   unsigned minor_version = 1;  // the x of HTTP/1.x
   Framing framing = Framing::None;
@@ -80,7 +80,8 @@ struct RequestHead {
   // Resets all members, but does not touch the unused memory of `fields`.
   void clear() noexcept;
 
-  // Return all values of a query parameter or a cookie. The first call parses the query or the cookies.
+  // query_values() returns all values of a query parameter, cookie_values() all values of a cookie. The first
+  // call parses the query or the cookies.
   [[nodiscard]] NamedValues query_values(std::string_view name) const;
   [[nodiscard]] NamedValues cookie_values(std::string_view name) const;
   // Records that the request exceeds a bound; later calls have no effect. The admission controller then
@@ -90,7 +91,7 @@ struct RequestHead {
   }
   [[nodiscard]] const Excess& excess() const noexcept { return excess_; }
 
-  // Filled by the first lookup. A head must be used by one thread only.
+  // The first lookup fills this member. So only one thread may use a head.
   mutable Parameters parameters_{};
   mutable Parameters cookies_{};
   mutable Excess excess_{};
@@ -105,7 +106,7 @@ struct ResponseHead {
   std::uint64_t content_length = 0;
   bool length_known = false;  // Content-Length is valid and no Transfer-Encoding overrides it
   bool keep_alive = true;
-  bool wants_upgrade = false;  // as RequestHead::wants_upgrade, for the response
+  bool wants_upgrade = false;  // HTTP/1.1 and Connection has `upgrade` (RFC 9110 §7.8)
 
   void clear() noexcept;
 };

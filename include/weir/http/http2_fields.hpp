@@ -35,7 +35,7 @@ class Http2Fields {
   [[nodiscard]] std::size_t size() const noexcept { return ends_.size() / 2; }
   // Returns the total size of all names and values in octets.
   [[nodiscard]] std::size_t octets() const noexcept { return text_.size(); }
-  // Returns field `index` < size(). Valid until the next change.
+  // Returns the field at `index`, which must be less than size(). The result is valid until the next change.
   [[nodiscard]] Field operator[](std::size_t index) const noexcept;
   // Returns true if a field has this name, in lower case.
   [[nodiscard]] bool contains(std::string_view name) const noexcept;
@@ -63,10 +63,11 @@ class Http2RequestText {
 
   // Returns true if the request is a gRPC call.
   [[nodiscard]] bool is_grpc() const noexcept { return is_grpc_; }
-  // Returns why HTTP/1.1 cannot carry the request (RFC 9113 §8.3.1). Null: it can. Static text.
+  // Returns why HTTP/1.1 cannot carry the request (RFC 9113 §8.3.1). Returns null if HTTP/1.1 can carry it.
+  // The text is static.
   [[nodiscard]] const char* fault() const noexcept;
   // Returns the HTTP/1.1 head. `body`: the length of the body in octets; nullopt if the body has not ended
-  // yet. If there is a fault(), the head may only be logged.
+  // yet. If fault() is not null, the head may only be logged.
   [[nodiscard]] std::string head(std::optional<std::uint64_t> body) const;
 
  private:

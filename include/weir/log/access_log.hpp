@@ -46,8 +46,8 @@ class AccessLog {
   [[nodiscard]] static std::string fault_of(const std::string& target);
 
   [[nodiscard]] bool is_on() const noexcept { return impl_ != nullptr; }
-  // Passes whole lines to the writing thread. Returns false and writes nothing if the queue is full. May be
-  // called by any thread.
+  // Passes whole lines to the writing thread. Returns false and writes nothing if the queue is full. Returns
+  // true and writes nothing if the log is off. May be called by any thread.
   [[nodiscard]] bool write(std::string_view lines);
   // Passes whole lines to the writing thread. If the queue is full, drops the lines and counts them in
   // lost().
@@ -100,7 +100,7 @@ class AccessLogLines final : public observe::AccessSink {
   net::Timer timer_;
   std::string lines_;
   std::size_t count_ = 0;  // number of lines in lines_
-  bool waiting_ = false;   // timer_ is set; the lines may have been passed to the log earlier
+  bool waiting_ = false;   // true: timer_ is set, even if the lines were passed to the log since then
 };
 
 }  // namespace weir::log

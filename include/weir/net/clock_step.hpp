@@ -37,21 +37,22 @@ class ClockStep {
     return Change::Apart;
   }
 
-  // Returns the step that look() computed last; positive: the machine's clock is ahead. Thread-safe.
+  // Returns the step (the difference of the clocks) that look() computed last. Positive: the machine's clock
+  // is ahead. Thread-safe.
   [[nodiscard]] std::chrono::seconds seconds() const noexcept {
     return std::chrono::seconds(seconds_.load(std::memory_order_relaxed));
   }
 
  private:
-  // Returns true if look() must report the step. A clock that runs slightly too fast or slow is reported
-  // again only when the difference has doubled.
+  // Returns true if look() must report `step`. If a clock runs slightly too fast or slow, the difference is
+  // reported again only after it has doubled.
   [[nodiscard]] bool is_news(std::chrono::seconds step) const noexcept {
     const bool same_side = (step < step.zero()) == (told_ < told_.zero());
     const auto now = std::chrono::abs(step), then = std::chrono::abs(told_);
     return !same_side || now >= 2 * then || 2 * now <= then;
   }
-  // Returns the new step. If the clocks differed, the step becomes zero only if the difference is below half
-  // of the tolerance, or if it shrank at once.
+  // Returns the new step. A step that is not zero becomes zero in two cases: the difference is below half of
+  // the tolerance, or it jumped to below the tolerance.
   [[nodiscard]] static std::chrono::seconds next(std::chrono::seconds step, base::Duration ahead) noexcept {
     const bool moved = std::chrono::abs(ahead - step) > kTolerance;
     const bool near = std::chrono::abs(ahead) <= kTolerance;

@@ -58,7 +58,7 @@ class Dial final : Watched {
     Dial*& hand_;
   };
 
-  // take() returns the connection after connect(). The next function returns the index of its address.
+  // take() returns the connection that connect() opened. address() returns the index of its address.
   [[nodiscard]] std::unique_ptr<Stream> take() noexcept { return std::move(made_); }
   [[nodiscard]] std::size_t address() const noexcept { return address_; }
   // Returns the index of the address with which the next Dial should begin: the address that connected. If
@@ -73,7 +73,8 @@ class Dial final : Watched {
     std::unique_ptr<Stream> stream;  // null: no attempt uses this Try
     std::size_t number = 0;          // sequence number of the attempt, from 0
     bool shaking = false;            // the TLS handshake is running
-    bool wants_room = true;  // the attempt waits until its socket is writable; otherwise until it is readable
+    bool wants_room =
+        true;  // true: the attempt waits until its socket is writable; false: until the socket is readable
     std::optional<Port::Wait> wait;
 
     [[nodiscard]] Port::Wait readiness() const noexcept {

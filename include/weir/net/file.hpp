@@ -11,8 +11,8 @@
 
 namespace weir::net {
 
-// The most bytes that weir reads of the configuration and of the keys file, and of any other file that the
-// configuration names. A larger file is an error.
+// The maximum size of a file that the configuration names. kLargestText applies to the configuration itself
+// and to the keys file, kLargestFile to all other files. A larger file is an error.
 inline constexpr std::size_t kLargestText = 256 << 20;
 inline constexpr std::size_t kLargestFile = 16 << 20;
 
@@ -21,11 +21,13 @@ inline constexpr std::size_t kLargestFile = 16 << 20;
 enum class UnnamedPipe : std::uint8_t { Reject, Accept };
 
 // Returns the content of a regular file. Follows symbolic links. The error says why the file cannot be read:
-// the system's reason, what it is instead of a regular file, or that it has more than `most` bytes.
+// the system's reason, what the path is instead of a regular file, or that the file has more than `most`
+// bytes.
 [[nodiscard]] base::Result<std::string> read_file(const std::string& path, std::size_t most = kLargestFile,
                                                   UnnamedPipe pipe = UnnamedPipe::Reject);
 
-// Returns why read_file() could not open the file, for a file that a library opens by its name.
+// For a file that a library opens by its name: returns why read_file() could not open the file. Returns
+// nullopt if read_file() could open it.
 [[nodiscard]] std::optional<base::Error> fault_of_file(const std::string& path);
 
 }  // namespace weir::net

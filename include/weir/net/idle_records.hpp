@@ -23,7 +23,7 @@ class IdleRecords {
 
   // Counts the records that `ssl` receives from now on. Must be called after the handshake. When the bound is
   // exceeded, no further record is read, and SSL_read() reports the end of the connection although the peer
-  // has not sent it.
+  // has not closed it.
   void watch(SSL* ssl) noexcept {
     SSL_set_msg_callback_arg(ssl, this);
     SSL_set_msg_callback(ssl, note_record);
@@ -45,8 +45,8 @@ class IdleRecords {
     if (self.too_many()) SSL_set_shutdown(ssl, SSL_get_shutdown(ssl) | SSL_RECEIVED_SHUTDOWN);
   }
 
-  // The number of records minus twice the number of reads that returned data. A read subtracts its own record
-  // and one more, in compensation for a record without data.
+  // The number of records minus twice the number of reads that returned data. Each such read subtracts its
+  // own record and one record without data.
   unsigned surplus_ = 0;
 };
 

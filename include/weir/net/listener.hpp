@@ -1,5 +1,5 @@
-// Listening sockets: each worker has one for each address (SO_REUSEPORT). All are opened before weir serves
-// requests.
+// Listening sockets: each worker has one for each address (SO_REUSEPORT). All sockets are opened before weir
+// serves requests.
 #pragma once
 
 #include "weir/base/endpoint.hpp"
@@ -22,7 +22,7 @@ using RawEndpoint = asio::generic::stream_protocol::endpoint;
 void close_acceptor(AcceptorSocket& acceptor) noexcept;
 
 // A listening file descriptor. Unless the descriptor was released, the destructor closes it and removes the
-// file of a unix socket. After into_acceptor() other code must remove the file.
+// file of a unix socket. After into_acceptor(), the caller must close the socket and remove the file.
 class ListeningSocket {
  public:
   // Binds and listens. An error names the address and the system's reason. Fails if another process uses the

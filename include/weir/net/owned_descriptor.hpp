@@ -20,7 +20,7 @@ class OwnedDescriptor {
     if (fd_ >= 0) ::close(fd_);
   }
 
-  [[nodiscard]] int get() const noexcept { return fd_; }  // negative: none
+  [[nodiscard]] int get() const noexcept { return fd_; }  // negative: no descriptor
   [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }
 
  private:

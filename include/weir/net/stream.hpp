@@ -43,8 +43,8 @@ class Stream final : public ByteReader {
   // Runs the handshake. Returns in_progress after processing much input without a pause; the caller must then
   // yield and call handshake() again.
   [[nodiscard]] Task<ErrorCode> handshake();
-  // Runs one step of the handshake. Returns would_block if the next step must wait until the stream is
-  // writable (if `wants_room`) or readable.
+  // Runs one step of the handshake. Returns would_block if the next step must wait. In that case `wants_room`
+  // is true if the step waits until the stream is writable, and false if until it is readable.
   [[nodiscard]] ErrorCode try_handshake(bool& wants_room);
 
   // These three functions read bytes that the peer sends before TLS. They must be called before handshake().
@@ -133,7 +133,7 @@ class Stream final : public ByteReader {
   [[nodiscard]] bool is_quiet() const noexcept {
     return port_ && !port_->may_read() && !port_->hung_up() && !has_pending();
   }
-  // Returns true if the TLS buffers have received bytes that try_read() has not returned yet.
+  // Returns true if the TLS buffers contain bytes that try_read() has not returned yet.
   [[nodiscard]] bool has_pending() const noexcept;
   // Frees memory that an idle connection does not need.
   void trim() noexcept;
@@ -165,7 +165,7 @@ class Stream final : public ByteReader {
 
   int fd_;
   std::size_t owed_ = 0;  // octets of the current text that were not sent
-  TlsContext context_;    // makes tls_ when the first bytes arrive
+  TlsContext context_;    // tls_ is made with this context when the first bytes arrive
   std::unique_ptr<Port> port_;
   std::unique_ptr<Tls> tls_;
 };

@@ -19,8 +19,8 @@ namespace weir::net {
 [[nodiscard]] std::optional<base::Error> take_private_key(SSL_CTX* context, const std::string& file,
                                                           const std::string& certificate);
 
-// Loads the authorities to trust from the file. `whose`: how an error calls them, such as "the servers'
-// authorities".
+// Loads the authorities to trust from the file. `whose`: the name of these authorities in errors, such as
+// "the servers' authorities".
 [[nodiscard]] std::optional<base::Error> take_authorities(SSL_CTX* context, const std::string& whose,
                                                           const std::string& file);
 

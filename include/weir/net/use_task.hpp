@@ -54,7 +54,7 @@ class PendingOperation {
   friend class OperationHandler<Values...>;
 
   ErrorCode& ec_;
-  OperationHandler<Values...>* handler_ = nullptr;  // null before the start and after the end
+  OperationHandler<Values...>* handler_ = nullptr;  // null before the operation starts and after it ends
 };
 
 // The handler that Asio keeps and moves.
@@ -87,8 +87,8 @@ class OperationHandler {
   PendingOperation<Values...>* pending_;  // null once the frame is destroyed
 };
 
-// The awaiter: starts the operation once the frame is suspended. An exception of the start, usually for lack
-// of memory, is thrown to the frame.
+// The awaiter: starts the operation once the frame is suspended. If the start throws, usually std::bad_alloc,
+// the waiting coroutine gets the exception.
 template <class Initiation, class Arguments, class... Values>
 class [[nodiscard]] OperationWait : public PendingOperation<Values...> {
  public:

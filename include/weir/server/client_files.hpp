@@ -40,8 +40,9 @@ class ClientFiles {
       return kind == other.kind && name == other.name && tls == other.tls;
     }
   };
-  // Returns a Use for all TLS settings that name files, with the present stamps of the files. Must be called
-  // before TLS contexts are made from the files. If a file changes in between, look() then reads it again.
+  // Returns one Use for each part of weir whose TLS settings name files, with the present stamps of the
+  // files. Must be called before TLS contexts are made from the files. If a file changes afterwards, look()
+  // reads it again.
   [[nodiscard]] static std::vector<Use> uses_in(const config::Settings& settings);
 
   // A callback that must use the changed files for new connections. An error says why the files cannot be
@@ -54,9 +55,9 @@ class ClientFiles {
   // Watches the files of these settings from now on. Settings that were watched before keep the stamps of
   // their files.
   void watch(std::vector<Use> uses);
-  // Reads the files that have changed. Returns a line of text for each Use that now uses changed files. If a
-  // file is faulty, the old files stay in use. The log reports the fault once, and each later call reads the
-  // file again.
+  // Reads the files that have changed. Returns a line of text for each upstream, webhook client or Redis
+  // client that now uses changed files. If a file is faulty, its old content stays in use. The log reports
+  // the fault once, and each later call reads the file again.
   std::vector<std::string> look();
   // Calls look() now and then once in each period. A period of 0 stops the calls.
   void look_every(base::Duration period);

@@ -1,6 +1,7 @@
-// After an upgrade, the old process reports changes of its concurrency permits to the new one. So both
-// processes together stay within the limits. A line "KEY KEY UNITS RULE" says how many permits of the key
-// were added (or released, if UNITS is negative).
+// After an upgrade, the old process reports changes of its concurrency permits to the new process. So both
+// processes together stay within the limits. A line "HIGH LOW UNITS RULE" says how many permits of a key were
+// added (or released, if UNITS is negative). HIGH and LOW are the two halves of the 128-bit key as decimal
+// numbers.
 #pragma once
 
 #include "weir/limit/key_table.hpp"
@@ -64,7 +65,7 @@ class PermitChanges {
   Tell tell_;
   std::mutex mutex_;
   std::vector<limit::PermitDelta> changes_;  // protected by mutex_, as is sending_
-  bool sending_ = true;                      // send() will run soon, or tell() has not been called yet
+  bool sending_ = true;                      // true: send() will run soon, or tell() has not been called yet
 };
 
 }  // namespace weir::upgrade

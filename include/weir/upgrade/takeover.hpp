@@ -29,7 +29,8 @@ struct CarriedState {
   std::uint64_t failed = 0;
 };
 [[nodiscard]] std::vector<std::string> lines_of(const CarriedState& carried_state);
-// Returns nullopt if the lines are not in the expected form or are of another protocol version.
+// Returns the state that the lines describe. Returns nullopt if the lines have another form or another
+// protocol version.
 [[nodiscard]] std::optional<CarriedState> carried_state_of(const std::vector<std::string>& lines);
 
 // The states of all keys, and the held permits.
@@ -58,8 +59,8 @@ class Takeover {
   // Returns the inherited sockets of the listener at this configured address. Returns an empty list if the
   // old process did not listen there, or if an earlier call has returned the sockets.
   [[nodiscard]] std::vector<net::ListeningSocket> take_listeners(const base::Endpoint& address);
-  // Returns the inherited sockets of the admin listener at this configured address. The result can be empty
-  // for the same reasons.
+  // Returns the inherited sockets of the admin listener at this configured address. Returns an empty list if
+  // the old process had no such listener, or if an earlier call has returned the sockets.
   [[nodiscard]] std::vector<net::ListeningSocket> take_admin(const base::Endpoint& address);
   // Closes the inherited sockets that neither take_listeners() nor take_admin() has returned.
   void close_rest();

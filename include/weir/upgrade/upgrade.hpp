@@ -47,7 +47,7 @@ class Upgrade {
 
   // Functions of the program. An Upgrade calls them on the main thread.
   struct Callbacks {
-    // Returns the state that the new process's Takeover::carried_state() returns.
+    // Returns the state that the new process gets from its Takeover::carried_state().
     std::function<CarriedState()> carried_state;
     // Returns the sockets of all listeners.
     std::function<std::vector<ListenerSockets>()> listener_sockets;
@@ -70,7 +70,8 @@ class Upgrade {
 
   // `log` and the objects that `callbacks` uses must outlive this object.
   Upgrade(net::Executor control, Callbacks callbacks, log::Log& log);
-  // Ends the new process unless it has taken over.
+  // Ends the new process unless it has taken over. Does not call the `done` of an upgrade that is still under
+  // way.
   ~Upgrade();
   Upgrade(const Upgrade&) = delete;
   Upgrade& operator=(const Upgrade&) = delete;

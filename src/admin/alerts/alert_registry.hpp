@@ -40,11 +40,11 @@ class AlertRegistry {
   // `say` writes lines to the log. `version`: weir's version, which appears in the messages.
   AlertRegistry(std::string version, std::function<void(const std::string&)> say);
 
-  // Returns a new alert. Throws if the webhook's `ca` file cannot be read.
+  // Returns a new alert. Throws std::runtime_error if the webhook's `ca` file cannot be read.
   [[nodiscard]] static std::shared_ptr<Alert> make(AlertSettings settings);
 
-  // Replaces the alerts. An alert with unchanged settings keeps its state. Throws if a webhook's `ca` file
-  // cannot be read, and then changes nothing.
+  // Replaces the alerts. An alert with unchanged settings keeps its state. Throws std::runtime_error if a
+  // webhook's `ca` file cannot be read, and then changes nothing.
   void change(std::vector<AlertSettings> settings, base::TimePoint now);
 
   // Reads the webhooks' files of trusted authorities again, for later messages. If a file is faulty, the
@@ -53,9 +53,10 @@ class AlertRegistry {
 
   // Returns AlertState::alert_id of each alert.
   [[nodiscard]] std::vector<std::string> alert_ids() const;
-  // Ends all alerts for an upgrade. The new process continues the alerts with these IDs and sends their
-  // waiting messages. Returns the states of these alerts. Omits alerts that neither fire nor have a waiting
-  // message. All other alerts are removed as by change().
+  // Stops all alerts in the old process of an upgrade. `alert_ids`: the alerts of the new process. Returns
+  // the states of the old alerts with these IDs, but leaves out alerts that neither fire nor have a waiting
+  // message. The new process continues the returned alerts and sends their waiting messages. Alerts with
+  // other IDs are removed as by change().
   [[nodiscard]] std::vector<AlertState> retire(const std::vector<std::string>& alert_ids,
                                                base::TimePoint now);
   // Continues alerts of the old process. `states`: the result of the old process's retire().

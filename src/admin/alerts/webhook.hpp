@@ -45,7 +45,7 @@ class Post final : net::Watched {
   net::Executor executor_;
   net::Watchdog& watchdog_;
   net::NameLookup& lookup_;
-  net::Timer pause_;  // waits between two checks whether lookup_ has ended
+  net::Timer pause_;  // timer for the pauses between checks whether lookup_ has ended
   std::unique_ptr<net::Stream> stream_;
   net::Dial* dial_ = nullptr;  // points into the frame of connect() while connect() waits; otherwise null
   bool late_ = false;

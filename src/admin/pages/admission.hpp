@@ -39,7 +39,6 @@ struct Admission {
 
 // Returns true if the browser reports that another site's page sent the request (Origin, RFC 6454;
 // Sec-Fetch-Site, W3C Fetch Metadata).
-// Sec-Fetch-Site, W3C Fetch Metadata).
 [[nodiscard]] bool is_of_another_site(const PageRequest& question);
 
 // Header fields of every response. They forbid browsers to show the response in a frame, to guess its type,

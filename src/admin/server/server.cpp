@@ -46,7 +46,8 @@ constexpr base::Duration kAcceptPause{100'000};
 
 namespace {
 
-// One listening socket with its acceptor and timer. The listener has one for each of its addresses.
+// One listening socket with its acceptor and timer. The admin listener has one Door for each of its
+// addresses.
 struct Door {
   explicit Door(net::ListeningSocket listening, net::Executor executor)
       : acceptor(std::move(listening).into_acceptor(executor)), vacancy(executor) {}
@@ -96,7 +97,8 @@ struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
   void spawn(Task<void> task);
 
   ServerOptions options;
-  // Shared with running responses. They keep these sources even after newer ones have replaced them here.
+  // The coroutines of running responses share these sources, and use them even after newer sources have
+  // replaced them here.
   std::shared_ptr<const Sources> sources;
   Admission admission;
   base::Endpoint bound;
@@ -113,7 +115,7 @@ struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
   Connections connections;
   bool stopped = false;
   bool retired = false;
-  // This process must remove the file of its unix socket. False if another process listens on the socket.
+  // True: this process must remove the file of its unix socket. False: another process listens on the socket.
   bool owns_file = true;
 };
 
@@ -272,8 +274,8 @@ Task<std::optional<Answer>> Server::Impl::read_body(Connection& connection, boos
     const auto bytes = asio::buffer(kContinue);
     co_await asio::async_write(connection.socket, bytes, use_task(ec));
   }
-  // From here on, exceeding the time limit causes a 408. Before this point it closes the connection, because
-  // the 408 could follow an incomplete 100 Continue.
+  // From here on, exceeding the time limit causes a 408. Before this point, exceeding the limit closes the
+  // connection, because the 408 could follow an incomplete 100 Continue.
   connection.reads_body = true;
   if (!ec) co_await http::async_read(connection.socket, buffer, parser, use_task(ec));
   connection.reads_body = false;

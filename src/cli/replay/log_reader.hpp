@@ -21,7 +21,7 @@ class LogReader {
   LogReader& operator=(const LogReader&) = delete;
 
   // Returns the next line without its newline; nullopt at the end of the file. The result is valid until the
-  // next call.
+  // next call. Throws std::runtime_error if the file cannot be read.
   [[nodiscard]] std::optional<std::string_view> next();
   // Returns the number of bytes read from the file. For a compressed file, this is the number of compressed
   // bytes.

@@ -41,7 +41,7 @@ class Terminal {
   Terminal& operator=(const Terminal&) = delete;
 
   // Waits for this time. Returns true at once if a key press or a signal ends the view; otherwise returns
-  // false at the end.
+  // false after the wait.
   [[nodiscard]] bool ends_within(std::chrono::milliseconds wait) const;
   // Returns the terminal's present size.
   [[nodiscard]] static Screen screen();

@@ -15,7 +15,7 @@ struct Screen {
   static constexpr std::size_t kUnbounded = std::numeric_limits<std::size_t>::max();
   std::size_t width = 80;   // number of columns; kUnbounded: lines are never shortened
   std::size_t height = 24;  // number of lines; 0: no bound
-  bool ansi = false;        // use colours
+  bool ansi = false;        // true: the frame has colours
 };
 
 // Returns the frame of the weir at `address`. Each line ends with a newline and has at most `screen.width`

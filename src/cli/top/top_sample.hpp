@@ -43,7 +43,7 @@ struct TopClient {
 };
 struct TopRule {
   std::string rule;
-  bool shadow = false;  // the rule refuses no request; `refused` contains clients that it would refuse
+  bool shadow = false;  // true: the rule refuses no request; `refused` contains clients that it would refuse
   double seconds = 0;
   std::vector<TopClient> admitted{}, refused{};
 };

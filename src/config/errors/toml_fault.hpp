@@ -16,7 +16,8 @@ struct ParserStop {
 
 // Returns a message about the faulty line of `text`, such as: found 10/s without quotes; write limit = "10/s"
 [[nodiscard]] std::string describe_fault(std::string_view text, const ParserStop& stop);
-// Does the same for a file of API keys. Shows nothing of the line but names that weir knows.
+// Like describe_fault(), but for a file of API keys. The message shows no part of the line except names that
+// weir knows.
 [[nodiscard]] std::string describe_hidden_fault(std::string_view text, const ParserStop& stop);
 
 }  // namespace weir::config

@@ -27,7 +27,7 @@ struct Scan {
 };
 [[nodiscard]] Scan scan(std::string_view line);
 
-// Returns the text in the quotes that it needs as a TOML string.
+// Returns the text as a TOML string, with quotation marks around it.
 [[nodiscard]] std::string quoted(std::string_view text);
 
 [[nodiscard]] bool is_list_of_tables(std::string_view name);

@@ -9,7 +9,8 @@ namespace weir::config {
 
 namespace {
 
-constexpr std::string_view kBeforeEquals = ":+-<>!?~";  // signs of other languages: := >= !=
+constexpr std::string_view kBeforeEquals =
+    ":+-<>!?~";  // characters before '=' in other languages, as in := >= !=
 
 bool is_one_of(char c, std::string_view set) {
   return set.find(c) != std::string_view::npos;

@@ -13,7 +13,8 @@ struct ParserStop;
 
 // Describes a key or a header that the file already has. `line` has no comment.
 [[nodiscard]] std::string describe_repetition(std::string_view line, const ParserStop& stop);
-// Does the same without showing a name that weir does not know, because it could be an API key.
+// Like describe_repetition(), but shows no name that weir does not know, because the name could be an API
+// key.
 [[nodiscard]] std::string describe_hidden_repetition(std::string_view line, const ParserStop& stop);
 
 // Describes a sign such as "==" or ",," at which the parser stopped. Empty if there is none. `line` has no
@@ -21,8 +22,8 @@ struct ParserStop;
 [[nodiscard]] std::string describe_doubled_sign(std::string_view line, const ParserStop& stop, bool secret,
                                                 const Names& table);
 
-// Returns the line with one quote in place of two, as in ""10/s". Empty if it has no quote too many. `open`:
-// offset of a quote that nothing closes.
+// Returns the line with a doubled quotation mark, as in ""10/s", replaced by a single one. Returns an empty
+// text if none is doubled. `open`: offset of a quotation mark that is not closed.
 [[nodiscard]] std::string without_doubled_quote(std::string_view line, std::size_t open);
 
 }  // namespace weir::config

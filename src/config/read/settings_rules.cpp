@@ -153,7 +153,7 @@ void read_numbers(const TableReader& table, const Terms& terms, Numbers& numbers
   numbers.elastic = read_elastic(table.table("elastic", schema::kElastic), terms, limiters);
 }
 
-enum class Over : std::uint8_t { Delay, Close };  // in the order of the schema's messages_over
+enum class Over : std::uint8_t { Delay, Close };  // the order of the schema's messages_over
 
 limit::Limiter any_limiter() {
   return *limit::TokenBucket::make({}, 1);

@@ -65,8 +65,8 @@ void take_address(const TableReader& table, const base::Endpoint& address, ReadC
 [[nodiscard]] std::vector<admin::AlertSettings> read_alerts(const TableReader& root, const Settings& settings,
                                                             ReadContext& context);
 
-// read_charge() reads `charge`. read_settled_cost() reads `cost` if is_settled_cost(): if `cost` is a table
-// with response_header, response_json or reserve.
+// read_charge() reads `charge`. is_settled_cost() returns true if `cost` is a table with response_header,
+// response_json or reserve. read_settled_cost() reads such a table.
 void read_charge(const TableReader& rule, policy::Rule& into);
 [[nodiscard]] bool is_settled_cost(const TableReader& cost);
 void read_settled_cost(const TableReader& cost, policy::Rule& into);

@@ -137,8 +137,8 @@ observe::LogFields read_log_fields(const TableReader& table) {
   return fields;
 }
 
-// Returns what is wrong with a log file's name; empty if nothing is. Rejects words with a special meaning in
-// other programs, such as "stdout".
+// Returns what is wrong with a log file's name; empty if the name is valid. Rejects words with a special
+// meaning in other programs, such as "stdout".
 std::string fault_of_log_name(const std::string& name) {
   auto word = name;
   for (auto& c : word)

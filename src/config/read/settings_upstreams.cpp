@@ -60,8 +60,8 @@ base::Result<ServerAddress> parse_server_address(std::string_view text) {
   return ServerAddress{std::move(*endpoint), false};
 }
 
-// Parses the text as an address and stores it in `server`. Returns what is wrong with the text; empty if
-// nothing is.
+// Parses the text as an address and stores it in `server`. Returns what is wrong with the text; empty if the
+// text is valid.
 std::string read_address(std::string_view text, upstream::ServerSettings& server) {
   auto address = parse_server_address(text);
   if (!address) return address.error().message;

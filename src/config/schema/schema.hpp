@@ -25,7 +25,7 @@ enum class Kind : std::uint8_t {
   Texts,      // a list of strings
   OneOrMore,  // a string or a list of strings
   Subtable,   // a table with a schema of its own
-  Subtables,  // a list of such tables
+  Subtables,  // a list of tables with one schema
   Named,      // a table whose keys are names that the user chooses
   Mixed,      // a value of one of several shapes, which the reader's code checks
   // The kinds below describe only shapes of values. No key has such a kind.

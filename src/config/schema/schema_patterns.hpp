@@ -38,7 +38,7 @@ inline constexpr std::string_view kHours =
     "(?:[01][0-9]|2[0-3]):[0-5][0-9]-(?:(?:[01][0-9]|2[0-3]):[0-5][0-9]|24:00)";
 inline constexpr std::string_view kCountry = "[A-Z]{2}";
 inline constexpr std::string_view kKeyPart = WEIR_PLACE "(?:\\|" WEIR_PLACE ")*";
-// How far a soft limit exceeds the limit.
+// By how much a soft limit exceeds the limit, as a percentage.
 inline constexpr std::string_view kMargin = "0*(?:[1-9][0-9]?|100)%";
 inline constexpr std::string_view kBudget = "0*(?:[0-9]{1,2}|100)%";  // retries as a percentage of requests
 // Prefetched units (`lease`), as a percentage of the limit.

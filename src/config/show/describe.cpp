@@ -110,7 +110,7 @@ std::string lease_words(const policy::Rule& rule) {
          std::to_string(policy::units_of(*rule.lease, rule.soft ? *rule.soft : rule.limiter));
 }
 
-// Returns the words about the rule's cost in the rule's line; empty if every request costs one unit.
+// Returns the text about the rule's cost for the rule's line. Empty if every request costs one unit.
 std::string cost_words(const policy::Rule& rule) {
   if (rule.settlement && rule.settlement->kind != policy::Settlement::Kind::None) {
     const auto& settlement = *rule.settlement;
@@ -125,7 +125,7 @@ std::string cost_words(const policy::Rule& rule) {
   return words + ", else " + std::to_string(rule.cost);
 }
 
-// Returns the words about the limit of a rule, a tier or an override in its line.
+// Returns the text about the limit of a rule, a tier or an override for its line.
 template <class Numbers>
 std::string limit_words(const Numbers& numbers) {
   auto words = limit::describe(numbers.limiter);

@@ -34,7 +34,7 @@ struct WorkerParts {
   observe::Counters::Shape shape;
   const redis::RedisSettings* redis;  // null if no rule uses Redis
   redis::LastRefunds& redis_refunds;
-  redis::SharedGrants* shared_grants;  // null if no rule takes units in advance
+  redis::SharedGrants* shared_grants;  // null if no rule prefetches units from Redis
   log::AccessLog& access_log;
   log::Log& log;
   std::size_t top;  // number of clients to count for each rule; 0: no clients are counted
@@ -48,7 +48,8 @@ class WorkerThread {
   WorkerThread& operator=(const WorkerThread&) = delete;
 
   // Starts the thread. If `opens` is true, the worker accepts connections as soon as Redis is connected or
-  // `start_wait` has passed. Otherwise it accepts no connections before open() is called.
+  // `start_wait` has passed. Otherwise the worker accepts no connections before open() is called. Throws
+  // std::system_error if no thread can be started.
   void start(bool opens = true);
   // Makes the worker accept connections from now on. Any thread may call this.
   void open();
