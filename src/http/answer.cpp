@@ -87,7 +87,7 @@ std::string_view take_element(std::string_view& list, char separator) noexcept {
   return element;
 }
 
-// Returns true for a weight of zero, such as "q=0" or "Q=0.000". Such a weight means that the type is not
+// Returns true for a weight of zero, such as "q=0" or "Q=0.000". The weight zero means that the type is not
 // acceptable (RFC 9110 §12.4.2).
 bool is_no_weight(std::string_view parameter) noexcept {
   if (!equal_ignoring_case(parameter.substr(0, 3), "q=0")) return false;

@@ -13,7 +13,7 @@ namespace weir::net {
 
 struct Staple {
   std::string der;                 // an OCSPResponse (RFC 6960 §4.2.1)
-  std::chrono::sys_seconds until;  // the nextUpdate of the response; afterwards weir does not send it
+  std::chrono::sys_seconds until;  // the nextUpdate of the response, after which weir does not send it
 };
 
 // Reads an OCSP response from a file. Returns an error if the file contains none. Returns nullopt if the

@@ -93,7 +93,7 @@ class ConfigSnapshots {
     std::vector<std::size_t> routes, upstreams;
     std::vector<limit::RuleIndex> rules, cells;
   };
-  struct CellVersion {  // the rule that uses one rule number of the key table
+  struct CellVersion {  // the rule for which one rule number of the key table stands
     std::optional<limit::SavedRule> rule;
     bool forgotten = false;
   };

@@ -26,7 +26,7 @@ namespace weir::config {
 struct AdminSettings {
   std::optional<base::Endpoint> address;  // absent: there is no admin listener
   std::string token;                      // empty: requests need no token
-  std::size_t top = 64;                   // length of each of the two client lists of a rule; 0: no lists
+  std::size_t top = 64;                   // number of clients in each of a rule's two lists; 0: no lists
 };
 
 struct LogSettings {

@@ -23,8 +23,8 @@ struct RateLimitHeaders {
   std::string_view rule;
   std::uint64_t limit = 0;
   std::uint64_t remaining = 0;
-  base::Duration window{};      // parameter `w`, rounded up to seconds
-  base::Duration more_after{};  // parameter `t`; in a refusal also Retry-After
+  base::Duration window{};      // parameter `w` of RateLimit-Policy, rounded up to seconds
+  base::Duration more_after{};  // parameter `t` of RateLimit; in a refusal also Retry-After
   base::TimePoint reset_at{};   // X-RateLimit-Reset, rounded up to Unix seconds
   bool exceeded = false;        // true: the client is over a soft limit, so weir writes X-RateLimit-Exceeded
   // True for a concurrency limit, whose state does not depend on time. It gets the parameter `qu`, but no

@@ -24,7 +24,7 @@ struct ForwardedBy {
   // no range.
   bool whole_and_plain = false;
   std::string_view upgrade{};  // the protocol to request in Upgrade; empty: none
-  std::string_view host{};     // the server's host; the value of Host for requests without Host
+  std::string_view host{};     // the server's host, which becomes Host if the request has none
 };
 
 // Appends the head of the request to the upstream: method and target unchanged, HTTP/1.1, without hop-by-hop

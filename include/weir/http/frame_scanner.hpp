@@ -37,8 +37,8 @@ class FrameScanner {
     Kind kind = Kind::NeedMore;
     std::size_t size = 0;  // number of octets at the front of `bytes`
   };
-  // Returns the first piece of `bytes`, which must continue the previous pieces. Returns NeedMore if the
-  // header is incomplete. The next call must then start with the same header.
+  // Returns the first piece of `bytes`, which must continue the octets of the earlier calls. Returns NeedMore
+  // if the header is incomplete. The next call must then start with the same header.
   [[nodiscard]] Piece next(std::string_view bytes) noexcept;
 
   // Returns true between frames, so that weir may insert a frame of its own.
@@ -52,7 +52,7 @@ class FrameScanner {
   [[nodiscard]] bool fits(unsigned first, std::uint64_t length) const noexcept;
 
   bool masked_;
-  bool fragmented_ = false;  // a message of several frames has begun, and its last frame has not come yet
+  bool fragmented_ = false;  // a message of several frames has begun, and its last frame has not arrived yet
   bool closed_ = false;
   bool faulty_ = false;
   std::uint64_t left_ = 0;  // remaining octets of the current payload

@@ -25,7 +25,7 @@ struct PathInterpretations {
   // (path_warning() says why). False: most servers read the normal form. Only servers that split paths at
   // encoded slashes or decode twice read the others.
   bool equal = false;
-  bool too_many = false;  // `others` is then empty, because servers may read any path
+  bool too_many = false;  // true: `others` is empty, because servers may read any path
 };
 
 // Finds the interpretations of `raw`, whose normal form is `normal`. Returns false if all servers read the

@@ -57,8 +57,8 @@ class Reactor final : public asio::execution_context::service {
 
   explicit Reactor(asio::execution_context& context);
   ~Reactor() override;
-  // Returns the reactor of the executor's io_context. The first call creates it, and throws std::system_error
-  // if the process has no descriptor left.
+  // Returns the reactor of the executor's io_context. The first call creates the reactor. It throws
+  // std::system_error if no descriptor is left.
   [[nodiscard]] static Reactor& of(const Executor& executor);
 
   // Destroys all waiting tasks. Must be called before objects that the tasks refer to are destroyed. The loop
@@ -150,8 +150,7 @@ class Port {
   friend class Reactor;
   void note(std::uint32_t events) noexcept;
   void abort(Wait* waiter) noexcept;
-  // Ends the wait of `waiter` and returns its coroutine, which the caller must resume; null if `waiter` is
-  // null.
+  // Ends the wait and returns its coroutine, which the caller must resume. Returns null if `waiter` is null.
   [[nodiscard]] static std::coroutine_handle<> release(bool ready, Wait* waiter) noexcept;
 
   Reactor& reactor_;

@@ -58,7 +58,7 @@ class Watched
   virtual void on_tick() noexcept {}
 
   Watchdog& watchdog_;
-  std::uint64_t late_at_ = kNever;  // tick of the deadline
+  std::uint64_t late_at_ = kNever;  // number of the tick at which the deadline passes
   bool dozes_ = false;
 };
 

@@ -43,21 +43,21 @@ class Acceptor {
   // worker's loop has ended or is_drained() returns true.
   Acceptor(Worker& worker, net::AcceptorSocket acceptor, AcceptorSettings settings, Complain complain);
 
-  // Begins to accept. If accept() fails, e.g. without free descriptors, the next attempt follows after a
+  // Begins to accept. If accept() fails, for example because no descriptor is free, tries again after a
   // pause.
   void open();
   // Stops accepting until resume(). New connections wait in the kernel's backlog.
   void hold();
   // Serves a connection that another process accepted. `read`: the bytes that the other process has read from
-  // the connection. Takes ownership of the descriptor. Throws if memory runs out or the descriptor is not a
-  // connected socket.
+  // the connection. Takes ownership of the descriptor, and closes it if memory runs out.
   void adopt(int connection, const ConnectionInfo& connection_info, std::string_view read);
   void resume();
   // Stops accepting for good. Open connections continue.
   void close();
   // Replaces the settings for connections that are accepted from now on.
   void renew(AcceptorSettings settings) noexcept { settings_ = std::move(settings); }
-  // Returns true if the acceptor is closed and all its sessions have ended. It may be destroyed then.
+  // Returns true if the acceptor is closed and all its sessions have ended. The acceptor may then be
+  // destroyed.
   [[nodiscard]] bool is_drained() const noexcept { return closed_ && !accepting_ && sessions_ == 0; }
 
  private:
@@ -82,7 +82,7 @@ class Acceptor {
   AcceptorSettings settings_;
   Complain complain_;
   std::chrono::steady_clock::time_point quiet_until_{};
-  std::chrono::steady_clock::time_point refusals_until_{};  // when refusals_ is reset to 0
+  std::chrono::steady_clock::time_point refusals_until_{};  // time at which refusals_ is reset to 0
   unsigned refusals_ = 0;
   std::uint64_t untold_refusals_ = 0;
   std::size_t sessions_ = 0;

@@ -21,7 +21,7 @@ class BodyMemory {
   void set_most(std::uint64_t most) noexcept { most_.store(most, std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t taken() const noexcept { return taken_.load(std::memory_order_relaxed); }
 
-  // Takes `bytes` bytes. Returns false and takes none if the sum would exceed the bound.
+  // Reserves `bytes` bytes. Returns false and reserves none if the sum would exceed the bound.
   [[nodiscard]] bool take(std::uint64_t bytes) noexcept;
   void give_back(std::uint64_t bytes) noexcept { taken_.fetch_sub(bytes, std::memory_order_relaxed); }
 

@@ -32,7 +32,7 @@ struct ConfigSnapshot {
 // One worker's reference to a ConfigSnapshot, with its pools. Belongs to the worker.
 struct WorkerSnapshot {
   std::shared_ptr<const ConfigSnapshot> config_snapshot;  // shared by all workers
-  std::vector<std::shared_ptr<upstream::Pool>> pools;     // one for each server group; shared like the groups
+  std::vector<std::shared_ptr<upstream::Pool>> pools;     // one for each server group
   std::size_t refs = 0;
   bool current = true;
 };
@@ -72,7 +72,8 @@ class WorkerSnapshots {
   [[nodiscard]] const Configuration& config() const noexcept {
     return snapshots_.front().config_snapshot->config;
   }
-  // Uses this snapshot for requests that begin from now on. If memory runs out, throws and changes nothing.
+  // Uses this snapshot for requests that begin from now on. If memory runs out, throws std::bad_alloc and
+  // changes nothing.
   void begin(std::shared_ptr<const ConfigSnapshot> config_snapshot);
 
  private:

@@ -31,8 +31,8 @@ struct Configuration {
   bool names_agreed = true;
   base::SipKey balance;  // hashes client names for balance = "hash"
   std::vector<upstream::UpstreamSettings> upstreams;
-  // The label of each route and upstream in the counters, like Rule::index. If empty, the label is the
-  // position.
+  // The label of each route and upstream in the counters, like Rule::index. If the list is empty, the label
+  // is the position in the configuration.
   std::vector<std::size_t> route_labels;
   std::vector<std::size_t> upstream_labels;
 

@@ -12,7 +12,7 @@ namespace weir::proxy {
 
 // Facts about a connection that the new process cannot learn from the socket.
 struct ConnectionInfo {
-  std::optional<http::ConnectionEnds> ends;  // addresses of client and weir; absent: the socket's
+  std::optional<http::ConnectionEnds> ends;  // addresses of client and weir; absent: those of the socket
   std::string certificate_subject;  // subject of the client's verified certificate; empty: no certificate
   // True if the socket is one end of a socket pair: the old process keeps the client's socket and relays its
   // bytes.
@@ -33,7 +33,7 @@ class ConnectionHandoff {
   virtual ~ConnectionHandoff() = default;
   // Passes a copy of the descriptor of a connection that is between two requests. `listener`: the configured
   // address of the connection's listener. `unread`: the received bytes of the next request. Any worker may
-  // call it.
+  // call this function.
   [[nodiscard]] virtual HandoffResult take(int fd, std::string_view listener,
                                            const ConnectionInfo& connection_info,
                                            std::string_view unread) noexcept = 0;

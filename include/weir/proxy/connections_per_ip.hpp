@@ -51,7 +51,7 @@ class ConnectionsPerIp {
   };
 
   // Counts one connection of the address. Returns an empty slot if the address has reached the bound. If
-  // memory runs out, throws and counts nothing.
+  // memory runs out, throws std::bad_alloc and counts nothing.
   [[nodiscard]] Slot enter(const base::IpAddress& address) {
     const std::lock_guard lock(mutex_);
     const auto at = counts_.try_emplace(address, 0).first;

@@ -13,9 +13,10 @@ namespace weir::proxy {
 struct Departure {
   base::TimePoint at{};        // the instant by this weir's clock
   base::TimePoint promised{};  // the same instant by the clock of the store that promised it
-  limit::Charge charge{};      // the charge for it; the charge's key names the lane
+  limit::Charge charge{};      // the charge for this departure; the charge's key names the lane
   bool in_redis = false;       // true: promised by Redis; false: by the key table
-  bool overflow = false;       // charged to the key table's overflow cell
+  bool overflow =
+      false;  // charged to the counter that keys share while the key table is full (overflow cell)
   // How many units may wait in the lane if all clients share it; 0 for a lane of one client.
   std::uint64_t shared_places = 0;
 };
@@ -26,7 +27,7 @@ struct Newcomer {
   limit::Key client;
   policy::Priority priority;
   limit::Cost cost;
-  std::uint64_t most;  // how many places in the lane its client may have
+  std::uint64_t most;  // how many requests of its client may wait in the lane
 };
 
 }  // namespace weir::proxy

@@ -28,7 +28,7 @@ class IdleEvictor final : public net::Watched {
     wanted_ = std::max(wanted_, count);
     most_ = std::max(most_, most);
   }
-  // Returns true if the session must close. Each session that may be closed calls it once a tick.
+  // Returns true if the session must close. Each session that may be closed calls this function once a tick.
   [[nodiscard]] bool takes(Rank rank) noexcept {
     if (left_ == 0 || rank > last_) return false;
     --left_;
@@ -49,8 +49,8 @@ class IdleEvictor final : public net::Watched {
   std::size_t wanted_ = 0;   // connections to close at the next tick
   std::size_t asked_ = 0;    // connections to close at this tick
   std::size_t left_ = 0;     // connections of asked_ that are still to be closed at this tick
-  Rank most_ = Rank::Quiet;  // the last rank that the next tick may reach
-  Rank last_ = Rank::Quiet;  // the last rank that closes at this tick
+  Rank most_ = Rank::Quiet;  // the last rank that may be closed at the next tick
+  Rank last_ = Rank::Quiet;  // the last rank that may be closed at this tick
 };
 
 }  // namespace weir::proxy

@@ -58,7 +58,7 @@ class InFlight {
     } while (!count_.compare_exchange_weak(count, count + 1, std::memory_order_relaxed));
     return true;
   }
-  // Counts a request again that left the count to wait in the shaper and now departs. Ignores the bound.
+  // Counts a request that has waited in the shaper without being counted, and now departs. Ignores the bound.
   void enter_again() noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
   // Removes a request from the count.
   void leave() noexcept { count_.fetch_sub(1, std::memory_order_relaxed); }

@@ -33,9 +33,9 @@ using WorkerIndex = std::size_t;  // counted from 0
 
 enum class Eviction : std::uint8_t {
   None,
-  Displaced,  // the lane was full, and a request of a better priority took its place
-  Levelled,   // the lane was full, and a request of a client with fewer places took its place
-  Overtaken,  // it can no longer depart before its deadline, because other requests go first
+  Displaced,  // the lane was full, and a request of a better priority took this request's place
+  Levelled,   // the lane was full, and a request of a client with fewer places took this request's place
+  Overtaken,  // the request cannot depart before its deadline any more, because other requests go first
 };
 
 // The place of one request in a lane. Must not move or be destroyed before it has departed, left or been
@@ -81,7 +81,7 @@ class QueueTicket : public in_lane::Hook, public in_lane::OrderHook {
 struct LaneClient : in_lane::Hook, in_lane::OrderHook {
   in_lane::List<QueueTicket> tickets;  // in the order of arrival
   std::size_t count = 0;
-  std::uint64_t turn = 0;  // the client with the smallest number is next
+  std::uint64_t turn = 0;  // the client with the smallest `turn` is next
 };
 
 struct Lane : in_lane::Hook, in_lane::OrderHook {
@@ -93,8 +93,9 @@ struct Lane : in_lane::Hook, in_lane::OrderHook {
   // The tickets of one priority.
   struct Class {
     std::size_t tickets = 0;
-    in_lane::List<LaneClient> turns;                      // the client at the front has the next turn
-    in_lane::Ordered<LaneClient, FewerPlaces> by_places;  // the last ticket to depart is of the last client
+    in_lane::List<LaneClient> turns;  // the client at the front has the next turn
+    in_lane::Ordered<LaneClient, FewerPlaces>
+        by_places;  // the ticket that departs last is of the last client
   };
   struct HeldLonger {
     bool operator()(const QueueTicket& a, const QueueTicket& b) const noexcept {
@@ -104,7 +105,7 @@ struct Lane : in_lane::Hook, in_lane::OrderHook {
 
   struct Next {
     QueueTicket* ticket;  // null if no ticket may take the first departure, which then passes unused
-    base::TimePoint at;   // when it departs, or when the departure passes
+    base::TimePoint at;   // when the ticket departs, or when the departure passes unused
   };
   // Returns the ticket that takes the first departure. REQUIRES a departure.
   [[nodiscard]] Next next() noexcept;

@@ -38,13 +38,13 @@ class LoadMeter {
 
   struct Sample {
     base::TimePoint now{};
-    base::Duration computed{};  // CPU time of the thread since the thread began
+    base::Duration computed{};  // CPU time of the thread since its start
     double queue = 0;
     double in_flight = 0;
   };
   void measure(const Sample& sample) noexcept;
 
-  // Returns the largest part. Only the meter's worker may call it.
+  // Returns the load, which is the largest of its four parts. Only the meter's worker may call this function.
   [[nodiscard]] double load() const noexcept { return load_; }
   [[nodiscard]] double part(LoadKind kind) const noexcept {
     return parts_[static_cast<std::size_t>(kind)].load(std::memory_order_relaxed);

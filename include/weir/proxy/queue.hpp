@@ -17,18 +17,17 @@
 // Invariants
 //  1. For every instant t, let n be the number of tickets that may not depart before t. The lane has at least
 //     n departures at t or later, so each ticket can have a departure of its own in time. (This is Hall's
-//     condition. It still holds after the first ticket in order that may take the first departure takes it.)
-//  2. A lane can have more departures than tickets (a surplus) in two cases. Either the store refused to take
-//     the last departure back. The store does so once it has promised a later departure to another request,
-//     which has not joined yet. Or tickets with a not_before need the last departures. A request that joins
-//     can use a surplus departure, and the departure that it brings can return to the store. So no departure
-//     passes unused while a ticket may take it. No departure is taken late: one that no ticket may take yet
-//     passes unused.
+//     condition. It still holds after a ticket has taken the first departure.)
+//  2. A lane can have more departures than tickets (a surplus) in two cases. First, tickets with a not_before
+//     need the last departures. Second, the store did not take back the last departure, because it had
+//     already promised a later one to another request, which has not joined yet. A request that joins can use
+//     a surplus departure, and the departure that it brings can return to the store. So no departure passes
+//     unused while a ticket may take it. A departure that no ticket may take in time passes unused.
 //  3. Each lane has one keeper: the worker of the next ticket. Only the keeper takes the lane's
 //     departures, so a ticket ends on the thread of its own worker.
 //  4. An evicted ticket is in no lane. It is in its worker's list until that worker takes it out.
-//  5. join() and offer() allocate before they change anything. If memory runs out, they throw and the queue
-//     is unchanged. No other function allocates.
+//  5. join() and offer() allocate before they change anything. If memory runs out, they throw std::bad_alloc
+//     and leave the queue unchanged. No other function allocates.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -55,13 +54,15 @@ class Queue {
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
 
-  // Adds the ticket and the departure to the departure's lane. REQUIRES !ticket.waits().
+  // Adds a waiting request (ticket) and a departure to the lane that the departure names. REQUIRES
+  // !ticket.waits().
   void join(Ticket& ticket, const Departure& departure);
-  // Removes the ticket. The lane's last departure may be surplus afterwards. REQUIRES ticket.waits().
+  // Removes a waiting request (ticket). Afterwards no ticket may need the lane's last departure (surplus).
+  // REQUIRES ticket.waits().
   void leave(Ticket& ticket) noexcept;
-  // Returns true if a ticket in any lane may give way to a request of this priority. A ticket may if it has a
-  // worse priority. It also may if it has the same priority and its client has several places. Any thread may
-  // call this function without the lock.
+  // Returns true if a ticket in any lane may give way to a request of this priority. A ticket may give way if
+  // it has a worse priority. It may also give way if it has the same priority and its client has several
+  // places. Any thread may call this function without the lock.
   [[nodiscard]] bool may_yield_to(policy::Priority priority) const noexcept {
     return yields_to_.load(std::memory_order_relaxed) >= priority;
   }
@@ -100,14 +101,14 @@ class Queue {
   // Removes and returns the worker's next ticket that departs by `now`; null if there is none.
   [[nodiscard]] Ticket* take_due(Worker worker, base::TimePoint now) noexcept;
 
-  // Returns the number of tickets in a lane.
+  // Returns the number of waiting requests in a lane.
   [[nodiscard]] std::size_t waiting(const limit::Key& lane) const;
-  // Returns the number of places that a client has in a lane.
+  // Returns the number of waiting requests of a client in a lane.
   [[nodiscard]] std::size_t waiting(const limit::Key& lane, const limit::Key& client) const;
   // Returns when the client's next ticket departs if no ticket joins or leaves. Ignores not_before. REQUIRES
   // that the client has a ticket in the lane.
   [[nodiscard]] base::TimePoint next_turn(const limit::Key& lane, const limit::Key& client) const;
-  // Returns next_turn() if the client has `most` places or more, else nullopt. REQUIRES most > 0.
+  // Returns next_turn() if the client has `most` waiting requests or more, else nullopt. REQUIRES most > 0.
   [[nodiscard]] std::optional<base::TimePoint> crowded_until(const limit::Key& lane, const limit::Key& client,
                                                              std::uint64_t most) const;
 
@@ -137,13 +138,16 @@ class Queue {
   void reschedule(Lane& lane) noexcept;
 
   std::map<limit::Key, Lane> lanes_;
-  in_lane::List<Lane> shared_;                              // lanes that all clients share
-  std::array<std::size_t, policy::kPriorities> waiting_{};  // tickets by priority, over all lanes
-  std::array<std::size_t, policy::kPriorities> crowds_{};   // clients with several places, by priority
+  in_lane::List<Lane> shared_;  // lanes that all clients share
+  std::array<std::size_t, policy::kPriorities>
+      waiting_{};  // number of tickets in all lanes; the index is the priority
+  std::array<std::size_t, policy::kPriorities>
+      crowds_{};  // number of clients with several waiting requests; the index is the priority
   std::atomic<int> yields_to_{-1};  // the worst priority for which may_yield_to() is true; -1: none
-  std::vector<in_lane::Ordered<Lane, Sooner>> due_;  // lanes that have a next departure, by keeper
-  std::vector<in_lane::List<Ticket>> evicted_;       // evicted tickets, by worker
-  std::uint64_t turns_ = 0;                          // number of turns so far, over all lanes
+  std::vector<in_lane::Ordered<Lane, Sooner>>
+      due_;  // lanes that have a next departure; the index is the lane's keeper
+  std::vector<in_lane::List<Ticket>> evicted_;  // evicted tickets; the index is the worker
+  std::uint64_t turns_ = 0;                     // number of turns so far, over all lanes
   std::size_t size_ = 0;
 };
 

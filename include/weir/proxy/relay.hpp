@@ -34,7 +34,7 @@ class BodySource {
     NeedBytes,  // no bytes are available: call fill()
     Cut,        // the stream ended before the body did
     Bad,        // the chunked framing is invalid
-    TooLarge,   // more than `most` bytes
+    TooLarge,   // the body has more than `most` bytes
   };
   // Takes the next piece without waiting.
   [[nodiscard]] Status take(std::string_view& piece);

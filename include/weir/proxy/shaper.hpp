@@ -40,9 +40,10 @@ struct SharedQueue {
     return queue.fullness();
   }
 
-  std::mutex mutex;  // guards everything below; lock order: before the key table's mutex
+  std::mutex mutex;  // guards all members below; must be locked before the key table's mutex
   Queue queue;
-  std::vector<Shaper*> shapers;  // by worker; null before construction and after destruction
+  std::vector<Shaper*>
+      shapers;  // the index is the worker; null before a shaper is made and after it is destroyed
 };
 
 class Shaper {
@@ -76,12 +77,12 @@ class Shaper {
   Shaper& operator=(const Shaper&) = delete;
 
   enum class End : std::uint8_t {
-    Departed,   // it is this request's turn now
+    Departed,   // the request departs now
     Left,       // leave() ended the wait
-    Crowded,    // its client already has `most` places in the lane, so the request did not join
-    Displaced,  // the lane was full, and a request of a better priority took its place
-    Levelled,   // the lane was full, and a request of a client with fewer places took its place
-    Overtaken,  // it could no longer depart before its deadline
+    Crowded,    // `most` requests of the client already wait in the lane, so the request did not join
+    Displaced,  // the lane was full, and a request of a better priority took this request's place
+    Levelled,   // the lane was full, and a request of a client with fewer places took this request's place
+    Overtaken,  // the request could not depart before its deadline any more
   };
   struct QueueResult {
     End end;
@@ -89,12 +90,12 @@ class Shaper {
     // priority would depart. Overtaken: the time until this request would have departed.
     base::Duration retry_after{0};
   };
-  // Waits in the departure's lane. `most`: how many places the client may have there. If the request does not
-  // depart, its departure passes to another request or returns to the store.
+  // Waits in the departure's lane. `most`: how many requests of the client may wait in the lane. If the
+  // request does not depart, its departure passes to another request or returns to the store.
   [[nodiscard]] net::Task<QueueResult> wait(Ticket& ticket, const Departure& departure, std::uint64_t most);
 
-  // Returns true if some request may give way to this priority. Takes no lock, because every refused request
-  // calls this function, and most get false.
+  // Returns true if some waiting request may give way to a request of this priority. Takes no lock, because
+  // every refused request calls this function and gets false in most cases.
   [[nodiscard]] bool may_displace(policy::Priority priority) const noexcept {
     return shared_.queue.may_yield_to(priority);
   }
@@ -121,7 +122,7 @@ class Shaper {
   [[nodiscard]] QueueResult leave(Ticket& ticket);
   [[nodiscard]] base::Duration until(base::TimePoint at) const;
   void look();
-  // These functions, up to rearm(), must be called under the lock.
+  // The functions up to rearm() must be called while SharedQueue::mutex is locked.
   void offer(const Departure& departure);
   void settle(const limit::Key& lane);
   [[nodiscard]] bool take_back(const Departure& departure);
@@ -137,7 +138,7 @@ class Shaper {
   std::size_t index_ = 0;
   net::Timer timer_;
   base::TimePoint armed_for_ = base::TimePoint::max();  // guarded by the lock: other workers read it
-  bool asked_ = false;  // a look() is posted to this worker; guarded by the lock
+  bool asked_ = false;  // true: a look() is posted to this worker; guarded by the lock
 };
 
 }  // namespace weir::proxy

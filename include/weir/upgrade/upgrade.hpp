@@ -53,7 +53,7 @@ class Upgrade {
     std::function<std::vector<ListenerSockets>()> listener_sockets;
     // Stops deciding requests, then calls `done` on any thread.
     std::function<void(std::function<void()> done)> pause;
-    std::function<void()> resume;  // decides requests again
+    std::function<void()> resume;  // makes the workers decide requests again
     // Returns the states of all keys. Called only between pause() and resume().
     std::function<base::Result<HandedState>()> state;
     std::function<void(pid_t)> announce;  // reports the new main process to the service manager

@@ -22,8 +22,8 @@ namespace {
 namespace json = boost::json;
 using Change = observe::Surge::Change;
 
-// Returns how many events for this alert weir has counted since its start. Returns 0 if the alert's rule or
-// upstream is no longer configured.
+// Returns how many events for this alert weir has counted since weir started. Returns 0 if the alert's rule
+// or upstream is no longer configured.
 std::uint64_t total_of(const AlertSettings& alert, const Sources& sources) {
   std::uint64_t sum = 0;
   switch (alert.on) {

@@ -23,8 +23,7 @@ std::string line_of(std::string text, const Screen& screen, std::string_view sty
   return text + (screen.ansi ? "\x1b[K\n" : "\n");
 }
 
-// Returns the name of a client. Adds a digest if the name shows only the kind of the key, such as "api_key",
-// because many clients share such a name.
+// Returns the name of a client. Adds a digest if the name shows only the kind of the key, such as "api_key".
 std::string client_name(const TopClient& one) {
   const bool bare = one.client.empty() || one.client.find("api_key") != std::string::npos ||
                     one.client.find(':') != std::string::npos;

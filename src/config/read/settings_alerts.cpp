@@ -16,8 +16,8 @@ constexpr std::size_t kLongestTarget = 2048;
 constexpr base::Duration kShortestPeriod{1'000'000};  // weir checks for surges once a second
 constexpr base::Duration kLongestTimeout{60'000'000};
 
-// is_visible() returns true if all characters of the text may be in a request line. is_field_value() returns
-// true if all of them may be in the value of a header field.
+// is_visible() returns true if a request line may contain the text. is_field_value() returns true if the
+// value of a header field may contain the text.
 bool is_visible(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c > 0x20 && c < 0x7f; });
 }

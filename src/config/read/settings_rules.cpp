@@ -153,7 +153,7 @@ void read_numbers(const TableReader& table, const Terms& terms, Numbers& numbers
   numbers.elastic = read_elastic(table.table("elastic", schema::kElastic), terms, limiters);
 }
 
-enum class Over : std::uint8_t { Delay, Close };  // the order of the schema's messages_over
+enum class Over : std::uint8_t { Delay, Close };  // in the order of the schema's choices
 
 limit::Limiter any_limiter() {
   return *limit::TokenBucket::make({}, 1);
@@ -369,7 +369,7 @@ std::vector<policy::Rule> read_rules(const TableReader& root, const Settings& se
                                      ReadContext& context) {
   std::vector<policy::Rule> rules;
   std::set<std::string> taken;
-  // Number of charges in the bill of a request that matches all rules.
+  // Number of charges of a request that matches all rules.
   std::size_t lines = 0;
   for (const auto& table : root.tables("rule", schema::kRule)) {
     auto rule = read_rule(table, settings, context, taken);

@@ -43,7 +43,7 @@ void AdmissionController::count_clients(observe::TopClients& top, bool admitted)
     }
 }
 
-// Takes permits for the charges of a bill that limit concurrency. A request that waits for its departure
+// Takes a permit for each charge in `bill` that limits concurrency. A request that waits for its departure
 // counts as concurrent. REQUIRES that room for the permits was reserved before the charge: a charge without a
 // permit would never be released.
 void AdmissionController::hold(const policy::Bill& bill) {
@@ -116,8 +116,8 @@ void AdmissionController::end(base::TimePoint now, const limit::Ending& ending) 
   buffers_.permits.clear();
 }
 
-// Returns the bills that were charged or looked up. If a local limit refused the request, leaves out the bill
-// of Redis, which was not asked.
+// Returns the lists of charges (bills) that were charged or looked up. If a local limit refused the request,
+// leaves out the list for Redis, because Redis was not asked.
 std::span<const policy::Bill* const> AdmissionController::asked() const {
   return std::span(bills_).first(local_charged_ || refused_unasked_ ? bills_.size() : 1);
 }
@@ -158,8 +158,8 @@ AdmissionController::Delayed AdmissionController::delayed() const {
   return delayed;
 }
 
-// Returns the key of a charge as logs show it. For a charge of the fallback bill, returns the client's key in
-// Redis. So the logged key does not change while Redis is unavailable.
+// Returns the key of a charge as logs show it. For a charge that this process made in place of Redis (the
+// fallback), returns the client's key in Redis. So the logged key does not change while Redis is unavailable.
 limit::Key AdmissionController::key_told(const policy::Bill& bill, std::size_t line) const {
   const auto& key = bill.charges()[line].key;
   if (&bill != &buffers_.fallback) return key;
@@ -237,7 +237,8 @@ bool AdmissionController::refused_unasked(base::TimePoint now) {
   const auto charges = remote.charges();
   if (charges.empty()) return false;
   for (std::size_t i = 0; i < charges.size(); ++i)
-    if (remote.line(i).rule->settlement) return false;  // a settlement may admit the next request earlier
+    if (remote.line(i).rule->settlement)
+      return false;  // a later correction of the charge may free units for the next request
   const auto there = worker_.redis->refuses(charges, remote.outcomes());
   refused_unasked_ = there.has_value();
   if (!there) return false;
@@ -273,7 +274,7 @@ bool AdmissionController::refuses_so_far(base::TimePoint now, AdmissionResult& a
 }
 
 // Returns true if a local limit refuses the request. Looks the limits up before it charges them, because a
-// charge takes places that other requests may need. Ignores queues, because the request may still displace a
+// charge takes units that other requests may need. Ignores queues, because the request may still displace a
 // waiting request (transfers.cpp).
 bool AdmissionController::refused_here(base::TimePoint now) {
   auto& bill = buffers_.evaluation.local;
@@ -285,7 +286,7 @@ bool AdmissionController::refused_here(base::TimePoint now) {
   buffers_.permits.reserve(bill.charges().size());
   local_charged_ = worker_.table.charge(bill.charges(), now, bill.outcomes(), &buffers_.journal.charged);
   if (!local_charged_) return true;
-  hold(bill);  // since the lookup, another request has released its charge
+  hold(bill);  // another request has released its charge since the lookup
   refund();
   let_go();
   buffers_.journal.clear();

@@ -55,7 +55,8 @@ class AdmissionController {
     Departure departure{};   // promised to this request, or taken from a request that it displaced
     limit::Charge charge{};  // the charge of the request itself for this departure
     const policy::Rule* rule = nullptr;
-    base::TimePoint not_before{};  // the latest departure of all other charges, by this weir's clock
+    base::TimePoint
+        not_before{};  // the latest departure of the request's other charges, by this weir's clock
   };
   // Returns the departure to wait for. REQUIRES that the decision is Delay.
   [[nodiscard]] Delayed delayed() const;
@@ -66,8 +67,8 @@ class AdmissionController {
   // given the departure that the request was promised to another request.
   void note_taken(const Departure& departure) { taken_ = departure; }
 
-  // Returns the key of the request in a rule, as logs show it. Returns nullopt if no bill has a charge of the
-  // rule. `rule` may be null.
+  // Returns the key of the request in a rule, as logs show it. Returns nullopt if the request was not charged
+  // under the rule. `rule` may be null.
   [[nodiscard]] std::optional<limit::Key> key_in(const policy::Rule* rule) const;
 
   // Returns the outcome of each rule. Leaves out rules whose store could not be asked. The entries point to
@@ -77,7 +78,8 @@ class AdmissionController {
 
   // Returns the charges that the answer corrects.
   [[nodiscard]] Settlements& settlements() noexcept { return settlements_; }
-  // Returns the decision by the present outcomes of the bills, e.g. after a settlement.
+  // Returns the decision that follows from the present outcomes of the charges, for example after a
+  // settlement.
   [[nodiscard]] policy::Decision current_decision() const { return policy::decide(asked(), decided_at_); }
   // Returns when the key of the decision's rule is completely unused again, by the clock of the key's store:
   // Redis's clock for keys in Redis, else the machine's clock. So all answers within one window tell the same
@@ -139,7 +141,7 @@ class AdmissionController {
                                                    const limit::Charge& charge) noexcept {
     return policy::names_nobody(rule.key) ? limit::most_waiting(*charge.limiter, charge.cost) : 0;
   }
-  // Returns the time for which the outcomes of a bill were computed, by this weir's clock.
+  // Returns the time for which the outcomes of `bill` were computed, by this weir's clock.
   [[nodiscard]] base::TimePoint since(const policy::Bill* bill) const noexcept {
     return bill == &buffers_.evaluation.local ? charged_at_ : decided_at_;
   }
@@ -152,10 +154,10 @@ class AdmissionController {
   std::optional<Departure> taken_;
   std::optional<limit::Key> entrusted_;
   std::optional<Queue::Won> won_;
-  base::TimePoint charged_at_{};  // when the local bill was charged
+  base::TimePoint charged_at_{};  // when the key table was charged
   base::TimePoint decided_at_{};
   base::TimePoint redis_now_{};
-  std::size_t heard_ = 0;  // the decision is based on this many of bills_
+  std::size_t heard_ = 0;  // the number of lists in bills_ on which the decision is based
   bool local_charged_ = false;
   bool remote_charged_ = false;
   bool fallback_charged_ = false;

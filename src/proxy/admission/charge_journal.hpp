@@ -13,7 +13,7 @@
 namespace weir::proxy {
 
 struct ChargeJournal {
-  // Rarely reached: a bill has few charges, and most of them change once at most.
+  // Rarely reached: a request has few charges, and most of them change at most once.
   static constexpr std::size_t kMost = 16;
 
   limit::HybridTimestamp charged = 0;  // when the key table was charged; 0: it was not charged

@@ -26,7 +26,8 @@ std::optional<std::uint64_t> whole_number(std::string_view text) noexcept {
   return number;
 }
 
-// Removes the X-RateLimit lines. Returns the value of X-RateLimit-Remaining; nullopt if no line has it.
+// Removes the X-RateLimit lines. Returns the value of X-RateLimit-Remaining; nullopt if there is no such
+// line.
 std::optional<std::uint64_t> take_lines(std::string& lines) {
   std::optional<std::uint64_t> left;
   for (std::size_t at = 0; at < lines.size();) {

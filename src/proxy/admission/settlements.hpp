@@ -29,8 +29,8 @@ class Settlements final : public BodyObserver {
  public:
   Settlements(Worker& worker, ExchangeBuffers& buffers) noexcept : worker_(worker), buffers_(buffers) {}
 
-  // Records that a bill of ExchangeBuffers was charged. `charged_at`: the time of the charge by the store's
-  // clock.
+  // begin() records that the charges of `bill` were made in `store`, and keeps a reference to `bill`.
+  // `charged_at`: the time of the charges by the store's clock.
   enum class Store : std::uint8_t { Table, Redis };
   void begin(policy::Bill& bill, Store store, base::TimePoint charged_at);
   void cancel() noexcept {
@@ -50,7 +50,7 @@ class Settlements final : public BodyObserver {
   [[nodiscard]] bool want_body();
 
   // Settles charges by the status and the head of the answer. `head`: null if weir creates the answer itself.
-  // Returns true if an amount changed; the outcomes of the bill then show the present state of its keys.
+  // Returns true if an amount changed; the outcomes of the charges then show the present state of their keys.
   bool answered(unsigned status, const http::ResponseHead* head, base::TimePoint now);
 
   // Returns the observer of the answer's body; null if no rule reads the body.
@@ -95,7 +95,8 @@ class Settlements final : public BodyObserver {
 
   Worker& worker_;
   ExchangeBuffers& buffers_;
-  boost::container::static_vector<ChargedBill, 3> charged_bills_;  // of local, Redis and fallback
+  boost::container::static_vector<ChargedBill, 3>
+      charged_bills_;  // one for each of three lists of charges: local, Redis and fallback
   base::TimePoint now_{};
   std::uint64_t most_ = 0;    // the largest max_body of the rules that read the body
   std::uint64_t length_ = 0;  // Content-Length of the body; 0 if unknown

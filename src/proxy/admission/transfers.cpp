@@ -108,7 +108,7 @@ void AdmissionController::refund_but(const limit::Key* lane) {
   const auto here = [&](const limit::Charge& charge, base::TimePoint departure,
                         const limit::Outcome& outcome) {
     if (won_ && won_->departure.charge.key == charge.key)
-      worker_.shaper.pass_on(won_->departure);  // another request in its lane may wait for it
+      worker_.shaper.pass_on(won_->departure);  // another request of the lane may wait for this departure
     else
       refund_here(charge, departure, now, outcome.overflow);
   };
@@ -116,8 +116,8 @@ void AdmissionController::refund_but(const limit::Key* lane) {
     worker_.redis->refund(charge, redis_now_, outcome);
     buffers_.journal.note(amendment_of(charge, now, 0));
   };
-  // Each bill is refunded at most once. If memory runs out during a refund, the other charges of the bill
-  // remain.
+  // The charges in each store are refunded at most once. If memory runs out during a refund, the store's
+  // other charges remain.
   if (std::exchange(local_charged_, false)) give_back(buffers_.evaluation.local, charged_at_, here);
   if (std::exchange(fallback_charged_, false)) give_back(buffers_.fallback, decided_at_, here);
   if (std::exchange(remote_charged_, false)) give_back(buffers_.evaluation.remote, redis_now_, in_redis);
@@ -143,8 +143,8 @@ bool AdmissionController::displace(base::TimePoint now, policy::Priority priorit
   outcome.allowed = true;
   outcome.retry_after = base::Duration(0);
   outcome.overflow = won_->departure.overflow;
-  outcome.delay =
-      std::max(won_->departure.at - now, base::Duration(1));  // other tickets of the lane may be due first
+  outcome.delay = std::max(won_->departure.at - now,
+                           base::Duration(1));  // at least 1 µs: other tickets of the lane may be due first
   return true;
 }
 

@@ -19,7 +19,7 @@ namespace {
 constexpr std::chrono::milliseconds kPause{20};
 constexpr std::chrono::seconds kBetweenComplaints{1};
 
-constexpr std::size_t kEvicted = 32;  // evict() closes one connection in 32 at a time
+constexpr std::size_t kEvicted = 32;  // each call of evict() closes about one connection in 32
 
 constexpr unsigned kMostRefusals = 8;  // log lines about untrusted clients per second
 
@@ -59,7 +59,7 @@ void Acceptor::hold() {
   pause_.cancel();
 }
 
-// Continues to accept. The accept loop may not have ended yet after hold(); then it continues.
+// Continues to accept. If the accept loop has not ended since hold(), the same loop continues.
 void Acceptor::resume() {
   held_ = false;
   if (!accepting_ && !closed_) open();
@@ -96,7 +96,7 @@ net::Task<void> Acceptor::accept_all() {
       complain_of_accepting(ec);
       evict(IdleEvictor::Rank::Idle);
       pause_.expires_after(kPause);
-      co_await pause_.async_wait(net::use_task(ec));  // not pause(): memory for its frame may be missing
+      co_await pause_.async_wait(net::use_task(ec));  // not pause(): there may be no memory for its frame
     }
     try {
       ec = co_await accept_one();
@@ -117,7 +117,7 @@ net::Task<net::ErrorCode> Acceptor::accept_one() {
   co_await acceptor_.async_accept(socket, peer, net::use_task(ec));
   ConnectionsPerIp::Slot slot;
   if (!ec && !closed_ &&
-      count_connection(worker_, net::peer_address(peer), slot))  // if false, `socket` closes here
+      count_connection(worker_, net::peer_address(peer), slot))  // if it returns false, `socket` closes here
     admit(std::move(socket), peer, std::move(slot));
   if (ec == net::asio::error::connection_aborted || ec == net::asio::error::operation_aborted) ec.clear();
   co_return ec;

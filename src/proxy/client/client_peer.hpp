@@ -19,7 +19,7 @@ struct ClientPeer {
   std::uint16_t port = 0;
   std::string text;  // the address as text
   std::optional<http::ConnectionEnds>
-      told;                           // both addresses, if a trusted proxy or another process reported them
+      told;  // addresses of client and weir, if a trusted proxy or another process reported them
   std::string certificate_subject{};  // subject of the verified certificate; empty: no certificate
 
   void believe(const http::ConnectionEnds& ends);

@@ -59,7 +59,8 @@ class ClientStream {
   // answers (RFC 9110 §15.2).
   [[nodiscard]] virtual net::Task<net::ErrorCode> send_interim(const http::ResponseHead& head) = 0;
 
-  // Returns true if weir can send an answer. It cannot if an earlier message was sent only in part.
+  // Returns true if weir can send an answer. weir cannot send one if an earlier message was sent only in
+  // part.
   [[nodiscard]] virtual bool can_answer() const noexcept = 0;
   // Sends an answer that weir created, as far as the client accepts it at once. Returns the result, or
   // nothing if finish_answer() must send the rest. If `answer.keep_alive`, also drops the part of the

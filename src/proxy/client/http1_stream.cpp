@@ -113,7 +113,8 @@ std::size_t Http1Stream::unacknowledged() const noexcept {
   return session_.client.unacknowledged();
 }
 
-// If the answer ends with the connection, makes the kernel close the connection with a reset.
+// If the end of the connection marks the end of the answer, makes the kernel close the connection with a
+// reset.
 void Http1Stream::cut_answer() noexcept {
   if (!until_close_) return;
   const linger now{1, 0};

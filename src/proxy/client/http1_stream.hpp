@@ -68,12 +68,12 @@ class Http1Stream final : public ClientStream {
   const http::RequestHead* head_ = nullptr;
   std::string* out_ = nullptr;
   std::string interim_;   // the text of an interim answer
-  std::size_t sent_ = 0;  // octets sent of an answer that weir created
+  std::size_t sent_ = 0;  // number of octets sent of an answer that weir created
   std::string_view head_bytes_;
   std::optional<BodySource> source_;
   std::optional<Http1Sink> sink_;
   bool keep_alive_ = false;   // the answer says that the connection stays open
-  bool until_close_ = false;  // the answer ends with the connection
+  bool until_close_ = false;  // the end of the connection marks the end of the answer
 };
 
 }  // namespace weir::proxy

@@ -92,8 +92,8 @@ bool Session::may_doze() const noexcept {
   return !counts && !waits_cancellably_ && !worker.draining && !acceptor_closed_;
 }
 
-// Returns true if the idle evictor chose this connection, to make room for new connections. Then marks it as
-// evicted.
+// Returns true if the idle evictor chose this connection, to make room for new connections. In that case
+// marks the connection as evicted.
 bool Session::makes_room() noexcept {
   using Rank = IdleEvictor::Rank;
   const bool half_come = state_ == State::Begun && !lingers_ && begun_ticks_ >= kQuietAfterTicks;
@@ -319,8 +319,8 @@ net::Task<bool> Session::serve_one(std::size_t head_size) {
   co_return next == Http1Stream::Next::KeepAlive;
 }
 
-// Performs the steps before the first request. Once the address of the client is known, takes one of the
-// slots of this address.
+// Performs the steps before the first request. Once the address of the client is known, counts the connection
+// for this address.
 net::Task<bool> Session::open() {
   ConnectionOpening opening(worker, *this, client, peer);
   if (proxy_header_expected_) {

@@ -27,15 +27,15 @@ class Http2Connection;
 
 class Session final : public ClientWatch {
  public:
-  // `slot`: the connection's slot in the count of its address; empty if not counted, or not yet. `listener`:
-  // the settings of the listener, which may change later. `acceptor_closed`: true once that listener is
-  // closed. Both must outlive the session.
+  // `slot`: the entry of this connection in the count of its client address; empty if the connection is not
+  // counted or not counted yet. `listener`: the settings of the listener, which may change later.
+  // `acceptor_closed`: true once that listener is closed. Both must outlive the session.
   Session(Worker& worker, net::Stream client, const net::RawEndpoint& peer, ConnectionsPerIp::Slot slot,
           const AcceptorSettings& listener, const bool& acceptor_closed);
   ~Session();
 
   // Must be called before run(). The session then expects a PROXY header first, takes the client's address
-  // from it, and takes the slot for that address.
+  // from it, and counts the connection for that address.
   void expect_proxy_header() noexcept { proxy_header_expected_ = true; }
   // Must be called before run(). Continues a connection that another process started to serve, with the
   // octets `read` that the other process had read. REQUIRES that `read` fits into one block.
@@ -48,13 +48,13 @@ class Session final : public ClientWatch {
     const bool ends = half_close_ends_ || worker.config().server.half_close == HalfClose::End;
     return ends ? client.peer_left() : client.peer_broke();
   }
-  // Returns true if the connection ends after the current request. It does if weir stops, if the listener has
-  // closed, or if a process that will end soon relays the connection.
+  // Returns true if the connection ends after the current request. This is the case if weir stops, if the
+  // listener has closed, or if a process that will end soon relays the connection.
   [[nodiscard]] bool is_leaving() const noexcept { return loses_its_place() || relayed_ || last_; }
   // Returns true if another process serves the next request and gets the client's socket.
   [[nodiscard]] bool is_handed_off() const noexcept { return worker.handoff != nullptr && !client.is_tls(); }
-  // Returns true if another process serves the next request and this process must relay the bytes. It must
-  // for TLS, and if there are more unread bytes than can be sent along with a socket.
+  // Returns true if another process serves the next request and this process must relay the bytes. This is
+  // the case for TLS, and if there are more unread bytes than can be sent along with a socket.
   [[nodiscard]] bool needs_relay() const noexcept {
     return worker.handoff != nullptr && (client.is_tls() || inbox.unread().size() > kMostToMove);
   }
@@ -83,8 +83,8 @@ class Session final : public ClientWatch {
   [[nodiscard]] bool is_quiet() const noexcept;
   // Releases the buffer and waits for the next octet.
   [[nodiscard]] net::Port::Wait wait_in_quiet();
-  // Returns true if an HTTP/2 connection has to end as soon as its requests have ended. That is also so if
-  // the listener has other certificates or settings now.
+  // Returns true if an HTTP/2 connection has to end as soon as its requests have ended. This is also the case
+  // if the listener has other certificates or settings now.
   [[nodiscard]] bool must_leave() const noexcept {
     return worker.draining || worker.retiring || worker.handoff != nullptr || acceptor_closed_ ||
            http2_settings_ != listener_.http2;
@@ -145,7 +145,7 @@ class Session final : public ClientWatch {
   Exchange* exchange_ = nullptr;                   // the current exchange
   Http2Connection* http2_ = nullptr;               // set while the connection speaks HTTP/2
   DecisionPause::Waiter* pause_waiter_ = nullptr;  // set while the session waits for the end of the pause
-  net::Stream* onward_ = nullptr;  // to the process that serves the relayed client; null: no relay
+  net::Stream* onward_ = nullptr;  // the stream to the process that serves the relayed client; null: no relay
   State state_ = State::Busy;
   std::string_view distrust_;  // static text
   std::string_view abuse_;     // static text
@@ -154,7 +154,7 @@ class Session final : public ClientWatch {
   unsigned requests_in_turn_ = 0;  // requests served since the last wait for the client
   ConnectionsPerIp::Slot slot_;
   std::shared_ptr<const Http2Settings> http2_settings_;
-  std::size_t uncounted_ = 0;  // octets received while may_be_http2_, which bytes_in does not contain yet
+  std::size_t uncounted_ = 0;  // octets received while may_be_http2_ is true; not in bytes_in yet
   bool may_be_http2_ = false;  // the first octets may be the HTTP/2 preface (RFC 9113 §3.4)
   bool proxy_header_expected_ = false;
   bool relayed_ = false;  // the peer is a weir process that relays the client's connection
@@ -165,8 +165,8 @@ class Session final : public ClientWatch {
   bool evicted_ = false;  // the connection was evicted to make room
 };
 
-// Takes a slot for a connection of this address, if connections are counted. If no slot is free, returns
-// false and counts the rejection.
+// Counts a connection of this address if [server] max_connections_per_ip is set. If the address has reached
+// the bound, returns false and counts the rejection.
 [[nodiscard]] bool count_connection(Worker& worker, const base::IpAddress& address,
                                     ConnectionsPerIp::Slot& slot);
 

@@ -85,8 +85,8 @@ net::Task<Ending> LocalReply::shed(policy::Priority priority) {
   return error({503, "more requests are under way than this server takes; please retry"});
 }
 
-// Answers 503 instead of 429, because the request kept every limit and was admitted. Then requests of higher
-// priority took its place in the queue. Retry-After tells when the limiter can admit a request of this cost.
+// Answers 503 instead of 429. Every limit had admitted the request before requests of higher priority took
+// its place in the queue. Retry-After tells when the limiter can admit a request of this cost.
 net::Task<Ending> LocalReply::reject_displaced(policy::Priority priority, base::Duration retry_after) {
   auto& rate_limit_headers = context_.buffers.rate_limit_headers;
   context_.worker.counters.shed[priority].add();

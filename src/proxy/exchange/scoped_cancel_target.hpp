@@ -1,5 +1,5 @@
-// Stores a pointer to the object that a coroutine awaits, so that others can cancel the wait. The destructor
-// sets the pointer to null.
+// Stores a pointer to the object that a coroutine awaits, so that other code can cancel the wait. The
+// destructor sets the pointer to null.
 #pragma once
 
 namespace weir::proxy {

@@ -40,8 +40,8 @@ Http2Connection::~Http2Connection() {
   worker_.counters.http2_connections_open.remove();
 }
 
-// Waits for the writer and for all exchanges on every ending, including an exception, because they use this
-// object.
+// However the connection ends, waits for the writer and for all exchanges, because they use this object. This
+// includes an end by an exception.
 net::Task<void> Http2Connection::run() {
   std::exception_ptr thrown;
   net::spawn(worker_.executor, write_all(), [this](const std::exception_ptr& failure) {
@@ -91,8 +91,8 @@ net::Task<void> Http2Connection::read_all() {
   }
 }
 
-// Reads octets into the inbox. Returns would_block if none have arrived. Octets of bodies are counted by
-// their exchanges, the others by take_received().
+// Reads octets into the inbox. Returns would_block if none have arrived. The exchanges count the octets of
+// their bodies; take_received() counts all other octets.
 net::ErrorCode Http2Connection::receive() {
   net::ErrorCode ec;
   auto& inbox = session_.inbox;
@@ -103,7 +103,7 @@ net::ErrorCode Http2Connection::receive() {
   return ec;
 }
 
-// Waits for octets. An idle connection then gives its buffers back, and waits without them.
+// Waits for octets. An idle connection gives its buffers back before it waits.
 //
 // While the client does not read, weir does not read either. The codec may queue a frame for every frame of
 // the client, such as RST_STREAM for a malformed request. The flood guard counts these frames when they are
@@ -130,7 +130,8 @@ net::Task<net::ErrorCode> Http2Connection::read_more() {
 bool Http2Connection::outlast(const net::ErrorCode& ec) {
   if (ec != net::asio::error::operation_aborted) failed_ = failed_ || ec != net::asio::error::eof;
   if (ec != net::asio::error::operation_aborted || failed_) return false;
-  // A stop ends each request by its own watch first, so that clients get an answer.
+  // When weir stops, each request ends at its own deadline first, so that its client gets an answer. So this
+  // connection waits while requests are open.
   if (session_.late() && (serving_ == 0 || !worker_.hard_stop)) {
     if (!std::exchange(gone_away_, true)) {
       worker_.counters.http2_goaways(observe::Goaway::Idle).add();
@@ -142,8 +143,8 @@ bool Http2Connection::outlast(const net::ErrorCode& ec) {
   return true;
 }
 
-// Gives the codec what has arrived, and begins the exchanges of the streams whose heads are complete. They
-// begin only then, so that a small body that came with its head is at hand.
+// Gives the octets that have arrived to the codec, then begins the exchanges of the streams whose heads are
+// complete. So an exchange can use a small body that arrived with its head at once.
 bool Http2Connection::take_received() {
   auto& inbox = session_.inbox;
   if (inbox.empty()) return true;
@@ -162,7 +163,7 @@ bool Http2Connection::take_received() {
 
 void Http2Connection::begin_streams() {
   if (!std::exchange(ready_, false)) return;
-  // An exchange may end at once, but the list changes only in remove_done().
+  // An exchange may end at once, but only remove_done() changes the list.
   for (std::size_t i = 0; i < streams_.size(); ++i)
     if (streams_[i]->is_ready()) begin(*streams_[i]);
 }
@@ -196,7 +197,7 @@ void Http2Connection::remove_done() {
 }
 
 http::Http2StreamEvents* Http2Connection::on_stream(std::int32_t id) {
-  // A reset stream whose exchange has not ended counts too.
+  // A stream that was reset still counts while its exchange has not ended.
   if (gone_away_ || streams_.size() >= 2 * std::size_t{settings_.limits.max_streams}) return nullptr;
   streams_.push_back(std::make_unique<Http2Stream>(*this, id));
   head_begun_ = heard_;

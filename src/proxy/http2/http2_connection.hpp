@@ -4,8 +4,8 @@
 // One coroutine reads and one writes. Exchanges of all streams put frames into one output buffer, which the
 // writer sends when the loop has handled all other ready events, so that answers share records and calls.
 //
-// Bounds: Http2Limits; kMostOutput octets of output; frames that cost more than they bring (Http2FloodGuard).
-// A connection that ends tells the client so first (GOAWAY), so that no request is lost.
+// Bounds: Http2Limits; kMostOutput octets of output; frames that cost weir work but advance no request
+// (Http2FloodGuard). A connection that ends tells the client so first (GOAWAY), so that no request is lost.
 #pragma once
 
 #include "proxy/http2/http2_stream.hpp"
@@ -31,7 +31,7 @@ class Session;
 
 class Http2Connection final : private http::Http2Events {
  public:
-  // A client whose one head is larger than so many times max_head loses its connection.
+  // If one head of a client is larger than this multiple of max_head, the connection ends.
   static constexpr std::size_t kMostHeads = 8;
 
   // The session and the settings must outlive this object. `uncounted`: octets in the session's inbox that
@@ -41,17 +41,17 @@ class Http2Connection final : private http::Http2Events {
 
   // Serves requests until either side ends the connection, and all its exchanges have ended.
   [[nodiscard]] net::Task<void> run();
-  // Must be called on each tick of the session: ends what takes too long.
+  // Ends the connection if the client takes too long. Must be called on each tick of the session.
   void on_tick() noexcept;
 
   [[nodiscard]] Session& session() noexcept { return session_; }
   [[nodiscard]] Worker& worker() noexcept { return worker_; }
   [[nodiscard]] http::Http2Session& codec() noexcept { return codec_; }
-  // Moves frames from the codec to the output buffer, as far as it has room, and has them sent soon.
+  // Moves frames from the codec to the output buffer while the buffer has room, and wakes the writer.
   void pump();
   // Returns true if the output buffer is full: the client does not read.
   [[nodiscard]] bool is_full() const noexcept { return out_.size() - sent_ >= kMostOutput; }
-  // Must be called before a wait for room in the output buffer: Http2Stream::note_room() ends it.
+  // Must be called before a wait for room in the output buffer. Http2Stream::note_room() ends the wait.
   void want_room() noexcept { room_wanted_ = true; }
   void reset(std::int32_t id, http::Http2Error error);
   void consume(std::int32_t id, std::size_t octets);
@@ -60,11 +60,11 @@ class Http2Connection final : private http::Http2Events {
   void leave();
   // Returns true while the client's socket accepts nothing.
   [[nodiscard]] bool is_blocked() const noexcept { return blocked_since_ != base::TimePoint{}; }
-  // Ends the connection at once, because weir cannot go on.
+  // Ends the connection at once, without another frame. Used for errors such as a lack of memory.
   void fail() noexcept;
   // Returns what the client did too often, so that weir ended its connection; empty: nothing.
   [[nodiscard]] std::string_view abuse() const noexcept { return abuse_; }
-  // Returns true if the connection broke, or weir could not go on.
+  // Returns true if the connection broke, or if fail() was called.
   [[nodiscard]] bool has_failed() const noexcept { return failed_; }
 
   void note_data(std::size_t octets) noexcept;
@@ -74,7 +74,7 @@ class Http2Connection final : private http::Http2Events {
     ready_ = true;
     note_head_ended();
   }
-  // Must be called when a head is complete, or when its stream ends before it is.
+  // Must be called when a head is complete, or when the stream ends before its head is complete.
   void note_head_ended() noexcept { head_begun_ = {}; }
   void note_huge_head() { end_by(observe::Goaway::Head); }
 
@@ -111,28 +111,28 @@ class Http2Connection final : private http::Http2Events {
   std::vector<std::unique_ptr<Http2Stream>> streams_;
   std::string out_;  // frames to send; the first `sent_` octets were sent
   std::size_t sent_ = 0;
-  net::Notification output_;    // for the writer: there are frames to send, or streams to remove
-  net::Notification ended_;     // for run(): a stream has ended
-  net::Notification progress_;  // for the reader: the socket accepts octets again
+  net::Notification output_;    // wakes the writer: there are frames to send, or streams to remove
+  net::Notification ended_;     // wakes run(): a stream has ended
+  net::Notification progress_;  // wakes the reader: the socket accepts octets again
   net::Signal writer_ended_;
-  std::size_t uncounted_ = 0;     // octets in the inbox that bytes_in does not contain yet
-  std::size_t data_read_ = 0;     // octets of bodies in the current read; the exchanges count them
-  std::size_t serving_ = 0;       // streams whose exchange has not ended
-  unsigned begun_in_turn_ = 0;    // requests that began since the connection last yielded
-  base::TimePoint head_begun_{};  // when the head began that is incomplete; the epoch: none is
-  std::size_t unread_ = 0;        // octets that the client's system had not acknowledged at the last look
-  base::TimePoint heard_{};       // when octets last arrived
-  base::TimePoint pinged_{};      // when weir asked for a sign of life; the epoch: not since octets arrived
-  base::TimePoint blocked_since_{};  // since when the client's socket accepts nothing; the epoch: it does
+  std::size_t uncounted_ = 0;        // octets in the inbox that bytes_in does not contain yet
+  std::size_t data_read_ = 0;        // octets of bodies in the current read; the exchanges count them
+  std::size_t serving_ = 0;          // streams whose exchange has not ended
+  unsigned begun_in_turn_ = 0;       // requests that began since the connection last yielded
+  base::TimePoint head_begun_{};     // when the incomplete head began; the epoch: no head is incomplete
+  std::size_t unread_ = 0;           // octets that the client's system had not acknowledged at the last check
+  base::TimePoint heard_{};          // when octets last arrived
+  base::TimePoint pinged_{};         // when weir sent a PING; the epoch: none since octets arrived
+  base::TimePoint blocked_since_{};  // since when the socket accepts no octets; the epoch: it accepts octets
   base::TimePoint announced_{};      // when weir announced the end of the connection; the epoch: not yet
   std::string_view abuse_;           // static text
-  bool reads_ = true;                // the connection still reads
+  bool reads_ = true;                // weir still reads from the connection
   bool gone_away_ = false;           // the last GOAWAY is queued or sent
   bool failed_ = false;
   bool room_wanted_ = false;  // a stream waits for room in the output buffer
   bool writing_ = false;      // the writer waits for the socket
   bool stopped_ = false;      // the writer must end
-  bool ready_ = false;        // a stream may be ready
+  bool ready_ = false;        // true: serve() may have to be called for a stream
 };
 
 }  // namespace weir::proxy

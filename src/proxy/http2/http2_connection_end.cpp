@@ -10,7 +10,7 @@ namespace weir::proxy {
 
 namespace {
 
-// How long weir waits for the client's sign that it knows of the end of the connection (RFC 9113 §6.8).
+// How long weir waits for the answer to the PING that follows the announcement of the end (RFC 9113 §6.8).
 constexpr base::Duration kRoundTrip{1'000'000};
 
 observe::Goaway reason_of(http::Http2Cheap frame) noexcept {
@@ -65,8 +65,9 @@ void Http2Connection::end_by(observe::Goaway reason) {
   codec_.go_away(http::Http2Error::EnhanceYourCalm);
 }
 
-// The last GOAWAY follows once the client has had time to hear of the announcement. It comes at once if
-// another process has the limits already: this process then refuses what comes.
+// Announces the end by a first GOAWAY and a PING. on_pong() or on_tick() then sends the last GOAWAY. If
+// another process already has the limits, sends the last GOAWAY at once, because this process then refuses
+// all new requests.
 void Http2Connection::leave() {
   if (gone_away_ || failed_) return;
   if (announced_ == base::TimePoint{}) {
@@ -93,7 +94,7 @@ void Http2Connection::on_tick() noexcept {
   if (failed_) return;
   try {
     const auto now = worker_.clock.now();
-    remove_done();  // the writer does it too, but not while the client reads nothing
+    remove_done();  // the writer also calls this, but not while the client reads nothing
     if (session_.must_leave()) leave();
     const bool announced = announced_ != base::TimePoint{};
     if (announced && !gone_away_ && now - announced_ >= kRoundTrip) {
@@ -101,7 +102,8 @@ void Http2Connection::on_tick() noexcept {
       codec_.go_away(http::Http2Error::None);
       output_.notify();
     }
-    // The last GOAWAY may have been sent while no stream was open: nothing else would wake the reader.
+    // The last GOAWAY may have been sent while no stream was open. In that case nothing else would wake the
+    // reader.
     if (gone_away_ && serving_ == 0) session_.client.cancel();
     watch_peer(now);
   } catch (const std::bad_alloc&) {

@@ -44,8 +44,8 @@ class Http2Sink final : public BodySink {
     end_sent_ = true;
     room_.notify();
   }
-  // End the wait for room: wake() lets it look whether the client has gone; after cancel() it returns
-  // operation_aborted.
+  // Both functions end the wait for room. After wake(), the sink checks whether the client has gone. After
+  // cancel(), the wait returns operation_aborted.
   void wake() noexcept { room_.notify(); }
   void cancel() noexcept { room_.cancel(); }
 

@@ -67,7 +67,7 @@ net::Task<void> Http2Stream::serve() {
     const ScopedCancelTarget cancel_target(exchange_, exchange);
     ending_ = co_await exchange.run();
   }
-  sink_.reset();  // it refers to memory of the exchange
+  sink_.reset();  // the sink refers to memory of the exchange
   out_ = nullptr;
 }
 
@@ -94,7 +94,8 @@ void Http2Stream::finish(bool ended) noexcept {
   else if (ending_ == Ending::Close)
     reset(Http2Error::Cancel);
   else if (!ended_)
-    reset(Http2Error::None);  // the answer is complete, and weir does not read the rest (RFC 9113 §8.1)
+    reset(Http2Error::None);  // the answer is complete, and weir does not read the rest of the body (RFC 9113
+                              // §8.1)
 }
 
 void Http2Stream::reset(http::Http2Error error) noexcept {
@@ -134,7 +135,8 @@ void Http2Stream::close() noexcept {
   if (!closed_) reset(http::Http2Error::Cancel);
 }
 
-// A body that has arrived whole with its head is given a length, so that it can be forwarded at once.
+// A body that has arrived completely with its head gets a Content-Length, so that weir can forward it at
+// once.
 std::optional<http::Fault> Http2Stream::read_head(ExchangeBuffers& buffers) {
   out_ = &buffers.out;
   auto& head = buffers.head;
@@ -176,7 +178,7 @@ std::optional<http::ConnectionEnds> Http2Stream::ends() const {
   return connection_.session().ends();
 }
 
-// The octets of other streams count too, because the socket does not tell them apart.
+// Includes the octets of other streams, because the socket does not distinguish streams.
 std::size_t Http2Stream::unacknowledged() const noexcept {
   return connection_.session().client.unacknowledged();
 }
@@ -250,7 +252,7 @@ BodySink& Http2Stream::begin_answer(const http::ResponseHead& head, const Answer
   return sink_.emplace(connection_, id_, fields_, length, gone_);
 }
 
-// No request of HTTP/2 asks for an upgrade (RFC 9113 §8.6), so no server's 101 gets here.
+// HTTP/2 requests cannot ask for an upgrade (RFC 9113 §8.6), so weir never forwards a 101 here.
 net::Task<net::ErrorCode> Http2Stream::send_upgrade(const http::ResponseHead&, std::string_view,
                                                     std::string_view) {
   return net::Task<net::ErrorCode>::ended(net::asio::error::operation_not_supported);
@@ -271,7 +273,8 @@ void Http2Stream::on_head() {
   connection_.note_ready();
 }
 
-// Drops what comes after the exchange, and gives the connection's window back.
+// Drops octets that arrive after the exchange has ended, and returns them to the connection's flow-control
+// window.
 void Http2Stream::on_data(std::string_view octets) {
   connection_.note_data(octets.size());
   if (finished_) return connection_.consume(id_, octets.size());
@@ -303,7 +306,7 @@ std::size_t Http2Stream::give(char* at, std::size_t room, bool& ended) noexcept 
   return given;
 }
 
-// Moves octets that have arrived, and lets the client send as many again.
+// Copies octets that have arrived to `at`, and lets the client send as many octets again.
 std::size_t Http2Stream::take_arrived(char* at, std::size_t size) {
   size = std::min(size, unconsumed());
   std::memcpy(at, arrived_.data() + taken_, size);

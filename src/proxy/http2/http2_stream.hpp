@@ -1,7 +1,8 @@
 // One request of an HTTP/2 connection and its answer.
 //
-// The codec calls the functions of Http2StreamEvents while it reads or writes. They only note what came, and
-// resume no coroutine at once: the exchange may call the codec, which must not run within itself.
+// The codec calls the functions of Http2StreamEvents while it reads or writes. These functions only record
+// events, and resume no coroutine at once. A resumed exchange could call the codec, which must not be called
+// from its own callbacks.
 #pragma once
 
 #include "proxy/client/client_stream.hpp"
@@ -59,7 +60,8 @@ class Http2Stream final : public ClientStream, public http::Http2StreamEvents, p
   // Returns true if neither the codec nor an exchange uses the stream any more.
   [[nodiscard]] bool is_done() const noexcept { return closed_ && (!head_arrived_ || finished_); }
   [[nodiscard]] bool is_gone() const noexcept { return gone_; }
-  // Returns the octets of the body that hold the client's flow-control windows closed.
+  // Returns the number of body octets that the exchange has not used yet. The client's flow-control windows
+  // are smaller by this number.
   [[nodiscard]] std::size_t unconsumed() const noexcept { return arrived_.size() - taken_; }
   // Ends a wait for room in the connection's output buffer.
   void note_room() noexcept;
@@ -77,7 +79,7 @@ class Http2Stream final : public ClientStream, public http::Http2StreamEvents, p
   [[nodiscard]] BodySink& begin_answer(const http::ResponseHead& head,
                                        const AnswerAdditions& additions) override;
   [[nodiscard]] std::size_t unacknowledged() const noexcept override;
-  void cut_answer() noexcept override {}  // the stream is then reset (Ending::Abort)
+  void cut_answer() noexcept override {}  // not needed: Ending::Abort resets the stream
   [[nodiscard]] net::Task<net::ErrorCode> send_upgrade(const http::ResponseHead& head,
                                                        std::string_view protocol,
                                                        std::string_view fields) override;
@@ -108,7 +110,7 @@ class Http2Stream final : public ClientStream, public http::Http2StreamEvents, p
   Http2Connection& connection_;
   const std::int32_t id_;
   Http2StreamWatch watch_;
-  std::optional<http::Http2RequestText> request_;  // until read_head()
+  std::optional<http::Http2RequestText> request_;  // set until read_head()
   std::string head_text_;                          // the HTTP/1.1 head that the exchange's views point into
   std::string arrived_;                            // octets of the body; the first `taken_` are used
   std::size_t taken_ = 0;
@@ -116,8 +118,8 @@ class Http2Stream final : public ClientStream, public http::Http2StreamEvents, p
   std::optional<BodySource> source_;
   http::Http2Fields fields_;
   std::optional<Http2Sink> sink_;
-  net::Notification arrival_;  // octets or the end of the body, or the end of the stream
-  net::Notification room_;     // room in the connection's output buffer
+  net::Notification arrival_;  // notified when octets, the end of the body or the end of the stream arrive
+  net::Notification room_;     // notified when the connection's output buffer has room
   Exchange* exchange_ = nullptr;
   DecisionPause::Waiter* pause_waiter_ = nullptr;
   std::string* out_ = nullptr;  // memory of the exchange for an answer's text

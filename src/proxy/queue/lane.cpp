@@ -28,8 +28,8 @@ const LaneClient* Lane::last() const noexcept {
   return nullptr;
 }
 
-// Let n tickets have a not_before of t or later. If only n departures are at t or later, all of these are
-// needed. The last departure before t is then spare, unless the same is true for an earlier t.
+// Let n tickets have a not_before of t or later. If only n departures are at t or later, all these departures
+// are needed. The last departure before t is then spare, unless the same is true for an earlier t.
 std::size_t Lane::spare(const QueueTicket* but) const noexcept {
   std::size_t found = departures.size() - 1;
   std::size_t longer = 0;

@@ -87,8 +87,8 @@ void Queue::take_place(Ticket& ticket, Lane& lane, LaneClient& client) noexcept 
   ticket.place_ = &client;
 }
 
-// Removes the ticket from its lane. If its client had its turn, moves the client behind the other clients. If
-// the ticket just left, the client keeps its turn.
+// Removes the ticket from its lane. `had_its_turn`: the ticket departs, so its client moves behind the other
+// clients. Otherwise the client keeps its turn.
 void Queue::take_out(Ticket& ticket, bool had_its_turn) noexcept {
   auto& lane = *ticket.lane_;
   auto& client = *ticket.place_;
@@ -239,7 +239,8 @@ Queue::Ticket* Queue::take_due(Worker worker, base::TimePoint now) noexcept {
   auto& due = due_[worker];
   while (!due.empty() && due.begin()->due <= now) {
     auto& lane = *due.begin();
-    auto* const ticket = lane.next().ticket;  // null: no ticket may take the departure, which then passes
+    auto* const ticket =
+        lane.next().ticket;  // null: no ticket may take the departure, which then passes unused
     if (ticket != nullptr) {
       take_out(*ticket, true);
       ticket->departure_ = lane.departures.front();

@@ -15,7 +15,8 @@ base::Duration longest_wait_in_queue(const limit::Charge& charge) noexcept {
   return 2 * limit::gcra_core(*charge.limiter)->window(charge.cost) + std::chrono::seconds(1);
 }
 
-// Includes a waiting request in a gauge. The destructor removes it, so also an exception does.
+// Counts a waiting request in a gauge. The destructor removes the request from the gauge, also after an
+// exception.
 class Counted {
  public:
   explicit Counted(observe::Gauge& gauge) noexcept : gauge_(gauge) { gauge_.add(); }
@@ -78,8 +79,8 @@ QueueWait::Result QueueWait::judge(const Shaper::QueueResult& turn) {
     const auto retry_after = context_.worker.table.peek(delayed_.charge, context_.now).retry_after;
     if (turn.end == Ended::Displaced)
       return {End::GivesWay, policy::wait_under(*delayed_.rule, retry_after, context_.now)};
-    // Refuses a levelled request like a request that finds the queue full, because the request's own client
-    // had the most places.
+    // A levelled request lost its place to a client with fewer places. Refuses the request like one that
+    // finds the queue full.
     return refuse(counters.queue_levelled, "queue_levelled", retry_after);
   }
   // The answer tells retry_after: if the client retried at once, other requests would overtake it again.

@@ -18,8 +18,8 @@ class QueueWait {
   QueueWait(ExchangeContext& context, policy::Priority priority);
 
   enum class End : std::uint8_t {
-    Departed,  // it is this request's turn
-    Refused,   // by the rule whose queue it is: the client has no place left, or the deadline passes
+    Departed,  // the request departs now
+    Refused,   // by the queue's rule: the client has no place left, or the deadline passes
     GivesWay,  // a request of a better priority took its place
     Stopped,   // weir stops
     Left,      // the client has disconnected

@@ -45,8 +45,8 @@ net::Task<Shaper::QueueResult> Shaper::wait(Ticket& ticket, const Departure& dep
   co_return leave(ticket);
 }
 
-// After this function the departure does not belong to the caller, even if it throws. If the ticket has
-// joined, ~Ticket() then removes it.
+// After this function the departure does not belong to the caller, even after an exception. ~Ticket() removes
+// a ticket that has joined.
 std::optional<Shaper::QueueResult> Shaper::join(Ticket& ticket, const Departure& departure,
                                                 std::uint64_t most) {
   const auto& lane = departure.charge.key;
@@ -118,7 +118,8 @@ void Shaper::return_surplus(const limit::Key& lane) {
   settle(lane);
 }
 
-// Adds a departure to its lane. If memory runs out, returns the departure to the store and throws.
+// Adds a departure to its lane. If memory runs out, returns the departure to the store and throws
+// std::bad_alloc.
 void Shaper::offer(const Departure& departure) {
   try {
     shared_.queue.offer(departure, index_);
