@@ -30,7 +30,7 @@ std::runtime_error failure(const char* doing) {
                             std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
 }
 
-// Waits until the socket is ready for `events`. Throws if `deadline` passes first.
+// Waits until the socket is ready for `events`. Throws TooLate if `deadline` passes first.
 void await(const net::OwnedDescriptor& socket, short events, Clock::time_point deadline) {
   pollfd waiting{socket.get(), events, 0};
   while (true) {

@@ -96,7 +96,7 @@ void Reactor::turn() {
 }
 
 // Resumes the coroutines that wait for this event. A resumed coroutine may destroy any port, including this
-// one. forget() then sets the event's pointer to null.
+// one. In that case forget() sets the pointer in the port's event to null.
 void Reactor::dispatch(const epoll_event& event) {
   auto* const port = static_cast<Port*>(event.data.ptr);
   if (port == nullptr) return;

@@ -35,7 +35,7 @@ config::LookupResult servers_of(const config::Settings& settings, bool takes_ove
 
 int run(const std::string& file) {
   std::signal(SIGPIPE, SIG_IGN);
-  // After this, a write to a file at its size limit (LimitFSIZE=) fails instead of ending the process.
+  // After this call, a write to a file at its size limit (LimitFSIZE=) fails instead of ending the process.
   std::signal(SIGXFSZ, SIG_IGN);
   // These signals must not end the process before weir handles them. They are still delivered to signalfd,
   // because weir blocks them.

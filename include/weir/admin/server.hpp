@@ -51,8 +51,8 @@ struct ServerOptions {
   // reading the next request head.
   base::Duration deadline{10'000'000};
   std::function<void(std::string_view)> fault;  // called with a text for each internal error
-  // The largest number of connections. Beyond it, a new connection replaces the one that has made no progress
-  // for the longest time.
+  // The largest number of connections. When this number is reached, a new connection replaces the one that
+  // has made no progress for the longest time.
   std::size_t max_connections = 64;
 };
 

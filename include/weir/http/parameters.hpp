@@ -65,7 +65,7 @@ class Parameters {
   void end_cookies();
 
   [[nodiscard]] bool is_read() const noexcept { return read_; }
-  // Returns true if the request has more than `most` parameters. Then no parameter is stored.
+  // Returns true if the request has more than `most` parameters. In that case no parameter is stored.
   [[nodiscard]] bool too_many() const noexcept { return too_many_; }
   // Returns the values of `name`, which is case-sensitive.
   [[nodiscard]] std::span<const Parameter> named(std::string_view name) const noexcept;

@@ -52,7 +52,7 @@ class ClockStep {
     return !same_side || now >= 2 * then || 2 * now <= then;
   }
   // Returns the new step. A step that is not zero becomes zero in two cases: the difference is below half of
-  // the tolerance, or it jumped to below the tolerance.
+  // the tolerance, or it jumped to a value below the tolerance.
   [[nodiscard]] static std::chrono::seconds next(std::chrono::seconds step, base::Duration ahead) noexcept {
     const bool moved = std::chrono::abs(ahead - step) > kTolerance;
     const bool near = std::chrono::abs(ahead) <= kTolerance;

@@ -1,5 +1,5 @@
-// Reads files that the configuration names. Reading never waits: a pipe, a socket, a device and a
-// directory are errors.
+// Reads files that the configuration names. A named pipe, a socket, a device and a directory are errors, so
+// that reading never waits.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -11,8 +11,8 @@
 
 namespace weir::net {
 
-// The maximum size of a file that the configuration names. kLargestText applies to the configuration itself
-// and to the keys file, kLargestFile to all other files. A larger file is an error.
+// The maximum size in bytes of a file that the configuration names. kLargestText applies to the configuration
+// itself and to the keys file, kLargestFile to all other files. A larger file is an error.
 inline constexpr std::size_t kLargestText = 256 << 20;
 inline constexpr std::size_t kLargestFile = 16 << 20;
 

@@ -6,8 +6,8 @@
 // priority 5 (the default) 150, and priority 9 110. So the lowest priority is rejected first, and the reserve
 // for higher priorities never changes. One comparison admits or rejects a request; no history is needed.
 //
-// Requests that wait in the shaper do not count, because their queue bounds them. Requests that weir answers
-// itself do not count either. All functions may be called by any thread.
+// Requests that wait in the shaper are not counted, because their queue bounds them. Requests that weir
+// answers itself are not counted either. All functions may be called by any thread.
 #pragma once
 
 #include "weir/policy/route.hpp"

@@ -38,8 +38,8 @@ enum class Eviction : std::uint8_t {
   Overtaken,  // the request cannot depart before its deadline any more, because other requests go first
 };
 
-// The place of one request in a lane. Must not move or be destroyed before it has departed, left or been
-// forgotten.
+// The place of one request in a lane. Must not move or be destroyed until it has departed, left the queue, or
+// been removed by Queue::forget().
 class QueueTicket : public in_lane::Hook, public in_lane::OrderHook {
  public:
   // `not_before`: the earliest time at which another rule of the same request lets it proceed. The ticket
@@ -127,7 +127,8 @@ struct Lane : in_lane::Hook, in_lane::OrderHook {
   in_lane::Ordered<QueueTicket, HeldLonger> held;  // tickets with a not_before, the latest first
   std::size_t held_count = 0;
   WorkerIndex keeper = 0;
-  base::TimePoint due = base::TimePoint::max();  // next due time; max(): the lane is not in Queue::due_
+  base::TimePoint due =
+      base::TimePoint::max();  // when the lane's keeper must act next; max(): the lane is not in Queue::due_
 };
 
 }  // namespace weir::proxy

@@ -57,8 +57,8 @@ class Queue {
   // Adds a waiting request (ticket) and a departure to the lane that the departure names. REQUIRES
   // !ticket.waits().
   void join(Ticket& ticket, const Departure& departure);
-  // Removes a waiting request (ticket). Afterwards no ticket may need the lane's last departure (surplus).
-  // REQUIRES ticket.waits().
+  // Removes a waiting request (ticket). The lane's last departure may then be surplus: not needed by any
+  // ticket. REQUIRES ticket.waits().
   void leave(Ticket& ticket) noexcept;
   // Returns true if a ticket in any lane may give way to a request of this priority. A ticket may give way if
   // it has a worse priority. It may also give way if it has the same priority and its client has several
@@ -74,21 +74,21 @@ class Queue {
     Departure departure;
     bool displaced;  // a ticket was evicted to free the departure
   };
-  // Takes the departure that has_place_for() found out of the lane, as if the limiter had just promised it to
+  // Removes from the lane the departure that has_place_for() found, as if the limiter had just promised it to
   // the newcomer. Evicts the ticket that gives way, if any. REQUIRES has_place_for(newcomer).
   [[nodiscard]] Won displace(const Newcomer& newcomer) noexcept;
 
   // Evicts tickets from the end of the order while the last one would depart after its deadline. The
   // departures stay in the lane as surplus.
   void evict_overtaken(const limit::Key& lane) noexcept;
-  // Takes the next ticket out of the worker's list of evicted tickets; null if the list is empty.
+  // Removes and returns the next ticket of the worker's list of evicted tickets; null if the list is empty.
   [[nodiscard]] Ticket* take_evicted(Worker worker) noexcept;
   [[nodiscard]] bool has_evicted(Worker worker) const noexcept { return !evicted_[worker].empty(); }
   // Removes an evicted ticket from its worker's list if take_evicted() has not done so.
   void forget(Ticket& ticket) noexcept;
 
-  // Adds a departure without a ticket. The lane's next ticket takes the departure, or it remains surplus.
-  // `keeper`: the worker that keeps the lane if the lane is new.
+  // Adds a departure without a ticket. The lane's next ticket takes the departure, or the departure remains
+  // surplus. `keeper`: the worker that keeps the lane if the lane is new.
   void offer(const Departure& departure, Worker keeper);
 
   // Returns the last departure of the lane if no waiting ticket needs it, else null. drop_surplus() removes

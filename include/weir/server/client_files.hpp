@@ -55,9 +55,9 @@ class ClientFiles {
   // Watches the files of these settings from now on. Settings that were watched before keep the stamps of
   // their files.
   void watch(std::vector<Use> uses);
-  // Reads the files that have changed. Returns a line of text for each upstream, webhook client or Redis
-  // client that now uses changed files. If a file is faulty, its old content stays in use. The log reports
-  // the fault once, and each later call reads the file again.
+  // Reads the files that have changed. Returns a line of text for each part of weir (an upstream, the
+  // webhooks or Redis) that now uses changed files. If a file is faulty, its old content stays in use. The
+  // log reports the fault once, and each later call reads the file again.
   std::vector<std::string> look();
   // Calls look() now and then once in each period. A period of 0 stops the calls.
   void look_every(base::Duration period);

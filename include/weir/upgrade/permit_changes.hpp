@@ -24,7 +24,6 @@ struct PermitChange {
   std::string_view rule;  // name of the rule
   friend bool operator==(const PermitChange&, const PermitChange&) = default;
 };
-// Returns the line for a change.
 [[nodiscard]] std::string text_of(const PermitChange& line);
 // Returns the change that a line describes; nullopt if the line has another form. The result points into
 // `text`.

@@ -25,7 +25,7 @@ class Post final : net::Watched {
   struct End {
     std::string fault;      // empty: the receiver accepted the message
     bool hopeless = false;  // another attempt would have the same result
-    // The whole message was sent, but no response says whether the receiver accepted it.
+    // True: the whole message was sent, but no response says whether the receiver accepted it.
     bool may_have_taken = false;
   };
   // Posts `body`. Only one call may run at a time. `tls`: the TLS context that verifies the server; null

@@ -25,7 +25,7 @@ struct PageRequest {
   // Address of the client, such as "203.0.113.7:50000", or "unix" if the client uses a unix socket.
   std::string peer = {};
   bool has_token = true;  // the request has the right token, or no token is configured
-  // The request may read data for operators (fault_of_asker() in admission.hpp).
+  // True: the request may read data for operators (fault_of_asker() in admission.hpp).
   bool is_operators = true;
 };
 

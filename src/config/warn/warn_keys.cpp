@@ -246,8 +246,8 @@ const policy::KeyPart* part_left_out(const policy::Rule& rule, const Settings& s
   return found != rule.key.end() ? &*found : nullptr;
 }
 
-// Returns the start of a suggestion, up to " or ". Empty if clients can invent values for the part, because
-// they could avoid the rule even after this change.
+// Returns the first half of a suggestion, which ends with " or ". Returns an empty text if clients can invent
+// values for the part, because they could avoid the rule even after this change.
 std::string remedy_for(const policy::KeyPart& part, const policy::Rule& rule) {
   if (is_chosen_part(part, rule)) return {};
   auto with_ip = part;

@@ -1,11 +1,13 @@
 // A client's HTTP/2 connection: moves octets between the socket and the codec, and begins an exchange for
 // each stream.
 //
-// One coroutine reads and one writes. Exchanges of all streams put frames into one output buffer, which the
-// writer sends when the loop has handled all other ready events, so that answers share records and calls.
+// One coroutine reads and one writes. Exchanges of all streams put frames into one output buffer. The writer
+// sends the buffer when the loop has handled all other ready events. So answers share TLS records and system
+// calls.
 //
 // Bounds: Http2Limits; kMostOutput octets of output; frames that cost weir work but advance no request
-// (Http2FloodGuard). A connection that ends tells the client so first (GOAWAY), so that no request is lost.
+// (Http2FloodGuard). Before weir ends a connection, it announces the end to the client (GOAWAY), so that no
+// request is lost.
 #pragma once
 
 #include "proxy/http2/http2_stream.hpp"

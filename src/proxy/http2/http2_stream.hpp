@@ -27,7 +27,7 @@ class Http2Connection;
 class Http2Stream;
 struct ExchangeBuffers;
 
-// The watch of one stream. The client leaves if it resets the stream or the connection ends.
+// The watch of one stream. The client counts as disconnected if it resets the stream or the connection ends.
 class Http2StreamWatch final : public ClientWatch {
  public:
   Http2StreamWatch(net::Watchdog& watchdog, Http2Stream& stream) : ClientWatch(watchdog), stream_(stream) {}

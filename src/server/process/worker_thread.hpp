@@ -120,8 +120,8 @@ class WorkerThread {
   std::unique_ptr<log::AccessLogLines> access_lines_;
   std::unique_ptr<redis::Store> redis_;
   proxy::Worker worker_;
-  // The acceptors; the key is the listener's number. A listener has several acceptors here if it has more
-  // sockets than weir has workers.
+  // The acceptors of this worker; the key is the listener's number. A listener has several acceptors in one
+  // worker if it has more sockets than weir has workers.
   std::multimap<std::size_t, std::unique_ptr<proxy::Acceptor>> acceptors_;
   // Acceptors of removed listeners whose connections are still open.
   std::vector<std::unique_ptr<proxy::Acceptor>> left_;
