@@ -330,8 +330,8 @@ std::size_t Stream::try_rest(std::string_view first, std::string_view second, Er
                                   // text
   if (ec) return 0;
   const auto sent = tls_ ? send_tls(first, second, ec) : send_plain(first, second, ec);
-  // If a plain socket accepted no octet, the text has not begun. With TLS, the text may have begun even then,
-  // because OpenSSL may have encrypted a part of it.
+  // If a plain socket accepted no octet, the text has not begun. With TLS, the text may have begun
+  // nevertheless, because OpenSSL may have encrypted a part of it.
   if (sent > 0 || owes_write() || tls_) owed_ = size - sent;
   return sent;
 }

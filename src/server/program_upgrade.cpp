@@ -113,7 +113,7 @@ void Program::change_foreign_permits(const std::vector<std::string>& lines) {
 }
 
 // Returns the number of requests that this process decided after the handover. The new process does not know
-// these charges.
+// the charges of these requests.
 std::uint64_t Program::decided_apart() const {
   std::uint64_t sum = 0;
   for (const auto& worker : workers_) sum += worker->decided_apart();

@@ -49,7 +49,7 @@ std::optional<std::string_view> as_boolean(std::string_view word) {
   return std::nullopt;
 }
 
-// Describes the text that stands behind a complete value.
+// Describes the text that follows a complete value.
 std::string describe_rest(const std::string& key, const std::string& value, std::string_view rest) {
   const auto fixed = key + value;
   if (rest.find('=', 1) != std::string_view::npos)

@@ -78,8 +78,8 @@ void warn_of_named_tiers(const NamedTiers& named, const Settings& settings, cons
 }
 
 // Warns of tiers that an API key has but no rule or route mentions. If no rule or route mentions any tier,
-// several configurations may share the keys file for its users or organisations. Then tiers of keys with a
-// user or an organisation cause no warning.
+// several configurations may share the keys file for its users or organisations. In that case tiers of keys
+// with a user or an organisation cause no warning.
 void warn_of_given_tiers(const NamedTiers& named, const Settings& settings, const ReadContext& context,
                          ConfigWarnings& warnings) {
   std::set<std::string> known;

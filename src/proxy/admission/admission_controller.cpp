@@ -56,7 +56,7 @@ void AdmissionController::hold(const policy::Bill& bill) {
 }
 
 // Reserves room for the objects that hold permits. Must be called before Redis is charged. A permit in Redis
-// without an object here would be renewed until weir stops.
+// without such an object would be renewed until weir stops.
 void AdmissionController::make_room_for_permits(const policy::Bill& bill) {
   const auto charges = bill.charges();
   const auto held = std::count_if(charges.begin(), charges.end(),
@@ -231,7 +231,7 @@ bool AdmissionController::decide_here(base::TimePoint now, policy::Priority prio
 }
 
 // Returns true if this process already knows that Redis refuses the request. In that case nothing is charged.
-// The local limits are only looked up, because the answer tells the longest wait of all refusals.
+// The local limits are only looked up, because Retry-After tells the longest wait of all refusals.
 bool AdmissionController::refused_unasked(base::TimePoint now) {
   auto& [local, remote] = buffers_.evaluation;
   const auto charges = remote.charges();

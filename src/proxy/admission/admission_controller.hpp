@@ -63,16 +63,16 @@ class AdmissionController {
 
   // Notes that the request waits in the lane of this departure. From now on the shaper owns the departure.
   void hand_to_queue(const Departure& departure) { entrusted_ = departure.charge.key; }
-  // Notes which departure the request took, so that refund() returns this departure. The shaper may have
-  // given the departure that the request was promised to another request.
+  // Notes which departure the request took, so that refund() returns this departure. It may differ from the
+  // promised departure, because the shaper exchanges departures between requests.
   void note_taken(const Departure& departure) { taken_ = departure; }
 
   // Returns the key of the request in a rule, as logs show it. Returns nullopt if the request was not charged
   // under the rule. `rule` may be null.
   [[nodiscard]] std::optional<limit::Key> key_in(const policy::Rule* rule) const;
 
-  // Returns the outcome of each rule. Leaves out rules whose store could not be asked. The entries point to
-  // the rules.
+  // what_rules_said() returns the outcome of each rule, without rules whose store could not be asked. The
+  // entries point to the rules.
   static constexpr std::size_t kMostAsked = 2 * limit::kMaxCharges;
   [[nodiscard]] boost::container::static_vector<observe::AppliedRule, kMostAsked> what_rules_said() const;
 

@@ -166,9 +166,9 @@ bool count_connection(Worker& worker, const base::IpAddress& address, Connection
   return static_cast<bool>(slot);
 }
 
-// Adopts a connection that another process accepted. Serves it even if its address has no free slot, because
-// new connections may have taken the slots. Expects neither a PROXY header nor TLS, because the other process
-// handles both.
+// Adopts a connection that another process accepted. Serves the connection even if its address has reached
+// max_connections_per_ip, because new connections may have been counted first. Expects neither a PROXY header
+// nor TLS, because the other process handles both.
 void Acceptor::adopt(int connection, const ConnectionInfo& connection_info, std::string_view read) {
   net::Stream stream(worker_.executor, connection);
   const auto peer = net::remote_endpoint(connection);

@@ -40,8 +40,8 @@ Http2Connection::~Http2Connection() {
   worker_.counters.http2_connections_open.remove();
 }
 
-// However the connection ends, waits for the writer and for all exchanges, because they use this object. This
-// includes an end by an exception.
+// Waits for the writer and for all exchanges, even if an exception ends the connection, because they use this
+// object.
 net::Task<void> Http2Connection::run() {
   std::exception_ptr thrown;
   net::spawn(worker_.executor, write_all(), [this](const std::exception_ptr& failure) {
@@ -130,8 +130,8 @@ net::Task<net::ErrorCode> Http2Connection::read_more() {
 bool Http2Connection::outlast(const net::ErrorCode& ec) {
   if (ec != net::asio::error::operation_aborted) failed_ = failed_ || ec != net::asio::error::eof;
   if (ec != net::asio::error::operation_aborted || failed_) return false;
-  // When weir stops, each request ends at its own deadline first, so that its client gets an answer. So this
-  // connection waits while requests are open.
+  // When weir stops, each request ends at its own deadline first, so that its client gets an answer. Until
+  // then the connection stays open.
   if (session_.late() && (serving_ == 0 || !worker_.hard_stop)) {
     if (!std::exchange(gone_away_, true)) {
       worker_.counters.http2_goaways(observe::Goaway::Idle).add();

@@ -18,8 +18,8 @@ class Http2Connection;
 
 class Http2Sink final : public BodySink {
  public:
-  // `fields`: the head. `length`: the octets of the body, if known; the stream then ends with the last of
-  // them. `gone`: true once the client has reset the stream. All references must outlive the sink.
+  // `fields`: the head. `length`: the octets of the body, if known; the stream ends with the last octet.
+  // `gone`: true once the client has reset the stream. All references must outlive the sink.
   Http2Sink(Http2Connection& connection, std::int32_t id, const http::Http2Fields& fields,
             std::optional<std::uint64_t> length, const bool& gone);
 

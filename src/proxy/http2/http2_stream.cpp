@@ -54,7 +54,7 @@ net::Task<void> Http2Stream::serve() {
   serving_ = true;
   co_await wait_out_pause();
   if (gone_) co_return;
-  // Another process has the limits from now on. The client sends a refused request again, on another
+  // Another process decides on requests from now on. The client sends a refused request again, on another
   // connection (RFC 9113 §8.7).
   if (worker.retiring || worker.decision_pause.is_on()) {
     refused_ = true;

@@ -28,7 +28,8 @@ std::unique_ptr<redis::Store> make_store(net::Executor executor, const WorkerPar
 
 }  // namespace
 
-// Only this thread runs the io_context, and other threads only post to it. So its sockets need no locks.
+// Only the worker's thread runs the io_context, and other threads only post to it. So the sockets of the
+// io_context need no locks.
 WorkerThread::WorkerThread(const WorkerParts& parts)
     : context_(BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO),
       counters_(parts.shape),
