@@ -39,7 +39,7 @@ void Reactor::end_tasks() noexcept {
   while (!roots_.empty()) roots_.front().frame.destroy();
 }
 
-// Destroys all waiting tasks when the io_context is destroyed. Destroying one task may destroy others.
+// Destroys all waiting tasks when the io_context is destroyed. Destroying one task may destroy other tasks.
 void Reactor::shutdown() {
   end_tasks();
   ErrorCode ignored;

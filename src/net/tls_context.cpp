@@ -40,7 +40,8 @@ const std::string_view& alpn_of(const Protocols& protocols) noexcept {
 }
 
 // Chooses the first protocol in weir's order that the client offers (RFC 7301 §3.2). Rejects clients that
-// offer only others. If a client offers none, weir assumes HTTP/1.1, or the listener's only protocol.
+// offer only other protocols. If a client offers none, weir assumes HTTP/1.1, or the listener's only
+// protocol.
 int choose_protocol(SSL*, const unsigned char** out, unsigned char* size, const unsigned char* offered,
                     unsigned offered_size, void* ours) {
   const auto& names = *static_cast<const std::string_view*>(ours);

@@ -21,9 +21,9 @@ inline constexpr std::size_t kMostPathInterpretations = 64;
 
 struct PathInterpretations {
   std::vector<std::string> others;  // in normal form, unique, without the path's own normal form
-  // True: servers disagree about this path, and the normal form is no more likely than the others
-  // (path_warning() says why). False: most servers read the normal form. Only servers that split paths at
-  // encoded slashes or decode twice read the others.
+  // True: servers disagree about this path, and the normal form is no more likely than the other
+  // interpretations (path_warning() says why). False: most servers read the normal form. Only servers that
+  // split paths at encoded slashes or decode twice read another path.
   bool equal = false;
   bool too_many = false;  // true: `others` is empty, because servers may read any path
 };

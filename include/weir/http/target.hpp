@@ -13,11 +13,11 @@ namespace weir::http {
 
 // Returns the normal form of a path: RFC 3986 §6.2.2 and some more rules, so that each resource has one name.
 // First each octet is decoded once and written in one way. Octets that a path may contain (pchar, §3.3) are
-// written as they are, all others as %XX in upper case. A '%' without two digits becomes "%25", an encoded
-// slash "%2F". Then each segment loses its ";parameters" (or "%3B…"), slashes are merged, and dot segments
-// are removed, never above the root. Case and a trailing slash are significant. An empty path becomes "/". A
-// fragment is removed. A text that does not begin with '/' ("*") stays as it is. The normal form of a normal
-// path is the same path.
+// written as they are, all other octets as %XX in upper case. A '%' without two digits becomes "%25", an
+// encoded slash "%2F". Then each segment loses its ";parameters" (or "%3B…"), slashes are merged, and dot
+// segments are removed, never above the root. Case and a trailing slash are significant. An empty path
+// becomes "/". A fragment is removed. A text that does not begin with '/' ("*") stays as it is. The normal
+// form of a normal path is the same path.
 //
 // Parameters are removed before dot segments: servers that know parameters read "/a/..;x/b" as "/b".
 [[nodiscard]] std::string_view normalise_path(std::string_view raw, std::string& scratch);

@@ -24,7 +24,7 @@ struct ConnectionInfo {
 // The result of passing one connection.
 enum class HandoffResult : std::uint8_t {
   Yes,      // the new process serves the connection
-  NotThis,  // this connection stays in this process; others may still be passed
+  NotThis,  // this connection stays in this process; other connections may still be passed
   Gone,     // the new process accepts no more connections
 };
 

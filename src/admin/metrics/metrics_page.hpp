@@ -80,8 +80,8 @@ class MetricsPage {
   std::vector<prometheus::MetricFamily> families_;
 };
 
-// These functions write the families of one subject. All labels come from the configuration, never from a
-// client.
+// Each of these functions writes the families of one subject. All labels come from the configuration, never
+// from a client.
 void tell_traffic(MetricsPage& page);    // requests, durations and connections
 void tell_rules(MetricsPage& page);      // decisions, settlements, messages and load
 void tell_state(MetricsPage& page);      // the key table, Redis, and units taken in advance

@@ -185,7 +185,7 @@ bool has_bounds(const upstream::ServerSettings& server) {
   return server.max_in_flight != 0 || server.limit;
 }
 
-// Warns of queue settings that have no effect. Does not warn of those that are equal to the defaults.
+// Warns of queue settings that have no effect. Does not warn of settings that are equal to the defaults.
 void warn_of_needless_queues(const Settings& settings, ConfigWarnings& warnings) {
   const upstream::UpstreamSettings usual;
   for (const auto& upstream : settings.upstreams) {

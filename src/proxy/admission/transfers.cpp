@@ -65,7 +65,8 @@ void AdmissionController::refund_here(const limit::Charge& charge, base::TimePoi
   const bool taken_back = worker_.table.refund(charge, departure, now, overflow, &timestamp);
   auto refunded = amendment_of(charge, now, timestamp);
   std::uint64_t places = 0;
-  for (const auto* bill : bills_)  // a departure of another request may be from an earlier ConfigSnapshot
+  for (const auto* bill :
+       bills_)  // found by key, because the departure may come from a request of an earlier ConfigSnapshot
     for (std::size_t i = 0; i < bill->charges().size(); ++i) {
       const auto& own = bill->charges()[i];
       if (own.key != charge.key) continue;

@@ -23,7 +23,8 @@ struct ReportSources {
 // refunded or kept. If memory for the log line runs out, counts the line as dropped.
 void report_access(const RequestReport& report, const ReportSources& sources, base::TimePoint ended) noexcept;
 
-// Returns the server's latency, or that it failed, for limiters that adapt to the server's load.
+// Returns the server's latency, or the fact that the server failed, for limiters that adapt to the server's
+// load.
 [[nodiscard]] limit::Ending ending_of(const RequestReport& report) noexcept;
 
 }  // namespace weir::proxy

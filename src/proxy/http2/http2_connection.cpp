@@ -197,7 +197,7 @@ void Http2Connection::remove_done() {
 }
 
 http::Http2StreamEvents* Http2Connection::on_stream(std::int32_t id) {
-  // A stream that was reset still counts while its exchange has not ended.
+  // A stream that was reset is counted until its exchange has ended.
   if (gone_away_ || streams_.size() >= 2 * std::size_t{settings_.limits.max_streams}) return nullptr;
   streams_.push_back(std::make_unique<Http2Stream>(*this, id));
   head_begun_ = heard_;
