@@ -19,6 +19,7 @@ class HeadLines {
   // The accepted line ends: only CRLF, or a bare LF as well.
   enum class LineEnds : unsigned char { CrlfOnly, BareToo };
 
+  // The octets of `head` must outlive this object and the views that it returns.
   explicit HeadLines(std::string_view head, LineEnds line_ends = LineEnds::CrlfOnly) noexcept
       : at_(head.data()), end_(head.data() + head.size()), line_ends_(line_ends) {}
 

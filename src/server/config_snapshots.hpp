@@ -31,7 +31,8 @@ namespace weir::server {
 
 class ConfigSnapshots {
  public:
-  // `gone` is called on the main thread each time the last request has released a snapshot.
+  // `gone` is called on the main thread each time the last request has released a snapshot. The other
+  // arguments must outlive this object.
   ConfigSnapshots(net::asio::io_context& control, limit::KeyTable& table, const net::Clock& clock,
                   log::Log& log, std::function<void()> gone);
 

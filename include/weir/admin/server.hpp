@@ -59,7 +59,8 @@ struct ServerOptions {
 class Server {
  public:
   // Binds and listens, but does not reply before start(). The error names the address and says what failed.
-  // `io` must outlive the server. `inherited`: sockets that already listen at the address.
+  // `io` must outlive the server. `inherited`: sockets that already listen at the address. Throws
+  // std::runtime_error if SHA-256 is not available or epoll does not accept a socket.
   [[nodiscard]] static base::Result<std::unique_ptr<Server>> listen(
       net::asio::io_context& io, ServerOptions options, Sources sources,
       std::vector<net::ListeningSocket> inherited = {});

@@ -58,7 +58,7 @@ class Http2RequestText {
   // beyond the bound.
   void add(std::string_view name, std::string_view value);
   [[nodiscard]] bool is_too_large() const noexcept { return size_ > most_; }
-  // Returns the size of all fields, stored or not, computed as for the bound.
+  // Returns the size of all fields, whether stored or not, computed in the same way as the maximum.
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
   // Returns true if the request is a gRPC call.

@@ -32,7 +32,8 @@ class AccessLog {
 
   // `target`: the name of a file, "-" for standard output, or "off". The file's folder must exist; lines are
   // appended to the file. `say`: called on the writing thread with messages about failed writes, one line
-  // each. Throws std::runtime_error with the file's name if the file cannot be opened.
+  // each. Throws std::runtime_error if the file cannot be opened (with its name), or if no thread can be
+  // started.
   AccessLog(const std::string& target, Say say, observe::LogFields fields = observe::LogFields::usual(),
             std::size_t max_batches = kMaxBatches);
   // Writes the queued lines. Every AccessLogLines of this log must be destroyed before the log.

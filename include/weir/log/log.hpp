@@ -19,6 +19,7 @@ class Log {
  public:
   static constexpr unsigned kMaxPerSecond = 100;
 
+  // Throws std::system_error if no thread can be started.
   explicit Log(LogLevel level);
   ~Log();
   Log(const Log&) = delete;

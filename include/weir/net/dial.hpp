@@ -37,7 +37,7 @@ class Dial final : Watched {
   static constexpr base::Duration kHeadStart{250'000};
 
   // `patience`: the caller's time limit, which is divided among the addresses. Dial does not enforce it; the
-  // caller must.
+  // caller must. `watchdog` must outlive the Dial.
   Dial(const Executor& executor, Watchdog& watchdog, const Target& target, base::Duration patience);
 
   // Opens the connection. Must be called once. Returns the error of the address that failed last, or

@@ -21,7 +21,8 @@ namespace weir::net {
 
 class Watchdog;
 
-// An object that waits. A derived class must call arm() before each wait.
+// An object that waits. A derived class must call arm() before each wait. The watchdog must outlive the
+// object.
 class Watched
     : public boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>> {
  public:

@@ -39,6 +39,7 @@ class BlockPool {
 //   |— pinned —|— used —|— unread —|— room —|
 class Inbox {
  public:
+  // `pool` must outlive the inbox.
   explicit Inbox(BlockPool& pool) noexcept : pool_(pool) {}
   ~Inbox() { release(); }
   Inbox(const Inbox&) = delete;

@@ -21,8 +21,8 @@ class BodySource {
  public:
   static constexpr std::uint64_t kUnbounded = std::numeric_limits<std::uint64_t>::max();
 
-  // `length`: the Content-Length, in bytes, if the body has one. `most`: the bound on the body, in bytes.
-  // `sender`: the sender of a chunked body.
+  // `stream` and `inbox` must outlive the source. `length`: the Content-Length, in bytes, if the body has
+  // one. `most`: the bound on the body, in bytes. `sender`: the sender of a chunked body.
   BodySource(net::ByteReader& stream, Inbox& inbox, http::Framing framing, std::uint64_t length,
              std::uint64_t most = kUnbounded,
              http::ChunkDecoder::Sender sender = http::ChunkDecoder::Sender::Client)

@@ -51,6 +51,7 @@ class HandoffReceiver {
     std::function<void()> ended;
   };
 
+  // Throws boost::system::system_error if epoll does not accept the channel.
   HandoffReceiver(net::Executor control, net::OwnedDescriptor channel, Callbacks callbacks);
   // Returns true if connections may still arrive: the old process runs, and neither end() nor close() was
   // called.

@@ -77,7 +77,8 @@ class Upgrade {
   Upgrade& operator=(const Upgrade&) = delete;
 
   // Starts an upgrade. Calls `done` on the main thread with the result; `done` may be empty. If an upgrade is
-  // already under way, `done` gets the result of that upgrade.
+  // already under way, `done` gets the result of that upgrade. Throws boost::system::system_error if epoll
+  // does not accept the channel.
   void begin(const Bounds& bounds, Done done);
   // Ends a running upgrade without success, because weir stops.
   void abandon();

@@ -76,7 +76,7 @@ void show_once(const TopOptions& options) {
 // answer.
 class LiveView {
  public:
-  // Throws if weir does not answer the first request.
+  // Throws std::runtime_error if weir does not answer the first request.
   explicit LiveView(const TopOptions& options) : options_(options), before_(take(options)) {}
 
   std::string next(const Screen& screen) {

@@ -27,7 +27,7 @@ struct AdmissionResult {
 
 class AdmissionController {
  public:
-  // `config`: the configuration that the exchange began with.
+  // `config`: the configuration that the exchange began with. All arguments must outlive this object.
   AdmissionController(Worker& worker, const Configuration& config, ExchangeBuffers& buffers) noexcept
       : worker_(worker),
         config_(config),

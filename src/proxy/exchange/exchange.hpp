@@ -20,6 +20,7 @@ class UpstreamExchange;
 
 class Exchange {
  public:
+  // `client` must outlive the exchange.
   explicit Exchange(ClientStream& client) : context_(client) {}
   ~Exchange();  // refunds charges that keep() was not called for, and reports the request
   Exchange(const Exchange&) = delete;

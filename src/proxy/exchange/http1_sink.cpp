@@ -9,7 +9,7 @@ namespace weir::proxy {
 namespace {
 
 // Copies pieces of at most this size into the output buffer. So a head with a small body, or many small
-// chunks, need only one call. Larger pieces are sent without a copy.
+// chunks, need only one system call. Larger pieces are sent without a copy.
 constexpr std::size_t kCopied = 4 << 10;
 
 }  // namespace

@@ -22,7 +22,7 @@ struct ExchangeBuffers;
 class MessageLimits {
  public:
   // Collects the message limits of the rules that matched the request, even if Redis was unreachable.
-  // `buffers`: the buffers of the exchange, not yet cleared.
+  // `buffers`: the buffers of the exchange, not yet cleared. `worker` and the rules must outlive this object.
   MessageLimits(Worker& worker, const ExchangeBuffers& buffers);
 
   // counts() returns true if any rule limits messages; enforced() returns true if any enforced rule does.

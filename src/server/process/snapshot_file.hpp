@@ -22,7 +22,8 @@ namespace weir::server {
 class SnapshotFile {
  public:
   // Opens and checks the file. `reads` is false if this process gets the keys from an old process and must
-  // not read the file. If the path is empty, there is no snapshot file, and all calls do nothing.
+  // not read the file. If the path is empty, there is no snapshot file, and all calls do nothing. `log` must
+  // outlive this object.
   SnapshotFile(std::string path, std::span<const limit::SavedRule> rules, log::Log& log, bool reads = true);
   ~SnapshotFile();
   SnapshotFile(const SnapshotFile&) = delete;

@@ -42,6 +42,7 @@ struct WorkerParts {
 
 class WorkerThread {
  public:
+  // Throws std::runtime_error if no file descriptor is left.
   explicit WorkerThread(const WorkerParts& parts);
   ~WorkerThread();  // closes all connections and joins the thread
   WorkerThread(const WorkerThread&) = delete;
