@@ -34,7 +34,7 @@ std::optional<DateText> imf_fixdate(std::string_view text) noexcept {
 // Splits a date such as "Sunday, 06-Nov-94 08:49:37 GMT".
 std::optional<DateText> rfc850_date(std::string_view text) noexcept {
   const auto comma = text.find(',');
-  if (comma < 6 || comma > 9) return std::nullopt;  // from "Monday" to "Wednesday"
+  if (comma < 6 || comma > 9) return std::nullopt;  // the shortest day is "Monday", the longest "Wednesday"
   const auto rest = text.substr(comma);
   const bool formed = rest.size() == 24 && rest.substr(0, 2) == ", " && rest[4] == '-' && rest[8] == '-' &&
                       rest[11] == ' ' && rest.substr(20) == " GMT";

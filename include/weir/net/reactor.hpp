@@ -57,8 +57,7 @@ class Reactor final : public asio::execution_context::service {
 
   explicit Reactor(asio::execution_context& context);
   ~Reactor() override;
-  // Returns the reactor of the executor's io_context. The first call creates the reactor. It throws
-  // std::system_error if no descriptor is left.
+  // Returns the reactor of the io_context. The first call throws std::system_error if no descriptor is left.
   [[nodiscard]] static Reactor& of(const Executor& executor);
 
   // Destroys all waiting tasks. Must be called before objects that the tasks refer to are destroyed. The loop

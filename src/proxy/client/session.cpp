@@ -161,7 +161,7 @@ net::Task<std::size_t> Session::await_head() {
       const bool gone = co_await hand_over();
       if (gone) co_return 0;
     }
-    const auto most = worker.config().server.max_head;  // valid until the next wait
+    const auto most = worker.config().server.max_head;  // a reload may change the bound at the next wait
     const auto found = head.look(inbox, most);
     if (found.size != 0) co_return found.size;
     if (found.fault && !(may_be_http2_ && kPreface.starts_with(inbox.unread()))) {
