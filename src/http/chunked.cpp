@@ -28,8 +28,8 @@ constexpr bool is_text(char c) noexcept {
 bool ChunkDecoder::digit(char c) noexcept {
   const int value = hex(c);
   if (value < 0 || left_ >= kMostSize / 16) return false;
-  if (left_ == 0 && state_ == State::Size && ++spare_ > kMostSpare)
-    return false;  // a leading zero counts as padding
+  // A leading zero counts as padding.
+  if (left_ == 0 && state_ == State::Size && ++spare_ > kMostSpare) return false;
   left_ = left_ * 16 + static_cast<std::uint64_t>(value);
   state_ = State::Size;
   return true;

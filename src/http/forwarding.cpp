@@ -186,10 +186,10 @@ void append_number(std::string& out, std::uint64_t number) {
 }
 
 void write_request_head(std::string& text, const RequestHead& head, const ForwardedBy& by) {
+  // A field may be written both as a line and in a list, so the size of all fields is counted twice.
   TextWriter out(text, kFixedPart + head.method.size() + head.target.size() + 3 * head.authority.size() +
                            by.host.size() + 2 * (by.peer.size() + by.proto.size()) + by.request_id.size() +
-                           by.upgrade.size() +
-                           2 * most_of(head.fields));  // 2: a field may be written as a line and in a list
+                           by.upgrade.size() + 2 * most_of(head.fields));
   out << head.method << " ";
   append_target(out, head);
   out << " HTTP/1.1\r\nHost: " << (head.authority.empty() ? by.host : head.authority) << "\r\n";

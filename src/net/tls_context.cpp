@@ -59,8 +59,8 @@ struct Extras {
   // The members below are set only in a listener's first context. `others`: the contexts of the listener's
   // other certificates.
   std::vector<TlsContext> others;
-  std::vector<std::size_t>
-      stand_ins{};  // indices of the certificates (from 1) to offer if no certificate matches the name
+  // Indices of the certificates (from 1) to offer if no certificate matches the name.
+  std::vector<std::size_t> stand_ins{};
   std::size_t key_types = 1;  // number of key types among all certificates
 };
 

@@ -10,8 +10,8 @@ Watched::Watched(Watchdog& watchdog) : watchdog_(watchdog) {
 
 void Watched::arm(base::Duration wait) noexcept {
   const auto ticks = (wait.count() + Watchdog::kTick.count() - 1) / Watchdog::kTick.count();
-  late_at_ = watchdog_.now_ + static_cast<std::uint64_t>(ticks) +
-             1;  // + 1: a part of the present tick has already passed
+  // + 1, because a part of the present tick has already passed.
+  late_at_ = watchdog_.now_ + static_cast<std::uint64_t>(ticks) + 1;
   wake();
 }
 

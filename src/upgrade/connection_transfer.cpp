@@ -19,8 +19,8 @@ constexpr std::string_view kRelayedPlain = "relayed plain";
 // contain line breaks.
 constexpr std::size_t kLines = 4;
 
-constexpr std::size_t kMost =
-    60 << 10;  // most bytes of unread data in a message; the remaining space is for the other lines
+// Most bytes of unread data in a message; the remaining space is for the other lines.
+constexpr std::size_t kMost = 60 << 10;
 
 std::string text_of(const http::ConnectionEnds& ends) {
   return ends.source.to_string() + ' ' + std::to_string(ends.source_port) + ' ' +

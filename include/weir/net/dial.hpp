@@ -73,8 +73,8 @@ class Dial final : Watched {
     std::unique_ptr<Stream> stream;  // null: no attempt uses this Try
     std::size_t number = 0;          // sequence number of the attempt, from 0
     bool shaking = false;            // the TLS handshake is running
-    bool wants_room =
-        true;  // true: the attempt waits until its socket is writable; false: until the socket is readable
+    // True: the attempt waits until its socket is writable. False: until the socket is readable.
+    bool wants_room = true;
     std::optional<Port::Wait> wait;
 
     [[nodiscard]] Port::Wait readiness() const noexcept {

@@ -1,5 +1,5 @@
-// Reads files that the configuration names. A named pipe, a socket, a device and a directory are errors, so
-// that reading never waits.
+// Reads files that the configuration names. A named pipe, a socket, a device and a directory are errors,
+// because reading them could block forever.
 #pragma once
 
 #include "weir/base/result.hpp"

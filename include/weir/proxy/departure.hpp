@@ -15,8 +15,8 @@ struct Departure {
   base::TimePoint promised{};  // the same instant by the clock of the store that promised it
   limit::Charge charge{};      // the charge for this departure; the charge's key names the lane
   bool in_redis = false;       // true: promised by Redis; false: by the key table
-  bool overflow =
-      false;  // charged to the counter that keys share while the key table is full (overflow cell)
+  // True: charged to the counter that keys share while the key table is full (the overflow cell).
+  bool overflow = false;
   // How many units may wait in the lane if all clients share it; 0 for a lane of one client.
   std::uint64_t shared_places = 0;
 };

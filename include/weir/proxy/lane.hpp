@@ -94,8 +94,8 @@ struct Lane : in_lane::Hook, in_lane::OrderHook {
   struct Class {
     std::size_t tickets = 0;
     in_lane::List<LaneClient> turns;  // the client at the front has the next turn
-    in_lane::Ordered<LaneClient, FewerPlaces>
-        by_places;  // the ticket that departs last is of the last client
+    // The ticket that departs last is of the last client.
+    in_lane::Ordered<LaneClient, FewerPlaces> by_places;
   };
   struct HeldLonger {
     bool operator()(const QueueTicket& a, const QueueTicket& b) const noexcept {
@@ -127,8 +127,8 @@ struct Lane : in_lane::Hook, in_lane::OrderHook {
   in_lane::Ordered<QueueTicket, HeldLonger> held;  // tickets with a not_before, the latest first
   std::size_t held_count = 0;
   WorkerIndex keeper = 0;
-  base::TimePoint due =
-      base::TimePoint::max();  // when the lane's keeper must act next; max(): the lane is not in Queue::due_
+  // When the lane's keeper must act next; max(): the lane is not in Queue::due_.
+  base::TimePoint due = base::TimePoint::max();
 };
 
 }  // namespace weir::proxy

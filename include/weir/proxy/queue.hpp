@@ -139,13 +139,13 @@ class Queue {
 
   std::map<limit::Key, Lane> lanes_;
   in_lane::List<Lane> shared_;  // lanes that all clients share
-  std::array<std::size_t, policy::kPriorities>
-      waiting_{};  // number of tickets in all lanes; the index is the priority
-  std::array<std::size_t, policy::kPriorities>
-      crowds_{};  // number of clients with several waiting requests; the index is the priority
+  // Number of tickets in all lanes; the index is the priority.
+  std::array<std::size_t, policy::kPriorities> waiting_{};
+  // Number of clients with several waiting requests; the index is the priority.
+  std::array<std::size_t, policy::kPriorities> crowds_{};
   std::atomic<int> yields_to_{-1};  // the worst priority for which may_yield_to() is true; -1: none
-  std::vector<in_lane::Ordered<Lane, Sooner>>
-      due_;  // lanes that have a next departure; the index is the lane's keeper
+  // Lanes that have a next departure; the index is the lane's keeper.
+  std::vector<in_lane::Ordered<Lane, Sooner>> due_;
   std::vector<in_lane::List<Ticket>> evicted_;  // evicted tickets; the index is the worker
   std::uint64_t turns_ = 0;                     // number of turns so far, over all lanes
   std::size_t size_ = 0;

@@ -42,8 +42,8 @@ struct SharedQueue {
 
   std::mutex mutex;  // guards all members below; must be locked before the key table's mutex
   Queue queue;
-  std::vector<Shaper*>
-      shapers;  // the index is the worker; null before a shaper is made and after it is destroyed
+  // The index is the worker. Null before a shaper is made and after it is destroyed.
+  std::vector<Shaper*> shapers;
 };
 
 class Shaper {

@@ -133,7 +133,7 @@ std::string with_advice(const std::string& unreachable, const redis::RedisSettin
     return unreachable + " (expected a database that exists: url = \"redis://…/0\" of [state.redis])";
   if (says("max number of clients"))
     return unreachable + " (expected a free connection: raise maxclients of that Redis)";
-  if (says("LOADING") || says("certificate")) return unreachable;  // the reason itself says what to do
+  if (says("LOADING") || says("certificate")) return unreachable;  // the reason is clear without advice
   const auto* key = redis.topology == redis::Topology::Cluster    ? "nodes"
                     : redis.topology == redis::Topology::Sentinel ? "sentinels"
                                                                   : "url";

@@ -40,8 +40,8 @@ Terminal::Terminal() {
   if (::tcgetattr(STDIN_FILENO, &before_) != 0)
     throw std::runtime_error("standard output is not a terminal; write --once for one frame");
   auto raw = before_;
-  raw.c_lflag &=
-      ~static_cast<tcflag_t>(ICANON | ECHO | ISIG);  // Ctrl-C arrives as a key press, not as a signal
+  // Ctrl-C arrives as a key press, not as a signal.
+  raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO | ISIG);
   ::tcsetattr(STDIN_FILENO, TCSANOW, &raw);
   std::cout << "\x1b[?1049h\x1b[?25l" << std::flush;
 }

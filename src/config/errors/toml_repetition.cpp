@@ -9,8 +9,8 @@ namespace weir::config {
 
 namespace {
 
-constexpr std::string_view kBeforeEquals =
-    ":+-<>!?~";  // characters before '=' in other languages, as in := >= !=
+// Characters before '=' in other languages, as in := >= !=
+constexpr std::string_view kBeforeEquals = ":+-<>!?~";
 
 bool is_one_of(char c, std::string_view set) {
   return set.find(c) != std::string_view::npos;

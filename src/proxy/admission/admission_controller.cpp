@@ -237,8 +237,8 @@ bool AdmissionController::refused_unasked(base::TimePoint now) {
   const auto charges = remote.charges();
   if (charges.empty()) return false;
   for (std::size_t i = 0; i < charges.size(); ++i)
-    if (remote.line(i).rule->settlement)
-      return false;  // a later correction of the charge may free units for the next request
+    // A later correction of the charge may free units for the next request.
+    if (remote.line(i).rule->settlement) return false;
   const auto there = worker_.redis->refuses(charges, remote.outcomes());
   refused_unasked_ = there.has_value();
   if (!there) return false;

@@ -55,8 +55,8 @@ class AdmissionController {
     Departure departure{};   // promised to this request, or taken from a request that it displaced
     limit::Charge charge{};  // the charge of the request itself for this departure
     const policy::Rule* rule = nullptr;
-    base::TimePoint
-        not_before{};  // the latest departure of the request's other charges, by this weir's clock
+    // The latest departure of the request's other charges, by this weir's clock.
+    base::TimePoint not_before{};
   };
   // Returns the departure to wait for. REQUIRES that the decision is Delay.
   [[nodiscard]] Delayed delayed() const;

@@ -95,8 +95,8 @@ class Settlements final : public BodyObserver {
 
   Worker& worker_;
   ExchangeBuffers& buffers_;
-  boost::container::static_vector<ChargedBill, 3>
-      charged_bills_;  // one for each of three lists of charges: local, Redis and fallback
+  // One for each of three lists of charges: local, Redis and fallback.
+  boost::container::static_vector<ChargedBill, 3> charged_bills_;
   base::TimePoint now_{};
   std::uint64_t most_ = 0;    // the largest max_body of the rules that read the body
   std::uint64_t length_ = 0;  // Content-Length of the body; 0 if unknown

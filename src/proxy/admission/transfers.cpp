@@ -65,8 +65,8 @@ void AdmissionController::refund_here(const limit::Charge& charge, base::TimePoi
   const bool taken_back = worker_.table.refund(charge, departure, now, overflow, &timestamp);
   auto refunded = amendment_of(charge, now, timestamp);
   std::uint64_t places = 0;
-  for (const auto* bill :
-       bills_)  // found by key, because the departure may come from a request of an earlier ConfigSnapshot
+  // Finds the charge by its key, because the departure may come from a request of an earlier ConfigSnapshot.
+  for (const auto* bill : bills_)
     for (std::size_t i = 0; i < bill->charges().size(); ++i) {
       const auto& own = bill->charges()[i];
       if (own.key != charge.key) continue;
@@ -144,8 +144,8 @@ bool AdmissionController::displace(base::TimePoint now, policy::Priority priorit
   outcome.allowed = true;
   outcome.retry_after = base::Duration(0);
   outcome.overflow = won_->departure.overflow;
-  outcome.delay = std::max(won_->departure.at - now,
-                           base::Duration(1));  // at least 1 µs: other tickets of the lane may be due first
+  // At least 1 µs, because other tickets of the lane may be due first.
+  outcome.delay = std::max(won_->departure.at - now, base::Duration(1));
   return true;
 }
 

@@ -32,8 +32,8 @@ struct RequestReport {
   policy::Decision decision{};
   bool decided = false;                 // `decision` is valid; otherwise `unmet` or `closed` may tell why not
   const policy::Rule* unmet = nullptr;  // the rule that objected to the request
-  const policy::Rule* closed =
-      nullptr;                 // the rule whose store was unreachable, if weir refused for that reason
+  // The rule whose store was unreachable, if weir refused for that reason.
+  const policy::Rule* closed = nullptr;
   std::string_view failure{};  // value of `failure` in the access log; static text
 };
 

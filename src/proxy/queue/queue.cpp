@@ -239,8 +239,8 @@ Queue::Ticket* Queue::take_due(Worker worker, base::TimePoint now) noexcept {
   auto& due = due_[worker];
   while (!due.empty() && due.begin()->due <= now) {
     auto& lane = *due.begin();
-    auto* const ticket =
-        lane.next().ticket;  // null: no ticket may take the departure, which then passes unused
+    // Null: no ticket may take the departure, which then passes unused.
+    auto* const ticket = lane.next().ticket;
     if (ticket != nullptr) {
       take_out(*ticket, true);
       ticket->departure_ = lane.departures.front();
