@@ -18,7 +18,7 @@ struct RateLimitFamilies {
 };
 
 // The state of a client in one rule, for the rate limit fields. weir reports the rule that refused the
-// request. If no rule refused it, weir reports the rule with the fewest remaining units.
+// request. If no rule refused it, weir reports the rule with the smallest remaining share of its limit.
 struct RateLimitHeaders {
   std::string_view rule;
   std::uint64_t limit = 0;
