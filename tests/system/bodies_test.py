@@ -164,7 +164,7 @@ class WordsInBodies(BodiesTestCase):
                 self.assertEqual(client.read().status, expected)
         self.assertEqual(self.sent(), [b"wire transfer it"])
 
-    def test_body_contains_works_in_not_and_in_overrides(self):
+    def test_body_contains_condition_works_inside_not_and_in_overrides(self):
         friendly = '{ path = "/messages", not = { body_contains = "please" } }'
         overrides = '[{ match = { body_contains = "urgent" }, limit = "1/day" }]'
         weir = self.weir(rule("impolite", "2/day", key="[]", match=friendly, overrides=overrides))

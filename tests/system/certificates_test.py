@@ -104,7 +104,7 @@ class CertificateRenewal(TestCase):
         with self.assertRaises((OSError, EOFError)):
             self.resumes(weir, trust, session)
 
-    def test_session_without_a_client_certificate_is_not_resumed_after_it_became_required(self):
+    def test_session_without_a_client_certificate_is_not_resumed_after_certificates_became_required(self):
         self.files |= make_authority(self.folder)
         weir = self.weir(more=', client_ca = "ca.crt", client_auth = "optional"')
         trust = client_tls(self.files["edge.crt"])

@@ -61,7 +61,7 @@ class ConfigErrors(TestCase):
             {"state": f'redis = {{ url = "rediss://127.0.0.1", tls = {{ ca = "{file}" }} }}'},
             {"rules": rule() + f'[[alert]]\nrule = "per-ip"\nrefused_above = "1/s"\nwebhook = "https://127.0.0.1/"\nca = "{file}"\n'})]
 
-    def test_a_file_that_is_not_regular_is_a_mistake_and_weir_does_not_wait(self):
+    def test_file_that_is_not_regular_is_rejected_without_waiting(self):
         pipe = self.folder / "pipe"
         os.mkfifo(pipe)
         for file, kind in (pipe, "pipe"), ("/dev/zero", "device"), (self.folder, "directory"):
@@ -74,7 +74,7 @@ class ConfigErrors(TestCase):
                 self.assertEqual(done.returncode, 2, done.stderr)
                 self.assertIn(f"{file}: cannot be read: it is a {kind}, not a regular file; expected a TOML file", done.stderr)
 
-    def test_a_file_above_the_bound_is_a_mistake(self):
+    def test_file_above_the_maximum_size_is_rejected(self):
         large = self.folder / "large"
         for size in (16, 256):
             with open(large, "wb") as file:
@@ -86,7 +86,7 @@ class ConfigErrors(TestCase):
         done = subprocess.run([WEIR, "check", large], capture_output=True, text=True, timeout=PATIENCE, check=False)
         self.assertIn("large: cannot be read: it is larger than 256 MiB", done.stderr)
 
-    def test_the_configuration_may_come_through_a_pipe_that_a_shell_opened(self):
+    def test_configuration_can_be_read_from_a_pipe_of_the_shell(self):
         (self.folder / "weir.toml").write_text(config(1, rules=rule(key='["ip"]')))
         for line in ('cat weir.toml | "$0" check /dev/stdin', '"$0" check <(cat weir.toml)', '"$0" check /dev/stdin < weir.toml'):
             with self.subTest(line):
@@ -235,7 +235,7 @@ class ConfigErrors(TestCase):
         file.write_text(config(1, rules=rule(key='["ip"]')))
         self.assertEqual(subprocess.run([WEIR, "check", file], capture_output=True, timeout=PATIENCE, check=False).returncode, 0)
 
-    def test_line_with_a_common_syntax_error_gets_the_line_to_write(self):
+    def test_error_about_a_common_syntax_error_shows_the_correct_line(self):
         for line, said in (('limit = "10/s', 'write limit = "10/s"'), ("limit = 10/s", 'write limit = "10/s"'),
                            ("key = [ip]", 'write "ip"'), ("[rule", r"write \[\[rule\]\]")):
             with self.subTest(line):

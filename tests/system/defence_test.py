@@ -56,7 +56,7 @@ class ConnectionBounds(TestCase):
                                       client='trusted_proxies = ["127.0.0.1"]')))
         self.assertEqual([self.client(weir).get("/").status for _ in range(5)], [200] * 5)
 
-    def test_at_max_connections_idle_connections_are_closed_first(self):
+    def test_idle_connections_are_closed_first_at_max_connections(self):
         going = threading.Event()
 
         def answer_late(exchange):
@@ -81,7 +81,7 @@ class ConnectionBounds(TestCase):
         going.set()
         self.assertEqual((half.read().status, busy.read().status), (200, 200), "requests in progress are answered")
 
-    def test_at_max_connections_connections_with_incomplete_heads_are_closed_if_none_is_idle(self):
+    def test_connections_with_incomplete_heads_are_closed_at_max_connections_if_none_is_idle(self):
         weir = self.start(Weir(one_worker(config(self.upstream.port, server='max_connections = 4\nhead_timeout = "60s"'))))
         halves = [self.client(weir) for _ in range(4)]
         for half in halves:
@@ -91,7 +91,7 @@ class ConnectionBounds(TestCase):
         eventually(lambda: weir.metric("weir_client_errors_total", kind="head_timeout") >= 1,
                    "the closed connection counts as a head timeout")
 
-    def test_at_max_connections_a_new_connection_waits_if_all_connections_are_busy(self):
+    def test_new_connection_waits_at_max_connections_if_all_connections_are_busy(self):
         going = threading.Event()
         self.upstream.reply = lambda exchange: (going.wait(PATIENCE), exchange.send(answer()))
         weir = self.start(Weir(one_worker(config(self.upstream.port, server="max_connections = 2"))))
@@ -218,7 +218,7 @@ class RefusedBodies(TestCase):
         client.send(b"slow")
         self.assertTrue(client.closed())
 
-    def test_at_max_connections_a_connection_that_skips_a_refused_body_is_closed(self):
+    def test_connection_that_skips_a_refused_body_is_closed_at_max_connections(self):
         weir = self.start(Weir(one_worker(config(self.upstream.port, server='max_connections = 1\nmax_body = "1KiB"'))))
         refused = self.enterContext(weir.connect())
         refused.send(UPLOAD)

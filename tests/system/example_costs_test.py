@@ -127,7 +127,7 @@ class LlmTokens(Example):
         self.assertEqual(int(self.ask(weir, 1200)["x-ratelimit-remaining"]), 197_999)
         self.assertEqual(self.left(weir), 200_000 - 1 - 1200 - 2000)  # the second request refunded 800 of its 2,000
 
-    def test_tokens_in_long_responses_are_charged_and_streams_cost_the_reserve(self):
+    def test_tokens_in_long_responses_are_charged_and_streams_are_charged_the_reserved_cost(self):
         weir = self.weir()
         self.assertEqual(self.ask(weir, 1200, how=b"long").status, 200)
         self.assertEqual(self.left(weir), 200_000 - 1200 - 2000)

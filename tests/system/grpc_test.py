@@ -44,7 +44,7 @@ class Refusals(TestCase):
     def weir(self):
         return self.start(Weir(CONFIG.format(port=closed_port())))
 
-    def test_a_call_over_the_limit_is_resource_exhausted_and_says_when_to_retry(self):
+    def test_call_above_the_limit_gets_resource_exhausted_and_a_retry_time(self):
         weir = self.weir()
         self.assertEqual(self.refused(weir, "Limited").code(), grpc.StatusCode.PERMISSION_DENIED)  # admitted by the rule
         error = self.refused(weir, "Limited")
@@ -54,13 +54,13 @@ class Refusals(TestCase):
         self.assertEqual(fields["x-ratelimit-remaining"], "0")
         self.assertEqual(int(fields["grpc-retry-pushback-ms"]), 1000 * int(fields["retry-after"]))
 
-    def test_a_server_that_is_away_is_unavailable(self):
+    def test_call_to_an_unreachable_server_gets_unavailable(self):
         self.assertEqual(self.refused(self.weir(), "Any").code(), grpc.StatusCode.UNAVAILABLE)
 
-    def test_a_configured_403_is_permission_denied(self):
+    def test_call_to_a_route_that_responds_403_gets_permission_denied(self):
         self.assertEqual(self.refused(self.weir(), "Forbidden").code(), grpc.StatusCode.PERMISSION_DENIED)
 
-    def test_an_unknown_method_of_another_service_is_unimplemented(self):
+    def test_call_without_a_matching_route_gets_unimplemented(self):
         weir = self.weir()
         with grpc.insecure_channel(f"127.0.0.1:{weir.port}") as channel, self.assertRaises(grpc.RpcError) as raised:
             channel.unary_unary("/other.Service/Method")(b"", timeout=10)

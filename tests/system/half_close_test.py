@@ -119,7 +119,7 @@ class HalfClose(TestCase):
         clients = [self.half_close(weir, tls=client_tls(files["edge.crt"])) for _ in range(3)]
         self.assertEqual([client.read().body for client in clients], [b"late"] * 3)
 
-    def test_with_half_close_set_to_end_a_half_close_ends_the_request(self):
+    def test_half_close_ends_the_request_if_configured(self):
         weir = self.slow(server='half_close = "end"')
         self.addCleanup(self.may_answer.set)
         client = self.half_close(weir)

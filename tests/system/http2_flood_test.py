@@ -92,22 +92,22 @@ class CheapFrames(Flood):
         self.attacker.flood(lambda _: frames)
         self.assert_calmed(reason)
 
-    def test_settings_are_bounded(self):
+    def test_flood_of_settings_frames_ends_the_connection(self):
         self.assert_flood_ends("settings", frame(SETTINGS, 0, 0))
 
-    def test_settings_with_values_are_bounded(self):
+    def test_flood_of_settings_frames_with_values_ends_the_connection(self):
         self.assert_flood_ends("settings", frame(SETTINGS, 0, 0, b"\0\1\0\0\x10\0" * 30))
 
-    def test_pings_are_bounded(self):
+    def test_flood_of_pings_ends_the_connection(self):
         self.assert_flood_ends("ping", frame(PING, 0, 0, bytes(8)))
 
-    def test_priorities_are_bounded(self):
+    def test_flood_of_priority_frames_ends_the_connection(self):
         self.assert_flood_ends("priority", frame(PRIORITY, 0, 1001, b"\0\0\0\0\x10"))
 
-    def test_window_updates_are_bounded(self):
+    def test_flood_of_window_updates_ends_the_connection(self):
         self.assert_flood_ends("window_update", frame(WINDOW_UPDATE, 0, 0, b"\0\0\0\1"))
 
-    def test_an_answer_asked_for_octet_by_octet_is_bounded(self):
+    def test_client_that_requests_an_answer_octet_by_octet_is_disconnected(self):
         """A stream's window begins at 0. Each WINDOW_UPDATE makes weir send one DATA frame of one octet (CVE-2019-9511)."""
         self.upstream.reply = lambda exchange: exchange.send(answer(b"x" * 100_000 if exchange.target == "/long" else b"ok"))
         dribble = self.start(Attacker(self.edge.port, settings=b"\0\4\0\0\0\0"))
@@ -118,33 +118,33 @@ class CheapFrames(Flood):
         self.assertLess(sent, 1_000)
         self.assertEqual(dribble.goaways, [CALM])
 
-    def test_pongs_that_nobody_asked_for_are_bounded(self):
+    def test_flood_of_unrequested_ping_acknowledgements_ends_the_connection(self):
         self.assert_flood_ends("ping", frame(PING, 1, 0, bytes(8)))
 
-    def test_settings_acknowledgements_that_nobody_asked_for_end_the_connection(self):
+    def test_flood_of_unrequested_settings_acknowledgements_ends_the_connection(self):
         self.attacker.flood(lambda _: frame(SETTINGS, 1, 0))
         self.assert_unharmed()
 
-    def test_empty_data_is_bounded(self):
+    def test_flood_of_empty_data_frames_ends_the_connection(self):
         self.attacker.send(frame(HEADERS, END_HEADERS, 1, head_block(method="POST")))
         self.assert_flood_ends("empty_data", frame(DATA, 0, 1))
 
-    def test_padding_without_data_is_bounded(self):
+    def test_flood_of_data_frames_with_only_padding_ends_the_connection(self):
         self.attacker.send(frame(HEADERS, END_HEADERS, 1, head_block(method="POST")))
         self.assert_flood_ends("empty_data", frame(DATA, 8, 1, b"\3\0\0\0"))
 
-    def test_data_for_a_closed_stream_is_bounded(self):
+    def test_flood_of_data_for_a_closed_stream_ends_the_connection(self):
         self.attacker.send(frame(HEADERS, END_HEADERS, 1, head_block(method="POST")) + frame(RST_STREAM, 0, 1, b"\0\0\0\x08"))
         self.attacker.flood(lambda _: frame(DATA, 0, 1, b"x"))
         self.assertEqual(len(self.attacker.goaways), 1)
         self.assert_unharmed()
 
-    def test_window_updates_for_a_closed_stream_are_bounded(self):
+    def test_flood_of_window_updates_for_a_closed_stream_ends_the_connection(self):
         self.attacker.send(frame(HEADERS, WHOLE, 1, head_block()))
         self.attacker.wait(lambda: self.attacker.frames[DATA])
         self.assert_flood_ends("window_update", frame(WINDOW_UPDATE, 0, 1, b"\0\0\0\1"))
 
-    def test_a_busy_client_may_send_many_cheap_frames(self):
+    def test_client_that_sends_many_requests_may_send_many_pings(self):
         client = self.client(self.edge)
         for _ in range(600):
             client.ping()
@@ -156,7 +156,7 @@ class CheapFrames(Flood):
 class Resets(Flood):
     HEAD = head_block(path="/held")
 
-    def test_rapid_resets_are_bounded(self):
+    def test_client_that_opens_and_resets_many_streams_is_disconnected(self):
         """CVE-2023-44487."""
         self.attacker.flood(lambda number: frame(HEADERS, WHOLE, 2 * number + 1, self.HEAD) +
                             frame(RST_STREAM, 0, 2 * number + 1, b"\0\0\0\x08"))
@@ -174,21 +174,21 @@ class Resets(Flood):
         self.assert_calmed("resets")
         self.await_metric(self.edge, 101, "weir_http2_resets_total", by="fault")
 
-    def test_resets_provoked_by_window_overflow_are_bounded(self):
+    def test_client_that_provokes_resets_by_window_overflows_is_disconnected(self):
         self.assert_faults_are_bounded(lambda stream: frame(WINDOW_UPDATE, 0, stream, b"\x7f\xff\xff\xff"))
 
-    def test_resets_provoked_by_wrong_content_lengths_are_bounded(self):
+    def test_client_that_provokes_resets_by_too_long_bodies_is_disconnected(self):
         head = head_block(("content-length", "1"), path="/held", method="POST")
         self.assert_faults_are_bounded(lambda stream: frame(DATA, END_STREAM, stream, b"too long"), head)
 
-    def test_resets_provoked_by_missing_data_are_bounded(self):
+    def test_client_that_provokes_resets_by_too_short_bodies_is_disconnected(self):
         head = head_block(("content-length", "100"), path="/held", method="POST")
         self.assert_faults_are_bounded(lambda stream: frame(DATA, END_STREAM, stream, b"too short"), head)
 
-    def test_malformed_requests_are_bounded(self):
+    def test_client_that_sends_many_malformed_requests_is_disconnected(self):
         self.assert_faults_are_bounded(lambda _: b"", head_block(("connection", "close")), WHOLE)
 
-    def test_faults_that_end_the_connection_are_told(self):
+    def test_goaway_has_the_error_code_of_the_fault_that_ends_the_connection(self):
         for name, fault, error in (("a window update of 0", frame(WINDOW_UPDATE, 0, 1, bytes(4)), 1),
                                    ("a priority of 3 octets", frame(PRIORITY, 0, 1, bytes(3)), 6),
                                    ("a window overflow", frame(WINDOW_UPDATE, 0, 0, b"\x7f\xff\xff\xff"), 3),
@@ -202,14 +202,14 @@ class Resets(Flood):
         self.await_metric(self.edge, 6, "weir_http2_goaways_total", reason="fault")
         self.assert_unharmed()
 
-    def test_streams_above_the_bound_are_bounded(self):
+    def test_client_that_keeps_opening_streams_above_the_maximum_is_disconnected(self):
         """The client does not acknowledge weir's SETTINGS, so weir refuses each stream with a reset."""
         self.attacker = self.start(Attacker(self.edge.port, acknowledges=False))
         self.attacker.flood(lambda number: frame(HEADERS, WHOLE, 2 * number + 1, self.HEAD))
         self.assertLessEqual(self.forwarded(), 100)
         self.assert_calmed("other")
 
-    def test_the_bound_of_resets_is_configured(self):
+    def test_maximum_number_of_resets_is_configurable(self):
         weir = self.weir('resets = "5/1h"')
         for name, breaks in (("cancelled", lambda client: client.reset(client.open(path="/held"))),
                              ("malformed", lambda client: client.read(client.open(fields=[("connection", "close")])))):
@@ -251,25 +251,25 @@ class DeafClients(Flood):
         self.assertLess(peak, 2 * MOST_MEMORY)
         self.assert_unharmed()
 
-    def test_pings_take_bounded_memory(self):
+    def test_pings_of_a_client_that_reads_nothing_take_bounded_memory(self):
         self.assert_memory_is_bounded(lambda _: frame(PING, 0, 0, bytes(8)))
 
-    def test_settings_take_bounded_memory(self):
+    def test_settings_frames_of_a_client_that_reads_nothing_take_bounded_memory(self):
         self.assert_memory_is_bounded(lambda _: frame(SETTINGS, 0, 0))
 
-    def test_malformed_requests_take_bounded_memory(self):
+    def test_malformed_requests_of_a_client_that_reads_nothing_take_bounded_memory(self):
         head = head_block(("connection", "close"))
         self.assert_memory_is_bounded(lambda stream: frame(HEADERS, WHOLE, stream, head))
 
-    def test_malformed_names_take_bounded_memory(self):
+    def test_malformed_field_names_of_a_client_that_reads_nothing_take_bounded_memory(self):
         head = head_block(("x y", "z"))
         self.assert_memory_is_bounded(lambda stream: frame(HEADERS, WHOLE, stream, head))
 
-    def test_resets_provoked_by_wrong_content_lengths_take_bounded_memory(self):
+    def test_too_long_bodies_of_a_client_that_reads_nothing_take_bounded_memory(self):
         head = head_block(("content-length", "1"), method="POST")
         self.assert_memory_is_bounded(lambda stream: frame(HEADERS, END_HEADERS, stream, head) + frame(DATA, END_STREAM, stream, b"long"))
 
-    def test_requests_take_bounded_memory(self):
+    def test_requests_of_a_client_that_reads_nothing_take_bounded_memory(self):
         head = head_block()
         self.assert_memory_is_bounded(lambda stream: frame(HEADERS, WHOLE, stream, head))
 
@@ -283,15 +283,15 @@ class Heads(Flood):
                    "weir counts the end of the connection")
         self.assert_unharmed()
 
-    def test_continuations_without_end_are_bounded(self):
+    def test_endless_continuation_frames_end_the_connection(self):
         """CVE-2024-27316."""
         field = head_block(("x-field", "x" * 300))[len(head_block()):]
         self.assert_head_ends(lambda _: frame(CONTINUATION, 0, 1, field * 40))
 
-    def test_empty_continuations_without_end_are_bounded(self):
+    def test_endless_empty_continuation_frames_end_the_connection(self):
         self.assert_head_ends(lambda _: frame(CONTINUATION, 0, 1))
 
-    def test_an_entry_of_the_table_that_is_referenced_many_times_is_bounded(self):
+    def test_many_references_to_a_large_hpack_entry_end_the_connection(self):
         """CVE-2016-6581, "HPACK bomb": one octet means 4,000."""
         size = 4000 - 127
         entry = b"\x40\x07x-large\x7f" + bytes([size & 0x7f | 0x80, size >> 7]) + b"x" * 4000  # a literal that enters the table
@@ -299,7 +299,7 @@ class Heads(Flood):
         self.attacker.flood(lambda number: frame(HEADERS, WHOLE, 2 * number + 3, head_block() + b"\xbe" * 16_000), batch=2)
         self.assert_calmed("head")
 
-    def test_many_cookies_count_to_the_head(self):
+    def test_cookies_count_towards_the_maximum_head_size(self):
         crumbs = head_block(*[("cookie", "a" * 40)] * 300)  # more than max_head
         self.attacker.send(frame(HEADERS, WHOLE, 1, crumbs))
         self.attacker.wait(lambda: self.attacker.frames[HEADERS])
@@ -309,7 +309,7 @@ class Heads(Flood):
 
 
 class ManyConnections(Http2TestCase):
-    def test_connections_of_an_address_are_bounded(self):
+    def test_number_of_http2_connections_of_one_address_is_bounded(self):
         weir = self.weir(server="max_connections_per_ip = 3")
         clients = [self.client(weir, source="127.0.0.2") for _ in range(3)]
         for client in clients:
@@ -318,7 +318,7 @@ class ManyConnections(Http2TestCase):
             self.assertTrue(fourth.closed())
         self.assert_answers(self.client(weir, source="127.0.0.3"))
 
-    def test_idle_connections_are_evicted_for_new_ones(self):
+    def test_new_connection_replaces_an_idle_connection_at_max_connections(self):
         text = self.text(server="max_connections = 4").replace("workers = 2", "workers = 1")
         weir = self.start(Weir(text, self.files))
         idle = [self.client(weir) for _ in range(4)]
@@ -327,7 +327,7 @@ class ManyConnections(Http2TestCase):
         self.assert_answers(self.client(weir))
         self.assertGreaterEqual(weir.metric("weir_connections_evicted_total"), 1)
 
-    def test_streams_count_as_requests_in_flight(self):
+    def test_each_stream_counts_as_a_request_in_flight(self):
         release = threading.Event()
         self.addCleanup(release.set)
         self.upstream.reply = lambda exchange: (release.wait(PATIENCE), exchange.send(answer()))

@@ -30,7 +30,7 @@ class Held:
 
 
 class Limits(Http2TestCase):
-    def test_one_stream_is_refused_while_others_succeed(self):
+    def test_refusal_of_a_stream_does_not_affect_other_streams(self):
         weir = self.weir(rules=rule("few", "2/day", algorithm='"fixed_window"', key='["ip"]', match='{ path = "/few" }'))
         client = self.client(weir)
         streams = [client.open(path="/few" if number % 2 else "/free") for number in range(8)]
@@ -43,7 +43,7 @@ class Limits(Http2TestCase):
         self.assertGreater(int(refused["retry-after"]), 0)
         self.assertNotIn("connection", refused)
 
-    def test_a_limit_is_exact_over_the_streams_of_a_connection(self):
+    def test_limit_is_exact_for_concurrent_streams_of_a_connection(self):
         weir = self.weir(rules=rule("forty", "40/day", algorithm='"fixed_window"', key='["ip"]'))
         client = self.client(weir, secure=True)
         streams = [client.open() for _ in range(100)]
@@ -51,7 +51,7 @@ class Limits(Http2TestCase):
         self.assertEqual((statuses.count(200), statuses.count(429)), (40, 60))
         self.assertEqual(len(self.upstream.exchanges), 40)
 
-    def test_streams_above_the_bound_are_refused(self):
+    def test_streams_above_max_streams_are_refused(self):
         """Before the client knows the bound, weir refuses the streams alone. Afterwards it ends the connection."""
         self.upstream.reply = held = Held()
         client = self.client(self.weir("max_streams = 5"))
@@ -69,7 +69,7 @@ class Limits(Http2TestCase):
         self.assertEqual([error for error, _ in client.goaways], [1])
         self.assertEqual(client.answers[streams[5]].status, None)
 
-    def test_a_queued_stream_delays_no_other(self):
+    def test_queued_stream_delays_no_other_stream(self):
         weir = self.weir(rules=rule("queue", "1/hour", algorithm='"leaky_bucket"', key="[]", queue=10, match='{ path = "/queue" }'))
         client = self.client(weir)
         self.assertEqual(client.get("/queue").status, 200)
@@ -82,7 +82,7 @@ class Limits(Http2TestCase):
             client.reset(stream)
         self.await_metric(weir, 0, "weir_queue_depth")
 
-    def test_streams_of_a_connection_count_as_concurrent_requests(self):
+    def test_each_stream_counts_as_a_concurrent_request(self):
         self.upstream.reply = held = Held()
         weir = self.weir(rules='[[rule]]\nname = "two"\nalgorithm = "concurrency"\nlimit = 2\nkey = ["ip"]\n')
         client = self.client(weir)
@@ -107,7 +107,7 @@ class Cancelled(Http2TestCase):
         eventually(lambda: len(self.held.paths) == count, "the request reaches the upstream")
         return stream
 
-    def test_a_reset_stream_frees_its_permit_and_stays_charged(self):
+    def test_reset_stream_releases_its_permit_and_stays_charged(self):
         weir = self.weir(rules=self.RULES)
         client = self.client(weir)
         for count in (1, 2, 3):
@@ -120,7 +120,7 @@ class Cancelled(Http2TestCase):
         self.assertEqual(client.get("/free").status, 200)
         self.await_metric(weir, 3, "weir_http2_resets_total", by="client")
 
-    def test_repeated_resets_of_one_stream_count_once(self):
+    def test_repeated_resets_of_one_stream_are_counted_once(self):
         """Some clients answer each frame of an answer that they have cancelled with one more reset."""
         weir = self.weir()
         client = self.client(weir)
@@ -140,7 +140,7 @@ class Cancelled(Http2TestCase):
             self.assertTrue(self.held.closed.acquire(timeout=PATIENCE), "each connection to the server is closed")
         self.await_metric(weir, 0, "weir_http2_streams")
 
-    def test_a_reset_in_the_middle_of_an_upload_reaches_the_server(self):
+    def test_reset_during_an_upload_ends_the_connection_to_the_server(self):
         ended = threading.Semaphore(0)
 
         def read(exchange):
@@ -161,7 +161,7 @@ class Cancelled(Http2TestCase):
         self.upstream.reply = answer()
         self.assert_answers(client)
 
-    def test_a_reset_in_the_middle_of_an_answer_stops_the_server(self):
+    def test_reset_during_an_answer_ends_the_connection_to_the_server(self):
         stopped = threading.Event()
 
         def pour(exchange):
@@ -197,7 +197,7 @@ class SlowStreams(Http2TestCase):
         super().setUp()
         self.poured, self.upstream.reply = 0, self.pour
 
-    def test_a_stream_without_window_delays_no_other(self):
+    def test_stream_whose_window_is_empty_delays_no_other_stream(self):
         for secure in (False, True):
             client = self.client(self.weir(), secure, window=0)
             stuck = [client.open(path="/large") for _ in range(20)]
@@ -212,7 +212,7 @@ class SlowStreams(Http2TestCase):
             self.assertEqual({client.answers[stream].size for stream in stuck}, {0})
 
     @unittest.skipIf(SANITIZED, "a sanitizer keeps freed memory")
-    def test_answers_without_window_take_bounded_memory(self):
+    def test_answers_on_streams_whose_window_is_empty_take_bounded_memory(self):
         weir = self.weir()
         with Http2Client(weir.port) as client:
             self.assertEqual(client.request("POST", body=b"x" * 200_000).status, 200)
@@ -278,7 +278,7 @@ class SlowStreams(Http2TestCase):
 
 
 class SilentClients(Http2TestCase):
-    def test_an_idle_connection_is_told_and_closed(self):
+    def test_idle_connection_gets_a_goaway_and_is_closed(self):
         weir = self.weir(server='idle_timeout = "300ms"')
         for secure in (False, True):
             client = self.client(weir, secure)
@@ -297,7 +297,7 @@ class SilentClients(Http2TestCase):
         held.release.set()
         self.assertEqual(client.read(stream).status, 200)
 
-    def test_a_client_that_answers_no_ping_is_closed(self):
+    def test_client_that_does_not_answer_a_ping_is_disconnected(self):
         self.upstream.reply = held = Held()
         weir = self.weir('ping = "200ms"')
         client, lively = self.client(weir), self.client(weir)
@@ -313,7 +313,7 @@ class SilentClients(Http2TestCase):
         watcher.join(PATIENCE)
         self.assertEqual(lively.answers[other].status, 200)
 
-    def test_a_client_that_reads_nothing_is_closed(self):
+    def test_client_that_reads_nothing_is_disconnected(self):
         """The client's windows are open, but the octets stay in the sockets' buffers."""
         self.upstream.reply = lambda exchange: exchange.send(answer(b"x" * 30 * MIB))
         weir = self.weir(server='write_timeout = "500ms"')
@@ -322,7 +322,7 @@ class SilentClients(Http2TestCase):
         self.await_metric(weir, 1, "weir_client_errors_total", kind="write_timeout")
         self.await_metric(weir, 0, "weir_connections", protocol="HTTP/2")
 
-    def test_half_a_preface_and_a_silent_client_time_out(self):
+    def test_client_that_sends_an_incomplete_preface_or_no_request_is_disconnected(self):
         weir = self.weir(server='head_timeout = "300ms"\nidle_timeout = "300ms"')
         for data in (b"PRI * HTTP/2.0\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0"):
             with self.subTest(data=data):
@@ -330,13 +330,13 @@ class SilentClients(Http2TestCase):
                 client.send(data)
                 client.wire.read_to_end()
 
-    def test_half_a_head_has_a_deadline(self):
+    def test_client_that_sends_an_incomplete_head_is_disconnected(self):
         weir = self.weir(server='idle_timeout = "300ms"')
         attacker = self.start(Attacker(weir.port))
         attacker.send(frame(HEADERS, 0, 1, head_block()[:3]))
         self.assertTrue(attacker.wait(lambda: attacker.ended))
 
-    def test_a_body_that_does_not_come_has_a_deadline(self):
+    def test_request_whose_body_does_not_arrive_gets_408(self):
         client = self.client(self.weir(server='body_timeout = "300ms"'))
         stream = client.open("POST", end=False)
         self.assert_answers(client)

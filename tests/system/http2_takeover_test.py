@@ -92,7 +92,7 @@ class H2load:
 
 
 class Drain(Http2TestCase):
-    def test_open_requests_are_finished_and_new_ones_know_that_they_are_not(self):
+    def test_drain_finishes_open_requests_and_its_goaway_excludes_later_requests(self):
         release = threading.Event()
         self.upstream.reply = lambda exchange: (exchange.read_body(), release.wait(PATIENCE), exchange.send(answer(b"late")))
         weir = self.weir()
@@ -116,7 +116,7 @@ class Drain(Http2TestCase):
         self.assertEqual(weir.wait(), 0)
         self.assertEqual(len(self.upstream.exchanges), 20)
 
-    def test_idle_connections_are_told_and_closed_at_once(self):
+    def test_drain_closes_idle_connections_at_once_with_a_goaway(self):
         weir = self.weir(server='idle_timeout = "1h"')
         clients = [self.client(weir), self.client(weir, secure=True)]
         for client in clients:
@@ -136,7 +136,7 @@ class Drain(Http2TestCase):
         self.assertEqual(set(load.statuses), {200})
         self.assertEqual(load.goodbyes, 6)
 
-    def test_h2load_gets_an_answer_to_each_request_that_a_drain_lets_through(self):
+    def test_each_request_that_is_forwarded_during_a_drain_gets_an_answer(self):
         for door, scheme in enumerate(("http", "https")):
             self.upstream.exchanges.clear()
             weir = self.weir()
@@ -146,7 +146,7 @@ class Drain(Http2TestCase):
             self.assertEqual(answered, forwarded)
             self.assertEqual(weir.wait(), 0)
 
-    def test_requests_that_do_not_end_are_cut_at_the_deadline(self):
+    def test_requests_that_are_open_at_the_drain_deadline_are_ended(self):
         self.upstream.reply = lambda exchange: exchange.wait_for_close()
         weir = self.start(Weir(self.text().replace('drain = "5s"', 'drain = "500ms"'), self.files))
         client = self.client(weir)
@@ -168,7 +168,7 @@ class Reload(Http2TestCase):
         weir.signal(signal.SIGHUP)
         eventually(lambda: weir.metric("weir_reloads_total", result="ok") == before + 1, "the reload has ended")
 
-    def test_new_certificates_under_load_lose_no_request(self):
+    def test_reloads_of_certificates_under_load_lose_no_request(self):
         weir = self.weir()
         with tempfile.TemporaryDirectory() as folder:
             fresh = make_certificate(folder)
@@ -185,7 +185,7 @@ class Reload(Http2TestCase):
         self.assertEqual(set(load.statuses), {200})
         self.assertGreaterEqual(load.goodbyes, 3 * 3, "no connection goes on with an old certificate")
 
-    def test_h2load_gets_an_answer_to_each_request_that_a_reload_lets_through(self):
+    def test_each_request_that_is_forwarded_during_a_reload_gets_an_answer(self):
         weir = self.weir()
         load = H2load(f"https://127.0.0.1:{weir.ports[1]}/", self.upstream, 100_000)
         with tempfile.TemporaryDirectory() as folder:
@@ -196,7 +196,7 @@ class Reload(Http2TestCase):
         answered, forwarded = load.finish()
         self.assertEqual(answered, forwarded)
 
-    def test_connections_of_a_removed_listener_end_without_loss(self):
+    def test_connections_of_a_removed_listener_end_without_losing_a_request(self):
         for secure in (False, True):
             with self.subTest(secure=secure):
                 weir = self.start(Weir(self.text(doors=[secure]), self.files))
@@ -209,7 +209,7 @@ class Reload(Http2TestCase):
                 self.assertEqual(load.stop(), [])
                 self.assertEqual((set(load.statuses), load.goodbyes), ({200}, 3))
 
-    def test_a_changed_limit_holds_for_present_connections(self):
+    def test_changed_limit_applies_to_open_connections(self):
         weir = self.weir(rules=rule("all", "1000/day", algorithm='"fixed_window"', key='["ip"]'))
         client = self.client(weir)
         self.assert_answers(client)
@@ -227,7 +227,7 @@ class Upgrade(Http2TestCase):
     def lineage(self, secure, **more):
         return self.start(Lineage(self.text(doors=[secure], **more), self.files))
 
-    def test_an_upgrade_under_load_loses_no_request_and_no_count(self):
+    def test_upgrades_under_load_lose_no_request_and_keep_the_limit_exact(self):
         for secure in (False, True):
             with self.subTest(secure=secure):
                 weir = self.lineage(secure, rules=rule("all", "5000/day", algorithm='"fixed_window"', key="[]"))
@@ -241,7 +241,7 @@ class Upgrade(Http2TestCase):
                 self.assertEqual(set(load.statuses), {200, 429})
                 self.assertGreaterEqual(load.goodbyes, 3 * UPGRADES)
 
-    def test_h2load_gets_an_answer_to_each_request_that_an_upgrade_lets_through(self):
+    def test_each_request_that_is_forwarded_during_an_upgrade_gets_an_answer(self):
         for secure, scheme in ((False, "http"), (True, "https")):
             self.upstream.exchanges.clear()
             weir = self.lineage(secure)

@@ -107,14 +107,14 @@ class Clients(Http2TestCase):
         with self.assertRaises(ssl.SSLError):
             self.chosen(weir.port, ["http/1.1"])
 
-    def test_a_plain_listener_speaks_http_2_only_if_told_so(self):
+    def test_plain_listener_speaks_http_2_only_if_configured(self):
         weir = self.start(Weir(config(self.upstream.port)))
         with weir.connect() as client:
             client.send(PREFACE + bytes(9))
             self.assertGreaterEqual(client.read().status, 400)
             self.assertTrue(client.closed())
 
-    def test_the_preface_may_come_in_two_parts(self):
+    def test_preface_may_arrive_in_two_parts(self):
         for at in range(1, len(PREFACE)):
             with self.subTest(first=PREFACE[:at]), self.edge.connect() as client:
                 client.send(PREFACE[:at])
@@ -171,7 +171,7 @@ class Bodies(Http2TestCase):
         for stream, body in bodies.items():
             self.assertEqual(client.read(stream).body, body)
 
-    def test_an_incomplete_answer_resets_the_stream(self):
+    def test_truncated_answer_of_the_server_resets_the_stream(self):
         def cut(exchange):
             exchange.send(answer(b"", headers="Content-Length: 1000\r\n", length=False) + b"x" * 10)
             exchange.close()
@@ -183,7 +183,7 @@ class Bodies(Http2TestCase):
         self.upstream.reply = answer()
         self.assert_answers(client)
 
-    def test_an_early_answer_ends_an_upload(self):
+    def test_answer_before_the_end_of_an_upload_reaches_the_client(self):
         self.upstream.reply = lambda exchange: (exchange.send(answer(b"no", "403 Forbidden", "Connection: close\r\n")),
                                                 exchange.wait_for_close())
         client = self.client(self.weir())
@@ -194,7 +194,7 @@ class Bodies(Http2TestCase):
         self.upstream.reply = answer()
         self.assert_answers(client)
 
-    def test_a_body_above_the_bound_is_refused_and_others_go_on(self):
+    def test_body_above_max_body_gets_413_and_the_connection_stays_usable(self):
         self.upstream.reply = describe_body
         client = self.client(self.weir(server='max_body = "64KiB"'))
         for fields in ([], [("content-length", "65537")]):
@@ -213,7 +213,7 @@ class Answers(Http2TestCase):
                 self.assertEqual((response.status, response.body, response.ended), (int(status[:3]), b"", True))
                 self.assertEqual(response["content-length"], "500" if fields else None)
 
-    def test_interim_answers_pass(self):
+    def test_interim_answers_are_forwarded(self):
         self.upstream.reply = (b"HTTP/1.1 103 Early Hints\r\nLink: </s.css>\r\n\r\n"
                                b"HTTP/1.1 103 Early Hints\r\nLink: </t.css>\r\n\r\n" + answer(b"final"))
         response = self.client(self.weir()).get("/")
@@ -221,7 +221,7 @@ class Answers(Http2TestCase):
                          [("103", "</s.css>"), ("103", "</t.css>")])
         self.assertEqual((response.status, response.body), (200, b"final"))
 
-    def test_a_client_that_waits_for_100_gets_it(self):
+    def test_client_that_expects_100_continue_gets_status_100(self):
         self.upstream.reply = describe_body
         client = self.client(self.weir())
         stream = client.open("POST", fields=[("expect", "100-continue"), ("content-length", "3")], end=False)
@@ -231,13 +231,13 @@ class Answers(Http2TestCase):
         self.assertEqual(response.body, digest(b"abc"))
         self.assertEqual([dict(fields)[":status"] for fields in response.interim], ["100"])
 
-    def test_trailers_of_a_chunked_answer_pass(self):
+    def test_trailers_of_a_chunked_answer_are_forwarded(self):
         self.upstream.reply = answer(b"2\r\nok\r\n0\r\nX-Sum: 7\r\n\r\n", headers="Transfer-Encoding: chunked\r\nTrailer: X-Sum\r\n",
                                      length=False)
         response = self.client(self.weir()).get("/")
         self.assertEqual((response.body, response.trailers), (b"ok", [("x-sum", "7")]))
 
-    def test_fields_about_the_connection_do_not_pass(self):
+    def test_connection_fields_of_an_answer_are_not_forwarded(self):
         self.upstream.reply = answer(headers="Connection: X-Hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=5\r\nX-End: yes\r\n")
         response = self.client(self.weir()).get("/")
         self.assertEqual([response[name] for name in ("connection", "x-hop", "keep-alive", "x-end")], [None, None, None, "yes"])
@@ -253,7 +253,7 @@ class Requests(Http2TestCase):
         self.assertEqual(self.client(self.edge, more.pop("secure", False)).request(**more).status, 200)
         return self.upstream.exchanges[-1].head
 
-    def test_the_upstream_gets_an_http_1_request(self):
+    def test_upstream_receives_an_http_1_request(self):
         head = self.seen(path="/a%2Fb?x=1;y", authority="name.test:81", fields=[("x-end", "to end"), ("te", "trailers")])
         self.assertEqual(head.line, "GET /a%2Fb?x=1;y HTTP/1.1")
         self.assertEqual([head.all(name) for name in ("host", "x-end", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host")],
@@ -262,15 +262,15 @@ class Requests(Http2TestCase):
         self.assertEqual([name for name, _ in head.fields if name in ("transfer-encoding", "content-length")], [])
         self.assertEqual(self.seen(secure=True)["x-forwarded-proto"], "https")
 
-    def test_cookies_are_joined(self):
+    def test_cookie_fields_are_joined_into_one_field(self):
         head = self.seen(fields=[("cookie", "a=1"), ("x-other", "o"), ("cookie", "b=2"), ("cookie", "c=3")])
         self.assertEqual(head.all("cookie"), ["a=1; b=2; c=3"])
 
-    def test_fields_of_one_name_stay_apart_and_in_order(self):
+    def test_repeated_fields_stay_separate_and_in_order(self):
         head = self.seen(fields=[("x-list", "1"), ("x-list", "2"), ("x-list", "3")])
         self.assertEqual(head.all("x-list"), ["1", "2", "3"])
 
-    def test_host_stands_for_a_missing_authority(self):
+    def test_host_field_replaces_a_missing_authority(self):
         self.assertEqual(self.seen(authority=None, fields=[("host", "name.test")]).all("host"), ["name.test"])
         self.assertEqual(self.seen(authority="name.test", fields=[("host", "Name.test")])["host"].lower(), "name.test")
 
@@ -280,14 +280,14 @@ class Requests(Http2TestCase):
         self.assertEqual(self.upstream.exchanges, [])
         self.assert_answers(client)
 
-    def test_connect_is_refused(self):
+    def test_connect_method_gets_405(self):
         client = self.client(self.edge)
         refused = client.request(pseudo=[(":method", "CONNECT"), (":authority", "a.test:443")])
         self.assert_own_error(refused, 405)
         self.assertIn("GET", refused["allow"])
         self.assert_answers(client)
 
-    def test_a_large_head_is_refused_and_others_go_on(self):
+    def test_large_head_gets_431_and_other_streams_succeed(self):
         release = threading.Event()
         self.upstream.reply = lambda exchange: (release.wait(PATIENCE), exchange.send(answer()))
         client = self.client(self.edge)
@@ -305,7 +305,7 @@ class Requests(Http2TestCase):
         self.assert_own_error(client.request(fields=[(f"x-{number}", "1") for number in range(200)]), 431)
         self.assert_answers(client)
 
-    def test_what_http_1_cannot_carry_is_not_forwarded(self):
+    def test_request_that_http_1_cannot_carry_is_not_forwarded(self):
         usual = {":method": "GET", ":scheme": "http", ":path": "/", ":authority": "localhost"}
 
         def with_pseudo(**changes):
@@ -332,7 +332,7 @@ class Requests(Http2TestCase):
         self.assert_answers(client)
         self.assertEqual(self.upstream.failures, [])
 
-    def test_a_body_must_have_the_announced_length(self):
+    def test_body_length_must_equal_content_length(self):
         self.upstream.reply = describe_body
         client = self.client(self.edge)
         for length, body in (("5", b"abc"), ("2", b"abc"), ("0", b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n")):
@@ -346,7 +346,7 @@ class Requests(Http2TestCase):
 
 
 class Observation(Http2TestCase):
-    def test_the_log_names_the_protocol(self):
+    def test_access_log_names_the_protocol(self):
         text = self.text()
         with tempfile.NamedTemporaryFile() as log:
             weir = self.start(Weir(text.replace('access = "off"', f'access = "{log.name}"'), self.files))

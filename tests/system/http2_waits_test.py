@@ -72,13 +72,13 @@ class DeafClients(Http2TestCase):
                 time.sleep(0.0005)
         return client
 
-    def test_a_client_that_reads_nothing_does_not_delay_the_end_of_weir(self):
+    def test_client_that_reads_nothing_does_not_delay_the_end_of_the_process(self):
         weir = self.start(Weir(self.text(server='write_timeout = "60s"').replace('drain = "5s"', 'drain = "1500ms"'), self.files))
         self.deaf(weir)
         weir.signal(signal.SIGTERM)
         self.assertEqual(weir.wait(), 0)
 
-    def test_a_client_that_reads_nothing_has_a_deadline(self):
+    def test_client_that_reads_nothing_is_disconnected_after_write_timeout(self):
         weir = self.weir(server='write_timeout = "1s"\nidle_timeout = "300ms"')
         self.deaf(weir)
         self.await_metric(weir, 0, "weir_connections", protocol="HTTP/2")
@@ -86,7 +86,7 @@ class DeafClients(Http2TestCase):
 
 
 class FullOutput(Http2TestCase):
-    def test_streams_with_interim_answers_do_not_hang(self):
+    def test_answers_after_interim_answers_arrive_completely(self):
         self.upstream.reply = b"HTTP/1.1 103 Early Hints\r\nLink: </s.css>\r\n\r\n" + answer(b"y" * 90_000)
         client = self.client(self.weir())
         for _ in range(40):
@@ -108,7 +108,7 @@ class FullOutput(Http2TestCase):
             response = client.read(stream)
             self.assertEqual((response.status, response.ended, response["grpc-status"]), (*expected[:1], True, *expected[1:]))
 
-    def test_an_empty_refusal_of_an_upload_arrives(self):
+    def test_empty_answer_that_refuses_an_upload_arrives_while_the_output_is_full(self):
         for status in ("403 Forbidden", "429 Too Many Requests"):
             with self.subTest(status=status):
                 def small(exchange):
@@ -116,14 +116,14 @@ class FullOutput(Http2TestCase):
 
                 self.assert_arrives(small, (int(status[:3]), None))
 
-    def test_a_refusal_of_a_grpc_call_that_still_sends_arrives(self):
+    def test_refusal_of_an_unfinished_grpc_call_arrives_while_the_output_is_full(self):
         self.assert_arrives(
             lambda exchange: exchange.close() if exchange.target != "/done" else exchange.send(answer()), (200, "14"),
             fields=[("content-type", "application/grpc"), ("te", "trailers")])
 
 
 class Leaving(Http2TestCase):
-    def test_a_reset_without_an_error_stops_the_server_too(self):
+    def test_reset_with_the_code_no_error_ends_the_connection_to_the_server(self):
         self.upstream.reply = sender = Pouring()
         weir = self.weir(server='write_timeout = "60s"')
         client = self.client(weir)
@@ -173,11 +173,11 @@ class Slow(Http2TestCase):
             time.sleep(0.1)
         self.assertEqual(client.read(stream).size, 30 * MIB)
 
-    def test_a_slow_reader_outlasts_the_ping(self):
+    def test_client_that_reads_slowly_is_not_disconnected_for_a_late_ping_answer(self):
         """The PING waits behind the octets in the sockets' buffers, so the client cannot answer it in time."""
         self.read_slowly(self.weir('ping = "2s"'))
 
-    def test_a_slow_reader_outlasts_the_write_timeout(self):
+    def test_client_that_reads_slowly_is_not_disconnected_by_write_timeout(self):
         self.read_slowly(self.weir(server='write_timeout = "2s"'))
 
 
@@ -186,7 +186,7 @@ class Rejected(Http2TestCase):
         for path in ("/a", "http://shop.example/a"):
             yield path, ((":method", method), (":scheme", "foo"), (":path", path), (":authority", "shop.example"))
 
-    def test_a_request_that_http1_cannot_carry_is_refused_and_logged(self):
+    def test_request_that_http_1_cannot_carry_gets_400_and_is_logged(self):
         with tempfile.NamedTemporaryFile() as log:
             weir = self.start(Weir(self.text().replace('access = "off"', f'access = "{log.name}"'), self.files))
             client = self.client(weir)
@@ -204,7 +204,7 @@ class Rejected(Http2TestCase):
         self.assertEqual(self.upstream.exchanges, [])
         self.assert_answers(client)
 
-    def test_a_malformed_grpc_request_gets_a_status_of_grpc(self):
+    def test_malformed_grpc_request_gets_a_grpc_status(self):
         client = self.client(self.weir())
         for _, pseudo in self.heads("POST"):
             response = client.read(client.open(fields=[("content-type", "application/grpc+proto")], pseudo=pseudo))

@@ -26,7 +26,7 @@ class Limits(TestCase):
     def weir(self, *rules, files=None, **more):
         return self.start(Weir(config(self.upstream.port, rules="\n".join(rules), **more), files))
 
-    def test_after_a_burst_requests_get_429_until_retry_after(self):
+    def test_requests_after_a_burst_get_429_until_retry_after(self):
         weir = self.weir(rule(limit='1/2s', key='["ip"]', burst=3))
         with weir.connect() as client:
             self.assertEqual([client.get("/").status for _ in range(3)], [200] * 3)

@@ -172,19 +172,19 @@ class RedisFailures(TestCase):
         answer."""
         self.endure(self.freeze, self.thaw, workers=1, clients=24)
 
-    def test_on_store_failure_local_applies_while_redis_is_frozen(self):
+    def test_local_share_applies_while_redis_is_frozen_if_on_store_failure_is_local(self):
         self.endure(self.freeze, self.thaw, policy="local")
 
-    def test_on_store_failure_closed_applies_while_redis_is_frozen(self):
+    def test_requests_are_refused_while_redis_is_frozen_if_on_store_failure_is_closed(self):
         self.closed(self.freeze, self.thaw)
 
     def test_clients_see_no_error_while_redis_is_restarted(self):
         self.endure(self.redis.kill, self.redis.start)
 
-    def test_on_store_failure_local_applies_while_redis_is_down(self):
+    def test_local_share_applies_while_redis_is_down_if_on_store_failure_is_local(self):
         self.endure(self.redis.kill, self.redis.start, policy="local")
 
-    def test_on_store_failure_closed_applies_while_redis_is_down(self):
+    def test_requests_are_refused_while_redis_is_down_if_on_store_failure_is_closed(self):
         self.closed(self.redis.kill, self.redis.start)
 
     def test_clients_see_no_error_when_the_scripts_are_flushed(self):
@@ -204,7 +204,7 @@ class RedisFailures(TestCase):
     def test_clients_see_no_error_while_redis_is_full(self):
         self.endure(self.fill, self.empty)
 
-    def test_on_store_failure_closed_applies_while_redis_is_full(self):
+    def test_requests_are_refused_while_redis_is_full_if_on_store_failure_is_closed(self):
         self.closed(self.fill, self.empty)
 
     def demote(self):
@@ -217,7 +217,7 @@ class RedisFailures(TestCase):
     def test_clients_see_no_error_while_redis_is_a_replica(self):
         self.endure(self.demote, self.promote)
 
-    def test_on_store_failure_closed_applies_while_redis_is_a_replica(self):
+    def test_requests_are_refused_while_redis_is_a_replica_if_on_store_failure_is_closed(self):
         self.closed(self.demote, self.promote)
 
     def way(self):

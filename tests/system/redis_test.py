@@ -288,20 +288,20 @@ class UnreachableRedis(TestCase):
         state = f'key_secret = "test"\nredis = {{ url = "{url}", timeout = "50ms", start_wait = "{start_wait}" }}\nreplicas = 2'
         return self.start(Weir(config(upstream.port, state=state, rules=shared(on_store_failure=f'"{policy}"', **more))))
 
-    def test_on_store_failure_open_admits_requests_without_redis(self):
+    def test_requests_are_admitted_without_redis_if_on_store_failure_is_open(self):
         weir = self.weir("open")
         self.assertEqual(self.statuses(weir.port, 5), [200] * 5)
         self.assertGreaterEqual(weir.metric("weir_decisions_total", outcome="store_failed"), 5)
 
-    def test_on_store_failure_closed_refuses_requests_with_503_without_redis(self):
+    def test_requests_get_503_without_redis_if_on_store_failure_is_closed(self):
         weir = self.weir("closed")
         self.assert_own_error(weir.get("/"), 503)
 
-    def test_on_store_failure_local_enforces_the_local_share_without_redis(self):
+    def test_local_share_is_enforced_without_redis_if_on_store_failure_is_local(self):
         weir = self.weir("local", burst=10)
         self.assertEqual(self.statuses(weir.port, 8), [200] * 5 + [429] * 3)
 
-    def test_on_store_failure_local_enforces_the_local_share_of_a_window_without_redis(self):
+    def test_local_share_of_a_window_is_enforced_without_redis_if_on_store_failure_is_local(self):
         for kind in ("fixed_window", "calendar", "sliding_window", "buckets", "sliding_log"):
             with self.subTest(kind):
                 more = {**HUNDRED[kind], "algorithm": HUNDRED[kind].get("algorithm", f'"{kind}"')}

@@ -51,7 +51,7 @@ class ReloadCommand(TestCase):
         self.assertIn('rule "fresh" removed\n', out)
         self.assertRegex(errors, r"weir\.toml(:\d+)?: warning: there is no \[\[rule\]\], so every request is admitted\n")
 
-    def test_a_keys_file_that_becomes_a_pipe_is_a_mistake(self):
+    def test_reload_rejects_a_keys_file_that_became_a_pipe(self):
         weir = self.weir()
         pipe = weir.folder / "keys.toml"
         os.mkfifo(pipe)

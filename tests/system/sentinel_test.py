@@ -202,7 +202,7 @@ class Failover(TestCase):
             self.master.process.send_signal(signal.SIGCONT)
         self.assertEqual(weir.get("/", x_count="a")["x-ratelimit-remaining"], "19")
 
-    def test_on_store_failure_closed_refuses_requests_until_the_failover(self):
+    def test_requests_are_refused_until_the_failover_if_on_store_failure_is_closed(self):
         weir = self.weir(policy="closed")
         self.assertEqual(weir.get("/", x_count="a").status, 200)
         self.master.kill()

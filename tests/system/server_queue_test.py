@@ -111,7 +111,7 @@ class ServerQueue(TestCase):
         self.assertIn(weir.get("/").status, (503, 504))
         self.assertIn(held.read().status, (503, 504))
 
-    def test_next_queued_request_is_sent_if_the_client_of_the_first_one_leaves(self):
+    def test_next_queued_request_is_sent_if_the_client_of_the_first_request_leaves(self):
         weir = self.weir()
         first, leaving, last = self.hold(weir, 2)
         leaving.leave()
@@ -121,7 +121,7 @@ class ServerQueue(TestCase):
         self.assertEqual([first.read().status, last.read().status], [200, 200])
         self.assertEqual(len(self.upstream.exchanges), 2)
 
-    def test_wait_ends_when_any_server_has_room(self):
+    def test_wait_ends_when_any_server_can_take_a_request(self):
         other = self.start(Upstream(self.reply))
         weir = self.weir(entry(self.upstream.port, "max_in_flight = 1"), entry(other.port, "max_in_flight = 1"))
         held = [self.begin(weir), self.begin(weir)]

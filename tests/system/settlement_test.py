@@ -176,14 +176,14 @@ class CostOfTheAnswer(Settlement):
     def budget(self, cost, **more):
         return self.weir(rule(**{**self.TOKENS, **more}, cost=cost))
 
-    def test_cost_in_a_response_header_refunds_the_unused_reserve(self):
+    def test_cost_in_a_response_header_refunds_the_unused_part_of_the_reserved_cost(self):
         self.upstream.reply = answer(headers="X-Tokens: 250\r\n")
         weir = self.budget('{ response_header = "X-Tokens", reserve = 1000 }')
         with weir.connect() as client:
             self.assertEqual([client.get("/")["x-ratelimit-remaining"] for _ in range(3)], ["9750", "9500", "9250"])
         self.await_settled(weir, "tokens", surplus=3)
 
-    def test_cost_above_the_reserve_is_charged_as_debt_with_an_exact_retry_after(self):
+    def test_cost_above_the_reserved_cost_is_owed_and_retry_after_is_exact(self):
         self.upstream.reply = answer(headers="X-Tokens: 2250\r\n")
         weir = self.budget('{ response_header = "X-Tokens", reserve = 1 }', limit="500/s", burst=800)
         with weir.connect() as client:
@@ -199,7 +199,7 @@ class CostOfTheAnswer(Settlement):
             self.assertEqual(client.get("/").status, 200)
         self.await_settled(weir, "tokens", debt=1, refunded=1)
 
-    def test_each_parallel_request_is_charged_its_own_reserve(self):
+    def test_each_parallel_request_is_charged_its_own_reserved_cost(self):
         go = threading.Event()
         self.addCleanup(go.set)
 
@@ -262,7 +262,7 @@ class CostOfTheAnswer(Settlement):
             with self.subTest(tokens=tokens):
                 self.assertEqual(self.spent_by(answer(b'{"usage":{"total_tokens":%s}}' % tokens))[0], cost)
 
-    def test_response_without_a_cost_is_charged_the_reserve(self):
+    def test_response_without_a_cost_is_charged_the_reserved_cost(self):
         told = b'{"usage":{"total_tokens":5}}'
         for reply, outcome in ((answer(b'{"usage":{}}'), "untold"), (answer(b"", status="204 No Content"), "untold"),
                                (answer(b"data: [DONE]\n\n"), "unreadable"),
@@ -303,7 +303,7 @@ class CostOfTheAnswer(Settlement):
             self.assertEqual(client.read()["content-encoding"], "gzip", "Accept-Encoding of requests for a shadow rule is unchanged")
             self.await_settled(weir, "tried", unreadable=1)
 
-    def test_response_body_above_the_bound_is_forwarded_and_charged_the_reserve(self):
+    def test_response_body_above_max_body_is_forwarded_and_charged_the_reserved_cost(self):
         body = json.dumps({"usage": {"total_tokens": 5}, "text": "x" * 5000}).encode()
         cost = '{ response_json = "/usage/total_tokens", reserve = 1000, max_body = "4KiB" }'
         for reply in (answer(body), b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked(body)):
@@ -311,7 +311,7 @@ class CostOfTheAnswer(Settlement):
             self.assertEqual((spent, said), (1000, "unreadable"))
             self.assertEqual(response.body, body)
 
-    def test_truncated_response_is_charged_the_reserve(self):
+    def test_truncated_response_is_charged_the_reserved_cost(self):
         def break_off(exchange):
             exchange.read_body()
             exchange.send(b'HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n{"usage":{"total_tokens":5}}')

@@ -113,7 +113,7 @@ class Shaper(TestCase):
         self.assertEqual(weir.metric("weir_queue_refused_total", reason="crowded"), 1)
         self.enqueue(weir, "other", **{"X-API-Key": "another"})
 
-    def test_request_overtaken_beyond_max_wait_is_refused_at_once(self):
+    def test_request_is_refused_at_once_if_overtaking_makes_its_wait_exceed_max_wait(self):
         """The request's own departure would be in time, but requests with a higher priority take this departure and the next
         ones. The refusal comes long before max_wait has passed."""
         routes = ('[[route]]\nupstream = "api"\nmatch = { headers = { X-Class = "urgent" } }\npriority = 0\n'

@@ -74,7 +74,7 @@ class SettlementAcrossInstances(SettlementInRedis):
         for weir in weirs:
             self.assertEqual(weir.get("/login").status, 429)
 
-    def test_refunded_reserves_can_be_used_by_all_instances(self):
+    def test_refunded_units_can_be_used_by_all_instances(self):
         for algorithm in ('"sliding_log"', '"token_bucket"', '"fixed_window"', '"sliding_window"', '"gcra"'):
             with self.subTest(algorithm=algorithm):
                 burst = {"burst": 63} if algorithm == '"gcra"' else {}
@@ -84,7 +84,7 @@ class SettlementAcrossInstances(SettlementInRedis):
                 self.assertEqual(set(statuses), {200})
                 eventually(lambda: self.redis.command("KEYS", "*") == [], "every charge is refunded")
 
-    def test_units_owed_at_one_instance_are_owed_at_the_other(self):
+    def test_units_owed_at_one_instance_are_owed_at_the_other_instance(self):
         self.upstream.reply = answer(headers="X-Tokens: 20000\r\n")
         tokens = rule(**settlement_test.CostOfTheAnswer.TOKENS, cost='{ response_header = "X-Tokens", reserve = 10 }')
         first, second = self.weir(tokens), self.weir(tokens)
@@ -93,7 +93,7 @@ class SettlementAcrossInstances(SettlementInRedis):
         # 20,000 units of a capacity of 10,000 are spent, and a request reserves 10 more: at 10,000 a day, this takes at least a day
         self.assertGreaterEqual(int(second.get("/")["retry-after"]), 86_400)
 
-    def test_settlement_that_redis_did_not_receive_is_counted_and_the_reserve_stays_charged(self):
+    def test_settlement_that_redis_did_not_receive_is_counted_and_the_reserved_cost_stays_charged(self):
         go = threading.Event()
         self.addCleanup(go.set)
 

@@ -112,7 +112,7 @@ class TlsConnections(TestCase):
                               check=False, timeout=PATIENCE)
         return done.stdout + done.stderr
 
-    def test_alpn_chooses_http_1_0_if_only_that_is_offered(self):
+    def test_alpn_chooses_http_1_0_if_a_client_offers_only_http_1_0(self):
         plain = self.without_http_2()
         for weir, protocols, chosen in ((plain, ["http/1.0"], "http/1.0"), (plain, ["h2", "http/1.0"], "http/1.0"),
                                         (plain, ["http/1.0", "http/1.1"], "http/1.1"), (self.weir, ["http/1.0"], "http/1.0")):

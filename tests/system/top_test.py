@@ -209,7 +209,7 @@ class TopClients(TestCase):
             answer = get(weir.admin, f"/api/top{query}")
             self.assertEqual((answer.status, answer.json()["error"]), (status, code))
 
-    def test_top_set_to_0_counts_no_clients(self):
+    def test_no_clients_are_counted_if_top_is_0(self):
         weir = self.start(Weir(config(self.start(Upstream()).port, rules=RULES)
                                .replace('[admin]\naddress = "127.0.0.1:0"', '[admin]\naddress = "127.0.0.1:0"\ntop = 0')))
         weir.get("/login")

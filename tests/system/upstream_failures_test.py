@@ -324,7 +324,7 @@ class UpstreamFailures(TestCase):
         for _ in range(3):
             self.assert_own_error(weir.get("/"), 502)
 
-    def test_if_all_servers_are_ejected_all_servers_are_tried(self):
+    def test_all_servers_are_tried_if_all_servers_are_ejected(self):
         upstream = Upstream()
         weir = self.start(Weir(several(entry(closed_port()), entry(upstream.port), entry(closed_port()),
                                        more='eject = { least = "1h", most = "1h" }')))

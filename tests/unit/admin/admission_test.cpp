@@ -37,7 +37,7 @@ TEST(Admission, AcceptsAnyHostOnAUnixSocket) {
   EXPECT_TRUE(is_own_host("weir", {.host = {}, .port = 0, .unix_path = "/run/weir/admin.sock"}));
 }
 
-TEST(Admission, RejectsAnotherHostForDataIfNoTokenIsConfigured) {
+TEST(Admission, WithoutATokenRejectsRequestsForDataWithAForeignHost) {
   const Admission admission{Token(""), tcp("127.0.0.1")};
   const auto status = [&](std::string_view target, std::string_view host) {
     return refusal(admission, {.method = "GET", .target = target, .host = host});
@@ -89,7 +89,7 @@ TEST(Admission, ResponsesForbidFramesAndContentTypeSniffing) {
   EXPECT_EQ(value("Referrer-Policy"), "no-referrer");
 }
 
-TEST(Answer, PageWithAnETagInIfNoneMatchGets304) {
+TEST(Answer, RequestWithTheETagOfThePageInIfNoneMatchGets304) {
   const Answer page{.status = 200, .body = "text", .etag = "\"1a2b\""};
   const auto status = [&](std::string_view known) {
     return unless_known(page, {.method = "GET", .target = "/", .if_none_match = known}).status;

@@ -106,7 +106,7 @@ TEST_F(ExplainTest, RejectsRequestsThatAFormOfAnotherSiteCanSend) {
   EXPECT_EQ(ask(question).status, 403U);
 }
 
-TEST_F(ExplainTest, GetNeverResetsAKey) {
+TEST_F(ExplainTest, GetRequestNeverResetsAKey) {
   const auto said = ask({.method = "GET", .target = "/api/explain"});
   EXPECT_EQ(said.status, 405U);
   EXPECT_EQ(said.allow, "POST");
@@ -134,7 +134,7 @@ TEST_F(ExplainTest, ReportsUnknownRules) {
   EXPECT_THAT(said.body, HasSubstr("there are login"));
 }
 
-TEST_F(ExplainTest, LimitsAreInSecondsAndAnEndlessWaitIsNull) {
+TEST_F(ExplainTest, TimesAreInSecondsAndAnEndlessWaitIsNull) {
   policy::LimitState state{
       .choice = "tier pro", .limiter = "gcra 1/s, burst 0", .store = "redis", .note = {}, .digest = "ab"};
   state.known = true;

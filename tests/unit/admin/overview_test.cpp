@@ -115,7 +115,7 @@ TEST_F(OverviewTest, ShowsSinceWhenARuleRefusesRequests) {
   EXPECT_EQ(told.at("rules").at(1).at("counters").at("shadow_refused").to_number<int>(), 1);
 }
 
-TEST_F(OverviewTest, HistoryHasTheLatestStepsInTotalAndForEachRule) {
+TEST_F(OverviewTest, HistoryHasTheLatestCountsOfAllRequestsAndOfEachRule) {
   recorder_.look(sources_, at(1000));
   one_.verdicts(Verdict::Admitted).add(4);
   one_.decisions(0, RuleOutcome::Admitted).add(3);

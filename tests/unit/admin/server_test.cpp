@@ -156,7 +156,7 @@ TEST_F(ServerTest, ClosesAnIdleConnection) {
 }
 
 // Formerly, silent connections filled the listener, and health checks failed until the time limit passed.
-TEST_F(ServerTest, AtTheBoundANewConnectionReplacesTheLongestStalledConnection) {
+TEST_F(ServerTest, NewConnectionAboveTheMaximumReplacesTheLongestStalledConnection) {
   begin(crowded(3));
   auto silent = client();
   auto slow = client();

@@ -119,7 +119,7 @@ TEST(TimeZone, RejectsUnknownZones) {
   }
 }
 
-TEST(TimeZone, ReturnsItsNameAndComparesByZone) {
+TEST(TimeZone, ReturnsItsNameAndEqualsOnlyTheSameZone) {
   EXPECT_EQ(TimeZone().name(), "UTC");
   EXPECT_EQ(zone("Europe/Zurich").name(), "Europe/Zurich");
   EXPECT_EQ(zone("Europe/Zurich"), zone("Europe/Zurich"));

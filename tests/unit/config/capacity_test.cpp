@@ -32,7 +32,7 @@ const WrongConfiguration kWrong[] = {
 
 class CapacityMistakes : public ::testing::TestWithParam<WrongConfiguration> {};
 
-TEST_P(CapacityMistakes, AreReportedWithTheCostAndTheHighestCostThatFits) {
+TEST_P(CapacityMistakes, AreReportedWithTheCostAndTheHighestCostThatTheLimitAdmits) {
   EXPECT_THAT(mistakes_in(GetParam().text), ::testing::ElementsAreArray(GetParam().mistakes));
 }
 

@@ -95,7 +95,7 @@ TEST(LimiterReader, TierHasTheRulesAlgorithmAndItsOwnNumbers) {
       ElementsAre(HasSubstr("rule[x].tiers.pro.limit: found a string; expected a whole number from 1")));
 }
 
-TEST(LimiterReader, NamesKeysThatTheAlgorithmDoesNotUse) {
+TEST(LimiterReader, ErrorNamesKeysThatTheAlgorithmDoesNotUse) {
   EXPECT_THAT(
       mistakes("limit = \"10001/h\"\nalgorithm = \"sliding_log\"\n"),
       ElementsAre("weir.toml:13: rule[x].limit: a sliding log of 10001 stores each of them; write at most "

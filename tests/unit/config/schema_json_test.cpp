@@ -135,7 +135,7 @@ TEST(SchemaJson, DefinesTheKeysOfEveryTable) {
     EXPECT_TRUE(seen.contains(spec));
 }
 
-TEST(SchemaJson, OmitsKeysThatRulesDoNotHave) {
+TEST(SchemaJson, OmitsTheKeysOfOtherTablesInTheTableOfRules) {
   const auto text = schema_as_json();
   const auto rule = text.substr(text.find("\"rule\": {\n      \"type\": \"object\""));
   const auto keys = rule.substr(0, rule.find("\n    },"));

@@ -87,7 +87,7 @@ TEST(Settings, RulesUseTheStoreOfStateUnlessTheyNameAnother) {
   EXPECT_EQ(rules[1].index, 1u);
 }
 
-TEST(Settings, BodyBoundOfARuleIsTheLargestOfItsConditions) {
+TEST(Settings, BodyBoundOfARuleIsTheLargestBoundOfItsConditions) {
   const auto of = [](const std::string& more) { return parse_settings(with_rule(more), kFile).rules[1]; };
   EXPECT_EQ(of("").max_body, 0u);
   const auto words = of("match = { body_contains = [\"Free\", \"Wire Transfer\"] }\n");
@@ -183,7 +183,7 @@ TEST(Settings, ReadsAnElasticLimit) {
 }
 
 // The bill of a request has one charge for each rule that matches, and two for a rule with an elastic limit.
-TEST(Settings, ElasticRuleIsCountedAsTwoOfTheMaximumOfRules) {
+TEST(Settings, ElasticRuleCountsAsTwoRulesTowardsTheMaximum) {
   std::string text = kLeast;
   for (int i = 0; i < 15; ++i)
     text += "[[rule]]\nname = \"" + std::to_string(i) +

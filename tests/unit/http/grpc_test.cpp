@@ -25,14 +25,14 @@ TEST(Grpc, IsRecognisedByItsContentType) {
   EXPECT_FALSE(is_grpc({}));
 }
 
-TEST(Grpc, HasAStatusForEachStatusOfWeir) {
+TEST(Grpc, HasAGrpcStatusForEachHttpStatusOfWeir) {
   const std::pair<unsigned, unsigned> statuses[] = {{400, 3},  {401, 16}, {403, 7}, {404, 12}, {408, 4},
                                                     {413, 8},  {429, 8},  {431, 8}, {500, 13}, {502, 14},
                                                     {503, 14}, {504, 4},  {418, 2}, {200, 2}};
   for (const auto& [http, grpc] : statuses) EXPECT_EQ(grpc_status_of(http), grpc) << http;
 }
 
-TEST(Grpc, ARefusalBecomesATrailersOnlyResponse) {
+TEST(Grpc, RefusalBecomesATrailersOnlyResponse) {
   Answer answer{.status = 429,
                 .body = R"({"error":"rate_limit_exceeded","message":"Too many requests.","rule":"r"})"};
   std::string fields = "X-RateLimit-Limit: 2\r\nRetry-After: 30\r\n";
@@ -47,14 +47,14 @@ TEST(Grpc, ARefusalBecomesATrailersOnlyResponse) {
       "grpc-retry-pushback-ms: 30000\r\n");
 }
 
-TEST(Grpc, AResponseWithoutRetryAfterAsksForNoRetry) {
+TEST(Grpc, ResponseWithoutRetryAfterHasNoRetryPushback) {
   Answer answer{.status = 403, .body = "<p>no JSON</p>"};
   std::string fields;
   make_trailers_only(answer, fields);
   EXPECT_EQ(answer.fields, "grpc-status: 7\r\ngrpc-message: Forbidden\r\n");
 }
 
-TEST(Grpc, AMessageIsPercentEncoded) {
+TEST(Grpc, MessageIsPercentEncoded) {
   Answer answer{.status = 500, .body = "{\"message\":\"100% \xc3\xa4\"}"};
   std::string fields;
   make_trailers_only(answer, fields);
@@ -69,7 +69,7 @@ TEST(Grpc, TheTimeoutHasSixUnits) {
     EXPECT_EQ(grpc_timeout(fields_with("grpc-timeout", text)), duration) << text;
 }
 
-TEST(Grpc, AnInvalidTimeoutIsIgnored) {
+TEST(Grpc, InvalidTimeoutIsIgnored) {
   for (const auto* text : {"", "S", "1", "1x", "-1S", "+1S", "1.5S", " 1S", "123456789S", "1SS"})
     EXPECT_EQ(grpc_timeout(fields_with("grpc-timeout", text)), std::nullopt) << text;
   EXPECT_EQ(grpc_timeout({}), std::nullopt);

@@ -116,7 +116,7 @@ TEST(Http2RequestTextTest, RejectsTwoDifferentHosts) {
   EXPECT_EQ(head_of({{":method", "GET"}, {":path", "/"}, {":authority", ""}, {"host", "b"}}), kHostsDiffer);
 }
 
-TEST(Http2RequestTextTest, SchemeAndPathMustBeThoseOfHttp) {
+TEST(Http2RequestTextTest, RejectsOtherSchemesThanHttpAndPathsWithoutASlash) {
   EXPECT_EQ(head_of({{":method", "GET"}, {":scheme", "foo"}, {":path", "/"}}),
             ":scheme is neither http nor https");
   EXPECT_EQ(head_of({{":method", "GET"}, {":scheme", "https"}, {":path", "http://b/"}, {":authority", "a"}}),
@@ -141,7 +141,7 @@ TEST(Http2RequestTextTest, WritesTheBodyFramingOfHttp1) {
     EXPECT_EQ(head_of(with_length, body), "POST / HTTP/1.1\r\ncontent-length: 9\r\n\r\n");
 }
 
-TEST(Http2RequestTextTest, StoresNoFieldBeyondTheMaximumSize) {
+TEST(Http2RequestTextTest, DropsFieldsBeyondTheMaximumHeadSize) {
   // The size of each field is the size of its name and value, plus 32 octets.
   auto text = request({{":method", "GET"}, {":path", "/"}}, 7 + 3 + 32 + 5 + 1 + 32 + 1 + 1 + 32);
   EXPECT_EQ(text.size(), 80U);

@@ -39,7 +39,7 @@ TEST(Http2FloodGuardTest, RequestsAndDataPermitMoreCheapFrames) {
             Http2FloodGuard::kFree + 100 * Http2FloodGuard::kPerWork - 1);
 }
 
-TEST(Http2FloodGuardTest, SentDataPermitsOtherCheapFramesByItsFrames) {
+TEST(Http2FloodGuardTest, EachSentDataFramePermitsMoreCheapFrames) {
   Http2FloodGuard guard({});
   ASSERT_FALSE(guard.is_flood(Http2Cheap::Ping, kStart));
   for (int i = 0; i < 100; ++i) guard.note_sent(1);
@@ -47,7 +47,7 @@ TEST(Http2FloodGuardTest, SentDataPermitsOtherCheapFramesByItsFrames) {
             Http2FloodGuard::kFree + 100 * Http2FloodGuard::kPerWork - 1);
 }
 
-TEST(Http2FloodGuardTest, SentDataPermitsWindowUpdatesByItsOctets) {
+TEST(Http2FloodGuardTest, SentOctetsPermitMoreWindowUpdates) {
   Http2FloodGuard dribble({});
   ASSERT_FALSE(dribble.is_flood(Http2Cheap::WindowUpdate, kStart));
   for (int i = 0; i < 1000; ++i) dribble.note_sent(1);
@@ -60,7 +60,7 @@ TEST(Http2FloodGuardTest, SentDataPermitsWindowUpdatesByItsOctets) {
       << "the bound of all cheap frames is lower here";
 }
 
-TEST(Http2FloodGuardTest, EachWindowStartsCountingAtZero) {
+TEST(Http2FloodGuardTest, CountsStartAtZeroInEachTimeWindow) {
   Http2FloodGuard guard({});
   EXPECT_EQ(permitted(guard, Http2Cheap::Ping, kStart), Http2FloodGuard::kFree);
   const auto late = kStart + Http2FloodGuard::kWindow;
@@ -70,7 +70,7 @@ TEST(Http2FloodGuardTest, EachWindowStartsCountingAtZero) {
       << "work of the window before counts no more";
 }
 
-TEST(Http2FloodGuardTest, BoundsResetsInTheirOwnWindow) {
+TEST(Http2FloodGuardTest, BoundsResetsInASeparateTimeWindow) {
   const Http2ResetBound bound{.count = 3, .window = base::Duration{60'000'000}};
   for (const auto frame : {Http2Cheap::Reset, Http2Cheap::Fault}) {
     Http2FloodGuard guard(bound);

@@ -202,7 +202,7 @@ TEST_F(Http2SessionTest, SendsHeadsLargerThanOneFrame) {
   EXPECT_EQ(client->answers[id].closed, 0U);
 }
 
-TEST_F(Http2SessionTest, ContinuesABodyWhenItIsResumed) {
+TEST_F(Http2SessionTest, ContinuesABodyOnlyAfterResume) {
   const auto id = client->request();
   ASSERT_TRUE(exchange());
   auto& stream = events.streams.at(id);
@@ -222,7 +222,7 @@ TEST_F(Http2SessionTest, ContinuesABodyWhenItIsResumed) {
   EXPECT_EQ(client->answers.at(id).closed, 0U);
 }
 
-TEST_F(Http2SessionTest, WritesNoMoreThanAsked) {
+TEST_F(Http2SessionTest, WritesAtMostOneFrameMoreThanRequested) {
   const auto id = client->request();
   ASSERT_TRUE(exchange());
   events.streams.at(id).answer = std::string(60'000, 'x');
@@ -422,7 +422,7 @@ TEST_F(Http2SessionTest, ReportsTheAnswerToAPing) {
       << "a client may send answers that nobody asked for";
 }
 
-TEST_F(Http2SessionTest, AnnouncesTheEndBeforeItIgnoresStreams) {
+TEST_F(Http2SessionTest, SendsAGoawayBeforeStreamsAreIgnored) {
   const auto first = client->request();
   ASSERT_TRUE(exchange());
   session.announce_end();
@@ -517,7 +517,7 @@ TEST_F(Http2SessionTest, ConnectionErrorEndsTheConnection) {
 
 // A client does not know the bound on streams before it receives weir's SETTINGS. So more streams are no
 // fault.
-TEST_F(Http2SessionTest, RefusesStreamsBeyondTheBound) {
+TEST_F(Http2SessionTest, RefusesStreamsBeyondTheMaximumNumber) {
   std::vector<std::int32_t> ids;
   for (std::uint32_t i = 0; i < kLimits.max_streams + 2; ++i) ids.push_back(client->request());
   ASSERT_TRUE(exchange());

@@ -29,7 +29,7 @@ TEST(PathInterpretations, AreEmptyIfAllServersReadThePathAlike) {
     EXPECT_THAT(interpretations_of(raw).others, IsEmpty()) << raw;
 }
 
-TEST(PathInterpretations, IncludeParametersThatAServerSplitsAtEncodedSlashes) {
+TEST(PathInterpretations, IncludePathsOfServersThatSplitParametersAtEncodedSlashes) {
   const auto interpretations = interpretations_of("/signin;returnPath=%2Ftrack");
   EXPECT_TRUE(interpretations.equal);
   EXPECT_THAT(interpretations.others, ::testing::ElementsAre("/signin/track"));
@@ -84,7 +84,7 @@ TEST(PathInterpretations, ContainThePathThatEachServerReads) {
   }
 }
 
-TEST(PathInterpretations, AreNotMarkedEqualIfOnlyFewServersUseThem) {
+TEST(PathInterpretations, AreMarkedAsUnlikelyIfOnlyFewServersUseThem) {
   for (const char* raw : {"/a%2Fb", "/a%5Cb", "/%2561", "/%C0%AF", "/group%2Fproject/issues"}) {
     const auto interpretations = interpretations_of(raw);
     EXPECT_FALSE(interpretations.equal) << raw;

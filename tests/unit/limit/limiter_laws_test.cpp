@@ -59,7 +59,7 @@ void for_each_moment(Law law) {
   }
 }
 
-TEST(LimiterLaws, RejectsUntilRetryAfterAndThenAdmits) {
+TEST(LimiterLaws, RejectsBeforeRetryAfterAndAdmitsFromRetryAfterOn) {
   int refusals = 0;
   for_each_moment([&](const Moment& m, Dice& dice) {
     const auto wait = m.step.outcome.retry_after;
@@ -132,7 +132,7 @@ TEST(LimiterLaws, ExactlyTheRemainingUnitsCanBeSpentAtOnce) {
   });
 }
 
-TEST(LimiterLaws, RemainingUnitsIncreaseExactlyAtMoreAfter) {
+TEST(LimiterLaws, RemainingUnitsIncreaseExactlyAtTheReportedTime) {
   for_each_moment([](const Moment& m, Dice&) {
     const auto& outcome = m.step.outcome;
     const auto remaining = outcome.remaining;
@@ -149,7 +149,7 @@ TEST(LimiterLaws, RemainingUnitsIncreaseExactlyAtMoreAfter) {
   });
 }
 
-TEST(LimiterLaws, LimitHasRefilledExactlyAtResetAfter) {
+TEST(LimiterLaws, LimitHasRefilledExactlyAtTheReportedResetTime) {
   for_each_moment([](const Moment& m, Dice&) {
     const auto reset = m.step.outcome.reset_after;
     EXPECT_EQ(m.step.drained_at, m.now + reset);
@@ -194,7 +194,7 @@ TEST(LimiterLaws, StateConvertedToAnotherRateRefillsCompletelyAtTheSameTime) {
 
 // Windows of two lengths cannot always drain at the same time. A converted cell may drain later, never
 // earlier, and its count stays the same.
-TEST(LimiterLaws, CellConvertedToAnotherWindowDrainsNoEarlier) {
+TEST(LimiterLaws, StateConvertedToAnotherWindowNeverDrainsEarlier) {
   int carried_over = 0;
   for_each_moment([&](const Moment& m, Dice& dice) {
     const Case other = dice.limiter();

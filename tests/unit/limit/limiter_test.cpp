@@ -104,7 +104,7 @@ TEST(LeakyBucket, RequestThatDepartsAtOnceTakesNoPlaceInTheQueue) {
 }
 
 // Without this bound, a client that declares its own cost could block all other clients for years.
-TEST(LeakyBucket, RejectsCostsAbove1000ThatExceedTheQueue) {
+TEST(LeakyBucket, RejectsACostAbove1000IfTheQueueIsShorter) {
   Client client(leaky_bucket("10/s", 3));
   EXPECT_EQ(client.ask(0ms, 1001).retry_after, base::kForever);
   EXPECT_EQ(client.ask(0ms, kMaxCost).retry_after, base::kForever);
@@ -197,7 +197,7 @@ TEST(LongRun, NumberOfAdmittedRequestsIsExactOverLongPeriods) {
   EXPECT_EQ(greedy(token_bucket("1/36500day", 1), 24h * 36'500), 2);
 }
 
-TEST(Limiter, MakeBoundsTheBurstAtTheFastestRate) {
+TEST(Limiter, LargestBurstAtTheFastestRateRefillsInAMicrosecond) {
   Client client(token_bucket("1000000000/us", 1'000'000'000));
   EXPECT_TRUE(client.ask(0us, 1'000'000'000).allowed);
   EXPECT_EQ(client.ask(0us).retry_after, 1us);

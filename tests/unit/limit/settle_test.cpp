@@ -58,7 +58,7 @@ TEST_F(Settling, ActualCostBeyondTheLimitDelaysRetryAfter) {
   EXPECT_TRUE(charge(budget, 1, kStart + now.retry_after));
 }
 
-TEST_F(Settling, DebtOfAFixedWindowEndsWithTheWindow) {
+TEST_F(Settling, UnitsOwedInAFixedWindowExpireWithTheWindow) {
   const Limiter daily = FixedWindow::make(rate("100/day")).value();
   const TimePoint noon{Duration{1'700'000'000'000'000 / 86'400'000'000 * 86'400'000'000} + 12h};
   ASSERT_TRUE(charge(daily, 10, noon));
@@ -69,7 +69,7 @@ TEST_F(Settling, DebtOfAFixedWindowEndsWithTheWindow) {
 
 // The settled cost of 300 exceeds the limit of 100. In the next window this cost has full weight at first,
 // and leaves room only after two thirds of the window have passed.
-TEST_F(Settling, DebtOfASlidingWindowContinuesInTheNextWindow) {
+TEST_F(Settling, UnitsOwedInASlidingWindowAreAlsoOwedInTheNextWindow) {
   const Limiter hourly = SlidingWindow::make(rate("100/h")).value();
   const TimePoint hour{Duration{1'700'000'000'000'000 / 3'600'000'000 * 3'600'000'000}};
   ASSERT_TRUE(charge(hourly, 1, hour));
@@ -121,7 +121,7 @@ class SettlingOverflow : public Settling {
   const Limiter daily_ = FixedWindow::make(rate("1000000/day")).value();
 };
 
-TEST_F(SettlingOverflow, NewSlotStartsWithTheDebtOfTheOverflowCell) {
+TEST_F(SettlingOverflow, KeyThatReturnsToTheTableStartsWithTheUnitsOwedInTheOverflowCell) {
   ASSERT_TRUE(charge(budget_, 10));
   fill();
   (void)charge_what_newcomers_share();
@@ -142,7 +142,7 @@ TEST_F(SettlingOverflow, EvictedKeyGetsNoRefundFromTheOverflowCell) {
   EXPECT_FALSE(table_.knows(key_of(1)));
 }
 
-TEST_F(SettlingOverflow, DebtOfAKeyWithoutASlotIsChargedToTheOverflowCell) {
+TEST_F(SettlingOverflow, UnitsOwedByAKeyOutsideTheTableAreChargedToTheOverflowCell) {
   fill();
   const auto key = charge_what_newcomers_share();
   settle(budget_, 10, 100, kStart + 4s, 1s, key);
@@ -151,7 +151,7 @@ TEST_F(SettlingOverflow, DebtOfAKeyWithoutASlotIsChargedToTheOverflowCell) {
   EXPECT_EQ(current_outcome(budget_, kStart + 5s).reset_after, 10s);
 }
 
-TEST_F(Settling, ActualCostOfAnEvictedSlidingLogBecomesANewEntry) {
+TEST_F(Settling, ActualCostOfAnEvictedKeyIsANewEntryOfItsSlidingLog) {
   const auto daily = sliding_log("5/10s");
   settle(daily, 1, 9, kStart, 4s);
   EXPECT_EQ(current_outcome(daily, kStart + 4s).remaining, 0U);
@@ -161,7 +161,7 @@ TEST_F(Settling, ActualCostOfAnEvictedSlidingLogBecomesANewEntry) {
 
 // The worker whose clock is ahead gets the lock first. So the other worker's charge is entered at a later
 // time than its own, and settling must find that entry.
-TEST_F(Settling, FindsALogEntryThatIsLaterThanItsRequest) {
+TEST_F(Settling, FindsALogEntryWithALaterTimeThanItsRequest) {
   const auto daily = sliding_log("5/day");
   ASSERT_TRUE(charge(daily, 1, kStart));
   ASSERT_TRUE(charge(daily, 1, kStart + 2us));

@@ -37,7 +37,7 @@ TEST(CertificateNames, DefaultOfEachKeyTypeSharesANameWithTheFirstCertificate) {
   EXPECT_THAT(stand_ins(All{{kRsa, {}, {"1234"}}, {kEc, {"a.test"}}, {kEc, {}, {"1234"}}}), ElementsAre(2));
 }
 
-TEST(CertificateNames, CertificateIsHiddenIfEarlierOnesOfItsKeyTypeHaveAllItsNames) {
+TEST(CertificateNames, CertificateIsNeverPresentedIfEarlierCertificatesOfItsKeyTypeHaveAllItsNames) {
   const auto behind = [](const All& all) { return find_hidden(all).back()->behind; };
   EXPECT_EQ(behind({{kRsa, {"a.test"}}, {kRsa, {"a.test"}}}), 0U);
   EXPECT_EQ(behind({{kRsa, {"x.test"}}, {kRsa, {"*.a.test"}}, {kRsa, {"b.a.test", "x.test"}}}), 1U);
@@ -45,7 +45,7 @@ TEST(CertificateNames, CertificateIsHiddenIfEarlierOnesOfItsKeyTypeHaveAllItsNam
   EXPECT_EQ(behind({{kEc, {"x.test"}}, {kEc, {}}}), std::nullopt) << "no client requests this certificate";
 }
 
-TEST(CertificateNames, CertificateOfAnotherKeyTypeOrWithAnotherNameIsNotHidden) {
+TEST(CertificateNames, CertificateOfAnotherKeyTypeOrWithAnotherNameCanBePresented) {
   const auto can_be_shown = [](const All& all) { return !find_hidden(all).back(); };
   EXPECT_TRUE(can_be_shown({{kRsa, {}}})) << "the first certificate is the default";
   EXPECT_TRUE(can_be_shown({{kRsa, {"a.test"}}, {kEc, {"a.test"}}}));

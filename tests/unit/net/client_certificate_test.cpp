@@ -172,7 +172,7 @@ TEST_F(ClientCertificate, ResumedSessionKeepsTheSubject) {
 }
 
 // A reload keeps the ticket keys, so the server can still decrypt old tickets.
-TEST_F(ClientCertificate, SessionWithoutACertificateIsNotResumedAfterItBecomesRequired) {
+TEST_F(ClientCertificate, SessionWithoutACertificateIsNotResumedAfterCertificatesBecomeRequired) {
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     ask(ClientAuth::Optional);
     ASSERT_FALSE(connect(nullptr, version));

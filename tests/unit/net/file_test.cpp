@@ -52,7 +52,7 @@ TEST_F(FileTest, FollowsSymbolicLinks) {
   EXPECT_FALSE(fault_of_file(path("tls.key")));
 }
 
-TEST_F(FileTest, ReadsAtMostTheBound) {
+TEST_F(FileTest, RejectsAFileAboveTheMaximumSize) {
   constexpr std::size_t kMiB = 1 << 20;
   write("largest", std::string(kMiB, 'x'));
   write("larger", std::string(kMiB + 1, 'x'));
@@ -61,7 +61,7 @@ TEST_F(FileTest, ReadsAtMostTheBound) {
             "it is larger than 1 MiB, which is the most that is read");
 }
 
-TEST_F(FileTest, RejectsWhatIsNoRegularFileWithoutWaiting) {
+TEST_F(FileTest, RejectsFilesThatAreNotRegularWithoutWaiting) {
   ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
   const OwnedDescriptor socket(::socket(AF_UNIX, SOCK_STREAM, 0));
   sockaddr_un name{};
@@ -76,7 +76,7 @@ TEST_F(FileTest, RejectsWhatIsNoRegularFileWithoutWaiting) {
   EXPECT_EQ(fault_of_file(path("pipe")).value().message, "it is a pipe, not a regular file");
 }
 
-TEST_F(FileTest, ReadsAnUnnamedPipeToItsEndIfAccepted) {
+TEST_F(FileTest, ReadsAnUnnamedPipeToItsEndIfPipesAreAccepted) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe(ends.data()), 0);
   const OwnedDescriptor reader(ends[0]);

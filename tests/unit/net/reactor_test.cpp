@@ -164,7 +164,7 @@ Task<ErrorCode> next_of(Notification& event) {
   co_return co_await event.wait();
 }
 
-TEST(NotificationTest, EndsOneWaitFromTheLoop) {
+TEST(NotificationTest, EndsOnlyOneWaitAndResumesTheWaiterFromTheEventLoop) {
   asio::io_context context(1);
   Notification event(context.get_executor());
   event.notify();  // nobody waits: lost

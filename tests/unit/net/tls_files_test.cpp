@@ -60,7 +60,7 @@ TEST_F(TlsFiles, ErrorSaysThatCertificateAndKeyAreSwapped) {
                 "\" contains a certificate, not a private key; are cert and key swapped?");
 }
 
-TEST_F(TlsFiles, ErrorNamesAFileOfAnotherKind) {
+TEST_F(TlsFiles, ErrorSaysWhatAFileOfAnotherKindContains) {
   EXPECT_THAT(of_cert(write("empty", "")),
               EndsWith("\" is empty; expected a PEM file with -----BEGIN CERTIFICATE-----"));
   EXPECT_THAT(of_cert(write("text", "a")),
@@ -100,14 +100,14 @@ TEST_F(TlsFiles, EncryptedKeyIsAnError) {
                     HasSubstr("openssl pkey -in " + locked)));
 }
 
-TEST_F(TlsFiles, AFileWithMoreThanTheBoundIsAnError) {
+TEST_F(TlsFiles, FileAboveTheMaximumSizeIsAnError) {
   const auto large = write("large", contents(folder_.key()));
   std::filesystem::resize_file(large, kLargestFile + 1);
   for (const auto& fault : {of_cert(large), of_key(large), fault_of_client_ca(large).value().message})
     EXPECT_THAT(fault, EndsWith("cannot be read: it is larger than 16 MiB, which is the most that is read"));
 }
 
-TEST_F(TlsFiles, APipeIsAnErrorAndDoesNotWait) {
+TEST_F(TlsFiles, PipeIsRejectedWithoutWaiting) {
   const auto pipe = folder_.cert() + ".pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   const auto stapled = make_tls_context({.certificates = {{folder_.cert(), folder_.key(), pipe}}});
@@ -116,7 +116,7 @@ TEST_F(TlsFiles, APipeIsAnErrorAndDoesNotWait) {
     EXPECT_THAT(fault, EndsWith(".pipe\" cannot be read: it is a pipe, not a regular file"));
 }
 
-TEST_F(TlsFiles, ACertificateIsFollowedByItsChain) {
+TEST_F(TlsFiles, CertificateFileMayContainTheChainAfterTheCertificate) {
   const Certificates another;
   const auto made =
       make_tls_context({.certificates = {{write("chain", contents(folder_.cert()) + contents(another.cert())),
@@ -130,12 +130,12 @@ TEST_F(TlsFiles, ACertificateIsFollowedByItsChain) {
 }
 
 // Revocation lists alone verify nobody.
-TEST_F(TlsFiles, AuthoritiesWithoutACertificateAreNamed) {
+TEST_F(TlsFiles, ErrorSaysWhatACaFileWithoutCertificatesContains) {
   EXPECT_THAT(fault_of_client_ca(write("list", "-----BEGIN X509 CRL-----\n")).value().message,
               EndsWith("contains X509 CRL; expected -----BEGIN CERTIFICATE-----"));
 }
 
-TEST_F(TlsFiles, ClientsGetTheNameOfEachAuthorityOnce) {
+TEST_F(TlsFiles, ClientsReceiveTheNameOfEachAuthorityOnce) {
   const Certificates another;  // has the same subject
   auto settings = folder_.settings();
   settings.client_ca = write("authorities", contents(folder_.cert()) + contents(another.cert()));

@@ -75,7 +75,7 @@ TEST_F(UseTaskTest, StoresOperationAbortedAfterACancellation) {
   EXPECT_EQ(reading.result().ec, asio::error::operation_aborted);
 }
 
-TEST_F(UseTaskTest, HandlerWithoutItsFrameDoesNothing) {
+TEST_F(UseTaskTest, HandlerDoesNothingAfterItsCoroutineWasDestroyed) {
   const auto watch = begin_rest();
   Reactor::of(context.get_executor()).end_tasks();
   EXPECT_TRUE(watch.expired());
@@ -84,7 +84,7 @@ TEST_F(UseTaskTest, HandlerWithoutItsFrameDoesNothing) {
   EXPECT_EQ(rests, 0);
 }
 
-TEST_F(UseTaskTest, FrameMayBeDestroyedAfterTheOperationHasEnded) {
+TEST_F(UseTaskTest, CoroutineMayBeDestroyedAfterTheOperationHasEnded) {
   const auto watch = begin_rest();
   timer.cancel();  // queues the handler
   Reactor::of(context.get_executor()).end_tasks();
@@ -93,7 +93,7 @@ TEST_F(UseTaskTest, FrameMayBeDestroyedAfterTheOperationHasEnded) {
   EXPECT_EQ(rests, 0);
 }
 
-TEST(UseTask, FrameAndHandlerAreDestroyedWithTheLoop) {
+TEST(UseTask, CoroutineAndHandlerAreDestroyedWithTheEventLoop) {
   const auto wait = [](Timer timer, [[maybe_unused]] std::shared_ptr<int> held) -> Task<void> {
     ErrorCode ignored;
     timer.expires_after(std::chrono::hours(1));
@@ -122,7 +122,7 @@ Task<std::string> await_failing_start() {
   co_return "";
 }
 
-TEST(UseTask, ThrowsTheExceptionOfTheStart) {
+TEST(UseTask, ThrowsTheExceptionThatTheStartOfTheOperationThrew) {
   asio::io_context context{1};
   EXPECT_EQ(run(context, await_failing_start()), "out of memory");
 }

@@ -103,7 +103,7 @@ TEST_F(WatchdogTest, DeadlineIsNotEarlyAfterTheEventLoopWasBlocked) {
   }
 }
 
-TEST_F(WatchdogTest, ExpiredDeadlineCallsOnLateOnce) {
+TEST_F(WatchdogTest, ExpiredDeadlineIsReportedOnce) {
   Watcher watcher(watchdog);
   watcher.begin(milliseconds(1));
   ASSERT_TRUE(wait_for(watcher));
@@ -197,7 +197,7 @@ TEST_F(WatchdogTest, FirstObjectCanWakeDozingObjectsForTheSameTick) {
 }
 
 // In this test the watcher is the only object that does not doze.
-TEST_F(WatchdogTest, OnlyAwakeObjectCanWakeDozingObjectsForTheSameTick) {
+TEST_F(WatchdogTest, SingleAwakeObjectCanWakeDozingObjectsForTheSameTick) {
   Watcher dozing(watchdog);
   dozing.dozes = true;
   Watcher alone(watchdog);

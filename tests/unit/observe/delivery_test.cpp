@@ -52,7 +52,7 @@ TEST(DeliveryTest, ShortestPauseBetweenAttemptsIsZero) {
   EXPECT_NE(post.begin(at(10)), nullptr);
 }
 
-TEST(DeliveryTest, OverdueMessageIsRetriedAfterTheMaximumNumberOfAttempts) {
+TEST(DeliveryTest, OverdueMessageIsStillRetriedAfterTheConfiguredNumberOfAttempts) {
   auto post = delivery(1000, 3);
   post.put("one", at(0));
   for (const bool overdue : {false, false, true, true, true}) {

@@ -25,13 +25,13 @@ TEST(HistoryTest, FirstTotalsAreNotCountedAsAnIncrease) {
   EXPECT_THAT(series(history, 1), ElementsAre(0U));
 }
 
-TEST(HistoryTest, DropsTheOldestStepWhenFull) {
+TEST(HistoryTest, DropsTheOldestValuesWhenFull) {
   History history(1, 3);
   for (const std::uint64_t total : {0, 1, 3, 6, 10, 15}) history.note(Totals{total});
   EXPECT_THAT(series(history, 0), ElementsAre(3U, 4U, 5U));
 }
 
-TEST(HistoryTest, DecreasedTotalHasRestartedFromZero) {
+TEST(HistoryTest, DecreasedTotalIsTreatedAsRestartedFromZero) {
   History history(1, 3);
   for (const std::uint64_t total : {50, 60, 4}) history.note(Totals{total});
   EXPECT_THAT(series(history, 0), ElementsAre(10U, 4U));
@@ -44,7 +44,7 @@ TEST(HistoryTest, ClampsLargeIncreasesTo32Bits) {
   EXPECT_THAT(series(history, 0), ElementsAre(0xFFFF'FFFFU));
 }
 
-TEST(HistoryTest, RemainingSeriesKeepTheirStepsIfTheSeriesChange) {
+TEST(HistoryTest, RemainingSeriesKeepTheirValuesWhenOtherSeriesAreAddedOrRemoved) {
   History history(3, 3);
   history.note(Totals{0, 0, 0});
   history.note(Totals{1, 2, 3});

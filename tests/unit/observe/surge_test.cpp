@@ -96,7 +96,7 @@ TEST(RateThresholdTest, FiringIsReportedAgainAtEachRepeatInterval) {
   EXPECT_EQ(watch.surge.since(), at(began));
 }
 
-TEST(RateThresholdTest, DecreasedTotalHasRestartedFromZero) {
+TEST(RateThresholdTest, DecreasedTotalIsTreatedAsRestartedFromZero) {
   Watch watch({.above = per_minute(10)});
   watch.total = 1'000'000;
   EXPECT_EQ(watch.run(2, 0), Change::None);

@@ -84,7 +84,7 @@ TEST_F(Decide, RefusalOverridesAdmissionAndTheLongestWaitIsReported) {
 }
 
 // The test's time is 22:13:20. A rule whose hours have ended rejects no request.
-TEST_F(Decide, RetryAfterEndsAtTheLatestWithTheHoursOfTheRule) {
+TEST_F(Decide, RetryAfterIsNeverLaterThanTheEndOfTheHoursOfTheRule) {
   thousand_.match.hours = parse_hours("20:00-22:15").value();
   add(local_, thousand_, refused(seconds(3600)));
   local_.outcomes()[0].more_after = seconds(3600);

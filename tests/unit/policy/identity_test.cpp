@@ -249,7 +249,7 @@ TEST(Identify, DifferentApiKeysAreAmbiguousAndEqualApiKeysAreNot) {
   EXPECT_EQ(key_or_ambiguity(cookie, {{"Cookie", "key=A; key=B"}}), two);
 }
 
-TEST(Identify, ReportsTheFirstAmbiguousAttributeThatItReads) {
+TEST(Identify, ReportsTheFirstAmbiguousAttribute) {
   auto settings = behind_proxies();
   const auto of = [&](std::string_view peer, Lines lines, std::string_view query = {}) {
     return std::string(identify(settings, ip(peer), head_with(lines, query)).ambiguity);

@@ -55,7 +55,7 @@ Outcome outcome(const Rule& rule, const std::string& target) {
   return Outcome::Refused;
 }
 
-TEST(PathAmbiguity, AcceptsPathsWhoseReadingsAllConditionsTreatAlike) {
+TEST(PathAmbiguity, AcceptsAPathIfEveryConditionTreatsAllItsReadingsAlike) {
   for (const char* target : {"/signin;returnPath=%2Ftrack", "/sale;off=50%25", "/a//b/../c", "/x/..;/y",
                              "/x//../y", "/a%2Fb/../c", "/x/..%2Fy"}) {
     EXPECT_EQ(outcome(rule_on({}), target), Outcome::Met) << target;
@@ -68,7 +68,7 @@ TEST(PathAmbiguity, AcceptsPathsWhoseReadingsAllConditionsTreatAlike) {
   EXPECT_EQ(outcome(rule_on(on_path("/a/*")), "/a//b/../c"), Outcome::Met);
 }
 
-TEST(PathAmbiguity, RejectsPathsForWhichAConditionDependsOnTheServer) {
+TEST(PathAmbiguity, RejectsAPathIfAConditionHoldsForOnlySomeOfItsReadings) {
   const std::pair<const char*, const char*> cases[] = {{"/signin", "/signin;returnPath=%2Ftrack"},
                                                        {"/signin/*", "/signin;returnPath=%2Ftrack"},
                                                        {"/b", "/a//../b"},
@@ -127,7 +127,7 @@ TEST(PathAmbiguity, AcceptsAmbiguousPathsIfAnotherConditionExcludesTheRule) {
       << "a shadow rule refuses no request";
 }
 
-TEST(PathAmbiguity, RejectsPathsForWhichAnOverrideDependsOnTheServer) {
+TEST(PathAmbiguity, RejectsAPathIfAnOverrideAppliesToOnlySomeOfItsReadings) {
   auto rule = rule_on({});
   rule.overrides.push_back({.tier = {}, .match = on_path("/signin"), .limiter = bucket(1, 1)});
   EXPECT_EQ(outcome(rule, "/signin;returnPath=%2Ftrack"), Outcome::Refused);

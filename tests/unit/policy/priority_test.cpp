@@ -9,7 +9,7 @@ namespace {
 
 constexpr base::SipKey kKey{1, 2};
 
-TEST(Priority, ComesFromTheTierThenTheRouteThenTheDefault) {
+TEST(Priority, ComesFromTheTierElseFromTheRouteElseFromTheDefault) {
   const auto head = head_with({});
   auto request = request_of(head);
   Route route;

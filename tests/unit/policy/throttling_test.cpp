@@ -82,7 +82,7 @@ TEST_F(Throttling, ReportsAnExceededSoftLimitOfAnyRule) {
 
 // Property: the remaining units that clients see do not increase before `more_after`, and have increased by
 // then.
-TEST_F(Throttling, ReportedRemainingUnitsIncreaseExactlyAtMoreAfter) {
+TEST_F(Throttling, ReportedRemainingUnitsIncreaseExactlyAtTheReportedTime) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);

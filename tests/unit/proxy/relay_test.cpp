@@ -170,7 +170,7 @@ struct TlsPair {
 
 // Otherwise weir would send an error answer after the part of the head, and the client would read the answer
 // as the rest of the head.
-TEST_F(RelayTest, HeadThatIsPartlyInsideOpenSslCountsAsBegun) {
+TEST_F(RelayTest, HeadWithOctetsInsideOpenSslIsReportedAsBegun) {
   const net::Certificates certificates;
   const auto tls = net::make_tls_context(certificates.settings()).value();
   const std::string text(100, 'x');
@@ -195,7 +195,7 @@ TEST_F(RelayTest, HeadThatIsPartlyInsideOpenSslCountsAsBegun) {
 }
 
 // A body that was read before the decision is still forwarded, and is counted only once.
-TEST_F(RelayTest, RelaysABodyThatWasInspectedFirstCompletely) {
+TEST_F(RelayTest, RelaysTheWholeBodyAfterAnInspectionOfTheBody) {
   for (const auto in : {Framing::Length, Framing::Chunked})
     for (const std::size_t looked_at : {0U, 1U, 5000U, 9000U}) {
       std::mt19937 random(7);

@@ -164,7 +164,7 @@ TEST_F(BalancerLaws, AddedOrRemovedServerMovesOnlyItsOwnHashes) {
 }
 
 // A server whose weight grows (slow start) gains words and loses none.
-TEST_F(BalancerLaws, ServerWhoseWeightGrowsGainsHashesAndLosesNone) {
+TEST_F(BalancerLaws, GrowingWeightAddsHashesToAServerAndRemovesNone) {
   Servers servers(Balance::Hash, {40, 40, 4});
   for (int i = 0; i < 2'000; ++i) {
     const auto word = random();

@@ -39,7 +39,7 @@ TEST(OutageLog, LogsOnlyAFewOutagesAMinuteOfAnUnstableServer) {
   EXPECT_TRUE(log.begins(kStart + 61s));
 }
 
-TEST(OutageLog, LogsAnOmittedOutageThatContinuesAfterAMinute) {
+TEST(OutageLog, LogsAnOutageThatWasNotLoggedIfTheOutageContinuesForAMinute) {
   OutageLog log;
   for (int i = 0; i < 5; ++i) {
     EXPECT_TRUE(log.begins(kStart));

@@ -10,7 +10,7 @@
 namespace weir::upstream {
 namespace {
 
-TEST_F(PoolTest, ConnectionIsReusedOnlyAfterKeep) {
+TEST_F(PoolTest, ConnectionIsReusedOnlyIfTheCallerAllowsReuse) {
   auto& p = open(1);
   {
     auto lease = p.lease({});

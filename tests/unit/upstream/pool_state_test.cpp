@@ -124,7 +124,7 @@ TEST_F(PoolTest, ReturnsNoServerOnlyIfAllServersAreAtTheirRateLimits) {
   EXPECT_FALSE(p.lease({.now = now}));
 }
 
-TEST_F(PoolTest, RetryAfterPauseOfAnUpstreamIsNeverShortened) {
+TEST_F(PoolTest, PauseOfAnUpstreamByRetryAfterIsNeverShortened) {
   open(1);
   server_group->pause_until(now + base::Duration{5});
   server_group->pause_until(now + base::Duration{3});

@@ -186,7 +186,7 @@ TEST(ServerHealth, ConsecutiveProbeResultsMarkAServerDownOrUp) {
   EXPECT_EQ(server_health.back_since(), kStart + 1s);
 }
 
-TEST(ServerHealth, OnlyProbesReadmitAServerThatProbesMarkedDown) {
+TEST(ServerHealth, ServerThatProbesMarkedDownIsReadmittedOnlyByProbes) {
   ServerHealth server_health;
   for (int i = 0; i < 3; ++i) server_health.probed(kCheck, false, kStart);
   EXPECT_FALSE(server_health.begin_trial(kSettings, kStart + 1h));
@@ -197,7 +197,7 @@ TEST(ServerHealth, OnlyProbesReadmitAServerThatProbesMarkedDown) {
 }
 
 // Only good probes since the ejection readmit the server.
-TEST(ServerHealth, ProbesReadmitAServerThatFailedRequestsEjected) {
+TEST(ServerHealth, ProbesReadmitAServerThatWasEjectedForFailedRequests) {
   ServerHealth server_health;
   for (int i = 0; i < 5; ++i) server_health.probed(kCheck, true, kStart);
   server_health.unreachable(kSettings, kStart, kWhole);

@@ -26,7 +26,7 @@ struct ServerQueueTest : testing::Test {
   ServerQueue queue;
 };
 
-TEST_F(ServerQueueTest, WakesTheFirstWaitingRequestAndThenTheNext) {
+TEST_F(ServerQueueTest, WakesWaitingRequestsOneAfterTheOther) {
   queue.freed();
   auto a = join("a");
   auto b = join("b");
@@ -43,7 +43,7 @@ TEST_F(ServerQueueTest, WakesTheFirstWaitingRequestAndThenTheNext) {
   EXPECT_EQ(take_woken(), "");
 }
 
-TEST_F(ServerQueueTest, WakesByPriorityAndThenByArrival) {
+TEST_F(ServerQueueTest, WakesByPriorityAndAtEqualPriorityByArrival) {
   std::vector<std::pair<std::string, std::unique_ptr<ServerQueue::Waiter>>> waiters;
   for (const auto& [name, priority] : {std::pair("c", 5), {"e", 9}, {"d", 5}, {"a", 0}, {"b", 4}})
     waiters.emplace_back(name, join(name, static_cast<policy::Priority>(priority)));
@@ -74,7 +74,7 @@ TEST_F(ServerQueueTest, RequestThatCannotUseTheFreeServerWakesTheNextRequestAtOn
   EXPECT_EQ(take_woken(), "");
 }
 
-TEST_F(ServerQueueTest, RequestThatCannotUseEveryServerWaitsBehindOtherRequests) {
+TEST_F(ServerQueueTest, RequestThatMayUseOnlySomeServersWaitsBehindOtherRequests) {
   const auto a = join("a");
   const auto b = join("b", 5, true);
   EXPECT_FALSE(b->is_next());

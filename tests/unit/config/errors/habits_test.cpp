@@ -16,7 +16,7 @@ std::string rule(const std::string& more) {
   return with("[[rule]]\nname = \"x\"\n" + more);
 }
 
-TEST(MigrationAdvice, OtherSpellingsOfRatesGetTheLimitToWrite) {
+TEST(MigrationAdvice, ErrorAboutAMisspeltRateShowsTheCorrectLimit) {
   for (const auto& [text, line] : {std::pair{"rate = \"10r/s\"\n", "limit = \"10/s\""},
                                    {"rate = 10\n", "limit = \"10/s\""},
                                    {"rate = \"10/second\"\n", "limit = \"10/s\""},
@@ -29,7 +29,7 @@ TEST(MigrationAdvice, OtherSpellingsOfRatesGetTheLimitToWrite) {
         << text;
 }
 
-TEST(MigrationAdvice, KeysOfOtherProxiesGetTheKeyToWrite) {
+TEST(MigrationAdvice, ErrorAboutAKeyOfAnotherProxyShowsTheKeyOfWeir) {
   for (const auto& [text, line] :
        {std::pair{"zone = \"one:10m\"\n", "zone: unknown key; leave it out: each rule has its own counters"},
         {"nodelay = true\n",
@@ -60,7 +60,7 @@ TEST(MigrationAdvice, KeysOfOtherProxiesGetTheKeyToWrite) {
     EXPECT_THAT(mistakes_in(rule(text)), Contains(HasSubstr(line))) << text;
 }
 
-TEST(MigrationAdvice, CommonMistakesOutsideRulesGetTheLineToWrite) {
+TEST(MigrationAdvice, ErrorAboutACommonMistakeOutsideRulesShowsTheCorrectLine) {
   for (const auto& [text, line] :
        {std::pair{"[log]\nlevel = \"warning\"\n", "log.level: found \"warning\"; write level = \"warn\""},
         {"[[listener]]\naddress = \"a:1\"\ntls = { cert = \"a\", key = \"b\" }\n",
@@ -82,7 +82,7 @@ TEST(MigrationAdvice, CommonMistakesOutsideRulesGetTheLineToWrite) {
     EXPECT_THAT(mistakes_in(with(text)), Contains(HasSubstr(line))) << text;
 }
 
-TEST(MigrationAdvice, TableHeadersWithWrongBracketsGetTheHeaderToWrite) {
+TEST(MigrationAdvice, ErrorAboutWrongBracketsShowsTheCorrectTableHeader) {
   for (const char* name : {"rule", "route", "listener", "upstream", "alert"}) {
     const std::string word(name);
     EXPECT_THAT(mistakes_in("[" + word + "]\nname = \"x\"\n"),

@@ -27,7 +27,7 @@ void expect(const std::vector<Case>& cases) {
   for (const auto& [text, fault] : cases) EXPECT_EQ(fault_in(text), "weir.toml:1: " + fault) << text;
 }
 
-TEST(TomlFault, UnclosedQuoteGetsTheLineToWrite) {
+TEST(TomlFault, ErrorAboutAnUnclosedQuoteShowsTheCorrectLine) {
   expect(
       {{"limit = \"10/s\nkey = 3\n", "found a quote that is not closed on its line; write limit = \"10/s\""},
        {"limit = '10/s\n", "found a quote that is not closed on its line; write limit = '10/s'"},
@@ -38,7 +38,7 @@ TEST(TomlFault, UnclosedQuoteGetsTheLineToWrite) {
         "found a quote that is not closed on its line; write match = { path = \"/a\" }"}});
 }
 
-TEST(TomlFault, UnquotedStringGetsTheQuotedStringToWrite) {
+TEST(TomlFault, ErrorAboutAnUnquotedStringShowsTheQuotedString) {
   expect({{"limit = 10/s\n", "found 10/s without quotes; write limit = \"10/s\""},
           {"limit = 10/second # so many\n", "found 10/second without quotes; write limit = \"10/second\""},
           {"limit = 10/s;\n", "found 10/s without quotes; write limit = \"10/s\""},
@@ -56,7 +56,7 @@ TEST(TomlFault, UnquotedStringGetsTheQuotedStringToWrite) {
             "weir.toml:3: found 10.0.0.1:80 without quotes; write \"10.0.0.1:80\"");
 }
 
-TEST(TomlFault, SyntaxOfYamlNginxAndOtherFormatsGetsTheTomlToWrite) {
+TEST(TomlFault, ErrorAboutYamlOrNginxSyntaxShowsTheCorrectToml) {
   expect(
       {{"limit: \"10/s\"\n", "found no = after limit; write limit = \"10/s\""},
        {"limit 10/s;\n", "found no = after limit; write limit = \"10/s\""},
@@ -83,14 +83,14 @@ TEST(TomlFault, SyntaxOfYamlNginxAndOtherFormatsGetsTheTomlToWrite) {
        {"servers = [\"a:1\" \"b:2\"]\n", "found no comma between two values; write one before \"b:2\"]"}});
 }
 
-TEST(TomlFault, NamesAKeyThatIsNoWord) {
+TEST(TomlFault, ErrorShowsAKeyWithForbiddenCharacters) {
   expect({{"max head = \"1KiB\"\n", "found two words before =; write one key"},
           {"max head = 1KiB\n", "found two words before =; write one key"},
           {"key[ = \"a\"\n", "found [ in the key key[; write letters, digits, _ and -"},
           {"bur>st = 5\n", "found > in the key bur>st; write letters, digits, _ and -"}});
 }
 
-TEST(TomlFault, BrokenAndRepeatedTableHeadersGetAdvice) {
+TEST(TomlFault, ErrorAboutABrokenOrRepeatedTableHeaderGivesAdvice) {
   expect({{"[[rule]\n", "found a header whose brackets do not match; write [[rule]]"},
           {"[rule]]\n", "found a header whose brackets do not match; write [[rule]]"},
           {"[server\n", "found a header whose brackets do not match; write [server]"}});
@@ -108,7 +108,7 @@ TEST(TomlFault, BrokenAndRepeatedTableHeadersGetAdvice) {
 }
 
 // Truncates a valid line at every position. The message must be weir's own and must not show a secret.
-TEST(TomlFault, TruncatedLineNeverGetsTheParsersOwnErrorText) {
+TEST(TomlFault, ErrorAboutATruncatedLineIsNeverTheTextOfTheTomlParser) {
   const std::string line = "limit = \"10/s\" # ten\n";
   for (std::size_t cut = 0; cut + 1 < line.size(); ++cut)
     for (const auto& mistake : mistakes_in(line.substr(0, cut) + "\n"))

@@ -21,7 +21,7 @@ void expect(const std::vector<Case>& cases) {
     EXPECT_THAT(mistakes_in(text), ElementsAre("weir.toml:" + fault)) << text;
 }
 
-TEST(TomlRepetition, NamesAKeyThatOccursTwice) {
+TEST(TomlRepetition, ErrorNamesAKeyThatOccursTwice) {
   expect({{"[server]\nworkers = 1\nworkers = 2 # two\n",
            "3: found the key workers a second time; keep one of the two"},
           {"[[rule]]\nmatch = { path = \"/a\", method = \"GET\", path = \"/b\" }\n",
@@ -36,14 +36,14 @@ TEST(TomlRepetition, NamesAKeyThatOccursTwice) {
            "3: found match.method, but a part of it has a value above; write all of it in one place"}});
 }
 
-TEST(TomlRepetition, NamesAHeaderThatOccursTwiceOrInAnotherForm) {
+TEST(TomlRepetition, ErrorNamesATableThatIsDefinedInTwoWays) {
   expect({{"[server]\n[[server]]\n",
            "2: found both [server] and [[server]]; keep one [server], with all of its keys below it"},
           {"server = 1\n[server]\n",
            "2: found the key server with a value, and the header [server]; keep one of the two"}});
 }
 
-TEST(TomlRepetition, ShowsNoValueOfASecretKeyThatOccursTwice) {
+TEST(TomlRepetition, ErrorShowsNoValueOfASecretKeyThatOccursTwice) {
   for (const auto* text :
        {"[client]\njwt = { secret = \"s3cret\", secret = \"s3cret\" }\n",
         "[client]\njwt = { secret = \"a\\\"=s3cret\", secret = \"s3cret\" }\n",
@@ -53,7 +53,7 @@ TEST(TomlRepetition, ShowsNoValueOfASecretKeyThatOccursTwice) {
   expect({{"[admin]\ntoken = = \"s3cret\"\n", "2: found = = after token; write token = \"…\""}});
 }
 
-TEST(TomlRepetition, NamesADoubledEqualsSignAndTheLineToWrite) {
+TEST(TomlRepetition, ErrorShowsADoubledEqualsSignAndTheCorrectLine) {
   for (const auto* sign : {"= =", "==", ":=", "+=", "=>", "= ==", ">=", "-=", "!="})
     expect({{"[[rule]]\nburst " + std::string(sign) + " 5 # five\n",
              "2: found " + std::string(sign) + " after burst; write burst = 5"},
@@ -66,7 +66,7 @@ TEST(TomlRepetition, NamesADoubledEqualsSignAndTheLineToWrite) {
            "2: found == after path; write path = \"/a\""}});
 }
 
-TEST(TomlRepetition, NamesOtherSignsThatAreTooMany) {
+TEST(TomlRepetition, ErrorShowsADoubledCommaBracketSignOrDot) {
   expect({{"[[rule]]\nkey = [\"ip\",, \"user\"]\n", "2: found two commas; write one"},
           {"[[rule]]\nkey = [, \"user\"]\n", "2: found a comma before the first value; remove it"},
           {"[[rule]]\nkey = [\"ip\"]]\n", "2: found a ] that closes nothing; remove it"},
@@ -83,7 +83,7 @@ TEST(TomlRepetition, NamesOtherSignsThatAreTooMany) {
           {"[ [rule] ]\n", "1: found a header whose brackets do not match; write [[rule]]"}});
 }
 
-TEST(TomlRepetition, NamesADoubledQuote) {
+TEST(TomlRepetition, ErrorShowsADoubledQuote) {
   for (const auto* value : {"\"10/s\"\"", "\"\"10/s\""})
     expect({{"[[rule]]\nlimit = " + std::string(value) + "\n",
              "2: found a quote too many; write limit = \"10/s\""}});
@@ -93,7 +93,7 @@ TEST(TomlRepetition, NamesADoubledQuote) {
            "2: found a quote that is not closed on its line; write key = [\"\",\"ip\"]"}});
 }
 
-TEST(TomlRepetition, NamesWhatStandsAfterABareValue) {
+TEST(TomlRepetition, ErrorShowsTheTextAfterAnUnquotedValue) {
   expect({{"[[rule]]\nburst = 5 5\n", "2: found 5 after the value; write burst = 5"},
           {"[[rule]]\nburst = 5 = 6\n", "2: found = 6 after the value; write burst = 5"},
           {"[[rule]]\nburst = 5;\n", "2: found ; after the value; write burst = 5"},
@@ -102,7 +102,7 @@ TEST(TomlRepetition, NamesWhatStandsAfterABareValue) {
           {"[[rule]]\nburst = ,\n", "2: found no value; write one after burst ="}});
 }
 
-TEST(TomlRepetition, IsNamedInAKeysFileIfWeirKnowsTheName) {
+TEST(TomlRepetition, ErrorAboutAKeysFileNamesARepeatedKeyOnlyIfWeirKnowsTheKey) {
   const std::pair<std::string, std::string> cases[] = {
       {"[[key]]\nkey = \"s3cret\"\nkey = \"s3cret\"\n",
        "keys.toml:3: found the key key a second time; keep one of the two"},

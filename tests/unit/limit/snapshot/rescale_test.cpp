@@ -93,7 +93,7 @@ TEST(Rescale, ChangedSlidingLogKeepsTheAgesOfItsEntries) {
   EXPECT_EQ(carried[1], (LogEntry{new_log.mark_of(kStart - 1s), 6}));
 }
 
-TEST(Rescale, RefundsAreRoundedDownAndDebtsUp) {
+TEST(Rescale, RefundsAreRoundedDownAndOwedUnitsAreRoundedUp) {
   const Limiter ten = FixedWindow::make({10, 1h}).value();
   const Limiter three = FixedWindow::make({3, 1h}).value();
   EXPECT_EQ(rescaled_refund(ten, 5, three), 1);

@@ -123,7 +123,7 @@ class ReloadedLogs : public SnapshotTest, public testing::WithParamInterface<int
 };
 INSTANTIATE_TEST_SUITE_P(RandomSeeds, ReloadedLogs, testing::Range(0, 100));
 
-TEST_P(ReloadedLogs, SnapshotOfReloadedLogsIsValid) {
+TEST_P(ReloadedLogs, SnapshotOfReloadedSlidingLogsIsValid) {
   for (int i = 0; i < 2'000; ++i) {
     if (i % 100 == 0) reload();
     dice_.one_in(2) ? charge() : end_one();

@@ -14,7 +14,7 @@
 namespace weir::limit {
 namespace {
 
-TEST(HybridTimestamp, OrdersByTimeThenByCount) {
+TEST(HybridTimestamp, OrdersByTimeAndAtEqualTimesByCount) {
   EXPECT_EQ(timestamp_after(0, kStart), timestamp_at(kStart));
   EXPECT_EQ(timestamp_after(timestamp_at(kStart), kStart), timestamp_at(kStart) + 1);
   EXPECT_EQ(timestamp_after(timestamp_at(kStart), kStart + 1us), timestamp_at(kStart + 1us));

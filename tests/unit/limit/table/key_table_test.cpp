@@ -95,7 +95,7 @@ TEST_F(KeyTableTest, AfterVeryManyResetsNoOlderChargeIsRefunded) {
 
 // A worker reads its clock. Before it gets the lock, another worker evicts the key. The day is over by then,
 // so the first worker's charge belongs to the next day.
-TEST_F(KeyTableTest, EarlierClockReadingAfterAnEvictionIsChargedToTheNextDay) {
+TEST_F(KeyTableTest, RequestWithAClockReadingBeforeAnEvictionIsChargedToTheNextDay) {
   const Limiter daily = FixedWindow::make({5, 24h}).value();
   const Limiter log = SlidingLog::make({5, 24h}).value();
   for (const auto* limiter : {&daily, &log})
@@ -230,7 +230,7 @@ TEST_F(KeyTableTest, SweepEvictsOnlyKeysWhoseLimitHasRefilled) {
   EXPECT_EQ(table.peek(line(7, three_, 4), kStart + 1h).remaining, 0) << "a key in use was evicted";
 }
 
-TEST_F(KeyTableTest, HasRoomForMaxKeysLiveKeys) {
+TEST_F(KeyTableTest, HasRoomForAsManyKeysAsMaxKeysAllows) {
   for (const std::uint64_t keys : {1, 2, 8, 9, 16, 100, 1'000, 5'000, 100'000}) {
     KeyTable table(keys);
     for (std::uint64_t i = 0; i < keys; ++i) charge(table, {line(i, one_)}, kStart);

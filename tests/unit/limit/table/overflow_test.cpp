@@ -201,7 +201,7 @@ TEST(Overflow, OverflowCellOfLimitersWithTwoPeriodsDrainsOnTime) {
 
 // Limiter IDs beyond the bound share two cells of their rule. The limiters of these cells count in different
 // units.
-TEST(Overflow, LimitersBeyondTheBoundShareTwoOverflowCellsOfTheirRule) {
+TEST(Overflow, LimitersBeyondTheMaximumNumberShareTwoOverflowCellsOfTheirRule) {
   const Limiter bucket = token_bucket("1/h", 3), slow = token_bucket("1/h", 5);
   const auto taken = [](const Limiter& limiter, const Cell& cell) {
     return step(limiter, cell, kStart, 1).outcome.remaining;

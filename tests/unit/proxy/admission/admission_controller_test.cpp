@@ -152,7 +152,7 @@ TEST_F(AdmissionControllerTest, DepartureThatTheShaperReturnedIsNotReturnedAgain
 
 // The limiter takes back only its latest departure. So the departure of `first`, which is abandoned first,
 // stays in the lane until the later departure is returned.
-TEST_F(AdmissionControllerTest, EarlierDepartureIsReturnedOnceTheLaterDepartureIsReturned) {
+TEST_F(AdmissionControllerTest, EarlierDepartureIsReturnedAfterTheLaterDeparture) {
   (void)ask("x");
   auto& first = ask("a");
   const auto soonest = first.admission.delayed().departure.at;
@@ -189,7 +189,7 @@ TEST_F(AdmissionControllerTest, DepartureInThePastIsNotPassedOn) {
   EXPECT_FALSE(waiting.done);
 }
 
-TEST_F(AdmissionControllerTest, DisplacingRequestStaysChargedIfItLeaves) {
+TEST_F(AdmissionControllerTest, DisplacingRequestThatLeavesStaysCharged) {
   (void)ask("x");
   auto& greedy = join("a");
   auto& last = join("a");

@@ -91,7 +91,7 @@ TEST(Inbox, MakesRoomForABodyBehindALaterHead) {
 }
 
 // If many heads arrive at once, the number of moved octets is at most twice the number of received octets.
-TEST(Inbox, PipelinedHeadsMoveLittleData) {
+TEST(Inbox, ReadingPipelinedHeadsMovesFewOctets) {
   constexpr std::size_t kBlock = 4096;
   BlockPool pool(kBlock);
   Inbox inbox(pool);

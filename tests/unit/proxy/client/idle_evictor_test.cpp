@@ -75,7 +75,7 @@ TEST_F(IdleEvictorTest, EvictsIdleConnectionsBeforeConnectionsWithAnIncompleteHe
   EXPECT_EQ(room.went, 3);
 }
 
-TEST_F(IdleEvictorTest, EvictsNoConnectionBeyondTheRequestedRank) {
+TEST_F(IdleEvictorTest, KeepsConnectionsWithAnIncompleteHeadIfOnlyIdleConnectionsMayBeEvicted) {
   room.idle = room.begun = 1;
   room.wanted = true;
   room.most = Rank::Idle;

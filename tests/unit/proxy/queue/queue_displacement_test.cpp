@@ -129,7 +129,7 @@ TEST_F(Displacement, ForgetsADisplacedRequestThatLeaves) {
   EXPECT_EQ(evicted(0), "");
 }
 
-TEST_F(Displacement, MayYieldToTellsIfARequestCanBeDisplaced) {
+TEST_F(Displacement, TellsIfANewRequestMayDisplaceAQueuedRequest) {
   EXPECT_FALSE(queue.may_yield_to(0));
   auto& ticket = join("a1", departure(1), 4);
   EXPECT_TRUE(queue.may_yield_to(3));
@@ -206,7 +206,7 @@ TEST_F(Displacement, EvictsARequestThatCannotDepartBeforeItsDeadline) {
   EXPECT_EQ(tickets["a2"]->too_late_at(), at(4)) << "a new request would get that departure";
 }
 
-TEST_F(Displacement, TurnBehindIsAfterAllRequestsOfEqualAndHigherPriorities) {
+TEST_F(Displacement, PredictedTurnIsAfterAllRequestsOfEqualAndHigherPriorities) {
   auto& last = join("a1", departure(1), 6);
   auto& middle = join("b1", departure(2), 5);
   EXPECT_EQ(queue.turn_behind(middle), at(1)) << "the departure of the request itself, which would be free";

@@ -62,7 +62,7 @@ class QueueTest : public ::testing::Test {
   Queue queue{2};
 };
 
-TEST_F(QueueTest, FullnessIsThatOfTheFullestSharedQueue) {
+TEST_F(QueueTest, FullnessOfAllQueuesIsTheFullnessOfTheFullestSharedQueue) {
   EXPECT_EQ(queue.fullness(), 0);
   join('a', 1);
   join('a', 2);
@@ -194,7 +194,7 @@ TEST_F(QueueTest, OfferedDepartureGoesToTheNextRequest) {
   EXPECT_EQ(queue.surplus(kLane)->at, at(6));
 }
 
-TEST_F(QueueTest, OnlyTheWorkerOfTheNextRequestTakesItFromTheQueue) {
+TEST_F(QueueTest, NextRequestIsTakenFromTheQueueOnlyByItsWorker) {
   join('a', 1, 5, 0);
   auto& b = join('b', 2, 5, 1);
   EXPECT_EQ(queue.next_due(0), at(1));

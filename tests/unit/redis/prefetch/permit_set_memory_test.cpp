@@ -40,7 +40,7 @@ using tests::fail_each_allocation;
 const limit::Limiter kTenAtOnce = limit::Concurrency::make(10).value();
 const limit::Charge kPlace{.key = {7, 7}, .limiter = &kTenAtOnce, .cost = 1};
 
-TEST(PermitSetMemory, PermitThatCannotBeStoredIsNotHeld) {
+TEST(PermitSetMemory, LackOfMemoryForAPermitLeavesNoPermit) {
   PermitSet leases(1, std::chrono::seconds(10));
   const int made =
       fail_each_allocation([&] { leases.hold_unasked(kPlace); }, [&] { EXPECT_TRUE(leases.empty()); });

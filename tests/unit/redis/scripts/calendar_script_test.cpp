@@ -189,7 +189,7 @@ TEST_F(DifferentRedisTime, StoreLearnsTheTimeOfRedisAndSendsTheRequestAgain) {
   EXPECT_NE(redis.heard.find(bytes), std::string::npos);
 }
 
-TEST_F(DifferentRedisTime, TwoRepliesAboutAWrongTimeAreAnError) {
+TEST_F(DifferentRedisTime, SecondReplyAboutAWrongTimeIsAnError) {
   Worker worker(settings());
   Canned redis(worker.loop, settings().address.unix_path, {{us_, 2, 0, 0, 0}, {us_, 2, 0, 0, 0}});
   ASSERT_TRUE(worker.turn_until_up());

@@ -195,7 +195,7 @@ TEST_F(CachedRefusals, AreNotUsedAfterARefundOfTheKey) {
 }
 
 // Uses two rules for which the keys of every client differ by the same amount, as real keys do.
-TEST_F(CachedRefusals, KeysOfOneClientRarelyShareARefundGroup) {
+TEST_F(CachedRefusals, RefundOfAKeyRarelyDropsTheRefusalsOfAnotherKeyOfTheClient) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
