@@ -1,5 +1,5 @@
-// Fuzzes bills on a table so small that it overflows. A bill must be charged as a whole or not at all, and a
-// rejected bill must change nothing.
+// Fuzzes bills (a bill: all charges of one request) on a table that is so small that it overflows. A bill
+// must be charged as a whole or not at all. A rejected bill must change nothing.
 #include "fuzz/input.hpp"
 
 #include "weir/limit/key_table.hpp"
@@ -57,7 +57,7 @@ void check(const std::vector<Charge>& bill, const std::vector<Outcome>& outcomes
 
 struct Looks {
   std::vector<Outcome> outcomes;
-  std::vector<bool> known;  // for each charge: whether the key has a slot
+  std::vector<bool> known;  // for each charge: true if the table stores its key
 };
 
 Looks look(const KeyTable& table, const std::vector<Charge>& bill, TimePoint now) {
@@ -66,9 +66,9 @@ Looks look(const KeyTable& table, const std::vector<Charge>& bill, TimePoint now
   return looks;
 }
 
-// Checks that a rejected bill has charged nothing. A rejected bill may evict a drained key or move a key. An
-// overflow cell may then answer in place of the key's own cell, or the reverse. An evicted key that gets a
-// slot again starts with the state of the overflow cell.
+// Checks that a rejected bill has charged nothing. The bill may still evict a key whose limit has refilled,
+// or move a key. Afterwards the overflow cell (the shared state of all keys that are not in the table) may
+// decide about a key that had its own state before, or the reverse.
 void check_unchanged(const std::vector<Charge>& bill, const Looks& before, const Looks& after,
                      TimePoint now) {
   const KeyTable empty(16);
@@ -82,7 +82,8 @@ void check_unchanged(const std::vector<Charge>& bill, const Looks& before, const
   }
 }
 
-// Refunds the bill or releases its permits at once, so that slots are freed and claimed often.
+// Refunds the bill or releases its permits at once. So slots of the table become free and are taken again
+// often.
 void end(KeyTable& table, const std::vector<Charge>& bill, const std::vector<Outcome>& outcomes,
          TimePoint now, bool refunds) {
   if (refunds) return table.refund(bill, now, outcomes, now);

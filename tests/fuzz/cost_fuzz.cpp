@@ -1,5 +1,5 @@
-// Fuzzes costs in JSON bodies of requests and responses. If weir reads a number by a JSON pointer, it must be
-// the number that Boost.JSON finds there. A plain number must be found at any depth.
+// Fuzzes costs in JSON bodies of requests and responses. A number that weir reads at a JSON pointer must be
+// the number that Boost.JSON reads there. weir must find a plain number at any depth.
 #include "fuzz/input.hpp"
 
 #include "weir/policy/cost.hpp"
@@ -51,7 +51,8 @@ void compare(const json::value& document, const std::string& pointer, std::strin
                     (there->is_int64() && there->get_int64() >= 0 &&
                      static_cast<std::uint64_t>(there->get_int64()) <= limit::kMaxCost);
   const std::uint64_t number = fits ? there->to_number<std::uint64_t>() : 0;
-  // weir reads no cost from a document with a repeated name. Boost.JSON keeps the last member of that name.
+  // weir reads no cost from a document in which a name is repeated. Boost.JSON uses the last member with the
+  // name.
   require(!cost || (fits && *cost == number), "a cost is the number that stands there");
   require(told.state != ReportedCost::State::Amount || !fits || told.amount == number,
           "an amount is the number that stands there");

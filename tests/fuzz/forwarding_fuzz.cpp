@@ -1,5 +1,5 @@
-// Fuzzes forwarded heads. weir must accept the head that it writes for an accepted head, with the same
-// method, path and body. So a forwarded message can be read in only one way.
+// Fuzzes forwarded heads. If weir parses a head that it forwards, it must accept this head and find the same
+// method, path and body framing as in the received head.
 #include "fuzz/input.hpp"
 
 #include "weir/http/forwarding.hpp"

@@ -1,5 +1,5 @@
-// Fuzzes heads of requests and responses. The views of an accepted head must point into its own bytes. No
-// other message must be found in these bytes.
+// Fuzzes heads of requests and responses. Each part of an accepted head must lie within the bytes of the head
+// and contain no line end.
 #include "fuzz/input.hpp"
 
 #include "weir/http/head_parser.hpp"
@@ -40,8 +40,8 @@ void check_request(std::string_view bytes) {
     return require(fault->status >= 400 && fault->status < 600, "a fault has its answer");
   const Within within{bytes};
   for (const auto view : {head.method, head.target, head.authority, head.query}) within(view);
-  // An absolute-form target without a path gets one of these two paths, which are constants outside the
-  // bytes.
+  // The path of an absolute-form target without a path is one of these two constants, which lie outside the
+  // bytes of the head.
   if (head.path != "/" && head.path != "*") within(head.path);
   check_fields(head.fields, within);
   require(!head.method.empty() && !head.target.empty(), "a request asks for something");

@@ -66,12 +66,12 @@ class Stream final : public http::Http2StreamEvents {
     return trailers_.size() != 0 ? &trailers_ : nullptr;
   }
 
-  // Answers the request, or continues the answer if this function was called before. The codec must not call
-  // it.
+  // Answers the request. A later call continues the answer. Must not be called within a callback of the
+  // codec.
   void answer(http::Http2Session& session, std::int32_t id) {
     if (!head_ || closed_) return;
     if (answered_) {
-      answer_ = 0;  // give() no longer waits
+      answer_ = 0;  // waits() is false from now on
       return session.resume(id);
     }
     answered_ = true;

@@ -35,7 +35,8 @@ class Input {
     for (int i = 0; i < 8; ++i) value = value << 8 | byte();
     return value;
   }
-  // Returns a number whose length in bits is equally distributed. The first byte gives that length.
+  // Returns a number from `least` to `most`. The first byte chooses its length in bits, so small numbers are
+  // as frequent as large numbers.
   std::uint64_t between(std::uint64_t least, std::uint64_t most) {
     const unsigned bits = byte() % 64 + 1;
     const std::uint64_t value = bits <= 8 ? byte() : word();
@@ -48,7 +49,8 @@ class Input {
   std::size_t left_;
 };
 
-// Returns a limiter that its `make` accepts. Never returns calendar windows, because a calendar is a table.
+// Returns a limiter with random parameters; nullopt if the parameters are invalid. Never returns a limiter
+// with calendar windows.
 inline std::optional<limit::Limiter> limiter_from(Input& in) {
   constexpr std::uint64_t kCentury = std::uint64_t{36'500} * 86'400 * 1'000'000;
   const auto as_limiter = [](const auto& made) {

@@ -1,5 +1,6 @@
-// Fuzzes the laws of one limiter with one cell. The fuzzer chooses numbers, costs and pauses. Time may go
-// back a little, because a worker may read its clock before it gets the lock.
+// Fuzzes the laws of one limiter on the state of one key. The fuzzer chooses the limiter's parameters, the
+// costs and the pauses. Time may go back a little, because a worker may read its clock before it gets the
+// lock.
 #include "fuzz/input.hpp"
 
 namespace weir::fuzz {
@@ -46,7 +47,7 @@ void check_admission(const Moment& m, const Step& step) {
   const auto spend = [&](Cost cost) {
     return limit::step(m.limiter, step.next, m.now, cost).outcome.allowed;
   };
-  // For a queue, `remaining` is the number of requests of this cost.
+  // For a queue, `remaining` counts requests of this cost, not units.
   const bool queue = std::holds_alternative<limit::LeakyBucket>(m.limiter);
   if (out.remaining != 0 && out.remaining <= limit::kMaxCost)
     require(spend(queue ? m.cost : out.remaining), "what remains can be spent");

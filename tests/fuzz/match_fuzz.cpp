@@ -1,6 +1,6 @@
-// Fuzzes conditions with any request. If a condition holds, weir must not explain why it fails. The body must
-// not change what the head alone decides. A parameter that occurs twice with different values must have no
-// value.
+// Fuzzes conditions with any request. If a condition holds, weir must not return a reason why it fails. If
+// the head alone decides a condition, no body may change the result. A parameter that occurs twice with
+// different values must have no value.
 #include "fuzz/input.hpp"
 #include "policy/identity/consistent_value.hpp"
 

@@ -25,8 +25,9 @@ std::string without_last_slash(std::string path) {
   return path;
 }
 
-// Removes dot segments as RFC 3986 §5.2.4 says: empty segments count, and parameters are part of a name.
-// Afterwards removes parameters and merges slashes. REQUIRES: all bytes are written as by path_spelling().
+// Removes dot segments as RFC 3986 §5.2.4 says: an empty segment is a segment, and parameters are part of a
+// segment's name. Afterwards removes parameters and merges slashes. REQUIRES: all bytes are written as by
+// path_spelling().
 std::string dots_first(std::string_view path) {
   std::vector<std::string_view> stack;
   while (!path.empty()) {
@@ -58,8 +59,8 @@ std::string slashes_decoded(std::string_view path) {
   return out;
 }
 
-// Checks that a server's reading of `raw` is its normal form, or one of the other interpretations that weir
-// finds.
+// Checks that `reading`, the path that a server reads in `raw`, is either the normal form of `raw` or one of
+// the other interpretations that weir finds.
 void require_reading(std::string_view raw, const std::string& reading) {
   const auto way = normal(raw);
   http::PathInterpretations interpretations;

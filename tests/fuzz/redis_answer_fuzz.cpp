@@ -1,6 +1,6 @@
-// Fuzzes replies to charge.lua. An accepted reply must answer a whole bill as the limiters could decide. Also
-// fuzzes redirections and slot maps of a cluster: an accepted address must be complete, and an accepted hash
-// slot must be below 16,384.
+// Fuzzes replies to charge.lua. An accepted reply must contain an outcome for each charge, and each outcome
+// must be one that its limiter can produce. Also fuzzes redirections and slot maps of a cluster: an accepted
+// address must be complete, and an accepted hash slot must be below 16,384.
 #include "fuzz/input.hpp"
 #include "redis/cluster/cluster_slots.hpp"
 #include "redis/scripts/bill.hpp"

@@ -1,6 +1,6 @@
-// Fuzzes the reader of snapshots with the given bytes. Then corrects their digest and reads them again, to
-// reach the code behind the digest check. The table must accept what the reader accepts, write it again, and
-// release its memory.
+// Fuzzes the reader of snapshots with the given bytes. Afterwards corrects the digest of these bytes and
+// reads them again, to reach the code behind the digest check. The table must accept what the reader accepts,
+// write it again, and release its memory.
 #include "fuzz/input.hpp"
 
 #include "weir/limit/snapshot.hpp"
@@ -26,8 +26,9 @@ limit::ByteSource source_of(std::string_view bytes) {
   };
 }
 
-// Returns rules that match the fuzzer's seed snapshots: one with cells, one with exact logs, one with
-// bucketed logs. The last rule has other numbers than in the seeds, so the table adopts its old version.
+// Returns the rules of the fuzzer's seed snapshots: a token bucket, a sliding log with exact times, and a
+// sliding log with buckets. The last rule has other parameters than in the seeds. So the table also stores
+// the rule's former version, as after a reload.
 const std::vector<SavedRule>& rules() {
   static const auto kMinute = base::Duration(60'000'000);
   static const std::vector<limit::Limiter> kLimiters = {limit::TokenBucket::make({5, kMinute}, 5).value(),

@@ -37,8 +37,8 @@ void run(std::string_view input) {
           "a status is final and has three digits");
   require(answer.size() < StatusReader::kMost || whole.state != StatusReader::State::Wanting,
           "an answer without end is given up");
-  // If a response arrives in pieces, it may be rejected as soon as an error shows. But a status that is known
-  // must be the same.
+  // A response that arrives in pieces may be rejected earlier than the whole response. But if both are
+  // accepted, their statuses must be equal.
   for (const auto piece : {std::size_t{1}, std::size_t{static_cast<unsigned char>(input[0])} + 1}) {
     const auto cut = heard(answer, piece);
     if (whole.state == StatusReader::State::Known)

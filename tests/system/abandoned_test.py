@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Clients that leave before the end of their response. A rule needs that end: the response contains the request's cost, or a
-`concurrency` rule counts the requests that the server processes."""
+"""Clients that leave before the end of their response. A rule needs that end for one of two reasons: the response contains the
+cost of the request, or a `concurrency` rule counts the requests that the server processes."""
 
 import json
 import threading
@@ -19,7 +19,7 @@ def said(cost, padding=0):
 
 
 class Abandoned(TestCase):
-    """An upstream that sends the beginning of its response, and the rest when the test allows it."""
+    """An upstream that sends the beginning of its response. It sends the rest when the test allows it."""
 
     HALF = 20
 
@@ -54,7 +54,7 @@ class Abandoned(TestCase):
         if head:
             client.wire.read_until(b"\r\n\r\n")
         leave(client)
-        with Client(self.weir.port) as idle:  # a watchdog tick closes it; at the same tick weir notices clients that have left
+        with Client(self.weir.port) as idle:  # `idle` is closed at a tick at which weir also notices clients that left
             self.assertTrue(idle.closed())
 
     def settled(self, outcome):
@@ -92,7 +92,7 @@ class ChargesOfAbandonedRequests(Abandoned):
         self.settled("debt")
 
     def test_client_that_stops_reading_is_charged_the_cost_in_the_response(self):
-        """The response is larger than all buffers. weir reads its end after the client's write timeout."""
+        """The response is larger than all buffers. weir reads the end of the response after the client's write timeout."""
         self.start_weir(said(3000, 12 << 20), tokens("16MiB"), server='write_timeout = "300ms"\n')
         self.goes_on.set()
         with Client(self.weir.port) as client:

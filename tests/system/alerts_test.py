@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Alerts: weir posts to a webhook when refusals or failures are too frequent, and again when that is over. A slow receiver
-delays no other."""
+"""Alerts: weir posts a message to a webhook when refusals or failures become too frequent, and another message when they are rare
+again. A slow webhook delays no other webhook."""
 
 import http.server
 import json

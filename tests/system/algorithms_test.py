@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Every algorithm in a running weir: what it admits, and what its headers say. A concurrency permit is released however an
-exchange ends."""
+"""Every algorithm in a running weir: which requests it admits, and what its headers say. A concurrency permit is released,
+however the exchange ends."""
 
 import datetime
 import threading

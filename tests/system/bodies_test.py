@@ -36,7 +36,7 @@ class RefusalsByTheHead(BodiesTestCase):
     """A rule that needs no body refuses the request before the client sends the body."""
 
     def ask(self, weir, fields=""):
-        """Returns the response to a request head whose body is not sent."""
+        """Sends the head of a request, but no body. Returns the response."""
         with weir.connect() as client:
             client.send(HEAD + fields.encode() + b"Content-Length: 50000\r\n\r\n")
             return client.read()
@@ -60,7 +60,7 @@ class RefusalsByTheHead(BodiesTestCase):
                          state=f'redis = {{ url = "{redis.url}" }}\nkey_secret = "0123456789abcdef"')
         eventually(weir.is_ready, "weir is ready")
         self.assertEqual([self.post(weir, b"x").status for _ in range(2)], [200, 429])
-        with weir.connect() as client:  # possibly another worker, which does not have the cached refusal
+        with weir.connect() as client:  # the connection may belong to the other worker, which has not cached the refusal
             client.send(HEAD + b"Content-Length: 1\r\n\r\n")
             client.send(b"x")
             self.assertEqual(client.read().status, 429)
@@ -286,7 +286,7 @@ class WaitingForBodies(BodiesTestCase):
                 client.send(begun)
                 self.await_metric(weir, received, "weir_received_bytes_total")
                 leave(client)
-        self.await_metric(weir, 1, "weir_client_errors_total", kind="left")  # a client that only closes its sending side gets an error
+        self.await_metric(weir, 1, "weir_client_errors_total", kind="left")  # a half-closed client would get an error response
         self.await_metric(weir, 0, "weir_connections_open")
         self.assertEqual(self.upstream.exchanges, [])
         self.assertEqual(self.post(weir, b"free").status, 200)

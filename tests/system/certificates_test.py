@@ -32,7 +32,7 @@ class CertificateRenewal(TestCase):
         return ssl.get_server_certificate(("127.0.0.1", weir.port), timeout=PATIENCE)
 
     def renew(self, weir, key_first=True):
-        """Replaces the certificate and its key by others for the same name. Each file is replaced as a whole, one after the
+        """Replaces the certificate and its key by a new pair for the same name. Each file is replaced as a whole, one after the
         other."""
         fresh = make_certificate(self.folder)
         for name in sorted(fresh, key=lambda name: name.endswith(".key") != key_first):

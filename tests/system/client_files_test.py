@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""TLS connections that weir opens. Their certificate files are renewed while weir runs, with and without a reload."""
+"""Connections with TLS that weir opens to servers. Their certificate files are renewed while weir runs, with and without a
+reload."""
 
 import pathlib
 import signal

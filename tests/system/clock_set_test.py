@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The machine's clock is set while weir runs. Tokens, dates and logs use the new time. Limits use weir's own clock until weir
+"""The machine's clock is changed while weir runs. Tokens, dates and logs use the new time. Limits use weir's own clock until weir
 restarts."""
 
 import base64
@@ -33,7 +33,7 @@ def rfc3339(text):
 
 
 class MachineClock:
-    """The clock that the started processes use as the machine's clock. Their monotonic clock is the real one."""
+    """The machine's clock as the started processes see it. Their monotonic clock is the real one."""
 
     def __init__(self, seconds):
         self.folder = tempfile.TemporaryDirectory(prefix="weir-clock-")
@@ -126,7 +126,7 @@ class ClockSet(TestCase):
         return [[get(weir.port, path).status for _ in range(count)] for path in ("/day", "/hour", "/log")]
 
     def check_moved(self, port, admin, shift):
-        """Checks that spent units remain spent, and that they return by the new clock."""
+        """Checks that spent units remain spent, and that they become available again at the right time of the new clock."""
         for path in ("/day", "/hour", "/log"):
             self.assertEqual(get(port, path).status, 200, path)
             refused = get(port, path)

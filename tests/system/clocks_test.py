@@ -53,7 +53,7 @@ class InstancesWithDifferentClocks(TestCase):
             eventually(weir.is_ready, "weir is connected to Redis")
 
     def test_responses_of_all_instances_state_the_same_reset_time(self):
-        """Every response of every instance contains the same time of reset, by the clock of Redis."""
+        """Every response of every instance contains the same reset time, by the clock of Redis."""
         for name in HUNDRED:
             with self.subTest(name):
                 answers = [get(weir.port, f"/{name}") for _ in range(40) for weir in self.weirs]
@@ -69,7 +69,7 @@ class InstancesWithDifferentClocks(TestCase):
         for name in HUNDRED:
             with self.subTest(name):
                 statuses = sum(together(6, lambda index: self.statuses(self.weirs[index % 3].port, 60, f"/{name}")), [])  # noqa: B023
-                for weir in self.weirs:  # uses units that an instance may still have prefetched
+                for weir in self.weirs:  # these requests spend units that an instance may still have prefetched
                     statuses += self.statuses(weir.port, 40, f"/{name}")
                 self.assertEqual((statuses.count(200), statuses.count(429)), (100, 380))
 

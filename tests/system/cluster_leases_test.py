@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""weir instances that take units of hot keys in advance from a Redis Cluster. Together they never admit a request too many,
-need few round trips, and return all unused units. This also holds for charges in several slots, and while a slot moves to
-another node."""
+"""weir instances that take units of busy keys in advance from a Redis Cluster (prefetched units). Together the instances never
+exceed a limit, need few round trips, and return all unused units. This also holds for requests with charges in several slots, and
+while a slot moves to another node."""
 
 import struct
 import threading
@@ -36,7 +36,7 @@ class ClusterLeases(TestCase):
         return next(node for node in self.nodes if key in keys_of(node))
 
     def counts(self):
-        """Returns for each window the count that Redis has stored."""
+        """Returns the counts of all windows that Redis stores."""
         return sorted(struct.unpack("<Bdd", self.owner_of(key).command("GET", key)[:17])[2] for key in keys_of(*self.nodes))
 
     def flood(self, weirs, each):
@@ -51,7 +51,7 @@ class ClusterLeases(TestCase):
                 before = self.calls()
                 admitted = self.flood(weirs, MANY // 4)
                 trips = (self.calls() - before) / (6 * (MANY // 4))
-                admitted += sum(ask(weir.port, 1000)[0] for weir in weirs)  # uses the units that an instance may still have
+                admitted += sum(ask(weir.port, 1000)[0] for weir in weirs)  # spends the units that an instance may still have
                 print(f"\n{algorithm}: {admitted} of {MANY} admitted, {trips:.4f} trips a request", flush=True)
                 self.assertEqual(admitted, MANY)
                 self.assertLess(trips, 0.05)

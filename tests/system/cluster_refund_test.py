@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Refunds in a Redis Cluster. Each charge is refunded on the node that made it, by that node's clock, even if the slot has
-moved since."""
+"""Refunds in a Redis Cluster. Each charge is refunded on the node that stored it, by that node's clock, even if its slot has
+moved to another node since."""
 
 import pathlib
 import threading
@@ -10,7 +10,7 @@ from harness import (PATIENCE, Client, TestCase, Upstream, Weir, answer, closed_
 from redis_cluster import Node, form, keys_of, move_slot, state
 
 FAKETIME = next(iter(pathlib.Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1")), None)
-# Loads libc before jemalloc, whose malloc reads the time before libfaketime is ready.
+# Loads libc before jemalloc. The malloc of jemalloc reads the time when libfaketime is not ready yet.
 AHEAD = {"LD_PRELOAD": f"{FAKETIME} libc.so.6", "FAKETIME": "+20m", "FAKETIME_DONT_FAKE_MONOTONIC": "1"} if FAKETIME else {}
 ROUTES = '[[route]]\nmatch = { path = "/own" }\nrespond = { status = 200, body = "ok" }\n[[route]]\nupstream = "api"\n'
 MOST = 100
@@ -23,8 +23,8 @@ class ClusterRefunds(TestCase):
         form(cls.nodes)
 
     def daily(self, name, **more):
-        """Returns a daily rule for each X-NAME header. The rules use a sliding log, which finds the charge to refund by its
-        time."""
+        """Returns a daily rule whose key is the header X-NAME. The rule uses a sliding log, which finds the charge to refund by
+        the time of the charge."""
         return rule(name, f"{MOST}/day", algorithm='"sliding_log"', key=f'["header:X-{name}"]', store='"redis"',
                     on_store_failure='"closed"', **more)
 
@@ -35,7 +35,8 @@ class ClusterRefunds(TestCase):
         return weir
 
     def await_charged(self, weir, charged, **headers):
-        """Waits until the charges are as expected. A request to which weir itself responds also costs one unit."""
+        """Waits until the remaining units show that `charged` units are charged. Each request with which the test asks costs one
+        unit, too."""
         asked = []
 
         def remaining():
@@ -46,7 +47,7 @@ class ClusterRefunds(TestCase):
         eventually(remaining, f"given back but for {charged}")
 
     def home_of(self, weir, **headers):
-        """Sends one request of a new client. Returns its key and the node that stores the key."""
+        """Sends one request of a new client. Returns the client's key and the node that stores the key."""
         before = set(keys_of(*self.nodes))
         self.assertEqual(weir.get("/own", **headers).status, 200)
         return next((key, node) for node in self.nodes for key in keys_of(node) if key not in before)

@@ -42,7 +42,7 @@ class Cluster(TestCase):
         return state(nodes or self.nodes, more, self.timeout)
 
     def weir(self, *rules, policy="open", nodes=None, more=""):
-        """Starts an instance. Each rule is a limit, a burst, and the headers that form its key."""
+        """Starts an instance. Each rule is given as a limit, a burst, and the headers that form its key."""
         rules = [rule(f"rule-{number}", limit, burst=burst, store='"redis"', key=key, on_store_failure=f'"{policy}"')
                  for number, (limit, burst, key) in enumerate(rules)]
         weir = self.start(Weir(config(self.upstream.port, rules="\n".join(rules), state=self.state(more, nodes))))
@@ -59,14 +59,14 @@ class Cluster(TestCase):
         return keys_of(*nodes or self.masters)
 
     def test_1_two_instances_share_one_limit(self):
-        """Fifty connections to two instances. The number of admitted requests is exact, whether a request's rules are in one
-        slot or in two."""
+        """Fifty connections to two instances. The number of admitted requests is exact, whether the charges of a request are in
+        one slot or in two."""
         weirs = [self.weir(("1/day", 200, '["header:X-A"]'), ("1/day", 1000, '["header:X-A", "path"]'),
                            ("1/day", 900, '["header:X-B"]'), ("1000000/s", 1000000, "[]")) for _ in range(2)]
         for name in ("one", "two"):
             statuses = self.flood(weirs, 500, x_a=name, x_b="both")
             self.assertEqual((statuses.count(200), statuses.count(429)), (200, 300), name)
-        # If the first rule refused a request, the charge of the third rule was refunded: 900 - 400 are left.
+        # The third rule got back the charges of requests that the first rule refused: 900 - 400 units are left.
         spent = itertools.count(401)
         eventually(lambda: weirs[0].get("/", x_a="three", x_b="both")["x-ratelimit-remaining"] == str(900 - next(spent)),
                    "the refused charges are refunded")
@@ -142,7 +142,7 @@ class Cluster(TestCase):
         self.assertGreater(target.calls("evalsha"), 0)
 
     def test_5_sliding_log_stays_exact_and_grows_while_its_slot_moves(self):
-        """In a moving slot, the key must remain a Redis string. A Redis list could not be created again on the node that the
+        """While a slot moves, its key must remain a Redis string. Redis could not create a list with the key on the node that the
         slot is leaving."""
         rules = rule("long", "150/day", algorithm='"sliding_log"', store='"redis"', key='["header:X-Long"]', on_store_failure='"closed"')
         weir = self.start(Weir(config(self.upstream.port, rules=rules, state=self.state())))
@@ -173,7 +173,7 @@ class Cluster(TestCase):
         victim, others = self.masters[0], self.masters[1:]
         names = [f"name {i}" for i in range(40)]
         before = {}
-        for name in names:  # finds out on which node each name is stored
+        for name in names:  # finds the node that stores each name
             known = set(self.keys())
             weirs[0].get("/", x_n=name)
             before[name] = next(node for node in self.masters if set(self.keys(node)) - known)

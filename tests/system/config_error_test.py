@@ -169,7 +169,7 @@ class ConfigErrors(TestCase):
         self.assertIn(f"weir.toml:{line}: admin: cannot listen on 127.0.0.1:{port}: Address already in use", done.stderr)
 
     def test_servers_with_unknown_names_are_reported_with_their_lines(self):
-        name = "a" * 64 + ".invalid"  # longer than a label may be, so no name server is asked
+        name = "a" * 64 + ".invalid"  # too long for a host name, so no name server is asked
         servers = f'servers = [\n  "127.0.0.1:1",\n  "{name}:80",\n  {{ address = "{name}:81" }},\n]'
         text = config(1).replace("servers = [\"127.0.0.1:1\"]", servers)
         self.assertIn(servers, text)
@@ -180,7 +180,7 @@ class ConfigErrors(TestCase):
         self.assertEqual(done.stderr.count("cannot resolve"), 2, done.stderr)
 
     def test_other_unknown_names_are_reported_with_their_lines(self):
-        name = "a" * 64 + ".invalid"  # longer than a label may be, so no name server is asked
+        name = "a" * 64 + ".invalid"  # too long for a host name, so no name server is asked
         sentinels = f'redis = {{ url = "redis://:s3cret@127.0.0.1", topology = "sentinel", master = "m", sentinels = ["{name}:1", "127.0.0.1:1"] }}'
         nodes = f'redis = {{ url = "redis://:s3cret@127.0.0.1", topology = "cluster", nodes = ["127.0.0.1:1", "{name}:1"] }}'
         alert = f'\n[[alert]]\nname = "many"\nrule = "per-ip"\nrefused_above = "1/s"\nwebhook = "https://{name}/"\n'

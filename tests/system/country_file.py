@@ -25,7 +25,7 @@ def country_file(countries):
     nodes, data = [[None, None]], b""
     for text, country in countries.items():
         network = ipaddress.ip_network(text)
-        leading = 128 - network.max_prefixlen  # the tree has IPv4 at ::/96
+        leading = 128 - network.max_prefixlen  # the tree stores IPv4 addresses below ::/96
         bits = f"{int(network.network_address):0128b}"[:leading + network.prefixlen]
         node = nodes[0]
         for bit in map(int, bits[:-1]):

@@ -16,7 +16,7 @@ RULES = (rule("per-ip", "10/s", burst=5, key='["ip"]') + rule("candidate", "2/s"
          + rule("login", "5/min", key='["ip"]', match='{ path = "/login" }'))
 PHONE = 360  # pixels wide
 
-# Returns the lowest contrast between a text and its background, and that text (WCAG 2.1, 1.4.3).
+# JavaScript that returns the lowest contrast between a text and its background, and that text (WCAG 2.1, 1.4.3).
 CONTRAST = """(() => {
   const parse = (colour) => colour.match(/[\\d.]+/g).map(Number);
   const light = ([r, g, b]) => [r, g, b].map((c) => (c /= 255) <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
@@ -167,7 +167,7 @@ class Dashboard(TestCase):
         page = self.open(weir)
         page.await_true("document.querySelectorAll('.heavy tbody tr').length === 7")
         heights = page.evaluate("[...document.querySelectorAll('.heavy tbody tr')].map((row) => row.getBoundingClientRect().height)")
-        self.assertLess(max(heights) - min(heights), 2, heights)  # the two pixels are a border that only one row has
+        self.assertLess(max(heights) - min(heights), 2, heights)  # only one row has a border, which takes two pixels
 
     def test_headline_names_failures_but_not_rules_that_limit_clients(self):
         self.upstream_away = closed_port()

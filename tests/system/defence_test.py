@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Clients that use more than their share: too many connections, connections while no descriptor is free, and large bodies."""
+"""Clients that use too many resources: too many connections, connections while no file descriptor is free, and large bodies."""
 
 import contextlib
 import http.client
@@ -108,7 +108,7 @@ class ConnectionBounds(TestCase):
 
 class Descriptors(TestCase):
     def limit(self, weir, more):
-        """Limits weir to this number of descriptors in addition to those that are open."""
+        """Limits weir to `more` file descriptors in addition to the descriptors that are open."""
         used = len(os.listdir(f"/proc/{weir.pid}/fd"))
         hard = resource.prlimit(weir.pid, resource.RLIMIT_NOFILE)[1]
         resource.prlimit(weir.pid, resource.RLIMIT_NOFILE, (used + more, hard))

@@ -42,7 +42,7 @@ def is_whole(block):
 
 
 def completed(text):
-    """Returns a fragment together with the tables to which it refers."""
+    """Returns the fragment and the tables to which it refers."""
     names = {table: set(re.findall(rf'^\[\[{table}\]\][^[]*?^name = "(.*?)"', text, re.M | re.S)) for table in ("rule", "upstream")}
     if not re.search(r"^\[\[listener\]\]", text, re.M):
         text += '\n[[listener]]\naddress = "127.0.0.1:0"\n'
@@ -58,13 +58,13 @@ def completed(text):
 
 
 def in_its_folder(text):
-    """Returns the configuration, changed so that each file that it names is in the test's own folder."""
+    """Returns the configuration with each file name changed to a file in the test's own folder."""
     return re.sub(r'"/(?:etc|var/log|var/lib)/weir/([^"]*)"', r'"\1"', text)
 
 
 def files_of(text, keys, folder):
-    """Returns the contents of the files that a configuration names, by file name. Certificates are for localhost or for the
-    name of their file."""
+    """Returns the contents of the files that a configuration names, by file name. A certificate is for localhost, or for the host
+    in its file's name."""
     found = {}
     for name in re.findall(r'"([\w.-]+\.(?:crt|key|pem))"', text):
         stem = name.rpartition(".")[0]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""weir accepts every configuration in the documents. The complete ones serve requests, and the commands of the guides print
-the output that their page shows."""
+"""weir accepts every configuration in the documents. The complete configurations serve requests, and the commands of the guides
+print the output that their page shows."""
 
 import os
 import pathlib
@@ -101,7 +101,7 @@ class Documents(TestCase):
             return client.get("/", host=host[1] if host else "localhost").status
 
     def run_commands(self, weir, text, folder, shown):
-        """Runs the commands in one shell in which `curl` uses the ports of the running weir in place of the page's ports."""
+        """Runs the commands in one shell. In this shell, `curl` replaces the page's ports by the ports of the running weir."""
         named = re.findall(r'^\[(\[listener\]|admin)\][^\n]*\naddress = "[^"]*:(\d+)"', text, re.M)
         ports = iter(weir.ports)
         reach = [f"--connect-to ':{port}:127.0.0.1:{weir.admin if table == 'admin' else next(ports)}'" for table, port in named]

@@ -49,18 +49,18 @@ class Drain(TestCase):
                 self.assertEqual(weir.wait(), 0)
 
     def refuses(self, weir):
-        """Returns true if weir refuses connections. The client must send something, because the kernel may lose a connection
-        whose handshake ends while the listener closes. The client notices this only when it sends (34 of 20,000 connections on
-        Linux 6.18, with any server)."""
+        """Returns true if weir refuses connections. The kernel may lose a connection whose handshake ends while the listener
+        closes. The client notices the loss only when it sends, so the test sends a line (34 of 20,000 connections on Linux 6.18,
+        with any server)."""
         try:
             with Client(weir.port) as client:
-                client.send(b"\r\n")  # an empty line, which is no request
+                client.send(b"\r\n")  # an empty line is no request
                 return client.closed()
         except ConnectionError:
             return True
 
     def test_every_thread_blocks_signals(self):
-        """If a thread does not block SIGTERM while the thread starts or ends, the signal can be lost."""
+        """A SIGTERM can be lost if a thread does not block it while the thread starts or ends."""
         self.upstream.release.set()
         weir = self.start(Weir(config(self.upstream.port).replace('access = "off"', "")))
         self.assertEqual(weir.get("/healthz").status, 200)
@@ -94,7 +94,7 @@ class Drain(TestCase):
         self.upstream.release.set()
 
     def test_requests_ended_at_the_drain_deadline_get_a_response_that_says_so(self):
-        """The client must not get 504, because the upstream was not too slow."""
+        """The client must not get 504, because the upstream had more time to respond."""
         weir = self.start(Weir(config(self.upstream.port).replace('drain = "5s"', 'drain = "200ms"')))
         for method, length in ("GET", ""), ("POST", "Content-Length: 5\r\n"):  # two of the five bytes arrive
             client = self.start(weir.connect())
@@ -154,7 +154,7 @@ class Drain(TestCase):
         weir = Process([WEIR, "run", "--config", "/dev/stdin"], stdin=subprocess.PIPE)
         self.addCleanup(weir.stop)
         with weir.process.stdin as pipe:
-            pipe.write("#" * 1_000_000 + "\n")  # more than a pipe holds, so weir is reading
+            pipe.write("#" * 1_000_000 + "\n")  # more than a pipe holds: the write ends only if weir reads
             pipe.flush()
             for which in (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
                 weir.signal(which)

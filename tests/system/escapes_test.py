@@ -36,7 +36,7 @@ class CopiedConfigurations(TestCase):
         exchange.send(answer(status="401 Unauthorized" if "log" in exchange.target.lower() else "200 OK"))
 
     def weir(self, text):
-        """Starts a weir with the configuration text. Only addresses are changed."""
+        """Starts a weir with the configuration text, in which only addresses are changed."""
         text = re.sub(r'(\[\[listener\]\][^\n]*\naddress = )"[^"]*"', r'\1"127.0.0.1:0"', text)
         text = re.sub(r'(\[admin\][^\n]*\naddress = )"[^"]*"', r'\1"127.0.0.1:0"', text)
         text = re.sub(r'"10\.0\.0\.[12]:9000"(, )?', lambda found: "" if found[1] else f'"{self.upstream.address}"', text)
@@ -47,8 +47,8 @@ class CopiedConfigurations(TestCase):
         return {"X-API-Key": f"invented-{next(self.number)}"}
 
     def is_refused(self, weir, method="GET", path="/", fields=dict, most=20):
-        """Sends some hundreds of requests from one address, each with other header fields. Returns true if weir refuses one of
-        them."""
+        """Sends some hundreds of requests from one address, each with other header fields. Returns true if weir refuses any of
+        these requests."""
         for _ in range(most):
             with Client(weir.port) as client:
                 client.send(b"".join(request_bytes(method, path, fields()) for _ in range(100)))

@@ -19,10 +19,10 @@ class Spending(Example):
         self.assertEqual((paid.status, paid["x-ratelimit-limit"], paid["x-ratelimit-remaining"]), (200, "20000", "18001"))
         self.assertEqual(self.pay(weir, b"180.01", key="ann-2").status, 200)  # all of Ann's keys share one spending limit
         payment = {"method": "POST", "path": "/payments", "X_API_Key": "ann-1"}
-        self.refuses(weir, "purse", 6 * HOUR, body=b'{"amount": 0.01}', **payment)  # until $50 more may be spent
+        self.refuses(weir, "purse", 6 * HOUR, body=b'{"amount": 0.01}', **payment)  # six hours: when $50 more may be spent
         self.refuses(weir, "purse", 6 * HOUR, body=b'{"amount": 50}', **payment)
         self.refuses(weir, "purse", 12 * HOUR, body=b'{"amount": 50.01}', **payment)
-        self.refuses(weir, "purse", 24 * HOUR, body=b'{"amount": 200}', **payment)  # until four times $50 have returned
+        self.refuses(weir, "purse", 24 * HOUR, body=b'{"amount": 200}', **payment)  # a day: when four times $50 have returned
         self.refuses(weir, "purse", 24 * HOUR, body=b'{"amount": 200}', **{**payment, "path": "/Payments/"})
         self.assertEqual(self.pay(weir, b"200", key="bob-1").status, 200)
 
@@ -51,7 +51,7 @@ class Logins(Example):
         self.admits(weir, 20, body=b"right", **self.login)  # successful logins cost nothing
         attempts = [self.send(weir, 1, body=b"wrong", **self.login)[0].status for _ in range(5)]
         self.assertEqual(attempts, [401] * 5)
-        self.refuses(weir, "failed-logins", HOUR, body=b"wrong", **self.login)  # 5 are spent; one returns in an hour
+        self.refuses(weir, "failed-logins", HOUR, body=b"wrong", **self.login)  # five attempts are spent; one returns in an hour
         self.refuses(weir, "failed-logins", HOUR, body=b"right", **self.login)
         for spelt in ("/login/", "/Login"):  # some servers treat these paths alike
             self.refuses(weir, "failed-logins", HOUR, body=b"wrong", method="POST", path=spelt)
@@ -123,7 +123,7 @@ class LlmTokens(Example):
 
     def test_reported_tokens_are_charged(self):
         weir = self.weir()
-        self.assertEqual(self.left(weir), 198_000)  # 200,000 minus this request's reserve; it costs 1
+        self.assertEqual(self.left(weir), 198_000)  # 200,000 minus the 2,000 that this request reserves; it will cost 1
         self.assertEqual(int(self.ask(weir, 1200)["x-ratelimit-remaining"]), 197_999)
         self.assertEqual(self.left(weir), 200_000 - 1 - 1200 - 2000)  # the second request refunded 800 of its 2,000
 

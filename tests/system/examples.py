@@ -1,4 +1,4 @@
-"""Runs the files of config/examples. Only addresses differ, and an hour is shorter if a test cannot wait that long."""
+"""Runs the files of config/examples. Only addresses are changed. An hour is shortened if a test cannot wait that long."""
 
 import math
 import os
@@ -8,7 +8,7 @@ import time
 from harness import Client, TestCase, Upstream, Weir, answer, request_bytes
 
 FOLDER = pathlib.Path(os.environ.get("WEIR_SOURCE", ".")) / "config/examples"
-BESIDE = ("keys.toml", "countries.mmdb")  # files that examples name; they are no configurations
+BESIDE = ("keys.toml", "countries.mmdb")  # files that the examples name; these files are no configurations
 HOUR, DAY = 3600, 86400
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs each file of config/examples in a weir. Only addresses differ, and an hour is shorter if a test cannot wait that long.
+"""Runs each file of config/examples in a weir. Only addresses are changed. An hour is shortened if a test cannot wait that long.
 Each test checks the numbers that its file states."""
 
 import datetime
@@ -42,7 +42,7 @@ class SignUps(Example):
     def test_each_address_is_limited_to_twenty_sign_ups_a_day(self):
         weir = self.weir()
         self.admits(weir, 20, method="POST", path="/signup")
-        self.refuses(weir, "sign-ups", DAY, method="POST", path="/signup")  # until the oldest of the 20 is a day old
+        self.refuses(weir, "sign-ups", DAY, method="POST", path="/signup")  # until the first of the 20 sign-ups is a day old
         for spelt in ("/signup/", "/SignUp"):  # some servers treat these paths alike
             self.refuses(weir, "sign-ups", DAY, method="POST", path=spelt)
         self.admits(weir, 1, method="POST", path="/signup", source="127.0.0.2")
@@ -57,13 +57,13 @@ class FiveKeys(Example):
         self.admits(weir, 10, path="/reports/2026", X_API_Key="ann-1")
         self.refuses(weir, "reports", 60, path="/reports/2026", X_API_Key="ann-1")
         self.refuses(weir, "reports", 60, path="/Reports/2026", X_API_Key="ann-1")  # some servers treat these paths alike
-        self.admits(weir, 50, X_API_Key="ann-1")  # 10 + 50: the key's 60; the refused report does not count
+        self.admits(weir, 50, X_API_Key="ann-1")  # 10 + 50 = 60 requests of the key; the refused request is not counted
         self.refused_by(weir, "api-key", X_API_Key="ann-1")
-        self.admits(weir, 40, X_API_Key="ann-2")  # 60 + 40: Ann's 100
+        self.admits(weir, 40, X_API_Key="ann-2")  # 60 + 40 = 100 requests of Ann
         self.refused_by(weir, "user", X_API_Key="ann-2")
-        self.admits(weir, 50, X_API_Key="bob-1")  # 100 + 50: Acme's 150
+        self.admits(weir, 50, X_API_Key="bob-1")  # 100 + 50 = 150 requests of Acme
         self.refused_by(weir, "organisation", X_API_Key="bob-1")
-        self.admits(weir, 50, X_API_Key="eve-1")  # 150 + 50: the address's 200
+        self.admits(weir, 50, X_API_Key="eve-1")  # 150 + 50 = 200 requests of the address
         self.refuses(weir, "address", HOUR, X_API_Key="eve-1")
         self.admits(weir, 10, X_API_Key="eve-1", source="127.0.0.2")
         self.assertEqual(len(self.upstream.exchanges), 210)
@@ -117,8 +117,8 @@ class FiveKeys(Example):
             return (self.left(before - start - 0.01), int(last["x-ratelimit-remaining"]), self.left(after - start + 0.01))
 
     def left(self, since):
-        """Returns the remaining requests of 100, at this time after the start of the previous window and after the 37th
-        request of the present window."""
+        """Returns how many of 100 requests remain. `since`: the time since the start of the previous window. The present window
+        contains 37 requests."""
         overlap = 2 - since / self.HOUR_IN_TEST
         return max(0, math.floor(100 - 84 * overlap - 37))
 
@@ -151,7 +151,7 @@ class Tiers(Example):
         self.admits(weir, 5, path="/exports", X_API_Key="ann-1")
         for spelt in ("/exports", "/exports/", "/Exports"):  # some servers treat these paths alike
             self.refuses(weir, "plan", HOUR // 5, path=spelt, X_API_Key="ann-1")
-        self.admits(weir, 100, X_API_Key="ann-1")  # nothing of her plan was used
+        self.admits(weir, 100, X_API_Key="ann-1")  # the refused requests used nothing of her plan
         self.admits(weir, 1, path="/exports", X_API_Key="bob-1")
         self.refuses(weir, "plan", DAY, path="/exports", X_API_Key="bob-1")
         self.admits(weir, 1, path="/exports")
@@ -204,7 +204,8 @@ class FragileUpstream(Example):
         took = time.monotonic() - began
         admitted = [response for response in answers if response.status == 200]
         arrived = [exchange.arrived for exchange in self.upstream.exchanges]
-        # One request is sent at once and 20 wait. More are admitted if some waiting ones are sent before the last one arrives.
+        # One request is sent at once, and 20 requests wait. Each waiting request that is sent before the last request arrives
+        # makes room for one more.
         self.assertTrue(21 <= len(admitted) <= 21 + took * 10, len(admitted))
         self.assertEqual(len(arrived), len(admitted))
         for k, at in enumerate(sorted(arrived)):
@@ -278,7 +279,7 @@ class RiskyWords(Example):
             self.refuses(weir, "risky-words", DAY, body=spelt, **self.message)
         for path in ("/messages/", "/Messages"):  # some servers treat these paths alike
             self.refuses(weir, "risky-words", DAY, body=b"gift card", method="POST", path=path)
-        self.admits(weir, 59, body=b"Good morning", **self.message)  # the first request was one of the 60; refused ones do not count
+        self.admits(weir, 59, body=b"Good morning", **self.message)  # 60 - 1: refused requests are not counted
         self.refuses(weir, "messages", HOUR, body=b"Good night", **self.message)
         self.admits(weir, 1, body=b"a gift card", source="127.0.0.2", **self.message)
 

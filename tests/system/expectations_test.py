@@ -14,7 +14,7 @@ class Expectations(TestCase):
     HEAD = " / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n"
     TIMEOUTS = 'timeouts = { response = "300ms" }\n'
     NEVER_AGAIN = 'eject = { failures = 1, least = "1h", most = "1h" }'
-    PATIENT = 'body_timeout = "5s"\n'  # how long weir waits for a client's body; PATIENCE is longer
+    PATIENT = 'body_timeout = "5s"\n'  # weir waits less for a client's body than the test does (PATIENCE)
 
     def weir(self, *replies, more="", server=PATIENT, workers=2):
         self.upstreams = [self.start(Upstream(reply)) for reply in replies]
@@ -32,7 +32,7 @@ class Expectations(TestCase):
         exchange.send(answer(exchange.read_body()))
 
     def ask(self, weir, method="POST"):
-        """Returns the last response. Sends the body when the server asks for it."""
+        """Sends a request, and its body when the server asks for the body. Returns the last response."""
         with weir.connect() as client:
             client.send((method + self.HEAD).encode())
             answered = client.read()
@@ -147,7 +147,7 @@ class Expectations(TestCase):
             for name, client in clients.items():
                 client.send(("POST" + self.HEAD.replace("/", "/" + name, 1)).encode())
             eventually(lambda seen=seen: len(self.upstreams[0].exchanges) == seen + 3, "the requests wait for 100 Continue")
-            time.sleep(0.045 + spell * 0.008)  # so that each round begins at another time between two ticks
+            time.sleep(0.045 + spell * 0.008)  # so that each round begins at a different time between two ticks
             weir.signal(signal.SIGSTOP)
             clients["body"].send(b"abc")
             on.set()
@@ -165,7 +165,7 @@ class Expectations(TestCase):
         self.assert_no_client_was_blamed(weir)
 
     def test_request_whose_body_was_not_sent_yet_can_be_retried(self):
-        self.TIMEOUTS = 'timeouts = { response = "300ms", expect_continue = "300ms" }\n'  # so weir never sends 100 itself
+        self.TIMEOUTS = 'timeouts = { response = "300ms", expect_continue = "300ms" }\n'  # so weir sends no 100 itself
         for silent in (self.silent, lambda exchange: exchange.close()):
             weir = self.weir(silent, self.well, more='retry = { budget = "100%" }\neject = { failures = 1000 }')
             answers = [self.ask(weir, "PUT") for _ in range(4)]
@@ -208,7 +208,7 @@ class Expectations(TestCase):
                          "one PUT was the trial of the ejected server")
 
     def test_server_that_sends_no_100_continue_during_a_trial_is_not_ejected_for_longer(self):
-        """Other requests try the server meanwhile, because it is unknown whether the client or the server causes the silence."""
+        """Other requests try the server at the same time, because the silence may be the fault of the client."""
         well = threading.Event()
         weir = self.weir(lambda exchange: self.knows_no_expectation(exchange) if well.is_set() else exchange.close(), self.well,
                          more='eject = { failures = 1, least = "1s", most = "1h" }')
@@ -235,7 +235,7 @@ class Expectations(TestCase):
                 exchange.wire.sock.recv(1, socket.MSG_PEEK)
             return exchange.send(answer(b"no", "401 Unauthorized"))
         if exchange.target == "/stolen":
-            exchange.wire.fill()  # until the next request, or the end of the connection
+            exchange.wire.fill()  # waits for the next request or for the end of the connection
             return exchange.send(answer(b"stolen"))
         exchange.read_body()
         return exchange.send(answer())

@@ -63,8 +63,7 @@ class Explain(ExplainTestCase):
                 self.assertEqual(json.loads(said["body"])["rule"], "burst")
 
     def is_what_it_gets(self, got, **inquiry):
-        """Checks that the verdict describes the response `got`. Two differences are allowed: the form of the body, and one
-        second of time."""
+        """Checks that the verdict describes the response `got`. Only the form of the body and one second of time may differ."""
         said = self.explain(**inquiry)["verdict"]
         self.assertEqual(said["status"], got.status)
         self.assertEqual(re.sub(r"\d+", "N", said.get("body", "")), re.sub(r"\d+", "N", got.body.decode()))
@@ -332,8 +331,8 @@ class KeyCommands(ExplainTestCase):
 
 
 class KeysByShownText(ExplainTestCase):
-    """Users can name a client by the text that weir shows for it. The keys file contains only hashes, so weir knows no API
-    key."""
+    """Users can name a client by the text that weir shows for the client. The keys file contains only hashes, so weir knows no
+    API key."""
 
     KEYS = "".join(f'[[key]]\nsha256 = "{hashlib.sha256(key).hexdigest()}"\nuser = "{user}"\ntier = "{tier}"\n'
                    for key, user, tier in ((b"paulas-key", "paula", "pro"), (b"adas-first", "ada", "free"), (b"adas-second", "ada", "free")))
@@ -355,7 +354,8 @@ class KeysByShownText(ExplainTestCase):
         return json.loads(get(self.weir.admin, f"/api/top?rule={rule}").body)["top"][0]["refused"]
 
     def frees(self, rule, text, key, limit):
-        """paula is refused. Resets the key that the text names, and checks that paula is admitted again."""
+        """Sends a request of paula, which is refused. Resets the key that the text names, and checks that paula is admitted
+        again."""
         self.assertEqual(self.weir.get("/", x_api_key=key).status, 429)
         status, out, err = self.command("keys", "show", rule, *text)
         self.assertEqual((status, err), (0, ""), text)
@@ -435,7 +435,7 @@ class KeysByShownText(ExplainTestCase):
 
 
 class KeyResets(ExplainTestCase):
-    """The key is reset while four logins are in progress, which then succeed. After that, five logins fail."""
+    """The test resets a key while four logins are in progress. These four logins succeed. After that, five logins fail."""
 
     def five_go_wrong(self, **more):
         held, gate = threading.Semaphore(0), threading.Event()

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A heavy client does not harm the other clients of its worker: they are served meanwhile, and weir continues to run."""
+"""A client that sends very much does not harm the other clients of its worker: weir serves them at the same time, and continues
+to run."""
 
 import pathlib
 import resource
@@ -46,7 +47,7 @@ class WorkerFairness(TestCase):
 
 
 class SharedQueue(TestCase):
-    """One client fills a queue that it shares with other clients. No position in the queue is reserved for a client."""
+    """One client fills a queue that it shares with other clients. No place in the queue is reserved for a client."""
 
     def setUp(self):
         self.upstream = self.start(Upstream())
@@ -80,7 +81,7 @@ class SharedQueue(TestCase):
             self.await_metric(weir, number + 1, "weir_queue_refused_total", reason="levelled")
         self.assertEqual(weir.get("/", X_API_Key="modest").status, 429, "the client would have more places than the other client")
         self.assertEqual(weir.get("/", X_API_Key="greedy").status, 429, "the displaced client gets no place again")
-        self.send(weir, "third")  # among equal requests, the one with the latest departure is displaced
+        self.send(weir, "third")  # of equal requests, the request with the latest departure is displaced
         self.await_metric(weir, 4, "weir_queue_refused_total", reason="levelled")
         self.assertEqual(weir.metric("weir_queue_depth"), 6)
         for client in greedy:
@@ -103,8 +104,8 @@ class SharedQueue(TestCase):
         greedy = [self.enqueue(weir, "greedy") for _ in range(2)]
         leaving = self.send(weir, "leaving")
         self.assertEqual(greedy[1].read().json()["rule"], "queue")
-        self.await_metric(weir, 1, "weir_requests_total", code="429")  # the displaced request no longer counts,
-        self.await_metric(weir, 2, "weir_queue_depth")  # and the new one is added
+        self.await_metric(weir, 1, "weir_requests_total", code="429")  # the displaced request has left the queue
+        self.await_metric(weir, 2, "weir_queue_depth")  # the new request has joined the queue
         leaving.leave()
         eventually(lambda: weir.metric("weir_queue_depth") == 1, "the request has left the queue")
         self.enqueue(weir, "leaving").leave()  # this request displaced no other
@@ -113,8 +114,8 @@ class SharedQueue(TestCase):
         self.assertEqual(weir.get("/", X_API_Key="leaving").json()["rule"], "two")
 
     def test_retry_after_of_a_displaced_request_is_the_time_when_its_cost_fits(self):
-        """Two requests of cost two (200 s each) wait. After 100 s the first one has been sent, and the cost of another request
-        fits into the queue."""
+        """Two requests that cost two units (200 s) each wait. After 100 s the first request has been sent, and the queue has room
+        for another request."""
         weir = self.weir("1/100s", queue=2, cost='{ header = "X-Cost" }')
         greedy = [self.enqueue(weir, "greedy", **{"X-Cost": "2"}) for _ in range(2)]
         self.send(weir, "modest", **{"X-Cost": "2"})
@@ -122,7 +123,8 @@ class SharedQueue(TestCase):
 
 
     def test_client_that_invents_api_keys_counts_as_one_client_in_a_queue(self):
-        """Unverified API keys must not give a client several positions in the queue, whatever unknown_keys is set to."""
+        """weir does not verify these API keys. A client that invents keys must not get several places in the queue, whatever
+        unknown_keys is set to."""
         for client in ("", 'keys = "keys.toml"', 'keys = "keys.toml"\nunknown_keys = "accept"'):
             with self.subTest(client):
                 weir = self.weir(client=client)
@@ -150,7 +152,7 @@ class ResourceShortage(TestCase):
 
     def test_lack_of_descriptors_is_not_counted_as_an_upstream_failure(self):
         if SANITIZED:
-            return  # UndefinedBehaviorSanitizer tests memory through a pipe, and takes a lack of descriptors for bad memory
+            return  # UndefinedBehaviorSanitizer opens a pipe to test memory; without descriptors it would report bad memory
         upstream = self.start(Upstream())
         weir = self.start(Weir(config(upstream.port).replace("workers = 2", "workers = 1")))
         with weir.connect() as client:

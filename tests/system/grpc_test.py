@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""gRPC clients whose calls weir answers itself: they get a status, a message and a time to retry that they understand."""
+"""Calls of gRPC clients that weir answers itself. The clients get a gRPC status, a message and a retry time."""
 
 import grpc
 
@@ -46,7 +46,7 @@ class Refusals(TestCase):
 
     def test_call_above_the_limit_gets_resource_exhausted_and_a_retry_time(self):
         weir = self.weir()
-        self.assertEqual(self.refused(weir, "Limited").code(), grpc.StatusCode.PERMISSION_DENIED)  # admitted by the rule
+        self.assertEqual(self.refused(weir, "Limited").code(), grpc.StatusCode.PERMISSION_DENIED)  # the rule admits this call
         error = self.refused(weir, "Limited")
         self.assertEqual(error.code(), grpc.StatusCode.RESOURCE_EXHAUSTED)
         self.assertIn("Too many requests. Please retry after", error.details())

@@ -34,8 +34,8 @@ class HalfClose(TestCase):
         return client
 
     def some_ticks_pass(self, weir):
-        """Waits for watchdog ticks, at which weir notices clients that have left. The test resets another connection and waits
-        until weir has noticed that."""
+        """Waits for ticks of weir's watchdog, at which weir notices clients that have left. The test resets another connection
+        and waits until weir has noticed the reset."""
         left = weir.metric("weir_client_errors_total", kind="left")
         with Client(weir.port) as other:
             other.send(GET)

@@ -105,7 +105,7 @@ class Load:
         eventually(lambda: len(self.results) > seen + count, "more requests are answered")
 
     def fails_from_here(self):
-        """Marks the time of the failure. Later durations are compared with those before this point."""
+        """Marks the time of the failure. stop() compares the durations after it with the durations before it."""
         self.failing = len(self.results)
 
     def stop(self, timeout=None):
@@ -123,8 +123,8 @@ class Load:
 
 
 def config(*upstreams, rules="", server="", client="", state="", listener="", routes="", upstream=""):
-    """Returns a configuration with one plain listener, these upstreams (given by port) and an admin listener. Keyword
-    arguments add more."""
+    """Returns a configuration with one listener without TLS, an upstream with servers at these ports, and an admin listener.
+    Keyword arguments add settings."""
     servers = ", ".join(f'"127.0.0.1:{port}"' for port in upstreams)
     return f"""
 [server]

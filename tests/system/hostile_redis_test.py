@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A Redis whose replies weir cannot use. weir decides by `on_store_failure` and counts charges whose outcome it cannot know.
-It truncates the log lines. Once the replies are valid, weir uses Redis again. redis_replies_test.py checks the memory."""
+"""A Redis whose replies weir cannot use. weir decides by `on_store_failure`, and counts charges if it cannot know whether Redis
+made them. It truncates the log lines. Once the replies are valid, weir uses Redis again. redis_replies_test.py checks the memory."""
 
 import contextlib
 import socket
@@ -9,7 +9,7 @@ import threading
 from harness import Redis, TestCase, Upstream, Weir, config, eventually, main, rule
 
 MIB = 1 << 20
-HUGE = b"*1024\r\n" + b"$%d\r\n" % MIB + bytes(MIB)  # the first of 1,024 elements; more follow as long as weir reads
+HUGE = b"*1024\r\n" + b"$%d\r\n" % MIB + bytes(MIB)  # the first of 1,024 elements, which follow endlessly
 
 
 class Hostile:
@@ -53,7 +53,7 @@ class Hostile:
 
 
 class HostileRedis(TestCase):
-    # (answer, rest, ends, charges whose outcome is then unknown, the log's text about the first outages in a minute)
+    # (answer, rest, ends, number of charges with an unknown outcome, text of the log's first lines about the outage)
     ANSWERS = ((HUGE, HUGE[6:], False, 1, "the peer does not speak the Redis protocol"),
                (b"*1000000\r\n", b"", False, 1, ""),
                (b"-ERR " + b"x" * 10_000 + b"\r\n", b"", False, 0, "ERR xxx"),

@@ -1,5 +1,5 @@
-"""HTTP/2 on a socket: a client that opens streams and reads answers, one that sends any frames, and a base class for tests.
-Needs python3-h2."""
+"""HTTP/2 on a socket: a client that opens streams and reads answers, an attacker that sends any frames, and a base class for
+tests. Needs python3-h2."""
 
 import collections
 import contextlib
@@ -24,7 +24,7 @@ MOST_WINDOW = (1 << 31) - 1
 
 
 class Connection(h2.connection.H2Connection):
-    """The library reads nothing after a GOAWAY; this one reads the answers of streams that go on."""
+    """The library reads nothing after a GOAWAY. This class continues to read the answers of open streams."""
 
     def _receive_goaway_frame(self, frame):
         state = self.state_machine.state
@@ -39,7 +39,7 @@ class Answer:
     def __init__(self):
         self.status, self.fields, self.interim, self.trailers = None, [], [], []
         self.pieces, self.size = [], 0
-        self.ended, self.was_reset, self.error = False, False, None  # `error`: of a reset before the end; -1: the connection ended
+        self.ended, self.was_reset, self.error = False, False, None  # error code of a reset; -1: the connection ended early
 
     @property
     def body(self):
@@ -95,7 +95,7 @@ class Http2Client:
         self.sock.sendall(data)
 
     def open(self, method="GET", path="/", fields=(), end=True, authority="localhost", pseudo=()):
-        """Sends the head of a request, and returns the number of its stream. `pseudo`: pairs instead of the usual pseudo-header
+        """Sends the head of a request. Returns the number of the request's stream. `pseudo`: replaces the usual pseudo-header
         fields."""
         stream = self.h2.get_next_available_stream_id()
         usual = [(":method", method), (":scheme", self.scheme), (":path", path), (":authority", authority)]
@@ -106,8 +106,8 @@ class Http2Client:
         return stream
 
     def send_body(self, stream, body, end=True):
-        """Sends octets of a body as far as the windows permit, and waits for them to open. Stops if the other side resets
-        the stream."""
+        """Sends octets of a body as far as the windows permit, and waits until the windows open again. Stops if the other side
+        resets the stream."""
         answer = self.answers[stream]
         while body and not answer.was_reset:
             size = min(len(body), self.h2.local_flow_control_window(stream), self.h2.max_outbound_frame_size)
@@ -128,7 +128,7 @@ class Http2Client:
 
     @contextlib.contextmanager
     def patience(self, seconds):
-        """Within the block, a read waits for so long and then does nothing."""
+        """Within the `with` block, a read waits at most this number of seconds and does not fail if nothing arrives."""
         self.sock.settimeout(seconds)
         try:
             with contextlib.suppress(TimeoutError):
@@ -194,13 +194,13 @@ class Http2Client:
             self.acknowledged += 1
 
     def wait(self, holds):
-        """Reads until the condition holds or the connection ends. Returns the condition."""
+        """Reads until the condition holds or the connection ends. Returns the value of the condition."""
         while not (result := holds()) and self.receive():
             pass
         return result or holds()
 
     def read(self, stream):
-        """Returns the whole answer, or what has come of it before the stream was reset or the connection ended."""
+        """Returns the whole answer. If the stream is reset or the connection ends, returns the part that has arrived."""
         answer = self.answers[stream]
         self.wait(lambda: answer.ended or answer.error is not None)
         return answer
@@ -216,14 +216,14 @@ class Http2Client:
         return self.request("GET", path, [(name.replace("_", "-"), value) for name, value in fields.items()])
 
     def ping(self):
-        """Waits until the other side has handled everything that was sent before."""
+        """Sends a PING and waits for its answer. Afterwards the other side has handled everything that was sent before."""
         before = self.pings_answered
         self.h2.ping(b"a round!")
         self.push()
         self.wait(lambda: self.pings_answered > before)
 
     def closed(self):
-        """Reads to the end of the connection."""
+        """Reads until the connection ends, and returns true."""
         while self.receive():
             pass
         return True
@@ -234,18 +234,18 @@ def frame(kind, flags, stream, content=b""):
 
 
 def head_block(*fields, path="/", method="GET"):
-    """Returns the head of a request. It enters no table, so it may be sent any number of times."""
+    """Returns the head of a request as an HPACK block. The block changes no table, so a test may send it any number of times."""
     pseudo = ((":method", method), (":scheme", "http"), (":path", path), (":authority", "localhost"))
     return hpack.Encoder().encode([(name, value, True) for name, value in (*pseudo, *fields)])
 
 
 class Attacker:
-    """A connection that sends any frames, and answers none. It counts the frames that arrive, and keeps the errors of GOAWAY and
-    RST_STREAM."""
+    """A connection that can send any frame and answers no frame. It counts the frames that arrive, and keeps the error codes of
+    GOAWAY and RST_STREAM."""
 
     def __init__(self, port, settings=b"", buffer=None, acknowledges=True):
-        """`buffer`: octets that the kernel holds for this client, about. `acknowledges`: weir's SETTINGS, from which on its bound of
-        streams holds for the client."""
+        """`buffer`: about how many octets the kernel holds for this client. `acknowledges`: if true, the client acknowledges
+        weir's SETTINGS, and from then on weir enforces its maximum number of streams."""
         self.sock = socket.socket()
         self.sock.settimeout(PATIENCE)
         if buffer:
@@ -265,7 +265,7 @@ class Attacker:
         self.sock.close()
 
     def send(self, data):
-        """Sends octets, and reads what has arrived. Octets that weir does not accept any more are lost."""
+        """Sends octets, and reads what has arrived. Ignores that weir may have closed the connection."""
         try:
             self.sock.sendall(data)
             self.sock.settimeout(0.0005)
@@ -278,7 +278,7 @@ class Attacker:
         self.sock.settimeout(PATIENCE)
 
     def end(self):
-        """Reads what weir sent before it closed the connection."""
+        """Reads until weir closes the connection."""
         self.sock.settimeout(PATIENCE)
         while self.receive():
             pass
@@ -320,7 +320,7 @@ class Attacker:
 
 
 class Http2TestCase(TestCase):
-    """Has an upstream, and a weir with a plain listener for HTTP/1.1 and HTTP/2 and one with TLS."""
+    """A test case with an upstream. Its weir has a listener without TLS for HTTP/1.1 and HTTP/2, and a listener with TLS."""
 
     @classmethod
     def setUpClass(cls):
@@ -332,7 +332,7 @@ class Http2TestCase(TestCase):
         self.upstream = self.start(Upstream())
 
     def text(self, http2="", doors=(False, True), **more):
-        """Returns a configuration. `http2`: values of the key `http2`. `doors`: which listeners it has; True: the one with TLS."""
+        """Returns a configuration. `http2`: values of the key `http2`. `doors`: for each listener, true if it uses TLS."""
         bounds = f"http2 = {{ {http2} }}\n" if http2 else ""
         secure = 'tls = { certificates = [{ cert = "edge.crt", key = "edge.key" }] }\n'
         lines = [(secure if door else 'protocols = ["http/1.1", "h2c"]\n') + bounds for door in doors]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""HTTP/2 clients that attack: frames and resets that cost weir work. weir tells each to calm down, closes the connection and counts that.
-Memory stays bounded, and another client gets its answers meanwhile."""
+"""HTTP/2 clients that attack: they send frames and resets that cost weir work. weir sends a GOAWAY with ENHANCE_YOUR_CALM, closes
+the connection and counts it. Memory stays bounded, and another client gets its answers during the attack."""
 
 import contextlib
 import fcntl
@@ -20,7 +20,7 @@ WHOLE = END_STREAM | END_HEADERS
 
 
 class Witness:
-    """Another client of HTTP/2, which asks during an attack."""
+    """Another HTTP/2 client, which sends requests during an attack."""
 
     def __init__(self, port):
         self.port, self.ending, self.statuses, self.slowest, self.fault = port, threading.Event(), [], 0, None
@@ -63,7 +63,7 @@ class Flood(Http2TestCase):
         self.attacker = self.start(Attacker(self.edge.port))
 
     def reply(self, exchange):
-        """Attacks ask for /held, which is not answered before the end of the test."""
+        """Attackers request /held. The upstream does not answer this request before the end of the test."""
         if exchange.target == "/held":
             self.release.wait(PATIENCE)
         exchange.read_body()
@@ -73,13 +73,14 @@ class Flood(Http2TestCase):
         return sum(exchange.target == "/held" for exchange in list(self.upstream.exchanges))
 
     def assert_calmed(self, reason):
-        """Checks that weir has told the attacker why it closes the connection, and has counted it."""
+        """Checks that weir has sent the attacker a GOAWAY with ENHANCE_YOUR_CALM, has closed the connection, and has counted the
+        reason."""
         self.assertEqual((self.attacker.ended, self.attacker.goaways), (True, [CALM]))
         self.await_metric(self.edge, 1, "weir_http2_goaways_total", reason=reason)
         self.assert_unharmed()
 
     def assert_unharmed(self):
-        """Checks memory and the other client."""
+        """Checks that weir's memory has stayed bounded, and that the other client got all its answers."""
         self.assertEqual(self.witness.stop(), {200})
         grown = rss_kib(self.edge.pid) - self.before
         print(f"\n{grown} KiB more resident; the witness had {len(self.witness.statuses)} answers, the slowest after "
@@ -157,7 +158,7 @@ class Resets(Flood):
     HEAD = head_block(path="/held")
 
     def test_client_that_opens_and_resets_many_streams_is_disconnected(self):
-        """CVE-2023-44487."""
+        """Rapid reset, CVE-2023-44487."""
         self.attacker.flood(lambda number: frame(HEADERS, WHOLE, 2 * number + 1, self.HEAD) +
                             frame(RST_STREAM, 0, 2 * number + 1, b"\0\0\0\x08"))
         self.assertLessEqual(self.forwarded(), 101)
@@ -165,8 +166,8 @@ class Resets(Flood):
         self.await_metric(self.edge, 101, "weir_http2_resets_total", by="client")
 
     def assert_faults_are_bounded(self, fault, head=HEAD, flags=END_HEADERS):
-        """Opens requests, and breaks each with a frame whose fault weir answers with a reset (CVE-2025-8671). Waits for the resets,
-        so that the streams stay below their bound."""
+        """Opens requests. A faulty frame follows each request, and weir answers the frame with a reset (CVE-2025-8671). Waits for
+        the resets, so that the number of open streams stays below the maximum."""
         sent = self.attacker.flood(lambda number: frame(HEADERS, flags, 2 * number + 1, head) + fault(2 * number + 1), batch=50,
                                    ready=lambda sent: len(self.attacker.resets) == sent)
         self.assertLess(sent, 2_000)
@@ -225,23 +226,23 @@ class Resets(Flood):
 
 
 class DeafClients(Flood):
-    """An attacker that reads nothing, so that weir can send nothing, and sends frames that weir would answer."""
+    """An attacker that reads nothing, so weir can send nothing. The attacker sends frames that weir must answer."""
 
     SERVER = 'write_timeout = "3s"'
 
     def setUp(self):
         super().setUp()
         self.upstream.reply = lambda exchange: exchange.send(answer(b"x" * (60 << 20) if exchange.target == "/large" else b"ok"))
-        windows = b"\0\4\x7f\xff\xff\xff"  # each stream may send 2 GiB
+        windows = b"\0\4\x7f\xff\xff\xff"  # weir may send 2 GiB on each stream
         self.attacker = self.start(Attacker(self.edge.port, windows, buffer=4096, acknowledges=False))
         self.attacker.sock.sendall(frame(WINDOW_UPDATE, 0, 0, b"\x7f\0\0\0") + frame(HEADERS, WHOLE, 1, head_block(path="/large")))
         held, count = None, 0
-        while held != count or not count:  # until nothing more has reached this socket's buffer for a while
+        while held != count or not count:  # until nothing more arrives in this socket's buffer
             threading.Event().wait(0.2)
             held, count = count, struct.unpack("i", fcntl.ioctl(self.attacker.sock, termios.FIONREAD, bytes(4)))[0]
 
     def assert_memory_is_bounded(self, next_frames):
-        with contextlib.suppress(OSError):  # weir reads no more, or closes the connection
+        with contextlib.suppress(OSError):  # weir stops reading, or closes the connection
             for first in range(0, 1_000_000, 1000):
                 self.attacker.sock.sendall(b"".join(next_frames(2 * number + 3) for number in range(first, first + 1000)))
         self.await_metric(self.edge, 0, "weir_http2_streams")
@@ -276,7 +277,7 @@ class DeafClients(Flood):
 
 class Heads(Flood):
     def assert_head_ends(self, next_frames):
-        """Begins a head that does not end. The codec gives up on such a connection, so the GOAWAY may be missing."""
+        """Begins a head that does not end. The codec rejects the connection as a whole, so weir may send no GOAWAY."""
         self.attacker.send(frame(HEADERS, END_STREAM, 1, head_block()))
         self.attacker.flood(next_frames)
         eventually(lambda: sum(self.edge.metric("weir_http2_goaways_total", reason=reason) for reason in ("fault", "head")) == 1,
@@ -284,7 +285,7 @@ class Heads(Flood):
         self.assert_unharmed()
 
     def test_endless_continuation_frames_end_the_connection(self):
-        """CVE-2024-27316."""
+        """CONTINUATION flood, CVE-2024-27316."""
         field = head_block(("x-field", "x" * 300))[len(head_block()):]
         self.assert_head_ends(lambda _: frame(CONTINUATION, 0, 1, field * 40))
 
@@ -292,9 +293,9 @@ class Heads(Flood):
         self.assert_head_ends(lambda _: frame(CONTINUATION, 0, 1))
 
     def test_many_references_to_a_large_hpack_entry_end_the_connection(self):
-        """CVE-2016-6581, "HPACK bomb": one octet means 4,000."""
+        """CVE-2016-6581, "HPACK bomb": one octet of the head decodes to 4,000 octets."""
         size = 4000 - 127
-        entry = b"\x40\x07x-large\x7f" + bytes([size & 0x7f | 0x80, size >> 7]) + b"x" * 4000  # a literal that enters the table
+        entry = b"\x40\x07x-large\x7f" + bytes([size & 0x7f | 0x80, size >> 7]) + b"x" * 4000  # stored in the decoder's table
         self.attacker.send(frame(HEADERS, WHOLE, 1, head_block() + entry))
         self.attacker.flood(lambda number: frame(HEADERS, WHOLE, 2 * number + 3, head_block() + b"\xbe" * 16_000), batch=2)
         self.assert_calmed("head")

@@ -12,7 +12,7 @@ from proxy_test import MIB
 
 
 class Held:
-    """A reply that waits for `release`, and counts requests whose connection weir closes before that."""
+    """A reply that waits for `release`, and counts the requests whose connection weir closes before `release`."""
 
     def __init__(self):
         self.release, self.closed, self.paths = threading.Event(), threading.Semaphore(0), []
@@ -52,7 +52,7 @@ class Limits(Http2TestCase):
         self.assertEqual(len(self.upstream.exchanges), 40)
 
     def test_streams_above_max_streams_are_refused(self):
-        """Before the client knows the bound, weir refuses the streams alone. Afterwards it ends the connection."""
+        """Before the client knows the maximum, weir refuses only the streams above it. Afterwards weir ends the connection."""
         self.upstream.reply = held = Held()
         client = self.client(self.weir("max_streams = 5"))
         streams = [client.open(path="/held") for _ in range(8)]
@@ -121,7 +121,7 @@ class Cancelled(Http2TestCase):
         self.await_metric(weir, 3, "weir_http2_resets_total", by="client")
 
     def test_repeated_resets_of_one_stream_are_counted_once(self):
-        """Some clients answer each frame of an answer that they have cancelled with one more reset."""
+        """Some clients cancel an answer and then send one more reset for each frame of the answer that still arrives."""
         weir = self.weir()
         client = self.client(weir)
         client.reset(self.under_way(client, 1))
@@ -222,7 +222,7 @@ class SlowStreams(Http2TestCase):
         for client, opened in zip(clients, streams):
             client.wait(lambda: all(client.answers[stream].status for stream in opened))  # noqa: B023
         count = -1
-        while count != self.poured:  # until the servers have been stopped for a while
+        while count != self.poured:  # until the servers have sent nothing more for a while
             count = self.poured
             threading.Event().wait(0.5)
         grown = rss_kib(weir.pid) - before
@@ -258,7 +258,7 @@ class SlowStreams(Http2TestCase):
         self.assertEqual({client.read(stream).status for stream in streams}, {200})
 
     def test_slow_streams_share_a_connection_fairly(self):
-        """No stream ends long before another begins."""
+        """No stream ends long before another stream begins."""
         size = MIB
         self.upstream.reply = lambda exchange: exchange.send(answer(b"z" * size))
         client = self.client(self.weir(), window=0)

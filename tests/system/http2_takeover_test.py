@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Drains, reloads and upgrades while HTTP/2 clients ask: weir says goodbye first, and no request is lost."""
+"""Drains, reloads and upgrades while HTTP/2 clients send requests. weir sends a GOAWAY before it closes a connection, and no
+request is lost."""
 
 import re
 import signal
@@ -15,9 +16,9 @@ UPGRADES = 3
 
 
 class Load:
-    """Clients with several open requests on each connection, until they are stopped. `tls`: for each listener, a context or
-    None. They open no stream after a GOAWAY, and another connection then if they are to reconnect. A request is lost if it got no
-    answer, and no frame said that it was not processed."""
+    """Clients with several open requests on each connection. They send requests until they are stopped. `tls`: for each listener,
+    a TLS context or None. After a GOAWAY a client opens no more streams, and opens a new connection if `reconnects` is true. A
+    request is lost if it got no answer and no frame said that weir has not processed it."""
 
     def __init__(self, weir, tls, reconnects=True):
         self.ending, self.reconnects = threading.Event(), reconnects
@@ -37,7 +38,7 @@ class Load:
             try:
                 with Http2Client(port, tls=tls) as client:
                     self.use(client)
-            except Exception as fault:  # each is a client's failed connection
+            except Exception as fault:  # each exception is a failed connection of a client
                 self.lost.append(repr(fault))
             if not self.reconnects:
                 return
@@ -77,7 +78,7 @@ class Load:
 
 
 class H2load:
-    """h2load, which opens no new connection after a GOAWAY, and reports what it then could not send as failed."""
+    """The program h2load. After a GOAWAY it opens no new connection, and reports the requests that it could not send as failed."""
 
     def __init__(self, url, upstream, count):
         self.process = subprocess.Popen(["h2load", "-n", str(count), "-c", "4", "-m", "8", url], stdout=subprocess.PIPE, text=True)
@@ -85,7 +86,7 @@ class H2load:
         eventually(lambda: len(upstream.exchanges) > 200, "its requests reach the upstream")
 
     def finish(self):
-        """Returns how many requests it got an answer to, and how many the upstream got."""
+        """Returns the number of requests that h2load got an answer to, and the number of requests that the upstream received."""
         told = self.process.communicate(timeout=4 * PATIENCE)[0]
         print("\n" + re.search("requests: .*", told)[0], flush=True)
         return int(re.search(r"(\d+) succeeded", told)[1]), len(self.upstream.exchanges)

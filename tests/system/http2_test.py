@@ -25,7 +25,7 @@ def digest(body):
 
 
 def unread_by(weir, client):
-    """Returns how many octets of the client weir's socket holds, as the kernel shows them (proc(5): /proc/net/tcp)."""
+    """Returns the number of octets from the client that weir has not read yet, as the kernel shows it (proc(5): /proc/net/tcp)."""
     ends = [f"{socket.inet_aton(host)[::-1].hex().upper()}:{port:04X}"
             for host, port in (client.sock.getpeername(), client.sock.getsockname())]
     for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
@@ -54,7 +54,7 @@ class Clients(Http2TestCase):
     def test_curl_gets_the_protocol_that_it_asks_for(self):
         for url, option, version in ((self.secure, "--http2", "2"), (self.secure, "--http1.1", "1.1"),
                                      (self.plain, "--http2-prior-knowledge", "2"), (self.plain, "--http1.1", "1.1"),
-                                     (self.plain, "--http2", "1.1")):  # the last asks for "Upgrade: h2c"
+                                     (self.plain, "--http2", "1.1")):  # this curl requests "Upgrade: h2c"
             with self.subTest(url=url, option=option):
                 self.assertEqual(self.curl(url, option), f"ok {version} 200")
 
@@ -338,7 +338,7 @@ class Requests(Http2TestCase):
         for length, body in (("5", b"abc"), ("2", b"abc"), ("0", b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n")):
             with self.subTest(length=length):
                 response = client.request("POST", fields=[("content-length", length)], body=body)
-                if length != "0":  # a request without a body may be answered before the body that it has comes
+                if length != "0":  # weir may answer a request without a body before it sees that a body follows
                     self.assertNotEqual(response.status, 200)
                 self.assertIsNotNone(response.error if response.status is None else response.status)
         self.assertEqual(client.request("POST", body=b"abc").body, digest(b"abc"))

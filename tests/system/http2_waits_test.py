@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""HTTP/2 connections whose output is full, and other waits for a client: each ends, and loses no answer of a client that reads."""
+"""HTTP/2 connections whose client reads slowly or not at all. Each wait of weir ends, and a client that reads loses no answer."""
 
 import contextlib
 import json
@@ -18,7 +18,7 @@ NO_ERROR = 0
 
 
 def fill(client, sender):
-    """Opens a stream with a long answer, and waits until no more of it leaves the server. The client reads nothing."""
+    """Requests a long answer, and waits until the server can send no more of it. The client reads nothing."""
     client.open(path="/large")
     count = -1
     while count != sender.count or count == 0:
@@ -27,14 +27,15 @@ def fill(client, sender):
 
 
 def read_away(sock):
-    """Reads to the end, and answers nothing."""
+    """Reads until the connection ends, and sends nothing."""
     with contextlib.suppress(OSError):
         while sock.recv(1 << 16):
             pass
 
 
 class Pouring:
-    """A reply that sends /large without end and counts what has left. Other paths wait for `release`, then call `small`."""
+    """A reply that sends an endless body for /large and counts the sent pieces. For other paths it waits for `release`, and then
+    calls `small`."""
 
     def __init__(self, small=None):
         self.count, self.waiting, self.small = 0, [], small
@@ -62,7 +63,7 @@ class DeafClients(Http2TestCase):
         self.upstream.reply = answer(b"x" * (8 << 10))
 
     def deaf(self, weir):
-        """Returns a client that reads nothing, and asks 3000 times, at a pace at which weir serves the requests."""
+        """Returns a client that reads nothing. It sends 3000 requests, as fast as weir can serve them."""
         client = self.client(weir)
         client.sock.settimeout(0.3)
         client.allow_streams(100_000)
@@ -163,7 +164,7 @@ class Slow(Http2TestCase):
         client.reset(stream)
 
     def read_slowly(self, weir):
-        """Reads a long answer slowly but steadily for longer than the timeouts of `weir`, then the rest at once."""
+        """Reads a long answer slowly but steadily for longer than the timeouts of `weir`. Afterwards reads the rest at once."""
         self.upstream.reply = lambda exchange: exchange.send(answer(b"x" * 30 * MIB))
         client = self.client(weir)
         stream = client.open()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Upstream servers with TLS: which certificates weir trusts, how it reports untrusted ones, and which connections and sessions
-it reuses."""
+"""Upstream servers with TLS: which certificates weir trusts, how weir reports untrusted certificates, and which connections and
+sessions weir reuses."""
 
 import contextlib
 import pathlib
@@ -123,7 +123,7 @@ class HttpsUpstream(TestCase):
         self.assert_own_error(self.weir(upstream, tls=trusted).get("/"), 502)
 
     def test_rejected_client_certificate_of_weir_is_reported_as_a_tls_failure(self):
-        """In TLS 1.3 weir's handshake ends before the server rejects the certificate. weir gets the rejection in place of a
+        """In TLS 1.3 weir's handshake ends before the server rejects the certificate. weir reads the rejection when it expects a
         response."""
         make_authority(self.folder, "clients")
         upstream = self.serve(clients="clients")

@@ -163,7 +163,7 @@ class Identity(TestCase):
                 client.send(request_bytes("GET", "/", {**twins, "X-API-Key": "B", "X-Plain": "a_b"}))
                 self.assertEqual(client.read().status, 200)
             head = self.upstream.exchanges[-1].head
-            # A server could take X_Forwarded_For for weir's X-Forwarded-For, which strangers may not set.
+            # A server could read X_Forwarded_For as X-Forwarded-For. weir sets that field, and untrusted clients must not.
             self.assertEqual([name in head for name in twins], [arrives, False, arrives], head.raw)
             as_cgi = [name.upper().replace("-", "_") for name, _ in head.fields]
             self.assertEqual(as_cgi.count("X_API_KEY"), 1 + arrives, head.raw)
@@ -178,8 +178,8 @@ class Identity(TestCase):
         return self.upstream.exchanges[-1].head
 
     def admitted_of(self, addresses):
-        """Sends one request from each of these addresses, as a trusted proxy names them. Returns how many are admitted if each
-        client may send one request."""
+        """Sends one request from each of these addresses, as a trusted proxy reports them. Each client may send one request.
+        Returns the number of admitted requests."""
         weir = self.weir(rule(limit="1/day", key='["ip"]'), client=PROXIED)
         return [get(weir.port, x_forwarded_for=address).status for address in addresses].count(200)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Connections that an upgrade cannot simply pass to the new process: TLS connections, whose keys stay in the old process, and
-connections from a proxy. The new process serves their next requests, and knows the clients' addresses and certificates."""
+connections from a proxy. The new process serves the next requests on them, and knows the clients' addresses and certificates."""
 
 import pathlib
 import signal
@@ -150,7 +150,7 @@ class KeptTlsConnections(KeptConnectionsTestCase):
             for name, text in make_certificate(folder).items():
                 (weir.folder / (name + ".new")).write_text(text)
                 (weir.folder / (name + ".new")).rename(weir.folder / name)
-        # Each process logs one line for both files, or one line for each file.
+        # Each process logs either one line for both files or one line for each file.
         eventually(lambda: len({line for line in weir.lines if "reloaded the certificates" in line}) > 0, "the new certificates are loaded")
         weir.wait_for("reloaded the certificates", 2)
         said = kept.get("/")
@@ -246,7 +246,7 @@ class KeptPlainConnections(KeptConnectionsTestCase):
         if said[1]["connection"] == "close":
             kept = self.enterContext(weir.connect())
             kept.send(2 * behind)
-        # If the second response announces no close, weir had read so little that it passed on the connection itself.
+        # If the second response contains no `Connection: close`, weir had read little and passed on the connection itself.
         self.assertEqual([kept.read().status for _ in range(2)], [200, 429])
         self.assert_old_one_decided(weir, 0, kept)
 

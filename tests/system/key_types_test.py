@@ -110,7 +110,7 @@ class CertificateKeyTypes(TestCase):
         return int(text.strip().partition("=")[2], 16)
 
     def respond(self, name):
-        """Makes NAME.ocsp: an OCSP response about the certificate, signed with its own key."""
+        """Makes NAME.ocsp: an OCSP response about the certificate, signed with the certificate's own key."""
         crt, key, index, asked = (self.folder / f"{name}.{ending}" for ending in ("crt", "key", "index", "asked"))
         index.write_text(f"V\t491231235959Z\t\t{self.serial(name):X}\tunknown\t/O={name}\n")
         for arguments in (["-issuer", crt, "-cert", crt, "-reqout", asked, "-no_nonce"],

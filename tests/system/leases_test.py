@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""weir instances that take units of hot keys in advance from one Redis. Together they never admit a request too many, need few
-round trips, and return all unused units."""
+"""weir instances that take units of busy keys in advance from one Redis (prefetched units). Together the instances never exceed a
+limit, need few round trips, and return all unused units."""
 
 import signal
 import socket
@@ -75,7 +75,7 @@ class Leases(TestCase):
                 weirs = [self.weir(rules, lease_return="1min") for _ in range(3)]
                 admitted, trips = self.admit(weirs, MANY // 4)
                 for weir in weirs:
-                    admitted += ask(weir.port, 1000)[0]  # uses the units that an instance may still have
+                    admitted += ask(weir.port, 1000)[0]  # spends the units that an instance may still have
                 print(f"\n{algorithm}: {admitted} of {MANY} admitted, {trips:.4f} trips a request", flush=True)
                 self.assertEqual(admitted, MANY)
                 self.assertLess(trips, 0.05)
@@ -93,8 +93,8 @@ class Leases(TestCase):
         rules = leased("fixed_window", f"{MANY}/3000day")
         weirs = [self.weir(rules, lease_return="300ms") for _ in range(3)]
         admitted = returned = rounds = 0
-        while not returned and rounds < 3:  # by chance all prefetched units may have been used
-            admitted += self.admit(weirs, MANY // 20)[0]  # less than the limit in total
+        while not returned and rounds < 3:  # by chance the requests may have used all prefetched units
+            admitted += self.admit(weirs, MANY // 20)[0]  # the limit is not reached
             eventually(lambda: not any(weir.metric("weir_lease_units") for weir in weirs), "no instance holds prefetched units")
             returned = sum(weir.metric("weir_lease_units_total", event="returned") for weir in weirs)
             rounds += 1
@@ -126,7 +126,7 @@ class Leases(TestCase):
         self.assertEqual(admitted, 2000)
 
     def test_refund_long_after_the_prefetched_units_were_returned_reaches_redis(self):
-        """The refund happens long after the other units of the same grant (the prefetched units) were returned."""
+        """Redis has got back the other units of a grant (the units prefetched together) long before the refund."""
         away = self.start(Silent("127.0.0.1", 0))
         upstream = f'[[upstream]]\nname = "away"\nservers = ["127.0.0.1:{away.port}"]\ntimeouts = {{ connect = "700ms" }}\n'
         routes = '[[route]]\nmatch = { path = "/away" }\nupstream = "away"\n[[route]]\nrespond = { status = 200, body = "ok" }\n'
@@ -203,7 +203,7 @@ class Leases(TestCase):
             self.assertEqual(said.status, 503)
         lost, reconnects = MANY - admitted - 1 - int(said["x-ratelimit-remaining"]), weir.metric("weir_redis_reconnects_total")
         print(f"\n{lost} of {admitted + 1} lost, {reconnects:.0f} connections", flush=True)
-        most = 200 + CLIENTS  # units that were in transit when a connection ended, or prefetched at the end
+        most = 200 + CLIENTS  # units in a lost message, and units that are prefetched at the end
         self.assertLessEqual(lost, most * (1 + reconnects))
         self.assertGreater(weir.metric("weir_redis_timeouts_total"), 20)
 

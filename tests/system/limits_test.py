@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Rules from a client's view: bursts, refusals, keys, tiers, chains."""
+"""Rules from a client's view: bursts, refusals, keys, tiers, chains of proxies."""
 
 import pathlib
 import signal

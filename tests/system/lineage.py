@@ -16,12 +16,12 @@ PR_SET_CHILD_SUBREAPER = 36
 
 
 def adopt_orphans():
-    """Makes orphaned weir processes children of this process, which can then read their exit status."""
+    """Makes orphaned weir processes children of this process. So this process can read their exit status."""
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 class Lineage(Process):
-    """A weir process and the processes that take over from it, with one common log. `pid` is the process that serves."""
+    """A weir process and its successors, with one common log. `pid` is the process that serves."""
 
     def __init__(self, text, files=None, environment=None):
         self.scratch = tempfile.TemporaryDirectory(prefix="weir-test-")

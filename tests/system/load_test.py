@@ -13,7 +13,7 @@ respond = { status = 200, body = "pong" }
 upstream = "api"
 priority = 0
 """
-# The rule's base limit is used up at once. After that, only the elastic limit admits requests.
+# The rule's base limit is used up by one request. After that, only the elastic limit admits requests.
 ELASTIC = rule("elastic", "1/day", key="[]", match='{ path = "/ping" }',
                elastic='{ limit = "100000/day", while_load_below = 1 }')
 
@@ -69,7 +69,7 @@ class Load(TestCase):
         self.await_ping(weir, 200)
 
     def await_measurement(self, weir):
-        """Waits until the measured values have changed twice in some worker. By then weir has also measured the queues."""
+        """Waits until the measured values have changed twice in some worker. Then weir has measured the queues, too."""
         for _ in range(2):
             before = [weir.metric("weir_load", kind=kind) for kind in ("lag", "cpu")]
             eventually(lambda: [weir.metric("weir_load", kind=kind) for kind in ("lag", "cpu")] != before, "measured")  # noqa: B023

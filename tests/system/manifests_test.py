@@ -69,8 +69,8 @@ class KubernetesManifests(TestCase):
         return deployment, deployment["spec"]["template"]["spec"]["containers"][1]
 
     def faults(self, document):
-        """Checks the manifest as a value of its kind's type. Returns TypeScript's messages: unknown fields, wrong types,
-        missing fields."""
+        """Checks the manifest against the TypeScript type of its kind. Returns TypeScript's messages: unknown fields, wrong
+        types, missing fields."""
         kind, module = document["kind"], f"{document['apiVersion']}/{document['kind']}"
         with tempfile.TemporaryDirectory(dir=PACKAGES.parent) as folder:
             source = pathlib.Path(folder, "manifest.ts")

@@ -75,7 +75,7 @@ class Monitoring(TestCase):
                   for number, (_, expression) in enumerate(expressions(json.loads(BOARD.read_text())["panels"]))]
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "panels.yml"
-            path.write_text(json.dumps({"groups": [{"name": "panels", "rules": groups}]}))  # JSON is YAML
+            path.write_text(json.dumps({"groups": [{"name": "panels", "rules": groups}]}))  # promtool reads YAML; JSON is YAML, too
             self.promtool("check", "rules", str(path))
 
     def test_dashboard_panels_do_not_overlap(self):

@@ -18,7 +18,7 @@ from wire import CRLF2, Head
 PAGE = b"p" * 1000
 EARLY = b"e" * 40
 GET = b"GET /page HTTP/1.1\r\nHost: a\r\n\r\n"
-MOST = 4000  # more pages than any socket's buffer takes
+MOST = 4000  # more pages than fit into any socket's buffer
 
 
 class Reader:
@@ -43,7 +43,7 @@ class Reader:
             self.sock.sendall(data)
 
     def read_to_end(self):
-        """Returns all bytes, and whether the connection ended without an error."""
+        """Returns all bytes, and true if the connection ended without an error."""
         read = b""
         try:
             while piece := self.sock.recv(1 << 18):
@@ -132,8 +132,8 @@ upstream = "api"
             return len(texts_in(client.read_to_end()[0])[0])
 
     def at_every_level(self, ask):
-        """Calls ask(clients) with clients that have requested as many pages as fit, or fewer, and makes weir give up these
-        clients. Returns the statuses that each client read."""
+        """Calls ask(clients) with clients that have requested as many pages as fit into their sockets, or fewer. Makes weir give
+        up these clients. Returns the statuses that each client read."""
         everything = []
         for address, tls in ((f"{self.folder}/tls", self.tls), (f"{self.folder}/plain", None), (self.weir.ports[0], self.tls),
                              (self.weir.ports[1], None)):
@@ -167,7 +167,7 @@ upstream = "api"
         self.assertIn([200, 100, 408], everything)
 
     def test_error_response_never_follows_a_partly_written_early_response(self):
-        """The server responds before it has received the body, and then the body exceeds the bound."""
+        """The server responds before it has received the whole body. Then the body exceeds max_body."""
         asked = []
 
         def early(exchange):

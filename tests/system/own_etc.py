@@ -48,7 +48,7 @@ class Names:
         (self.folder / "new").rename(self.folder / "hosts")
 
     def ask(self, server):
-        """Makes processes that start later ask the name server for names that are not in /etc/hosts."""
+        """Makes later processes ask the name server for names that are not in /etc/hosts."""
         (self.folder / "nsswitch.conf").write_text("hosts: files dns\n")
         (self.folder / "resolv.conf").write_text(f"nameserver {server.host}\noptions timeout:30 attempts:1\n")
 
@@ -63,7 +63,7 @@ class Names:
 
 
 class NameServer:
-    """A DNS server that answers nothing until the test sets the address of all names. Its port 53 needs root."""
+    """A DNS server that sends no answer until the test sets one address for all names. Its port 53 needs root."""
 
     def __init__(self):
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -99,7 +99,7 @@ class NameServer:
         assert self.asked.wait(PATIENCE), "a name is looked up"
 
     def speak(self, address):
-        """Answers the waiting questions and all later ones."""
+        """Answers the waiting questions and all later questions with this address."""
         with self.lock:
             self.address = address
             self.answer_if_told()

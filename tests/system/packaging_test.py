@@ -109,7 +109,7 @@ class Packaging(TestCase):
                 self.assertIn(re.sub(r"-\s+", "-", about), page)
 
     def test_package_upgrade_upgrades_or_restarts_the_service(self):
-        """Runs the package's scripts with fake commands that record how they were called."""
+        """Runs the package's scripts. Fake commands record how the scripts call them."""
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weir-deb-")))
         script = (PACKAGING / "debian/postinst").read_text()
         for path in ("/run/systemd/system", "/usr/sbin/policy-rc.d"):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""weir reads parameters, cookies and header lines only up to a bound. A request that takes long to decide delays no other
+"""weir reads only a bounded number of parameters, cookies and header lines. A request that takes long to decide delays no other
 request."""
 
 import json
@@ -15,7 +15,7 @@ ANSWER_ITSELF = "[[route]]\nrespond = { status = 204 }"
 
 
 def costly(count=30):
-    """Returns rules with ten conditions on parameters each."""
+    """Returns rules that each have ten conditions on parameters."""
     conditions = ", ".join(f'p{number} = "~^x"' for number in range(9))
     return "".join(rule(f"r{number}", "1000/s", key="[]", match=f'{{ query = {{ a = "~b", {conditions} }} }}') for number in range(count))
 
@@ -104,8 +104,8 @@ class Bounds(TestCase):
 
 class ParameterCosts(TestCase):
     def test_requests_with_slow_decisions_do_not_delay_other_clients(self):
-        """Deciding sixteen of these requests takes milliseconds each. They must not be decided in one turn of the worker's
-        event loop."""
+        """Each of the sixteen requests takes milliseconds to decide. They must not be decided in one turn of the worker's event
+        loop."""
         folder = self.start(tempfile.TemporaryDirectory(prefix="weir-test-"))
         log = pathlib.Path(folder) / "access.log"
         slow = "~x[xy]{14}z"  # more states than RE2 caches

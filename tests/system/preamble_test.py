@@ -35,7 +35,7 @@ class ProxyProtocolListener(TestCase):
         return self.start(Weir(config(self.upstream.port, listener=listener, client=client, rules="\n".join(rules), **more), files))
 
     def asked(self, weir, preamble, source="127.0.0.1"):
-        """Sends a request. Returns the status, and the client address that the upstream was told."""
+        """Sends a request. Returns the status, and the client address that weir told the upstream."""
         with Client(weir.port, source=source) as client:
             client.send(preamble + request_bytes("GET", "/"))
             status = client.read().status
@@ -181,7 +181,8 @@ class UnixListener(TestCase):
         folder = self.enterContext(tempfile.TemporaryDirectory())
         upstream = self.start(Upstream())
         path = f"{folder}/weir"
-        # The harness waits for a port for each "[[listener]]". The spaces hide these listeners from it.
+        # The harness waits for the port of each "[[listener]]". The spaces hide these listeners, which have no port, from the
+        # harness.
         more = f'[[ listener ]]\naddress = "unix:{path}"\n[[ listener ]]\naddress = "unix:{path}-proxied"\nproxy_protocol = true'
         weir = self.start(Weir(config(upstream.port, listener=more, client='trusted_proxies = ["unix:"]')))
 

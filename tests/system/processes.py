@@ -16,10 +16,10 @@ from wire import PATIENCE, Client, get
 
 WEIR = os.environ.get("WEIR", "build/weir")
 REPORT = re.compile(r"(Address|Leak|Thread|UndefinedBehavior)Sanitizer|: runtime error: ")  # a text in every sanitizer's report
-# The kernel uses no port below its ephemeral range for outgoing connections. Otherwise, while redis-server does not listen, a
-# connection attempt could get the port as its own. It would connect to itself, and block the port.
+# For outgoing connections the kernel uses only ports of its ephemeral range. A Redis port from that range could become the port
+# of a connection attempt while redis-server does not listen. The attempt would connect to itself and block the port.
 EPHEMERAL = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-BELOW_EPHEMERAL = (20_000, max(21_000, min(EPHEMERAL, 32_768)))  # some systems begin lower still
+BELOW_EPHEMERAL = (20_000, max(21_000, min(EPHEMERAL, 32_768)))  # some systems begin their ephemeral range lower
 
 
 class Process:
@@ -89,7 +89,7 @@ def rss_kib(pid):
 
 class Weir(Process):
     """`weir run` with a configuration text whose ports are 0. `files` are written into its folder. `within`: a command that runs
-    another one. On leaving, checks that it ended well: a crash or a sanitizer's report fails the test that caused it."""
+    weir's command. At the end, checks the exit: a crash or a sanitizer's report fails the test."""
 
     def __init__(self, text, files=None, environment=None, output=subprocess.DEVNULL, within=(), **options):
         self.scratch = tempfile.TemporaryDirectory(prefix="weir-test-")

@@ -80,7 +80,7 @@ class Connections(TestCase):
     def test_request_without_host_is_forwarded_with_the_servers_address_as_host(self):
         silent = self.start(Upstream(lambda exchange: exchange.close()))
         weir = self.start(Weir(config(silent.port, self.upstream.port, upstream='balance = "round_robin"')))
-        for _ in range(2):  # one of the two requests tries the silent server first
+        for _ in range(2):  # one of the two requests is sent to the silent server first
             with weir.connect() as client:
                 client.send(b"GET / HTTP/1.0\r\n\r\n")
                 self.assertEqual(client.read().status, 200)
@@ -185,7 +185,7 @@ class Bodies(TestCase):
             client.send(request_bytes("GET", "/"))
             eventually(lambda: sent, "the first megabyte is sent")
             count = -1
-            while count != len(sent):  # until the upstream has not sent anything for a while
+            while count != len(sent):  # until the upstream has sent nothing more for a while
                 count = len(sent)
                 threading.Event().wait(0.5)
             self.assertLess(len(sent), 60)
@@ -220,7 +220,7 @@ class Bodies(TestCase):
                     event.clear()
                 client.send(b"PUT / HTTP/1.1\r\nHost: weir.test\r\nContent-Length: 2000\r\n\r\n" + b"x" * 1000)
                 self.assertTrue(half.wait(PATIENCE))
-                self.weir.signal(signal.SIGSTOP)  # so that weir finds the answer and then the rest when it continues
+                self.weir.signal(signal.SIGSTOP)  # so that weir finds the response and the rest of the body when it continues
                 eventually(self.is_stopped, "every thread has stopped")
                 answers.set()
                 self.assertTrue(answered.wait(PATIENCE))
@@ -238,8 +238,7 @@ class Bodies(TestCase):
 
 
 def block_of(*heads):
-    """Returns request heads that together fill a buffer to its last byte. The %s in each head is replaced by an equal part of
-    the missing bytes."""
+    """Returns request heads that together fill a buffer to its last byte. Padding replaces the %s in each head."""
     share, more = divmod(BLOCK - sum(len(head % b"") for head in heads), len(heads))
     return b"".join(head % (share * b"a") for head in heads[:-1]) + heads[-1] % ((share + more) * b"a")
 
@@ -256,7 +255,7 @@ class FullBuffers(TestCase):
         self.client = self.start(self.weir.connect())
 
     def passed_on(self, *heads):
-        """Sends requests, and responds to all of them except the last."""
+        """Sends requests. The upstream responds to all of them except the last."""
         self.client.send(block_of(*heads))
         self.assertEqual([self.client.read().status for _ in heads[1:]], [200] * (len(heads) - 1))
         eventually(lambda: len(self.upstream.exchanges) == len(heads), "the last head is forwarded")

@@ -18,10 +18,10 @@ class Case:
     name: str
     raw: bytes
     statuses: tuple  # statuses of the responses, in order; for a rejected request, any one of these
-    kind: str  # head: weir forwards nothing; body: weir may forward a part, never all; passes: weir forwards it
+    kind: str  # head: weir forwards nothing; body: weir forwards at most a part; passes: weir forwards the request
     sees: tuple = ()  # for kind "passes": request lines, or pairs of request line and body
     lines: tuple = ()  # field lines that the upstream must see exactly once, in the first request
-    lacks: tuple = ()  # no line of that request may begin with one of these texts
+    lacks: tuple = ()  # texts with which no line of the first request may begin
     closes: bool = False
 
 

@@ -19,7 +19,7 @@ class Case:
     version: str = "1.1"  # HTTP version of the client
     lines: tuple = ()  # field lines that the client must see exactly once
     lacks: tuple = ()
-    interim: tuple = ()  # statuses of the interim responses before it
+    interim: tuple = ()  # statuses of the interim responses before the final response
 
 
 def whole(name, raw, body=b"abc", status=200, **more):

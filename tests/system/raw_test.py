@@ -20,7 +20,7 @@ CHUNK_SIZE = re.compile(rb"[0-9a-f]{1,16}")
 
 
 class Seen:
-    """One request as the upstream received it. `body` is None while the request is incomplete."""
+    """One request as the upstream received it. `body` is None if the request is incomplete."""
 
     def __init__(self, raw):
         self.raw, self.body = raw, None
@@ -32,8 +32,8 @@ class Seen:
 
 
 class RecordingUpstream:
-    """An upstream that records every request, and any bytes that are no request. `reply(seen)` returns what to send, and
-    whether to "keep", "close" or "reset" the connection afterwards."""
+    """An upstream that records every request, and any bytes that are no request. `reply(seen)` returns the response, and what
+    happens to the connection afterwards: "keep", "close" or "reset"."""
 
     def __init__(self, reply):
         self.reply, self.seen, self.faults = reply, [], []
@@ -101,7 +101,7 @@ class RecordingUpstream:
 
 
 def all_at_once(cases, check):
-    """Runs all cases at the same time. Returns for each failed case what is wrong, by name."""
+    """Runs all cases at the same time. Returns the names of the failed cases, each with its fault."""
     def run(case):
         try:
             return check(case)
@@ -160,7 +160,7 @@ class RawRequests(TestCase):
 
     def passed(self, case, word, seen):
         if case.sees[0] == b"OPTIONS * HTTP/1.1":
-            return None  # only its Host field differs from other cases
+            return None  # this case differs from other cases only in its Host field
         wanted = [each if isinstance(each, tuple) else (each, b"") for each in case.sees]
         wanted = [(line.replace(b"CASE", word), body.replace(b"CASE", word)) for line, body in wanted]
         if (found := [(each.line, each.body) for each in seen]) != wanted:
@@ -217,7 +217,7 @@ class RawResponses(TestCase):
             client.send(f"{case.method} /{number} HTTP/{case.version}\r\n".encode() + host + b"\r\n")
             try:
                 answer, is_whole = self.read(client, case)
-            except ConnectionResetError:  # the reset may overtake earlier data
+            except ConnectionResetError:  # after a reset, earlier data may be lost
                 return "cut off" if case.body is not None or case.status != 200 else None
             fault = self.judge_of(case, answer, is_whole)
             if fault or not is_whole or answer["connection"] == "close" or case.version == "1.0":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`weir redis-check` against real servers: a suitable one and unsuitable ones."""
+"""`weir redis-check` with real servers, suitable and unsuitable."""
 
 import json
 import re
@@ -18,7 +18,7 @@ def check(url, more=""):
 
 
 class OldRedis(socketserver.ThreadingTCPServer):
-    """Claims to be an old version of Redis, and answers no other command."""
+    """A server that claims to be an old version of Redis, and answers no other command."""
 
     allow_reuse_address = daemon_threads = True
 

@@ -20,7 +20,7 @@ class Node(Redis):
 
 
 def form(nodes, replicas=0):
-    """Makes one Redis Cluster of the nodes."""
+    """Joins the nodes to one Redis Cluster."""
     addresses = [f"127.0.0.1:{node.port}" for node in nodes]
     subprocess.run(["redis-cli", "--cluster", "create", *addresses, "--cluster-replicas", str(replicas), "--cluster-yes"], check=True,
                    stdout=subprocess.DEVNULL)
@@ -36,7 +36,7 @@ def state(nodes, more="", timeout="100ms"):
 
 
 def slots_of(node):
-    """Returns the slots that a node reports as its own, as ranges (first, last)."""
+    """Returns the slots that a node reports as its own: a list of ranges (first, last)."""
     own = next(line for line in node.command("CLUSTER", "NODES").decode().splitlines() if "myself" in line)
     ranges = [part.split("-") for part in own.split()[8:] if not part.startswith("[")]
     return [(int(part[0]), int(part[-1])) for part in ranges]

@@ -16,9 +16,9 @@ AT_ONCE = 3.0 if SANITIZED else 1.0  # seconds until the weirs enforce one limit
 
 
 class Way:
-    """A network path to the Redis at `port`, which can fail. `delay`: replies are late by this number of seconds. `torn`: half
-    of a reply passes, then the connection is reset. `silent`: nothing passes. Connections in `forgotten` pass nothing, while
-    new connections work. `losing`: this number of whole replies to scripts is lost; later replies pass."""
+    """A network path to the Redis at `port`, with faults. `delay`: replies arrive this number of seconds late. `torn`: half of a
+    reply passes, then the connection is reset. `silent`: nothing passes. Connections in `forgotten` pass nothing, while new
+    connections work. `losing`: this number of whole replies to scripts is lost; later replies pass."""
 
     def __init__(self, port):
         self.target, self.delay, self.torn, self.silent, self.losing = port, 0.0, False, False, 0
@@ -55,7 +55,7 @@ class Way:
             source.shutdown(socket.SHUT_RDWR)
 
     def without_one(self, data):
-        """Removes the first reply, an array of numbers, from data that Redis wrote at once."""
+        """Returns `data`, which Redis wrote at once, without its first reply. That reply is an array of numbers."""
         answer = re.match(rb"\*(\d+)\r\n", data)
         if not answer:
             return data
@@ -63,7 +63,7 @@ class Way:
         return data[answer.end():].split(b"\r\n", int(answer[1]))[-1]
 
     def forget(self):
-        """Makes the present connections pass nothing from now on, as a firewall that forgets them does."""
+        """Makes the open connections pass nothing from now on, like a firewall that has lost its state."""
         self.forgotten = list(self.carried)
 
     def __enter__(self):
@@ -96,14 +96,15 @@ class RedisFailures(TestCase):
         return self.start(Weir(text.replace("workers = 2", f"workers = {workers}")))
 
     def admitted(self, weirs, name):
-        """Sends 30 requests of one client to each instance. Returns how many each instance admits. The others must be refused."""
+        """Sends 30 requests of one client to each instance. Returns the number of admitted requests of each instance. All other
+        requests must be refused."""
         statuses = [[weir.get("/", x_count=name).status for _ in range(30)] for weir in weirs]
         self.assertLessEqual(set(sum(statuses, [])), {200, 429})
         return [of_one.count(200) for of_one in statuses]
 
     def endure(self, strike, heal=lambda: None, policy="open", noticed=True, lasting=True, within=AT_ONCE, workers=2, clients=2):
-        """Checks a failure of Redis: no request fails or waits, each follows on_store_failure meanwhile, and afterwards the
-        instances enforce one limit again at once."""
+        """Checks a failure of Redis. No request fails or waits, and on_store_failure decides during the failure. Afterwards the
+        instances soon enforce one limit again."""
         weirs = [self.weir(policy, workers), self.weir(policy, workers)]
         self.assertEqual(self.admitted(weirs, "before"), [20, 0])
         load = Load([weir.port for weir in weirs for _ in range(clients)], self.upstream.port)
@@ -135,7 +136,7 @@ class RedisFailures(TestCase):
         longer than the timeout."""
         weir = self.weir("closed", workers=1)
         load = Load([], self.upstream.port)  # this load only measures the delays of the machine
-        client, took = self.start(Client(weir.port)), []  # on a kept connection, like the measuring client
+        client, took = self.start(Client(weir.port)), []  # one connection for all requests, like that of `load`
 
         def ask():
             began = time.monotonic()
@@ -162,14 +163,14 @@ class RedisFailures(TestCase):
     def freeze_for_five_seconds(self):
         self.freeze()
         self.addCleanup(self.thaw)
-        time.sleep(5)  # the duration of the failure: long enough that weir pauses longer between its attempts
+        time.sleep(5)  # the duration of the failure, in which weir lengthens the pauses between its attempts
 
     def test_clients_see_no_error_while_redis_is_frozen_for_five_seconds(self):
         self.endure(self.freeze_for_five_seconds, self.thaw)
 
     def test_clients_see_no_error_while_redis_is_frozen_with_more_requests_than_open_calls(self):
-        """There are more requests than open calls to Redis, so some requests always wait for others, even while Redis does not
-        answer."""
+        """There are more requests than open calls to Redis. So some requests always wait for other requests, even while Redis
+        does not answer."""
         self.endure(self.freeze, self.thaw, workers=1, clients=24)
 
     def test_local_share_applies_while_redis_is_frozen_if_on_store_failure_is_local(self):
@@ -188,7 +189,7 @@ class RedisFailures(TestCase):
         self.closed(self.redis.kill, self.redis.start)
 
     def test_clients_see_no_error_when_the_scripts_are_flushed(self):
-        self.timeout = 5  # long enough for a busy machine, so that only the failure is noticed
+        self.timeout = 5  # no call times out on a busy machine, so weir notices only the failure
         self.endure(lambda: self.redis.command("SCRIPT", "FLUSH"), noticed=False)
 
     def test_clients_see_no_error_when_all_keys_are_flushed(self):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A Redis, or a server that imitates Redis, whose replies are too long, unrequested, or errors with long texts."""
+"""A proxy before Redis whose replies are too long, unrequested, or errors with long texts."""
 
 import contextlib
 import itertools
@@ -52,7 +52,7 @@ class Impostor:
                 client.sendall(data)
 
     def interject(self, octets):
-        """Sends the bytes on each connection, although weir has sent no command there."""
+        """Sends the bytes on each connection, although weir has sent no command on it."""
         for client in self.clients:
             with contextlib.suppress(OSError):
                 client.sendall(octets)

@@ -13,7 +13,8 @@ from harness import PATIENCE, SANITIZED, Client, Redis, TestCase, Upstream, Weir
 from harness import main, rule, together
 
 
-# Each rule admits 100 requests during a test: windows end in years, and a calendar's day does not end near the test.
+# Each rule admits 100 requests during a test: no window ends during a test, because windows last for years and the zone's
+# midnight is hours away.
 ZONE = "UTC" if 1 <= time.gmtime().tm_hour < 23 else "Asia/Tokyo"
 HUNDRED = {
     "token_bucket": {"limit": "1/day", "burst": 100},
@@ -90,7 +91,7 @@ class SharedLimits(TestCase):
         self.assertEqual([answer["x-ratelimit-exceeded"] for answer in answers[9:12]], [None, "soft", "soft"])
 
     def test_any_number_of_rules_takes_one_round_trip_to_redis(self):
-        """A request for the path /3 matches the first three of eight rules, and so on."""
+        """A request for the path /3 matches the first three of eight rules, and a request for /N matches the first N."""
         weir = self.weir(*(shared(f"r{number}", "1000/s", key='["ip"]', match=f'{{ path = "~^/[{number}-8]$" }}')
                            for number in range(1, 9)))
         for rules in range(1, 9):
@@ -165,7 +166,7 @@ class SharedLimits(TestCase):
             self.assertNotIn(b"very-secret-key", key)
             self.assertTrue(key.startswith(b"weir"), key)
             self.assertNotEqual(self.redis.command("PTTL", key.decode("latin-1")), -1,
-                                "the key does not expire")  # a key that weir writes as a probe expires at once
+                                "the key does not expire")  # the key of weir's test charge expires at once
 
     def test_client_has_the_same_digest_with_and_without_redis(self):
         log = pathlib.Path(self.start(tempfile.TemporaryDirectory(prefix="weir-test-"))) / "access.log"

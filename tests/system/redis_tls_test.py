@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""TLS to Redis and to Sentinels: which certificates weir trusts, and what it logs and does if a certificate is not trusted."""
+"""TLS to Redis and to Sentinels: which certificates weir trusts, and what weir does and logs if it does not trust a certificate."""
 
 import pathlib
 import random
@@ -114,8 +114,8 @@ class RedisTls(TestCase):
                 ("server", "no_tls, its certificate is not trusted: hostname mismatch", {"more": ', server_name = "a.test"'}),
                 ("elsewhere", "no_tls, its certificate is not trusted: IP address mismatch", {}),
                 ("expired", "no_tls, its certificate is not trusted: certificate has expired", {}),
-                # With TLS 1.3 the server rejects a client after the handshake. Data that weir has written by then may reset the
-                # connection.
+                # With TLS 1.3 the server rejects a client after the handshake. If weir has already written data, the server may
+                # reset the connection.
                 ("server", "connection_lost, (TLS: .*certificate required|.* right after the TLS handshake; does it require a)", {"shown": None})):
             with self.subTest(certificate=certificate, pattern=pattern):
                 server = redis if certificate == "server" else self.start(TlsRedis(self.folder, certificate))

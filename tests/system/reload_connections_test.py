@@ -30,7 +30,7 @@ class ReloadedConnections(ReloadTestCase):
                 self.assertTrue(client.recv(100).startswith(b"HTTP/1.1 200"))
                 self.change(weir)
                 client.settimeout(PATIENCE)
-                while client.recv(1000):  # the rest of the response, then the end, because the connection was idle
+                while client.recv(1000):  # the rest of the response, and the end of the connection, because it was idle
                     pass
             self.assertFalse(os.path.exists(path))
             self.assertEqual(weir.get().status, 200)
@@ -104,7 +104,7 @@ class ReloadedConnections(ReloadTestCase):
 
 class ReloadUnderLoad(ReloadTestCase):
     def test_reloads_under_load_fail_no_request_and_keep_limits_exact(self):
-        """The whole test has one limit. Clients with kept connections and clients with new connections share it."""
+        """Clients that keep their connections and clients with new connections share one limit during the whole test."""
         most = 300
         other = self.start(Upstream())
 

@@ -7,7 +7,7 @@ import time
 
 from harness import PATIENCE, Client, TestCase, Upstream, Weir, answer, closed_port, config, eventually, get, main, rule
 
-MANY = 30  # rules in a file; at most 256 are allowed
+MANY = 30  # number of rules in a file; weir keeps at most 256 rules
 
 
 class ReloadTestCase(TestCase):
@@ -62,7 +62,7 @@ class ReloadedRules(ReloadTestCase):
             return config(self.upstream.port, rules="".join(rule(f"{prefix}{i}", limit="1/day", burst=5) for i in range(MANY)))
 
         weir = self.start(Weir(renamed("a")))
-        for before, after in zip("abcdefgh", "bcdefghi"):  # an open request keeps each earlier configuration alive
+        for before, after in zip("abcdefgh", "bcdefghi"):  # an open request keeps each earlier configuration in use
             client = self.enterContext(weir.connect())
             client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n")
             eventually(lambda name=f"{before}0": weir.metric("weir_decisions_total", rule=name, outcome="admitted") == 1,
@@ -266,7 +266,7 @@ class ReloadedAlgorithms(ReloadTestCase):
         self.held, self.gates, self.upstream.reply = threading.Semaphore(0), {}, self.reply
 
     def reply(self, exchange):
-        """Requests for /hold/WAVE wait until WAVE is released; /fail gets an error."""
+        """Responds to /hold/WAVE when the test releases WAVE, and to /fail with an error."""
         if exchange.target.startswith("/hold/"):
             self.held.release()
             self.gates[exchange.target].wait(PATIENCE)
@@ -305,8 +305,8 @@ class ReloadedAlgorithms(ReloadTestCase):
         self.assertEqual(self.statuses(weir.port, 2, "/fail"), [429] * 2)
 
     def places_after(self, *between, last):
-        """Starts four requests, then one or two reloads, then four more requests. When the first four end, they must not free
-        permits of the later four."""
+        """Starts four requests, reloads once or twice, and starts four more requests. When the first four requests end, they must
+        release no permits of the later four."""
         weir = self.weir(rules=self.concurrency())
         end_old = self.hold(weir, "old", 4)
         self.assertEqual(weir.get().status, 429)

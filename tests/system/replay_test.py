@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""weir replay: recorded traffic gets the recorded results under the same rules, and other results under other rules."""
+"""weir replay: under the same rules, recorded requests get the recorded decisions. Under other rules they get other decisions."""
 
 import gzip
 import json

@@ -47,12 +47,12 @@ class Mute(Silent):
 @unittest.skipUnless(WAY, "unshare(1) may give no mount namespace here, so weir cannot have an /etc/hosts of its own")
 class Resolve(TestCase):
     def two(self, **options):
-        """Two servers, at 127.0.0.2 and 127.0.0.3, that use the same port."""
+        """Returns two servers, at 127.0.0.2 and 127.0.0.3, that use the same port."""
         for _ in range(20):
             first = Upstream(answer(b"first"), host="127.0.0.2", **options)
             try:
                 second = Upstream(answer(b"second"), host="127.0.0.3", port=first.port, **options)
-            except OSError:  # another process uses that port at the second address
+            except OSError:  # another process uses this port at the second address
                 first.__exit__()
                 continue
             return self.start(first), self.start(second)

@@ -59,7 +59,7 @@ class RedisRights(TestCase):
         return f'{SECRET}redis = {{ url = "{url}", timeout = "10s", lease_time = "1s"{more} }}'
 
     def live(self, redis, state):
-        """Makes weir use every command that it needs. Redis must deny nothing, and nothing may fail."""
+        """Makes weir use every command that it needs. Redis must deny no command, and no request may fail."""
         weir = self.start(Weir(config(self.upstream.port, rules=rules(), state=state)))
         eventually(lambda: weir.metric("weir_redis_up") == 2, "weir is connected to Redis")
         held = [self.start(Client(weir.port)) for _ in range(2)]
@@ -109,12 +109,12 @@ class RedisRights(TestCase):
         """If any one of the rights is missing, redis-check reports it, or Redis denies a command."""
         redis = self.start(Redis())
         redis.command(*REDIS)
-        elsewhere = {"+select", "+role", "+cluster|nodes", "+asking"}  # rights that only other topologies or databases need
+        elsewhere = {"+select", "+role", "+cluster|nodes", "+asking"}  # only needed with another topology or database
         for right in [word for word in REDIS if word.startswith("+") and word not in elsewhere]:
             redis.command("ACL", "SETUSER", "weir", right.replace("+", "-"))
             self.denied(redis)
             status, _, errors = run_weir("redis-check", config=config(9, state=self.settings(redis)))
-            # Without the last four of these rights, weir keeps strings and converts none to a list or set.
+            # Without the last four of these rights, weir keeps strings and converts none of them to a list or set.
             if right in ("+info", "+ping", "+client|setname", "+rpush", "+zadd", "+pexpire", "+rename"):
                 self.assertTrue(self.denied(redis), right)
             else:

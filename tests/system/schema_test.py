@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""config/weir.schema.json for editors: the file equals what weir prints, and it accepts whatever weir accepts. Both reject
-common mistakes. The documents that are made from the schema are tested too."""
+"""config/weir.schema.json for editors. The file equals the schema that weir prints, and accepts whatever weir accepts. The schema
+and weir both reject common mistakes. The documents made from the schema are tested, too."""
 
 import json
 import os

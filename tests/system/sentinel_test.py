@@ -158,8 +158,8 @@ class Failover(TestCase):
         return (statuses.count(200), statuses.count(429)) == (20, 15 * len(weirs) - 20)
 
     def fail_over(self, failure):
-        """Causes a failover under load. No request fails, and shortly after there is a new master, the instances enforce one
-        limit on it."""
+        """Causes a failover under load. No request may fail. Soon after the failover the instances must enforce one limit on the
+        new master."""
         weirs = [self.weir(), self.weir()]
         self.assertTrue(self.shares(weirs, "before"))
         load = Load([weir.port for weir in weirs for _ in range(2)], self.upstream.port)

@@ -26,7 +26,8 @@ class ServerQueue(TestCase):
         return [exchange.target for exchange in self.upstream.exchanges if exchange.target != "/health"]
 
     def weir(self, *entries, more="", bound="max_in_flight = 1", **sections):
-        """Starts a weir with these servers, or with one bounded upstream. No request waits long enough to be refused."""
+        """Starts a weir with these servers, or with one server that has the bound `bound`. No request waits long enough to be
+        refused."""
         return self.start(Weir(several(*(entries or [entry(self.upstream.port, bound)]), more=f'max_wait = "{PATIENCE}s"\n{more}', **sections)))
 
     def begin(self, weir, path="/"):

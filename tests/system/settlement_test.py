@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Settlement (the correction of charges by responses) in a running weir. Only failures are counted, however many requests are
-tried at once. A budget is charged the cost in each response. Charges of open requests are settled however the requests end."""
+"""Settlement (the correction of charges by responses) in a running weir. A login limit counts only failures, however many logins
+are tried at once. A budget is charged the cost in each response. Charges of open requests are settled, however the requests end."""
 
 import gzip
 import json
@@ -191,7 +191,7 @@ class CostOfTheAnswer(Settlement):
             indebted = client.get("/")
             self.assertEqual((indebted.status, indebted["x-ratelimit-remaining"]), (200, "0"))
             refused = client.get("/")
-            # The client owes 1450 units and needs one more, at 500 a second, minus the time that has passed.
+            # The client owes 1450 units and needs one more. It regains 500 units a second, and some time has passed.
             self.assertEqual(refused.status, 429)
             self.assertIn(int(refused["retry-after"]), range(math.ceil(2.902 - (time.monotonic() - began)), 4))
             self.upstream.reply = answer(headers="X-Tokens: 0\r\n")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The leaky bucket as a queue. It delays requests without blocking a worker, and keeps its bounds and its order over all
-workers. A client that leaves frees its position. The tests measure intervals at the upstream, but only print them. They check
-order, counts, and whatever a slow machine cannot change."""
+"""The leaky bucket as a queue. The queue delays requests without blocking a worker, and keeps its bounds and its order over all
+workers. A client that leaves frees its place. The tests print the intervals at the upstream, but check only order, counts, and
+whatever a slow machine cannot change."""
 
 import statistics
 import threading
@@ -32,7 +32,7 @@ class Shaper(TestCase):
         return client
 
     def fill(self, weir, count):
-        """Sends one request, which departs, and then `count` requests, which wait in this order."""
+        """Sends one request, which departs at once. Afterwards sends `count` requests, which wait in this order."""
         self.assertEqual(weir.get("/queue").status, 200)
         clients = []
         for number in range(count):
@@ -114,8 +114,8 @@ class Shaper(TestCase):
         self.enqueue(weir, "other", **{"X-API-Key": "another"})
 
     def test_request_is_refused_at_once_if_overtaking_makes_its_wait_exceed_max_wait(self):
-        """The request's own departure would be in time, but requests with a higher priority take this departure and the next
-        ones. The refusal comes long before max_wait has passed."""
+        """The request itself could depart in time, but requests with a higher priority take its departure and the next
+        departures. The refusal comes long before max_wait has passed."""
         routes = ('[[route]]\nupstream = "api"\nmatch = { headers = { X-Class = "urgent" } }\npriority = 0\n'
                   '[[route]]\nupstream = "api"')
         weir = self.start(Weir(config(self.upstream.port, routes=routes, rules=queue_rule("1/4s", 20, max_wait='"60s"'))))
@@ -125,7 +125,7 @@ class Shaper(TestCase):
         sent = 2
 
         def overtake():
-            """Sends one request at a time while the last one waits at most 60 s. No request is refused or displaced."""
+            """Sends requests one after another while the last request waits at most 60 s. No request is refused or displaced."""
             nonlocal sent
             if weir.metric("weir_queue_refused_total", reason="overdue") == 1:
                 return True
@@ -232,8 +232,8 @@ class Shaper(TestCase):
         self.assertEqual(len(self.upstream.exchanges), 3, "the request of the client that left never reached the upstream")
 
     def test_failed_request_does_not_free_the_queue_place_of_another_request(self):
-        """The urgent request has taken the departure time of a waiting request, which now has a later one. So the failed
-        request frees no place in the queue."""
+        """The urgent request has taken the departure time of a waiting request, which now departs later. If the urgent request
+        fails, no place in the queue becomes free."""
         routes = ('[[upstream]]\nname = "dead"\nservers = ["127.0.0.1:%d"]\n' % closed_port() +
                   '[[route]]\nupstream = "dead"\nmatch = { headers = { X-Class = "urgent" } }\npriority = 0\n'
                   '[[route]]\nupstream = "api"\n')
@@ -246,8 +246,8 @@ class Shaper(TestCase):
         self.assertEqual(weir.get("/queue").status, 429, "both places are taken")
 
     def test_places_of_clients_that_left_are_reused_over_all_workers(self):
-        """Ten requests wait, all but the last leave, and ten new requests come. If each worker had its own queue, the freed
-        departures would be lost and the new requests refused."""
+        """Ten requests wait. All of them except the last leave, and ten new requests come. If each worker had its own queue, the
+        freed departures would be lost and the new requests refused."""
         weir = self.weir("1/4s", 10)
         clients = self.fill(weir, 10)
         self.assertEqual(weir.get("/queue").status, 429)

@@ -180,7 +180,7 @@ class SharedConcurrency(TestCase):
         self.assertEqual(weir.get("/").status, 429)
 
     def test_unresponsive_connection_is_replaced_before_the_lease_expires(self):
-        """There are no other requests whose time-outs could reveal the failure."""
+        """No other request could reveal the failure by a timeout."""
         way = self.start(Way(self.redis.port))
         one = at_once(limit=1)
         first = self.weir(one, lease="3s", url=f"redis://127.0.0.1:{way.port}", timeout="500ms")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""weir instances without `key_secret` name clients with a secret that is stored in Redis. So all instances use the same names
+"""weir instances without `key_secret` name clients with a secret that is stored in Redis. So all instances use the same names,
 and share their limits."""
 
 import signal
@@ -26,8 +26,7 @@ class SharedSecret(TestCase):
         return self.start(kind(config(self.upstream.port, rules=RULE, state=state)))
 
     def digest(self, weir):
-        """Returns the name of the client "alice" in Redis, according to this instance. Returns None while its store cannot be
-        asked."""
+        """Returns the name that this instance gives to the client "alice" in Redis; None while its store is not ready."""
         question = b'{"path": "/", "headers": {"X-API-Key": "alice"}}'
         with Client(weir.admin) as admin:
             told = admin.request("POST", "/api/explain", {"Content-Type": "application/json"}, question).json()

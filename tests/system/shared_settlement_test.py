@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Settlement by responses with the state in Redis: the tests of settlement_test.py with Redis in place of the key table, and
-tests that need several instances."""
+"""Settlement by responses with the state in Redis. Runs the tests of settlement_test.py with Redis in place of the key table, and
+tests with several instances."""
 
 import os
 import threading
@@ -90,7 +90,8 @@ class SettlementAcrossInstances(SettlementInRedis):
         first, second = self.weir(tokens), self.weir(tokens)
         self.assertEqual(first.get("/")["x-ratelimit-remaining"], "0")
         eventually(lambda: second.get("/").status == 429, "the other instance knows the debt")
-        # 20,000 units of a capacity of 10,000 are spent, and a request reserves 10 more: at 10,000 a day, this takes at least a day
+        # 20,000 units of a capacity of 10,000 are spent, and a request reserves 10 more. At 10,000 a day, the wait is at least a
+        # day.
         self.assertGreaterEqual(int(second.get("/")["retry-after"]), 86_400)
 
     def test_settlement_that_redis_did_not_receive_is_counted_and_the_reserved_cost_stays_charged(self):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Each rule has a share of the key table, which the clients of another rule cannot fill."""
+"""Each rule has a share of the key table. Clients of another rule cannot fill this share."""
 
 from harness import TestCase, Upstream, Weir, config, main, rule, run_weir
 
@@ -24,7 +24,7 @@ class TableShares(TestCase):
         self.assertIn(429, [answer.status for answer in answers], "the flood did not fill the table")
 
     def left(self, weir, name):
-        """Sends requests of new clients of a rule with a limit of five. Returns the remaining units that each sees."""
+        """Sends requests of new clients to a rule with a limit of five. Returns the remaining units that each client sees."""
         with weir.connect() as client:
             return [client.get(f"/{name}", x_who=f"honest-{number}")["x-ratelimit-remaining"]
                     for number in range(self.NEWCOMERS)]

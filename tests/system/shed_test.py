@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""weir rejects requests under load, those with the lowest priority first. It never rejects health checks."""
+"""Under load weir rejects requests, beginning with those of the lowest priority. It never rejects health checks."""
 
 import threading
 
@@ -34,7 +34,7 @@ class LoadShedding(TestCase):
         exchange.send(b"HTTP/1.1 204 No Content\r\n\r\n")
 
     def occupy(self, weir, path, count):
-        """Makes this number of further requests reach the upstream."""
+        """Sends this number of further requests, and waits until they have reached the upstream."""
         clients = []
         before = len(self.upstream.exchanges)
         for _ in range(count):

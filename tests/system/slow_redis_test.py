@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A Redis that stalls. All times in a late reply must be based on the moment at which the reply arrives, not on the moment of
-the request. So none of these times lies before the end of the stall. The tests check only such lower bounds, which hold on a
-slow machine too."""
+"""A Redis that stalls. Delays and reset times in a late reply must be counted from the arrival of the reply, not from the moment
+of the request. So none of these times lies before the end of the stall. The tests check only such lower bounds, which hold on a
+slow machine, too."""
 
 import signal
 import threading

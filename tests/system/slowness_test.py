@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Clients that are slow with a head, a body, a response or a handshake. Each has a time limit and a minimum rate."""
+"""Clients that are slow to send a head or a body, to read a response, or to finish a handshake. weir bounds the time and the rate
+of each step."""
 
 import contextlib
 import socket
@@ -114,7 +115,7 @@ class SlowClients(TestCase):
         weir = self.weir('write_timeout = "500ms"\nmin_rate = "0B"')
         client = self.slow_reader(weir, 256 << 10)
         got = 0
-        for _ in range(20):  # the kernel's buffers are large, and become writable only after much was read
+        for _ in range(20):  # the kernel's buffers are large, and accept more data only after much was read
             got += len(client.sock.recv(64_000))
             time.sleep(0.1)
         while piece := client.sock.recv(MIB):
@@ -156,7 +157,7 @@ class SlowClients(TestCase):
             taking.wait(PATIENCE)
             exchange.read_body()
             pouring.join()
-            exchange.send(whole[-1:])  # sent last, because the end of a response ends the upload
+            exchange.send(whole[-1:])  # the server sends this byte last, because the end of the response ends the upload
 
         self.upstream.reply = pour_and_read
         weir = self.weir('min_rate = "500B"\nmin_rate_grace = "500ms"')

@@ -44,7 +44,7 @@ class Snapshot(TestCase):
         statuses, lines = self.run_once("a", 4, how=signal.SIGINT)
         self.assertEqual(statuses, [200, 200, 429, 429])
         self.assertRegex(lines[0], r"info restored 2 keys from .* in \d+ ms")
-        # All clients share the sliding log, which has five entries by now. So fifteen of twenty are left.
+        # All clients share the sliding log, which has five entries now. So 15 of 20 units are left.
         statuses, _ = self.run_once("b", 1)
         self.assertEqual(statuses, [200])
         statuses = sum((self.run_once(f"c{i}", 5)[0] for i in range(3)), [])

@@ -86,7 +86,7 @@ class Supervision(TestCase):
         self.assertGreater(time.monotonic() - began, 3 * 0.1)
 
     def test_watchdog_message_is_sent_during_the_drain(self):
-        """Workers that have ended no longer reply to the heartbeat, which must not wait for them."""
+        """Workers that have ended do not reply to the heartbeat. weir must not wait for them."""
         reached, release = threading.Event(), threading.Event()
         held = self.start(Upstream(lambda exchange: (reached.set(), release.wait(PATIENCE), exchange.send(answer()))))
         manager = self.start(Manager())

@@ -88,7 +88,7 @@ class TlsConnections(TestCase):
             client.write(request_bytes("GET", "/"))
             record = outgoing.read()
             wire.sendall(record[:-10])
-            time.sleep(1.5)  # weir frees the buffer of a silent connection earlier
+            time.sleep(1.5)  # weir has freed the buffer of the silent connection by now
             wire.sendall(record[-10:])
             self.assertTrue(until(lambda: client.read(65536)).startswith(b"HTTP/1.1 200"))
 
@@ -215,7 +215,7 @@ class ClientCertificates(TestCase):
         make_client_certificate(cls.folder, "alice-anew", "/O=Example/CN=alice")
         make_client_certificate(cls.folder, "bob", "/O=Example/CN=bob")
         make_client_certificate(cls.folder, "stranger", "/O=Example/CN=alice", "other-ca")
-        twin = cls.folder / "twin"  # another authority with the same name
+        twin = cls.folder / "twin"  # `twin`: another authority with the same name
         twin.mkdir()
         make_authority(twin)
         make_client_certificate(twin, "alice", "/O=Example/CN=alice")
@@ -251,8 +251,8 @@ class ClientCertificates(TestCase):
         self.assertEqual(self.status(weir, "alice"), 200)
 
     def test_no_sni_name_evades_the_client_certificate(self):
-        """The client sends the name of another certificate, or an unknown name. Neither evades the check of its certificate,
-        whatever the Host is."""
+        """The client sends the name of another certificate, or an unknown name. With each name weir checks the client's
+        certificate, whatever the Host is."""
         weir = self.weir(certificates='{ cert = "edge.crt", key = "edge.key" }, { cert = "other.crt", key = "other.key" }')
         for name, file in (("localhost", "edge.crt"), ("other.test", "other.crt"), ("nobody.test", "edge.crt")):
             for shown in ("alice", None):

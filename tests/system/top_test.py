@@ -67,7 +67,7 @@ class Screen:
 
 
 class TopOnce(TestCase):
-    """A single frame, as scripts request it."""
+    """A single frame (weir top --once), as scripts use it."""
 
     LONG = "a-rule-" + "whose-name-is-long-" * 3
 

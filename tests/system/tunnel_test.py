@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Connections that change their protocol: which requests may do so, what passes through the tunnel, how the tunnel ends, and
-how it is counted."""
+"""Connections that change their protocol: which requests may change it, what passes through the tunnel, how the tunnel ends, and
+how weir counts it."""
 
 import contextlib
 import json
@@ -108,7 +108,7 @@ class ProtocolUpgrade(Tunnels):
         self.assertNotIn(b"a frame", b"".join(got))
 
     def test_after_a_declined_upgrade_the_connection_serves_requests_under_the_rules(self):
-        """After an upgrade that the server declined, the next requests on the connection must not evade the rules."""
+        """The server has declined the change of the protocol. The next requests on the connection must not evade the rules."""
         upstream = self.start(Upstream(answer(b"no", "426 Upgrade Required", "Upgrade: websocket\r\nConnection: upgrade\r\n")))
         weir = self.start(Weir(config(upstream.port, rules=rule("few", "2/day"))))
         client = self.start(weir.connect())
@@ -260,7 +260,7 @@ def frame(opcode, payload=b"", final=True, masked=True):
 
 
 def read_frame(wire):
-    """Returns opcode and unmasked payload."""
+    """Reads one WebSocket frame. Returns its opcode and its unmasked payload."""
     first, second = wire.read_exactly(2)
     size = second & 0x7F
     if size >= 126:
@@ -354,7 +354,7 @@ class MessageLimits(Tunnels):
         self.upstream.reply = half
         client = self.opened(self.weir("1/day", messages_over='"close"'))
         both = 2 * frame(self.PING)
-        client.send(both[:1])  # a header in pieces
+        client.send(both[:1])  # the header of the frame arrives in pieces
         client.send(both[1:9])
         client.send(both[9:])
         self.assertTrue(said.wait(PATIENCE))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""An upgrade in which the new process cannot take over, or only claims to be able to. Nothing changes for clients."""
+"""An upgrade in which the new process cannot take over, or falsely claims that it can. Nothing changes for clients."""
 
 import os
 import pathlib
@@ -142,7 +142,7 @@ class UpgradeFailure(Upgrade):
         release.set()
         answers = [client.read() for client in clients]
         self.assertEqual([said.status for said in answers], [200] * 6)
-        # Each worker tries to pass on its first connection. After that failure, it knows that no process takes connections.
+        # Each worker tries to pass on its first connection. The attempt fails, and the worker keeps its other connections.
         kept = [client for client, said in zip(clients, answers) if said["connection"] != "close"]
         self.assertTrue(kept)
         time.sleep(0.3)  # six watchdog ticks, each of which could close the connections

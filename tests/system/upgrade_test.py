@@ -39,8 +39,8 @@ def listening_at(port, pid):
 
 
 class Clients:
-    """Clients that keep their connections, and clients that open a connection for each request, until they are stopped. A
-    client closes a kept connection only if the response says so."""
+    """Clients that keep their connections, and clients that open a connection for each request. They send requests until they are
+    stopped. A client closes a kept connection only if the response says so."""
 
     def __init__(self, port, kept=6, fresh=2):
         self.port, self.ending, self.statuses, self.faults, self.closed = port, threading.Event(), [], [], 0
@@ -253,7 +253,7 @@ class Upgrade(Upgrade):
         weir.wait_for("upgrade: requests decided by the old process since the new one took over: 0$")
 
     def test_any_number_of_listening_sockets_is_passed_on(self):
-        """More sockets than fit into one message, so the old process sends several messages."""
+        """There are more sockets than fit into one message, so the old process sends several messages."""
         weir = self.start(Lineage(config(self.upstream.port, routes=self.FREE).replace("workers = 2", "workers = 130")))
         before = listening_at(weir.port, weir.pid)
         weir.upgrade()
@@ -291,7 +291,7 @@ class Upgrade(Upgrade):
         self.assertEqual(int(weir.get("/")["x-ratelimit-remaining"]), 749)
 
     def test_number_of_workers_may_change_with_an_upgrade(self):
-        """Some worker must accept on each inherited socket, because the kernel spreads connections over all sockets."""
+        """Each inherited socket needs a worker that accepts on it, because the kernel spreads connections over all sockets."""
         weir = self.weir(routes=self.FREE)
         listening = listening_at(weir.port, weir.pid)
         for workers in (1, 5, 2):

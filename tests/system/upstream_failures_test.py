@@ -23,7 +23,7 @@ def puts(client):
 def uploads(client):
     """Sends a body in pieces, so that weir must forward the body while it arrives."""
     client.send(b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc")
-    time.sleep(0.05)  # weir could send a body again if it arrived together with the head
+    time.sleep(0.05)  # if the body arrived together with the head, weir could send it to another server
     client.send(b"def")
     return client.read()
 
@@ -73,7 +73,7 @@ class Load:
 class UpstreamFailures(TestCase):
     """One of three servers fails under load. Every request that can be retried is answered by the other servers."""
 
-    # A request that takes longer than this has waited for another time limit than that of 300 ms, even on a busy machine.
+    # A request that takes longer has waited for another time limit than the 300 ms below, even on a busy machine.
     LATE = 6 if SANITIZED else 3  # seconds
     TIMEOUTS = 'timeouts = { connect = "300ms", response = "300ms" }\nslow_start = "0s"\n'
     FOR_GOOD = 'eject = { failures = 3, least = "1h", most = "1h" }'
@@ -88,7 +88,7 @@ class UpstreamFailures(TestCase):
                                        more=self.TIMEOUTS + more)))
 
     def load(self, weir, *asks, **options):
-        """Starts a load that ends before its weir does. Otherwise the load would reach other programs on that port."""
+        """Starts a load that ends before the weir ends. Otherwise the load would reach other programs on weir's port."""
         load = Load(weir, *asks, **options)
         self.addCleanup(load.stop)
         return load
@@ -104,8 +104,8 @@ class UpstreamFailures(TestCase):
         weir.wait_for(rf"server 127\.0\.0\.1:{upstream.port} is ejected for .*: too many failed responses")
 
     def assert_few_lost(self, load):
-        """Checks how many requests were lost: at most those that lead to the ejection of a server, plus those that the server
-        had at that time."""
+        """Checks that few requests were lost: at most those that caused the ejection of the server, and those that the server had
+        at that time."""
         lost = load.lost()
         self.assertIn(len(lost), range(3, 3 + load.clients), lost)
         self.assert_none_late(load)
@@ -264,7 +264,7 @@ class UpstreamFailures(TestCase):
         upstream = self.start(Upstream(early))
         weir = self.start(Weir(config(upstream.port, server='body_timeout = "300ms"',
                                       upstream='timeouts = { response = "300ms" }\neject = { failures = 1 }')))
-        for wrong in (b"zz\r\n", b""):  # an invalid chunk; or no bytes in time, which could be weir's fault
+        for wrong in (b"zz\r\n", b""):  # an invalid chunk; or no bytes in time, for which weir could be the cause
             with weir.connect() as client:
                 client.send(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n")
                 client.wire.read_until(b"first")

@@ -66,7 +66,7 @@ class Balance(TestCase):
         full = self.enterContext(socket.socket(socket.AF_UNIX))
         full.bind(f"{folder}/full")
         full.listen(0)
-        with self.assertRaises(BlockingIOError):  # the test accepts none, so connections beyond the queue are refused
+        with self.assertRaises(BlockingIOError):  # the kernel refuses connections when the queue is full
             while True:
                 waiting = self.enterContext(socket.socket(socket.AF_UNIX))
                 waiting.setblocking(False)
@@ -217,7 +217,7 @@ class Retries(TestCase):
 
         bad = self.start(Upstream(busy))
         weir = self.weir(bad, 'on = ["503"], backoff = "2s", budget = "100%"')
-        for gone in range(1, 5):  # several rounds, because the length of the pause is random
+        for gone in range(1, 5):  # several rounds, because weir's pause before a retry is random
             with weir.connect() as client:
                 client.send(request_bytes("GET", "/"))
                 eventually(lambda: len(bad.exchanges) == gone, "the first server was tried")
@@ -236,7 +236,7 @@ class Retries(TestCase):
     def test_retry_because_of_a_stale_connection_is_counted_once_in_max_in_flight(self):
         served = set()
 
-        def once(exchange):  # the second request of a connection finds it closed
+        def once(exchange):  # the server closes the connection before its second request
             if exchange.connection in served:
                 exchange.close()
             else:
@@ -283,7 +283,7 @@ class Retries(TestCase):
         with weir.connect() as client:
             self.assertEqual(client.get("/").status, 200)
             client.send(request_bytes("POST", "/", body=b"x"))
-            time.sleep(0.2)  # weir has tried to write
+            time.sleep(0.2)  # time for weir to write to the server
             asked.set()
             self.assertEqual(client.read().status, 200)
         self.assertEqual(got, [b"GET", b"POST"])
@@ -304,7 +304,7 @@ class Retries(TestCase):
         weir = self.start(Weir(several(entry(bad.port, "weight = 100"), entry(self.good.port, "weight = 1"),
                                        more='balance = "round_robin"\neject = { failures = 1000 }\n'
                                             'retry = { budget = "10%", backoff = "0s" }', server="").replace("workers = 2", "workers = 1")))
-        statuses = [weir.get("/").status for _ in range(101)]  # one of them tries the good server first
+        statuses = [weir.get("/").status for _ in range(101)]  # one of these requests is sent to the good server first
         self.assertEqual(statuses.count(200), 20 + 1, "the reserve of ten retries, and ten percent of the requests")
         self.await_metric(weir, 80, "weir_upstream_retries_denied_total")
 

@@ -1,5 +1,5 @@
-"""A WebSocket server and client that use another project's library (python3-websockets). `serve` prints its port and echoes.
-`talk URL CA` exchanges messages of many sizes, a ping and the closing handshake. Runs with Debian's Python."""
+"""A WebSocket server and client that use the library python3-websockets. `serve` prints its port and echoes messages. `talk URL
+CA` exchanges messages of many sizes, a ping and the closing handshake. Runs with Debian's Python."""
 
 import asyncio
 import ssl

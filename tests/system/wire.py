@@ -31,7 +31,7 @@ class Wire:
         return self.take(at + len(mark))
 
     def read_exactly(self, count):
-        """Reads exactly this number of bytes. Collects pieces in a list, so that 50 MB do not take quadratic time."""
+        """Reads exactly this number of bytes. Collects pieces in a list: appending 50 MB to one string would take quadratic time."""
         pieces = [self.take(count)]
         left = count - len(pieces[0])
         while left:

@@ -9,9 +9,9 @@
 
 namespace weir::tests {
 
-// The number of allocations that succeed before one fails. Below zero, none fails.
+// The number of allocations that succeed before one fails. Negative: none fails.
 inline thread_local long allocations_left = -1;
-inline thread_local bool only_one_fails = false;  // after that failure, later allocations succeed again
+inline thread_local bool only_one_fails = false;  // true: allocations after the failed one succeed again
 
 inline void* take_memory(std::size_t size) {
   if (allocations_left == 0) {
@@ -23,8 +23,8 @@ inline void* take_memory(std::size_t size) {
   throw std::bad_alloc();
 }
 
-// Runs `step` until it succeeds, and fails its n-th allocation in run n. After each failure calls
-// `unchanged`. Returns the number of allocations of `step`.
+// Runs `step` until it succeeds. In run n, its n-th allocation fails. After each failure calls `unchanged`.
+// Returns the number of allocations of `step`.
 template <class Step, class Check>
 int fail_each_allocation(Step step, Check unchanged) {
   for (int n = 0;; ++n) {

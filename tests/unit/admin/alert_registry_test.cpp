@@ -34,8 +34,8 @@ class AlertRegistryTest : public LoginAlerts {
     refuse(0, 0);
     refuse(6, 1);
   }
-  // Returns the messages that are due at this second, such as "ended login to /hook". If `taken` is true, the
-  // receiver accepts the messages; otherwise weir posts them again later.
+  // Returns the messages that weir posts in this second, such as "ended login to /hook". If `taken` is true,
+  // the receiver accepts the messages; otherwise weir posts them again later.
   std::vector<std::string> posted(int second, bool taken = true) {
     std::vector<std::string> told;
     for (const auto& alert : speaker_->speakers()) {
@@ -98,7 +98,7 @@ TEST_F(AlertRegistryTest, RenamedAlertEndsAndFiresAgainUnderTheNewName) {
   book_.change({alert("b")}, at(2));
   EXPECT_THAT(posted(2), ElementsAre("ended a to /hook"));
   refuse(6, 3);
-  EXPECT_THAT(posted(3), IsEmpty());  // the new alert begins to count events here
+  EXPECT_THAT(posted(3), IsEmpty());  // the new alert counts events from now on
   refuse(6, 4);
   EXPECT_THAT(posted(4), ElementsAre("firing b to /hook"));
 }

@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 
 class ExplainTest : public ::testing::Test {
  protected:
-  // Returns the page's answer. Runs the page's coroutine until it completes; in these tests no page waits.
+  // Returns the page's answer. Runs the page's coroutine until it completes; no page waits in these tests.
   Answer ask(const PageRequest& question) {
     const auto admitted = admit({Token(""), {.host = "127.0.0.1", .port = 9900, .unix_path = {}}}, question);
     if (const auto* refusal = std::get_if<Answer>(&admitted)) return *refusal;

@@ -42,7 +42,7 @@ class Client {
     }
     return text;
   }
-  // Returns the bytes that the server sends, at least until `end` has arrived.
+  // Reads until the received bytes contain `end`. Returns all received bytes.
   std::string hear_until(std::string_view end) {
     std::string text;
     while (text.find(end) == std::string::npos && hear_some(text) > 0) {
@@ -76,7 +76,8 @@ class ServerTest : public ::testing::Test {
     server_->start();
     loop_ = std::jthread([this] { io_.run(); });
   }
-  // Returns server options for at most this many connections. The time limits never pass during a test.
+  // Returns server options with this maximum number of connections. The time limits are too long to pass
+  // during a test.
   static ServerOptions crowded(std::size_t connections) {
     ServerOptions options;
     options.max_connections = connections;
@@ -86,7 +87,7 @@ class ServerTest : public ::testing::Test {
   void end() {
     if (!server_) return;
     net::asio::post(io_, [this] { server_->stop(); });
-    loop_.join();  // returns when the loop has no more work
+    loop_.join();  // waits until the event loop has no more work
     server_.reset();
   }
   [[nodiscard]] Client client() const { return Client(server_->bound().port); }
@@ -101,7 +102,7 @@ class ServerTest : public ::testing::Test {
   net::asio::io_context io_{1};
   std::unique_ptr<Server> server_;
   std::jthread loop_;
-  std::string fault_;  // written on the loop's thread; must be read after end()
+  std::string fault_;  // the event loop's thread writes the text; tests may read it after end()
 };
 
 inline constexpr std::string_view kHealth = "GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";

@@ -27,7 +27,7 @@ class BodyTest : public ServerTest {
            std::string(fields) + "\r\n" + std::string(body);
   }
 
-  policy::ExplainRequest taken_;  // written on the loop's thread; must be read after a response
+  policy::ExplainRequest taken_;  // the event loop's thread writes it; tests may read it after a response
 };
 
 TEST_F(BodyTest, ReadsABodyThatArrivesInPiecesOrChunked) {

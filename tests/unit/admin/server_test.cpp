@@ -62,8 +62,8 @@ TEST_F(ServerTest, RequestWithoutATokenGetsAnAuthenticationChallenge) {
   EXPECT_THAT(ask(kHealth), StartsWith("HTTP/1.1 200"));
 }
 
-// In DNS rebinding, a browser loads a hostile page under a host name that then resolves to this listener's
-// address.
+// In DNS rebinding, a browser loads a hostile page. The host name of the page then resolves to this
+// listener's address.
 TEST_F(ServerTest, WithoutATokenRejectsAHostThatIsNotItsOwn) {
   begin();
   EXPECT_THAT(ask("GET /metrics HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n"),
@@ -82,8 +82,8 @@ TEST_F(ServerTest, WrongMethodGets405WithTheAllowedMethods) {
 TEST_F(ServerTest, RejectsLargeHeadsAndBytesThatAreNotHttp) {
   begin();
   const std::string large = "GET /healthz HTTP/1.1\r\nHost: a\r\nX: " + std::string(20'000, 'x') + "\r\n\r\n";
-  // The server reads less than half of the head. Closing then must not reset the connection, so that the
-  // response arrives.
+  // The server reads less than half of the head. When the server closes, it must not reset the connection,
+  // because a reset could discard the response.
   EXPECT_THAT(ask(large), AllOf(StartsWith("HTTP/1.1 431 "), EndsWith("}")));
   EXPECT_THAT(ask("rubbish\r\n\r\n"), StartsWith("HTTP/1.1 400 "));
   EXPECT_THAT(ask("POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nbody"),

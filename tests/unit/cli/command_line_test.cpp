@@ -186,8 +186,8 @@ TEST(CommandLine, CheckPrintsEveryConfigurationMistakeAndExitsWithCode2) {
   }
 }
 
-// A server on a free port of the loopback interface. It reads one request and sends `answer`. If `answer` is
-// empty, the server sends nothing and waits.
+// A server on a free loopback port. It reads one request and sends `answer`. If `answer` is empty, the server
+// sends nothing and waits.
 class OneAnswer {
  public:
   explicit OneAnswer(std::string answer) : listener_(::socket(AF_INET, SOCK_STREAM, 0)) {

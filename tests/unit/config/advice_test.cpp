@@ -27,8 +27,8 @@ void expect_taken(const std::vector<Faulty>& all) {
   for (const auto& [before, lines, advice] : all) {
     const auto messages = mistakes_in(before + lines);
     EXPECT_FALSE(messages.empty()) << lines;
-    // If a faulty line was meant as a required key, there is also a message about the missing key. Skips
-    // these messages.
+    // A faulty line may have been meant as a required key. Then weir also reports that the key is missing,
+    // and the test skips this message.
     for (const auto& message : messages)
       if (message.find(": missing; ") == std::string::npos) {
         EXPECT_EQ(advised_by(message), advice) << message;

@@ -84,7 +84,7 @@ std::string type_of(const KeySpec& key) {
     case Kind::Present:
       break;
   }
-  return "";  // the section about the key describes the values of these kinds
+  return "";  // the table shows no values for keys of these types
 }
 
 const DocumentTable* table_of(const std::vector<Section>& document, std::string_view heading) {

@@ -111,8 +111,8 @@ class Timeline {
     check_promise();
   }
 
-  // Checks the column "retry after": just before that time the request is refused, and at that time it is
-  // admitted.
+  // Checks the column "retry after": a request just before that time is refused, and a request at that time
+  // is admitted.
   void check_promise() const {
     if (limit::holds(limiter_) || last_.retry_after == base::kForever) return;
     EXPECT_FALSE(table_.peek(line(), now_ + last_.retry_after - Duration(1)).allowed);

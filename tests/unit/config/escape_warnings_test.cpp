@@ -115,7 +115,7 @@ TEST(EscapeWarnings, AreOmittedIfTheMatchRequiresTheKey) {
 
 enum : unsigned { kNone = 0, kLeftOut = 1, kMadeUp = 2, kInvented = 4, kUnread = 8 };
 
-// Returns which kinds of warnings a rule with the key `key` gets, as the sum of the values above.
+// Returns the kinds of warnings that a rule with the key `key` causes, as a sum of the values above.
 unsigned escapes_of(const std::string& key, const std::string& more = "") {
   constexpr std::pair<const char*, unsigned> kKinds[] = {{"a client that leaves it out avoids", kLeftOut},
                                                          {"which clients can choose freely", kMadeUp},
@@ -187,7 +187,7 @@ TEST(EscapeWarnings, AreOmittedIfTheMatchAllowsOnlyCertainValues) {
   }
 }
 
-// If the user follows the advice, the warning must disappear.
+// The warning must disappear if the user follows its advice.
 TEST(EscapeWarnings, AdviceForAHostKeyIsALimitThatNoClientCanEscape) {
   const auto warned = located_warnings_of(with_rule("key = [\"ip\", \"host\"]\n"));
   EXPECT_THAT(warned,

@@ -136,7 +136,8 @@ TEST(LimiterReader, RequiresWholeNumbersForConcurrency) {
 
 const std::string kRedis = "store = \"redis\"\n[state]\nredis = { url = \"redis://a\" }\nreplicas = 2\n";
 
-// At low load, an elastic limit below the rule's own limit would refuse requests that the own limit admits.
+// At low load the elastic limit replaces the rule's own limit. A lower elastic limit would then refuse
+// requests that the rule's own limit admits.
 TEST(LimiterReader, RejectsAnElasticLimitBelowTheRulesLimit) {
   const auto of = [](const std::string& own, const std::string& elastic) {
     return mistakes(own + "elastic = { " + elastic + ", while_load_below = 0.7 }\n");

@@ -9,8 +9,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::StartsWith;
 
-// Returns the setting `key` with a list of two elements: a valid one on the second line, a faulty one on the
-// third.
+// Returns the setting `key` with a list of two elements. The valid element is on the second line, the faulty
+// element on the third.
 std::string list(const std::string& key, const std::string& good, const std::string& bad) {
   return key + " = [\n  " + good + ",\n  " + bad + ",\n]\n";
 }

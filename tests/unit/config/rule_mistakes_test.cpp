@@ -374,7 +374,8 @@ TEST_P(RuleMistakes, AreReportedWithFileLineKeyAndExpectedValue) {
   EXPECT_THAT(mistakes_in(GetParam().text), ::testing::ElementsAreArray(GetParam().mistakes));
 }
 
-// A tier or override has a number of 16 bits. If there were more of them, two would share their counters.
+// The number of a tier or override has 16 bits. With more tiers and overrides, two of them would share their
+// counters.
 TEST(Variants, MoreThan65534TiersAndOverridesInARuleAreRejected) {
   const auto with_overrides = [](std::size_t count) {
     std::string text = "overrides = [";

@@ -27,7 +27,7 @@ using ::testing::Not;
 struct Read {
   std::string_view pattern;
   bool (*takes)(const std::string&);
-  std::vector<std::string> pieces;  // parts of which the tested strings are made
+  std::vector<std::string> pieces;  // parts that the test combines into strings
   bool exactly = true;              // false: the pattern may also match strings that the function rejects
 };
 
@@ -104,7 +104,7 @@ TEST(SchemaPatterns, MatchEveryTextThatTheLoaderAccepts) {
       }
       seen.insert(taken);
     }
-    EXPECT_EQ(seen.size(), 2u);  // both strings that are valid and strings that are not must occur
+    EXPECT_EQ(seen.size(), 2u);  // the test must have tried valid strings and invalid strings
   }
 }
 

@@ -16,8 +16,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-// The header or text that opens a table, so that a key of the table may follow, and the table's path in
-// messages.
+// The text that opens a table, such as its header, and the table's path in messages. A key of the table may
+// follow the text.
 struct Door {
   const TableSpec* spec;
   std::string path;
@@ -123,7 +123,7 @@ TEST(Schema, RejectsATomlDateForEveryKey) {
     for (const auto& key : door.spec->keys) {
       if (!key.instead.empty()) continue;
       const auto path = door.path + std::string(key.name) + ": ";
-      // Messages identify an element by the value of its `name`, unless this value is not a string.
+      // Messages identify an element by the value of its `name` if this value is a string.
       EXPECT_THAT(
           mistakes_behind(door, std::string(key.name), "1979-05-27"),
           Contains(AllOf(HasSubstr(path), HasSubstr("found a date or time"), HasSubstr("; expected "))));

@@ -182,7 +182,8 @@ TEST(Settings, ReadsAnElasticLimit) {
   EXPECT_EQ(limit::describe(rule.limiter), "token_bucket 10/s, burst 10");
 }
 
-// The bill of a request has one charge for each rule that matches, and two for a rule with an elastic limit.
+// A request is charged once for each rule that matches, but twice for a rule with an elastic limit. The
+// number of charges is bounded.
 TEST(Settings, ElasticRuleCountsAsTwoRulesTowardsTheMaximum) {
   std::string text = kLeast;
   for (int i = 0; i < 15; ++i)

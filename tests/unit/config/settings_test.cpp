@@ -38,8 +38,7 @@ TEST(Settings, SmallestConfigurationHasEveryDefault) {
   EXPECT_EQ(settings.listeners.at(0).address.port, 8080);
 }
 
-// Other tests use default-constructed settings, so the schema's defaults must equal the defaults of the
-// types.
+// Other tests use the default values of the types. These values must equal the schema's defaults.
 TEST(Settings, SchemaDefaultsEqualTheDefaultsOfTheTypes) {
   const auto settings = parse(kLeast);
   const proxy::ServerSettings server;
@@ -120,7 +119,7 @@ TEST(Settings, RejectsMoreThan32Rules) {
               ElementsAre("weir.toml:104: rule[last]: found rule number 33; expected at most 32 rules"));
 }
 
-// A request stores the set of servers that it has tried in 64 bits, so a 65th server would not fit.
+// A request stores in 64 bits which servers it has tried, so a 65th server would not fit.
 TEST(Settings, RejectsMoreServersThanTheMaximumOfAnUpstream) {
   const auto of = [](std::size_t count) {
     std::string servers;
@@ -188,7 +187,7 @@ TEST(Settings, ErrorsAboutAKeysFileNeverShowAKey) {
                           keys + ":13: key[#6].key: found \"\"; expected an API key"));
 }
 
-// An empty value, as from an unset environment variable, would disable the check of a claim.
+// An unset environment variable can make the value empty. An empty value would disable the check of a claim.
 TEST(Settings, RejectsAnEmptyIssuerAudienceOrPublicKey) {
   const std::string jwt =
       "[client]\njwt = { algorithm = \"HS256\", secret = \"" + std::string(32, 's') + "\", ";

@@ -1,4 +1,4 @@
-// A configuration that has mistakes, and the exact messages about these mistakes.
+// A configuration that has mistakes, and the exact messages that weir must report.
 #pragma once
 
 #include "unit/config/configuration.hpp"

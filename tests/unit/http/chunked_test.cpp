@@ -16,7 +16,7 @@ struct Result {
   std::size_t used = 0;
 };
 
-// Feeds one piece of input in several calls, until the decoder has used all of it or stops.
+// Feeds one piece of input in several calls, until the decoder has used the whole piece or stops.
 void feed(ChunkDecoder& decoder, std::string_view input, Result& result) {
   for (;;) {
     const auto piece = decoder.next(input);
@@ -221,7 +221,8 @@ std::string random_text(std::mt19937& random, std::size_t size) {
   return text;
 }
 
-// A body decodes to the same data, however it is split into chunks and pieces of input.
+// A body must decode to the same data, whatever its chunks are and however it is divided into pieces of
+// input.
 TEST(ChunkDecoder, DecodesTheSameBodyForEverySplit) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));

@@ -70,7 +70,8 @@ TEST(WriteRequestHead, KeepsTargetAndFieldsAndAddsForwardingFields) {
             "\r\n");
 }
 
-// Returns the lines of `lines` that weir forwards. `by` says which fields only trusted peers may send.
+// Returns those of the field lines `lines` that weir forwards. `by`: the peer, and the fields that only
+// trusted peers may send.
 std::string forwarded_of(const std::string& lines, ForwardedBy by) {
   const auto names = usual_trusted_fields();
   by.trusted_fields = &names;
@@ -140,7 +141,8 @@ TEST(WriteRequestHead, AppendsToForwardingFieldsFromTrustedPeers) {
             "X-Forwarded-For: 1.1.1.1, 2.2.2.2, 3.3.3.3, 10.0.0.1\r\nVia: 1.0 p, 1.1 q, 1.1 weir\r\n\r\n");
 }
 
-// A trusted proxy may forward the client's Connection field, which must not remove the forwarding fields.
+// A trusted proxy may forward the client's Connection field. This field must not remove the forwarding
+// fields.
 TEST(WriteRequestHead, RewritesForwardingFieldsThatAreListedInConnection) {
   EXPECT_EQ(forwarded("GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: b\r\n"
                       "X-Request-ID: theirs\r\nX-Forwarded-For: 1.1.1.1\r\n"
@@ -162,8 +164,8 @@ TEST(WriteRequestHead, WritesForwardedIfConfigured) {
             std::string::npos);
 }
 
-// The peer of a unix socket has no address. Forwarded says "unknown" (RFC 7239 §6.3); X-Forwarded-For has no
-// word for it.
+// The peer of a unix socket has no address. For this case Forwarded has the word "unknown" (RFC 7239 §6.3),
+// and X-Forwarded-For has no word.
 TEST(WriteRequestHead, WritesNoAddressForPeersOnUnixSockets) {
   auto by = kTrusted;
   by.peer = {};
@@ -323,8 +325,8 @@ TEST(WriteResponseHead, DropsTheUpgradeFieldOfOtherStatuses) {
               std::string("HTTP/1.1 ") + status + "\r\nContent-Length: 0\r\n\r\n");
 }
 
-// weir copies adjacent lines in one piece. Here white space follows the values, and each line must still end
-// in CRLF.
+// weir copies adjacent lines in one piece. Here white space follows the values of the received fields, but
+// each line that weir writes must end in CRLF.
 TEST(WriteResponseHead, EndsEveryLineWithCrLfEvenIfTheServerDoesNot) {
   for (const std::string fields :
        {"A: 1\nB: 2\nC: 3", "A: 1\r\nB: 2\nC: 3", "A: 1 \nB: 2 \nC: 3", "A:1\nB:\t2\t\nC:  3",
@@ -344,7 +346,7 @@ TEST(WriteInterimHead, DropsHopByHopFieldsOfInterimResponses) {
   EXPECT_EQ(out, "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n");
 }
 
-// weir must accept each head that it writes, with the same framing and only its own hop-by-hop fields. The
+// weir must parse each head that it writes, with the same framing and only its own hop-by-hop fields. The
 // test also checks the reserved size (text_writer.hpp): with assertions enabled, a longer head aborts the
 // test.
 TEST(WriteRequestHead, ReservesEnoughRoomForTheLongestHead) {

@@ -41,9 +41,9 @@ char letter(Kind kind) {
   }
 }
 
-// Returns the kinds of the frames that the scanner finds in `bytes`, in pieces of `next_size` octets. Each
-// kind is a letter: message m, continuation c, ping i, pong o, close x. A fault is "!" followed by the unread
-// rest. An unfinished frame is "~".
+// Returns the kinds of the frames that the scanner finds in `bytes`, which arrive in pieces of `next_size`
+// octets. Each kind is a letter: message m, continuation c, ping i, pong o, close x. "!" and the unread
+// octets stand for a fault, "~" for an unfinished frame.
 template <class NextSize>
 std::string told(std::string_view bytes, NextSize next_size, Sender sender = Sender::Client) {
   FrameScanner scanner(sender);

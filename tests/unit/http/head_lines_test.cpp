@@ -22,7 +22,7 @@ using BeastView = boost::beast::string_view;
 
 struct Found {
   bool taken = false;
-  // The first line as text: for requests method and target, for responses status and reason; then the
+  // The first line as text. A request has method, target and version; a response has status, reason and
   // version.
   std::string start;
   std::vector<std::pair<std::string, std::string>> fields;
@@ -40,8 +40,8 @@ class Oracle final : public beast::basic_parser<kIsRequest> {
     BeastError error;
     const auto used = oracle.put(boost::asio::const_buffer(bytes.data(), bytes.size()), error);
     oracle.found_.taken = !error && oracle.is_done() && used == bytes.size();
-    // Beast also checks the values of some fields. HeadLines does not, so such errors of Beast are left out
-    // of the comparison.
+    // Beast also checks the values of some fields, and HeadLines does not. The comparison ignores such errors
+    // of Beast.
     oracle.judged_ = error == beast::error::bad_content_length ||
                      error == beast::error::bad_transfer_encoding ||
                      error == beast::error::multiple_content_length;

@@ -24,7 +24,7 @@ struct Case {
   std::string_view verdict;
 };
 
-// A macro, because a function's string parameter would end at the first NUL.
+// A macro, because as an argument of a function the text would end at its first NUL.
 #define RAW(text) std::string_view(text, sizeof(text) - 1)
 
 const Case kTargets[] = {
@@ -250,7 +250,8 @@ TEST(RequestHead, MarksFieldsThatAreListedInConnectionAsHopByHop) {
   EXPECT_EQ(find_field(head.fields, "X_Two"), nullptr);
 }
 
-// The parser compares each option with every field name, so it bounds the numbers of options and of fields.
+// The parser compares each option of Connection with every field name. So it bounds the number of options and
+// the number of fields.
 TEST(Connection, TooManyOptionsInAllConnectionFieldsAreRejected) {
   const auto lines = [](std::size_t a, std::size_t b) {
     std::string text = "\r\nConnection: close, , ";

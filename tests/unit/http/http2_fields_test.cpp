@@ -142,7 +142,7 @@ TEST(Http2RequestTextTest, WritesTheBodyFramingOfHttp1) {
 }
 
 TEST(Http2RequestTextTest, DropsFieldsBeyondTheMaximumHeadSize) {
-  // The size of each field is the size of its name and value, plus 32 octets.
+  // The size of a field is the length of its name and value, plus 32 octets.
   auto text = request({{":method", "GET"}, {":path", "/"}}, 7 + 3 + 32 + 5 + 1 + 32 + 1 + 1 + 32);
   EXPECT_EQ(text.size(), 80U);
   text.add("a", "b");

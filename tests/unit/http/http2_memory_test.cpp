@@ -1,4 +1,4 @@
-// Lets memory run out at each allocation of weir's while the codec serves a request.
+// Makes each allocation of weir fail in turn while the codec serves a request.
 #include "unit/http/http2_client.hpp"
 #include "unit/scarce_memory.hpp"
 
@@ -14,7 +14,7 @@
 void* operator new(std::size_t size) {
   return weir::tests::take_memory(size);
 }
-// Never fails: std::stable_sort would then use an algorithm without extra memory.
+// This operator never fails: if it failed, std::stable_sort would use an algorithm without extra memory.
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   return std::malloc(size);
 }
@@ -28,7 +28,7 @@ void operator delete(void* p, std::size_t) noexcept {
 namespace weir::http {
 namespace {
 
-// Serves each request with a body and a trailer. Allocates in every function that may.
+// Answers each request with a body and a trailer. Allocates in every function that is allowed to.
 class Server final : public Http2Events, public Http2StreamEvents {
  public:
   Server() : session_(*this, {}) { trailers_.add("x-sum", std::string(100, '1')); }

@@ -72,7 +72,7 @@ class Http2SessionTest : public ::testing::Test {
       .max_streams = 5, .stream_window = 20'000, .connection_window = 70'000, .max_head = 3000};
   static constexpr std::size_t kMost = 1 << 20;
 
-  // Replaces the client.
+  // Replaces the client by a new client. For the parameters, see Http2Client.
   void use(bool strict, bool windows) { client.emplace(strict, windows); }
   // Moves octets in both directions until neither side has octets to send. Returns false if the connection is
   // broken.
@@ -93,7 +93,8 @@ class Http2SessionTest : public ::testing::Test {
     fields.add("Server", "weir");
     session.send_head(id, fields, has_body);
   }
-  // Returns the cheap frames that were reported since the last call.
+  // Returns the cheap frames (frames that cost a client little) that the session reported since the last
+  // call.
   std::vector<Http2Cheap> cheap() { return std::exchange(events.cheap, {}); }
 
   Events events;
@@ -306,7 +307,7 @@ TEST_F(Http2SessionTest, ReceivesNoMoreThanTheWindowOfTheConnection) {
   EXPECT_EQ(held(), 100'000U);
 }
 
-// Without this, a client whose streams are refused or reset would use up the window of the connection.
+// Otherwise data on refused or reset streams would use up the window of the connection.
 TEST_F(Http2SessionTest, DataOfRefusedStreamsDoNotUseUpTheConnectionWindow) {
   events.refuses = true;
   for (int i = 0; i < 20; ++i) {
@@ -387,7 +388,7 @@ TEST_F(Http2SessionTest, ReportsEachKindOfCheapFrame) {
   EXPECT_THAT(seen, ElementsAre(Http2Cheap::Settings, Http2Cheap::Ping, Http2Cheap::Priority,
                                 Http2Cheap::WindowUpdate));
   EXPECT_EQ(client->pongs, 1);
-  const std::string empty{"\0\0\0\0\0\0\0\0", 8};  // DATA without an end
+  const std::string empty{"\0\0\0\0\0\0\0\0", 8};  // DATA that does not end the stream
   ASSERT_TRUE(session.receive(empty + static_cast<char>(id)));
   EXPECT_THAT(cheap(), ElementsAre(Http2Cheap::EmptyData));
   ASSERT_TRUE(session.receive(std::string("\0\0\x10\7\0\0\0\0\0", 9) + std::string(16, '\0')));  // GOAWAY
@@ -440,7 +441,7 @@ TEST_F(Http2SessionTest, SendsAGoawayBeforeStreamsAreIgnored) {
   EXPECT_TRUE(session.is_over());
 }
 
-// nghttp2 alone would ignore a stream that breaks the order.
+// nghttp2 by itself would ignore a stream whose ID is lower than an earlier ID.
 TEST_F(Http2SessionTest, StreamIdOutOfOrderEndsTheConnection) {
   ASSERT_TRUE(exchange());
   ASSERT_GE(nghttp2_session_set_next_stream_id(client->session(), 9), 0);
@@ -515,8 +516,8 @@ TEST_F(Http2SessionTest, ConnectionErrorEndsTheConnection) {
   EXPECT_EQ(events.failures, 1);
 }
 
-// A client does not know the bound on streams before it receives weir's SETTINGS. So more streams are no
-// fault.
+// A client does not know the maximum number of streams before it receives weir's SETTINGS. So weir must not
+// treat more streams as a fault.
 TEST_F(Http2SessionTest, RefusesStreamsBeyondTheMaximumNumber) {
   std::vector<std::int32_t> ids;
   for (std::uint32_t i = 0; i < kLimits.max_streams + 2; ++i) ids.push_back(client->request());

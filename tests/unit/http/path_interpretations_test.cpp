@@ -13,7 +13,8 @@ namespace {
 using ::testing::Contains;
 using ::testing::IsEmpty;
 
-// Returns the interpretations other than the normal form; none if all servers read the normal form.
+// Returns the interpretations that differ from the normal form. There are none if all servers read the normal
+// form.
 PathInterpretations interpretations_of(std::string_view raw) {
   std::string scratch;
   PathInterpretations interpretations;
@@ -35,7 +36,7 @@ TEST(PathInterpretations, IncludePathsOfServersThatSplitParametersAtEncodedSlash
   EXPECT_THAT(interpretations.others, ::testing::ElementsAre("/signin/track"));
 }
 
-// Each expected path is one that some server reads, whether or not that server is right.
+// Each expected path is a path that some server reads, whether or not that server is right.
 TEST(PathInterpretations, ContainThePathThatEachServerReads) {
   const std::pair<const char*, const char*> cases[] = {
       {"/%2fadmin", "/admin"},

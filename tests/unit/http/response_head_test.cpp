@@ -13,7 +13,7 @@ struct Case {
   std::string_view verdict;
 };
 
-// A macro, because a function's string parameter would end at the first NUL.
+// A macro, because as an argument of a function the text would end at its first NUL.
 #define RAW(text) std::string_view(text, sizeof(text) - 1)
 
 const Case kResponses[] = {
@@ -71,8 +71,8 @@ TEST(ResponseHead, FindsTheBodyFramingOrRejectsTheHead) {
   }
 }
 
-// RFC 9112 §6.3: these responses end with their heads, so framing fields cannot make them ambiguous. The
-// server may still send a body, so its connection is not reused.
+// RFC 9112 §6.3: a response to HEAD, a 204 and a 304 end with their heads, so framing fields cannot make them
+// ambiguous. The server may still send a body, so its connection is not reused.
 TEST(ResponseHead, AcceptsAmbiguousFramingIfNoBodyFollows) {
   for (const char* fields :
        {"Transfer-Encoding: chunked\r\nContent-Length: 5", "Content-Length: 5\r\nTransfer-Encoding: chunked",
@@ -114,8 +114,8 @@ TEST(ResponseHead, ResponseToHeadHasNoBody) {
   EXPECT_EQ(response_verdict("HTTP/1.1 200 OK\r\n\r\n", true), "200 none keep");
 }
 
-// RFC 9112 §2.2. weir accepts a bare LF in responses. It rejects a bare LF in requests, because two servers
-// could interpret such a request differently.
+// RFC 9112 §2.2: weir accepts a bare LF as a line end in responses. weir rejects a bare LF in requests,
+// because two servers could interpret the request differently.
 TEST(ResponseHead, AcceptsLinesThatEndInLineFeed) {
   ResponseHead head;
   const std::string bytes = "HTTP/1.1 200 Fine\nX: a \nY:\tb\nContent-Length: 3\n\n";

@@ -19,7 +19,7 @@ TEST(ParseRetryAfter, AcceptsSecondsAndDates) {
   EXPECT_EQ(parse_retry_after("Fri, 31 Dec 1993 23:59:59 GMT", kNow), 0s) << "the date has passed";
 }
 
-// RFC 9110 §5.6.7: a recipient must accept the two obsolete forms as well.
+// RFC 9110 §5.6.7: a recipient must also accept the two obsolete forms of a date.
 TEST(ParseRetryAfter, AcceptsAllThreeHttpDateForms) {
   for (const auto* text :
        {"Sun, 06 Nov 1994 08:50:07 GMT", "Sunday, 06-Nov-94 08:50:07 GMT", "Sun Nov  6 08:50:07 1994"})
@@ -32,8 +32,7 @@ TEST(ParseRetryAfter, AcceptsAllThreeHttpDateForms) {
     EXPECT_EQ(parse_retry_after(text, kNow), 0s) << text;
 }
 
-// RFC 9110 §5.6.7: a date with a two-digit year that seems to be more than 50 years in the future is a date
-// in the past.
+// RFC 9110 §5.6.7: if a two-digit year seems to be more than 50 years in the future, the date is in the past.
 TEST(ParseRetryAfter, TwoDigitYearsAreAtMostFiftyYearsAhead) {
   const auto date = [](const char* text) { return parse_retry_after(text, kNow); };
   EXPECT_GT(date("Sunday, 06-Nov-44 08:49:37 GMT"), 49 * 365 * 24h);

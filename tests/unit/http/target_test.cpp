@@ -62,7 +62,7 @@ TEST(NormalisePath, DoesNotMergePathsThatNameDifferentResources) {
       {"/a%3fb%23", "/a%3Fb%23"},
       {"/%c3%a4", "/%C3%A4"},
       {"/caf\xc3\xa9", "/caf%C3%A9"},
-      {"/%C0%AF%c1%a1", "/%C0%AF%C1%A1"},  // overlong forms, which are neither a slash nor a letter
+      {"/%C0%AF%c1%a1", "/%C0%AF%C1%A1"},  // overlong UTF-8 forms, not a slash or a letter
       {"/%252e%252e/a", "/%252e%252e/a"},  // decoded only once
       {"/%256cogin", "/%256cogin"},
       {"/%zz%4", "/%25zz%254"},
@@ -88,8 +88,8 @@ TEST(PathWarning, WarnsOfPathsThatServersReadDifferently) {
     EXPECT_EQ(path_warning(raw), nullptr) << raw << ": " << path_warning(raw);
 }
 
-// A server such as nginx decodes slashes before it removes dot segments. So it reads another path, which the
-// normal form does not show.
+// A server such as nginx decodes slashes before it removes dot segments. It then reads a different path from
+// the normal form.
 TEST(PathWarning, WarnsOfEncodedSlashesThatTheNormalisedPathHides) {
   for (const std::string slash : {"%2f", "%2F", "%5c", "%5C", "%25"}) {
     for (const std::string& raw :

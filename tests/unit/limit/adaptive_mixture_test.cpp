@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint64_t kWorkers = 40;  // the ideal limit is this number or slightly more
 
 // A server that answers some requests from a cache at once. Every other request occupies a worker for about
-// `work`, and waits if all workers are busy.
+// `work`, or first waits if all workers are busy.
 class MixedServer {
  public:
   struct Traffic {
@@ -43,7 +43,7 @@ class MixedServer {
   [[nodiscard]] std::uint64_t lowest() const { return lowest_; }
   [[nodiscard]] std::uint64_t highest() const { return highest_; }
   [[nodiscard]] double refused() const { return static_cast<double>(refused_) / (refused_ + admitted_); }
-  // Returns how much work was admitted, relative to the capacity of the workers.
+  // Returns the share of the workers' capacity that the admitted requests used.
   [[nodiscard]] double used(double seconds) const {
     return admitted_ * (1 - traffic_.fast) * kWork * times_ / (kWorkers * seconds * 1e6);
   }
@@ -62,7 +62,7 @@ class MixedServer {
     cell_ = step.next;
     flying_.emplace(chance() < traffic_.fast ? now_ + 100 + 200 * chance() : worked(), now_);
   }
-  // Returns when a worker will have finished a request that arrives now.
+  // Returns the time at which a worker will have finished a request that arrives now.
   [[nodiscard]] double worked() {
     const double from = std::max(free_at_.top(), now_);
     const double ends = from + kWork * times_ * std::lognormal_distribution<>(-0.045, 0.3)(random_);
@@ -94,13 +94,14 @@ class MixedServer {
 class AdaptiveMixture : public testing::TestWithParam<double> {
  protected:
   MixedServer server(double load) { return {new_seed(), {.fast = GetParam(), .load = load}}; }
-  // Returns false if half of the requests are a hundred times as fast as the others. Chance then moves the
-  // mean so far that the limit may briefly reach `min`.
+  // Returns false if half of the requests are answered by the cache, a hundred times as fast as the other
+  // half. The mean latency then varies so much that the limit may briefly reach `min`.
   static bool steady() { return GetParam() < 0.5; }
 };
 INSTANTIATE_TEST_SUITE_P(ShareOfFastResponses, AdaptiveMixture, testing::Values(0.0, 0.0005, 0.01, 0.1, 0.5));
 
-// The limit stays between a quarter and three times the ideal, and the server uses most of its capacity.
+// The limit must stay between a quarter of the ideal and three times the ideal. The server must use most of
+// its capacity.
 TEST_P(AdaptiveMixture, KeepsAnOverloadedServerBusyWithoutQueueingRequests) {
   auto server = this->server(3);
   server.run(20);

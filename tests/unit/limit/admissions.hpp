@@ -1,5 +1,5 @@
-// Stores every admission and decides by plain arithmetic over all of them. Tests compare the windows and
-// logs, which store less, with this class.
+// Stores every admission, and decides by plain arithmetic over all of them. Windows and logs store less;
+// tests compare their decisions with this class.
 #pragma once
 
 #include "weir/limit/limiter.hpp"
@@ -20,7 +20,7 @@ struct Admissions {
     all.push_back({at.time_since_epoch().count(), static_cast<std::int64_t>(cost)});
   }
 
-  // Returns true if the window or log, by its definition, has room for a request of this cost.
+  // Returns true if `limiter`, a window or log, must by its definition admit a request of this cost.
   [[nodiscard]] bool fit(const Limiter& limiter, base::TimePoint now, Cost cost) const {
     const auto at = now.time_since_epoch().count();
     const auto asked = static_cast<std::int64_t>(cost);

@@ -183,7 +183,8 @@ TEST(AdaptiveConcurrency, LimitStaysBetweenMinAndMax) {
   EXPECT_EQ(failing.limit(), 50);
 }
 
-// A failure counts as a gradient of ½, like the slowest answer. So the limit falls by an eighth of a unit.
+// A failure has the same effect as the slowest answer: a gradient of ½. So the limit falls by an eighth of a
+// unit.
 TEST(AdaptiveConcurrency, FailedRequestLowersTheLimitLikeTheSlowestResponse) {
   const auto limiter = adaptive(1, 10'000);
   auto cell = limiter.step({}, kStart, 20).next;
@@ -196,7 +197,7 @@ TEST(AdaptiveConcurrency, FailedRequestLowersTheLimitLikeTheSlowestResponse) {
   EXPECT_EQ(limiter.limit(cell, kStart), 98);
 }
 
-// A server that fails one request in four still has capacity for the others.
+// A server that fails every fourth request still has capacity for more requests.
 TEST(AdaptiveConcurrency, LimitStaysHighIfOnlySomeRequestsFail) {
   Server server(adaptive(2, 1'000), 40, 20ms, 5'000);
   server.run(20s);
@@ -240,7 +241,8 @@ TEST(AdaptiveConcurrency, RequestWithoutAMeasuredLatencyLeavesTheInitialState) {
   EXPECT_EQ(limiter.release(cell, kStart, 3, {}), Cell{});
 }
 
-// For all latencies in any order, the limit stays within its bounds and the number in flight stays exact.
+// The limit must stay within its bounds for any latencies, and the number of requests in flight must stay
+// exact.
 TEST(AdaptiveConcurrency, CountsRequestsInFlightExactlyForAnyLatencies) {
   const auto seed = new_seed();
   std::mt19937_64 random(seed);

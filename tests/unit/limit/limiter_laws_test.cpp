@@ -1,5 +1,5 @@
-// The laws of every limiter, over random parameters and traffic. Each promise about the future is tested by
-// asking the limiter again at that time. The tests use no knowledge of how a limiter computes.
+// Laws that every limiter must obey, for random parameters and traffic. The tests check each promise about
+// the future by asking the limiter again at that time. They use no knowledge of how a limiter computes.
 #include "unit/limit/random_case.hpp"
 
 #include "weir/limit/limiter.hpp"
@@ -27,14 +27,15 @@ std::uint64_t largest_cost(const Case& rule) {
   return is_queue(rule) ? gcra_core(rule.limiter)->largest_cost() : rule.capacity;
 }
 
-// Returns how many units fit at the instant `at`. For a queue, returns how many requests of this cost fit.
+// Returns how many units the limiter would admit at the instant `at`. For a queue, returns how many requests
+// of this cost it would admit.
 Cost remaining_at(const Case& rule, const Cell& cell, TimePoint at, Cost cost = 1) {
   if (is_queue(rule)) {
     const auto outcome = step(rule.limiter, cell, at, cost).outcome;
     return outcome.allowed ? outcome.remaining + 1 : 0;
   }
   return step(rule.limiter, cell, at, rule.capacity + 1)
-      .outcome.remaining;  // this cost never fits, so `remaining` is the present state
+      .outcome.remaining;  // the limiter never admits this cost, so `remaining` shows the present state
 }
 
 template <class Law>
@@ -95,7 +96,7 @@ TEST(LimiterLaws, RejectedRequestChangesNothing) {
   });
 }
 
-// Workers read their clocks before they lock, and the clock of the machine may be set back.
+// A worker reads its clock before it gets the lock, and the machine's clock may be set back.
 TEST(LimiterLaws, RequestWithAnEarlierClockReadingGetsNoAdditionalUnits) {
   int admitted = 0;
   for_each_moment([&](const Moment& m, Dice& dice) {
@@ -153,7 +154,7 @@ TEST(LimiterLaws, LimitHasRefilledExactlyAtTheReportedResetTime) {
   for_each_moment([](const Moment& m, Dice&) {
     const auto reset = m.step.outcome.reset_after;
     EXPECT_EQ(m.step.drained_at, m.now + reset);
-    // A local day may have 25 hours or more.
+    // A day of a calendar may have 25 hours or more.
     EXPECT_TRUE(m.rule.algorithm == Algorithm::Calendar || is_queue(m.rule) ||
                 reset <= window(m.rule.limiter));
     const auto after_charge = [&](const Cell& cell, TimePoint at) {
@@ -192,8 +193,8 @@ TEST(LimiterLaws, StateConvertedToAnotherRateRefillsCompletelyAtTheSameTime) {
   });
 }
 
-// Windows of two lengths cannot always drain at the same time. A converted cell may drain later, never
-// earlier, and its count stays the same.
+// Windows of two different lengths cannot always drain at the same time. After a conversion the state may
+// drain later, but never earlier. The number of used units stays the same.
 TEST(LimiterLaws, StateConvertedToAnotherWindowNeverDrainsEarlier) {
   int carried_over = 0;
   for_each_moment([&](const Moment& m, Dice& dice) {

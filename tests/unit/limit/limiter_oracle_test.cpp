@@ -1,5 +1,5 @@
 // Compares the limiters with slow definitions in exact fractions: a bucket with a level, the flow chart of
-// ITU-T I.371, and a list of departures. None of these definitions computes in the same way as GcraCore.
+// ITU-T I.371, and a list of departures. Each definition computes in another way than the limiters do.
 #include "unit/limit/random_case.hpp"
 
 #include "weir/limit/limiter.hpp"
@@ -33,7 +33,7 @@ Fraction interval(const Rate& rate) {
 }
 Whole floor(const Fraction& f) {
   return numerator(f) / denominator(f);
-}  // truncates, which rounds down because f ≥ 0
+}  // truncation rounds down, because f ≥ 0
 Whole ceil(const Fraction& f) {
   return (numerator(f) + denominator(f) - 1) / denominator(f);
 }
@@ -56,8 +56,8 @@ class Level {
   Fraction capacity_, interval_, level_, last_ = 0;
 };
 
-// The virtual scheduling of ITU-T I.371, whose cells are units of data. A cell conforms unless it arrives
-// before TAT - tolerance. A request of cost n counts as n cells that arrive together, and all of them must
+// The virtual scheduling of ITU-T I.371 for cells, its units of data. A cell conforms unless it arrives
+// before TAT - tolerance. A request of cost n stands for n cells that arrive together. All of them must
 // conform.
 class VirtualScheduling {
  public:
@@ -86,9 +86,9 @@ class HandoffSender {
     const Fraction departs = promised_.empty() ? arrival : promised_.back().ends;
     const Fraction wait = departs - arrival;
     if (rule_.max_wait != base::kForever && wait > micros(rule_.max_wait)) return std::nullopt;
-    // The work ahead of this request may be at most `capacity` requests of its cost.
+    // The waiting time of this request may be at most the time that `capacity` requests of its cost take.
     const Fraction need = interval_ * units(cost);
-    // A client may declare a cost of at most this bound.
+    // the highest cost that a client may declare
     if (cost > std::max<std::uint64_t>(rule_.capacity, 1000)) return std::nullopt;
     if (wait > need * units(rule_.capacity - 1)) return std::nullopt;
     if (wait + need > Fraction(Whole(36'525) * 86'400 * 1'000'000)) return std::nullopt;
@@ -116,7 +116,8 @@ struct Admission {
   Cost cost;
 };
 
-// Tests that in every interval between two admissions: cost ≤ capacity + rate × length.
+// Checks every interval between two admissions: the admitted cost must be at most capacity + rate × length of
+// the interval.
 void expect_bounded(const Case& c, const std::vector<Admission>& admitted) {
   for (std::size_t i = 0; i < admitted.size(); ++i) {
     Whole spent = 0;
@@ -142,8 +143,8 @@ void for_each_case(Algorithm algorithm, Body body) {
   }
 }
 
-// Returns how long a client waits before it retries: a random time, exactly retry_after, or a microsecond
-// less.
+// Returns the time that a client waits before it retries: a random time, exactly retry_after, or a
+// microsecond less.
 Duration patience(const Case& c, const Outcome& said, Dice& dice) {
   if (said.allowed || said.retry_after == base::kForever || dice.one_in(2)) return dice.pause(c);
   return said.retry_after - (dice.one_in(2) ? 1us : 0us);

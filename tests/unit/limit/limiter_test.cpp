@@ -1,4 +1,4 @@
-// Worked timelines for each algorithm.
+// Tests each algorithm with sequences of requests whose outcomes were computed by hand.
 #include "weir/limit/limiter.hpp"
 
 #include "unit/limit/traffic.hpp"
@@ -9,7 +9,7 @@
 namespace weir::limit {
 namespace {
 
-// A client whose requests are checked one after another. Stores the state of its key.
+// A client that sends its requests one after another. Stores the state of its key.
 class Client {
  public:
   explicit Client(Limiter limiter) : limiter_(limiter) {}
@@ -117,7 +117,7 @@ TEST(LeakyBucket, AdmitsACostUpToTheLengthOfALongQueue) {
   EXPECT_EQ(Client(leaky_bucket("1/hour", 4'999)).ask(0ms, 5'001).retry_after, base::kForever);
 }
 
-// Each request is checked as if all requests ahead of it had its own cost.
+// To check a request, the waiting work is converted to a number of requests of the new request's cost.
 TEST(LeakyBucket, WaitingExpensiveRequestCountsAsSeveralCheapRequests) {
   Client client(leaky_bucket("10/s", 3));
   EXPECT_TRUE(client.ask(0ms, 5).allowed);
@@ -138,7 +138,7 @@ TEST(LeakyBucket, RejectsRequestsThatWouldWaitLongerThanMaxWait) {
   EXPECT_EQ(client.ask(50ms).delay, 250ms);
 }
 
-// Regression: the measurement of load once took such a queue for nearly empty, because it ignored max_wait.
+// Regression: the load meter once measured such a queue as nearly empty, because it ignored max_wait.
 TEST(LeakyBucket, QueueLengthIsAlsoBoundedByMaxWait) {
   struct Case {
     std::uint64_t queue;
@@ -169,15 +169,15 @@ TEST(LeakyBucket, WithoutAQueueAdmitsRequestsThatDepartAtOnce) {
 TEST(LeakyBucket, RefundsOnlyTheLastDeparture) {
   Client client(leaky_bucket("10/s", 5));
   for (const auto delay : {0ms, 100ms, 200ms}) EXPECT_EQ(client.ask(0ms).delay, delay);
-  client.give_back(100ms);  // has no effect: another request has the later departure at 200 ms
+  client.give_back(100ms);  // has no effect, because another request has a later departure, at 200 ms
   EXPECT_EQ(client.ask(0ms).delay, 300ms);
   client.give_back(300ms);
   client.give_back(200ms);
   EXPECT_EQ(client.ask(0ms).delay, 200ms);
 }
 
-// Sends a request as soon as the limiter allows it, again and again, for the time `how_long`. Returns the
-// number of admissions.
+// Sends requests for the time `how_long`, each as soon as the limiter admits it. Returns the number of
+// admissions.
 std::uint64_t greedy(const Limiter& limiter, Duration how_long) {
   Client client(limiter);
   std::uint64_t admitted = 0;
@@ -231,8 +231,8 @@ TEST(Limiter, StateIsConvertedToTheUnitsOfAnotherRate) {
   EXPECT_EQ(step(fine, carry_over(coarse, cell, fine), kStart, 1).outcome.remaining, 5'999);
 }
 
-// The limiters of a rule's tiers, overrides and elastic limit may share a cell. If they have the same period,
-// the cell must not drift when they charge it in turn.
+// The limiters of a rule's tiers, overrides and elastic limit may share one state. If they have the same
+// period and charge this state in turn, conversions must not change it.
 TEST(Limiter, StateIsUnchangedAfterRepeatedConversionBetweenTwoLimits) {
   const auto minute = [](std::uint64_t count) { return Rate{count, std::chrono::minutes(1)}; };
   const auto whole = [](const auto& made) { return Limiter(*made); };

@@ -1,4 +1,4 @@
-// The log store can hand out every chunk again after the chunk was returned.
+// Tests that the log store can hand out each chunk again after the chunk was returned.
 #include "limit/log/log_store.hpp"
 
 #include <cstddef>
@@ -45,7 +45,7 @@ TEST(LogStore, AcceptsTheReturnOfARingOfChunks) {
       before = chunk;
     }
     store.give_back_ring(*all.begin());
-    store.give_back_ring(0);  // the ring of a log without chunks
+    store.give_back_ring(0);  // 0 stands for a log without chunks
     EXPECT_EQ(store.in_use(), 0U);
   }
   EXPECT_EQ(take_all(store).size(), kChunks);

@@ -1,5 +1,5 @@
-// An elastic rule has two limiters: its own and its elastic limiter. The load selects the limiter that
-// decides, and both count every admission.
+// A rule with an elastic limit has two limiters: the normal one and the elastic one. The load selects which
+// of them decides, and both count every admission.
 #include "weir/limit/pair.hpp"
 
 #include "unit/limit/admissions.hpp"
@@ -36,7 +36,7 @@ class Pairs {
     TimePoint at;
   };
 
-  // Charges the pair and a third limiter of another rule, which may reject the whole bill.
+  // Charges both limiters of the pair and a limiter of another rule, which may reject all of these charges.
   void request() {
     const bool shadow = dice_.one_in(6), passes = !dice_.one_in(6);
     const auto bill =
@@ -86,8 +86,8 @@ TEST(LimiterPair, EachLimiterCountsWhatBothLimitersAdmitted) {
   }
 }
 
-// The limiter with the larger limit has admitted six requests. Then the load rises, and a limit of two
-// decides. A new request must wait until fewer than two of the six requests are in flight.
+// The limiter with the higher limit has admitted six requests. Then the load rises, and the limiter with a
+// limit of two decides. A new request must wait until fewer than two of the six requests are in flight.
 TEST(LimiterPair, ConcurrencyLimitCountsThePermitsOfBothLimiters) {
   const auto seed = new_seed();
   Dice dice(seed);
@@ -121,8 +121,8 @@ TEST(LimiterPair, ConcurrencyLimitCountsThePermitsOfBothLimiters) {
   }
 }
 
-// A bucket that does not decide is charged only what fits. Otherwise an hour of admissions at twice its rate
-// would leave the bucket in debt for another hour.
+// A bucket that does not decide is charged at most the units that it has left. Otherwise an hour of
+// admissions at twice its rate would make the bucket refuse everything for another hour.
 TEST(LimiterPair, BucketIsNotChargedBeyondItsLimitForTheOtherLimiter) {
   const RandomPair pair{{token_bucket("1/s", 5), token_bucket("2/s", 10)}, false, {}};
   KeyTable table(64);
@@ -149,8 +149,8 @@ TEST(LimiterPair, LogStoresNoMoreEntriesThanTheLargerLimitCanAdmit) {
       << "the fifth entry from the end has expired";
 }
 
-// The rule's own log allows two requests in ten seconds. The elastic limiter admits a third request. The log
-// stores that admission at its own time, and keeps it until it expires.
+// The rule's normal log allows two requests in ten seconds. The elastic limiter admits a third request. The
+// normal log stores the third request at its own time, and keeps the entry until it expires.
 TEST(LimiterPair, EntriesOfALogBeyondItsLimitExpireOnTime) {
   const RandomPair pair{
       {SlidingLog::make(rate("2/10s")).value(), SlidingLog::make(rate("3/10s")).value()}, false, {}};

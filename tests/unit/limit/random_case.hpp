@@ -1,4 +1,5 @@
-// Random limiters and random traffic. Extreme values are frequent, because arithmetic fails there.
+// Random limiters and random traffic. Extreme values are frequent, because arithmetic most often fails with
+// them.
 #pragma once
 
 #include "unit/limit/traffic.hpp"
@@ -15,7 +16,7 @@
 
 namespace weir::limit {
 
-// The algorithms under test. LoneLog is a log of one entry, in a cell.
+// The algorithms under test. LoneLog is a sliding log that can store only one entry.
 enum class Algorithm {
   TokenBucket,
   Gcra,
@@ -36,9 +37,9 @@ struct Case {
   Duration max_wait;
   Limiter limiter;
 
-  // Returns true if the state is one instant, so that spent units refill one by one.
+  // Returns true if the state is one instant in time. Spent units then become available again one by one.
   [[nodiscard]] bool is_paced() const { return algorithm <= Algorithm::LeakyBucket; }
-  // Returns true if the cell merges several admissions into the newest one.
+  // Returns true if the state may merge several admissions into the newest one.
   [[nodiscard]] bool merges() const { return algorithm >= Algorithm::BucketedWindow; }
 
   friend std::ostream& operator<<(std::ostream& out, const Case& c) {
@@ -50,7 +51,7 @@ class Dice {
  public:
   explicit Dice(std::uint64_t seed) : engine_(seed) {}
 
-  // Returns a whole number from `least` to `most`; all magnitudes are equally likely.
+  // Returns a whole number from `least` to `most`. All orders of magnitude are equally likely.
   std::uint64_t magnitude(std::uint64_t least, std::uint64_t most) {
     const double low = std::log(static_cast<double>(least) + 1);
     const double high = std::log(static_cast<double>(most) + 1);
@@ -90,8 +91,8 @@ class Dice {
     return std::make_shared<Calendar>("Nowhere", std::move(runs));
   }
 
-  // Returns a limiter that `make` accepts. Its capacity is below kMaxCost, so that capacity + 1 is still a
-  // valid cost.
+  // Returns a limiter with valid random parameters. Its capacity is below kMaxCost, so capacity + 1 is still
+  // a valid cost.
   Case limiter() {
     for (;;) {
       static constexpr std::array<std::uint64_t, 5> kCapacities = {1, 2, 3, 10, kMaxCost - 1};

@@ -1,5 +1,6 @@
-// Compares settling with slow definitions. Each definition stores all charges, corrects the cost of a charge
-// when its actual cost becomes known, and computes the state again from the first charge.
+// Compares settling (correcting a charge when its actual cost is known) with slow definitions. Each
+// definition stores all charges, corrects the cost of a charge, and computes the state again from the first
+// charge.
 #include "unit/limit/random_case.hpp"
 
 #include "weir/limit/key_table.hpp"
@@ -28,13 +29,13 @@ std::int64_t micros(TimePoint at) {
 }
 
 // The units that a key can still spend after all its charges, and whether its bucket was ever full since the
-// first charge. A full bucket does not remember earlier charges.
+// first charge. A full bucket forgets its earlier charges.
 struct Level {
   Cost remaining;
   bool was_full = false;
 };
 
-// Computes the spent units of a bucket in units of 1/period. So `count` of these units refill each
+// Computes the spent units of a bucket as multiples of 1/period. In this measure, `count` refill each
 // microsecond.
 Level bucket_level(const Case& c, const std::vector<Event>& events, TimePoint now) {
   const Whole period = c.rate.period.count();
@@ -80,7 +81,7 @@ Level stepped_level(const Case& c, const std::vector<Event>& events, TimePoint n
 }
 
 Level windowed_level(const Case& c, const std::vector<Event>& events, TimePoint now) {
-  Whole spent = 0;  // in 1/period of a unit
+  Whole spent = 0;  // a multiple of 1/period of a unit
   const auto period = c.rate.period.count();
   const auto* fixed = std::get_if<FixedWindow>(&c.limiter);
   const auto* log = std::get_if<SlidingLog>(&c.limiter);
@@ -110,7 +111,7 @@ Level level(const Case& c, const std::vector<Event>& events, TimePoint now) {
   return windowed_level(c, events, now);
 }
 
-// Returns the largest actual cost at which every state stays exact, even if all charges are settled at this
+// Returns the largest actual cost with which every state stays exact, even if every charge is settled at this
 // cost.
 Cost most_settled(const Case& c) {
   if (c.algorithm == Algorithm::LoneLog) return 400;
@@ -136,7 +137,7 @@ class Traffic {
     ask_again();
   }
 
-  int exact = 0;  // number of exact comparisons; a bucket that was full in between is not compared
+  int exact = 0;  // number of exact comparisons; none for a bucket that was full in the meantime
   int in_debt = 0;
 
  private:
@@ -146,8 +147,8 @@ class Traffic {
   };
   [[nodiscard]] Charge charge(Cost cost) const { return {key_, &case_.limiter, cost}; }
 
-  // Returns the time until the next step. The time is mostly short, so that buckets are seldom full in
-  // between.
+  // Returns the time until the next step. Most times are short, so that buckets are seldom full in the
+  // meantime.
   Duration pause() {
     const auto interval = static_cast<std::uint64_t>(case_.rate.period.count()) / case_.rate.count;
     return dice_.one_in(3) ? dice_.pause(case_) : Duration(dice_.between(0, interval / 2));
@@ -189,8 +190,8 @@ class Traffic {
     ASSERT_EQ(table_.peek(charge(cost), now_).allowed, cost <= expected) << "cost " << cost;
   }
 
-  // Without other traffic, a request must be rejected until retry_after and admitted then. The key must be
-  // fresh at reset_after.
+  // Without other traffic, a request must be rejected before retry_after and admitted at retry_after. The
+  // limit must have refilled at reset_after.
   void ask_again() {
     const auto cost = dice_.between(1, case_.capacity);
     const auto outcome = table_.peek(charge(cost), now_);

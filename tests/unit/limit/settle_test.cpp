@@ -1,5 +1,5 @@
-// Worked examples of settling: which units are refunded, which are charged as a debt, and which entry or
-// window changes.
+// Examples of settling (correcting a charge when its actual cost is known): which units are refunded, which
+// are owed, and which log entry or window changes.
 #include "weir/limit/settle.hpp"
 
 #include "unit/limit/random_case.hpp"
@@ -93,7 +93,8 @@ TEST_F(Settling, ChargesAHigherActualCostToAnEvictedKey) {
   EXPECT_EQ(table_.stats().keys, 0U) << "the debt is paid, so no slot is taken";
 }
 
-// The key drains and is evicted while its request is under way. Other keys then fill the table.
+// A key is evicted while its request is in progress, because its limit has refilled. Other keys then fill the
+// table.
 class SettlingOverflow : public Settling {
  protected:
   static constexpr std::uint64_t kFillers = 1'000'000;
@@ -109,7 +110,7 @@ class SettlingOverflow : public Settling {
     overflow_ = outcomes[0].overflow;
     return charged;
   }
-  // Charges ten units to the overflow cell, for a key without a slot. Returns that key.
+  // Charges ten units to the overflow cell, for a key that finds no slot in the table. Returns that key.
   std::uint64_t charge_what_newcomers_share() {
     std::uint64_t key = 1;
     while (!overflow_) EXPECT_TRUE(charge(budget_, 10, kStart + 5s, ++key));
@@ -159,8 +160,8 @@ TEST_F(Settling, ActualCostOfAnEvictedKeyIsANewEntryOfItsSlidingLog) {
   EXPECT_TRUE(charge(daily, 5, kStart + 10s));
 }
 
-// The worker whose clock is ahead gets the lock first. So the other worker's charge is entered at a later
-// time than its own, and settling must find that entry.
+// The worker whose clock is ahead gets the lock first. The other worker's charge is then entered at a later
+// time than that worker read. Settling must still find this entry.
 TEST_F(Settling, FindsALogEntryWithALaterTimeThanItsRequest) {
   const auto daily = sliding_log("5/day");
   ASSERT_TRUE(charge(daily, 1, kStart));
@@ -180,7 +181,7 @@ TEST_F(Settling, SettlingAnExpiredLogEntryChangesNoOtherEntry) {
   EXPECT_EQ(current_outcome(brief, kStart + 10s).remaining, 2U);
 }
 
-// A log in an overflow cell, or without chunks, has a single entry.
+// A sliding log in an overflow cell, or without memory for chunks, has a single entry.
 TEST(SettleLaws, SettlesASlidingLogWithASingleEntry) {
   const Limiter log = sliding_log("10/10s");
   const auto cell = [](TimePoint newest, Cost total) {
@@ -204,7 +205,8 @@ TEST(SettleLaws, SettlesASlidingLogWithASingleEntry) {
   EXPECT_EQ(settled(cell(kStart, 6), later, 5, 2), cell(kStart, 6));
 }
 
-// A debt must fit the bits that store the cost of an entry and the total cost of the log.
+// The cost of an entry and the total cost of a log each have a limited number of bits. A settled cost must
+// fit into these bits.
 TEST_F(Settling, SettledCostsOfASlidingLogAreBounded) {
   const Limiter buckets = SlidingLog::make(rate("5/10s"), 10).value();
   ASSERT_TRUE(charge(buckets, 1, kStart));
@@ -302,8 +304,9 @@ TEST(SettleLaws, LargestCostsDoNotOverflow) {
   }
 }
 
-// A bucket that is full does not remember earlier charges. So after the bucket was full, a refund may return
-// too much, at most `reserved` − `actual`. A debt may charge too much, at most `actual` − `reserved`.
+// A full bucket forgets its earlier charges. After the bucket was full, a refund may return too many units,
+// at most `reserved` − `actual`. A higher actual cost may charge too many units, at most `actual` −
+// `reserved`.
 TEST(SettleLaws, ErrorOfARefilledBucketIsAtMostTheSettledDifference) {
   const auto seed = new_seed();
   Dice dice(seed);

@@ -1,5 +1,5 @@
-// Helpers of the limiter tests: short functions that make rules, instants and random keys, and a random seed
-// that is printed.
+// Helpers of the limiter tests: short functions that make rules, instants and random keys, and a function
+// that prints its random seed.
 #pragma once
 
 #include "weir/base/siphash.hpp"

@@ -14,7 +14,7 @@ namespace {
 using Whole = boost::multiprecision::cpp_int;
 
 constexpr int kCases = 10'000;
-constexpr std::uint64_t kMostRefills = 10'000;  // bounds an oracle that counts refills one by one
+constexpr std::uint64_t kMostRefills = 10'000;  // because the oracle counts refills one by one
 constexpr int kRequests = 24;
 
 struct Admission {
@@ -48,8 +48,8 @@ class Steps {
   TimePoint next_{};
 };
 
-// Counts each window separately and keeps the counts of all windows. The limiter says to which day or month
-// an instant belongs; calendars have their own tests.
+// Counts each window separately and keeps the counts of all windows. Asks the limiter which day or month an
+// instant belongs to; calendars have their own tests.
 class Windows {
  public:
   explicit Windows(const Case& c) : rule_(c) {}
@@ -96,8 +96,8 @@ class Weights {
   std::map<Whole, Whole> counts_;
 };
 
-// Returns how long a client waits before it retries: a random time, exactly retry_after, or a microsecond
-// less.
+// Returns the time that a client waits before it retries: a random time, exactly retry_after, or a
+// microsecond less.
 Duration patience(const Case& c, const Outcome& said, Dice& dice) {
   if (said.allowed || said.retry_after == base::kForever || dice.one_in(2)) return dice.pause(c);
   return said.retry_after - (dice.one_in(2) ? 1us : 0us);
@@ -146,7 +146,8 @@ TEST(WindowOracle, SlidingWindowAgreesWithAModelThatWeightsThePreviousWindow) {
   compare<Weights>(Algorithm::SlidingWindow);
 }
 
-// A list of all admissions. With buckets, each admission counts from the start of its sub-window on.
+// A list of all admissions. In a sliding log with buckets, an admission has the time at which its bucket
+// begins.
 class Everything {
  public:
   explicit Everything(const Case& c) : rule_(c), log_(std::get<SlidingLog>(c.limiter)) {}
@@ -172,7 +173,7 @@ class Everything {
       if (now < ends_[i]) sum += admitted_[i].cost;
     return sum;
   }
-  // Returns the first microsecond at which an admission at `at` no longer counts.
+  // Returns the first microsecond at which an admission made at `at` has expired.
   [[nodiscard]] TimePoint end_of(TimePoint at) const {
     if (log_.is_exact()) return at + rule_.rate.period;
     const Whole n = log_.buckets();
@@ -187,7 +188,7 @@ class Everything {
   std::vector<TimePoint> ends_;
 };
 
-// Tests that the total cost in one period from any admission on is at most the limit.
+// Checks that the total cost in one period after any admission is at most the limit.
 void expect_bounded(const Case& c, const std::vector<Admission>& admitted) {
   for (std::size_t i = 0; i < admitted.size(); ++i) {
     Whole spent = 0;
@@ -197,7 +198,7 @@ void expect_bounded(const Case& c, const std::vector<Admission>& admitted) {
   }
 }
 
-// Returns short waits, so that traffic lasts several periods and entries expire in between.
+// Returns a short pause. With short pauses, traffic lasts several periods, and entries expire.
 Duration log_pause(const Case& c, Dice& dice) {
   const auto period = static_cast<std::uint64_t>(c.rate.period.count());
   return Duration(dice.one_in(6) ? dice.between(0, 2 * period) : dice.between(0, period / 8));
@@ -206,7 +207,7 @@ Duration log_pause(const Case& c, Dice& dice) {
 void compare_logs(Algorithm algorithm) {
   std::uint64_t client = 0;
   for_each_case(algorithm, [&](const Case& c, Dice& dice) {
-    KeyTable table(64);  // a new table for each case, because the next case may begin earlier
+    KeyTable table(64);  // each case needs a new table, because a later case may begin at an earlier time
     Everything oracle(c);
     const auto key = key_of(++client);
     TimePoint now = dice.start() + 1us;

@@ -1,4 +1,5 @@
-// Stepwise buckets, windows and logs: worked timelines, long runs and extreme numbers.
+// Tests of stepwise buckets, windows and logs: sequences of requests with known outcomes, long runs and
+// extreme numbers.
 #include "unit/limit/traffic.hpp"
 
 #include "weir/limit/key_table.hpp"
@@ -29,7 +30,7 @@ Limiter buckets(std::string_view limit, std::uint64_t n) {
   return SlidingLog::make(rate(limit), n).value();
 }
 
-// A client of one key in a table, whose requests are checked one after another.
+// A client with one key in a table. It sends its requests one after another.
 class Client {
  public:
   explicit Client(Limiter limiter, TimePoint start = kHour) : limiter_(std::move(limiter)), start_(start) {}
@@ -59,7 +60,7 @@ TEST(SteppedBucket, RefillsAtWholePeriodsAfterItStoppedBeingFull) {
             (Outcome{.allowed = true, .remaining = 30, .reset_after = 96h, .more_after = 24h}));
   EXPECT_EQ(client.ask(34h, 131).retry_after, 72h);
   EXPECT_EQ(client.ask(34h, 201).retry_after, base::kForever);
-  // The bucket was full in the meantime. Its periods now start at the next moment when it is not full.
+  // The bucket has been full in the meantime. Its periods now start at the next charge.
   EXPECT_EQ(client.ask(34h + 96h + 5h, 1).more_after, 24h);
 }
 
@@ -117,7 +118,7 @@ TEST(SlidingWindow, RefundsAChargeOfThePresentOrPreviousWindow) {
   EXPECT_EQ(client.ask(62min, 101).reset_after, 0s) << "all charges were refunded";
 }
 
-// The cell counts two windows. A charge in any other window is not refunded.
+// The state has the counts of two windows. A charge in any other window is not refunded.
 TEST(SlidingWindow, DoesNotRefundAChargeOfAnyOtherWindow) {
   const auto limiter = SlidingWindow::make(rate("100/h")).value();
   Cell cell = limiter.step({}, kHour, 30).next;
@@ -166,8 +167,8 @@ TEST(BucketedWindow, BucketsOfFractionalLengthAreNotRounded) {
   EXPECT_EQ(client.ask(2s + 333'334us).retry_after, 1s);
 }
 
-// Sends a request as soon as the limiter allows it, again and again, for a given time. Returns the number of
-// admitted units.
+// Sends requests for a given time, each as soon as the limiter admits it. Returns the number of admitted
+// units.
 template <class Ask>
 std::uint64_t greedy(Ask ask, Duration how_long) {
   std::uint64_t admitted = 0;
@@ -197,13 +198,13 @@ std::uint64_t greedy_log(const Limiter& limiter, Duration how_long) {
 
 TEST(LongRun, WindowsAndStepwiseBucketsAreExactOverLongPeriods) {
   constexpr auto kYear = std::chrono::duration_cast<Duration>(365 * 24h);
-  constexpr std::uint64_t kPeriods = 31'536'000 / 7;  // a year is this many periods and six seconds
+  constexpr std::uint64_t kPeriods = 31'536'000 / 7;  // a year consists of this many periods, and six seconds
   EXPECT_EQ(greedy_cell(stepwise("3/7s", 3), kYear), 3 * (kPeriods + 1));
   // kHour is 4 s after the start of a window of 7 s, so a year from kHour on touches one more window.
   ASSERT_EQ(kHour.time_since_epoch() % 7s, 4s);
   EXPECT_EQ(greedy_cell(fixed("3/7s"), kYear), 3 * (kPeriods + 2));
   EXPECT_EQ(greedy_cell(fixed("10000/h"), 24h * 30), 10'000U * 24 * 30);
-  // 30 days are this many periods and five seconds.
+  // 30 days consist of this many periods, and five seconds.
   constexpr std::uint64_t kPeriodsIn30Days = 30 * 86'400 / 7;
   EXPECT_EQ(greedy_log(sliding_log("3/7s"), 30 * 24h), 3 * (kPeriodsIn30Days + 1));
   EXPECT_EQ(greedy_log(buckets("3/7s", 7), 30 * 24h), 3 * (kPeriodsIn30Days + 1));

@@ -54,7 +54,7 @@ observe::AccessRecord record_of(std::string_view target) {
   return record;
 }
 
-// Reads from the pipe until all its writing ends are closed. REQUIRES that a writing end was opened.
+// Reads from the pipe until all its writing ends are closed. REQUIRES: a writing end was opened before.
 std::string read_to_end(int pipe) {
   std::string text;
   std::array<char, 65536> buffer;

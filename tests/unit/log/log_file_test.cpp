@@ -16,7 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Limits the size of files. Like a full disk, a file at its limit accepts a part of the data and then fails.
+// Limits the size of files to imitate a full disk: a file at its limit accepts a part of the data, and then
+// writing fails.
 class LogFileTest : public ::testing::Test {
  protected:
   LogFileTest() {
@@ -64,7 +65,7 @@ TEST_F(LogFileTest, CountsLostLinesAndEndsAPartlyWrittenLineBeforeTheNext) {
   const auto torn = file.append("three\nfour\n");
   EXPECT_EQ(torn.lost, 2U);
   EXPECT_EQ(text(), "one\ntwo\nth");
-  // Not even the line break after the incomplete line can be written.
+  // The file has no room even for the line break after the incomplete line.
   const auto nothing = file.append("five\n");
   EXPECT_EQ(nothing.lost, 1U);
   let_grow();

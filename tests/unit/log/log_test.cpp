@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::Not;
 
-// Returns everything that `use` writes to a log of this level, including lines that the log's destructor
+// Runs `use` with a log of this level. Returns all written lines, including those that the log's destructor
 // writes.
 template <class Use>
 std::string logged(LogLevel level, Use use) {

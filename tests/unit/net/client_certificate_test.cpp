@@ -1,5 +1,5 @@
-// Client certificates: which of them weir trusts, the form of their subject, and the errors about untrusted
-// certificates.
+// Client certificates: which certificates weir trusts, the form of their subject, and the errors about
+// untrusted certificates.
 #include "unit/net/tls.hpp"
 
 #include "weir/net/stream.hpp"

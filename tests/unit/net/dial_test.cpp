@@ -20,7 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// An address on which the test listens, with its own port. A silent address has a full backlog, so a client
+// An address with its own port, on which the test listens. A silent address has a full backlog, so a client
 // gets no answer.
 class Address {
  public:
@@ -56,8 +56,8 @@ class Address {
 
 class Dialling : public ::testing::Test {
  protected:
-  // Dials and returns the error. `patience` does not limit the time of the call, but determines the head
-  // start of each address.
+  // Connects to one of the addresses and returns the error. `patience` determines how long the dial tries an
+  // address alone; it does not limit the whole call.
   ErrorCode dial(const std::vector<RawEndpoint>& addresses, std::size_t first = 0,
                  std::optional<TlsTarget> tls = {}) {
     const Dial::Target target{addresses, first, {}, tls};
@@ -127,7 +127,7 @@ TEST_F(Dialling, ReplacesTheOldestAttemptIfTooManyDoNotRespond) {
   EXPECT_EQ(number, Dial::kAbreast + 1);
 }
 
-// The kernel repeats its SYN after a second. By then the backlog has room.
+// The kernel repeats an unanswered SYN after a second. By then the backlog has room.
 TEST_F(Dialling, SlowAttemptCanStillSucceedAfterTheNextWasStarted) {
   watchdog.start();
   const auto slow = Address::silent();

@@ -1,4 +1,4 @@
-// Reading files that the configuration names. A test that fails here may hang instead.
+// Reading files that the configuration names. A faulty implementation may make a test hang instead of fail.
 #include "weir/net/file.hpp"
 
 #include "weir/net/owned_descriptor.hpp"

@@ -97,7 +97,8 @@ TEST_F(ReactorTest, DestroyingAPortEndsItsReadAndWriteWaits) {
   EXPECT_EQ(reading.result(), asio::error::operation_aborted);
 }
 
-// Both sockets are ready in one turn. The first resumed coroutine destroys the other's port.
+// Both sockets are ready in one turn of the event loop. The coroutine that is resumed first destroys the
+// other coroutine's port.
 TEST_F(ReactorTest, PortCanBeDestroyedWhileItsEventIsHandled) {
   auto other = socket_pair();
   const Descriptor other_end(other.ours);
@@ -167,7 +168,7 @@ Task<ErrorCode> next_of(Notification& event) {
 TEST(NotificationTest, EndsOnlyOneWaitAndResumesTheWaiterFromTheEventLoop) {
   asio::io_context context(1);
   Notification event(context.get_executor());
-  event.notify();  // nobody waits: lost
+  event.notify();  // the notification is lost, because nobody waits
   Running first(context, next_of(event));
   EXPECT_FALSE(first.done());
   event.notify();

@@ -38,8 +38,8 @@ class Stapling : public ::testing::Test {
     settings.certificates[0].ocsp = certificates.cert() + ".ocsp";
   }
 
-  // Writes the OCSP response "good", signed with the certificate's own key. The response is valid for the
-  // time `until` from now.
+  // Writes an OCSP response with the status "good", signed with the certificate's own key. The response is
+  // valid for the time `until` from now.
   void respond(std::optional<std::chrono::seconds> until, long serial = 0) {
     std::unique_ptr<OCSP_BASICRESP, Freed<OCSP_BASICRESP_free>> said(OCSP_BASICRESP_new());
     auto id = std::unique_ptr<OCSP_CERTID, Freed<OCSP_CERTID_free>>(
@@ -65,8 +65,7 @@ class Stapling : public ::testing::Test {
     std::fwrite(bytes.data(), 1, bytes.size(), open(settings.certificates[0].ocsp, "w").get());
   }
 
-  // Returns the size of the OCSP response in the handshake of a client that asks for one; -1 if there is
-  // none.
+  // Returns the size of the OCSP response that a client receives in the handshake; -1 if it receives none.
   long stapled() {
     const auto tls = make_tls_context(settings).value();
     auto made = socket_pair();

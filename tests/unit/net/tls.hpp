@@ -20,7 +20,7 @@
 
 namespace weir::net {
 
-// The files cert.pem, key.pem and other.pem in a directory of their own. other.pem is a key of another
+// The files cert.pem, key.pem and other.pem in a directory of their own. other.pem is the key of a different
 // certificate.
 class Certificates {
  public:
@@ -65,8 +65,8 @@ class Certificates {
   std::string directory_;
 };
 
-// A TLS client for one connection over the descriptor `fd`, which it does not own. Every call blocks, so the
-// client needs its own thread.
+// A TLS client for one connection over the descriptor `fd`. The client does not own `fd`. Every call blocks,
+// so the client needs its own thread.
 class TlsClient {
  public:
   explicit TlsClient(int fd, int most_version = TLS1_3_VERSION)

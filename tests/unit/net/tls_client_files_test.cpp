@@ -1,4 +1,4 @@
-// The files of weir's TLS client: detects changes and reports faults.
+// Tests how weir's TLS client detects changes of its files, and which faults it reports.
 #include "weir/net/tls_client_files.hpp"
 
 #include "unit/net/tls.hpp"

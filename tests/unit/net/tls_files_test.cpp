@@ -129,7 +129,7 @@ TEST_F(TlsFiles, CertificateFileMayContainTheChainAfterTheCertificate) {
   EXPECT_THAT(of_cert(broken), HasSubstr("is rejected by OpenSSL: "));
 }
 
-// Revocation lists alone verify nobody.
+// A file with only revocation lists can verify no certificate.
 TEST_F(TlsFiles, ErrorSaysWhatACaFileWithoutCertificatesContains) {
   EXPECT_THAT(fault_of_client_ca(write("list", "-----BEGIN X509 CRL-----\n")).value().message,
               EndsWith("contains X509 CRL; expected -----BEGIN CERTIFICATE-----"));

@@ -137,8 +137,8 @@ TEST_F(TlsStream, RejectsTlsVersionsBefore12) {
   EXPECT_FALSE(shake_hands(newer));
 }
 
-// Offers the protocols in `offered`, each after its length. Returns the one that the server chose: "none" if
-// it refused the client.
+// Offers the protocols in `offered`, each preceded by its length. Returns the protocol that the server chose;
+// "none" if the server refused the client.
 std::string TlsStream::chosen_of(std::string_view offered, const Protocols& protocols) {
   auto settings = certificates.settings();
   settings.protocols = protocols;
@@ -201,7 +201,8 @@ TEST_F(TlsStream, FullSocketIsNoErrorAndTheRestCanBeSentLater) {
   EXPECT_TRUE(reader.get() == bytes);
 }
 
-// Writes texts until the socket is full. Returns those that were sent; OpenSSL holds a part of the next one.
+// Writes `text` again and again until the socket is full. Returns the texts that were sent. OpenSSL still
+// holds a part of the next text.
 std::string fill(Stream& stream, std::string_view text) {
   std::string taken;
   ErrorCode ec;
@@ -210,7 +211,8 @@ std::string fill(Stream& stream, std::string_view text) {
   return taken;
 }
 
-// OpenSSL sends the record that it holds first, and would treat its octets as part of the new text.
+// OpenSSL first sends the record that it holds. It would treat the octets of this record as part of the new
+// text.
 TEST_F(TlsStream, RejectsANewWriteWhileOpenSslHoldsAPartialRecord) {
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     open(TlsVersion::Tls12);
@@ -324,8 +326,8 @@ TEST_F(TlsStream, CancelEndsTheHandshake) {
   EXPECT_EQ(shaking.result(), asio::error::operation_aborted);
 }
 
-// The system gives a closed descriptor's number to the next connection. A late write would send the bytes to
-// that connection.
+// The system may give the number of a closed descriptor to the next connection. A late write would send its
+// bytes to that connection.
 TEST_F(TlsStream, WritesNothingAfterClose) {
   TlsClient client(theirs.number());
   ASSERT_TRUE(shake_hands(client));

@@ -28,7 +28,7 @@ class UseTaskTest : public ::testing::Test {
     read.count = co_await socket.async_read_some(asio::buffer(bytes), use_task(read.ec));
     co_return read;
   }
-  // `held` shows whether the frame exists.
+  // A test sees by `held` whether the coroutine still exists.
   Task<void> rest([[maybe_unused]] std::shared_ptr<int> held) {
     ErrorCode ignored;
     co_await timer.async_wait(use_task(ignored));
@@ -86,7 +86,7 @@ TEST_F(UseTaskTest, HandlerDoesNothingAfterItsCoroutineWasDestroyed) {
 
 TEST_F(UseTaskTest, CoroutineMayBeDestroyedAfterTheOperationHasEnded) {
   const auto watch = begin_rest();
-  timer.cancel();  // queues the handler
+  timer.cancel();  // queues the completion handler
   Reactor::of(context.get_executor()).end_tasks();
   EXPECT_TRUE(watch.expired());
   turn();

@@ -56,7 +56,7 @@ class WatchdogTest : public ::testing::Test {
  protected:
   WatchdogTest() : watchdog(context.get_executor()) { watchdog.start(); }
 
-  // Runs the event loop for `more` ticks, counted by `watcher`, which does not doze.
+  // Runs the event loop until `watcher`, which does not doze (skip ticks), has got `more` ticks.
   void tick(const Watcher& watcher, int more) {
     ASSERT_TRUE(turn_until(context, [&, until = watcher.ticks + more] { return watcher.ticks >= until; }));
   }
@@ -69,7 +69,7 @@ class WatchdogTest : public ::testing::Test {
   Watchdog watchdog;
 };
 
-// A busy machine may delay a deadline by this time. A defect would add whole ticks.
+// A busy machine may delay a deadline by this time. A defect would delay it by whole ticks.
 constexpr auto kPatience = milliseconds(500);
 
 TEST_F(WatchdogTest, DeadlineIsNeverEarlyAndAtMostTwoTicksLate) {
@@ -89,8 +89,8 @@ TEST_F(WatchdogTest, DeadlineOfTwoTicksFiresAtTheThirdTick) {
   EXPECT_EQ(watcher.ticks, 3);
 }
 
-// The watchdog does not make up for missed ticks. Otherwise deadlines that were set meanwhile would come too
-// early.
+// The watchdog must not make up for missed ticks. Otherwise deadlines that were set in the meantime would
+// come too early.
 TEST_F(WatchdogTest, DeadlineIsNotEarlyAfterTheEventLoopWasBlocked) {
   for (const auto held : {20, 60, 130, 210}) {
     Watcher watcher(watchdog);
@@ -211,8 +211,8 @@ TEST_F(WatchdogTest, SingleAwakeObjectCanWakeDozingObjectsForTheSameTick) {
   EXPECT_EQ(at_once, 2);
 }
 
-// A tick of many objects takes several turns of the event loop. Between these turns other tasks run, which
-// may create objects, or destroy objects that the tick has not checked yet.
+// A tick of many objects takes several turns of the event loop. Other tasks run between these turns. They may
+// create objects, or destroy objects that the tick has not checked yet.
 TEST_F(WatchdogTest, OtherTasksRunDuringATickOfManyObjects) {
   std::vector<std::unique_ptr<Watcher>> watchers;
   for (std::size_t i = 0; i < 3 * Watchdog::kAtOnce; ++i)
@@ -239,8 +239,8 @@ TEST_F(WatchdogTest, OtherTasksRunDuringATickOfManyObjects) {
   for (const auto& watcher : watchers) EXPECT_NEAR(watcher->ticks, watchers.back()->ticks, 1);
 }
 
-// Turns of the event loop may be long because of other tasks. A tick must not be split into so many turns
-// that it delays the next tick.
+// Other tasks may make a turn of the event loop long. A tick must not need so many turns that it delays the
+// next tick.
 TEST_F(WatchdogTest, DeadlineIsOnTimeWithManyAwakeObjectsAndABusyEventLoop) {
   std::vector<std::unique_ptr<Watcher>> watchers;
   for (std::size_t i = 0; i < 20 * Watchdog::kAtOnce; ++i)

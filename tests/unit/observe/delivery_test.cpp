@@ -34,7 +34,7 @@ TEST(DeliveryTest, PausesBetweenAttemptsDoubleUpToABound) {
   base::Duration bound = Delivery::kFirstPause;
   for (int attempt = 0; attempt < 15; ++attempt) {
     ASSERT_NE(post.begin(now), nullptr) << attempt;
-    // The pause is the random number modulo `bound` + 1. So the random number `bound` gives the longest
+    // The pause is the random number modulo (`bound` + 1), so the random number `bound` gives the longest
     // pause.
     ASSERT_EQ(post.failed(false, now, static_cast<std::uint64_t>(bound.count())), End::Again);
     EXPECT_EQ(post.begin(now + bound - base::Duration{1}), nullptr) << attempt;
@@ -92,7 +92,7 @@ TEST(DeliveryTest, NewerMessageReplacesAWaitingMessage) {
   ASSERT_NE(post.begin(at(0)), nullptr);
   post.failed(false, at(0), kLongest);
   EXPECT_TRUE(post.put("ended", at(1)));
-  const auto* due = post.begin(at(1));  // the pause of the older message does not apply
+  const auto* due = post.begin(at(1));  // the pause after the older message does not apply to this message
   ASSERT_NE(due, nullptr);
   EXPECT_EQ(*due, "ended");
 }

@@ -19,7 +19,7 @@ std::size_t no_text(std::span<char>) {
   return 0;
 }
 
-// A stream of requests and the true cost of each client, which the summary is compared with.
+// A stream of requests and the true cost of each client. The tests compare the summary with these costs.
 struct Truth {
   std::map<std::uint64_t, std::uint64_t> spent;  // by client
   std::uint64_t total = 0;
@@ -29,8 +29,8 @@ struct Truth {
     spent[who] += cost;
     total += cost;
   }
-  // Adds requests with the skew of real clients: client n sends about 1/n as many requests as the first
-  // client.
+  // Adds requests that are distributed as among real clients: client n sends about 1/n as many requests as
+  // the first client.
   void feed_many(SpaceSaving& summary, std::mt19937_64& chance, int count) {
     std::uniform_real_distribution<double> part(0, 8);
     std::uniform_int_distribution<std::uint64_t> cost(1, 20);

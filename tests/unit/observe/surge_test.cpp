@@ -14,7 +14,8 @@ constexpr limit::Rate per_minute(std::uint64_t count) {
   return {.count = count, .period = std::chrono::minutes(1)};
 }
 
-// Calls note() once a second with a total that grows by `step` each time. Stops at the first change.
+// Calls note() once a second, with a total that grows by `step` each time. Stops when the alert begins or
+// ends.
 struct Watch {
   Surge surge;
   std::int64_t now = 0;

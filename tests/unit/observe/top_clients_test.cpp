@@ -48,7 +48,7 @@ TEST_F(TopClientsTest, CoversTheLastOneToTwoMinutes) {
   EXPECT_EQ(read(top, 121s)->admitted.total(), 2U);
   EXPECT_EQ(read(top, 121s)->since, kStart + 60s);
   EXPECT_EQ(read(top, 250s), std::nullopt);
-  count(top, 0x01020304, 400s);  // after a pause, no old counts return
+  count(top, 0x01020304, 400s);  // old counts do not return after a pause
   EXPECT_EQ(read(top, 400s)->admitted.total(), 1U);
 }
 

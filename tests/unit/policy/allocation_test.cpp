@@ -1,5 +1,5 @@
-// Identifying a client, matching rules and naming keys must not allocate, because weir does all three for
-// every request.
+// weir identifies the client, matches rules and names keys for every request. None of these steps may
+// allocate memory.
 #include "unit/policy/sample.hpp"
 
 #include "weir/http/target.hpp"

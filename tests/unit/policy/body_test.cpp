@@ -38,7 +38,7 @@ TEST(BodyContains, FindsWordsOfOneOctetAndWordsAtTheEndOfTheBody) {
   EXPECT_TRUE(contains(std::string_view("a\0", 2), {std::string(1, '\0')}));
 }
 
-// Compares with a search for each word separately.
+// Compares the result with a separate search for each word.
 TEST(BodyContains, AgreesWithASeparateSearchForEachWord) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -73,7 +73,7 @@ TEST(BodyContains, FindsWordsInEveryEncodingThatUpstreamsDecode) {
     EXPECT_TRUE(contains(body, words)) << body;
   for (const auto* body : {R"(\u0066re)", R"(\u00)", R"(\)", R"(fre\e)", "%6", "%%66ree", R"(\ud83c)"})
     EXPECT_FALSE(contains(body, words)) << body;
-  EXPECT_TRUE(contains(R"(fr\ee)", {R"(fr\ee)"}));  // the body as received is searched too
+  EXPECT_TRUE(contains(R"(fr\ee)", {R"(fr\ee)"}));  // weir also searches the body as received
   EXPECT_TRUE(contains(R"(one\ntwo\tthree)", {"one\ntwo\tthree"}));
   EXPECT_TRUE(contains(R"(\u00fc \u20AC)", {"\xc3\xbc \xe2\x82\xac"}));
 }

@@ -77,7 +77,7 @@ TEST(NeedsClaims, IsTrueIfTheQueueDistinguishesClientsByAClaim) {
   auto rule = rule_of("r", {"ip"});
   rule.limiter = limit::LeakyBucket::make({10, base::Duration(1'000'000)}, 5, base::kForever).value();
   EXPECT_TRUE(needs_claims(rule, asked.request));
-  asked.request.client.key_vouched = true;  // the queue then names the client by its API key
+  asked.request.client.key_vouched = true;  // the queue uses the verified API key, not a claim
   EXPECT_FALSE(needs_claims(rule, asked.request));
 }
 

@@ -1,4 +1,4 @@
-// A small database in MaxMind's format (MaxMind DB file format specification 2.0), made of networks and
+// A small database in MaxMind's format (MaxMind DB file format specification 2.0), which maps networks to
 // country codes. With it the tests need no external file.
 #pragma once
 
@@ -22,7 +22,7 @@ class CountryFile {
     auto bytes = ip.bytes();
     if (ip.is_v4()) {
       bits += 96;
-      bytes[10] = bytes[11] = 0;  // the tree has the IPv4 addresses at ::/96
+      bytes[10] = bytes[11] = 0;  // the tree stores IPv4 addresses below ::/96
     }
     const auto leaf = -static_cast<std::int64_t>(data_.size()) - 1;
     data_ += map(1) + text("country") + map(1) + text("iso_code") + text(country);
@@ -51,7 +51,7 @@ class CountryFile {
   }
 
  private:
-  static constexpr std::int64_t kNothing = 0;  // means "no data", because no record points back to the root
+  static constexpr std::int64_t kNothing = 0;  // stands for "no data", because no record refers to the root
 
   static std::string number(std::int64_t value, int octets) {
     std::string big_endian;

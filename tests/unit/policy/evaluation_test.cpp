@@ -89,7 +89,7 @@ TEST_F(Collect, RejectsAMissingKeyIfConfiguredWithoutCharging) {
   EXPECT_FALSE(collect());
   EXPECT_EQ(evaluation_.local.charges().size(), 2U);
   collect();
-  EXPECT_EQ(evaluation_.local.charges().size(), 2U);  // a second collect() discards the charges of the first
+  EXPECT_EQ(evaluation_.local.charges().size(), 2U);  // the second collect() discards earlier charges
 }
 
 TEST_F(Collect, MissingKeyPartGives401ForIdentityAnd400Otherwise) {
@@ -158,15 +158,14 @@ TEST_F(Collect, RejectsARequestThatStatesDifferentCosts) {
   EXPECT_EQ(told(CostSource::Kind::Header, {{"n", "x"}}, "n=1&n=2"), "");
 }
 
-// The name becomes part of a JSON text without escaping.
+// weir writes the name into a JSON text without escaping.
 TEST_F(Collect, ReplacesUnprintableCharactersOfNamesInErrors) {
   Objection objection{.rule = rules_.data()};
   objection.ambiguity = {"header", "a\x01\x1f \"b\"\\~\x7f\xc3\xa9"};
   EXPECT_EQ(describe(objection), "the request has several different values for the header a?? ?b??~???");
 }
 
-// An override that reads a header is part of its rule. So weir rejects a request with differing values of
-// this header.
+// An override of the rule reads a header. So weir rejects a request with different values of this header.
 TEST_F(Collect, RejectsDifferentValuesOfAHeaderThatAnOverrideReads) {
   rules_ = {rule_of("a", {"ip"})};
   rules_[0].overrides.push_back({.tier = {}, .limiter = bucket(1, 1)});
@@ -210,7 +209,7 @@ TEST_F(Collect, SaysWhyAJsonBodyNamesNoCost) {
   }
 }
 
-// The sentence goes into JSON without escaping.
+// weir writes the message into a JSON text without escaping.
 TEST_F(Collect, ReplacesUnprintableCharactersOfACostsName) {
   rules_ = {rule_of("a", {"ip"})};
   rules_[0].cost_from = {CostSource::Kind::Json, "/\"n\"", 0};

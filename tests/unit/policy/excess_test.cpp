@@ -1,5 +1,5 @@
-// weir reads at most a certain number of parameters, cookies and header lines of a request. If a request has
-// more of those that a rule reads, weir rejects it.
+// weir reads only a bounded number of a request's parameters, cookies and header lines. If a rule reads them
+// and the request has more, weir rejects the request.
 #include "unit/policy/sample.hpp"
 
 #include "weir/policy/client_address.hpp"

@@ -9,7 +9,7 @@ namespace {
 
 class ExplainRequestTest : public testing::Test {
  protected:
-  // Reads a described request for host "a", after `change` has edited the description.
+  // Reads the description of a request for host "a", after `change` has edited the description.
   template <class Change>
   std::optional<http::Fault> read(Change change) {
     ExplainRequest explain_request;

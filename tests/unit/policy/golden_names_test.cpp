@@ -1,7 +1,6 @@
 // Checks that the names of clients never change. Other weirs use the same names in Redis, and snapshots of
-// the previous version contain them. If one of these tests fails, an upgrade gives every client a fresh
-// limit. Two versions with one Redis then grant each client two limits. kWhatToDo says how to change names on
-// purpose.
+// the previous version contain them. If the names change, an upgrade gives every client a fresh limit. Two
+// versions with one Redis then give each client two limits. kWhatToDo says how to change names on purpose.
 #include "unit/policy/sample.hpp"
 
 #include "weir/limit/snapshot.hpp"
@@ -143,7 +142,8 @@ TEST_F(StableKeyNames, MessageLimitsAndLoggedApiKeysHaveUnchangedNames) {
   EXPECT_EQ(hex(*name_api_key(request_.client, kKeys)), "8f1247d184b2ff568d8aefeb187f95a7") << kWhatToDo;
 }
 
-// A snapshot stores two numbers for each variant of a rule: its name, and a digest of its limits.
+// For each variant of a rule (a tier, an override or the rule itself), a snapshot stores two numbers: its
+// name and a digest of its limits.
 TEST_F(StableKeyNames, TiersAndOverridesInSnapshotsHaveUnchangedNames) {
   auto rule = rule_of("r", {"ip"});
   rule.elastic = Elastic{.limiter = bucket(20, 20), .while_load_below = 0.5};

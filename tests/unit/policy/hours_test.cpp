@@ -32,7 +32,7 @@ TEST(Hours, IncludeTheirStartButNotTheirEnd) {
 
 TEST(Hours, HoursOverMidnightBelongToTheDayOnWhichTheyBegin) {
   const auto night = hours_of("22:00-06:00", {"fri"});
-  EXPECT_FALSE(night.hold(at(1, 2, 1h)));  // belongs to Thursday's hours
+  EXPECT_FALSE(night.hold(at(1, 2, 1h)));  // this time belongs to Thursday's hours
   EXPECT_TRUE(night.hold(at(1, 2, 22h)));
   EXPECT_TRUE(night.hold(at(1, 3, 0h)));
   EXPECT_TRUE(night.hold(at(1, 3, 6h - 1us)));

@@ -40,14 +40,14 @@ TEST(ForwardedClient, IgnoresSpoofedElements) {
       {"203.0.113.7", {"198.51.100.1"}, "203.0.113.7"},  // the peer is not a trusted proxy
       {"10.0.0.1", {}, "10.0.0.1"},
       {"10.0.0.1", {"203.0.113.7"}, "203.0.113.7"},
-      {"10.0.0.1", {"198.51.100.1, 203.0.113.7"}, "203.0.113.7"},  // a client may have sent the left one
+      {"10.0.0.1", {"198.51.100.1, 203.0.113.7"}, "203.0.113.7"},  // the client may have invented the left
       {"10.0.0.1", {"198.51.100.1, 203.0.113.7, 10.9.9.9"}, "203.0.113.7"},  // two trusted proxies
       {"10.0.0.1", {"198.51.100.1", "203.0.113.7"}, "203.0.113.7"},          // several lines form one list
       {"10.0.0.1", {"203.0.113.7", "10.9.9.9"}, "203.0.113.7"},
-      {"10.0.0.1", {"10.1.1.1, 10.2.2.2"}, "10.1.1.1"},               // all are trusted: the leftmost address
-      {"10.0.0.1", {"198.51.100.1, rubbish, 10.9.9.9"}, "10.9.9.9"},  // an invalid element ends the walk
+      {"10.0.0.1", {"10.1.1.1, 10.2.2.2"}, "10.1.1.1"},  // all are trusted: the client is the leftmost
+      {"10.0.0.1", {"198.51.100.1, rubbish, 10.9.9.9"}, "10.9.9.9"},  // an invalid element ends the search
       {"10.0.0.1", {"198.51.100.1, unknown"}, "10.0.0.1"},
-      {"10.0.0.1", {"198.51.100.1", "rubbish"}, "10.0.0.1"},        // an invalid line ends the walk
+      {"10.0.0.1", {"198.51.100.1", "rubbish"}, "10.0.0.1"},        // an invalid line ends the search
       {"10.0.0.1", {"203.0.113.7,\t10.9.9.9 , ,"}, "203.0.113.7"},  // skips empty elements and white space
       {"10.0.0.1", {"203.0.113.7:4711"}, "203.0.113.7"},
       {"10.0.0.1", {"203.0.113.7:port"}, "10.0.0.1"},
@@ -55,7 +55,7 @@ TEST(ForwardedClient, IgnoresSpoofedElements) {
       {"10.0.0.1", {"[2001:db8::1]x"}, "10.0.0.1"},
       {"10.0.0.1", {"[203.0.113.7]"}, "10.0.0.1"},
       {"10.0.0.1", {"2001:db8::1"}, "2001:db8::1"},
-      {"10.0.0.1", {"fe80::1%eth0"}, "fe80::1"},  // drops the zone
+      {"10.0.0.1", {"fe80::1%eth0"}, "fe80::1"},  // weir drops the zone of the address
       {"10.0.0.1", {"[fe80::1%br-lan.7]:4711"}, "fe80::1"},
       {"10.0.0.1", {"[fe80::1%25eth0]"}, "fe80::1"},
       {"10.0.0.1", {"198.51.100.1, fe80::1%3"}, "fe80::1"},
@@ -103,7 +103,7 @@ TEST(ForwardedClient, ReadsForwardedIfConfigured) {
     const char* client;
   };
   const Case cases[] = {
-      {{}, "10.0.0.1"},  // does not read X-Forwarded-For
+      {{}, "10.0.0.1"},  // weir does not read X-Forwarded-For
       {{"for=203.0.113.7"}, "203.0.113.7"},
       {{"For=203.0.113.7;proto=https;by=10.0.0.1"}, "203.0.113.7"},
       {{"by=10.0.0.1 ; for=203.0.113.7"}, "203.0.113.7"},
@@ -166,7 +166,7 @@ TEST(Identify, DoesNotGroupAddressesOfSharedAndLocalIpv6Blocks) {
   for (const char* alone : {"64:ff9b:1::cb00:7107", "64:ff9b:1:cb00:71:700::", "fe80::1", "fe80::2",
                             "febf::1:2:3:4", "::1", "::cb00:7107"})
     EXPECT_EQ(ip(network(alone)), ip(alone));
-  // The blocks next to the blocks above have ordinary addresses.
+  // The blocks next to the special blocks above have ordinary addresses.
   for (const auto& [address, whole] : {std::pair{"64:ff9b:2::1", "64:ff9b:2::"},
                                        {"64:ff9b:0:1::1", "64:ff9b:0:1::"},
                                        {"2001:1::1", "2001:1::"},
@@ -223,8 +223,8 @@ std::string key_or_ambiguity(const Source& source, Lines lines, std::string_view
   return std::string(client.ambiguity.empty() ? client.api_key : client.ambiguity);
 }
 
-// If weir treated differing API keys as "no key", the request would evade a limit that skips requests without
-// a key. The upstream would still use one of the keys.
+// Different API keys must not be treated as "no key". Otherwise the request would evade a limit that skips
+// requests without a key, and the upstream would still use one of the keys.
 TEST(Identify, DifferentApiKeysAreAmbiguousAndEqualApiKeysAreNot) {
   const std::string two = "the request carries more than one API key";
   const Source header{Source::Kind::Header, "X-API-Key"};
@@ -291,7 +291,7 @@ TEST(Identify, LooksUpTheApiKeyInTheKeysFile) {
   EXPECT_FALSE(with("").key_rejected);
 }
 
-// The example "abc" of FIPS 180-4.
+// The digest of "abc" in FIPS 180-4.
 TEST(ApiKeys, DigestIsSha256) {
   const auto digest = ApiKeys::digest("abc");
   EXPECT_EQ(digest[0], 0xba);

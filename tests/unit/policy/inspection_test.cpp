@@ -1,4 +1,4 @@
-// Tests which requests need their bodies, and how a rule objects if weir cannot read the body.
+// Tests for which requests weir must read the body, and what a rule does if weir cannot read the body.
 #include "weir/policy/inspection.hpp"
 
 #include "unit/policy/sample.hpp"
@@ -72,7 +72,7 @@ TEST_F(Inspection, MatchIsUndecidedIfItDependsOnTheBody) {
   EXPECT_EQ(negation(negation(words({"free"}))).known(request_), Known::Open);
 }
 
-// Property: if the head alone decides whether the conditions hold, no body changes the result.
+// Property: if the head alone decides whether the conditions hold, the result is the same for every body.
 TEST_F(Inspection, MatchDecidedByTheHeadIsTheSameForEveryBody) {
   request_.path = "/messages";
   const Match parts[] = {path("/messages"), path("/other"), words({"free"}),
@@ -159,7 +159,7 @@ TEST_F(Inspection, ReadsACostFromTheBody) {
             "the cost in the json /n cannot be read: the request body is not JSON; send JSON in UTF-8");
 }
 
-// Otherwise a long or encoded body would evade the rule, or the negation of the rule.
+// Otherwise a long or encoded body would evade a rule, also a rule with negated conditions.
 TEST_F(Inspection, RejectsUnreadableBodies) {
   for (const auto& match : {words({"free"}), negation(words({"free"}))}) {
     only(match);
@@ -167,7 +167,7 @@ TEST_F(Inspection, RejectsUnreadableBodies) {
     EXPECT_EQ(status_of(collect()), 413U);
     EXPECT_EQ(describe(collect()), "the request body is longer than the 100 bytes that rule words reads");
     const std::string long_one(101, 'x');
-    body(long_one);  // complete, because another rule reads up to more than 100 bytes
+    body(long_one);  // the body is complete, because another rule reads more than 100 bytes
     EXPECT_EQ(status_of(collect()), 413U);
     body(std::string_view(long_one).substr(1));
     EXPECT_FALSE(collect());

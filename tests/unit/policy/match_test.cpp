@@ -41,7 +41,7 @@ TEST(PathMatch, RejectsPatternsThatNeverMatch) {
   }
 }
 
-// A pattern may encode its octets in any way, and so may a request.
+// Patterns and requests may each encode the octets of a path in any way.
 TEST(PathMatch, AcceptsPatternsInEverySpellingOfAPath) {
   const std::pair<const char*, const char*> cases[] = {{"/caf\xc3\xa9", "/caf%C3%A9"},
                                                        {"/caf%c3%a9", "/caf%C3%A9"},
@@ -66,7 +66,7 @@ TEST(TextMatch, MatchesExactTextRegularExpressionsAndPresence) {
   EXPECT_TRUE(TextMatch::present().holds(""));
   EXPECT_TRUE(
       TextMatch::parse("~^a.c$")->holds("a\xff"
-                                        "c"));  // '.' matches any octet, also one that is not UTF-8
+                                        "c"));  // '.' matches any octet, even an octet that is not UTF-8
   EXPECT_FALSE(TextMatch::parse("~["));
 }
 
@@ -162,7 +162,7 @@ TEST_F(MatchTest, ReportsConditionsThatHoldForOnlySomeOfRepeatedValues) {
   }
   head_.query = "mode=fast&mode=slow";
   match_.host = "elsewhere";
-  EXPECT_EQ(found(), "");  // the condition on the host excludes the request
+  EXPECT_EQ(found(), "");  // the request does not meet the condition on the host
   Match outer;
   match_.host.reset();
   outer.negated = std::make_shared<const Match>(match_);

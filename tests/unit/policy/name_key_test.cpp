@@ -107,8 +107,7 @@ TEST_F(NameKey, UsesClaimsOfAVerifiedToken) {
   EXPECT_NE(name({"claim:sub"}), name({"user"}));
 }
 
-// All encodings of a value must give the same name, because the upstream decodes all of them to the same
-// value.
+// All encodings of a value must give the same name, because the upstream decodes all of them alike.
 TEST_F(NameKey, DecodesQueryValues) {
   const auto of = [&](std::string_view query) {
     head_.query = query;
@@ -121,13 +120,13 @@ TEST_F(NameKey, DecodesQueryValues) {
   EXPECT_EQ(of("User=ann"), std::nullopt);
 }
 
-// Property: two requests have the same name only if each part of the key has the same kind and value in both.
+// Property: two requests have the same name only if each part of their keys has the same kind and value.
 TEST_F(NameKey, DifferentValuesNeverCollide) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   const Rule rule = rule_of("r", {"user|org", "device", "header:X-T|query:t|cookie:t", "claim:c|country"});
-  const auto word = [&] {  // of few letters and separators, so that parts are often similar
+  const auto word = [&] {  // few different letters and separators, so that parts are often similar
     constexpr std::string_view kLetters("ab|:\0", 5);
     std::string text(random() % 4, 'a');
     for (char& c : text) c = kLetters[random() % kLetters.size()];
@@ -233,8 +232,8 @@ TEST_F(NameKey, OnMissingDecidesTheNameIfAPartIsMissing) {
   EXPECT_EQ(name(rule), name({"user", "method"}));
 }
 
-// If the address replaces a missing part, it also determines the slot hash. Otherwise all clients without
-// that part would be on one node of a Redis Cluster.
+// An address that replaces a missing part also determines the slot hash. Otherwise one node of a Redis
+// Cluster would store all clients without that part.
 TEST_F(NameKey, AddressThatReplacesAMissingPartDeterminesTheClusterSlot) {
   Rule rule = rule_of("r", {"user", "path"});
   rule.on_missing = OnMissing::Ip;
@@ -259,8 +258,8 @@ TEST_F(NameKey, TiersAndOverridesHaveSeparateStableNames) {
   EXPECT_EQ((std::set{*name(rule, 0), *name(rule, 1), *name(rule, 2), *name(rule, 3), *pro}).size(), 5U);
 }
 
-// Consecutive rules with the same key share one digest of the client. A name must not depend on rules before
-// it, or on whether marks (digests of the limiters) were computed in advance.
+// Consecutive rules with the same key share one digest of the client. A name must not depend on the rules
+// before its rule, or on whether digests of the limiters were computed in advance.
 TEST_F(NameKey, NamingAllRulesTogetherGivesTheSameNamesAsNamingEachRule) {
   request_.client.user = "ann";
   std::vector<Rule> rules;
@@ -295,12 +294,13 @@ TEST_F(NameKey, NamingAllRulesTogetherGivesTheSameNamesAsNamingEachRule) {
     ASSERT_EQ(name, name_key(rule, applied, request_, key));
     if (name) names.insert(*name);
   }
-  // There are two rule names, three variants, elastic or not, two secret keys, and four different keys. The
-  // key {"org"} gives the same name as {"ip"}, or no name.
+  // There are two rule names, three variants, elastic and other limits, two secrets, and four different keys.
+  // The key {"org"} gives the same name as {"ip"}, or no name.
   EXPECT_EQ(names.size(), 2U * 3 * 2 * 2 * 4);
 }
 
-// Otherwise weirs that store a limiter's state in different formats would read each other's state as missing.
+// The format of a limiter's state may differ between versions of weir. With equal names, they would read each
+// other's state as missing.
 TEST_F(NameKey, NamesInRedisDependOnTheFormatOfTheState) {
   const limit::Rate rate{.count = 10, .period = base::Duration{1'000'000}};
   const limit::SharedLimiter limiters[] = {

@@ -40,8 +40,8 @@ TEST(NameClient, UsesTheFirstAttributeThatIsPresent) {
   EXPECT_NE(name_client(request, kKey), by_user) << "an API key equal to a user name is another client";
 }
 
-// In earlier versions, a client could invent API keys. It then counted as many clients, and displaced other
-// clients from the queue.
+// In earlier versions, a client could invent API keys. The queue then treated the client as many clients,
+// which displaced other clients.
 TEST(NameClient, IgnoresApiKeysThatAreNotInTheKeysFile) {
   const auto head = head_with({{"X-API-Key", "invented"}});
   const auto of = [&](const ClientSettings& settings) {

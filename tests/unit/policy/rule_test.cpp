@@ -159,8 +159,8 @@ TEST(AppliedLimiter, EnforcesAndReportsTheLocalShareOfAnElasticLimit) {
   EXPECT_EQ(own.told, rule.local_share->get());
 }
 
-// A log line contains this digest. It shows whether the present rule reads the same parts of a request as the
-// rule at the time of the log line.
+// A log line contains this digest. The digest shows whether the present rule reads the same parts of a
+// request as the rule at the time of the log line.
 TEST(DigestOfReads, DependsOnEveryRequestPartThatARuleReads) {
   Rule rule = rule_of("r", {"ip"});
   rule.cost_from = {CostSource::Kind::Header, "x-cost", 0};

@@ -35,8 +35,8 @@ inline base::Cidr cidr(std::string_view text) {
   return base::Cidr::parse(text).value();
 }
 
-// Calls policy::identify() with credentials that the next call uses again. REQUIRES: the result of an earlier
-// call is no longer used.
+// Calls policy::identify() with one object for credentials, which the next call overwrites. REQUIRES: the
+// result of an earlier call is no longer used.
 inline ClientIdentity identify(const ClientSettings& settings, const base::IpAddress& peer,
                                const http::RequestHead& head) {
   static Credentials credentials;
@@ -60,7 +60,7 @@ inline Request request_of(const http::RequestHead& head, std::string_view addres
   return request;
 }
 
-// Returns the name of the client under the rule's variant with this number.
+// Returns the name of the client's key for the rule's variant with this number.
 inline std::optional<limit::Key> name_key(const Rule& rule, unsigned variant, const Request& request,
                                           base::SipKey key) {
   const AppliedLimiter applied{rule.limiter.get(), rule.limiter.get(), static_cast<std::uint16_t>(variant)};

@@ -70,8 +70,8 @@ TEST(Settlement, ReadsTheAmountFromAResponseHeader) {
     EXPECT_EQ(in_header({{"X-Tokens", text}}), kUnreadable) << text;
 }
 
-// If such an amount were ignored, only the reserve would be charged, and the most expensive responses would
-// be the cheapest.
+// If weir ignored an amount above the maximum, it would charge only the reserved cost. The most expensive
+// responses would then be the cheapest.
 TEST(Settlement, AmountAboveTheMaximumCountsAsTheMaximum) {
   for (const auto text : {"2147483649", "99999999999", "123456789012345678901234567890"})
     EXPECT_EQ(in_header({{"X-Tokens", text}}), amount(limit::kMaxCost)) << text;
@@ -124,7 +124,7 @@ TEST(Settlement, ReadsTheAmountAtAJsonPointerOfTheBody) {
     EXPECT_EQ(in(body), kUnreadable) << body;
 }
 
-// If such a string were read as 0, weir would refund the reserve.
+// If weir read the string as 0, it would refund the reserved cost.
 TEST(Settlement, RejectsAStringThatIsNotANumber) {
   const Settlement settlement{.kind = Settlement::Kind::Json, .name = "/n"};
   for (const std::string text : {"none", "unavailable", "e", "1e", "e3", "12e2x", "-1e3", ""})

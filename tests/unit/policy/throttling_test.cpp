@@ -1,4 +1,5 @@
-// Soft and elastic limits over time, with a key table: what weir admits, and what it tells clients.
+// Soft and elastic limits over time, with a key table: which requests weir admits, and what it reports to
+// clients.
 #include "unit/policy/sample.hpp"
 
 #include "weir/limit/key_table.hpp"
@@ -57,7 +58,7 @@ TEST_F(Throttling, SoftLimitAdmitsItsMarginAndReportsThatTheLimitIsExceeded) {
   EXPECT_EQ(refused.verdict, Verdict::Reject);
   EXPECT_FALSE(refused.exceeded);
   EXPECT_EQ(refused.outcome.remaining, 0U);
-  EXPECT_EQ(refused.outcome.retry_after, std::chrono::seconds(1));  // then the soft limit admits one
+  EXPECT_EQ(refused.outcome.retry_after, std::chrono::seconds(1));  // the soft limit admits one in a second
   EXPECT_TRUE(ask(1, kNow + std::chrono::seconds(1)).exceeded);
 }
 
@@ -66,10 +67,10 @@ TEST_F(Throttling, ReportsTheRuleWithTheSmallestShareOfItsReportedLimit) {
   rules_[0].soft = bucket(1, 8);
   rules_.push_back(rule_of("s", {"ip"}));
   rules_[1].limiter = bucket(1, 10);
-  for (int i = 0; i < 4; ++i) EXPECT_EQ(ask().rule, rules_.data());  // 4 of 8 left; clients see 0 of 4
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(ask().rule, rules_.data());  // 4 of 8 are left; weir reports 0 of 4
 }
 
-// The result depends neither on the order of the rules nor on which rule is reported.
+// The result must depend neither on the order of the rules nor on which rule is reported.
 TEST_F(Throttling, ReportsAnExceededSoftLimitOfAnyRule) {
   rules_[0].limiter = bucket(1, 1);
   rules_[0].soft = bucket(1, 3);
@@ -80,8 +81,7 @@ TEST_F(Throttling, ReportsAnExceededSoftLimitOfAnyRule) {
   EXPECT_TRUE(ask().exceeded);
 }
 
-// Property: the remaining units that clients see do not increase before `more_after`, and have increased by
-// then.
+// Property: the remaining units that clients see increase exactly at `more_after`, not earlier.
 TEST_F(Throttling, ReportedRemainingUnitsIncreaseExactlyAtTheReportedTime) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -140,7 +140,7 @@ TEST_F(ElasticLimit, HigherLimitAppliesAtLowLoad) {
 TEST_F(ElasticLimit, NormalLimitAppliesAtHighLoad) {
   EXPECT_EQ(admitted_of(9, 0.5), 2);
   EXPECT_EQ(limit::quota(*ask(0.5).limiter), 2U);
-  EXPECT_EQ(admitted_of(9, 0.1), 3);  // the elastic limit also counts the two that were admitted before
+  EXPECT_EQ(admitted_of(9, 0.1), 3);  // the elastic limit also counts the two requests admitted before
 }
 
 // Otherwise a client could use up both limits when the load rises and falls.

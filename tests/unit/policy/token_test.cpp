@@ -29,7 +29,7 @@ TokenVerifier verifier(TokenSettings settings = {"HS256", kSecret, {}, {}}) {
 bool accepted(const TokenVerifier& verifier, const std::string& token, base::TimePoint now = kNow) {
   Claims claims;
   const bool good = !verifier.verify(token, now, claims);
-  EXPECT_EQ(claims.find("sub").empty(), !good) << token;  // every token here has this claim
+  EXPECT_EQ(claims.find("sub").empty(), !good) << token;  // every token of this test has this claim
   return good;
 }
 
@@ -42,7 +42,7 @@ TEST(Token, AcceptsTheExampleOfRfc7515) {
       EVP_DecodeBlock(reinterpret_cast<unsigned char*>(key.data()),
                       reinterpret_cast<const unsigned char*>(text.data()), static_cast<int>(text.size())),
       66);
-  key.resize(64);  // cuts the octets that the padding stands for
+  key.resize(64);  // removes the octets that the Base64 padding stands for
   const auto of_standard = verifier({"HS256", key, {}, {}});
   const std::string token =
       "eyJ0eXAiOiJKV1QiLA0KICJhbGciOiJIUzI1NiJ9."
@@ -138,7 +138,7 @@ TEST(Token, RejectsForgedTokensWithAReason) {
       {good + ".x", Malformed},
       {good + "=", Malformed},
       {good + "x", Signature},
-      {good + "xx", Malformed},  // 45 characters are not the encoding of any octets
+      {good + "xx", Malformed},  // no octets have an encoding of 45 characters
       {body, Malformed},
       {body + ".", Signature},
       {altered, Signature},
@@ -237,7 +237,7 @@ std::string as_pair(const std::string& der, int size) {
 struct Signer {
   const char* name;
   const EVP_MD* hash;
-  int size;  // octets of r and of s; RSA: 0
+  int size;  // octets of r and of s; 0 for RSA
   Key key;
 
   [[nodiscard]] std::string signature(const std::string& text) const {
@@ -278,7 +278,7 @@ TEST(Token, VerifiesSignaturesWithPublicKeys) {
       if (&other != &signer) {
         EXPECT_EQ(fault_of(other.token(), checks), TokenFault::Algorithm) << signer.name << other.name;
       }
-    // Everybody knows the public key, so an HMAC made with this key proves nothing, whatever the header says.
+    // Everybody knows the public key. So an HMAC made with it proves nothing, whatever the header says.
     const auto key = pem(signer.key.get(), false);
     EXPECT_EQ(fault_of(signed_token(R"({"sub":"a"})", key), checks), TokenFault::Algorithm) << signer.name;
     const auto header = std::string(R"({"alg":")") + signer.name + "\"}";

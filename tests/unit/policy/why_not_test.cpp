@@ -125,8 +125,8 @@ TEST_F(KeyValues, MissingPartFallsBackOnTheAddress) {
   EXPECT_EQ(texts(rule), std::vector<std::string>{"ip:203.0.113.7"});
 }
 
-// If an administrator enters the shown values of a key, they name the same key: in the table, in Redis and in
-// a cluster.
+// An administrator may enter the shown values of a key. They must name the same key: in the table, in Redis
+// and in a cluster.
 TEST_F(KeyValues, ShownValuesEnteredAgainNameTheSameKey) {
   constexpr base::SipKey kKey{3, 4};
   request_.client.user = "ada";
@@ -175,8 +175,8 @@ TEST_F(KeyValues, KeyOfOneLimiterConvertsToTheKeyOfEveryOtherLimiterOfTheRule) {
                 name_values(rule, to, *values, kKey));
 }
 
-// JSON cannot contain arbitrary octets, so they are converted for display. The displayed text still names the
-// same key.
+// JSON cannot contain arbitrary octets, so weir converts the octets for display. The displayed text must
+// still name the same key.
 TEST_F(KeyValues, OctetsThatAreNotTextAreUnchangedAfterDisplayAndEntry) {
   constexpr base::SipKey kKey{3, 4};
   const Rule rule = rule_of("r", {"query:team"});

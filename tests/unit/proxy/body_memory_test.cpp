@@ -94,7 +94,7 @@ TEST(BodyBuffer, ReservesAtMostTheSizeOfTheBody) {
   EXPECT_EQ(bodies.memory.taken(), 6 * kPiece);
 }
 
-// If there is not enough memory to double the block, each new block is an eighth larger.
+// If there is too little memory to double the block, each new block is an eighth larger than the last.
 TEST(BodyBuffer, CopiesItsTextSeldomIfMemoryIsShort) {
   BodyMemory memory(1 << 20);
   observe::Counters counters{{}};

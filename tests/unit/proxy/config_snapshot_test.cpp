@@ -1,5 +1,5 @@
-// A request keeps the config snapshot that it started with. A snapshot is freed with the last request that
-// uses it, whichever worker serves that request. This test also runs under ThreadSanitizer.
+// A request keeps the configuration snapshot with which it started. A snapshot is freed with the last request
+// that uses it, whichever worker serves the request. These tests also run under ThreadSanitizer.
 #include "weir/proxy/config_snapshot.hpp"
 
 #include <atomic>

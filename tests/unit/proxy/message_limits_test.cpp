@@ -24,7 +24,7 @@ Configuration two_messages_a_client(policy::Store store, OnStoreFailure on_failu
   return config;
 }
 
-// A worker without a reachable Redis, and requests that each open a WebSocket.
+// A worker whose Redis is unreachable, and requests that each open a WebSocket.
 struct Chat : LoneWorker {
   explicit Chat(const Configuration& a_config, const redis::RedisSettings* redis = nullptr)
       : LoneWorker(a_config, redis) {}

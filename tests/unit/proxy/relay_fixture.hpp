@@ -81,7 +81,7 @@ class RelayTest : public ::testing::Test {
     framed.emplace(*sink, out_framing, out);
     relay.emplace(*body, *framed);
   }
-  // Puts bytes into the inbox before the relay begins, as if they had arrived with the head.
+  // Puts bytes into the inbox before the relay begins, as if they had arrived together with the head.
   void came_with_the_head(std::string_view bytes) {
     char* at = inbox->space();
     ASSERT_LE(bytes.size(), inbox->room());

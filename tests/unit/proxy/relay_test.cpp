@@ -73,8 +73,8 @@ TEST_F(RelayTest, SendsReceivedDataBeforeItWaits) {
   EXPECT_EQ(received(), "HEAD5\r\nhello\r\n");
 }
 
-// If the receiver does not read, the relay stops reading from the source. So the sockets' buffers and one
-// block bound the memory.
+// If the receiver does not read, the relay stops reading from the source. So one body takes no more memory
+// than the sockets' buffers and one block.
 TEST_F(RelayTest, StalledReceiverStopsTheSource) {
   std::mt19937 random(5);
   const auto original = random_bytes(random, 5 << 20);
@@ -129,7 +129,8 @@ TEST_F(RelayTest, TruncatedBodyDoesNotLookComplete) {
   }
 }
 
-// A reset may have lost bytes. So a reset must not complete a body that ends with the connection.
+// A reset of the connection may have lost bytes. So a reset must not complete a body whose end is the end of
+// the connection.
 TEST_F(RelayTest, ConnectionResetDoesNotCompleteABody) {
   open(Framing::UntilClose, Framing::Chunked);
   out.clear();
@@ -168,7 +169,7 @@ struct TlsPair {
   net::TlsClient client{pair.theirs.number()};
 };
 
-// Otherwise weir would send an error answer after the part of the head, and the client would read the answer
+// A part of a head has already been sent. If weir sent an error answer now, the client would read the answer
 // as the rest of the head.
 TEST_F(RelayTest, HeadWithOctetsInsideOpenSslIsReportedAsBegun) {
   const net::Certificates certificates;
@@ -194,7 +195,7 @@ TEST_F(RelayTest, HeadWithOctetsInsideOpenSslIsReportedAsBegun) {
   EXPECT_EQ(full.client.receive(8), "the head");
 }
 
-// A body that was read before the decision is still forwarded, and is counted only once.
+// weir has read a body before its decision. It must still forward the body, and count the body only once.
 TEST_F(RelayTest, RelaysTheWholeBodyAfterAnInspectionOfTheBody) {
   for (const auto in : {Framing::Length, Framing::Chunked})
     for (const std::size_t looked_at : {0U, 1U, 5000U, 9000U}) {

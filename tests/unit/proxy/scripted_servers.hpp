@@ -16,8 +16,8 @@
 
 namespace weir::proxy {
 
-// Appends the received octets to `into`. Returns their number: 0 if the peer has closed, negative if no octet
-// has arrived.
+// Appends the received octets to `into`. Returns the number of received octets: 0 if the peer has closed,
+// negative if no octet has arrived.
 inline ssize_t receive(int fd, std::string& into) {
   char piece[4096];
   const auto got = ::recv(fd, piece, sizeof piece, MSG_DONTWAIT);
@@ -27,8 +27,9 @@ inline ssize_t receive(int fd, std::string& into) {
 
 class ScriptedServers {
  public:
-  // For each head that a server receives, it sends the next of `answers`, in pieces of `piece` octets. It
-  // closes when no answers are left. `path`: the path of the unix socket; no other servers may use it.
+  // For each received head, a server sends the next of `answers`, in pieces of `piece` octets. A server
+  // closes its connection when no answers are left. `path`: the path of the unix socket; no other servers may
+  // use it.
   ScriptedServers(std::string path, std::vector<std::string> answers, std::size_t piece)
       : path_(std::move(path)), answers_(std::move(answers)), piece_(piece) {
     ::unlink(path_.c_str());
@@ -45,7 +46,8 @@ class ScriptedServers {
   ScriptedServers(const ScriptedServers&) = delete;
   ScriptedServers& operator=(const ScriptedServers&) = delete;
 
-  // Does everything that is possible without waiting. Returns true if any octet was received or sent.
+  // Receives and sends as much as is possible without waiting. Returns true if any octet was received or
+  // sent.
   bool serve() {
     bool moved = false;
     for (int fd; (fd = ::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0;) {
@@ -71,8 +73,8 @@ class ScriptedServers {
     int fd = -1;
     std::string received{};
     std::string to_send{};
-    std::size_t searched = 0;  // how many octets of `received` were already searched for heads
-    bool closing = false;      // close once everything was sent
+    std::size_t searched = 0;  // number of octets of `received` in which heads were already searched
+    bool closing = false;      // true: the server closes the connection after it has sent everything
   };
 
   bool serve_one(Server& server) {

@@ -1,4 +1,4 @@
-// A worker that serves clients over loopback, on the loop of the test.
+// A worker that serves clients over loopback, on the event loop of the test.
 #pragma once
 
 #include "unit/proxy/lone_worker.hpp"
@@ -35,14 +35,14 @@ struct ServingFixture : LoneWorker {
     acceptor.emplace(worker, std::move(*listening).into_acceptor(context.get_executor()),
                      AcceptorSettings{.tls = {}, .most_sessions = 1000}, [](const std::string&) {});
     acceptor->open();
-    // Warms Asio up, as in a running process. Asio allocates memory for timers and services on first use.
+    // Makes Asio allocate the memory that it allocates only on first use, for timers and services.
     net::Timer timer(context.get_executor());
     timer.expires_after(std::chrono::hours(1));
     timer.async_wait([](const net::ErrorCode&) {});
     auto early = connect();
     (void)ask(early);
   }
-  // Connects other clients and serves them, so that freed memory is in use again.
+  // Connects more clients and serves them, so that they use freed memory again.
   std::vector<Tcp::socket> fill(int count) {
     std::vector<Tcp::socket> held;
     for (int i = 0; i < count; ++i) {

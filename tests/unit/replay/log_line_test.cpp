@@ -19,7 +19,7 @@ policy::Rule rule_named(const char* name, limit::RuleIndex index) {
   return rule;
 }
 
-// A line as weir writes it, with all fields.
+// A log line with all fields, as weir writes it.
 struct Written {
   TimePoint start{Duration{1'771'581'600'123'456}};
   std::vector<policy::Rule> rules{rule_named("login", 7), rule_named("all", 3)};

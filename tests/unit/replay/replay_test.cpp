@@ -30,7 +30,7 @@ limit::Limiter bucket(const char* limit, std::uint64_t burst) {
   return *limit::TokenBucket::make(*limit::parse_rate(limit), burst);
 }
 
-// A request as the log has it.
+// A request as the log describes it.
 struct Request {
   TimePoint at = kStart;
   const char* ip = "203.0.113.7";
@@ -73,7 +73,7 @@ class ReplayTest : public testing::Test {
     text.pop_back();
     return text;
   }
-  // Returns the log line for a reset of the keys {7, 7} and `key` of a rule.
+  // Returns the log line for a reset of two keys of a rule: {7, 7} and `key`.
   static std::string reset(TimePoint at, const policy::Rule& rule, limit::Key key) {
     const observe::ForgottenKey keys[] = {{{7, 7}, limit::timestamp_at(at)},
                                           {key, limit::timestamp_at(at) + 1}};
@@ -164,7 +164,7 @@ TEST_F(ReplayTest, NotesLoggedResetsThatDoNotApplyToTheNewRules) {
               "of rule \"login\" 2 keys were reset under another version of the rule; the replay does not "
               "reset them");
   }
-  EXPECT_EQ(replay({{}}, {}, resets).resets, 0U);  // no candidate rule has that name
+  EXPECT_EQ(replay({{}}, {}, resets).resets, 0U);  // no rule of the replay has that name
 }
 
 TEST_F(ReplayTest, ReportsTheClientsThatARemovedRuleHadRefused) {
@@ -215,8 +215,8 @@ TEST_F(ReplayTest, LoggedTimestampsOrderRequestsWithinAMicrosecond) {
                {rule_of("per-ip", bucket("1/h", 1), {"ip"}), rule_of("path", bucket("1/h", 9), {"path"}, 1)});
     EXPECT_EQ(report.newly.refused, 1U);
   }
-  // The first request has the later clock reading but was logged with the earlier timestamp, so it is
-  // replayed first.
+  // The first request has the later clock reading, but the earlier timestamp in the log. So the replay begins
+  // with this request.
   const auto report = replay(
       {{.at = kStart, .ip = "198.51.100.1", .timestamp = 9000}, {.at = kStart + 1us, .ip = "198.51.100.2"}},
       {rule_of("all", bucket("1/h", 1), {})});
@@ -277,11 +277,11 @@ TEST_F(ReplayTest, RepeatsLoggedSettlementsAndSettlesNewRulesByStatus) {
   auto rule = rule_of("failures", bucket("1/h", 1), {"ip"});
   rule.settlement = policy::Settlement{.charged = {{401, 401}}};
   rule.asks = policy::digest_of_asks(rule);
-  // The log does not have this rule, so the replay settles its charges by the logged status.
+  // The log contains nothing about this rule, so the replay settles its charges by the logged status.
   EXPECT_EQ(replay({{.status = 200}, {.at = kStart + 1s, .status = 401}, {.at = kStart + 2s}}, {rule})
                 .newly.refused,
             1U);
-  // From here on, the log has the rule and its settlement.
+  // From here on, the log contains the rule and its settlement.
   recorded_ = {rule};
   const observe::AppliedRule said{.rule = &recorded_[0], .key = {1, 1}, .cost = 1, .says = "admitted"};
   const Amendment back{.kind = Amendment::Kind::Settle, .cost = 0, .at = kStart + 100us};

@@ -1,4 +1,5 @@
-// Tests which rule numbers, limiters and server groups a reload keeps, and when unused ones become free.
+// Tests which rule numbers, limiters and server groups a reload keeps, and when unused rule numbers become
+// free.
 #include "server/config_snapshots.hpp"
 
 #include "unit/config/configuration.hpp"
@@ -103,8 +104,8 @@ TEST_F(ConfigSnapshotsTest, RestoredLimitGetsItsFormerRuleNumber) {
   EXPECT_EQ(only(reload(rule("a", kFive))).cells, only(first).cells);
 }
 
-// The rule's keys have started with an empty counter meanwhile. Refunds from the first configuration must not
-// change that counter.
+// In the meantime the rule's keys have started with an empty counter. Refunds from the first configuration
+// must not change that counter.
 TEST_F(ConfigSnapshotsTest, RestoredAlgorithmStartsWithAnEmptyCounter) {
   const auto first = reload(rule("a", kFive));
   const auto second = reload(rule("a", kLog));

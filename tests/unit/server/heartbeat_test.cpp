@@ -7,7 +7,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A control loop and the loops of two workers. The test runs each loop by hand, in any order.
+// The event loops of the control thread and of two workers. The test runs each loop by hand, in any order.
 class HeartbeatTest : public ::testing::Test {
  protected:
   void start() { heart_.start({one_.get_executor(), other_.get_executor()}, kNever); }
@@ -41,7 +41,8 @@ TEST_F(HeartbeatTest, IsNotSentWhileAnEventLoopHangs) {
     turn(control_);
   }
   EXPECT_EQ(beats_, 0);
-  // The loop that hung continues. Its reply ends the open round, which causes one heartbeat.
+  // The event loop that hung continues. Its reply ends the open round, and the end of a round causes one
+  // heartbeat.
   turn(other_);
   turn(control_);
   EXPECT_EQ(beats_, 1);

@@ -1,4 +1,4 @@
-// Tests messages to the service manager. The test receives them on a socket like the manager's.
+// Tests messages to the service manager. The test receives them on its own socket.
 #include "server/process/notify.hpp"
 
 #include "unit/config/configuration.hpp"

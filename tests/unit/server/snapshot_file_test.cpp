@@ -67,7 +67,8 @@ TEST_F(SnapshotFileTest, RenamesAFolderInPlaceOfTheFile) {
   EXPECT_TRUE(is_set_aside());
 }
 
-// weir moves the times in a snapshot to the machine's clock, even if that clock was set by a large amount.
+// weir shifts the times in a snapshot to the machine's clock, even if that clock was changed by a large
+// amount.
 TEST_F(SnapshotFileTest, ReadsASnapshotWithATimeInTheFuture) {
   save(kSaved + 10'000h);
   EXPECT_TRUE(is_found());

@@ -1,4 +1,4 @@
-// Tests that a worker's event loop ends on its own thread, and what the worker leaves open.
+// Tests that a worker's event loop ends on the worker's thread, and which connections the worker closes.
 #include "server/process/worker_thread.hpp"
 
 #include <memory>
@@ -41,7 +41,7 @@ struct Callbacks {
 };
 
 // If the worker did not close the connection, the client would wait until the process ends. Open requests can
-// delay that by the time `drain`.
+// delay that end by the time `drain`.
 TEST(WorkerThread, ClosesAConnectionThatArrivesWhenTheDrainBegins) {
   Callbacks callbacks;
   auto listening = net::ListeningSocket::open(*base::parse_endpoint("127.0.0.1:0"));

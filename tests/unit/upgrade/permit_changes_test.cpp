@@ -1,4 +1,4 @@
-// Tests the reports of concurrency permits from the old process of an upgrade to the new one.
+// Tests how the old process of an upgrade reports its concurrency permits to the new process.
 #include "weir/upgrade/permit_changes.hpp"
 
 #include <limits>

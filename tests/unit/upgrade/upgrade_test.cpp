@@ -124,7 +124,7 @@ TEST(UpgradeChannel, ReportsThatTheOtherProcessClosedIt) {
   EXPECT_FALSE(send_message(ends->second.get(), "ready"));
 }
 
-// Sends a connection whose socket is standard input, and returns the connections that arrive.
+// Sends a connection, with standard input as its socket. Returns the connections that arrive.
 std::vector<ReceivedConnection> passed(const proxy::ConnectionInfo& connection_info,
                                        const std::string& unread) {
   auto ends = upgrade_channel();

@@ -64,8 +64,8 @@ TEST(Balancer, RoundRobinSpreadsTheRequestsToAHeavyServerEvenly) {
   EXPECT_EQ(order, (std::vector<std::size_t>{0, 0, 1, 0, 2, 0, 0, 0, 0, 1, 0, 2, 0, 0}));
 }
 
-// Holds for any weights. If the sum of the weights is n, then in n consecutive requests each server gets
-// exactly its share.
+// With any weights, if the sum of the weights is n, each server must get exactly its share of n consecutive
+// requests.
 TEST_F(BalancerLaws, RoundRobinGivesEachServerExactlyItsWeightedShare) {
   for (int trial = 0; trial < 50; ++trial) {
     const auto weights = random_weights(1 + below(12), 9);
@@ -80,8 +80,8 @@ TEST_F(BalancerLaws, RoundRobinGivesEachServerExactlyItsWeightedShare) {
   }
 }
 
-// Compares with the definition in rational numbers: no candidate has a smaller in_flight ÷ weight than the
-// chosen server.
+// Compares the choice with its definition in rational numbers: no candidate has a smaller in_flight ÷ weight
+// than the chosen server.
 TEST_F(BalancerLaws, LeastInFlightNeverChoosesABusierServer) {
   for (int trial = 0; trial < 2'000; ++trial) {
     Servers servers(Balance::LeastInFlight, random_weights(1 + below(10), 5));
@@ -117,18 +117,18 @@ TEST_F(BalancerLaws, IdleServersAreChosenInProportionToTheirWeights) {
   }
 }
 
-// Pairs are drawn from servers of weight 1, 1 and 2. The heavy server is busy, so it is never chosen. The two
-// others get equal shares.
+// The pairs are drawn from servers with the weights 1, 1 and 2. The server with weight 2 is busy, so it is
+// never chosen. The other two servers get equal shares.
 TEST_F(BalancerLaws, RandomTwoComparesLoadsRelativeToWeights) {
   Servers servers(Balance::RandomTwo, {1, 1, 2});
   servers.loads[2].in_flight = 1;
   servers.choose_often(20'000, random);
   EXPECT_EQ(servers.taken[2], 0);
   EXPECT_NEAR(servers.taken[0], 10'000, 500);
-  servers.loads[0].in_flight = servers.loads[1].in_flight = 1;  // now the heavy server is the least busy
+  servers.loads[0].in_flight = servers.loads[1].in_flight = 1;  // now the third server is the least busy
   servers.taken = {0, 0, 0};
   servers.choose_often(20'000, random);
-  // Only the pair of the two light servers lacks the heavy server: 1/6.
+  // Only the pair of the two servers with weight 1 lacks the third server: 1/6 of all pairs.
   EXPECT_NEAR(servers.taken[2], 16'667, 500);
 }
 
@@ -148,7 +148,8 @@ TEST_F(BalancerLaws, HashesAreDistributedInProportionToWeights) {
   for (std::size_t at = 0; at < 4; ++at) EXPECT_NEAR(servers.taken[at], expected[at], 700) << at;
 }
 
-// If a server is removed, only its own words move. If a server is added, words move only to that server.
+// If a server is removed, only its own hashes move to other servers. If a server is added, hashes move only
+// to that server.
 TEST_F(BalancerLaws, AddedOrRemovedServerMovesOnlyItsOwnHashes) {
   Servers servers(Balance::Hash, random_weights(8, 4));
   for (int i = 0; i < 5'000; ++i) {
@@ -163,7 +164,7 @@ TEST_F(BalancerLaws, AddedOrRemovedServerMovesOnlyItsOwnHashes) {
   }
 }
 
-// A server whose weight grows (slow start) gains words and loses none.
+// A server whose weight grows (slow start) gains hashes and loses none.
 TEST_F(BalancerLaws, GrowingWeightAddsHashesToAServerAndRemovesNone) {
   Servers servers(Balance::Hash, {40, 40, 4});
   for (int i = 0; i < 2'000; ++i) {
@@ -176,8 +177,8 @@ TEST_F(BalancerLaws, GrowingWeightAddsHashesToAServerAndRemovesNone) {
   }
 }
 
-// One client sends all requests. No server exceeds its bound, and the requests beyond the bound always go to
-// the same other servers.
+// One client sends all requests. No server may exceed its bound. The requests above the bound must always go
+// to the same other servers.
 TEST_F(BalancerLaws, HashBalanceBoundsTheLoadOfEachServer) {
   for (int trial = 0; trial < 50; ++trial) {
     Servers servers(Balance::Hash, random_weights(2 + below(10), 4));

@@ -41,9 +41,9 @@ TEST_F(PoolTest, LeastInFlightChoosesEquallyBusyServersInTurn) {
   EXPECT_EQ(taken, (std::array<int, 3>{10, 10, 10}));
 }
 
-// One of four servers is free, and three are busy. Three of the six pairs contain the free one, so it gets
-// half of the requests. A defective pool that draws only neighbouring servers would pass this test, but fail
-// the next one.
+// One of four servers is free, and three are busy. Three of the six pairs contain the free server, so it gets
+// half of the requests. A pool that draws only neighbouring servers would pass this test, but fail the next
+// test.
 TEST_F(PoolTest, RandomTwoChoosesTheLessBusyOfTwoServers) {
   auto& p = open(4, Balance::RandomTwo);
   std::vector<Lease> held;
@@ -55,9 +55,9 @@ TEST_F(PoolTest, RandomTwoChoosesTheLessBusyOfTwoServers) {
   EXPECT_NEAR(free_one, 10'000, 600);
 }
 
-// The four servers have the loads 0, 1, 2, 3, and the less busy server of each pair is chosen. With
-// independent draws the shares of the servers are 3/6, 2/6, 1/6 and 0. With neighbours on a ring (pairs 01,
-// 12, 23, 30) they would be 2/4, 1/4, 1/4 and 0.
+// The four servers have the loads 0, 1, 2 and 3, and the less busy server of each pair is chosen. With
+// independent draws, the shares of the servers are 3/6, 2/6, 1/6 and 0. If only neighbours were drawn (pairs
+// 01, 12, 23, 30), they would be 2/4, 1/4, 1/4 and 0.
 TEST_F(PoolTest, RandomTwoDrawsBothServersIndependently) {
   auto& p = open(4, Balance::RandomTwo);
   std::vector<Lease> held;

@@ -91,7 +91,7 @@ TEST_F(PoolTest, DoesNotReuseAConnectionThatTheServerClosedOrWroteTo) {
       lease.keep();
     }
     auto theirs = accept(0);
-    errno = EAGAIN;  // left over from an earlier call
+    errno = EAGAIN;  // an earlier call may have left this error
     EXPECT_TRUE(p.lease({}).connected()) << "no byte was received";
     {
       auto lease = p.lease({});

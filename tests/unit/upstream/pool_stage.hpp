@@ -14,8 +14,8 @@
 
 namespace weir::upstream {
 
-// An upstream whose servers are listening sockets of this test. The test accepts no connections; they stay in
-// the kernel's backlog.
+// An upstream whose servers are listening sockets of this test. The test does not accept the connections;
+// they stay in the kernel's backlog.
 class PoolTest : public ::testing::Test {
  protected:
   PoolTest() : watchdog(context.get_executor()), ticks(watchdog) { watchdog.start(); }
@@ -41,14 +41,14 @@ class PoolTest : public ::testing::Test {
     server_group.emplace(settings, servers, [this](const std::string& line) { lines.push_back(line); });
     return pool.emplace(context.get_executor(), watchdog, *server_group);
   }
-  // Replaces the only server's address by one that does not exist (RFC 5737).
+  // Replaces the only server's address by an address that does not exist (RFC 5737).
   void open_elsewhere() {
     const auto away = net::resolve({.host = "192.0.2.1", .port = 1, .unix_path = {}});
     server_group->member(0).move_to(away.value(), now);
   }
   // Records a request for which no connection to the server could be opened.
   void fail(std::size_t server) { server_group->member(server).unreachable(now); }
-  // Accepts the oldest connection in a server's backlog; drops the others.
+  // Accepts the oldest connection in a server's backlog. Drops the other connections.
   net::Socket accept(std::size_t server) {
     auto listening = std::move(*listeners[server]);
     auto again = listening.again();

@@ -98,8 +98,8 @@ TEST_F(PoolTest, MaxInFlightAppliesToAllWorkersTogether) {
   EXPECT_FALSE(others.lease({}));
 }
 
-// A server's token bucket is full at first. Requests that exceed it go to other servers, and the wait is
-// exact.
+// A server's token bucket is full at first. Requests above its limit go to other servers. The reported wait
+// must be exact.
 TEST_F(PoolTest, ReturnsNoServerOnlyIfAllServersAreAtTheirRateLimits) {
   open(2, Balance::RoundRobin);
   settings.servers[0].limit =
@@ -139,8 +139,7 @@ TEST_F(PoolTest, RetriedRequestIsNotUsedToTryAnEjectedServer) {
   EXPECT_EQ(p.lease({.now = now}).server(), 0U);
 }
 
-// If a POST is sent to a silent server, the client gets no answer, although other servers could have
-// answered.
+// A client whose POST is sent to a silent server gets no answer, although other servers could have answered.
 TEST_F(PoolTest, NonRetryableRequestsAreNotUsedToTryAnUnresponsiveServer) {
   auto& p = open(2, Balance::RoundRobin);
   for (unsigned i = 0; i < settings.ejection.failures; ++i) server_group->member(0).failed(now, now);
@@ -173,8 +172,8 @@ TEST_F(PoolTest, RequestsAreNotUsedToTryAnEjectedServerIfThereAreHealthChecks) {
   EXPECT_NE(p.lease({.now = now}).server(), p.lease({.now = now}).server());
 }
 
-// Requests without an answer occupy all of the server's `max_in_flight`. A request must not try this server
-// and lose its answer.
+// Requests without an answer use up the server's `max_in_flight`. A trial request to this server would be
+// lost.
 TEST_F(PoolTest, EjectedServerThatIsFullIsNotTried) {
   open(2, Balance::RoundRobin);
   settings.servers[0].max_in_flight = 1;

@@ -1,4 +1,4 @@
-// Tests a prober against a server that runs on the same event loop and that the test controls.
+// Tests a prober with a server that the test controls. Both run on the same event loop.
 #include "weir/upstream/prober.hpp"
 
 #include "unit/net/sockets.hpp"
@@ -60,7 +60,7 @@ class ProberTest : public ::testing::Test {
     net::send_all(asking.number(), bytes);
     return asked;
   }
-  // Returns the text of the next logged line after the server's name.
+  // Returns the text after the server's name in the next log line.
   std::string next_word() {
     if (!net::turn_until(context, [&] { return !lines.empty(); })) return "nothing";
     const auto line = lines.front();

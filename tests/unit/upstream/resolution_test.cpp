@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 using Outcome = Resolution::Outcome;
 
 constexpr base::TimePoint kStart{base::Duration{1'700'000'000'000'000}};
-constexpr std::uint64_t kMiddle = 3'000'000;  // with this random number, a period of 30 s is not varied
+constexpr std::uint64_t kMiddle = 3'000'000;  // this random number leaves a period of 30 s unchanged
 
 // Returns the addresses 10.0.0.n for the given numbers n.
 Addresses at(std::initializer_list<unsigned> numbers) {

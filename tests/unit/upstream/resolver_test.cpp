@@ -1,5 +1,5 @@
-// Names are looked up on a separate thread. The results reach the servers, and at the end the loop's thread
-// and the look-up thread do not wait for each other.
+// Tests that names are looked up on a separate thread, and that the servers get the results. At the end, the
+// thread of the event loop and the look-up thread must not wait for each other.
 #include "weir/upstream/resolver.hpp"
 
 #include "unit/net/sockets.hpp"
@@ -25,8 +25,8 @@ Addresses at(const std::string& address) {
   return net::resolve({.host = address, .port = 80, .unix_path = {}}).value();
 }
 
-// A replacement for the system's resolver whose answers the test sets. Shared with the look-up thread, which
-// may outlive a test.
+// A replacement for the system's resolver. The test sets its answers. The look-up thread shares the object
+// and may outlive the test.
 struct System {
   base::Result<Addresses> look_up(const base::Endpoint& asked) {
     std::unique_lock lock(mutex);
@@ -85,7 +85,7 @@ class ResolverTest : public ::testing::Test {
 
   net::asio::io_context context{1};
   net::Clock clock;
-  Addresses known = at("10.0.0.1");  // addresses of servers when they are made
+  Addresses known = at("10.0.0.1");  // addresses that servers have at first
   std::vector<std::string> lines;
   std::shared_ptr<System> system = std::make_shared<System>();  // may outlive the test
   std::optional<Resolver> resolver;

@@ -70,7 +70,7 @@ TEST(ServerGroupThreads, RateLimitOfAServerAppliesToAllThreadsTogether) {
   EXPECT_EQ(admitted, 1'000);
 }
 
-// The log lines alternate: out, back, out, back. Only one request makes each trial.
+// The log lines must alternate between ejection and readmission. Only one request makes each trial.
 TEST(ServerGroupThreads, HealthChangesAreReportedOnceAndInOrder) {
   const auto settings = settings_of({});
   std::vector<bool> told;  // for each change, whether the server was ejected; protected by the member's mutex
@@ -115,8 +115,8 @@ TEST(ServerGroupThreads, ConnectDuringAChangeOfAddressesGetsOldOrNewAddresses) {
   EXPECT_EQ(wrong, 0);
 }
 
-// Each request that finds the server due for a trial takes a unit of the server's limit first. Only one
-// request then gets the trial; the others are too late.
+// Each request that finds the server due for a trial first takes a unit of the server's limit. Only one
+// request then makes the trial. The other requests must return their units.
 TEST(ServerGroupThreads, RequestThatIsNotChosenToTryAServerSpendsNoUnitOfItsLimit) {
   constexpr int kTrials = 5'000;
   constexpr std::uint64_t kUnits = 10'000;

@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 
 constexpr base::TimePoint kStart{base::Duration{1'700'000'000'000'000}};
 constexpr Ejection kSettings{.failures = 3, .least = 1s, .most = 8s, .slow_start = 10s};
-constexpr std::uint64_t kWhole = 0;  // with this random number, ejection times are not shortened
+constexpr std::uint64_t kWhole = 0;  // this random number does not shorten ejection times
 
 base::Duration out_for(const ServerHealth& server_health, base::TimePoint now) {
   return server_health.out_until() - now;
@@ -53,7 +53,7 @@ TEST(ServerHealth, FailuresOfRequestsSentBeforeAnEjectionDoNotExtendIt) {
   EXPECT_EQ(server_health.out_until(), until);
 }
 
-// If no server serves, all servers get requests, and these requests are no trials.
+// If all servers are ejected, all of them get requests, and these requests are no trials.
 TEST(ServerHealth, FailureAfterTheEjectionTimeEjectsTheServerAgain) {
   for (const bool reached : {false, true}) {
     ServerHealth server_health;
@@ -196,7 +196,7 @@ TEST(ServerHealth, ServerThatProbesMarkedDownIsReadmittedOnlyByProbes) {
   EXPECT_FALSE(server_health.suspect()) << "the response to a request changed nothing";
 }
 
-// Only good probes since the ejection readmit the server.
+// Only successful probes after the ejection may readmit the server.
 TEST(ServerHealth, ProbesReadmitAServerThatWasEjectedForFailedRequests) {
   ServerHealth server_health;
   for (int i = 0; i < 5; ++i) server_health.probed(kCheck, true, kStart);
@@ -205,7 +205,7 @@ TEST(ServerHealth, ProbesReadmitAServerThatWasEjectedForFailedRequests) {
   EXPECT_EQ(server_health.probed(kCheck, true, kStart + 200ms), Change::Back);
 }
 
-// After a failed connect, a request can be sent to another server. If a server accepts the request and stays
+// A request whose connect failed can be sent to another server. If a server accepts the request and stays
 // silent, the request gets no answer.
 TEST(ServerHealth, NonRetryableRequestsTryAnUnresponsiveServerLater) {
   ServerHealth server_health;
@@ -230,7 +230,8 @@ TEST(ServerHealth, NonRetryableRequestsTryAnUnresponsiveServerLater) {
   EXPECT_EQ(server_health.open_to_all_from(kSettings), base::TimePoint::max()) << "the server is marked down";
 }
 
-// Holds for any events in any order: the server is ejected for at most `most`, and then a request may try it.
+// For any events in any order, the server must be ejected for at most `most`. After that a request may try
+// it.
 TEST(ServerHealth, EjectionNeverLastsLongerThanItsBound) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));

@@ -1,4 +1,4 @@
-// Tests in which order requests that wait for a server are woken.
+// Tests the order in which requests that wait for a server are woken.
 #include "weir/upstream/server_queue.hpp"
 
 #include "weir/upstream/server_group.hpp"
@@ -95,7 +95,7 @@ TEST_F(ServerQueueTest, NumberOfWaitingRequestsIsBounded) {
 TEST_F(ServerQueueTest, RequestThatLeavesTheQueuePassesItsWakeUpOn) {
   auto a = join("a");
   const auto b = join("b");
-  queue.freed();  // wakes a; then a leaves the queue, as after its deadline
+  queue.freed();  // wakes `a`, which then leaves the queue, as after its deadline
   a.reset();
   EXPECT_EQ(take_woken(), "ab");
 }

@@ -1,4 +1,4 @@
-// Messages for names and signs that a line has once too often.
+// Tests messages about a name or sign that is written once too often.
 #include "config/read/keys_file.hpp"
 #include "unit/config/configuration.hpp"
 
@@ -13,7 +13,7 @@ using ::testing::Not;
 
 struct Case {
   std::string text;
-  std::string fault;  // with the line
+  std::string fault;  // the expected message, which begins with the number of the line
 };
 
 void expect(const std::vector<Case>& cases) {

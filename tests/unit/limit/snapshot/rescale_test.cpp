@@ -1,5 +1,5 @@
-// Converts states to the changed numbers of a reload: worked examples for each algorithm, and the laws of
-// limit/rescale.hpp over random numbers.
+// Converts states to the changed parameters of a reloaded rule: examples for each algorithm, and the laws of
+// limit/rescale.hpp for random parameters.
 #include "weir/limit/rescale.hpp"
 
 #include "unit/limit/random_case.hpp"
@@ -102,7 +102,7 @@ TEST(Rescale, RefundsAreRoundedDownAndOwedUnitsAreRoundedUp) {
   EXPECT_EQ(rescaled_refund(Concurrency::make(3).value(), 1, Concurrency::make(9).value()), 1);
 }
 
-// Uses random numbers and random states that traffic can produce.
+// Uses random parameters, and random states that traffic can produce.
 TEST(RescaleLaws, UsedShareNeverDecreasesAndAnUnusedLimitStaysUnused) {
   const auto seed = new_seed();
   Dice dice(seed);

@@ -1,5 +1,5 @@
-// Snapshots with a valid digest whose contents no table can have written. The reader must reject each of
-// them.
+// Snapshots with a valid digest but with contents that no table can have written. The reader must reject each
+// of them.
 #include "limit/snapshot/snapshot_words.hpp"
 #include "unit/limit/snapshot/snapshots.hpp"
 #include "unit/limit/traffic.hpp"
@@ -36,7 +36,7 @@ class SnapshotDamage : public testing::Test {
             kNumbers,
             0,
             0,   // one variant, its ID, no limiter
-            0};  // no shared cell
+            0};  // no overflow cell
   }
   static Words of(const Limiter& limiter) {
     auto words = head();
@@ -117,7 +117,7 @@ TEST_F(SnapshotDamage, RejectsAWrongNumberOfKeys) {
 }
 
 // A chunk stores the age of an entry in the bits that the cost leaves free. An age that needs more bits would
-// be cut to another age.
+// be truncated.
 TEST_F(SnapshotDamage, RejectsSlidingLogsThatATableCannotContain) {
   const auto wrong = "is damaged: a log is out of order";
   EXPECT_EQ(told(of_log({}), exact_), "is damaged: a log is empty");

@@ -59,7 +59,7 @@ TEST_F(SnapshotOfOneRule, ChangedRuleStartsWithItsFullLimitUnlessKeysAreConverte
   }
 }
 
-// Restores keys of a rule whose numbers changed between writing and reading.
+// Restores keys of a rule whose parameters changed between writing and reading.
 class SnapshotOfChangedRule : public SnapshotOfOneRule {
  protected:
   static constexpr RuleIndex kFormer = 9;
@@ -185,7 +185,7 @@ TEST_F(SnapshotOfOneRule, RestoresOverflowCells) {
     EXPECT_FALSE(charge(again, {key_of(i), &daily_, 1, 0}, kStart)) << i;
 }
 
-// A rule that keeps a log of requests counts WebSocket messages in a bucket.
+// A rule with a sliding log counts WebSocket messages in a token bucket.
 TEST_F(SnapshotOfOneRule, RestoresTheMessageBucketsOfSlidingLogRules) {
   for (const std::uint64_t buckets : {0, 20}) {
     const Limiter log =
@@ -211,7 +211,7 @@ TEST_F(SnapshotOfOneRule, RejectsAKeyOfAnotherAlgorithmThanItsRule) {
     EXPECT_TRUE(charge(table, {key_of(1), of, 1, 0}, kStart));
     auto rule = rule_of("r", *of);
     const auto bytes = written(table, {rule}, kStart);
-    rule.limiters = {told};  // the digest of the variant's numbers stays the same
+    rule.limiters = {told};  // the digest of the limiter's parameters stays the same
     const auto checked = check_snapshot(source_of(bytes), std::vector{rule});
     ASSERT_FALSE(checked);
     EXPECT_THAT(checked.error().message, HasSubstr("another algorithm"));

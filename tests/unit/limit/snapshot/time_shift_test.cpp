@@ -19,8 +19,8 @@ SavedRule rule_with(std::initializer_list<const Limiter*> limiters) {
   return {.name = "r", .variants = {}, .limiters = limiters};
 }
 
-// Shifts cells of every limiter. Windows and buckets of the new clock begin at other instants, but spent
-// units must stay spent.
+// Shifts states of every limiter. By the new clock, windows and buckets begin at other instants. Spent units
+// must stay spent.
 TEST(TimeShift, KeepsRemainingUnitsAndTimes) {
   const auto seed = new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -53,7 +53,7 @@ TEST(TimeShift, KeepsRemainingUnitsAndTimes) {
   }
 }
 
-// The old clock was fifty minutes fast. A window of its day must become the window of the same day by the
+// The old clock was fifty minutes fast. The window of a day must become the window of the same day by the
 // correct clock.
 TEST(TimeShift, ShiftedFixedWindowEndsWithTheWindowOfTheNewClock) {
   const Limiter day = FixedWindow::make({5, 24h}).value();
@@ -82,8 +82,8 @@ TEST(TimeShift, FixedWindowKeepsItsShiftedEndIfTheWindowOfTheNewClockHasEnded) {
   EXPECT_TRUE(step(day, saved.cell, then + 2h + 90min, 5).outcome.allowed);
 }
 
-// The old clock was fifty minutes fast, and ten minutes have passed. So the minute in which the client spent
-// all its units is over.
+// The old clock was fifty minutes fast, and ten minutes have passed. The minute in which the client spent all
+// its units is over, so the client has its full limit.
 TEST(TimeShift, EndedFixedWindowStaysEnded) {
   const Limiter minute = FixedWindow::make({5, 1min}).value();
   const auto noon = TimePoint(std::chrono::sys_days(std::chrono::days(20'000))) + 12h;

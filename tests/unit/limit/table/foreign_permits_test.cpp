@@ -117,7 +117,7 @@ TEST_F(ForeignPermitsTest, ReportedPermitsAddUpDuringConcurrentChanges) {
   const std::vector<SavedRule> rules{{.name = "many", .variants = {}, .limiters = {&many}}};
   KeyTable table(1000);
   std::mutex mutex;
-  std::map<std::uint64_t, std::int64_t> told;  // the number of reported permits, by the first word of the key
+  std::map<std::uint64_t, std::int64_t> told;  // reported permits, by the first word of the key
   std::vector<std::list<Permit>> held(3);
   {
     std::vector<std::jthread> workers;

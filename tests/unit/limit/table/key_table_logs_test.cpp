@@ -1,4 +1,5 @@
-// Logs in the table: their memory, a full log store, and bills with every algorithm.
+// Sliding logs in the table: their memory, a full log store, and requests that are charged by every
+// algorithm.
 #include "unit/limit/traffic.hpp"
 
 #include "weir/limit/key_table.hpp"
@@ -99,7 +100,7 @@ TEST_F(KeyTableLogs, WithoutMemoryAnAdmissionIsMergedIntoTheNewestLogEntry) {
   EXPECT_FALSE(out.overflow);
 }
 
-// A full log store merges entries. Even then a log admits no more than the limit of a key in any period.
+// A full log store merges entries. A log must still admit no more than the limit of its key in any period.
 TEST_F(KeyTableLogs, SlidingLogWithoutMemoryNeverAdmitsMoreThanTheLimit) {
   const auto seed = new_seed();
   std::mt19937_64 random(seed);
@@ -167,8 +168,8 @@ TEST_F(KeyTableLogs, RefundRemovesTheLogEntryOfItsCharge) {
   EXPECT_EQ(table.peek(line, kStart + 20min).remaining, 19);
 }
 
-// Two workers read their clocks in one order and lock in the reverse order. The second charge is then entered
-// at the time of the first charge.
+// Two workers read their clocks in one order and get the lock in the reverse order. The second charge is then
+// entered at the time of the first charge.
 TEST_F(KeyTableLogs, RefundFindsTheLogEntryIfWorkersReadTheirClocksInAnotherOrder) {
   KeyTable table(1'000);
   const auto limiter = sliding_log("5/h");
@@ -219,7 +220,7 @@ TEST_F(KeyTableLogs, RuleWithAnotherAlgorithmStartsWithItsFullLimit) {
   EXPECT_EQ(out.remaining, 2);
 }
 
-// Bills that have a charge of every algorithm.
+// Requests that are charged by every algorithm.
 class MixedAlgorithms : public KeyTableLogs {
  protected:
   std::vector<Charge> bill(std::uint64_t client, Cost cost = 1) const {
@@ -260,8 +261,8 @@ TEST_F(MixedAlgorithms, RequestIsChargedByAllRulesOrByNone) {
     ASSERT_EQ(outcomes, alone) << "seed " << seed << " round " << round;
     ASSERT_EQ(yes, std::ranges::all_of(alone, &Outcome::allowed));
     for (std::size_t i = 0; i < lines.size(); ++i) {
-      // Compares how many units are left before and after the bill. The number of units left in a queue
-      // depends on the request's cost, so queues are skipped.
+      // Compares how many units are left before and after the request. In a queue this number depends on the
+      // cost of the request, so queues are skipped.
       if (std::holds_alternative<LeakyBucket>(*lines[i].limiter)) continue;
       const auto after = table.peek({lines[i].key, lines[i].limiter, kMaxCost}, now);
       const Cost left = alone[i].remaining;
@@ -289,7 +290,7 @@ TEST_F(MixedAlgorithms, ConcurrentThreadsAdmitExactlyAsManyRequestsAsOneThread) 
         std::mt19937_64 random(thread);
         std::vector<Outcome> outcomes(limiters_.size());
         for (int i = 0; i < 4'000; ++i) {
-          // Each bill has its own instant, so that logs need chunks. GCRA has the smallest capacity: 31.
+          // Each request has a time of its own, so that logs need chunks. GCRA has the smallest capacity: 31.
           const auto lines = bill(random() % 20);
           if (table.charge(lines, kStart + Duration(random() % 1'000), outcomes)) {
             ++admitted;
@@ -314,7 +315,8 @@ TEST_F(MixedAlgorithms, RequestWithAnEarlierClockReadingGetsNoAdditionalUnits) {
   std::vector<Outcome> outcomes(limiters_.size());
   const auto lines = bill(1);
   while (table.charge(lines, kStart + 1h, outcomes)) give_back(table, lines, kStart + 1h);
-  // A worker with an earlier clock locks later. Nothing must be refilled, and no state may move back.
+  // A worker with an earlier clock reading gets the lock later. No units may refill, and no state may move
+  // back in time.
   for (const auto earlier : {1us, 1'000us, 60'000'000us, 3'600'000'000us}) {
     ASSERT_FALSE(table.charge(lines, kStart + 1h - earlier, outcomes));
     for (std::size_t i = 0; i < 8; ++i)

@@ -1,5 +1,5 @@
-// The costs of the table: the memory for a million keys, the effect of more clients than a million, and the
-// absence of allocations when the table decides.
+// Tests the memory for a million keys, the effect of more clients than a million, and that the table decides
+// without allocations.
 #include "unit/limit/traffic.hpp"
 
 #include "weir/limit/key_table.hpp"
@@ -31,11 +31,11 @@ void operator delete(void* at, std::size_t) noexcept {
 namespace weir::limit {
 namespace {
 
-// A sanitizer's shadow memory is resident too. ThreadSanitizer uses up to four bytes for each byte of the
-// program.
+// A sanitizer's shadow memory counts as resident memory. ThreadSanitizer uses up to four bytes for each byte
+// of the program.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr std::uint64_t kShadow = 5;
-constexpr std::uint64_t kHaste = 20;  // slow builds divide the number of keys by this number
+constexpr std::uint64_t kHaste = 20;  // builds with sanitizers divide the number of keys by this number
 #else
 constexpr std::uint64_t kShadow = 1;
 constexpr std::uint64_t kHaste = 1;
@@ -71,7 +71,7 @@ TEST(KeyTableMemory, MillionKeysTakeLessThan64MiB) {
   EXPECT_EQ(table.stats().overflowed, 0);
 }
 
-// Ten million clients send one request each to a table full of a million live keys. An attacker can have no
+// Ten million clients send one request each to a table with a million keys in use. An attacker can have no
 // greater effect than these clients.
 TEST(KeyTableMemory, TenMillionNewKeysTakeNoMemoryAndEvictNoKeyInUse) {
   constexpr std::uint64_t kKeys = 1'000'000 / kHaste;
@@ -130,7 +130,7 @@ TEST(KeyTableMemory, DecisionAllocatesNothing) {
     if (charged && i % 2 == 1) table.release(bill[5], now, {}, outcomes[5].overflow);
     table.sweep(now, 1);
     static_cast<void>(table.peek(bill[0], now));
-    // The log is charged in a separate bill, so that it grows and drains.
+    // The sliding log is charged separately, so that it grows and drains.
     table.charge({&bill[3], 1}, now + Duration(1), {outcomes.data(), 1});
   }
   EXPECT_EQ(allocations.load(), before);

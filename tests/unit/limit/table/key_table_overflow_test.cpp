@@ -1,4 +1,5 @@
-// A table full of live keys: which cells new keys share, and what happens when the table drains.
+// A table full of keys in use: which overflow cells new keys share, and what happens when limits refill and
+// keys are evicted.
 #include "unit/limit/table/key_tables.hpp"
 #include "unit/limit/traffic.hpp"
 
@@ -31,7 +32,7 @@ TEST_F(KeyTableTest, NewKeysInAFullTableShareTheOverflowCellOfTheirRule) {
 TEST_F(KeyTableTest, NewKeyTakesTheSlotOfAKeyWhoseLimitHasRefilled) {
   KeyTable table(64);
   const auto taken = fill(table, three_);
-  for (std::uint64_t i = 0; i < 16; ++i) {  // the slots still contain the drained keys
+  for (std::uint64_t i = 0; i < 16; ++i) {  // the slots still contain keys whose limits have refilled
     ASSERT_TRUE(charge(table, {line(1'000'000 + i, three_)}, kStart + 2h));
     EXPECT_FALSE(outcomes_[0].overflow);
   }
@@ -44,9 +45,9 @@ TEST_F(KeyTableTest, NewKeyTakesTheSlotOfAKeyWhoseLimitHasRefilled) {
   EXPECT_EQ(table.stats().keys, 64);
 }
 
-// A new key may have been charged in the overflow cell before it finds a slot. That key must not get more
-// units than the overflow cell has left. So a client gets no fresh limit by filling the table and waiting
-// until the table drains.
+// A client's key may be charged in the overflow cell before it gets a slot. When it gets a slot, it must not
+// have more units than the overflow cell has left. So a client cannot gain a full limit by filling the table
+// and waiting.
 TEST_F(KeyTableTest, FillingTheTableGivesNoClientItsFullLimitAgain) {
   const Rate five{.count = 5, .period = 24h};
   const std::vector<Limiter> limiters = {token_bucket("5/day", 5),
@@ -69,7 +70,7 @@ TEST_F(KeyTableTest, FillingTheTableGivesNoClientItsFullLimitAgain) {
     }
     ASSERT_GE(admitted, 5);
     const auto free_at = kStart + outcomes_[0].retry_after;
-    const auto later = kStart + 4s;  // by now, the keys that filled the table have drained
+    const auto later = kStart + 4s;  // by now, the limits of the keys that filled the table have refilled
     EXPECT_FALSE(table.peek(asked, later).allowed);
     EXPECT_FALSE(charge(table, {asked}, later)) << "the client got a second limit";
     EXPECT_TRUE(outcomes_[0].overflow) << "the outcome does not name the overflow cell";
@@ -122,7 +123,7 @@ TEST_F(KeyTableTest, TwoLimitersOfARuleInOneRequestHaveSeparateOverflowCells) {
 TEST_F(KeyTableTest, ChargesOfOneRequestNeverTakeEachOthersSlots) {
   const auto seed = new_seed();
   std::mt19937_64 random(seed);
-  KeyTable table(8);  // so small that bills evict drained keys and move other keys
+  KeyTable table(8);  // so small that requests evict keys and move other keys
   std::map<std::uint64_t, Cell> model;
   int compared = 0;
   TimePoint now = kStart;

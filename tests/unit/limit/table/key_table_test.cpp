@@ -41,8 +41,8 @@ TEST_F(KeyTableTest, RefundAfterAResetDoesNotExceedTheLimit) {
   EXPECT_FALSE(charge(table, {line(1, three_)}, kStart));
 }
 
-// The limit is five. Four requests are under way, the key is reset, and five more requests are charged.
-// Refunds and debts of the first four requests must no longer count.
+// The limit is five. Four requests are in progress, the key is reset, and five more requests are charged.
+// Refunds and settlements of the first four requests must then have no effect.
 TEST_F(KeyTableTest, ChargesBeforeAResetAreNeitherRefundedNorSettled) {
   const Limiter limiters[] = {token_bucket("5/day", 5),
                               gcra("5/day", 4),
@@ -77,8 +77,8 @@ TEST_F(KeyTableTest, ResetAffectsOneKeyOnly) {
   EXPECT_TRUE(table.refund(line(2, daily), kStart, kStart + 2s));
 }
 
-// The table remembers a bounded number of resets. If more keys are reset while one request is under way, the
-// resets count as a reset of all keys.
+// The table remembers a bounded number of resets. If more keys are reset while one request is in progress,
+// the table treats these resets as a reset of all keys.
 TEST_F(KeyTableTest, AfterVeryManyResetsNoOlderChargeIsRefunded) {
   KeyTable table(10'000);
   const Limiter daily = FixedWindow::make({5, 24h}).value();
@@ -93,8 +93,8 @@ TEST_F(KeyTableTest, AfterVeryManyResetsNoOlderChargeIsRefunded) {
   }
 }
 
-// A worker reads its clock. Before it gets the lock, another worker evicts the key. The day is over by then,
-// so the first worker's charge belongs to the next day.
+// A worker reads its clock. Before this worker gets the lock, another worker evicts the key. By then the day
+// is over, so the first worker's charge belongs to the next day.
 TEST_F(KeyTableTest, RequestWithAClockReadingBeforeAnEvictionIsChargedToTheNextDay) {
   const Limiter daily = FixedWindow::make({5, 24h}).value();
   const Limiter log = SlidingLog::make({5, 24h}).value();

@@ -25,8 +25,8 @@ void in_parallel(Work work) {
     threads.emplace_back([&work, i] { work(static_cast<std::uint64_t>(i)); });
 }
 
-// One bill that all threads charge at the same instant, so that their order does not matter. The bill may
-// have any limiter, including concurrency limits.
+// A set of charges that all threads make at the same instant, so that their order does not matter. Any
+// limiter may occur, including concurrency limits.
 struct Rush {
   explicit Rush(Dice& dice, RuleIndex first) : at(dice.start()) {
     const auto count = dice.between(1, kMost);
@@ -56,7 +56,7 @@ struct Rush {
   std::vector<Charge> bill;
 };
 
-// Lets all threads charge many bills to one table at once.
+// Lets all threads make many such sets of charges on one table at once.
 void rush(Dice& dice) {
   constexpr std::size_t kRushes = 50;
   std::vector<std::unique_ptr<Rush>> rushes;

@@ -1,5 +1,5 @@
-// The table while reloads change rules. A request converts the cell that it uses, and one pass converts all
-// other cells.
+// Reloads change the rules of a table. A request converts the state that it uses, and one pass over the table
+// converts all other states.
 #include "weir/limit/key_table.hpp"
 #include "weir/limit/permit.hpp"
 
@@ -127,8 +127,8 @@ TEST_F(KeyTableVersions, ConvertsTheOverflowCell) {
   EXPECT_EQ(outcome.remaining, 9);
 }
 
-// A permit in the overflow cell is released in that cell. If new slots copied the permit, nobody would
-// release the copy.
+// A permit that the overflow cell counts must be released in that cell. If new slots copied the count, nobody
+// would release the copy.
 TEST_F(KeyTableVersions, PermitInTheOverflowCellIsReleasedThereAfterAReload) {
   const Limiter two = Concurrency::make(2).value(), three = Concurrency::make(3).value();
   KeyTable small(1);
@@ -150,8 +150,7 @@ TEST_F(KeyTableVersions, PermitInTheOverflowCellIsReleasedThereAfterAReload) {
 }
 
 // A request reserved five units of a thousand and used four. The surplus is less than one unit of the new
-// limit, which is ten. If the refund were rounded down and the debt up, the client would be charged instead
-// of refunded.
+// limit, which is ten. Rounding must not turn this refund into a charge.
 TEST_F(KeyTableVersions, RefundOfLessThanAUnitOfTheNewLimitChargesNothing) {
   const auto remaining = [&](const Limiter& many, const Limiter& few) {
     KeyTable table(1000);
@@ -175,7 +174,7 @@ class KeyTableGenerations : public KeyTableVersions {
  protected:
   bool admits(const Charge& line) { return ask(line).allowed; }
   bool refund(const Charge& line) { return table_.refund(line, kNow, kNow); }
-  // Charges a request that stays under way.
+  // Charges a request that stays in progress.
   Permit hold(const Charge& line) {
     const auto outcome = ask(line);
     EXPECT_TRUE(outcome.allowed);
@@ -211,8 +210,8 @@ TEST_F(KeyTableGenerations, ChargeOfAFormerAlgorithmIsNotRefunded) {
   EXPECT_EQ(room(charge(1, kTen, 2)), 10);
 }
 
-// If no request has used a cell since the reload, the cell still belongs to the generation in which it was
-// charged.
+// A cell that no request has used since the reload still belongs to the generation (the algorithm) in which
+// it was charged.
 TEST_F(KeyTableGenerations, ChargeOfThePresentAlgorithmIsRefunded) {
   table_.define_rule(0, reading("r", kTen), kNow);
   EXPECT_TRUE(admits(charge(1, kTen, 0, 4)));
@@ -262,8 +261,8 @@ TEST_F(KeyTableGenerations, RemovedRuleThatReturnsStartsWithItsFullLimit) {
   EXPECT_FALSE(refund(charge(1, kTen, 0, 4)));
 }
 
-// Two permits are held when the rule changes its algorithm and changes back. Afterwards the permits must
-// occupy no unit, and their release must free none.
+// Two permits are held when the rule changes its algorithm and changes it back. Afterwards the permits must
+// not occupy the limit, and their release must not free a part of it.
 TEST_F(KeyTableGenerations, PermitOfAFormerAlgorithmNeitherOccupiesNorFreesAUnit) {
   table_.define_rule(0, reading("r", two_), kNow);
   const auto old = charge(1, two_, 0);
@@ -318,8 +317,8 @@ TEST_F(KeyTableGenerations, AdaptiveLimitCountsOnlyItsOwnPermitsAfterAChangeOfAl
 }
 
 // A request that began under the old configuration is charged late, for example after a slow body. Its permit
-// is counted in the overflow cell. So it neither occupies a unit for ever nor frees a unit that it never
-// took.
+// is counted in the overflow cell. There it cannot occupy the new limit forever, and its release frees
+// nothing that it never took.
 TEST_F(KeyTableGenerations, RequestFromBeforeAChangeOfAlgorithmIsCountedInTheOverflowCell) {
   const auto late = [this](const Limiter& was, const Limiter& is) {
     SCOPED_TRACE(describe(was) + ", then " + describe(is));

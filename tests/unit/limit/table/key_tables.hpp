@@ -1,4 +1,4 @@
-// A key table, bills for it, and a function that fills it.
+// A key table, functions that make charges for it, and a function that fills it.
 #pragma once
 
 #include "unit/limit/traffic.hpp"

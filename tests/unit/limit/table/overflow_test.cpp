@@ -1,5 +1,5 @@
-// A table full of live keys. New keys share an overflow cell for each limiter ID of a rule. That cell must be
-// charged, refunded and settled like the cell of one key.
+// A table full of keys in use. New keys share an overflow cell for each limiter ID of a rule. That cell must
+// be charged, refunded and settled like the state of one key.
 #include "limit/table/overflow.hpp"
 
 #include "unit/limit/random_case.hpp"
@@ -20,7 +20,7 @@ constexpr RuleIndex kFillers = 200;
 // An instant well before the last instant that the table can store.
 constexpr TimePoint kLatest{Duration(std::int64_t{1} << 54)};
 
-// Charges keys that never drain until a new key finds no slot.
+// Charges keys that are never evicted, until a new key finds no slot.
 void fill(KeyTable& table, const Limiter& one_at_once) {
   std::uint64_t client = 0;
   Outcome out;
@@ -30,7 +30,7 @@ void fill(KeyTable& table, const Limiter& one_at_once) {
   } while (!out.overflow);
 }
 
-// An elastic rule: two limiters of one algorithm both count every admission, and one of them decides.
+// A rule with an elastic limit: two limiters of one algorithm count every admission, and one of them decides.
 struct Pair {
   Case own, elastic;
 };
@@ -49,7 +49,7 @@ Pair random_pair(Dice& dice) {
   }
 }
 
-// Sends the same requests to the table and to two cells that the test keeps.
+// Sends the same requests to the table and to two states that the test computes itself.
 class FullTable {
  public:
   FullTable(Dice& dice, const Pair& pair) : dice_(dice), pair_(pair), table_(16), now_(dice.start()) {
@@ -150,7 +150,8 @@ class FullTable {
   std::uint64_t client_ = 0;
 };
 
-// If one limiter overwrites the other's count or is refunded twice, the test fails within a few requests.
+// If one limiter overwrote the other's count, or were refunded twice, the test would fail within a few
+// requests.
 TEST(Overflow, BothLimitsOfAnElasticRuleCountEveryAdmission) {
   const auto seed = new_seed();
   Dice dice(seed);
@@ -199,8 +200,8 @@ TEST(Overflow, OverflowCellOfLimitersWithTwoPeriodsDrainsOnTime) {
   EXPECT_TRUE(table.peek({key_of(1), &hourly, 10, 3, true, 2}, kStart + 2h).allowed);
 }
 
-// Limiter IDs beyond the bound share two cells of their rule. The limiters of these cells count in different
-// units.
+// Limiters whose IDs exceed the maximum share two overflow cells of their rule. These limiters count in
+// different units.
 TEST(Overflow, LimitersBeyondTheMaximumNumberShareTwoOverflowCellsOfTheirRule) {
   const Limiter bucket = token_bucket("1/h", 3), slow = token_bucket("1/h", 5);
   const auto taken = [](const Limiter& limiter, const Cell& cell) {

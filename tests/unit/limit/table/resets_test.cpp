@@ -8,8 +8,8 @@
 namespace weir::limit {
 namespace {
 
-// Resets of more keys than the table remembers count as a reset of all keys. Permits must survive that reset,
-// because no other code would release them.
+// If more keys are reset than the table remembers, it treats the resets as a reset of all keys. Permits must
+// survive that reset, because no other code would release them.
 TEST(Resets, PermitIsStillReleasedAfterVeryManyResets) {
   KeyTable table(1'000);
   const Limiter one = Concurrency::make(1).value();

@@ -1,4 +1,5 @@
-// Keys may move to make room for a new key, but never a key that a bill is using.
+// The table may move keys to make room for a new key, but must not move a key that the present request is
+// charging.
 #include "unit/limit/traffic.hpp"
 
 #include "weir/limit/key_table.hpp"
@@ -8,8 +9,8 @@
 namespace weir::limit {
 namespace {
 
-// Charges bills of known keys and one new key to full tables. The new key needs a slot from which another key
-// can move, and some of those keys are in the same bill.
+// Charges requests with known keys and one new key, in full tables. The new key needs a slot from which
+// another key can move. Some of those other keys belong to the same request.
 TEST(Shard, NeverMovesAKeyOfARequestThatIsBeingCharged) {
   constexpr std::uint64_t kTables = 100, kKnown = 60, kNewcomers = 20, kTogether = 24;
   const Limiter limiter = FixedWindow::make({1'000, 24h}).value();

@@ -1,5 +1,5 @@
-// Each rule has a reserved part of the key table and of the log store. Clients of other rules cannot use it
-// up.
+// Each rule has a reserved part of the key table and of the log store. Clients of other rules cannot use up
+// this part.
 #include "weir/limit/shares.hpp"
 
 #include "limit/table/quota.hpp"
@@ -27,7 +27,7 @@ class Shares : public KeyTableTest {
                         .limiters = {&limiter}},
                        kStart);
   }
-  // Charges a client of a rule once. Returns true if the client then has a cell of its own.
+  // Charges a client of a rule once. Returns true if the client's key has its own slot afterwards.
   bool has_own_cell(std::uint64_t client, RuleIndex rule, const Limiter& limiter, TimePoint now = kStart) {
     charge(table_, {line(client, limiter, rule)}, now);
     return !outcomes_[0].overflow;
@@ -82,7 +82,7 @@ TEST_F(Shares, RuleWithAFullShareEvictsRefilledKeysForNewKeys) {
   own_cells(2 * kKeys, 0, one_);
   const auto full = keys_of(0);
   std::uint64_t own = 0;
-  for (std::uint64_t i = 0; i < kKeys / 8; ++i)  // the drained keys are still in their slots
+  for (std::uint64_t i = 0; i < kKeys / 8; ++i)  // keys whose limits have refilled are still in their slots
     own += has_own_cell(500'000 + i, 0, one_, kStart + 3h) ? 1 : 0;
   EXPECT_EQ(own, kKeys / 8);
   EXPECT_LE(keys_of(0), full);
@@ -161,8 +161,8 @@ TEST_F(Shares, SingleRuleWithSlidingLogsCanUseAllLogMemory) {
   EXPECT_EQ(table_.stats().log_chunks_used, table_.stats().log_chunks);
 }
 
-// Random charges, refunds, resets, sweeps and reloads. A rule that holds less than its reserved part must
-// always get a slot.
+// Random charges, refunds, resets, sweeps and reloads. A rule with fewer keys than its reserved part must
+// always get a slot for a new key.
 TEST_F(Shares, RandomOperationsNeverExceedTheShares) {
   const auto seed = new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));

@@ -1,5 +1,6 @@
-// The charges of a request, for each way in which it can leave the queue. The tests need no sockets: they use
-// one worker's event loop and real limiters, whose intervals are too long to wait for.
+// Tests the charges of a request for each way in which it can leave the queue. The tests need no sockets:
+// they use one worker's event loop and real limiters. The intervals of these limiters are too long to wait
+// for.
 #include "proxy/admission/admission_controller.hpp"
 
 #include "unit/net/sockets.hpp"
@@ -30,9 +31,8 @@ policy::Rule rule_of(const char* name, limit::RuleIndex index, std::string_view 
 
 class AdmissionControllerTest : public ::testing::Test, protected LoneWorker {
  protected:
-  // The rule "queue" has one departure an hour and two places, for all clients together. The rule "two"
-  // admits two requests a day for each API key. The rule "slow" has one departure in ten hours for the tier
-  // "slow".
+  // The rule "queue" has one departure an hour and two places; all clients share it. The rule "two" admits
+  // two requests a day for each API key. The rule "slow" has one departure in ten hours for the tier "slow".
   AdmissionControllerTest() : LoneWorker({}) {
     config.rules = {
         rule_of("queue", 0, "", queue_of({1, hours(1)}, 2)),
@@ -97,7 +97,7 @@ class AdmissionControllerTest : public ::testing::Test, protected LoneWorker {
     for (auto& asker : askers)
       if (asker->ticket && !asker->done) leave(*asker);
   }
-  // Returns how many more requests of the key rule "two" admits.
+  // Returns how many more requests of this API key the rule "two" admits.
   limit::Cost left(std::string_view api_key) {
     auto request = askers.front()->space.request;
     request.client.api_key = api_key;
@@ -143,15 +143,15 @@ TEST_F(AdmissionControllerTest, RefusedRequestIsCountedOnlyForTheRulesThatRefuse
 TEST_F(AdmissionControllerTest, DepartureThatTheShaperReturnedIsNotReturnedAgain) {
   (void)ask("a");
   auto& waiting = join("a");
-  leave(waiting);  // the shaper returned the departure to the limiter
+  leave(waiting);  // the shaper returns the departure to the limiter
   auto& other = join("b");
   waiting.admission.abandon();
   EXPECT_EQ(ask("c").admission.delayed().departure.at, other.admission.delayed().departure.at + hours(1))
       << "the departure of the other request was not promised again";
 }
 
-// The limiter takes back only its latest departure. So the departure of `first`, which is abandoned first,
-// stays in the lane until the later departure is returned.
+// The limiter takes back only its latest departure. `first` is abandoned first, so its departure stays in the
+// queue until the later departure is returned.
 TEST_F(AdmissionControllerTest, EarlierDepartureIsReturnedAfterTheLaterDeparture) {
   (void)ask("x");
   auto& first = ask("a");
@@ -176,7 +176,7 @@ TEST_F(AdmissionControllerTest, DepartureThatTheLimiterCannotTakeBackGoesToAWait
   EXPECT_EQ(queue.queue.surplus(lane), nullptr) << "the last departure was returned";
 }
 
-// Departures in the past are dropped. If they were passed on, several requests would depart at once.
+// weir drops departures in the past. If it passed them on, several requests would depart at once.
 TEST_F(AdmissionControllerTest, DepartureInThePastIsNotPassedOn) {
   began -= hours(2);
   (void)ask("x");
@@ -207,9 +207,9 @@ TEST_F(AdmissionControllerTest, DisplacingRequestThatLeavesStaysCharged) {
   EXPECT_EQ(left("a"), 2U) << "the request had displaced no other request";
 }
 
-// The newcomer took a departure in the rule "queue" from another request, but waits longer in the rule
-// "slow". Meanwhile "queue" promised a later departure, so the limiter cannot take back the one that was
-// taken. A request that waits in "queue" gets it.
+// The new request took a departure in the rule "queue" from another request, but waits longer in the rule
+// "slow". In the meantime "queue" promised a later departure, so the limiter cannot take back the former
+// departure. A request that waits in "queue" must get it.
 TEST_F(AdmissionControllerTest, DepartureTakenFromADisplacedRequestIsReturnedToItsQueue) {
   (void)ask("x", {}, "slow");
   (void)join("a");

@@ -1,4 +1,4 @@
-// If memory runs out while a request takes permits, in this process or in Redis, all permits are still
+// Memory runs out while a request takes permits, in this process or in Redis. All permits must still be
 // released.
 #include "proxy/admission/admission_controller.hpp"
 #include "redis/prefetch/grant_cache.hpp"
@@ -71,7 +71,7 @@ struct Asking : LoneWorker {
   AdmissionResult ruling{};
 };
 
-// Checks the remaining permits that the last decision reports: this request holds one of ten permits.
+// Checks by the last decision that this request holds the only one of ten permits.
 void expect_nobody_else_holds(const Asking& asking) {
   EXPECT_EQ(asking.ruling.decision.verdict, policy::Verdict::Forward);
   EXPECT_EQ(asking.ruling.decision.outcome.remaining, 9U);
@@ -123,7 +123,7 @@ TEST(AdmissionMemory, LackOfMemoryRefundsEachPrefetchedUnitOnce) {
     for (const auto& charge : asking.space->evaluation.remote.charges()) asking.take(charge);
     asking.ask();
     ASSERT_EQ(asking.ruling.decision.verdict, policy::Verdict::Forward);
-    (void)asking.units.give_up(std::chrono::steady_clock::now());  // so that both units are refunded to Redis
+    (void)asking.units.give_up(std::chrono::steady_clock::now());  // now both units must be refunded to Redis
   };
   ask();
   auto before = asking.units.stats().put_back;

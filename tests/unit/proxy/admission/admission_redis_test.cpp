@@ -1,5 +1,5 @@
-// AdmissionController with a Redis that is unreachable, that has refused an earlier request, or of which one
-// node is down.
+// Tests AdmissionController with a Redis that is unreachable, that has refused an earlier request, or that
+// has lost one node.
 #include "proxy/admission/admission_controller.hpp"
 #include "redis/cluster/cluster_slots.hpp"
 #include "redis/scripts/bill.hpp"
@@ -72,8 +72,8 @@ struct Site : LoneWorker {
   }
 };
 
-// One request. At the end its charges are refunded unless keep() was called. `meanwhile` runs after the
-// command to Redis was sent and before the reply is read.
+// One request. The destructor refunds its charges unless keep() was called. `meanwhile` runs after the
+// command was sent to Redis and before the reply is read.
 struct Asked {
   explicit Asked(Site& a_site, std::string_view user = "ann", const std::function<void()>& meanwhile = {})
       : site(a_site), space(site.worker), admission(site.worker, site.config, space) {
@@ -99,7 +99,7 @@ struct Asked {
   bool unasked = false;  // true if weir decided without asking Redis
 };
 
-// The permits in this process and those in Redis are released at once, before the client has read its answer.
+// The permits in this process and in Redis are released at once, before the client has read its answer.
 TEST(AdmissionRedis, RefusedRequestReleasesAllItsPermitsAtOnce) {
   const redis::RedisSettings nowhere;
   for (const auto on_failure : {OnStoreFailure::Local, OnStoreFailure::Closed}) {
@@ -176,7 +176,7 @@ class AdmissionStall : public AdmissionDenials {
   policy::Rule queue_ = in_redis("", limit::LeakyBucket::make({1, hours(1)}, 50, base::kForever).value());
 };
 
-// If the delays were measured from the time of the command, the departures would be in the past. All requests
+// If weir measured the delays from the time of the command, the departures would be in the past. All requests
 // would then depart at once.
 TEST_F(AdmissionStall, DelaysStartAtTheTimeOfTheRedisReply) {
   Site site({queue_}, settings(std::chrono::seconds(20)));
@@ -212,8 +212,8 @@ TEST_F(AdmissionStall, LocalFallbackChargesAtTheTimeOfTheTimeout) {
   EXPECT_EQ(second.admission.delayed().departure.promised, first.admission.decided_at() + hours(1));
 }
 
-// Two Redis nodes. The node of the users has the keys of the first two rules, the other node has the key of
-// the third.
+// Two Redis nodes. One node has the keys of the first two rules, the other node has the key of the third
+// rule.
 class AdmissionCluster : public ::testing::Test {
  protected:
   AdmissionCluster() {
@@ -253,8 +253,8 @@ TEST_F(AdmissionCluster, OnlyTheRulesOfAnUnreachableNodeFallBack) {
   first.admission.keep();
 }
 
-// A shadow rule refuses no request, on either node. The other rules are charged. The charges are refunded
-// unless keep() was called.
+// A shadow rule refuses no request, whichever node has its key. The other rules are charged. Their charges
+// are refunded unless keep() was called.
 TEST_F(AdmissionCluster, RefusalByAShadowRuleLeavesOtherRulesCharged) {
   config.rules[0].mode = policy::Mode::Shadow;
   Asked(site, user).admission.keep();

@@ -11,7 +11,7 @@ constexpr base::Duration kTick = milliseconds(50);
 
 class LoadMeterTest : public ::testing::Test {
  protected:
-  // Measures `span` after the previous measurement. `computed`: the CPU time of the thread in that span.
+  // Makes a measurement, `span` after the previous one. `computed`: the CPU time of the thread in that span.
   void pass(base::Duration span, base::Duration computed, double queue = 0, double in_flight = 0) {
     now_ += span;
     computed_ += computed;
@@ -47,8 +47,8 @@ TEST_F(LoadMeterTest, CpuShareHalvesAfterItsHalfLife) {
   EXPECT_NEAR(cpu(), 0.25, 1e-9);
 }
 
-// The weight depends on time, not on the number of measurements: one long span weighs as much as many short
-// ones.
+// The weight of a measurement depends on its duration: one long span weighs as much as many short spans
+// together.
 TEST_F(LoadMeterTest, CpuReadingsAreWeightedByTheirDuration) {
   pass(kTick, milliseconds(0));
   pass(kTick, kTick);

@@ -1,5 +1,5 @@
-// Settlement of a charge by the answer: by its head, by its body, or by an answer that states no cost. The
-// tests need no sockets, because they pass the answers in directly.
+// Tests the settlement of a charge by an answer: by the head, by the body, or by an answer that states no
+// cost. The tests need no sockets, because they pass the answers in directly.
 #include "proxy/admission/settlements.hpp"
 
 #include "unit/proxy/lone_worker.hpp"
@@ -24,7 +24,7 @@ using policy::Settlement;
 using std::chrono::hours;
 using std::chrono::minutes;
 
-// A bucket with a capacity of 100 units, which gets one unit an hour. Each request reserves ten units.
+// A bucket with a capacity of 100 units that refills one unit an hour. Each request reserves ten units.
 constexpr limit::Cost kReserved = 10;
 const limit::Limiter kHundred = limit::TokenBucket::make({1, hours(1)}, 100).value();
 
@@ -38,7 +38,7 @@ Settlement by_body(std::uint64_t most = 64) {
   return {.kind = Settlement::Kind::Json, .name = "/n", .max_body = most};
 }
 
-// An exchange whose charge waits for its answer to be settled.
+// An exchange whose charge is settled when its answer arrives.
 struct Reserved : LoneWorker {
   explicit Reserved(const std::vector<Settlement>& of_rules, policy::Store a_store = policy::Store::Memory)
       : LoneWorker({}, &nowhere()), in(a_store) {
@@ -71,8 +71,8 @@ struct Reserved : LoneWorker {
     ASSERT_NE(settlements.watch(), nullptr);
     for (const auto piece : pieces) settlements.see(piece);
   }
-  // Returns true if the charge was settled exactly once, with the result `as`. If `as` is nullopt: returns
-  // true if it was never settled.
+  // Returns true if the charge was settled exactly once, with the result `as`. If `as` is nullopt, returns
+  // true if the charge was never settled.
   [[nodiscard]] bool settled(std::optional<Settled> as, std::size_t rule = 0) const {
     bool right = true;
     for (std::size_t i = 0; i < observe::kSettled; ++i) {
@@ -160,7 +160,7 @@ TEST(Settlements, DoesNotSettleACanceledCharge) {
 }
 
 // `reset_after` is measured from the time of the charge, however late the answer arrives. `remaining` is the
-// number at the time of the answer.
+// number of units at the time of the answer.
 TEST(Settlements, ReportsTheRemainingCountAtTheTimeOfTheResponse) {
   Reserved one({by_header()});
   one.head.fields.push_back({"X-Cost", "4"});
@@ -203,7 +203,8 @@ TEST(Settlements, SettlesTheCostInTheBodyWhenTheBodyIsComplete) {
   EXPECT_TRUE(one.settled(Settled::Debt));
 }
 
-// The client may send its next request as soon as it has the last byte. Its charge must be settled by then.
+// The client may send its next request when it has received the last byte. By then the charge of this request
+// must be settled.
 TEST(Settlements, SettlesABodyOfKnownLengthAtItsLastByte) {
   Reserved one({by_body()});
   ASSERT_TRUE(one.begins(Framing::Length, 7));
@@ -262,7 +263,7 @@ TEST(Settlements, KeepsTheChargeIfTheBodyIsTooLong) {
   for (const auto* one : {&announced, &chunked}) EXPECT_EQ(one->spent(), kReserved);
 }
 
-// Each rule reads the body up to its own bound. Each rule is settled once: by the head or by the body.
+// Each rule reads the body up to its own maximum size. Each rule is settled once: by the head or by the body.
 TEST(Settlements, EachRuleReadsTheBodyUpToItsOwnBound) {
   const std::string body = R"({"n":4})" + std::string(20, ' ');
   for (const auto framing : {Framing::Length, Framing::Chunked}) {

@@ -90,7 +90,7 @@ TEST(Inbox, MakesRoomForABodyBehindALaterHead) {
   EXPECT_EQ(inbox.unread(), "body of 16 bytes");
 }
 
-// If many heads arrive at once, the number of moved octets is at most twice the number of received octets.
+// Many heads arrive at once. At most twice as many octets may be moved as are received.
 TEST(Inbox, ReadingPipelinedHeadsMovesFewOctets) {
   constexpr std::size_t kBlock = 4096;
   BlockPool pool(kBlock);
@@ -112,7 +112,7 @@ TEST(Inbox, ReadingPipelinedHeadsMovesFewOctets) {
   EXPECT_LE(moved, 2 * came);
 }
 
-// Compares the inbox with a model of it: one string for the unread octets and one for the pinned octets.
+// Compares the inbox with a model: one string for the unread octets and one string for the pinned octets.
 class Model {
  public:
   explicit Model(std::uint32_t seed) : random_(seed) {}
@@ -175,7 +175,7 @@ class Model {
     head_view_ = inbox_.unread().substr(0, size);
     inbox_.use_and_pin(size);
     unread_.erase(0, size);
-    // Used octets in front of the head also occupy the block until the head is unpinned.
+    // Octets that were used before the head also occupy the block until the head is unpinned.
     pinned_ = size == 0 ? 0 : kBlock - inbox_.room() - unread_.size();
     if (size == 0) inbox_.unpin();
   }

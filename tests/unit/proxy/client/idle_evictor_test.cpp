@@ -10,12 +10,12 @@ namespace {
 
 using Rank = IdleEvictor::Rank;
 
-// A watched object that ticks after the IdleEvictor, as sessions do.
+// An object that gets the watchdog's ticks after the IdleEvictor does, like a session. It counts connections.
 class Room final : public net::Watched {
  public:
   Room(net::Watchdog& watchdog, IdleEvictor& idle_evictor) : Watched(watchdog), clearing_(idle_evictor) {}
 
-  int quiet = 0, idle = 0, begun = 0;  // how many connections of each rank may be evicted
+  int quiet = 0, idle = 0, begun = 0;  // number of connections of each rank that can be evicted
   int went = 0;
   int ticks = 0;
   bool wanted = false;  // true: each tick asks to evict one connection

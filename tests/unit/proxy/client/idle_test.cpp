@@ -1,4 +1,4 @@
-// Idle connections that have been silent for so long that they skip ticks (they doze).
+// Tests idle connections that have been silent for so long that they skip ticks of the watchdog (they doze).
 #include "unit/net/ticks.hpp"
 #include "unit/proxy/serving_fixture.hpp"
 
@@ -36,7 +36,7 @@ class IdleTest : public ::testing::Test {
     for (const int until = ticks_.seen + ticks; ticks_.seen < until;) fixture_.context.run_one();
   }
 
-  // Connections are quiet after 20 ticks without octets. From the next tick on they skip 20 ticks.
+  // After 20 ticks without octets a connection dozes: from the next tick on it skips 20 ticks.
   static constexpr int kDozing = 25;
 
   ServingFixture fixture_{configuration()};

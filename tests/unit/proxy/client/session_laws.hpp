@@ -32,8 +32,8 @@ struct WholeAnswer {
   friend bool operator==(const WholeAnswer&, const WholeAnswer&) = default;
 };
 
-// The messages at the beginning of a stream: all messages up to the end of the stream or up to a malformed
-// message.
+// The complete messages at the beginning of a stream. They end at the end of the stream or before the first
+// malformed message.
 template <class Message>
 struct Messages {
   std::vector<Message> whole;
@@ -43,7 +43,7 @@ struct Messages {
 };
 
 // Removes the body at the front of `octets` and returns it. Returns nullopt if the body is incomplete, or if
-// it ends only with the connection. `bad`: set to true if the body is malformed.
+// only the end of the connection ends it. Sets `bad` to true if the body is malformed.
 inline std::optional<std::string> take_body(std::string_view& octets, http::Framing framing,
                                             std::uint64_t length, http::ChunkDecoder::Sender sender,
                                             bool& bad) {
@@ -97,8 +97,8 @@ inline Messages<WholeRequest> requests_in(std::string_view octets) {
   return found;
 }
 
-// Parses answers. `methods`: the methods of the answered requests, in order; if there are more answers, their
-// method is GET. `ended`: the connection closes after the octets, which completes an answer without a length.
+// Parses answers. `methods`: the methods of the answered requests, in order; further answers belong to GET.
+// `ended`: the connection closes after the octets, which completes an answer without a length.
 inline Messages<WholeAnswer> answers_in(std::string_view octets, const std::vector<std::string>& methods,
                                         bool ended) {
   Messages<WholeAnswer> found;
@@ -127,7 +127,7 @@ inline Messages<WholeAnswer> answers_in(std::string_view octets, const std::vect
   return found;
 }
 
-// Appends to `possible` all answers that a client may read if the server closes the connection after one of
+// Appends to `possible` each answer that a client may read. The server may close the connection after any of
 // the parts.
 inline void possible_answers(const std::vector<std::string>& parts, std::vector<WholeAnswer>& possible) {
   std::string octets;
@@ -161,14 +161,14 @@ inline void possible_answers(const std::vector<std::string>& parts, std::vector<
   std::vector<std::string> methods;
   for (const auto& request : sent.whole) methods.push_back(request.method);
   auto answers = answers_in(run.to_client(), methods, false);
-  // weir may answer the incomplete last request before it has read the method, or after.
+  // weir may have read the method of the incomplete last request, or not, when it answers.
   methods.emplace_back("HEAD");
   if (answers.faulty) answers = answers_in(run.to_client(), methods, false);
   if (answers.faulty) return "what reaches the client is HTTP";
   if (answers.whole.size() > sent.whole.size() + 1) return "a request has one answer";
 
-  // The server's connection may begin with any of the answers. An answer may also be cut off, so that the
-  // next answer is read as its rest.
+  // Any of the answers may be the first one on a server's connection. If an answer is truncated, weir may
+  // read the next answer as its missing part.
   std::vector<WholeAnswer> possible;
   for (std::size_t first = 0; first < script.answers.size(); ++first) {
     const auto from = script.answers.begin() + static_cast<std::ptrdiff_t>(first);

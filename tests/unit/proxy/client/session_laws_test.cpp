@@ -44,8 +44,8 @@ std::size_t below(Random& random, std::size_t bound) {
   return std::uniform_int_distribution<std::size_t>(0, bound - 1)(random);
 }
 
-// Returns some messages as one text. In half of the calls, an octet is changed or dropped, or the text is cut
-// off.
+// Returns some of the messages as one text. In half of the calls, an octet is changed or dropped, or the end
+// is missing.
 template <std::size_t N>
 std::string some_of(const std::string_view (&messages)[N], Random& random) {
   std::string text;

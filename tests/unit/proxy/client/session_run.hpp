@@ -29,8 +29,8 @@ namespace weir::proxy {
 // The octets that the client and the servers send, and the size of the pieces in which they send them.
 struct SessionScript {
   std::string client;
-  // For each head that the servers receive, they send the next answer. When no answers are left, they close
-  // their connections.
+  // For each received head, a server sends the next of these answers. When no answers are left, the servers
+  // close their connections.
   std::vector<std::string> answers;
   std::size_t client_piece = 1 << 20;
   std::size_t server_piece = 1 << 20;

@@ -1,4 +1,4 @@
-// The report of a finished request to limiters that adapt to the server's load.
+// Tests what weir reports about a finished request to limiters that adapt to the server's load.
 #include "proxy/exchange/access_report.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Displacement in a full lane: by requests of better priorities, and by requests of clients with fewer
-// places. Each test is one case.
+// Displacement in a full lane (the queue of one key): by requests with a higher priority, and by requests of
+// clients with fewer places. Each test is one case.
 #include "unit/proxy/queue/turn_oracle.hpp"
 
 #include "weir/limit/limiter.hpp"
@@ -173,7 +173,7 @@ TEST_F(Displacement, DisplacesALowerPriorityBeforeAClientWithManyPlaces) {
   EXPECT_EQ(tickets["b1"]->eviction(), Eviction::Displaced);
 }
 
-// The ticket "a2" has a not_before, because another rule delays it. So it needs the last departure and keeps
+// Another rule delays the ticket "a2", so it may not depart earlier. It needs the last departure and keeps
 // it.
 TEST_F(Displacement, RequestDelayedByAnotherRuleKeepsItsDeparture) {
   join("a1", departure(1), 5);

@@ -36,7 +36,7 @@ class Simulation {
         rate_{1 + below(50), base::Duration(1 + below(2'000'000))},
         limiter_(limit::LeakyBucket::make(rate_, 1'000'000, base::kForever).value()),
         eager_(below(2) == 0) {}
-  // How many events of each kind occurred. The test checks that all kinds did.
+  // The number of events of each kind. The test checks that events of all kinds occurred.
   std::size_t departed = 0, surplus = 0, passed_on = 0, unused = 0;
 
   ~Simulation() {
@@ -98,8 +98,8 @@ class Simulation {
     settle();
   }
 
-  // Returns until when another rule delays the request. This time is before `promised`; otherwise the request
-  // would wait in the queue of that other rule.
+  // Returns the time until which another rule delays the request. This time is before `promised`; otherwise
+  // the request would wait in the queue of the other rule.
   base::TimePoint not_before(base::TimePoint promised) {
     if (below(3) != 0 || promised <= now_) return {};
     return promised - base::Duration(below(static_cast<std::uint64_t>((promised - now_).count())));
@@ -115,8 +115,8 @@ class Simulation {
     settle();
   }
 
-  // Waits until the next departure is due. The request that takes the departure does not use it, but passes
-  // it on.
+  // Waits until the next departure is due. The request that takes the departure passes it on instead of using
+  // it.
   void depart_and_pass_on() {
     const auto due = next_due();
     if (due != base::TimePoint::max()) pass(std::max(due - now_, base::Duration(0)), true);
@@ -212,10 +212,10 @@ class Simulation {
   limit::Cell cell_;
   base::TimePoint now_{std::chrono::hours(500'000)};
   std::vector<Departure> promised_;           // departures whose requests have not joined yet
-  std::multiset<base::TimePoint> in_lane_{};  // departures of joined requests; neither taken nor returned
+  std::multiset<base::TimePoint> in_lane_{};  // departures of queued requests; neither taken nor returned
   std::vector<std::unique_ptr<Queue::Ticket>> tickets_;
   base::TimePoint latest_;
-  bool waited_on_ = false;  // some request has waited since the latest departure
+  bool waited_on_ = false;  // true: some request has waited ever since the latest departure
   std::vector<base::TimePoint> sorted_;
   TurnOracle oracle_;
   Queue queue_{kWorkers};

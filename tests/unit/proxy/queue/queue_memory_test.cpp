@@ -1,4 +1,4 @@
-// If memory runs out at any step while a request joins the queue, the queue is unchanged.
+// Memory runs out at some step while a request joins the queue. The queue must then be unchanged.
 #include "unit/scarce_memory.hpp"
 
 #include "weir/proxy/queue.hpp"

@@ -1,5 +1,5 @@
-// The order of requests in one lane, and the bookkeeping for several lanes. Each test is one case;
-// queue_laws_test.cpp tests random traffic.
+// The order of requests in one lane (the queue of one key), and the counts for several lanes. Each test is
+// one case; queue_laws_test.cpp tests random traffic.
 #include "weir/proxy/queue.hpp"
 
 #include <memory>
@@ -41,7 +41,7 @@ class QueueTest : public ::testing::Test {
     queue.join(*tickets.back(), departure(second, lane));
     return *tickets.back();
   }
-  // Returns the clients whose requests depart by `second`, if no worker is late.
+  // Returns the clients whose requests depart until `second`, if no worker is late.
   std::string depart(int second) {
     std::string names;
     for (bool any = true; any;) {
@@ -169,7 +169,7 @@ TEST_F(QueueTest, ClientKeepsItsTurnIfOneOfItsRequestsLeaves) {
   EXPECT_EQ(depart_all(), "ab");
 }
 
-// The limiter could not take back the departure of `a`, because it had already promised a later one.
+// The limiter cannot take back the departure of `a`, because it has already promised a later departure.
 TEST_F(QueueTest, NextRequestToJoinTakesAnUnusedDeparture) {
   queue.leave(join('a', 1));
   ASSERT_NE(queue.surplus(kLane), nullptr);
@@ -210,7 +210,7 @@ TEST_F(QueueTest, NextRequestIsTakenFromTheQueueOnlyByItsWorker) {
   EXPECT_EQ(queue.take_due(1, at(3)), &b);
 }
 
-// Another rule delays the request of `a` until 5.
+// Another rule delays the request of `a` until second 5.
 TEST_F(QueueTest, RequestDelayedByAnotherRuleLetsOtherRequestsDepartFirst) {
   join('a', 6, 0, 0, kLane, at(5));
   join('b', 1), join('c', 2);
@@ -219,8 +219,8 @@ TEST_F(QueueTest, RequestDelayedByAnotherRuleLetsOtherRequestsDepartFirst) {
   EXPECT_EQ(depart(6), "a");
 }
 
-// The requests of `c` and `d` may not take the departures before 3. When `a` and `b` leave, the last two
-// departures must therefore stay in the lane.
+// The requests of `c` and `d` may not take departures before second 3. When `a` and `b` leave, the last two
+// departures must therefore stay in the queue.
 TEST_F(QueueTest, DelayedRequestsKeepTheirIntervalWhenOtherRequestsLeave) {
   auto& first = join('a', 1);
   auto& second = join('b', 2);
@@ -253,8 +253,8 @@ TEST_F(QueueTest, RequestDelayedByAnotherRuleDoesNotDelayItsClient) {
   EXPECT_EQ(depart(2), "a");
 }
 
-// The departures at 1 and 2 are too early for both requests. This happens if a promise of Redis converts to a
-// slightly different local time.
+// The departures at seconds 1 and 2 are too early for both requests. This happens if a promise of Redis
+// converts to a slightly different local time.
 TEST_F(QueueTest, NoRequestDepartsWhileAnotherRuleDelaysAllOfThem) {
   auto& early = join('a', 1, 5, 0, kLane, at(5));
   join('b', 2, 5, 1, kLane, at(4));

@@ -36,7 +36,7 @@ class ShaperTest : public ::testing::Test {
  protected:
   ShaperTest() { slow = limit::LeakyBucket::make({1, std::chrono::hours(1)}, 100, base::kForever).value(); }
 
-  // Returns a departure that the key table promises. open() has made the table admit one request before.
+  // Returns a departure that the key table promises. open() has already admitted one request.
   Departure promise(const limit::Key& lane, const limit::Limiter& limiter) {
     const limit::Charge charge{.key = lane, .limiter = &limiter};
     const auto now = clock.now();
@@ -56,7 +56,7 @@ class ShaperTest : public ::testing::Test {
     waiter.departure = promise(lane, limiter);
     net::spawn(context.get_executor(), take_timestamp(waiter, most), [](const std::exception_ptr&) {});
     context.restart();
-    context.poll();  // runs until the request waits
+    context.poll();  // runs the event loop until the request waits
     return waiter;
   }
   net::Task<void> take_timestamp(Waiter& waiter, std::uint64_t most) {
@@ -123,7 +123,7 @@ TEST_F(ShaperTest, LeavingRequestFreesTheLastDepartureForTheNextRequest) {
   EXPECT_TRUE(all_end());
 }
 
-// If the client retried before that time, its request would be overtaken again.
+// If the client retried before that time, other requests would overtake its request again.
 TEST_F(ShaperTest, OvertakenRequestGetsTheTimeAtWhichARetryWouldDepart) {
   open(kLane, slow);
   const auto began = clock.now();
@@ -136,7 +136,8 @@ TEST_F(ShaperTest, OvertakenRequestGetsTheTimeAtWhichARetryWouldDepart) {
   EXPECT_EQ(turn, waiters[1]->departure.at) << "the other request leaves an hour earlier than promised";
   again.ticket.leave();
   ASSERT_TRUE(net::turn_until(context, [&] { return again.done; }));
-  // Both get the time at which a request in their place would depart: `low` was overtaken, and `again` left.
+  // `low` was overtaken, and `again` has left the queue. For both, retry_after is the time at which a new
+  // request in their position would depart.
   for (const auto* told : {&low, &again}) {
     EXPECT_GE(told->turn.retry_after, turn - told->ended_at);
     EXPECT_LE(told->turn.retry_after, turn - began);

@@ -31,7 +31,7 @@ struct Common {
   net::Clock clock;
   limit::KeyTable table{1000};
   SharedQueue queue{kWorkers};
-  std::latch all_ended{kWorkers * kRequests};  // until then another worker may post to an event loop
+  std::latch all_ended{kWorkers * kRequests};  // before this, another worker may still post to an event loop
   limit::Limiter limiter;
 };
 
@@ -59,7 +59,7 @@ class TestWorker {
     net::asio::post(context_, [this] { next(); });
   }
 
-  // Starts one more request, then posts the next call. Sometimes makes a waiting request leave.
+  // Starts one more request and posts the next call of next(). Sometimes makes a waiting request leave.
   void next() {
     if (begun_ == kRequests) return;
     waiting_.push_back(nullptr);
@@ -118,7 +118,7 @@ class TestWorker {
   Shaper shaper_{context_.get_executor(), common_.clock, common_.queue, common_.table, nullptr};
   net::asio::executor_work_guard<net::Executor> work_{context_.get_executor()};
   std::mt19937_64 random_;
-  std::vector<Shaper::Ticket*> waiting_;  // by number of the request; null once it has ended
+  std::vector<Shaper::Ticket*> waiting_;  // by number of the request; null after its end
   int begun_ = 0;
   std::thread thread_;
 };

@@ -1,5 +1,5 @@
-// A slow but simple model of the order in one lane: for each priority a list of clients, each with its
-// tickets in order of arrival.
+// A slow but simple model of the order in one queue. For each priority it has a list of clients, and for each
+// client its tickets in order of arrival.
 #pragma once
 
 #include "weir/proxy/queue.hpp"
@@ -28,7 +28,7 @@ class TurnOracle {
           return;
         }
   }
-  // Removes and returns the ticket that takes a departure at `at`, or returns null if no waiting ticket may
+  // Removes and returns the ticket that takes the departure at `at`. Returns null if no waiting ticket may
   // take it.
   const Queue::Ticket* depart(base::TimePoint at = base::TimePoint::max()) {
     for (auto& turns : turns_)

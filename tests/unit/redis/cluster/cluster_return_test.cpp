@@ -1,5 +1,5 @@
 // Tests what a weir does when it ends, on a real Redis Cluster. weir must refund all units and release all
-// permits, with few calls, and wait for the replies.
+// permits. It may need only few calls, and must wait for the replies.
 #include "redis/scripts/bill.hpp"
 #include "unit/redis/cluster/two_masters.hpp"
 #include "unit/redis/store/store_fixture.hpp"
@@ -20,7 +20,8 @@ class ClusterRefunds : public ::testing::Test {
  protected:
   static void TearDownTestSuite() { cluster_.reset(); }
   void SetUp() override {
-    // Not in SetUpTestSuite(), because gtest would count the tests as skipped if the cluster failed to start.
+    // The cluster does not start in SetUpTestSuite(): after a failure there, gtest would count the tests as
+    // skipped.
     if (!cluster_) cluster_ = std::make_unique<TwoMasters>();
     cluster_->empty();
   }
@@ -42,7 +43,7 @@ class ClusterRefunds : public ::testing::Test {
     }
     return keys;
   }
-  static constexpr unsigned kAsked = 4;  // requests for each key; enough to make the key hot
+  static constexpr unsigned kAsked = 4;  // requests for each key; with so many, the key is hot
   void heat(Worker& worker, const std::vector<limit::Key>& keys) {
     for (unsigned i = 0; i < kAsked; ++i)
       for (const auto& key : keys) ASSERT_TRUE(worker.charge({line(key)}).outcomes[0].allowed);
@@ -66,16 +67,16 @@ class ClusterRefunds : public ::testing::Test {
   }
 
   static std::unique_ptr<TwoMasters> cluster_;
-  // A key is hot if it is requested often within a quarter of the hold time. A hold time of one minute makes
-  // keys hot even on a slow machine.
+  // A key is hot if there are many requests for it within a quarter of the hold time. With one minute, keys
+  // become hot even on a slow machine.
   SharedGrants units_{8192, 1min};
   const limit::Limiter window_ =
       limit::FixedWindow::make({kLimit, std::chrono::hours(24 * 365 * 30)}).value();
 };
 std::unique_ptr<TwoMasters> ClusterRefunds::cluster_;
 
-// If a client closes its connection before it has read all replies, Redis drops the client's remaining
-// commands. So a worker must wait for all replies before it ends.
+// If a client closes its connection before reading all replies, Redis drops the client's remaining commands.
+// So a worker must wait for all replies before it ends.
 TEST_F(ClusterRefunds, PrefetchedUnitsOfManyKeysAreReturnedAtTheEnd) {
   const auto many = keys(1500, false);
   auto worker = weir();
@@ -98,7 +99,7 @@ TEST_F(ClusterRefunds, UnitsOfKeysInOneClusterSlotAreReturnedInFewCalls) {
   EXPECT_EQ(settled(many), many.size());
 }
 
-// The commands of one renewal are so many that they cannot all be sent at once.
+// One renewal has more commands than can be sent at once.
 TEST_F(ClusterRefunds, PermitsInManyClusterSlotsAreRenewedAndReleased) {
   const auto many = keys(300, false);
   const limit::Limiter one = limit::Concurrency::make(1).value();

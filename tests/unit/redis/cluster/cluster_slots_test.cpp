@@ -19,7 +19,7 @@ std::vector<std::string> cluster_node() {
 TEST(SlotOf, AgreesWithTheRedisClusterSpecification) {
   EXPECT_EQ(slot_of("123456789"), 0x31C3 % kSlots);  // the standard test value of CRC-16/XMODEM
   EXPECT_EQ(slot_of("{user1000}.following"), slot_of("user1000"));
-  EXPECT_EQ(slot_of("foo{}{bar}"), 8363);  // "{}" is no hash tag, so the whole key is hashed
+  EXPECT_EQ(slot_of("foo{}{bar}"), 8363);  // "{}" is no hash tag, so Redis hashes the whole key
   EXPECT_EQ(slot_of("foo{{bar}}zap"), slot_of("{bar"));
   EXPECT_EQ(slot_of("foo{bar}{zap}"), slot_of("bar"));
   EXPECT_NE(slot_of("foo{bar"), slot_of("bar"));
@@ -88,7 +88,7 @@ TEST(SlotMap, ParsesTheReplyOfARealNode) {
   ASSERT_TRUE(map);
   EXPECT_EQ(map->served(), kSlots - 1999);
   ASSERT_NE(map->owner(7000), nullptr);
-  // If a node does not know its own address, the map has the address to which the command was sent.
+  // A node may not know its own address. The map then has the address to which the command was sent.
   EXPECT_EQ(map->owner(7000)->host, kAsked.host);
   EXPECT_EQ(map->owner(7001), nullptr);
 }

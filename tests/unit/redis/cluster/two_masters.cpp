@@ -59,7 +59,7 @@ TwoMasters::TwoMasters(Slot first) {
   command(*nodes_[0], {"CLUSTER", "MEET", "127.0.0.1", std::to_string(ports_[1]), bus});
   for (int i = 0; i < 4000; ++i) {
     if (knows_all(*nodes_[0]) && knows_all(*nodes_[1])) return;
-    usleep(5000);  // no event tells when the nodes, which are other processes, are ready
+    usleep(5000);  // no event shows when the nodes, which are other processes, are ready
   }
   throw std::runtime_error("the nodes do not agree");
 }
@@ -96,7 +96,7 @@ void TwoMasters::give_up_move(Slot slot) {
 void TwoMasters::give(Slot slot) {
   empty();
   const auto taker = nodes_[1]->ask({"CLUSTER", "MYID"}).text;
-  // The new owner first, because the other node redirects to it afterwards.
+  // The new owner must learn of the change first, because the other node redirects to it afterwards.
   for (const std::size_t node : {1, 0})
     command(*nodes_[node], {"CLUSTER", "SETSLOT", std::to_string(slot), "NODE", taker});
 }

@@ -1,4 +1,4 @@
-// A Redis Cluster for one test. It has two masters. Each has half of the slots unless the test chooses
+// A Redis Cluster of two masters for one test. Each master has half of the slots unless the test chooses
 // otherwise.
 #pragma once
 
@@ -27,7 +27,7 @@ class TwoMasters {
   void begin_move(Slot slot, std::size_t keys);
   // Cancels the move. The slot stays on the first node.
   void give_up_move(Slot slot);
-  // Gives the slot to the second node. REQUIRES that neither node has keys of the slot.
+  // Gives the slot to the second node. REQUIRES: neither node has keys of the slot.
   void give(Slot slot);
 
   // Returns a key on the node, for a cluster with half of the slots on each node. Keys with different `n` are

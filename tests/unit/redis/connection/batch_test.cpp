@@ -1,4 +1,5 @@
-// Tests several bills in one call of charge.lua. Redis must decide each bill as if the bills came one by one.
+// Tests several bills (a bill: all charges of one request) in one call of charge.lua. Redis must decide each
+// bill as if the bills came one by one.
 #include "redis/connection/pipeline.hpp"
 #include "unit/limit/random_case.hpp"
 #include "unit/redis/scripts/timed_scripts.hpp"
@@ -57,8 +58,8 @@ class BatchedCharges : public ::testing::Test {
 };
 
 // Uses random limiters and one concurrency limit, a few shared keys, shadow rules and random costs. Two sets
-// of keys get the same bills. The bills of the first set share calls; each bill of the second set has its own
-// call.
+// of keys get the same bills: for the first set several bills share a call, for the second set each bill has
+// its own call.
 TEST_F(BatchedCharges, GiveTheSameOutcomesAsSeparateCalls) {
   limit::Dice dice(limit::new_seed());
   unsigned refused = 0, admitted = 0;
@@ -110,10 +111,10 @@ TEST_F(BatchedCharges, SpendABucketInTheOrderOfTheRequests) {
   EXPECT_FALSE(allowed(6));
 }
 
-// The script checks only once in a call whether lists or sorted sets exist. The first bill of this call
+// In each call the script checks only once whether lists or sorted sets exist. The first bill of this call
 // creates a list or a sorted set.
 TEST_F(BatchedCharges, SeeListsAndSetsThatAnEarlierRequestOfTheCallCreated) {
-  constexpr std::uint64_t kEntries = 64, kPermits = 32;  // the most entries, or permits, that a string has
+  constexpr std::uint64_t kEntries = 64, kPermits = 32;  // most entries and most permits in a string
   const limit::Limiter log = limit::SlidingLog::make({kEntries + 1, 1h}).value();
   const limit::Limiter places = limit::Concurrency::make(kPermits + 1).value();
   for (const auto& [limiter, full] : {std::pair(&log, kEntries), std::pair(&places, kPermits)}) {
@@ -205,7 +206,7 @@ TEST_F(BatchingStore, SendsAllRequestsOfACallAgainIfTheScriptWasFlushed) {
   }
 }
 
-// The reply to a shared call comes too late. weir must refund each bill that Redis has charged.
+// The reply to a call with several bills comes too late. weir must refund each bill that Redis has charged.
 TEST_F(BatchingStore, RefundsEachRequestOfACallWhoseReplyIsLate) {
   auto tuning = Worker::quick();
   tuning.failures_to_open = 100;

@@ -32,8 +32,8 @@ TEST_F(ReplyTimeouts, RefundWithoutOtherCallsDetectsThatRedisDoesNotRespond) {
   EXPECT_FALSE(worker.charge(bill_).error);
 }
 
-// Redis may make the charge when it runs again. weir has closed the connection before, so weir cannot refund
-// the charge.
+// Redis may still make the charge when it continues. weir has closed the connection by then, so it cannot
+// refund the charge.
 TEST_F(ReplyTimeouts, ChargeWithoutAReplyIsCountedAsLost) {
   Server server;
   auto settings = Worker::settings_for(server, 200ms);
@@ -60,7 +60,7 @@ TEST_F(ReplyTimeouts, ChargeSentAfterARefundWaitsNoLongerThanTheTimeout) {
   worker.loop.poll();
   const auto answer = worker.charge(bill_);
   EXPECT_EQ(answer.error, StoreError::Timeout);
-  // Half of the time after which weir closes a connection with an unanswered refund.
+  // This is half of the time after which weir closes a connection with an unanswered refund.
   EXPECT_LT(answer.took, 10s);
   EXPECT_EQ(worker.store.state(), StoreState::Up);
   server.thaw();

@@ -1,4 +1,5 @@
-// Tests how long commands may stay unanswered, and which bills wait to share a call.
+// Tests how long commands may stay unanswered, and which bills (the charges of one request) wait to share a
+// call.
 #include "redis/connection/pipeline.hpp"
 
 #include <array>
@@ -56,7 +57,8 @@ TEST_F(PendingCommands, LaterCallHasItsOwnDeadline) {
   EXPECT_EQ(pipeline_.next_deadline(), start_ + 300ms);
 }
 
-// The reply to an abandoned call may still arrive. If it does not arrive, the connection is unresponsive.
+// The reply to a call may arrive after the caller has given up. If no reply arrives, the connection is
+// unresponsive.
 TEST_F(PendingCommands, AbandonedCallStillDetectsAnUnresponsiveConnection) {
   Call call;
   call.deadline = start_ + 50ms;
@@ -80,7 +82,7 @@ class CallCoalescing : public PendingCommands {
   void SetUp() override {
     for (std::size_t i = 0; i < Pipeline::kMostUnanswered; ++i) send(Purpose::Charge, 0ms);
   }
-  // Adds a bill of `lines` lines to the gathered bills.
+  // Adds a bill with `lines` charges to the bills that wait for the next call.
   Call& gather(std::size_t lines = 1) {
     auto& call = calls_.emplace_back();
     call.charges = std::span(lines_).first(lines);

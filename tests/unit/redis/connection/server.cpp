@@ -94,7 +94,7 @@ void Server::start() {
       process_ = -1;
       break;
     }
-    usleep(5000);  // no event tells when the server, another process, is ready
+    usleep(5000);  // no event shows when the server, another process, is ready
   }
   std::ifstream log(folder_ + "/log");
   throw std::runtime_error("redis-server does not start: " +

@@ -25,7 +25,7 @@ class Connection {
   [[nodiscard]] bool connected() const noexcept { return connected_; }
 
   Reply ask(const std::vector<std::string>& words);
-  // Sends serialized commands and returns `replies` replies.
+  // Sends serialized commands. Waits for `replies` replies and returns them.
   std::vector<Reply> exchange(std::string_view commands, std::size_t replies);
 
  private:
@@ -66,7 +66,7 @@ class Server {
 [[nodiscard]] unsigned short free_port();
 
 // Starts a server with the options that `options` returns. The options contain ports. If another process has
-// taken a port meanwhile, this function calls `options` again and retries.
+// taken a port in the meantime, this function calls `options` again and retries.
 [[nodiscard]] std::unique_ptr<Server> start_on_ports(
     const std::function<std::vector<std::string>()>& options);
 

@@ -82,8 +82,8 @@ TEST_F(TlsCodecTest, TooManyRecordsWithoutDataCloseTheConnection) {
   EXPECT_EQ(codec.why(), "it sends empty TLS records");
 }
 
-// Found by tests/fuzz/redis_tls_fuzz.cpp: why() was empty if the peer's answer was too short for OpenSSL to
-// recognise its protocol.
+// Regression, found by tests/fuzz/redis_tls_fuzz.cpp: why() was empty if the peer's answer was too short for
+// OpenSSL to recognise its protocol.
 TEST(NewCodec, OneOctetReplyWithoutTlsFailsWithAReason) {
   TlsClient client{{.ca = {}, .cert = {}, .key = {}, .server_name = {}, .verify = false}};
   TlsCodec codec{client.begin("localhost").value()};

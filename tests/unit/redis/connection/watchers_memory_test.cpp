@@ -1,5 +1,5 @@
-// Makes memory run out briefly in two kinds of coroutines: those that read a cluster's map of slots, and
-// those that listen to a Sentinel. The coroutines must continue.
+// Makes memory run out briefly in two kinds of coroutines (watchers): those that read a cluster's slot map,
+// and those that listen to a Sentinel. The coroutines must continue.
 #include "redis/connection/sentinels.hpp"
 #include "unit/redis/cluster/two_masters.hpp"
 #include "unit/redis/store/store_fixture.hpp"
@@ -16,11 +16,11 @@
 namespace weir::redis {
 namespace {
 
-// The step whose allocation failed.
+// The step in which an allocation failed.
 enum class Failed { Nothing, Start, Watcher };
 
-// Runs the loop's next handler, which starts a watcher, and makes its n-th allocation fail. Returns Nothing
-// if the handler makes fewer than n allocations. After Start no watcher runs.
+// Runs the next handler of the event loop, which starts a watcher. Makes the handler's n-th allocation fail.
+// Returns Nothing if the handler makes fewer than n allocations. After the result Start, no watcher runs.
 Failed fails_once(long n, net::asio::io_context& loop) {
   tests::allocations_left = n;
   tests::only_one_fails = true;

@@ -1,4 +1,4 @@
-// Tests a store behind a proxy that delays replies or loses one.
+// Tests a store whose proxy to Redis delays replies or loses a reply.
 #include "unit/redis/store/store_fixture.hpp"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ using Protocol = net::asio::local::stream_protocol;
 
 struct Trouble {
   std::chrono::milliseconds delay{};  // delay of every reply; replies keep their order
-  bool loses = false;                 // true: the proxy drops the next data from Redis
+  bool loses = false;                 // true: the proxy drops the next data that Redis sends
 };
 
 // A client's connection, which the proxy forwards to Redis.
@@ -109,8 +109,8 @@ class FaultyNetwork : public ::testing::Test {
   Way way_{worker_.loop, settings().address.unix_path, server_.path()};
 };
 
-// Eight calls are always unanswered here. A bill that waited for one of their replies before it was sent
-// would get its answer too late.
+// At any time eight calls wait for their replies. A bill that waited for one of these replies before it was
+// sent would get its own answer too late.
 TEST_F(FaultyNetwork, RequestsToADistantRedisDoNotTimeOut) {
   way_.trouble().delay = 600ms;  // less than the timeout, which is 1 s
   ASSERT_TRUE(worker_.turn_until_up()) << worker_.store.last_error();

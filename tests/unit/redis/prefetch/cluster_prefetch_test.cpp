@@ -1,5 +1,5 @@
-// Tests stores that prefetch units, on a real Redis Cluster. One node charges a part of a bill; the other
-// node refuses its part or does not answer.
+// Tests stores that prefetch units, on a real Redis Cluster. One node makes some charges of a request. The
+// other node refuses the other charges, or does not answer.
 #include "unit/redis/cluster/two_masters.hpp"
 #include "unit/redis/store/store_fixture.hpp"
 
@@ -18,9 +18,10 @@ class ClusterPrefetch : public ::testing::Test {
  protected:
   static void TearDownTestSuite() { cluster_.reset(); }
 
-  // Charges both buckets first, so that their next time slots begin later than any test ends.
+  // Charges both buckets first. Their next time slots then begin later than any test ends.
   void SetUp() override {
-    // Not in SetUpTestSuite(), because gtest would count the tests as skipped if the cluster failed to start.
+    // The cluster does not start in SetUpTestSuite(): after a failure there, gtest would count the tests as
+    // skipped.
     if (!cluster_) cluster_ = std::make_unique<TwoMasters>();
     cluster_->empty();
     Worker other(cluster_->settings(1s));
@@ -39,7 +40,7 @@ class ClusterPrefetch : public ::testing::Test {
     EXPECT_TRUE(worker->turn_until_up());
     return worker;
   }
-  // Returns a charge on the node, for a rule with `lease`.
+  // Returns a charge of a rule with `lease`. The node stores its key.
   limit::Charge bucket(std::size_t node) const {
     return {.key = TwoMasters::key_at(node, 1), .limiter = &bucket_, .lease = 1000};
   }
@@ -52,8 +53,8 @@ class ClusterPrefetch : public ::testing::Test {
     return {.key = TwoMasters::key_at(node, 2), .limiter = &one_};
   }
 
-  // Returns the cost that Redis has charged for the key, as seen by a weir that has prefetched no units. A
-  // free slot between charges counts as one unit at most.
+  // Returns the cost that Redis has charged for the key, as a weir without prefetched units sees it. A free
+  // time slot between charges counts as one unit at most.
   limit::Cost charged(limit::Charge line) {
     line.lease = 1;
     Worker other(cluster_->settings(1s));
@@ -73,8 +74,8 @@ class ClusterPrefetch : public ::testing::Test {
 };
 std::unique_ptr<TwoMasters> ClusterPrefetch::cluster_;
 
-// The time slots of the later grant follow those of the bill. When the bill is refunded, the later slots must
-// stay.
+// The time slots of a later grant (prefetched units) follow those of the request. The refund of the request
+// must not change the later slots.
 TEST_F(ClusterPrefetch, ChargeIsRefundedIfAnotherNodeRefusesEvenBeforeALaterGrant) {
   auto worker = weir();
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(worker->charge({bucket(0)}).outcomes[0].allowed);
@@ -101,7 +102,8 @@ TEST_F(ClusterPrefetch, RefusedRequestsOfOneLoopIterationAreAllRefunded) {
   EXPECT_EQ(units_.stats().taken, 0U);
 }
 
-// A node that refuses one charge of its part makes none of the part's charges, so there is nothing to refund.
+// A node that refuses one of its charges makes none of its charges. So weir has nothing to refund on that
+// node.
 TEST_F(ClusterPrefetch, NoRefundIsSentToANodeThatRefused) {
   auto worker = weir();
   auto refused = admitting(0);

@@ -1,8 +1,8 @@
 // Checks the guarantee of prefetched units. Several weirs take units, spend them late, put them back and
-// refund them. One exact limiter must admit all requests that the weirs admit, at the same instants.
+// refund them. One exact limiter must admit all requests that the weirs have admitted, at the same instants.
 //
 // There is one key, in a Redis with the real scripts and a clock that the test sets. The clocks of the weirs
-// drift apart. A request takes time to reach Redis and to return.
+// drift apart. A request takes time to reach Redis, and its reply takes time to return.
 #include "redis/prefetch/grant_cache.hpp"
 #include "unit/redis/scripts/timed_scripts.hpp"
 
@@ -130,8 +130,7 @@ class World {
       if (!ask(weirs_[0], line(1)).outcome.allowed) return rest;
   }
 
-  // Passes all admitted requests, in order, to one exact limiter without prefetched units. That limiter must
-  // admit them all.
+  // Passes all admitted requests in order to one exact limiter. That limiter must admit all of them.
   void check_law() const {
     auto admitted = admitted_;
     std::erase_if(admitted, [](const auto& one) { return one.came_to_nothing; });
@@ -146,7 +145,7 @@ class World {
  private:
   struct Weir {
     std::unique_ptr<GrantCache> cache;
-    Us offset;  // difference of this weir's steady clock from the test's time
+    Us offset;  // this weir's steady clock minus the test's time
   };
 
   std::uint64_t below(std::uint64_t bound) {
@@ -187,7 +186,7 @@ class World {
     if (!weir.cache->spend(line, local(weir), outcome)) {
       weir.cache->note_trip(line, local(weir));
       auto answer = ask(weir, line);
-      // As if another node of the cluster had refused the same bill.
+      // Acts as if another node of the cluster had refused the same request.
       if (answer.outcome.allowed && below(8) == 0) {
         refund({refund_of(line, answer.trip.charged_at, answer.outcome)});
         answer.outcome.allowed = false;
@@ -200,7 +199,7 @@ class World {
     if (const auto units = weir.cache->wanted(line, local(weir))) take(weir, line, units);
   }
 
-  // Makes one in ten admitted requests fail. The weir learns of the failure only later, after many other
+  // Makes one in ten admitted requests fail. The weir learns of the failure much later, after many other
   // events.
   void settle(Weir& weir, const limit::Charge& line, const limit::Outcome& outcome,
               base::TimePoint charged_at) {
@@ -252,7 +251,7 @@ class World {
     limit::Outcome outcome;
     base::TimePoint charged_at;
   };
-  std::vector<Failure> failures_;  // failures that the weirs have not learned of yet
+  std::vector<Failure> failures_;  // failures of which the weirs do not know yet
   base::TimePoint now_{Us(1'700'000'000'123'456)};
   bool hot_ = false;
 };
@@ -304,8 +303,8 @@ TEST_F(GrantCacheLaws, AdmittedRequestsNeverExceedTheLimitForRandomTraffic) {
 }
 
 // Uses a bucket that hardly refills during the test, so nearly all units must be usable again. Many weirs
-// hold units, become idle, and refund the units between the time slots of other weirs. They also refund units
-// one by one, which makes more gaps than a state can store.
+// hold units, become idle, and refund units whose time slots lie between those of other weirs. They also
+// refund single units, which makes more gaps than a state can store.
 TEST_F(GrantCacheLaws, ReturnedUnitsCanBeUsedByOtherInstances) {
   constexpr Cost kBurst = 3000;
   const Limiter limiter = limit::TokenBucket::make({kBurst, 24h}, kBurst).value();

@@ -16,7 +16,7 @@ using limit::Cost;
 constexpr base::TimePoint kRedis{base::Duration(1'700'000'000'000'000)};
 const limit::Limiter kWindow = limit::FixedWindow::make({100'000, std::chrono::hours(1000)}).value();
 
-// A cache whose keys are all in one set. The tests act as Redis.
+// A cache in which all keys belong to one set. The tests play the part of Redis.
 class GrantCacheTest : public ::testing::Test {
  protected:
   static limit::Charge line(std::uint64_t key = 1, Cost lease = 1000) {
@@ -64,7 +64,7 @@ TEST_F(GrantCacheTest, KeyWithFewRequestsGetsNoUnits) {
   for (int i = 0; i < 20; ++i) {
     go();
     EXPECT_EQ(take(), 0U);
-    now_ += 100ms;  // slow enough that a span has at most three requests
+    now_ += 100ms;  // slow enough that at most three requests come within a span
   }
 }
 
@@ -190,7 +190,7 @@ TEST_F(GrantCacheTest, UnitOfAReturnedGrantIsReturnedWhenItsRequestFails) {
   EXPECT_EQ(cache_.stats().lost, 0U);
 }
 
-// The unit was debited before the reset, so Redis no longer counts the unit.
+// Redis charged the unit before the reset, so Redis has forgotten the charge.
 TEST_F(GrantCacheTest, UnitRefundedAfterAResetIsNotAddedToALaterGrant) {
   heat();
   take();
@@ -208,7 +208,7 @@ TEST_F(GrantCacheTest, UnitRefundedAfterAResetIsNotAddedToALaterGrant) {
   EXPECT_EQ(back_[0].departure, kRedis);
 }
 
-// The cache must take more units even if it has some left, if these are too few for one request.
+// The cache still has some units, but too few for one request. It must take more units.
 TEST_F(GrantCacheTest, PrefetchesUnitsForWholeRequests) {
   for (const Cost cost : {3U, 5U, 7U, 10U}) {
     const std::uint64_t key = cost;
@@ -273,7 +273,7 @@ TEST_F(GrantCacheTest, PausesAfterAFailedGrant) {
   EXPECT_GT(cache_.wanted(line(), now_ + 250ms), 0U);
 }
 
-// The key is reset after the units were debited, so Redis no longer counts the debit.
+// The key is reset after Redis charged the units, so Redis has forgotten the charge.
 TEST_F(GrantCacheTest, GrantThatArrivesAfterAResetIsNeverSpent) {
   heat();
   auto lease = line();

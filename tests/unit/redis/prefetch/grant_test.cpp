@@ -23,7 +23,7 @@ const Limiter kBucket = limit::TokenBucket::make({1000, 1s}, 100).value();
 limit::Charge line_of(const Limiter& limiter, limit::Cost cost) {
   return {.key = {1, 2}, .limiter = &limiter, .cost = cost, .lease = 25};
 }
-// Makes a grant of `units` units, debited after `spent` units were charged.
+// Makes a grant of `units` units. Redis charged them after `spent` other units.
 Grant bucket_grant(limit::Cost units, limit::Cost spent = 0, const Limiter& limiter = kBucket) {
   const auto& gcra_core = *limit::gcra_core(limiter);
   const auto begin = gcra_core.ticks(kRedis) +
@@ -64,7 +64,7 @@ TEST(Grant, AllowsForAClockThatRunsSlow) {
   EXPECT_EQ(bucket_grant(20, 2048 + 1).ready(kHere + 2048ms), 18U) << "Redis may be 2 ms ahead by now";
 }
 
-// Units can be put back only next to the grant's own time slots, because other slots do not move.
+// A grant takes back units only if their time slots are next to its own time slots.
 TEST(Grant, AcceptsRefundsOfAdjacentTimeSlots) {
   auto grant = bucket_grant(20, 70);
   limit::Outcome first, second;

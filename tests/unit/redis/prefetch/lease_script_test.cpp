@@ -1,4 +1,5 @@
-// Tests how the real scripts refund grants of prefetched units.
+// Tests how the real scripts take back prefetched units. The units of a bucket have time slots: the times at
+// which they refill.
 #include "redis/prefetch/grant.hpp"
 #include "unit/redis/scripts/timed_scripts.hpp"
 
@@ -120,7 +121,7 @@ TEST_F(LeaseScript, AdjacentReturnedTimeSlotsAreMerged) {
   EXPECT_TRUE(charge(kFull, 15).allowed);
 }
 
-// After the state was lost, later charges get the same time slots.
+// Redis has lost the state, and later charges have got the same time slots.
 TEST_F(LeaseScript, TimeSlotsChargedBeforeALossOfTheStateAreNotAccepted) {
   scripts_.set_clock(kNow);
   charge(kFull, 10);
@@ -132,7 +133,8 @@ TEST_F(LeaseScript, TimeSlotsChargedBeforeALossOfTheStateAreNotAccepted) {
   EXPECT_EQ(charge(kFull, 1).remaining, 79U);
 }
 
-// The test restores the state from before the grant, as on a promoted replica that has missed the debit.
+// The test restores the state from before the grant. A promoted replica has this state if it has missed the
+// charge of the grant.
 TEST_F(LeaseScript, TimeSlotsThatAPromotedReplicaDoesNotKnowAreNotAccepted) {
   scripts_.set_clock(kNow);
   take(kFull, 10);
@@ -166,7 +168,7 @@ TEST_F(LeaseScript, DropsTheShortestRangeOfTooManyReturnedTimeSlots) {
   EXPECT_FALSE(charge(kFull, 1).allowed);
 }
 
-// If the time to live were shorter, the key would expire although time slots after the gap are charged.
+// With a shorter time to live, the key would expire although time slots after the gap are charged.
 TEST_F(LeaseScript, ChargeInReturnedTimeSlotsKeepsTheKeysTimeToLive) {
   make_gap(10, 5, 60);
   scripts_.set_clock(kNow + 1s);
@@ -214,7 +216,8 @@ TEST_F(LeaseScript, ChangedRateNeverLengthensReturnedTimeSlots) {
       << "all returned slots except the last microsecond";
 }
 
-// A gap that is farther ahead than the reduced burst allows must not be used.
+// A gap (free time slots between charged ones) may lie farther ahead than the reduced burst allows. It must
+// not be used.
 TEST_F(LeaseScript, ReturnedTimeSlotsBeyondAReducedBurstAreNotUsed) {
   scripts_.set_clock(kNow);
   charge(kFull, 10);
@@ -230,8 +233,8 @@ TEST_F(LeaseScript, ReturnedTimeSlotsBeyondAReducedBurstAreNotUsed) {
   EXPECT_TRUE(charge(kFull, 5).allowed);
 }
 
-// A reload may remove `lease` from a rule. Units that weirs hold at that time can then neither be refunded
-// nor used for a request.
+// A reload may remove `lease` from a rule. The units that weirs hold at that time can then neither be
+// refunded nor used.
 TEST_F(LeaseScript, ChargeOfARuleWithoutLeaseRemovesReturnedTimeSlots) {
   make_gap(10, 5, 75);
   const auto out = take(kFull, 6);

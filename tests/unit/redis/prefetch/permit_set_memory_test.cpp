@@ -1,6 +1,6 @@
-// Makes memory run out at each step. If this happens while a permit is being stored, no permit may remain
-// that would be renewed forever. If it happens while a bill is being sent, prefetched units that paid for the
-// bill must be put back.
+// Makes memory run out at each step. While a permit is being stored: no permit may remain that would be
+// renewed forever. While a request is being sent to Redis: the prefetched units that paid for the request
+// must be put back.
 #include "redis/store/permit_set.hpp"
 #include "unit/redis/store/store_fixture.hpp"
 #include "unit/scarce_memory.hpp"
@@ -21,7 +21,7 @@
 void* operator new(std::size_t size) {
   return weir::tests::take_memory(size);
 }
-// Never fails, because std::stable_sort would then use an algorithm without extra memory.
+// This operator never fails: if it failed, std::stable_sort would use an algorithm without extra memory.
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   return std::malloc(size);
 }
@@ -50,7 +50,7 @@ TEST(PermitSetMemory, LackOfMemoryForAPermitLeavesNoPermit) {
   EXPECT_TRUE(leases.empty());
 }
 
-// A store and its event loop. The tests run no handlers but those of renewals.
+// A store and its event loop. The tests run only the handlers of renewals.
 struct Renewing {
   explicit Renewing(const RedisSettings& settings) : store(context.get_executor(), settings) {}
   net::asio::io_context context;
@@ -86,8 +86,8 @@ net::Task<void> ask(Store& store, Asked& asked) {
   error = co_await store.charge(asked.bill, outcomes, now, unasked);
 }
 
-// Starts to charge a bill. Every allocation after the first `allocations` fails, until the bill waits for
-// Redis. Returns false if so many allocations were enough.
+// Starts to charge a request. Every allocation after the first `allocations` fails, until the request waits
+// for Redis. Returns false if `allocations` allocations were enough.
 bool fails_after(long allocations, Worker& worker, Asked& asked) {
   tests::allocations_left = allocations;
   try {
@@ -119,7 +119,7 @@ TEST(PermitSetMemory, LackOfMemoryForACallReturnsThePrefetchedUnits) {
   const auto before = spent();
   long allocations = 0;
   for (bool failed = true; failed; ++allocations) {
-    // A worker that has not sent any bill.
+    // A worker that has not sent any request to Redis.
     Worker fresh(Worker::settings_for(server), Worker::quick(), nullptr, &units);
     ASSERT_TRUE(fresh.turn_until_up());
     Asked asked{bill};

@@ -25,11 +25,11 @@ class PrefetchingStore : public ::testing::Test {
     const auto told = server_.info("commandstats", "cmdstat_evalsha");
     return told.empty() ? 0 : std::stoull(told.substr(told.find("calls=") + 6));
   }
-  // Waits until Redis has answered all commands sent so far, including those that prefetch units.
+  // Waits until Redis has answered all commands, including those that prefetch units.
   void await_answers(Worker& worker) {
     ASSERT_FALSE(worker.charge({{.key = {1, 1}, .limiter = &bucket_}}).error);
   }
-  // Returns how many units Redis would still admit for a weir that has prefetched none.
+  // Returns how many units Redis would still admit for a weir without prefetched units.
   limit::Cost left(const limit::Limiter& limiter) {
     Worker other(Worker::settings_for(server_));
     EXPECT_TRUE(other.turn_until_up());
@@ -76,8 +76,8 @@ TEST_F(PrefetchingStore, GrantIsSentInTheSameCallAsTheRequestsOfItsLoopIteration
   }
 }
 
-// Other weirs have spent all but eight units since the last reply to this weir, which now wants a grant of
-// eight.
+// Since the last reply to this weir, other weirs have spent all but eight units. Now this weir wants a grant
+// of eight.
 TEST_F(PrefetchingStore, RequestIsChargedBeforeTheGrant) {
   SharedGrants units(64, 10s);
   Worker worker(Worker::settings_for(server_), Worker::quick(), nullptr, &units);

@@ -11,7 +11,7 @@
 namespace weir::redis {
 namespace {
 
-// The expected slots are those that `redis-cli CLUSTER KEYSLOT` prints for the same names.
+// The expected slots are the output of `redis-cli CLUSTER KEYSLOT` for the same names.
 TEST(Tags, HashTagDeterminesTheClusterSlotOfAKey) {
   const auto text = [](limit::SlotHash place) {
     const auto tag = tag_of(place);
@@ -95,7 +95,8 @@ TEST_F(Outcomes, RepliesThatContradictTheDecisionOfTheScriptAreRejected) {
   EXPECT_TRUE(read({kNow, 0, 5'000'000, 0, 0, 0, 0, 0}));
 }
 
-// Found by tests/fuzz/redis_answer_fuzz.cpp: times overflowed if a bucket had too many spent units.
+// Regression, found by tests/fuzz/redis_answer_fuzz.cpp: times overflowed if a bucket had too many spent
+// units.
 TEST(SteppedOutcomes, ReplyWithMoreSpentUnitsThanPossibleIsRejected) {
   const limit::Limiter stepped = limit::SteppedBucket::make({1, 24h * 30}, 5).value();
   const std::array bill{limit::Charge{{1, 1}, &stepped}};

@@ -1,4 +1,5 @@
-// Tests windows of a calendar: weir sends the bounds of three windows, and Redis's clock selects one window.
+// Tests windows of a calendar: weir sends the starts and ends of three windows, and Redis's clock selects one
+// of them.
 #include "unit/limit/random_case.hpp"
 #include "unit/redis/scripts/timed_scripts.hpp"
 #include "unit/redis/store/store_fixture.hpp"
@@ -50,10 +51,10 @@ TEST_F(CalendarScript, ClockOfRedisChoosesTheWindow) {
   }
 }
 
-// The key must live until the end of the window that Redis selects, whichever of the three it is.
+// The key must live until the end of the window that Redis selects, whichever window this is.
 TEST_F(CalendarScript, ChosenWindowEndsWithTheDay) {
   auto now = kNoon;
-  // Redis selects the first, then the second, then the third window.
+  // Redis selects the first window, then the second, and then the third.
   for (const auto error : {24h, 0h, -24h}) {
     ASSERT_EQ(ask(now, error), ReplyReading::Answer) << error.count();
     EXPECT_EQ(scripts_.life_of(bill_[0].key), 12h + 2ms) << error.count();
@@ -105,8 +106,8 @@ std::string said(const Numbers& values) {
   return text;
 }
 
-// A server that speaks enough RESP for a store's greeting and test charge. Afterwards it answers each bill of
-// one line with the next element of `replies`, followed by the call's number.
+// A server that answers a store's greeting and test charge. Afterwards it answers each bill of one charge
+// with the next element of `replies` and the call's number.
 class Canned {
  public:
   Canned(net::asio::io_context& loop, const std::string& path, std::vector<Numbers> replies)

@@ -47,8 +47,8 @@ class ExactScript : public ::testing::Test {
 };
 
 // The numbers of one comparison in a sliding window: previous * left / period <= room, where `left` is the
-// rest of the current window. The products previous * left and room * period are up to 2^82. As doubles they
-// are equal, but their exact difference is `more`.
+// rest of the current window. The products previous * left and room * period are up to 2^82. Rounded to
+// doubles they are equal, but exactly they differ by `more`.
 struct Weighed {
   std::int64_t period;
   Cost previous;
@@ -84,7 +84,7 @@ class ExactSlidingWindow : public ExactScript, public ::testing::WithParamInterf
  protected:
   static constexpr Cost kLimit = 1'000'000'000;  // the highest limit that a configuration may have
 
-  // Charges `previous` in the second window. Settlements may raise the count above the limit.
+  // Charges `previous` units in the second window. Settlements may raise the count above the limit.
   void spend_previous(const limit::Limiter& limiter) {
     now_ = base::TimePoint(base::Duration(GetParam().period));
     if (GetParam().previous <= kLimit) {

@@ -1,6 +1,6 @@
-// Tests how long a key of permits lives in Redis: until its last permit expires, whatever happens to the
-// other permits. The tests use the clock and TTLs of a real Redis. The leases are so long that a slow test
-// does not change the result.
+// Tests how long a key that stores permits lives in Redis: until its last permit expires, whatever happens to
+// the other permits. The tests use the clock and TTLs of a real Redis. The leases are so long that a slow
+// test does not change the result.
 #include "redis/connection/command.hpp"
 #include "redis/scripts/bill.hpp"
 #include "unit/limit/random_case.hpp"
@@ -18,9 +18,9 @@ using namespace std::chrono_literals;
 
 class PermitExpiry : public ::testing::Test {
  protected:
-  static constexpr std::uint64_t kInString = 32;  // the most permits in a string; more form a sorted set
+  static constexpr std::uint64_t kInString = 32;  // most permits in a string; more permits form a sorted set
 
-  // Takes one permit in a bill of its own, and returns its serial number.
+  // Takes one permit for a new request. Returns the permit's serial number.
   std::uint64_t take(base::Duration lease) {
     const BillRequest demand{{&line_, 1}, {1, ++serials_, lease}};
     std::string out;

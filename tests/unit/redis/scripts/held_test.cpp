@@ -41,7 +41,7 @@ class PermitScript : public ::testing::Test {
   const limit::Limiter ten_ = at_once(10);
   const limit::Charge line_{limit::key_of(1), &ten_};
   Places model_;
-  std::vector<Refund> held_;  // permits that were not released; they may have expired
+  std::vector<Refund> held_;  // permits that were not released; some may have expired
   std::uint64_t serial_ = 0;
   int admitted_ = 0, refused_ = 0, expired_ = 0, in_sets_ = 0;
 
@@ -60,7 +60,7 @@ class PermitScript : public ::testing::Test {
     model_.places[{hold.holder, hold.serial}] = {line.cost, now_ + hold.lease};
     held_.push_back({line, {}, 0, hold});
   }
-  // Checks that the key lives as long as its permits. If it expired earlier, Redis would admit too many
+  // Checks that the key lives as long as its permits. If the key expired earlier, Redis would admit too many
   // requests.
   void expect_life() {
     const auto expires = scripts_.expiry_of(line_.key);
@@ -87,8 +87,8 @@ class PermitScript : public ::testing::Test {
   }
 };
 
-// A renewal restores a permit that has expired or that Redis has lost, even beyond the limit, because the
-// permit's request is still in progress.
+// A renewal restores a permit that has expired or that Redis has lost, even above the limit, because its
+// request is still in progress.
 TEST_F(PermitScript, CountsPermitsAsASimpleModelDoes) {
   for (int i = 0; i < 6'000; ++i) {
     scripts_.set_clock(now_);
@@ -199,7 +199,7 @@ TEST_F(RedisPermits, AreRestoredIfRedisHasLostThem) {
   EXPECT_TRUE(worker.turn_until([&] { return held() == 2; }));
   server_.kill();
   ASSERT_TRUE(worker.turn_until([&] { return worker.store.state() != StoreState::Up; }));
-  worker.store.hold(bill_[0]);  // as for a request that is admitted while Redis is away
+  worker.store.hold(bill_[0]);  // as if a request had been admitted while Redis was away
   server_.start();
   ASSERT_TRUE(worker.turn_until_up());
   EXPECT_TRUE(worker.turn_until([&] { return held() == 3; }));
@@ -227,7 +227,7 @@ TEST_F(RedisPermits, ExpireWithoutRenewal) {
   auto frozen = std::make_unique<Worker>(settings(kBrief));
   ASSERT_TRUE(frozen->turn_until_up());
   frozen->charge(bill_);
-  frozen->charge(bill_);  // from here on, the loop of `frozen` stands still, as after a crash
+  frozen->charge(bill_);  // from here on, the event loop of `frozen` stands still, as after a crash
   Worker other(settings(1h));
   ASSERT_TRUE(other.turn_until_up());
   EXPECT_TRUE(other.turn_until([&] { return other.charge(bill_).outcomes[0].allowed; }));
@@ -255,8 +255,8 @@ TEST_F(RedisPermits, AreReleasedAfterALateReply) {
   EXPECT_TRUE(worker.turn_until([&] { return held() == 0; }));
 }
 
-// Several bills share a call. Each bill counts the permits of earlier bills, and each permit can be released
-// separately.
+// The charges of several requests share a call. Each request must see the permits of earlier requests, and
+// each permit can be released separately.
 TEST_F(RedisPermits, RequestsInOneCallSeeThePermitsOfEarlierRequests) {
   const limit::Limiter three = at_once(3);
   const std::vector<limit::Charge> bill = {{limit::key_of(1), &three}};
@@ -278,8 +278,8 @@ TEST_F(RedisPermits, RequestsInOneCallSeeThePermitsOfEarlierRequests) {
   }
 }
 
-// A call fails after the script has stored the permit of its first bill. weir sends that bill again with
-// another permit ID. With the same ID, the permit would be counted twice and released only once.
+// A call fails after the script has stored the permit of its first request. weir charges that request again
+// with another permit ID. With the same ID, the permit would be counted twice and released only once.
 TEST_F(RedisPermits, PermitIsCountedOnceIfItsCallFailedMidwayAndWasRepeated) {
   const auto many = at_once(100);
   const limit::Limiter log = limit::SlidingLog::make({1, 1h}).value();
@@ -340,7 +340,7 @@ TEST_F(RedisPermits, ReleasesOfOneLoopIterationShareACall) {
   EXPECT_EQ(calls(), 2U);
 }
 
-// There are more keys with permits than commands that may be unanswered.
+// More keys have permits than commands may be unanswered.
 TEST_F(RedisPermits, AreRenewedAndReleasedForManyKeysWithFewPendingCommands) {
   auto tuning = Worker::quick();
   tuning.max_pending = 4;

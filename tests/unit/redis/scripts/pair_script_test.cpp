@@ -1,4 +1,4 @@
-// Tests two limiters of one rule. Each of them counts the requests that either of them admits
+// Tests two limiters of one rule. Each limiter counts the requests that either limiter admits
 // (limit/pair.hpp). Compares the scripts with the key table.
 #include "unit/limit/random_pair.hpp"
 #include "unit/redis/scripts/timed_scripts.hpp"
@@ -41,7 +41,7 @@ class PairScript : public ::testing::Test {
     now_ = base::TimePoint(base::Duration(dice_.between(1'600'000'000'000'000, 2'600'000'000'000'000)));
   }
 
-  // Returns a bill with the two charges of the pair, and a charge of another rule that may refuse.
+  // Returns the two charges of the pair and a charge of another rule, which may refuse.
   Bill any_bill() {
     const auto most = std::min(quota(pair_->limiters[0]), quota(pair_->limiters[1]));
     const auto cost = dice_.one_in(3) ? 1 : dice_.magnitude(1, std::max<std::uint64_t>(most, 1));
@@ -122,8 +122,8 @@ TEST_F(PairScript, CountsTwoLimitersOfARuleAsTheKeyTableDoes) {
   }
 }
 
-// The two limiters have the same algorithm and random parameters. Buckets and queues count a request only if
-// it fits.
+// The two limiters have the same algorithm and random parameters. A bucket or queue that does not decide
+// counts a request only if it has room for the request.
 TEST_F(PairScript, CountsAnyTwoLimitersOfOneAlgorithmAsTheKeyTableDoes) {
   for (int round = 0; round < 700; ++round) {
     const auto own = dice_.limiter();
@@ -143,8 +143,8 @@ TEST_F(PairScript, CountsAnyTwoLimitersOfOneAlgorithmAsTheKeyTableDoes) {
   }
 }
 
-// One limiter of the rule counts without refusing. Its count may exceed its limit, but not the largest count
-// that the state can have. Refunds lower the count, which has its full weight in the next window.
+// One limiter of the rule counts but does not decide. Its count may exceed its limit, but not the largest
+// count that the state can store. Refunds lower the count, which has its full weight in the next window.
 TEST_F(PairScript, CountOfAWindowBeyondItsLimitStopsAtTheLargestCount) {
   constexpr limit::Cost kMost = 1'000'000'000;
   for (const auto& make :

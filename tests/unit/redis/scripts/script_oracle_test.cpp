@@ -1,5 +1,5 @@
-// Compares the scripts with the limiters, for random parameters, bills, times and refunds. Both must return
-// the same outcomes for the same sequence.
+// Compares the scripts with the limiters, for random parameters, requests, times and refunds. Both must
+// return the same outcomes for the same sequence.
 #include "unit/limit/random_case.hpp"
 #include "unit/redis/scripts/timed_scripts.hpp"
 
@@ -51,7 +51,7 @@ struct Model {
   limit::Key key;
   limit::Cell cell{};
   PlainLog log{};
-  // The members below describe the state after the last request, on condition that the request is charged.
+  // The members below describe the state after the last request. They apply only if the request is charged.
   limit::Cell next{};
   std::uint64_t mark = 0;
   base::TimePoint drained_at{};
@@ -108,7 +108,7 @@ class ScriptOracle : public ::testing::Test {
     return models_.size() > 1 || dice_.one_in(50) ? dice_.cost(rule) : dice_.between(1, 4);
   }
 
-  // Charges a random bill to the scripts and to the models, and compares the outcomes.
+  // Charges a random request to the scripts and to the models, and compares the outcomes.
   void ask_both() {
     std::vector<Model*> asked;
     std::vector<limit::Charge> bill;

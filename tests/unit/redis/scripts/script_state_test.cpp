@@ -32,8 +32,8 @@ class ScriptState : public ::testing::Test {
       SlidingLog::make({10, 1h}, 6).value(),
       SlidingLog::make({10, 1h}).value()};
 
-  // The limiters in each_, and a concurrency limit. Tests of times use each_, because concurrency has no
-  // rate.
+  // The limiters in each_, and a concurrency limit. Tests of times use each_, because a concurrency limit has
+  // no rate.
   std::vector<limit::Limiter> every_ = [this] {
     auto all = each_;
     all.push_back(limit::Concurrency::make(10).value());
@@ -58,7 +58,7 @@ class ScriptState : public ::testing::Test {
 TEST_F(ScriptState, StateOfAnotherAlgorithmIsTreatedAsLost) {
   for (const auto& before : every_) {
     for (const auto& after : every_) {
-      // Both limiters use the same form of state.
+      // Both limiters store their state in the same form.
       if (limit::gcra_core(before) != nullptr && limit::gcra_core(after) != nullptr) continue;
       if (before.index() == after.index()) continue;
       server_.ask({"FLUSHDB"});
@@ -72,8 +72,7 @@ TEST_F(ScriptState, StateOfAnotherAlgorithmIsTreatedAsLost) {
   }
 }
 
-// Returns true if a state of this kind can have this length in bytes. `kind`: the byte at the start of the
-// state.
+// Returns true if a state of this kind can have this length in bytes. `kind`: the first byte of the state.
 bool is_length_of(char kind, std::size_t length) {
   switch (kind) {
     case 2:
@@ -100,7 +99,7 @@ TEST_F(ScriptState, StateInAnUnknownFormatIsTreatedAsLost) {
     EXPECT_EQ(charge(limiter, 3).remaining, fresh) << limit::describe(limiter) << " after " << told;
   };
   for (const auto& limiter : every_) {
-    if (limit::gcra_core(limiter) != nullptr) continue;  // any state of the right length is valid
+    if (limit::gcra_core(limiter) != nullptr) continue;  // every state of the right length is valid
     for (std::size_t length = 1; length <= 60; ++length)
       somebody({"SET", name_, std::string(length, 'x')}, limiter);
     for (char kind = 1; kind <= 9; ++kind)
@@ -114,7 +113,7 @@ TEST_F(ScriptState, StateInAnUnknownFormatIsTreatedAsLost) {
   }
 }
 
-// The script must treat the state as lost. An error would fail the other bills of the call as well.
+// The script must treat the state as lost. An error would also fail the other requests of the call.
 TEST_F(ScriptState, ListWithFewerUnitsInItsHeadThanInItsEntriesIsNoError) {
   const auto pair = [](char paid) { return std::string(7, '\0') + paid + std::string(7, '\0'); };
   for (const auto& limiter : each_) {
@@ -140,7 +139,7 @@ TEST_F(ScriptState, RefundDoesNotChangeTheStateOfAnotherAlgorithm) {
   EXPECT_EQ(worker_.store.stats().refunds_lost.load(), 0U);
 }
 
-// If Redis has lost the state, a refund of an earlier charge would subtract units of later charges.
+// Redis has lost the state. A refund of an earlier charge would subtract units of later charges.
 TEST_F(ScriptState, ChargesThatRedisLostAreNotRefundedToAWindow) {
   for (const auto& limiter : each_) {
     if (limit::gcra_core(limiter) != nullptr || std::holds_alternative<SteppedBucket>(limiter)) continue;
@@ -178,7 +177,8 @@ TEST_F(ScriptState, RefundOfAllUnitsDeletesTheKey) {
   }
 }
 
-// If the burst is reduced, units that were spent from the larger burst stay spent and must refill first.
+// After a reduction of the burst, units that were spent from the larger burst stay spent and must refill
+// first.
 TEST_F(ScriptState, UnitsSpentBeyondAReducedBurstMustRefillFirst) {
   const limit::Limiter wide = SteppedBucket::make({10, 1h}, 100).value();
   const limit::Limiter cut = SteppedBucket::make({10, 1h}, 20).value();
@@ -202,8 +202,8 @@ TEST_F(ScriptState, SlidingLogTakes18BytesPerEntryAndUsesBinarySearch) {
   for (std::uint64_t sent = 1; sent < SlidingLog::kMostExact; ++sent)
     ASSERT_FALSE(worker_.charge(bill).error);
 
-  // A cost of half the limit fits once half of the entries have expired. The script must find that entry by
-  // binary search, and not read all entries.
+  // The log has room for half of the limit when half of the entries have expired. The script must find that
+  // entry by binary search, and not read all entries.
   const auto looks = [&] {
     const auto said = server_.ask({"INFO", "commandstats"}).text;
     const auto at = said.find("cmdstat_lindex:calls=");

@@ -117,7 +117,7 @@ TEST_F(Script, ChargesAsTheLocalLimitersDo) {
     bool fits = true;
     std::vector<limit::Step> steps;
     for (std::size_t i = 0; i < lines; ++i) {
-      // Redis does not keep a TAT in the past. A limiter treats such a TAT like the present time.
+      // Redis stores no TAT that lies in the past. A limiter treats such a TAT like the present time.
       steps.push_back(limit::step(limiters[i], cells[i], now, bill[i].cost));
       fits = fits && (steps[i].outcome.allowed || !bill[i].enforced);
     }
@@ -128,7 +128,7 @@ TEST_F(Script, ChargesAsTheLocalLimitersDo) {
       const bool pays = fits && steps[i].outcome.allowed;
       const auto after = tat_of(pays ? steps[i].next : cells[i]);
       const auto stored = state_of(bill[i]);
-      // If the key's time to live was short, the key may have expired by now.
+      // A key with a short time to live may have expired by now.
       const bool lives = limit::drained_at(limiters[i], cell_of(after)) > now + 10s;
       EXPECT_TRUE(stored == after || (stored == 0 && !lives)) << limit::describe(limiters[i]);
     }
@@ -150,7 +150,7 @@ TEST_F(Script, RefundsAsTheLocalLimitersDo) {
     const limit::Charge line{key_number(random_()), &limiter, cost};
     const auto before = any_tat(limiter, now);
     set_state(line, before);
-    // Refunds the departure time that the charge promised, or another one.
+    // Refunds the departure that the charge promised, or another departure.
     const auto paid_from = limit::gcra_core(limiter)->refund(before, cost);
     if (paid_from == 0) continue;  // no charge can start from a TAT before the epoch
     const auto instant = limit::drained_at(limiter, cell_of(paid_from));

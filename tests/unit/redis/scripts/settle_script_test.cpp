@@ -34,7 +34,7 @@ class SettleScript : public ::testing::Test {
   int resets_ = 0;
 
   static constexpr base::TimePoint kLast{
-      // Before the year 2112, the end of the range of limit::timestamp_at().
+      // The time is before the year 2112, where the range of limit::timestamp_at() ends.
       base::Duration(4'400'000'000'000'000)};
 
   void begin_case() {
@@ -191,7 +191,7 @@ TEST_F(ResetScript, IgnoresAResetTimeInTheFuture) {
   EXPECT_TRUE(gives_back(kReset - 1us, kReset - 1us));
 }
 
-// When the configured rate changes, the fraction of a microsecond in the state gets another unit. Spent units
+// The rate of a rule changes, so the fraction of a microsecond in the state changes its unit. Spent units
 // must stay spent, rounded up to the next microsecond.
 class ChangedRate : public ::testing::TestWithParam<std::uint64_t> {
  protected:

@@ -16,8 +16,8 @@ using limit::Outcome;
 
 constexpr base::TimePoint kEpoch{base::Duration(1'800'000'000'000'000)};
 
-// A deny cache, and the scripts on a Redis whose clock the test sets. This host's steady clock is at `begin_`
-// when Redis's clock is at kEpoch.
+// A cache of refusals, and the scripts on a Redis whose clock the test sets. This host's steady clock is at
+// `begin_` when Redis's clock is at kEpoch.
 class CachedRefusals : public ::testing::Test {
  protected:
   Server server_;
@@ -30,8 +30,8 @@ class CachedRefusals : public ::testing::Test {
 
   [[nodiscard]] DenyCache::Time ours() const { return begin_ + (now_ - kEpoch); }
 
-  // Charges the bill in Redis. Redis reads its clock at the end of the round trip, which takes trip_. Returns
-  // true if Redis charged the bill.
+  // Charges a request in Redis. Redis reads its clock at the end of the round trip, which takes trip_.
+  // Returns true if Redis admitted the request.
   bool ask(std::span<const Charge> bill, std::span<Outcome> outcomes) {
     scripts_.set_clock(now_);
     const auto reply = scripts_.charge(bill);
@@ -79,7 +79,8 @@ TEST_F(CachedRefusals, EqualTheOutcomesOfRedis) {
       if (refused) {
         ++denied[static_cast<std::size_t>(rule.algorithm)];
         EXPECT_FALSE(there.allowed) << rule << ", cost " << line.cost;
-        // In a log, `remaining` may grow as single entries expire, even while a higher cost is still refused.
+        // In a sliding log, `remaining` may grow when single entries expire, even while a higher cost is
+        // still refused.
         if (log && line.cost > 1) here.remaining = there.remaining;
         EXPECT_EQ(here, there) << rule << ", cost " << line.cost << ": " << here.remaining
                                << " remaining and " << there.remaining << ", after "
@@ -108,7 +109,7 @@ TEST_F(CachedRefusals, AreNotUsedOnceRedisWouldAdmitAgain) {
   EXPECT_TRUE(refuses({{{key_, &two_a_second_, 2}}}));  // a higher cost is still refused
 }
 
-// Redis read its clock at an unknown instant during the round trip. So Redis's clock may be ahead of the
+// Redis read its clock at an unknown instant during the round trip. So Redis's clock may be ahead of weir's
 // estimate by the whole round trip.
 TEST_F(CachedRefusals, ExpireEarlierByTheRoundTripAndTheClockDrift) {
   ASSERT_TRUE(ask({{{key_, &two_a_second_, 4}}}));
@@ -194,7 +195,7 @@ TEST_F(CachedRefusals, AreNotUsedAfterARefundOfTheKey) {
   EXPECT_TRUE(refuses(bill));
 }
 
-// Uses two rules for which the keys of every client differ by the same amount, as real keys do.
+// Uses two rules. As with real keys, the two keys of a client differ by the same amount for every client.
 TEST_F(CachedRefusals, RefundOfAKeyRarelyDropsTheRefusalsOfAnotherKeyOfTheClient) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -234,7 +235,7 @@ TEST_F(CachedRefusals, DoNotApplyToALowerCostIfTheRuleHasALease) {
   }
 }
 
-// When the next request comes, the free slots may be used up, so the answer says nothing about that request.
+// The next request may find the free time slots used up. So the answer says nothing about that request.
 TEST_F(CachedRefusals, DoNotApplyToAHigherCostAfterAChargeInReturnedTimeSlots) {
   const limit::Limiter wide = token_bucket({1, 1s}, 100);
   const auto hot = [&](limit::Cost cost) {
@@ -256,7 +257,7 @@ TEST_F(CachedRefusals, DoNotApplyToAHigherCostAfterAChargeInReturnedTimeSlots) {
 }
 
 TEST_F(CachedRefusals, OldestCachedRefusalIsEvictedFirst) {
-  for (std::uint64_t i = 1; i <= 3; ++i) {  // three keys of one set of the cache; a set has two entries
+  for (std::uint64_t i = 1; i <= 3; ++i) {  // three keys of one set of the cache, which has room for two
     const std::array bill{Charge{{1, i}, &one_a_second_}};
     ASSERT_TRUE(ask(bill));
     ASSERT_FALSE(ask(bill));
@@ -323,8 +324,8 @@ TEST_F(DenyingStore, DropsARefusalWhenAnotherWorkerSettlesAChargeOfTheKey) {
   EXPECT_TRUE(two.charge(bill_).outcomes[0].allowed);
 }
 
-// If a release counted as a refund, then every request that ends would make cached states of one group of
-// keys unusable.
+// If weir treated a release like a refund, every request that ends would make the cached refusals of a group
+// of keys unusable.
 TEST_F(DenyingStore, KeepsCachedRefusalsWhenPermitsAreReleased) {
   // Must outlive the worker, because the worker releases permits of this limiter.
   const limit::Limiter many = limit::Concurrency::make(9).value();
@@ -339,7 +340,8 @@ TEST_F(DenyingStore, KeepsCachedRefusalsWhenPermitsAreReleased) {
   EXPECT_TRUE(worker.store.refuses(bill_, outcome_));
 }
 
-// A bill that is sent before Redis has made the refund may get an answer from before the refund.
+// weir may send a request to Redis before Redis has made a refund. The answer may then describe the state
+// before the refund.
 TEST_F(DenyingStore, DoesNotCacheARefusalFromBeforeARefund) {
   Worker worker(Worker::settings_for(server_));
   ASSERT_TRUE(worker.turn_until_up());
@@ -360,7 +362,7 @@ TEST_F(DenyingStore, DropsAllRefusalsWhenTheConnectionIsLost) {
   server_.kill();
   ASSERT_TRUE(worker.turn_until([&] { return worker.store.state() != StoreState::Up; }));
   EXPECT_FALSE(worker.store.refuses(bill_, outcome_));
-  server_.start();  // Redis has lost its state soon after it refused the bill
+  server_.start();  // Redis loses its state soon after it has refused the request
   ASSERT_TRUE(worker.turn_until_up());
   EXPECT_FALSE(worker.store.refuses(bill_, outcome_));
   EXPECT_TRUE(worker.charge(bill_).outcomes[0].allowed);

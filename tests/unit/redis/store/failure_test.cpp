@@ -25,7 +25,7 @@ class RedisFailure : public ::testing::Test {
   limit::Limiter ten_an_hour_ = token_bucket({10, 1h}, 10);
   std::vector<limit::Charge> bill_ = {{key(1), &ten_an_hour_}};
 
-  // Charges bills until the store is down. Returns the errors of the charges.
+  // Charges requests until the store is down. Returns the errors of the charges.
   std::vector<net::ErrorCode> charge_until_down(Worker& worker) {
     std::vector<net::ErrorCode> errors;
     while (worker.store.state() == StoreState::Up && errors.size() < 100)
@@ -83,7 +83,7 @@ TEST_F(RedisFailure, UnresponsiveRedisCostsTheTimeoutAndLateRepliesAreDiscarded)
     EXPECT_LT(answer.took, 300ms);  // the timeout, plus time for a busy machine
   }
   server.thaw();
-  // Redis has made the three timed-out charges late. If the next bill got one of their replies, its
+  // Redis has made the three timed-out charges late. If the next request got one of their replies, its
   // `remaining` would be 8.
   std::optional<Answer> next;
   ASSERT_TRUE(worker.turn_until([&] {
@@ -190,7 +190,7 @@ TEST_F(RedisFailure, UserWithTheDocumentedRightsSuffices) {
   EXPECT_FALSE(answer.error) << worker.store.last_error();
   const limit::Limiter log = limit::SlidingLog::make({2, 2ms}).value();
   Answer logged;
-  for (int i = 0; i < 10; ++i) {  // the log fills up and drains in turn
+  for (int i = 0; i < 10; ++i) {  // the sliding log fills up and drains in turn
     logged = worker.charge({{key(3), &log}});
     ASSERT_FALSE(logged.error) << worker.store.last_error();
   }
@@ -201,7 +201,8 @@ TEST_F(RedisFailure, UserWithTheDocumentedRightsSuffices) {
   EXPECT_EQ(worker.charge(bill_).error, StoreError::CommandDenied) << worker.store.last_error();
 }
 
-// If the test charge used other commands than bills, it would succeed, and five more bills would fail.
+// The test charge must use the same commands as real charges. Otherwise it would succeed, and five more
+// charges would fail.
 TEST_F(RedisFailure, StoreStaysDownWhileCallsWouldFail) {
   Server server;
   Worker worker(Worker::settings_for(server));
@@ -230,7 +231,7 @@ TEST_F(RedisFailure, MissingRightFailsOnlyTheRequestsThatNeedIt) {
   const std::vector<limit::Charge> denied = {{key(2), &place}};
   for (int i = 0; i < 20; ++i) EXPECT_EQ(worker.charge(denied).error, StoreError::CommandDenied);
   EXPECT_EQ(worker.store.state(), StoreState::Up);
-  // Bills that share a call with the denied bill succeed in the end.
+  // Requests that share a call with the denied request succeed in the end.
   for (std::uint64_t left = 8; left > 0; --left) {
     const std::vector<limit::Charge> fresh = {{key(left + 9), &ten_an_hour_}};
     Answer one, other, another;
@@ -251,7 +252,7 @@ TEST_F(RedisFailure, MissingRightFailsOnlyTheRequestsThatNeedIt) {
   EXPECT_FALSE(worker.charge(denied).outcomes.at(0).allowed);
 }
 
-// If weir may not read a key, the key must not be treated as absent or as a key of another kind.
+// weir has no right to read a key. It must not treat the key as absent, or as a key of another kind.
 TEST_F(RedisFailure, StateThatWeirMayNotReadIsNotTreatedAsMissing) {
   Server server;
   server.ask({"ACL", "SETUSER", "default", "-exists", "-del"});

@@ -1,4 +1,4 @@
-// A store on an io_context that the test runs, and functions that send bills to it.
+// A store on an io_context that the test runs, and functions that charge requests to the store.
 #pragma once
 
 #include "unit/redis/connection/server.hpp"
@@ -35,7 +35,7 @@ struct Answer {
   net::ErrorCode error;
   std::vector<limit::Outcome> outcomes;
   base::TimePoint now{};
-  limit::LineSet unasked = 0;  // lines of the bill without an answer; set after an error
+  limit::LineSet unasked = 0;  // charges without an answer; set after an error
   bool done = false;
   std::chrono::steady_clock::duration took{};
 };
@@ -66,15 +66,14 @@ class Worker {
       : store(
             loop.get_executor(), settings,
             [this](LogLevel, std::string line) { log.push_back(std::move(line)); }, tuning, refunds, units) {
-    net::asio::post(loop, [this] { store.start(); });  // once the loop runs
+    net::asio::post(loop, [this] { store.start(); });  // runs when the event loop runs
   }
   ~Worker() {
     store.stop();
     loop.run_for(1s);  // resumes waiting coroutines while the loop still exists
   }
 
-  // Runs the event loop until `done` returns true. Returns false after 20 s, which is longer than any test
-  // should take.
+  // Runs the event loop until `done` returns true. Returns false after 20 s; every test should be faster.
   bool turn_until(const std::function<bool()>& done) {
     const auto end = std::chrono::steady_clock::now() + 20s;
     while (!done()) {
@@ -88,7 +87,7 @@ class Worker {
     return turn_until([this] { return store.state() == StoreState::Up; });
   }
 
-  // Begins to charge a bill. `charges` and `answer` must live until answer.done is true.
+  // Begins to charge a request. `charges` and `answer` must live until answer.done is true.
   void begin(const std::vector<limit::Charge>& charges, Answer& answer) {
     answer.outcomes.resize(charges.size());
     net::spawn(loop.get_executor(), ask(store, charges, answer),

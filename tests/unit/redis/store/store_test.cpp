@@ -51,10 +51,10 @@ TEST_F(StoreTest, ShadowRuleIsChargedOnlyIfTheEnforcedRulesAdmit) {
   const auto both = worker.charge({enforced, shadow});
   EXPECT_TRUE(both.outcomes[0].allowed && both.outcomes[1].allowed);
   EXPECT_EQ(get(2).kind, Reply::Kind::Text);
-  // The enforced rule refuses, so the shadow rule of the same bill is not charged.
+  // The enforced rule refuses, so the shadow rule of the same request is not charged.
   EXPECT_FALSE(worker.charge({enforced, other}).outcomes[0].allowed);
   EXPECT_EQ(get(3).kind, Reply::Kind::Nil);
-  // A shadow rule that would refuse does not affect the other rules of the bill.
+  // A shadow rule that would refuse does not affect the other rules of the request.
   const auto free = worker.charge({{key(4), &one_an_hour_}, shadow});
   EXPECT_TRUE(free.outcomes[0].allowed);
   EXPECT_FALSE(free.outcomes[1].allowed);
@@ -133,8 +133,8 @@ TEST_F(StoreTest, CommandsOfOneLoopIterationAreSentInOneWrite) {
     return std::all_of(answers.begin(), answers.end(), [](const Answer& a) { return a.done && !a.error; });
   }));
   EXPECT_EQ(worker.store.stats().writes.load(), writes + 1);
-  // Redis received the commands in one read. Each INFO needs one more read. The end of the INFO's connection
-  // may need another one.
+  // Redis has received the commands in one read. Each INFO needs one more read, and the end of the INFO's
+  // connection may need another read.
   EXPECT_LE(std::stoull(server_.info("stats", "total_reads_processed")), reads + 3);
   EXPECT_THAT(server_.info("commandstats", "cmdstat_evalsha"), ::testing::StartsWith("calls=4,"));
 }
