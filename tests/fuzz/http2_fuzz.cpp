@@ -143,7 +143,7 @@ class Server final : public http::Http2Events {
     return &made->second;
   }
   void on_cheap(http::Http2Cheap frame) override {
-    // Ends the connection of a client that floods, as the proxy does.
+    // Ends the connection of a client that sends too many faulty frames, as the proxy does.
     if (frame == http::Http2Cheap::Fault && ++faults_ > 20)
       session_.go_away(http::Http2Error::EnhanceYourCalm);
   }

@@ -74,7 +74,7 @@ class Alerts(TestCase):
         weir = self.weir_of(alert(receiver.port, name='"logins"', authorization='"Bearer hush"'))
         self.statuses(weir.port, 4)  # three refusals do not exceed the threshold of three a second
         self.await_metric(weir, 3, "weir_decisions_total", outcome="refused")
-        time.sleep(2.2)  # until these refusals are older than a second
+        time.sleep(2.2)  # until the refusals are older than a second
         self.assertEqual(receiver.posts, [])
         self.surge(weir)
         eventually(lambda: receiver.posts, "the alert is posted")
@@ -185,7 +185,7 @@ class WebhookNames(TestCase):
 
 
 class WebhookFailures(TestCase):
-    """Several alerts on one rule. Each posts to a webhook that fails in another way."""
+    """Several alerts on one rule. Each alert posts to a webhook that fails in its own way."""
 
     @classmethod
     def setUpClass(cls):

@@ -64,12 +64,12 @@ class Algorithms(TestCase):
             self.assertEqual([client.get("/").status for _ in range(2)], [200, 200])
             refused = client.get("/")
             self.assertEqual((refused.status, refused["ratelimit-policy"]), (429, '"per-ip";q=2;w=2'))
-            time.sleep(int(refused["retry-after"]))  # Retry-After promises that a request is admitted then
+            time.sleep(int(refused["retry-after"]))  # Retry-After promises that weir admits a request after this time
             self.assertEqual(client.get("/").status, 200)
 
 
 class ConcurrencyLimits(TestCase):
-    """An upstream that responds when the test allows it."""
+    """The upstream of these tests responds when the test allows it."""
 
     def setUp(self):
         self.go = threading.Event()

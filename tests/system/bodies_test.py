@@ -260,7 +260,7 @@ class WaitingForBodies(BodiesTestCase):
         with weir.connect() as client:
             client.send(HEAD + b"Content-Length: 4\r\n\r\nfr")
             refused = self.post(weir, b"free")
-            time.sleep(int(refused["retry-after"]))  # Retry-After promises that a request is admitted then
+            time.sleep(int(refused["retry-after"]))  # Retry-After promises that weir admits a request after this time
             client.send(b"ee")
             self.assertEqual((refused.status, client.read().status), (429, 200))
 
@@ -325,7 +325,7 @@ class WaitingForBodies(BodiesTestCase):
 
 
 class BodiesBeforeForwarding(TestCase):
-    """A body that weir has received completely, and that is larger than a server reads at once."""
+    """Tests bodies that weir has received completely, and that are larger than a server reads at once."""
 
     BODY = bytes(range(256)) * (32 << 10)  # 8 MiB
     WORDS = rule("words", "100/s", key="[]", match='{ body_contains = "never", max_body = "16MiB" }')
@@ -504,13 +504,13 @@ class BodyMemory(BodiesTestCase):
             self.assertTrue(got.acquire(timeout=PATIENCE))
             eventually(lambda: weir.metric("weir_body_memory_bytes") == 0, f"the server has it, and has answered {half}")
 
-    def test_request_without_a_body_rule_needs_no_memory(self):
+    def test_request_whose_body_no_rule_reads_needs_no_body_memory(self):
         weir = self.weir()
         with weir.connect() as client:
             self.assertEqual(client.request("POST", "/other", {}, b"x" * 500_000).status, 200)
         self.assertEqual(weir.metric("weir_body_memory_refused_total"), 0)
 
-    def test_response_is_not_read_for_its_cost_without_free_memory(self):
+    def test_cost_in_a_response_is_not_read_if_no_body_memory_is_free(self):
         self.upstream.reply = lambda exchange: exchange.send(answer(b'{"n": 3, "text": "' + b"x" * 300_000 + b'"}'))
         tokens = rule("tokens", "100/day", key="[]", cost='{ response_json = "/n", reserve = 10, max_body = "1MiB" }')
         weir = self.weir(tokens)

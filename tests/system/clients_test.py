@@ -129,7 +129,7 @@ class RealClients(TestCase):
         self.assertLessEqual(self.connections(), 3, "the agent uses one connection, fetch uses two")
 
     def key_of_certificate(self):
-        """Returns the hash of the public key, in the form in which Chromium expects the only key to trust."""
+        """Returns the hash of the certificate's public key, in the form of Chromium's option that trusts a key."""
         public = subprocess.run(["openssl", "x509", "-in", self.certificate, "-noout", "-pubkey"], capture_output=True, check=True).stdout
         der = subprocess.run(["openssl", "pkey", "-pubin", "-outform", "der"], input=public, capture_output=True, check=True).stdout
         return base64.b64encode(hashlib.sha256(der).digest()).decode()

@@ -57,8 +57,8 @@ class ClusterLeases(TestCase):
                 self.assertLess(trips, 0.05)
 
     def test_refusal_in_another_slot_refunds_or_returns_prefetched_units(self):
-        """One node charges a key, and another node refuses the request. The first node then refunds the charge. Prefetched
-        units are returned."""
+        """One node charges a key, and another node refuses the request. The first node then refunds the charge. If prefetched
+        units had paid for the charge, the instance puts them back."""
         weirs = [self.weir(leased("fixed_window", f"{MANY}/3000day", key='["host"]'),
                            rule("few", "600/3000day", algorithm='"fixed_window"', key='["path"]', store='"redis"'),
                            lease_return="300ms") for _ in range(2)]

@@ -179,7 +179,7 @@ class ConfigErrors(TestCase):
         self.assertIn(f'weir.toml:{self.line_of(text, name)}: upstream "api": cannot resolve "{name}": ', done.stderr)
         self.assertEqual(done.stderr.count("cannot resolve"), 2, done.stderr)
 
-    def test_other_unknown_names_are_reported_with_their_lines(self):
+    def test_unknown_names_of_redis_and_webhooks_are_reported_with_their_lines(self):
         name = "a" * 64 + ".invalid"  # too long for a host name, so no name server is asked
         sentinels = f'redis = {{ url = "redis://:s3cret@127.0.0.1", topology = "sentinel", master = "m", sentinels = ["{name}:1", "127.0.0.1:1"] }}'
         nodes = f'redis = {{ url = "redis://:s3cret@127.0.0.1", topology = "cluster", nodes = ["127.0.0.1:1", "{name}:1"] }}'

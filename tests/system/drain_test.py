@@ -93,10 +93,10 @@ class Drain(TestCase):
             self.assertLess(time.monotonic() - began, 10 if SANITIZED else 3)
         self.upstream.release.set()
 
-    def test_requests_ended_at_the_drain_deadline_get_a_response_that_says_so(self):
+    def test_requests_ended_at_the_drain_deadline_get_a_response_with_the_reason(self):
         """The client must not get 504, because the upstream had more time to respond."""
         weir = self.start(Weir(config(self.upstream.port).replace('drain = "5s"', 'drain = "200ms"')))
-        for method, length in ("GET", ""), ("POST", "Content-Length: 5\r\n"):  # two of the five bytes arrive
+        for method, length in ("GET", ""), ("POST", "Content-Length: 5\r\n"):  # the POST sends two of its five bytes
             client = self.start(weir.connect())
             self.upstream.reached.clear()
             client.send(f"{method} / HTTP/1.1\r\nHost: a\r\n{length}\r\n{'ab' if length else ''}".encode())

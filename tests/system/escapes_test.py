@@ -77,7 +77,7 @@ class CopiedConfigurations(TestCase):
 
 
 class UnknownKeys(TestCase):
-    """A rule keyed by API keys, and requests with keys that are not in the keys file."""
+    """Tests a rule keyed by API keys, with requests whose keys are not in the keys file."""
 
     def weir(self, text, **more):
         return self.start(Weir(config(self.start(Upstream()).port, rules=text, **more), KEYS))

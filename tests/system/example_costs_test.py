@@ -79,7 +79,7 @@ class CardPayments(Example):
         weir = self.weir()
         payment = {"method": "POST", "path": "/payments", "body": b"declined"}
         self.assertEqual(self.pay(weir, 30, b"good", Cookie="device=d-1"), [200] * 30)
-        for device in range(4):  # 4 × 5 use up the address's 20
+        for device in range(4):  # 4 × 5 = 20 declined payments: all that the address may have
             self.assertEqual(self.pay(weir, 5, Cookie=f"device=d-{device}"), [402] * 5)
             if device < 3:
                 self.refuses(weir, "declined-device", DAY, Cookie=f"device=d-{device}", **payment)
@@ -123,7 +123,7 @@ class LlmTokens(Example):
 
     def test_reported_tokens_are_charged(self):
         weir = self.weir()
-        self.assertEqual(self.left(weir), 198_000)  # 200,000 minus the 2,000 that this request reserves; it will cost 1
+        self.assertEqual(self.left(weir), 198_000)  # 200,000 minus the 2,000 that this request reserves; finally it costs 1
         self.assertEqual(int(self.ask(weir, 1200)["x-ratelimit-remaining"]), 197_999)
         self.assertEqual(self.left(weir), 200_000 - 1 - 1200 - 2000)  # the second request refunded 800 of its 2,000
 

@@ -100,7 +100,7 @@ class FiveKeys(Example):
                   {"WEIR_LISTEN": "127.0.0.1:0", "WEIR_UPSTREAM": self.upstream.address, "WEIR_USER_LIMIT": "100/4s"}) as weir:
             start = math.ceil((time.time() + 0.3) / hour) * hour
             self.at(start + 0.1)
-            for key in ("ann-1", "ann-2", "ann-3"):  # one key has 60 in a real hour
+            for key in ("ann-1", "ann-2", "ann-3"):  # each key may send 60 requests in a real hour
                 self.admits(weir, 28, X_API_Key=key)
             if time.time() > start + hour - 0.1:
                 return None

@@ -108,7 +108,7 @@ class SharedQueue(TestCase):
         self.await_metric(weir, 2, "weir_queue_depth")  # the new request has joined the queue
         leaving.leave()
         eventually(lambda: weir.metric("weir_queue_depth") == 1, "the request has left the queue")
-        self.enqueue(weir, "leaving").leave()  # this request displaced no other
+        self.enqueue(weir, "leaving").leave()  # this request displaced no other request
         eventually(lambda: weir.metric("weir_queue_depth") == 1, "the request has left the queue")
         self.enqueue(weir, "leaving")
         self.assertEqual(weir.get("/", X_API_Key="leaving").json()["rule"], "two")

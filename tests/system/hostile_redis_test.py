@@ -13,8 +13,8 @@ HUGE = b"*1024\r\n" + b"$%d\r\n" % MIB + bytes(MIB)  # the first of 1,024 elemen
 
 
 class Hostile:
-    """A TCP proxy between weir and a Redis that replaces the next reply to a script. It sends `answer`, then `rest` 1,024
-    times, and closes the connection if `ends` is true."""
+    """A TCP proxy between weir and a Redis. It replaces the next reply to a script: it sends `answer`, then `rest` 1,024 times,
+    and closes the connection if `ends` is true."""
 
     def __init__(self, redis):
         self.redis, self.answer, self.rest, self.ends = redis, None, b"", False

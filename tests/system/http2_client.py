@@ -309,7 +309,7 @@ class Attacker:
 
     def flood(self, next_frames, count=1000, batch=100, ready=lambda sent: True):
         """Sends next_frames(0), next_frames(1) … until weir closes the connection, at most count * batch times. After each batch
-        waits until ready(sent). Returns how often it has sent."""
+        waits until ready(sent). Returns the number of calls of next_frames()."""
         sent = 0
         while not self.ended and sent < count * batch:
             self.send(b"".join(next_frames(number) for number in range(sent, sent + batch)))

@@ -10,7 +10,7 @@ import time
 from harness import PATIENCE, SANITIZED, Redis, TestCase, Weir, closed_port, config, eventually, main, rule, together
 from resolve_test import Silent
 
-CLIENTS = 3  # too few clients for their time-outs to open the circuit breaker
+CLIENTS = 3  # so few clients that their timeouts cannot open the circuit breaker
 MANY = 4_000 if SANITIZED else 20_000
 
 

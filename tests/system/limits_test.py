@@ -32,7 +32,7 @@ class Limits(TestCase):
             self.assertEqual([client.get("/").status for _ in range(3)], [200] * 3)
             refused = client.get("/")
             self.check_refusal(refused)
-            time.sleep(int(refused["retry-after"]))  # Retry-After promises that a request is admitted then
+            time.sleep(int(refused["retry-after"]))  # Retry-After promises that weir admits a request after this time
             self.assertEqual(client.get("/").status, 200)
         self.assertEqual(len(self.upstream.exchanges), 4)
 

@@ -44,7 +44,7 @@ class Load(TestCase):
         self.await_ping(weir, 200)
         self.await_ping(weir, 200)  # the second request exceeds the rule's base limit
 
-    def test_requests_in_flight_at_max_in_flight_end_the_use_of_the_elastic_limit(self):
+    def test_elastic_limit_is_not_used_while_requests_in_flight_reach_max_in_flight(self):
         weir = self.start(Weir(config(self.upstream.port, server="max_in_flight = 2", routes=ROUTES, rules=ELASTIC)))
         self.await_open(weir)
         clients = [self.begin(weir, "/") for _ in range(2)]
@@ -55,7 +55,7 @@ class Load(TestCase):
         self.await_load(weir, "in_flight", 0)
         self.await_ping(weir, 200)
 
-    def test_full_shared_queue_ends_the_use_of_the_elastic_limit(self):
+    def test_elastic_limit_is_not_used_while_a_shared_queue_is_full(self):
         self.gate.set()
         queue = rule("queue", "1/60s", key="[]", match='{ path = "/queue" }', algorithm='"leaky_bucket"', queue=2)
         weir = self.start(Weir(config(self.upstream.port, routes=ROUTES, rules=queue + ELASTIC)))
@@ -74,7 +74,7 @@ class Load(TestCase):
             before = [weir.metric("weir_load", kind=kind) for kind in ("lag", "cpu")]
             eventually(lambda: [weir.metric("weir_load", kind=kind) for kind in ("lag", "cpu")] != before, "measured")  # noqa: B023
 
-    def test_full_queue_of_one_client_does_not_end_the_use_of_the_elastic_limit(self):
+    def test_elastic_limit_is_used_while_the_queue_of_a_single_client_is_full(self):
         """If only one client uses a queue, a full queue is not treated as load."""
         self.gate.set()
         for key in ("ip", "path"):

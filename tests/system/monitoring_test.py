@@ -24,7 +24,7 @@ def expressions(panels):
 
 
 class Monitoring(TestCase):
-    """A weir whose configuration produces all metrics."""
+    """Tests a weir whose configuration produces all metrics."""
 
     @classmethod
     def setUpClass(cls):

@@ -12,7 +12,7 @@ import time
 
 from harness import PAUSES, SANITIZED, Client, Load, Redis, TestCase, Upstream, Weir, config, eventually, main, rule
 
-AT_ONCE = 3.0 if SANITIZED else 1.0  # seconds until the weirs enforce one limit again
+AT_ONCE = 3.0 if SANITIZED else 1.0  # seconds within which the weirs must enforce one limit again
 
 
 class Way:
@@ -168,7 +168,7 @@ class RedisFailures(TestCase):
     def test_clients_see_no_error_while_redis_is_frozen_for_five_seconds(self):
         self.endure(self.freeze_for_five_seconds, self.thaw)
 
-    def test_clients_see_no_error_while_redis_is_frozen_with_more_requests_than_open_calls(self):
+    def test_clients_see_no_error_while_redis_is_frozen_and_more_requests_wait_than_calls_may_be_open(self):
         """There are more requests than open calls to Redis. So some requests always wait for other requests, even while Redis
         does not answer."""
         self.endure(self.freeze, self.thaw, workers=1, clients=24)
@@ -244,7 +244,7 @@ class RedisFailures(TestCase):
         lost, statuses = time.monotonic(), []
         while time.monotonic() < lost + 2.5:  # a refusal is cached for a second
             statuses.append(weir.get("/", x_count="spent").status)
-            time.sleep(0.02)  # in addition to the requests of new clients
+            time.sleep(0.02)  # a pause; the clients of the load send requests meanwhile
         self.assertLessEqual(set(statuses), {429, 503})
         weir.wait_for(r"is down: bad_reply, an unexpected reply")
         self.assertEqual(weir.metric("weir_redis_up"), 1)
@@ -262,7 +262,7 @@ class RedisFailures(TestCase):
         self.timeout = 0.125  # a connection attempt without an answer takes eight times as long: a second
         self.on_the_way("silent", True, False, within=AT_ONCE + 1)
 
-    def test_redis_slower_than_the_timeout_delays_no_request_after_it_was_detected(self):
+    def test_redis_slower_than_the_timeout_delays_no_request_after_its_detection(self):
         """Once weir has noticed that Redis is slow, no request waits for Redis until Redis is fast enough again. Meanwhile
         weir logs only a few lines."""
         way, self.timeout = self.way(), 0.05

@@ -147,7 +147,7 @@ class SharedLimits(TestCase):
             self.assertEqual(client.get("/").status, 200)
             refused = client.get("/")
             self.assertEqual(refused.status, 429)
-            time.sleep(int(refused["retry-after"]))  # Retry-After promises that a request is admitted then
+            time.sleep(int(refused["retry-after"]))  # Retry-After promises that weir admits a request after this time
             self.assertEqual(client.get("/").status, 200)
 
     def test_two_instances_share_the_rate_of_a_queue(self):

@@ -91,7 +91,7 @@ class Replay(TestCase):
         packed.write_bytes(gzip.compress(b"".join(lines[:10])))
         log.write_bytes(b"".join(lines[10:]) + b"torn lin")
         after = text.replace('"20/day"', '"5/day"').replace('"tenant"', '"renamed"')
-        told = self.replay(folder, after, log, packed)  # the newer file first, because the order does not matter
+        told = self.replay(folder, after, log, packed)  # the newer file comes first, because the order must not matter
         self.assertEqual((told["lines"], told["requests"]), (31, 30))
         self.assertEqual(told["left_out"], {"no JSON object, or cut short": 1})
         rules = {one["rule"]: one for one in told["rules"]}

@@ -195,7 +195,7 @@ class CostOfTheAnswer(Settlement):
             self.assertEqual(refused.status, 429)
             self.assertIn(int(refused["retry-after"]), range(math.ceil(2.902 - (time.monotonic() - began)), 4))
             self.upstream.reply = answer(headers="X-Tokens: 0\r\n")
-            time.sleep(int(refused["retry-after"]))  # Retry-After promises that a request is admitted then
+            time.sleep(int(refused["retry-after"]))  # Retry-After promises that weir admits a request after this time
             self.assertEqual(client.get("/").status, 200)
         self.await_settled(weir, "tokens", debt=1, refunded=1)
 

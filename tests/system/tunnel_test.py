@@ -77,8 +77,9 @@ class ProtocolUpgrade(Tunnels):
         self.assertEqual(client.wire.read_exactly(10), b"helloGET /")
         self.assertEqual(len(upstream.exchanges), 1)
 
-    def test_server_that_switches_before_the_end_of_the_body_gets_no_more_of_the_request(self):
-        """Without this check, the server would read the client's later bytes as part of the request."""
+    def test_server_that_switches_before_the_end_of_the_request_gets_no_bytes_of_the_tunnel(self):
+        """The server switches before weir has sent the whole head. If weir relayed the client's later bytes, the server would
+        read them as part of the request."""
         folder = self.start(tempfile.TemporaryDirectory(prefix="weir-test-"))
         got = []
 

@@ -73,7 +73,8 @@ std::vector<std::string> faults_without_memory(long successes) {
   return faults;
 }
 
-// The first allocation is Asio's, for the socket. The next one is the frame of the connection.
+// Asio makes the first allocation, for the socket. The second allocation is for the coroutine of the
+// connection.
 TEST(ServerMemory, LackOfMemoryClosesOneConnectionAndTheNextIsServed) {
   EXPECT_THAT(faults_without_memory(1),
               ::testing::ElementsAre("admin: accepting failed; weir continues: std::bad_alloc"));

@@ -24,7 +24,7 @@ TEST(Warnings, WarnOfKeysThatClientsCanInvent) {
     EXPECT_THAT(of(key), Not(warned)) << key;
 }
 
-TEST(Warnings, WarnOfBodiesLargerThanAllBodyMemory) {
+TEST(Warnings, WarnIfTheLargestReadBodyExceedsMaxBodyMemory) {
   const auto of = [](const std::string& memory, const std::string& rule) {
     return warnings_of("[server]\nmax_body_memory = \"" + memory + "\"\n" + with_rule(rule));
   };

@@ -19,7 +19,7 @@ TEST(FindEarlyFault, FindsFaultsBeforeTheHeadIsComplete) {
     const auto fault = find_early_fault(begun);
     ASSERT_TRUE(fault) << begun;
     EXPECT_EQ(fault->status, 400u);
-    bool found = false;  // the text is fed octet by octet
+    bool found = false;  // true: a part of the text already has a fault
     for (std::size_t size = 1; size <= begun.size() && !found; ++size)
       found = find_early_fault(begun.substr(0, size), size - 1).has_value();
     EXPECT_TRUE(found) << begun;
@@ -40,7 +40,7 @@ TEST(FindEarlyAnswerFault, FindsFaultsBeforeTheHeadIsComplete) {
     const auto fault = find_early_answer_fault(begun);
     ASSERT_TRUE(fault) << begun;
     EXPECT_EQ(fault->status, 502u);
-    bool found = false;  // the text is fed octet by octet
+    bool found = false;  // true: a part of the text already has a fault
     for (std::size_t size = 1; size <= begun.size() && !found; ++size)
       found = find_early_answer_fault(begun.substr(0, size), size - 1).has_value();
     EXPECT_TRUE(found) << begun;

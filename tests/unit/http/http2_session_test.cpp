@@ -258,7 +258,7 @@ TEST_F(Http2SessionTest, SendsABodyOnlyAsFarAsTheClientsWindowsPermit) {
   EXPECT_EQ(client->answers.at(id).closed, 0U);
 }
 
-TEST_F(Http2SessionTest, StreamWithoutAWindowDoesNotDelayAnotherStream) {
+TEST_F(Http2SessionTest, StreamWhoseWindowIsEmptyDelaysNoOtherStream) {
   use(true, false);
   const auto slow = client->request(), fast = client->request();
   nghttp2_submit_window_update(client->session(), 0, 0, 1'000'000);  // the connection's window

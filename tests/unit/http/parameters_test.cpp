@@ -44,7 +44,7 @@ TEST(Parameters, DecodesNamesAndValues) {
   EXPECT_EQ(found.spaced, "x y z");
 }
 
-TEST(Parameters, FindsANameWithPlusAsPlusAndAsASpace) {
+TEST(Parameters, PlusInANameMatchesBothAPlusAndASpace) {
   Parameters parameters;
   parameters.read_query("a+b=1&a%2Bb=2&a%20b=3", kMany);
   EXPECT_THAT(values(parameters, "a+b"), ElementsAre("1", "2"));

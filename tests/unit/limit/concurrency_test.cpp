@@ -235,7 +235,7 @@ TEST(AdaptiveConcurrency, ForgetsTheLimitAfterTenMinutesWithoutTraffic) {
   EXPECT_NE(limiter.step(cell, forgotten - 1us, 1).next, limiter.step({}, forgotten - 1us, 1).next);
 }
 
-TEST(AdaptiveConcurrency, RequestWithoutAMeasuredLatencyLeavesTheInitialState) {
+TEST(AdaptiveConcurrency, RequestWithoutAMeasuredLatencyDoesNotChangeTheInitialState) {
   const auto limiter = adaptive(1, 100);
   const auto cell = limiter.step({}, kStart, 3).next;
   EXPECT_EQ(limiter.release(cell, kStart, 3, {}), Cell{});

@@ -38,7 +38,7 @@ Whole ceil(const Fraction& f) {
   return (numerator(f) + denominator(f) - 1) / denominator(f);
 }
 
-// A token bucket as a number of tokens.
+// A token bucket that stores its number of tokens.
 class Level {
  public:
   explicit Level(const Case& c)

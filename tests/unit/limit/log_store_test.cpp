@@ -35,7 +35,7 @@ TEST(LogStore, ReusesEveryReturnedChunk) {
   EXPECT_EQ(take_all(store).size(), kChunks);
 }
 
-TEST(LogStore, AcceptsTheReturnOfARingOfChunks) {
+TEST(LogStore, ChunksLinkedInARingAreReturnedTogether) {
   LogStore store(kChunks);
   for (int round = 0; round < 3; ++round) {
     const auto all = take_all(store);
@@ -51,7 +51,7 @@ TEST(LogStore, AcceptsTheReturnOfARingOfChunks) {
   EXPECT_EQ(take_all(store).size(), kChunks);
 }
 
-TEST(LogStore, AcceptsTheReturnOfARingOfOneChunk) {
+TEST(LogStore, RingOfOneChunkCanBeReturned) {
   LogStore store(kChunks);
   for (const auto chunk : take_all(store)) store.give_back_ring(chunk);
   EXPECT_EQ(store.in_use(), 0U);

@@ -295,7 +295,7 @@ TEST_F(TlsStream, ReportsBytesBufferedByOpenSslAsPending) {
   EXPECT_FALSE(stream->has_pending());
 }
 
-TEST_F(TlsStream, ReceivesAfterTrimReleasedItsBuffers) {
+TEST_F(TlsStream, ReceivesDataAfterItsBuffersWereReleased) {
   TlsClient client(theirs.number());
   ASSERT_TRUE(shake_hands(client));
   std::string got;

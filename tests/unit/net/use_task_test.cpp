@@ -54,7 +54,7 @@ class UseTaskTest : public ::testing::Test {
   int rests = 0;
 };
 
-TEST_F(UseTaskTest, ReturnsTheResult) {
+TEST_F(UseTaskTest, ReturnsTheResultOfTheOperation) {
   Running reading(context, read_some());
   turn();
   EXPECT_FALSE(reading.done());
@@ -64,7 +64,7 @@ TEST_F(UseTaskTest, ReturnsTheResult) {
   EXPECT_EQ(bytes.substr(0, read.count), "abc");
 }
 
-TEST_F(UseTaskTest, StoresTheError) {
+TEST_F(UseTaskTest, StoresTheErrorOfTheOperation) {
   pair.theirs.close();
   EXPECT_EQ(run(context, read_some()).ec, asio::error::eof);
 }

@@ -92,7 +92,7 @@ TEST(Hours, EndAtAClockChangeThatSkipsTheirEnd) {
   const auto end = [](const char* text, base::TimePoint from) {
     return hours_of(text, {}, "Europe/Zurich").end_from(from);
   };
-  EXPECT_EQ(end("00:00-04:00", at(3, 29, 30min)), at(3, 29, 2h));  // the hours are one hour shorter
+  EXPECT_EQ(end("00:00-04:00", at(3, 29, 30min)), at(3, 29, 2h));  // the clock change shortens these hours
   EXPECT_EQ(end("00:00-02:30", at(3, 29, 30min)), at(3, 29, 1h));  // the clock skips 02:30
   EXPECT_EQ(end("00:00-04:00", at(10, 25, 0h)), at(10, 25, 3h));
   EXPECT_EQ(end("00:00-02:30", at(10, 25, 0h)), at(10, 25, 30min));

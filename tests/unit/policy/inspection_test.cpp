@@ -110,7 +110,7 @@ TEST_F(Inspection, ReadsAsManyBytesAsAnyApplicableRuleNeeds) {
   EXPECT_EQ(wanted_body(rules_, request_), 1000U);
 }
 
-TEST_F(Inspection, RuleThatSkipsTheRequestForAMissingKeyNeedsNoBody) {
+TEST_F(Inspection, RuleThatSkipsRequestsWithoutItsKeyNeedsNoBody) {
   only(words({"free"}));
   rules_[0].key = {parse_key_part("user").value()};
   EXPECT_EQ(wanted_body(rules_, request_), 0U);

@@ -86,7 +86,7 @@ TEST_F(NameKey, RuleWithoutKeyPartsHasOneKeyForAllClients) {
   EXPECT_NE(name(rule_of("s", {})), one);
 }
 
-TEST_F(NameKey, DistinguishesNamedAttributesByName) {
+TEST_F(NameKey, DistinguishesHeadersParametersAndCookiesByName) {
   head_ = head_with({{"X-A", "v"}, {"X-B", "v"}, {"Cookie", "a=v; b=v"}}, "a=v&b=v");
   std::set<limit::Key> names;
   for (const auto* part : {"header:X-A", "header:X-B", "query:a", "query:b", "cookie:a", "cookie:b"})

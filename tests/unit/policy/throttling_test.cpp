@@ -58,7 +58,7 @@ TEST_F(Throttling, SoftLimitAdmitsItsMarginAndReportsThatTheLimitIsExceeded) {
   EXPECT_EQ(refused.verdict, Verdict::Reject);
   EXPECT_FALSE(refused.exceeded);
   EXPECT_EQ(refused.outcome.remaining, 0U);
-  EXPECT_EQ(refused.outcome.retry_after, std::chrono::seconds(1));  // the soft limit admits one in a second
+  EXPECT_EQ(refused.outcome.retry_after, std::chrono::seconds(1));  // then the soft limit admits a request
   EXPECT_TRUE(ask(1, kNow + std::chrono::seconds(1)).exceeded);
 }
 

@@ -61,7 +61,7 @@ TEST_F(SnapshotFileTest, RenamesADamagedFileAndWritesANewFile) {
   }
 }
 
-TEST_F(SnapshotFileTest, RenamesAFolderInPlaceOfTheFile) {
+TEST_F(SnapshotFileTest, RenamesAFolderThatHasTheNameOfTheFile) {
   std::filesystem::create_directory(path_);
   EXPECT_FALSE(is_found());
   EXPECT_TRUE(is_set_aside());

@@ -1,4 +1,4 @@
-// Snapshots of one rule: how its keys, tiers and shared cells are restored, even if the rule has changed in
+// Snapshots of one rule: how its keys, tiers and overflow cells are restored, even if the rule has changed in
 // the meantime.
 #include "unit/limit/snapshot/snapshots.hpp"
 #include "unit/limit/traffic.hpp"

@@ -1,4 +1,4 @@
-// Shifts saved state to another clock.
+// Tests how saved state is shifted to another clock.
 #include "limit/snapshot/time_shift.hpp"
 
 #include "unit/limit/random_case.hpp"

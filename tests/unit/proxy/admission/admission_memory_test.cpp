@@ -114,7 +114,7 @@ TEST(AdmissionMemory, LackOfMemoryReturnsAnUnusedPrefetchedUnit) {
   EXPECT_EQ(asking.units.stats().held(), 7U);
 }
 
-// The first of two units is returned, and memory runs out for the second.
+// Two units must be returned. Memory runs out while the second unit is being returned.
 TEST(AdmissionMemory, LackOfMemoryRefundsEachPrefetchedUnitOnce) {
   auto config = two_places(policy::Store::Redis);
   for (auto& rule : config.rules) lease(rule);

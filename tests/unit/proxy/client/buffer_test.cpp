@@ -75,7 +75,7 @@ TEST(Inbox, PinnedHeadStaysInPlaceWhileTheBodyPasses) {
   EXPECT_EQ(inbox.unread(), "BCDEFGHIJKL0123");
 }
 
-TEST(Inbox, MakesRoomForABodyBehindALaterHead) {
+TEST(Inbox, MakesRoomForTheBodyOfALaterPipelinedRequest) {
   BlockPool pool(32);
   Inbox inbox(pool);
   receive(inbox, "one.two.three...four............");
@@ -175,7 +175,7 @@ class Model {
     head_view_ = inbox_.unread().substr(0, size);
     inbox_.use_and_pin(size);
     unread_.erase(0, size);
-    // Octets that were used before the head also occupy the block until the head is unpinned.
+    // Consumed octets in front of the head also occupy the block until the head is unpinned.
     pinned_ = size == 0 ? 0 : kBlock - inbox_.room() - unread_.size();
     if (size == 0) inbox_.unpin();
   }

@@ -35,7 +35,7 @@ Departure departure(int second) {
   return {.at = at, .promised = at, .charge = {.key = kLane, .limiter = nullptr}, .shared_places = 100};
 }
 
-TEST(QueueMemory, FailedAllocationInJoinLeavesNoRequestInTheQueue) {
+TEST(QueueMemory, LackOfMemoryWhenARequestJoinsLeavesNoRequestInTheQueue) {
   Queue queue(1);
   Queue::Ticket first(0, {1, 0}, 5), second(0, {2, 0}, 5);
   const int made = fail_each_allocation([&] { queue.join(first, departure(1)); },
@@ -63,7 +63,7 @@ TEST(QueueMemory, FailedAllocationInJoinLeavesNoRequestInTheQueue) {
   EXPECT_EQ(queue.size(), 0U);
 }
 
-TEST(QueueMemory, FailedAllocationInOfferLeavesNoDeparture) {
+TEST(QueueMemory, LackOfMemoryWhenADepartureIsOfferedLeavesNoDeparture) {
   Queue queue(1);
   const int made = fail_each_allocation([&] { queue.offer(departure(1), 0); },
                                         [&] { EXPECT_EQ(queue.next_due(0), base::TimePoint::max()); });

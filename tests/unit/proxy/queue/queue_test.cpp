@@ -135,7 +135,7 @@ TEST_F(QueueTest, ClientsOfOnePriorityTakeTurns) {
   EXPECT_EQ(depart_all(), "abcaba");
 }
 
-TEST_F(QueueTest, ClientThatReturnsQueuesBehindTheOtherClients) {
+TEST_F(QueueTest, ReturningClientWaitsBehindTheOtherClients) {
   join('a', 0), join('b', 1), join('c', 2);
   EXPECT_EQ(depart(0), "a");
   join('a', 3);

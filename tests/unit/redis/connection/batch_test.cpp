@@ -30,7 +30,7 @@ class BatchedCharges : public ::testing::Test {
     return lines;
   }
 
-  // Charges all bills in one call. Returns the outcomes of all lines, bill by bill.
+  // Charges all requests in one call. Returns the outcomes of all charges, request by request.
   std::vector<Outcome> together(std::span<const BillRequest> bills) {
     scripts_.set_clock(now_);
     const auto reply = scripts_.charge(bills);
@@ -166,8 +166,8 @@ TEST_F(BatchingStore, BoundsTheNumberOfChargesInACall) {
   for (const auto& answer : answers) EXPECT_TRUE(!answer.error && answer.outcomes.back().allowed);
 }
 
-// While many calls are unanswered, bills wait until they can share a call. Bills that fill a call are sent
-// immediately.
+// While many calls are unanswered, requests wait until they can share a call. Requests that fill a call are
+// sent immediately.
 TEST_F(BatchingStore, DelaysRequestsToShareACallWhileManyCallsAreUnanswered) {
   Worker worker(Worker::settings_for(server_, 20s));
   ASSERT_TRUE(worker.turn_until_up());
@@ -214,7 +214,7 @@ TEST_F(BatchingStore, RefundsEachRequestOfACallWhoseReplyIsLate) {
   ASSERT_TRUE(worker.turn_until_up());
   worker.charge(bill_);
   server_.freeze();
-  std::array<Answer, 12> late;  // Redis charges nine of these bills and refuses the others
+  std::array<Answer, 12> late;  // Redis charges nine of these requests and refuses the others
   for (auto& answer : late) worker.begin(bill_, answer);
   ASSERT_TRUE(worker.turn_until([&] { return late.back().done; }));
   for (const auto& answer : late) EXPECT_EQ(answer.error, StoreError::Timeout);

@@ -76,7 +76,7 @@ TEST_F(PendingCommands, DeadlineEndsWithTheConnection) {
   EXPECT_FALSE(pipeline_.is_overdue(start_ + 1h));
 }
 
-// A pipeline with many unanswered calls, so that bills wait to share a call.
+// A pipeline with many unanswered calls, so that requests wait to share a call.
 class CallCoalescing : public PendingCommands {
  protected:
   void SetUp() override {

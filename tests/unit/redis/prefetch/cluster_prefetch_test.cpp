@@ -161,7 +161,7 @@ TEST_F(ClusterPrefetch, RequestIsRefusedIfOneNodeRefusesAndTheOtherTimesOut) {
   EXPECT_EQ(answer.unasked, limit::LineSet{0b0001});
   EXPECT_FALSE(answer.outcomes[1].allowed);
   EXPECT_GT(answer.outcomes[1].retry_after, 23h);
-  // Three refunds: the unit of the grant, the bill's other charge, and the late charge of the other node.
+  // Three refunds: the unit of the grant, the request's other charge, and the late charge of the other node.
   ASSERT_TRUE(worker->turn_until([&] { return worker->store.stats().refunds == 3; }));
   await_nodes(*worker);
   EXPECT_EQ(charged(bucket(0)), kDrawn);

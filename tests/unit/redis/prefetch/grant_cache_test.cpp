@@ -64,7 +64,7 @@ TEST_F(GrantCacheTest, KeyWithFewRequestsGetsNoUnits) {
   for (int i = 0; i < 20; ++i) {
     go();
     EXPECT_EQ(take(), 0U);
-    now_ += 100ms;  // slow enough that at most three requests come within a span
+    now_ += 100ms;  // slow enough that at most three requests come within a quarter of the hold time
   }
 }
 

@@ -184,7 +184,7 @@ TEST_F(DifferentRedisTime, StoreLearnsTheTimeOfRedisAndSendsTheRequestAgain) {
   const double march = static_cast<double>((us_ + std::chrono::microseconds(18h).count()));
   const std::string bytes(reinterpret_cast<const char*>(&march), sizeof march);
   EXPECT_NE(redis.heard.find(bytes), std::string::npos);
-  // With its next bill, weir sends the windows around Redis's time.
+  // With its next request, weir sends the windows around Redis's time.
   redis.heard.clear();
   EXPECT_FALSE(worker.charge(bill_).error);
   EXPECT_NE(redis.heard.find(bytes), std::string::npos);

@@ -195,7 +195,7 @@ TEST_F(ScriptState, BucketedWindowHasOneEntryForEachBucket) {
   EXPECT_EQ(server_.ask({"STRLEN", name_}).numbers.at(0), 1 + 2 * 11);
 }
 
-// Charges one key 10,000 times, which makes the largest exact log.
+// Charges one key 10,000 times, which makes the largest possible sliding log.
 TEST_F(ScriptState, SlidingLogTakes18BytesPerEntryAndUsesBinarySearch) {
   const limit::Limiter log = SlidingLog::make({SlidingLog::kMostExact, 24h}).value();
   const std::vector<limit::Charge> bill = {{key_, &log}};

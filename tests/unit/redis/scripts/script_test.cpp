@@ -93,7 +93,7 @@ class Script : public ::testing::Test {
   }
 };
 
-// Uses random parameters, states and bills, and Redis's own clock.
+// Uses random parameters, states and requests, and Redis's own clock.
 TEST_F(Script, ChargesAsTheLocalLimitersDo) {
   SCOPED_TRACE("seed " + std::to_string(seed_));
   const auto any = token_bucket({1, 1s}, 1);

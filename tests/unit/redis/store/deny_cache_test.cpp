@@ -98,7 +98,7 @@ TEST_F(CachedRefusals, EqualTheOutcomesOfRedis) {
   }
 }
 
-TEST_F(CachedRefusals, AreNotUsedOnceRedisWouldAdmitAgain) {
+TEST_F(CachedRefusals, AreNotUsedWhenRedisWouldAdmitAgain) {
   const std::array bill{Charge{key_, &two_a_second_, 4}};
   ASSERT_TRUE(ask(bill));
   ASSERT_FALSE(ask({{{key_, &two_a_second_, 1}}}));
@@ -331,7 +331,8 @@ TEST_F(DenyingStore, KeepsCachedRefusalsWhenPermitsAreReleased) {
   const limit::Limiter many = limit::Concurrency::make(9).value();
   Worker worker(Worker::settings_for(server_), Worker::quick(), &refunds_);
   ASSERT_TRUE(worker.turn_until_up());
-  // A key in the same LastRefunds group as the key of bill_.
+  // A key in the same group as the key of bill_: a refund of one key makes cached refusals of the whole group
+  // unusable.
   const std::vector<Charge> held{{{.lo = 8, .hi = bill_[0].key.hi}, &many}};
   EXPECT_TRUE(worker.charge(held).outcomes[0].allowed);
   for (int i = 0; i < 3; ++i) worker.charge(bill_);
