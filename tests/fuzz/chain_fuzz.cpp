@@ -66,9 +66,9 @@ Looks look(const KeyTable& table, const std::vector<Charge>& bill, TimePoint now
   return looks;
 }
 
-// Checks that a rejected bill has charged nothing. The bill may still evict a key whose limit has refilled,
-// or move a key. Afterwards the overflow cell (the shared state of all keys that are not in the table) may
-// decide about a key that had its own state before, or the reverse.
+// Checks that a rejected bill (all charges of one request) has charged nothing. The bill may still evict a
+// key whose limit has refilled, or move a key. Afterwards the overflow cell (the shared state of all keys
+// that are not in the table) may decide about a key that had its own state before, or the reverse.
 void check_unchanged(const std::vector<Charge>& bill, const Looks& before, const Looks& after,
                      TimePoint now) {
   const KeyTable empty(16);
@@ -82,8 +82,8 @@ void check_unchanged(const std::vector<Charge>& bill, const Looks& before, const
   }
 }
 
-// Refunds the bill or releases its permits at once. So slots of the table become free and are taken again
-// often.
+// Refunds the charges or releases their permits at once. So slots of the table become free and are taken
+// again often.
 void end(KeyTable& table, const std::vector<Charge>& bill, const std::vector<Outcome>& outcomes,
          TimePoint now, bool refunds) {
   if (refunds) return table.refund(bill, now, outcomes, now);

@@ -14,7 +14,7 @@ class Expectations(TestCase):
     HEAD = " / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n"
     TIMEOUTS = 'timeouts = { response = "300ms" }\n'
     NEVER_AGAIN = 'eject = { failures = 1, least = "1h", most = "1h" }'
-    PATIENT = 'body_timeout = "5s"\n'  # weir waits less for a client's body than the test does (PATIENCE)
+    PATIENT = 'body_timeout = "5s"\n'  # shorter than PATIENCE, the time that a test waits
 
     def weir(self, *replies, more="", server=PATIENT, workers=2):
         self.upstreams = [self.start(Upstream(reply)) for reply in replies]

@@ -39,7 +39,7 @@ class Answer:
     def __init__(self):
         self.status, self.fields, self.interim, self.trailers = None, [], [], []
         self.pieces, self.size = [], 0
-        self.ended, self.was_reset, self.error = False, False, None  # error code of a reset; -1: the connection ended early
+        self.ended, self.was_reset, self.error = False, False, None  # `error`: a reset's code; -1: the connection ended early
 
     @property
     def body(self):

@@ -99,14 +99,14 @@ respond = {{ status = 200, body = "{PAGE.decode()}" }}
 [[route]]
 upstream = "api"
 """
-    RULES = rule("words", "1000000/s", match='{ path = "/words", body_contains = ["secret"] }')  # weir itself sends 100 Continue for this body
+    RULES = rule("words", "1000000/s", match='{ path = "/words", body_contains = ["secret"] }')  # weir itself sends 100 Continue
 
     @classmethod
     def setUpClass(cls):
         with tempfile.TemporaryDirectory() as folder:
             cls.files = make_certificate(folder)
         cls.tls = client_tls(cls.files["edge.crt"])
-        cls.tls.options &= ~ssl.OP_IGNORE_UNEXPECTED_EOF  # Debian's Python sets this option, which hides an end without close_notify
+        cls.tls.options &= ~ssl.OP_IGNORE_UNEXPECTED_EOF  # Debian's Python sets this; it hides an end without close_notify
 
     def setUp(self):
         self.folder = self.start(tempfile.TemporaryDirectory(prefix="weir-owed-"))

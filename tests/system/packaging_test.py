@@ -135,7 +135,7 @@ class Packaging(TestCase):
         self.assertIn("the running process continues; correct /etc/weir/weir.toml", told)
         self.assertNotIn(restart, told)
         for fails in ("systemctl", ""):
-            told = called(["0.1.0"], fails)  # 1: the service does not run; 2: a policy forbids starting services
+            told = called(["0.1.0"], fails)  # first round: no service runs; second round: a policy forbids starts
             self.assertNotIn(upgrade, told)
             self.assertIn(restart, told)
             (folder / "policy-rc.d").touch()

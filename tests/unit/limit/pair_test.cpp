@@ -135,7 +135,7 @@ TEST(LimiterPair, BucketIsNotChargedBeyondItsLimitWhenTheOtherLimiterAdmits) {
   EXPECT_TRUE(table.charge(pair.bill(0, 1, kRule), then + 1s, outcomes));
 }
 
-TEST(LimiterPair, LogStoresNoMoreEntriesThanTheLargerLimitCanAdmit) {
+TEST(LimiterPair, SlidingLogNeverHasMoreEntriesThanTheLargerLimitCanAdmit) {
   const RandomPair pair{
       {SlidingLog::make(rate("5/day")).value(), SlidingLog::make(rate("20/s")).value()}, false, {}};
   KeyTable table(64);

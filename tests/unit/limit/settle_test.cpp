@@ -181,7 +181,8 @@ TEST_F(Settling, SettlingAnExpiredLogEntryChangesNoOtherEntry) {
   EXPECT_EQ(current_outcome(brief, kStart + 10s).remaining, 2U);
 }
 
-// A sliding log in an overflow cell, or without memory for chunks, has a single entry.
+// A sliding log in an overflow cell (the state that keys outside the table share), or without memory for
+// chunks, has a single entry.
 TEST(SettleLaws, SettlesASlidingLogWithASingleEntry) {
   const Limiter log = sliding_log("10/10s");
   const auto cell = [](TimePoint newest, Cost total) {
@@ -238,7 +239,7 @@ TEST(SettleLaws, LeakyBucketsAndConcurrencyLimitsAreNotSettled) {
   }
 }
 
-// The table is full, so keys share the overflow cell.
+// The table is full, so new keys share the overflow cell.
 TEST_F(Settling, SettlesTheOverflowCell) {
   const auto budget = token_bucket("1/h", 10);
   std::uint64_t key = 1;

@@ -71,7 +71,7 @@ TEST(AccessRecord, WritesOnlyTheConfiguredFields) {
   line.clear();
   append_json(line, record, LogFields{});
   EXPECT_EQ(line, "{\"time\":\"2026-02-20T10:00:00.000042Z\"}\n");
-  EXPECT_THAT(line_of(record), Not(HasSubstr("alice")));  // the user is not among the usual fields
+  EXPECT_THAT(line_of(record), Not(HasSubstr("alice")));  // the default fields do not include the user
 }
 
 TEST(AccessRecord, FieldNamesEqualTheNamesInTheLine) {

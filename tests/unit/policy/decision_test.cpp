@@ -77,7 +77,7 @@ TEST_F(Decide, RefusalOverridesAdmissionAndTheLongestWaitIsReported) {
   EXPECT_EQ(d.rule, &thousand_);
   EXPECT_EQ(d.outcome.retry_after, seconds(3));
   EXPECT_EQ(d.delayed_by, nullptr);
-  remote_.outcomes()[0].retry_after = base::kForever;  // the request can never be admitted: the longest wait
+  remote_.outcomes()[0].retry_after = base::kForever;  // never admitted, so this is the longest wait
   d = decision();
   EXPECT_EQ(d.rule, &third_);
   EXPECT_EQ(d.outcome.retry_after, base::kForever);

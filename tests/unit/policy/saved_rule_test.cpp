@@ -80,7 +80,8 @@ TEST_F(SavedRuleTest, DistinguishesOverridesWithTheSameConditions) {
   EXPECT_FALSE(reads());
 }
 
-// Overflow cells and snapshots use the limiter ID to distinguish the limiters of a rule.
+// Overflow cells (the states that keys outside the table share) and snapshots use the limiter ID to
+// distinguish the limiters of a rule.
 TEST_F(SavedRuleTest, EveryLimiterWithItsOwnCounterHasALimiterId) {
   is_.elastic = Elastic{.limiter = bucket(50), .while_load_below = 0.5};
   is_.overrides = {{.tier = {}, .limiter = bucket(1)}};

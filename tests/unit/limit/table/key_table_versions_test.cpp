@@ -210,8 +210,8 @@ TEST_F(KeyTableGenerations, ChargeOfAFormerAlgorithmIsNotRefunded) {
   EXPECT_EQ(room(charge(1, kTen, 2)), 10);
 }
 
-// A cell that no request has used since the reload still belongs to the generation (the algorithm) in which
-// it was charged.
+// If no request has used a key since the reload, its state still belongs to the generation (the algorithm) in
+// which it was charged.
 TEST_F(KeyTableGenerations, ChargeOfThePresentAlgorithmIsRefunded) {
   table_.define_rule(0, reading("r", kTen), kNow);
   EXPECT_TRUE(admits(charge(1, kTen, 0, 4)));

@@ -58,8 +58,8 @@ class BatchedCharges : public ::testing::Test {
 };
 
 // Uses random limiters and one concurrency limit, a few shared keys, shadow rules and random costs. Two sets
-// of keys get the same bills: for the first set several bills share a call, for the second set each bill has
-// its own call.
+// of keys get the same requests: for the first set several requests share a call, for the second set each
+// request has its own call.
 TEST_F(BatchedCharges, GiveTheSameOutcomesAsSeparateCalls) {
   limit::Dice dice(limit::new_seed());
   unsigned refused = 0, admitted = 0;
@@ -111,7 +111,7 @@ TEST_F(BatchedCharges, SpendABucketInTheOrderOfTheRequests) {
   EXPECT_FALSE(allowed(6));
 }
 
-// In each call the script checks only once whether lists or sorted sets exist. The first bill of this call
+// In each call the script checks only once whether lists or sorted sets exist. The first request of this call
 // creates a list or a sorted set.
 TEST_F(BatchedCharges, SeeListsAndSetsThatAnEarlierRequestOfTheCallCreated) {
   constexpr std::uint64_t kEntries = 64, kPermits = 32;  // most entries and most permits in a string
@@ -206,7 +206,8 @@ TEST_F(BatchingStore, SendsAllRequestsOfACallAgainIfTheScriptWasFlushed) {
   }
 }
 
-// The reply to a call with several bills comes too late. weir must refund each bill that Redis has charged.
+// The reply to a call with several requests comes too late. weir must refund each request that Redis has
+// charged.
 TEST_F(BatchingStore, RefundsEachRequestOfACallWhoseReplyIsLate) {
   auto tuning = Worker::quick();
   tuning.failures_to_open = 100;

@@ -82,7 +82,7 @@ class CallCoalescing : public PendingCommands {
   void SetUp() override {
     for (std::size_t i = 0; i < Pipeline::kMostUnanswered; ++i) send(Purpose::Charge, 0ms);
   }
-  // Adds a bill with `lines` charges to the bills that wait for the next call.
+  // Adds a request with `lines` charges to the requests that wait for the next call.
   Call& gather(std::size_t lines = 1) {
     auto& call = calls_.emplace_back();
     call.charges = std::span(lines_).first(lines);

@@ -109,8 +109,8 @@ class FaultyNetwork : public ::testing::Test {
   Way way_{worker_.loop, settings().address.unix_path, server_.path()};
 };
 
-// At any time eight calls wait for their replies. A bill that waited for one of these replies before it was
-// sent would get its own answer too late.
+// At any time eight calls wait for their replies. A request that waited for one of these replies before it
+// was sent would get its own answer too late.
 TEST_F(FaultyNetwork, RequestsToADistantRedisDoNotTimeOut) {
   way_.trouble().delay = 600ms;  // less than the timeout, which is 1 s
   ASSERT_TRUE(worker_.turn_until_up()) << worker_.store.last_error();

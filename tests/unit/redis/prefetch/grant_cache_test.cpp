@@ -35,7 +35,7 @@ class GrantCacheTest : public ::testing::Test {
   void heat(std::uint64_t key = 1, Cost left = 50'000) {
     for (unsigned i = 0; i < GrantCache::kHot; ++i) go(key, left);
   }
-  // Makes a key hot, even if the cache has units for it.
+  // Makes a key hot (so busy that the cache prefetches units), even if the cache has units for it.
   void heat(const limit::Charge& request, Cost left = 50'000) {
     for (unsigned i = 0; i < GrantCache::kHot; ++i) cache_.note_trip(request, now_);
     cache_.learn(request, {.allowed = true, .remaining = left});

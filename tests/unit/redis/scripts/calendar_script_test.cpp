@@ -106,7 +106,7 @@ std::string said(const Numbers& values) {
   return text;
 }
 
-// A server that answers a store's greeting and test charge. Afterwards it answers each bill of one charge
+// A server that answers a store's greeting and test charge. Afterwards it answers each request of one charge
 // with the next element of `replies` and the call's number.
 class Canned {
  public:
