@@ -14,7 +14,7 @@ namespace {
 using Whole = boost::multiprecision::cpp_int;
 
 constexpr int kCases = 10'000;
-constexpr std::uint64_t kMostRefills = 10'000;  // because the oracle counts refills one by one
+constexpr std::uint64_t kMostRefills = 10'000;  // a bound, because the oracle counts refills one by one
 constexpr int kRequests = 24;
 
 struct Admission {

@@ -55,7 +55,7 @@ TEST_F(LogFileTest, IsReadableOnlyByItsOwnerAndGroup) {
             fs::perms::owner_read | fs::perms::owner_write | fs::perms::group_read);
 }
 
-TEST_F(LogFileTest, CountsLostLinesAndEndsAPartlyWrittenLineBeforeTheNext) {
+TEST_F(LogFileTest, CountsLostLinesAndEndsAPartlyWrittenLineBeforeTheNextLine) {
   LogFile file(name());
   bound_size(8);
   const auto full = file.append("one\ntwo\nthree\nfour\n");
@@ -85,7 +85,7 @@ TEST_F(LogFileTest, DoesNotCountALineAsLostIfOnlyItsLineFeedIsMissing) {
   EXPECT_EQ(text(), "one\ntwo\nfour\n");
 }
 
-TEST_F(LogFileTest, EndsAnIncompleteLineOfAnEarlierProcessBeforeTheFirst) {
+TEST_F(LogFileTest, EndsAnIncompleteLineOfAnEarlierProcessBeforeItsOwnFirstLine) {
   std::ofstream(name()) << "one\ntw";
   LogFile file(name());
   EXPECT_EQ(file.append("three\n").lost, 0U);

@@ -217,7 +217,7 @@ TEST_F(ScriptState, SlidingLogTakes18BytesPerEntryAndUsesBinarySearch) {
 
   EXPECT_TRUE(charge(log).allowed);
   EXPECT_FALSE(charge(log).allowed);
-  // Charges within one microsecond, or in one call, have a common entry.
+  // Charges within one microsecond, or in one call, share an entry.
   const auto entries = server_.ask({"LLEN", name_}).numbers.at(0) - 1;
   EXPECT_GT(entries, 5'000);
   const auto memory = server_.ask({"MEMORY", "USAGE", name_, "SAMPLES", "0"}).numbers.at(0);
