@@ -38,7 +38,7 @@ std::string fault_of_port(std::string_view host, std::string_view digits) {
   return parsed.ec == std::errc{} ? "" : "the port " + std::string(digits) + " is above 65535";
 }
 
-// Returns what is wrong with a text without a host or a port, and what to write instead.
+// Returns what is wrong with a text that lacks a host or a port, and what to write instead.
 std::string fault_of_shape(std::string_view text) {
   const auto bare = [](std::string_view t) {
     return IpAddress::parse(t) && t.find(':') != std::string_view::npos;
@@ -70,7 +70,8 @@ Result<Endpoint> parse_endpoint(std::string_view text) {
     return Error{"\"" + std::string(text) + "\" is not an address: " + why};
   };
   Endpoint endpoint;
-  // A relative path would depend on the directory in which weir starts.
+  // Accepts absolute paths only. The meaning of a relative path would depend on the directory in which weir
+  // starts.
   if (text.starts_with(kUnix) && text.substr(kUnix.size()).starts_with('/')) {
     endpoint.unix_path = text.substr(kUnix.size());
     if (endpoint.unix_path.size() > kMaxUnixPath) return wrong(fault_of_shape(text));

@@ -60,7 +60,7 @@ std::optional<Cidr> Cidr::parse(std::string_view text) noexcept {
   const auto slash = text.find('/');
   const auto ip = IpAddress::parse(text.substr(0, slash));
   if (!ip) return std::nullopt;
-  // The prefix of an IPv4-mapped address counts from bit 0 of 128, as for every IPv6 address (RFC 4291 §2.3).
+  // A prefix length counts from bit 0 of the 128 bits, also for an IPv4-mapped address (RFC 4291 §2.3).
   const int width = text.substr(0, slash).find(':') == std::string_view::npos ? 32 : 128;
   int bits = width;
   if (slash != std::string_view::npos) {

@@ -1,5 +1,5 @@
-// Uses cctz. Howard Hinnant's tz.h 3.0.1, which Debian has too, ignores the rule for future clock changes at
-// the end of a zone file. With tz.h, New York would have no summer time from 2038 on.
+// Uses cctz. Debian also has Howard Hinnant's tz.h 3.0.1. It ignores the rule for future clock changes at the
+// end of a zone file: with tz.h, New York would have no summer time from 2038 on.
 #include "weir/base/time_zone.hpp"
 
 #include <algorithm>

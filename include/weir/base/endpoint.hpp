@@ -19,8 +19,8 @@ struct Endpoint {
   friend bool operator==(const Endpoint&, const Endpoint&) = default;
 };
 
-// Parses one of the three forms. Port 0 is allowed: a listener then takes a free port. The error says what is
-// wrong and what to write instead.
+// Parses one of the three forms: "host:port", "[v6]:port" or "unix:/path". Port 0 is valid: a listener with
+// port 0 gets a free port. The error says what is wrong and what to write instead.
 [[nodiscard]] Result<Endpoint> parse_endpoint(std::string_view text);
 
 }  // namespace weir::base

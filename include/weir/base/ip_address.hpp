@@ -17,8 +17,8 @@ class IpAddress {
   explicit constexpr IpAddress(const std::array<std::uint8_t, 16>& bytes) noexcept : bytes_(bytes) {}
   [[nodiscard]] static IpAddress v4(std::uint32_t host_order) noexcept;
 
-  // Parses "203.0.113.7", "2001:db8::1" or "::ffff:203.0.113.7". Returns nullopt for a port, brackets or a
-  // zone.
+  // Parses "203.0.113.7", "2001:db8::1" or "::ffff:203.0.113.7". Returns nullopt if the text has a port,
+  // brackets or a zone.
   [[nodiscard]] static std::optional<IpAddress> parse(std::string_view text) noexcept;
 
   [[nodiscard]] bool is_v4() const noexcept;

@@ -1,4 +1,4 @@
-// A value or an error. `Result` is an alias, so that std::expected can replace it in one line later.
+// A value or an error. `Result` is an alias, so that std::expected can replace it in one line.
 #pragma once
 
 #include <stdexcept>
@@ -14,7 +14,7 @@ struct Error {
   std::string message;
 };
 
-// Boost calls this when code takes the value of a Result that holds an Error.
+// Boost calls this function if code takes the value of a Result that holds an Error. Throws std::logic_error.
 [[noreturn]] inline void throw_exception_from_error(const Error& error, const boost::source_location&) {
   throw std::logic_error(error.message);
 }

@@ -15,7 +15,8 @@ using TimePoint = std::chrono::sys_time<Duration>;
 
 inline constexpr Duration kForever = Duration::max();
 
-// Returns whole seconds, rounded up. A client that waits for this many seconds does not retry too early.
+// Returns the duration in whole seconds, rounded up. A client that waits for this many seconds does not retry
+// too early.
 [[nodiscard]] constexpr std::int64_t ceil_seconds(Duration d) noexcept {
   constexpr std::int64_t kMicros = 1'000'000;
   return d.count() / kMicros + (d.count() % kMicros > 0 ? 1 : 0);

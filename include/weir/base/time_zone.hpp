@@ -1,4 +1,5 @@
-// A time zone of the IANA database: the local date and time of an instant, and where days and months begin.
+// A time zone of the IANA database: the local date and time of an instant, and the instants at which days and
+// months begin.
 //
 // `load` reads a file of /usr/share/zoneinfo or of $TZDIR. A loaded zone is immutable: all threads may use it
 // without a lock, and copies share it. After the last entry of a file, the file's rule for future clock
@@ -36,13 +37,14 @@ class TimeZone {
     TimePoint begin;
     TimePoint end;
   };
-  // Return the calendar day or month that contains `instant`. Consecutive spans never leave a gap and never
-  // overlap, even if clocks change at midnight. A day begins when local clocks first show its date. If clocks
-  // skip the date, the day begins at the skip. If daylight saving time changes, a day has 23 to 25 hours.
+  // Return the calendar day or month that contains `instant`. Days and months follow each other without gap
+  // or overlap, even if clocks change at midnight. A day begins when local clocks first show its date. If
+  // clocks skip midnight or the whole date, the day begins at the skip. A day on which daylight saving time
+  // changes has 23 to 25 hours.
   [[nodiscard]] Span day_of(TimePoint instant) const noexcept;
   [[nodiscard]] Span month_of(TimePoint instant) const noexcept;
 
-  // Returns the first clock change after `instant`, or nullopt if no change follows.
+  // Returns the first clock change after `instant`, or nullopt if the zone has no later change.
   [[nodiscard]] std::optional<TimePoint> change_after(TimePoint instant) const noexcept;
 
   // Returns the instant at which the day of `date` begins.

@@ -17,10 +17,10 @@ namespace weir::base {
 // Parses a number of bytes: "65536", "64KiB", "1MiB", "2GiB", "10kB", "5MB".
 [[nodiscard]] Result<std::uint64_t> parse_size(std::string_view text);
 
-// Returns the shortest exact form: "250ms", "2s".
+// Returns the shortest exact text: "250ms", "2s".
 [[nodiscard]] std::string to_string(Duration d);
 
-// Returns a rounded form for people: "2500ms", "75s", "59min 16s", "3h 5min", "2d 1h". Rounds up, to
+// Returns a rounded text for people: "2500ms", "75s", "59min 16s", "3h 5min", "2d 1h". Rounds up, to
 // milliseconds or to the smaller unit shown. REQUIRES: d >= 0.
 [[nodiscard]] std::string to_readable(Duration d);
 

@@ -3,9 +3,10 @@
 // that count calendar days or months share it.
 //
 // A local day begins at its first instant, so clock changes make days of 23 or 25 hours. If a clock skips
-// midnight, the day begins at the skip. If a clock shows midnight twice, the day begins at the first. Day d
-// (counted from 1970-01-01) begins at d × 24 h − offset. The offset stays the same for months, so the table
-// is a list of runs of days. A skipped day (Samoa, 2011-12-30) has length zero.
+// midnight, the day begins at the skip. If a clock shows midnight twice, the day begins at the first of these
+// two midnights. Day d (counted from 1970-01-01) begins at d × 24 h − offset. The offset stays the same for
+// months, so the table lists runs: consecutive days with one offset. A skipped day (Samoa, 2011-12-30) has
+// length zero.
 //
 // A lookup does two or three binary searches over a few hundred runs. It takes no lock and allocates nothing.
 #pragma once
@@ -28,14 +29,15 @@ struct Interval {
 
 class Calendar {
  public:
-  // Day d begins at d × 24 h − `offset`, for every day from `first_day` until the next run.
+  // A run is a list of consecutive days with the same offset. Each day d from `first_day` until the next run
+  // begins at d × 24 h − `offset`.
   struct Run {
     std::int32_t first_day;
     std::chrono::seconds offset;
   };
 
-  // REQUIRES: runs ascend by day and by the instant of their first day. The first run begins at day −1 or
-  // earlier, because at the epoch the local date of every zone is day −1 or later.
+  // REQUIRES: `runs` is sorted by first day, and by the instant at which that day begins. The first run
+  // begins at day −1 or earlier, because at the epoch the local date of every zone is day −1 or later.
   Calendar(std::string zone, std::span<const Run> runs);
 
   [[nodiscard]] const std::string& zone() const noexcept { return zone_; }

@@ -9,7 +9,8 @@
 
 namespace weir::limit {
 
-// The state of a key: 16 bytes that only its limiter interprets. All zero is a fresh key in every algorithm.
+// The state of a key: 16 bytes that only its limiter interprets. In every algorithm, 16 zero bytes are the
+// state of a fresh key.
 struct Cell {
   std::array<std::uint64_t, 2> words{};
   friend bool operator==(const Cell&, const Cell&) = default;
@@ -21,8 +22,7 @@ struct Step {
   base::TimePoint drained_at;  // from this instant on `next` equals a fresh cell, so the key may be evicted
 };
 
-// The drained_at of a cell that counts concurrency permits. Nobody knows when requests will release the
-// permits.
+// The drained_at of a state with concurrency permits: nobody knows when requests will release the permits.
 inline constexpr base::TimePoint kNever = base::TimePoint::max();
 
 }  // namespace weir::limit

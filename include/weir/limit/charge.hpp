@@ -1,5 +1,5 @@
 // One charge of a request: the key, its rule, the cost and the limiter. A request's bill is the list of all
-// its charges. Stores take bills as input.
+// its charges. The key table and Redis charge whole bills.
 #pragma once
 
 #include "weir/base/siphash.hpp"
@@ -17,8 +17,8 @@ using Key = base::Digest128;
 using RuleIndex = std::uint16_t;
 inline constexpr std::size_t kMaxRules = 256;
 
-// Identifies one of a rule's limiters. The rule itself, each tier, each override and each elastic limit has a
-// limiter of its own, and these limiters count separately.
+// Identifies one of a rule's limiters. The rule itself, each tier, each override and each elastic limit has
+// its own limiter, and each limiter counts separately.
 using LimiterId = std::uint32_t;
 
 // The maximum number of charges in the bill of one request.
@@ -29,12 +29,13 @@ struct Charge {
   const Limiter* limiter;  // not null; owned by the rule set, which outlives the charge
   Cost cost = 1;
   RuleIndex rule = 0;
-  bool enforced = true;      // false: a shadow rule: evaluated separately, charged only if it admits
-  LimiterId limiter_id = 0;  // keys without a slot share one overflow cell for each limiter ID
-  Cost lease = 0;            // Redis only: the most units that this process may take in advance; 0: none
-  // True: the previous charge of the bill, which is of the same rule, decides whether the request is
-  // admitted. This charge does not decide; its limiter counts the admitted request (limit/pair.hpp).
-  // `enforced` is then false.
+  // False: a shadow rule, which never rejects. Its charge is made only if its own limiter admits the request.
+  bool enforced = true;
+  LimiterId limiter_id = 0;  // keys without a slot in the table share one state for each limiter ID
+  Cost lease = 0;  // Redis only: the most units that this process may take from Redis in advance; 0: none
+  // True: the previous charge of the bill, which has the same rule, decides whether the request is admitted.
+  // This charge only makes its limiter count the admitted request (limit/pair.hpp). `enforced` is false in
+  // this case.
   bool counted = false;
 };
 

@@ -1,5 +1,5 @@
-// The limiters of concurrent requests. A request returns its units when its exchange ends (limit/permit.hpp).
-// Nobody can predict that instant, so `retry_after` is a hint of one second and `reset_after` is zero.
+// The limiters of concurrent requests. A request holds its units until its exchange ends (limit/permit.hpp).
+// Nobody can predict that end, so `retry_after` is a hint of one second and `reset_after` is zero.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -14,23 +14,23 @@ namespace weir::limit {
 
 // How an exchange ended. An adaptive limit learns from it.
 struct Ending {
-  // The time from sending the request to receiving the head of the answer. Absent if that time does not show
+  // The time from sending the request to receiving the head of the answer. Absent if the time would not show
   // the load of the server: the client disconnected, no server was asked, or the server itself answered with
   // an error.
   std::optional<base::Duration> latency{};
   bool failed = false;  // the server sent no answer in time, or the connection broke
 };
 
-// The `retry_after` of a request that a concurrency limit rejects.
+// The `retry_after` of a request that a concurrency limit rejects: one second.
 inline constexpr base::Duration kHint{1'000'000};
 
-// Admits a request while fewer than `limit` units are in flight. State: word 0 is the number of units in
-// flight.
+// Admits a request if the units in flight, including its own cost, are at most `limit`. State: word 0 is the
+// number of units in flight.
 class Concurrency {
  public:
   [[nodiscard]] static base::Result<Concurrency> make(std::uint64_t limit);
   [[nodiscard]] Step step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
-  // Returns the cell after a charge that exceeds the limit (limit/pair.hpp).
+  // Returns the key's state after a charge that exceeds the limit (limit/pair.hpp).
   [[nodiscard]] Cell charge_over_limit(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
   [[nodiscard]] Cell release(const Cell& cell, Cost cost) const noexcept;
   [[nodiscard]] base::TimePoint drained_at(const Cell& cell) const noexcept;
@@ -50,26 +50,27 @@ class Concurrency {
 // Vegas (Brakmo and Peterson, 1994) and Netflix's concurrency-limits (Gradient2, 2018).
 //
 // A single answer proves nothing: a cached 404 may be a hundred times as fast as its neighbours. So weir
-// compares the mean latency of the present traffic with the lowest such mean. (Envoy compares a percentile
+// compares the mean latency of the present traffic with the lowest mean so far. (Envoy compares a percentile
 // with the same percentile, for the same reason.) Each answer updates these values, where w = 4 × limit, from
 // 32 to 512:
 //
 // * quick: a mean latency. Each answer moves this mean by 1/w of its distance from the answer's latency. The
 //   limit follows this mean.
-// * slow: a mean that each answer moves by 1/8w, so that chance moves it little. With at most `min` requests
-//   in flight, each answer moves it by 1/2w.
+// * slow: a second mean, which each answer moves by 1/8w, so that chance moves it little. With at most `min`
+//   requests in flight, each answer moves it by 1/2w.
 // * best: falls at once to the slow mean, or to 5/4 of the quick mean if that is lower.
-// * best, with at most `min` in flight: moves towards the slow mean by 1/32. So few requests do not queue at
-//   the server. A higher latency then means that the server has become slower, or that the mixture of
+// * best, with at most `min` in flight: moves towards the slow mean by 1/32. That few requests do not queue
+//   at the server. So a higher latency then means that the server has become slower, or that the mixture of
 //   requests has changed.
 // * best, with at most ¾ of the limit in flight and quick ≤ 5/4 × best: moves towards the quick mean by 1/8w.
 //   This corrects a best value that chance made too low.
 // * gradient = 3/2 × best ÷ quick, from ½ to 1. So weir tolerates a latency of 3/2 × best.
 // * target, if the gradient is below 1: limit × gradient.
-// * target, if the gradient is 1: limit + √limit. This requires that at least half the limit is in use,
-//   because an unused limit proves nothing. With at most `min` in flight it also requires quick ≤ 9/8 × best.
-// * limit: rises half way to the target in as many answers as it admits at once (about one round trip), and
-//   falls half way in twice as many.
+// * target, if the gradient is 1: limit + √limit. The limit rises only if at least half of it is in use,
+//   because an unused limit proves nothing. With at most `min` in flight, it rises only if also quick ≤ 9/8 ×
+//   best.
+// * limit: rises half way to the target within `limit` answers (about one round trip), and falls half way
+//   within 2 × `limit` answers.
 //
 // The first 127 answers of a key have equal weight in both means. During the first 2 × limit answers, best
 // equals the slow mean. A failed exchange counts as a gradient of ½, and its latency is ignored. weir never
@@ -88,7 +89,7 @@ class AdaptiveConcurrency {
   // Returns an error unless 1 ≤ min ≤ max ≤ kMost.
   [[nodiscard]] static base::Result<AdaptiveConcurrency> make(std::uint64_t min, std::uint64_t max);
   [[nodiscard]] Step step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
-  // Returns the cell after a charge that exceeds the limit (limit/pair.hpp).
+  // Returns the key's state after a charge that exceeds the limit (limit/pair.hpp).
   [[nodiscard]] Cell charge_over_limit(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
   [[nodiscard]] Cell release(const Cell& cell, base::TimePoint now, Cost cost,
                              const Ending& ending) const noexcept;

@@ -33,7 +33,7 @@ class ForeignPermits {
  private:
   struct Entry {
     Charge charge;
-    bool overflow;  // a shared overflow cell counts the permit
+    bool overflow;  // true: the shared state of keys without a slot counts the permit
   };
   struct Hash {
     std::size_t operator()(const Key& key) const noexcept { return static_cast<std::size_t>(key.lo); }

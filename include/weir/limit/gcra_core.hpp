@@ -28,7 +28,7 @@ class GcraCore {
   [[nodiscard]] static base::Result<GcraCore> make(Rate rate, std::uint64_t capacity,
                                                    base::Duration max_wait = base::kForever);
   // Makes the GcraCore of a queue. `capacity` is a number of requests: a request fits if at most `capacity`
-  // requests of its own cost, including itself, lie between now and the TAT.
+  // requests of its own cost, including itself, fit between now and the TAT.
   [[nodiscard]] static base::Result<GcraCore> make_queue(Rate rate, std::uint64_t capacity,
                                                          base::Duration max_wait);
 
@@ -47,7 +47,7 @@ class GcraCore {
   // (limit/settle.hpp).
   [[nodiscard]] Ticks owe(Ticks tat, base::TimePoint charged_at, Cost reserved, Cost actual) const noexcept;
 
-  // Returns the instant of the TAT, rounded up. From that instant on, the state equals a fresh state.
+  // Returns the instant of the TAT, rounded up. From this instant on, the state equals that of a fresh key.
   [[nodiscard]] base::TimePoint instant(Ticks tat) const noexcept;
   // Returns the instant `at` in ticks.
   [[nodiscard]] Ticks ticks(base::TimePoint at) const noexcept {
@@ -58,14 +58,15 @@ class GcraCore {
 
   [[nodiscard]] const Rate& rate() const noexcept { return rate_; }
   [[nodiscard]] std::uint64_t capacity() const noexcept { return capacity_; }
-  // Returns the longest wait allowed; kForever if only the depth bounds it.
+  // Returns the longest wait allowed; kForever if only the depth (capacity × T) bounds the wait.
   [[nodiscard]] base::Duration max_wait() const noexcept { return max_wait_; }
-  // Returns the time to fill an empty bucket, or to empty a queue full of requests of this cost. Rounded up.
+  // Returns the time to fill an empty bucket, or to empty a full queue whose requests all have this cost.
+  // Rounded up.
   [[nodiscard]] base::Duration window(Cost cost = 1) const noexcept;
   // Returns the largest cost that fits a fresh key. For a queue: 1000, or `capacity` if that is more.
   [[nodiscard]] std::uint64_t largest_cost() const noexcept;
-  // Returns how far ahead of now the TAT may be if a request of this cost is to fit. REQUIRES: cost ≤
-  // largest_cost().
+  // Returns how far the TAT may be ahead of now before a request of this cost, so that the request still
+  // fits. REQUIRES: cost ≤ largest_cost().
   [[nodiscard]] Ticks room(Cost cost) const noexcept;
 
  private:

@@ -9,9 +9,9 @@
 //   63                    12 11        0
 //   | µs since the epoch    | count     |      if the count overflows, the µs grow by one
 //
-// A change takes a timestamp above that of every shard that it locks, and not before the change's own time.
-// Each of these shards stores the new timestamp. So the changes of one key are in exact order, and the
-// changes of all keys are nearly in order of time.
+// A change gets a timestamp that is higher than that of every shard that it locks, and not before the
+// change's own time. Each locked shard stores the new timestamp. So the changes of one key are in exact
+// order, and the changes of all keys are nearly in order of time.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -21,11 +21,11 @@
 
 namespace weir::limit {
 
-using HybridTimestamp = std::uint64_t;  // 0: none
+using HybridTimestamp = std::uint64_t;  // 0: no timestamp
 
 inline constexpr unsigned kTimestampBits = 12;
 
-// Returns the first timestamp of an instant. REQUIRES: the epoch ≤ at < the year 2112.
+// Returns the lowest timestamp of the instant `at`. REQUIRES: the epoch ≤ at < the year 2112.
 [[nodiscard]] constexpr HybridTimestamp timestamp_at(base::TimePoint at) noexcept {
   return static_cast<HybridTimestamp>(at.time_since_epoch().count()) << kTimestampBits;
 }

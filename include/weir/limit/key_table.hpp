@@ -1,7 +1,7 @@
 // The state of every key in this process: a fixed number of slots, shared by all workers.
 //
-// Workers share the table, so a limit holds whichever worker a client reaches. The table consists of shards
-// with a mutex each. Every member is safe to call from any thread.
+// Workers share the table, so a client has one limit, whichever workers serve it. The table consists of
+// shards with a mutex each. Every member is safe to call from any thread.
 //
 // Invariants
 //  1. The constructor claims all memory. A key is in one of two buckets of eight slots, or in none.
@@ -9,17 +9,19 @@
 //     state by inventing keys.
 //  3. A newcomer is a key without a slot. It gets no slot if both its buckets are full of live keys that
 //  cannot move, or if its rule has used up its share of the table (limit/table/quota.hpp). The newcomer then
-//  uses the overflow cell of its limiter ID (limit/charge.hpp), which rejects earlier than a cell of its own.
-//  If the newcomer later finds a slot, it starts with a copy of the overflow cell, which may hold its earlier
-//  charges. It starts fresh if the overflow cell has drained. Permits are not copied.
+//  uses the overflow cell of its limiter ID (limit/charge.hpp): a state that all keys without a slot share.
+//  So it is rejected earlier than with a state of its own. If the newcomer later finds a slot, it starts with
+//  a copy of the overflow cell, which may hold its earlier charges. It starts fresh if the overflow cell has
+//  drained. Permits are not copied.
 //  4. A bill is charged as a whole or not at all. It locks its shards in ascending order, then the overflow
 //     cells, then the log store, so two bills never deadlock.
 //  5. A rejected bill allocates no slot.
 //  6. A log (limit/sliding_log.hpp) of more than one entry takes chunks of a shared store. The slots and the
 //  store together use at most 64 bytes a key, but the store has at least 1 MiB. If the store is full, each
-//  admission adds its cost to the newest entry of its log and gives that entry its own, later time. That key
-//  is then rejected earlier, never admitted too soon. This can happen to every log of a rule. Example: in a
-//  table of a million keys with one rule that keeps logs, about 149 keys of 10,000 entries use up the store.
+//  admission adds its cost to the newest entry of its log and moves that entry to the time of the admission.
+//  The key is then rejected earlier, never admitted too soon. This can happen to every log of a rule.
+//  Example: in a table of a million keys with one rule that keeps logs, about 149 keys of 10,000 entries use
+//  up the store.
 //  7. A concurrency limit counts permits in the key's cell. No sweep evicts a cell while a request holds a
 //     permit of it.
 //  8. A key starts anew, with nothing used, when it is reset or when a reload gives its rule another
@@ -67,11 +69,11 @@ class KeyTable {
 
   // Checks all charges of a bill, then charges either all enforced charges or none. outcomes[i] belongs to
   // charges[i]. Returns true if the bill was charged. A shadow charge is charged if its limiter admits it and
-  // the bill is charged. A charge with `counted` set (limit/pair.hpp) is charged together with the previous
-  // charge, beyond its limit if necessary; its outcome is then `allowed`. `timestamp` may be null. Otherwise
-  // it receives the timestamp of the change (limit/hybrid_timestamp.hpp), here and in the functions below.
-  // REQUIRES: charges.size() == outcomes.size() ≤ kMaxCharges. All keys differ. All pairs of rule and limiter
-  // ID differ. If a rule has two charges, one limiter ID is even and the other odd. now ≥ the epoch.
+  // the bill is charged. A charge with `counted` set (limit/pair.hpp) is charged if the previous charge is,
+  // even beyond its own limit; its outcome is then `allowed`. If `timestamp` is not null, it receives the
+  // timestamp of the change (limit/hybrid_timestamp.hpp), here and in the functions below. REQUIRES:
+  // charges.size() == outcomes.size() ≤ kMaxCharges. All keys differ. All pairs of rule and limiter ID
+  // differ. If a rule has two charges, one limiter ID is even and the other odd. now ≥ the epoch.
   bool charge(std::span<const Charge> charges, base::TimePoint now, std::span<Outcome> outcomes,
               HybridTimestamp* timestamp = nullptr);
 
@@ -83,9 +85,9 @@ class KeyTable {
   // Refunds one charge. `departure` must be the time of the charge plus its delay. `overflow` must be
   // Outcome::overflow of that charge; true selects the shared overflow cell. A log refunds the entry that
   // contains the charge, even if that entry has moved to a later time. A key without a slot is fresh already,
-  // so nothing changes. Returns false if the cell stays unchanged: a queue has promised a later departure
-  // since, the charge no longer counts, or the key has started anew. Must be called at most once for each
-  // charge.
+  // so nothing changes. Returns false if the cell stays unchanged: a queue has since promised a later
+  // departure, the charge has expired, or the key was reset or got another algorithm since. Must be called at
+  // most once for each charge.
   bool refund(const Charge& charge, base::TimePoint departure, base::TimePoint now, bool overflow = false,
               HybridTimestamp* timestamp = nullptr);
 
@@ -101,7 +103,7 @@ class KeyTable {
   void settle(const Charge& charge, const Settled& settled, bool overflow = false,
               HybridTimestamp* timestamp = nullptr);
 
-  // Returns the present state of the key and charges nothing. REQUIRES: limit::settles(*charge.limiter).
+  // Returns what the key has left now, and charges nothing. REQUIRES: limit::settles(*charge.limiter).
   [[nodiscard]] Outcome current_outcome(const Charge& charge, base::TimePoint now,
                                         bool overflow = false) const;
 
@@ -109,58 +111,62 @@ class KeyTable {
   [[nodiscard]] Outcome peek(const Charge& charge, base::TimePoint now) const;
 
   // Resets a key to the state of a fresh key. Charges before `now`, or in the same microsecond, are no longer
-  // refunded or settled. Returns false if the key has no slot: it is not live, or it uses a shared cell.
-  // REQUIRES: the key holds no permits (limit::holds).
+  // refunded or settled. Returns false if the key has no slot: it is fresh, or it uses the shared overflow
+  // cell. REQUIRES: the key holds no permits (limit::holds).
   bool forget(const Key& key, base::TimePoint now, HybridTimestamp* timestamp = nullptr);
-  // Returns true if the key has a slot. Otherwise it is fresh or uses a shared cell.
+  // Returns true if the key has a slot. A key without a slot is fresh or uses the shared overflow cell.
   [[nodiscard]] bool knows(const Key& key) const;
 
   // Evicts drained keys from the next `buckets` buckets, round-robin over the table. Returns the number of
   // evicted keys.
   std::size_t sweep(base::TimePoint now, std::size_t buckets);
 
-  // For snapshots (limit/snapshot.hpp). Calls `see` for every key that is live at `now` and holds no permits.
-  // Charges made during the call may be missing. REQUIRES: `rules` are the rules of all keys, by RuleIndex.
+  // For snapshots (limit/snapshot.hpp). visit() calls `see` for every key that is live at `now` and holds no
+  // permits. It may miss charges made during the call. REQUIRES: `rules` are the rules of all keys, by
+  // RuleIndex.
   void visit(base::TimePoint now, std::span<const SavedRule> rules,
              const std::function<void(const SavedKey&)>& see) const;
   [[nodiscard]] std::vector<SharedCell> shared_cells(base::TimePoint now) const;
-  // Restores a key from a snapshot. Returns false if the table has no room for it. If the table already has
-  // the key, its state there stays. `cost_bits` must be SavedRule::log_cost_bits() of the rule. The second
-  // form restores a shared overflow cell. REQUIRES: the saved state belongs to a limiter of saved.rule.
+  // Restores a key from a snapshot. Returns false if the table has no room for it. If the key already has a
+  // slot in the table, keeps the slot's state. `cost_bits` must be SavedRule::log_cost_bits() of the rule.
+  // The second form restores a shared overflow cell. REQUIRES: the saved state belongs to a limiter of
+  // saved.rule.
   bool restore(const SavedKey& saved, unsigned cost_bits, base::TimePoint now);
   void restore(const SharedCell& shared);
 
-  // For upgrades, during which another process also counts the permits of this process. Reports the present
-  // permits of each key to `see`, then every change, in order. Shared overflow cells are not reported. Any
-  // thread may call `see`, under the lock of a shard: `see` must be quick, must not call the table and must
-  // not throw. A new watcher replaces the previous one. REQUIRES: `rules` are the rules of all keys, by
-  // RuleIndex; no reload begins meanwhile.
+  // For upgrades, while another process also counts the permits of this process. watch_permits() reports the
+  // present permits of each key to `see`, then every change, in order. It does not report shared overflow
+  // cells. Any thread may call `see`, under the lock of a shard: `see` must be quick, must not call the table
+  // and must not throw. A new observer replaces the previous one. REQUIRES: `rules` are the rules of all
+  // keys, by RuleIndex; no reload begins while permits are watched.
   using PermitObserver = std::function<void(const PermitDelta&)>;
   void watch_permits(std::span<const SavedRule> rules, PermitObserver see);
   void unwatch_permits();
   // Charges permits that another process holds, beyond the limit if necessary, until release(). Returns true
-  // if a shared overflow cell counts them (Outcome::overflow). REQUIRES: limit::holds(*charge.limiter).
+  // if the shared overflow cell counts the permits (Outcome::overflow). REQUIRES:
+  // limit::holds(*charge.limiter).
   [[nodiscard]] bool hold(const Charge& charge, base::TimePoint now);
 
-  // For reloads, by one thread; charges may go on meanwhile. Declares that RuleIndex `index` stands for
-  // `rule` from now on. Must be called before the first charge under `index`. If keys of the same rule have
-  // another index, a request that next uses such a key converts its cell (limit/rescale.hpp) or, if that is
-  // impossible, resets the cell. The limiters must outlive the table. REQUIRES, if `index` is in use:
-  // is_current(index), and the old rule counts_as(rule).
+  // For reloads. Only one thread may call this function; other threads may charge at the same time. Declares
+  // that RuleIndex `index` stands for `rule` from now on. Must be called before the first charge under
+  // `index`. Keys of the same rule may have another index. The next request with such a key converts the
+  // key's state (limit/rescale.hpp), or resets the state if it cannot be converted. The limiters must outlive
+  // the table. REQUIRES, if `index` is in use: is_current(index), and counts_as(rule) is true for the old
+  // rule.
   void define_rule(RuleIndex index, const SavedRule& rule, base::TimePoint now);
-  // Declares that `index` stands for the version of `rule` that an earlier process used. All other versions
-  // of the rule count as newer. Returns false if no present rule takes over the keys of that version. The
-  // limiters must outlive the table.
+  // Declares that `index` stands for `rule`, the version of the rule that an earlier process used. All other
+  // versions of the rule are newer. Returns false if no present rule takes over the keys of that old version.
+  // The limiters must outlive the table.
   [[nodiscard]] bool define_former_rule(RuleIndex index, const SavedRule& rule);
-  // Returns true if `index` is in use, and no later version of its rule has reset its cells.
+  // Returns true if `index` is in use, and no later version of its rule has reset the keys.
   [[nodiscard]] bool is_current(RuleIndex index) const;
-  // Declares that the rule of `index` no longer exists: no charge uses it any more. migrate_cells() evicts
-  // its keys.
+  // Declares that the rule of `index` no longer exists: no charge uses this index any more. migrate_cells()
+  // evicts the rule's keys.
   void forget(RuleIndex index);
-  // Evicts the keys of forgotten rules, and keys whose rule has another algorithm now. Converts cells that no
-  // request has used since the reload, but only if the rule has one limiter: a cell does not say which of
-  // several limiters it belongs to. Locks one shard at a time. So a charge waits for one shard at most, which
-  // has some 4,000 keys in a table of a million.
+  // Evicts the keys of rules that no longer exist, and keys whose rule has another algorithm now. Converts
+  // the states of keys that no request has used since the reload. A rule with several limiters is left out,
+  // because a state does not say to which limiter it belongs. Locks one shard at a time. So a charge waits
+  // for at most one shard, which has some 4,000 keys in a table of a million.
   void migrate_cells(base::TimePoint now);
   // Frees `index` for another rule. REQUIRES: no key has this index, and no charge uses it any more.
   void retire(RuleIndex index);
@@ -168,11 +174,11 @@ class KeyTable {
   struct Stats {
     std::uint64_t keys = 0;              // slots in use, including drained keys that no sweep has evicted yet
     std::uint64_t slots = 0;             // all slots of the table
-    std::uint64_t overflowed = 0;        // charges to overflow cells so far
+    std::uint64_t overflowed = 0;        // charges to shared overflow cells so far
     std::uint64_t overflow_refused = 0;  // enforced charges rejected by an overflow cell or by a copy of one
     std::uint64_t log_chunks = 0;        // all chunks of the log store, of 64 bytes each
     std::uint64_t log_chunks_used = 0;   // chunks in use
-    std::uint64_t log_merged = 0;        // admissions for which the store had no free chunk, so far
+    std::uint64_t log_merged = 0;        // admissions so far for which the log store had no free chunk
     // The number of keys by the RuleIndex of their last charge.
     std::array<std::uint64_t, kMaxRules> keys_by_rule{};
   };

@@ -22,31 +22,31 @@ namespace weir::limit {
 using Limiter = std::variant<TokenBucket, Gcra, LeakyBucket, SteppedBucket, FixedWindow, SlidingWindow,
                              SlidingLog, Concurrency, AdaptiveConcurrency>;
 
-// Returns the outcome and the new state of one request. For a SlidingLog, the cell is a log of one entry.
+// Returns the outcome and the new state of one request. For a SlidingLog, the cell is a log with one entry.
 [[nodiscard]] Step step(const Limiter& limiter, const Cell& cell, base::TimePoint now, Cost cost) noexcept;
 
-// Returns the cell as if an earlier charge had not happened. The result for a bucket is exact, unless the
-// bucket would have been full again without the charge. Then the refund also returns units that time had
-// refilled already, at most `cost`. Windows and logs refund the charge if they still count it. Concurrency
+// Returns the key's state as if an earlier charge had not happened. For a bucket this is exact unless the
+// bucket would have been full again without the charge. In that case the refund also returns units that time
+// had refilled already, at most `cost`. Windows and logs refund the charge if it has not expired. Concurrency
 // limits release the permit and learn no latency. `departure` must be the time of the charge plus its delay.
 [[nodiscard]] Cell refund(const Limiter& limiter, const Cell& cell, base::TimePoint departure,
                           Cost cost) noexcept;
 
-// Returns true if a request holds its units until its exchange ends. Concurrency limits work like this.
+// Returns true if each request holds its units until its exchange ends. This is so for concurrency limits.
 [[nodiscard]] bool holds(const Limiter& limiter) noexcept;
 // Returns how many units are in flight; 0 unless holds(limiter).
 [[nodiscard]] std::uint64_t in_flight(const Limiter& limiter, const Cell& cell) noexcept;
-// Returns the cell after a request has released its units. REQUIRES: holds(limiter).
+// Returns the key's state after a request has released its units. REQUIRES: holds(limiter).
 [[nodiscard]] Cell release(const Limiter& limiter, const Cell& cell, base::TimePoint now, Cost cost,
                            const Ending& ending) noexcept;
 
-// Converts a cell of `from` into a cell of `to` that drains at the same instant (rounded up), or has the same
-// number of units in flight. Needed if several limiters share a cell, because they may count in different
-// units. Returns a fresh cell if the limiters are of different families, which happens only after a change of
-// the configuration.
+// Converts a state of `from` into a state of `to` that drains at the same instant (rounded up), or has the
+// same number of units in flight. Needed if several limiters share a cell, because they may count in
+// different units. Returns a fresh state if the limiters are of different families, which happens only after
+// a change of the configuration.
 [[nodiscard]] Cell carry_over(const Limiter& from, const Cell& cell, const Limiter& to) noexcept;
 
-// Returns when `cell` will equal a fresh cell; kNever while any request holds units of it.
+// Returns when `cell` will equal the state of a fresh key; kNever while any request holds units of it.
 [[nodiscard]] base::TimePoint drained_at(const Limiter& limiter, const Cell& cell) noexcept;
 
 // Returns the GcraCore of a token bucket, a GCRA or a leaky bucket; null for other algorithms.
@@ -60,10 +60,10 @@ using Limiter = std::variant<TokenBucket, Gcra, LeakyBucket, SteppedBucket, Fixe
   return outcome.limit != 0 ? outcome.limit : quota(limiter);
 }
 // Returns the window `w` that the headers report: the time in which a used-up quota becomes full again. Zero
-// if holds(limiter).
+// for a concurrency limit.
 [[nodiscard]] base::Duration window(const Limiter& limiter) noexcept;
-// Returns the longest delay of a request. kForever if only the queue bounds it, or if the limiter never
-// delays.
+// Returns the longest delay of a request. kForever if only the queue's length bounds the delay, or if the
+// limiter never delays requests.
 [[nodiscard]] base::Duration longest_wait(const Limiter& limiter) noexcept;
 // Returns how many units may wait in a queue: `queue`, or fewer if max_wait allows fewer. 0 for other
 // algorithms.

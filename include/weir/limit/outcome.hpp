@@ -10,34 +10,35 @@ namespace weir::limit {
 
 struct Outcome {
   bool allowed = false;
-  // By how many µs the clock that decided this charge was ahead of the bill's clock. Several Redis servers
-  // may decide charges of one bill, each by its own clock. 32 bits, to share a word with `allowed`.
+  // Several Redis servers may decide the charges of one bill, each by its own clock. `ahead` says by how many
+  // µs the clock of this charge was ahead of the bill's clock. It has 32 bits, so that it shares a word with
+  // `allowed`.
   std::int32_t ahead = 0;
-  // The units that the key can still spend now: after this charge if the request is allowed, without it if
-  // the request is rejected.
+  // The units that the key can still spend now. They include this charge only if the request is allowed.
   Cost remaining = 0;
-  // The time until the same request would be admitted, if no other request comes. At every earlier instant it
-  // would be rejected. Zero if allowed. kForever if the cost exceeds the capacity. Concurrency limits return
-  // a hint (limit/concurrency.hpp).
+  // The time until the same request would be admitted, if no other request comes. A request at an earlier
+  // instant would be rejected. Zero if allowed. kForever if the cost exceeds the capacity. Concurrency limits
+  // return a hint (limit/concurrency.hpp).
   base::Duration retry_after{0};
   // The time until the state equals that of a fresh key.
   base::Duration reset_after{0};
   // The time until `remaining` grows by one; zero if `remaining` is at its maximum. Equal to retry_after if
   // the request is rejected.
   base::Duration more_after{0};
-  // The time until a queued request may depart. Zero in all other cases.
+  // The time until a queued request may depart. Zero if the limiter does not delay the request.
   base::Duration delay{0};
-  // True: the key had no slot in the table, and a shared overflow cell answered.
+  // True: the key had no slot in the table, so a state that such keys share (the overflow cell) decided.
   bool overflow = false;
   // True: the request was admitted from units that this process had taken from Redis in advance
   // (src/redis/prefetch/grant_cache.hpp).
   bool in_advance = false;
-  // The present limit of a key of adaptive_concurrency, which changes with time. Zero for all other limiters,
-  // whose limit is quota(). 32 bits, to share a word with `overflow`, because outcomes are on the hot path.
+  // The present limit of a key of adaptive_concurrency, which changes with time. Zero for all other
+  // algorithms, whose limit is quota(). It has 32 bits, so that it shares a word with `overflow`: outcomes
+  // are on the hot path.
   std::uint32_t limit = 0;
-  // For a bucket whose units were taken from Redis in advance. Each unit has a slot, an interval of virtual
-  // time (src/redis/prefetch/grant.hpp). `slots_begin` is the instant, in ticks, at which the slots of this
-  // charge begin. A refund returns the same slots.
+  // Used only if units of a bucket were taken from Redis in advance. Each unit has a slot: an interval of
+  // virtual time (src/redis/prefetch/grant.hpp). `slots_begin` is the instant, in ticks, at which the slots
+  // of this charge begin. A refund returns these slots.
   Ticks slots_begin = 0;
   base::TimePoint debited_at{};  // when Redis was charged for units taken in advance
   friend bool operator==(const Outcome&, const Outcome&) = default;

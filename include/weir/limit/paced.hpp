@@ -11,8 +11,8 @@
 
 namespace weir::limit {
 
-// Admits a request while the bucket holds at least the request's cost. The bucket starts full with `burst`
-// units and refills continuously at `limit`.
+// Admits a request if the bucket holds at least the request's cost. The bucket starts full, with `burst`
+// units, and refills continuously at `limit`.
 class TokenBucket {
  public:
   [[nodiscard]] static base::Result<TokenBucket> make(Rate limit, std::uint64_t burst);
@@ -26,8 +26,8 @@ class TokenBucket {
   GcraCore gcra_core_;
 };
 
-// Admits one request each period/count, and `burst` more at once (ITU-T I.371, the Generic Cell Rate
-// Algorithm with a tolerance of burst × T).
+// Admits one request each period/count, and `burst` more at once, so the capacity is burst + 1 (ITU-T I.371,
+// the Generic Cell Rate Algorithm with a tolerance of burst × T).
 class Gcra {
  public:
   [[nodiscard]] static base::Result<Gcra> make(Rate limit, std::uint64_t burst);
@@ -42,16 +42,16 @@ class Gcra {
 };
 
 // Queues requests: gives each admitted request a delay, so that requests depart at the steady rate `limit`.
-// If all requests have the same cost, at most `queue` requests wait; a request that departs at once is not
-// one of them. No request waits longer than `max_wait`. The state says how much work is ahead, not how many
+// If all requests have the same cost, at most `queue` requests wait. A request that departs at once does not
+// wait. No request waits longer than `max_wait`. The state says how much work is ahead, not how many
 // requests. So each request is checked as if all requests ahead of it had its own cost.
 class LeakyBucket {
  public:
   [[nodiscard]] static base::Result<LeakyBucket> make(Rate limit, std::uint64_t queue,
                                                       base::Duration max_wait);
   [[nodiscard]] Step step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
-  // Cancels the departure of a request that will not depart. Returns the cell without that departure if no
-  // later departure was promised. Otherwise returns the cell unchanged, so that two requests never get the
+  // Cancels the departure of a request that will not depart. Returns the state without that departure if it
+  // is the last departure promised. Otherwise returns the state unchanged, so that no two requests get the
   // same departure.
   [[nodiscard]] Cell withdraw(const Cell& cell, base::TimePoint departure, Cost cost) const noexcept;
   [[nodiscard]] const GcraCore& gcra_core() const noexcept { return gcra_core_; }

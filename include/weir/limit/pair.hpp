@@ -2,11 +2,10 @@
 // elastic rule has its own limiter and an elastic limiter. The present load selects the deciding limiter for
 // each request, so the counts of both must always be up to date.
 //
-// The limiter that does not decide may be charged beyond its limit, like a debt (limit/settle.hpp). This
-// requires that the excess ends by itself: permits are released, a window ends, entries of a log expire. A
-// log beyond its limit keeps only its newest units: as many as the larger of the two quotas. Buckets and
-// queues are charged only if the cost fits. Otherwise they would stay in debt for as long as the other
-// limiter admits more.
+// The limiter that does not decide may be charged beyond its limit, if the excess ends by itself: permits are
+// released, a window ends, entries of a log expire. A log beyond its limit keeps only its newest units: as
+// many as the larger of the two quotas. Buckets and queues are charged only if the cost fits. Otherwise they
+// would stay beyond their limit as long as the other limiter admits more.
 #pragma once
 
 #include "weir/limit/charge.hpp"
@@ -19,7 +18,7 @@
 namespace weir::limit {
 
 // Returns true if charge number `line` of the bill does not decide (Charge::counted). The previous charge
-// then decides for both.
+// then decides for both of them.
 [[nodiscard]] inline bool follows(std::span<const Charge> bill, std::size_t line) noexcept {
   return bill[line].counted && line != 0 && bill[line - 1].rule == bill[line].rule;
 }
@@ -27,7 +26,7 @@ namespace weir::limit {
 // Returns true if this limiter may be charged beyond its limit.
 [[nodiscard]] bool counts_beyond(const Limiter& limiter) noexcept;
 
-// Returns how many units a log keeps if `decider` decides and the log merely records what `decider` admits.
+// Returns how many units a log keeps if it does not decide but only records what `decider` admits.
 [[nodiscard]] inline Cost most_counted(const Limiter& limiter, const Limiter& decider) noexcept {
   return std::max(quota(limiter), quota(decider));
 }
@@ -46,8 +45,8 @@ namespace weir::limit {
   return own;
 }
 
-// Returns the cell after a charge that the limiter would reject. For a SlidingLog, the cell is a log of one
-// entry, and `most` is most_counted(). REQUIRES: counts_beyond(limiter).
+// Returns the key's state after a charge that the limiter would reject. For a SlidingLog, the cell is a log
+// with one entry, and `most` is most_counted(). REQUIRES: counts_beyond(limiter).
 [[nodiscard]] Cell charge_over_limit(const Limiter& limiter, const Cell& cell, base::TimePoint now, Cost cost,
                                      Cost most) noexcept;
 

@@ -11,7 +11,8 @@ namespace weir::limit {
 
 class Permit {
  public:
-  // Takes over the units of a charge. REQUIRES: the charge was admitted, and holds(*charge.limiter).
+  // Becomes the owner of the units of a charge. REQUIRES: the charge was admitted, and
+  // holds(*charge.limiter).
   Permit(KeyTable& table, const Charge& charge, base::TimePoint now, bool overflow) noexcept
       : table_(&table), charge_(charge), held_since_(now), overflow_(overflow) {}
   Permit(Permit&& other) noexcept
@@ -20,10 +21,10 @@ class Permit {
         held_since_(other.held_since_),
         overflow_(other.overflow_) {}
   Permit& operator=(Permit&&) = delete;
-  // Releases the units unless give_back() has done so. An adaptive limit then learns no latency.
+  // Releases the units if give_back() has not released them. An adaptive limit then learns no latency.
   ~Permit() { give_back(held_since_, {}); }
 
-  // Releases the units now and reports how the exchange ended. Later calls do nothing.
+  // Releases the units now, and tells the limit how the exchange ended. Later calls do nothing.
   void give_back(base::TimePoint now, const Ending& ending, HybridTimestamp* timestamp = nullptr) noexcept {
     if (auto* table = std::exchange(table_, nullptr))
       table->release(charge_, now, ending, overflow_, timestamp);

@@ -1,5 +1,5 @@
 // Converts the state of a key when a reload changes the numbers of its rule. A client that has used 60 % of
-// the old limit has used 60 % of the new one, rounded up, so no client gains by the change. For each
+// the old limit has used 60 % of the new limit, rounded up. So no client gains by the change. For each
 // algorithm, the conversion keeps these values:
 //
 // * bucket, gcra: time until full ÷ time to fill an empty bucket
@@ -7,7 +7,7 @@
 // * fixed window: count ÷ limit, in the present window of the new numbers
 // * sliding window: both counts ÷ limit; if the period changed, their present weighted sum ÷ limit
 // * logs: for each entry, cost ÷ limit, and the time until it expires ÷ period
-// * leaky bucket: the promised departures; later departures follow them at the new rate
+// * leaky bucket: the promised departures; departures after them have the new rate
 // * concurrency: the number in flight. An adaptive limit also keeps what it has learned, within the new
 //   bounds.
 //
@@ -23,22 +23,23 @@
 
 namespace weir::limit {
 
-// Returns the converted cell. Laws: equal numbers change nothing; a drained cell stays drained; the used part
-// of the limit does not fall, and rises by less than one unit. For logs of more than one entry, use the
-// overload below.
+// Returns the converted state. Laws: equal numbers change nothing; a drained state stays drained; the used
+// part of the limit does not fall, and rises by less than one unit. For logs with more than one entry, use
+// the function below.
 [[nodiscard]] Cell rescaled(const Limiter& from, const Cell& cell, const Limiter& to,
                             base::TimePoint now) noexcept;
 
-// Converts the entries of a log, oldest first. Throws std::bad_alloc.
+// Converts the entries of a log, oldest first.
 [[nodiscard]] std::vector<LogEntry> rescaled(const SlidingLog& from, std::span<const LogEntry> entries,
                                              const SlidingLog& to, base::TimePoint now);
 
-// Convert the cost of an earlier charge into units of the new limit. A refund is rounded down, a debt up.
+// Convert the cost of an earlier charge into units of the new limit. A refund is rounded down, and a debt
+// (units charged beyond the limit) is rounded up.
 [[nodiscard]] Cost rescaled_refund(const Limiter& from, Cost cost, const Limiter& to) noexcept;
 [[nodiscard]] Cost rescaled_debt(const Limiter& from, Cost cost, const Limiter& to) noexcept;
 
-// Returns true if a reload from one limiter to the other keeps the usage of each key. False if keys start
-// anew.
+// Returns true if a reload from one limiter to the other keeps the usage of each key. False if all keys start
+// with nothing used.
 [[nodiscard]] bool rescales(const Limiter& from, const Limiter& to) noexcept;
 
 }  // namespace weir::limit

@@ -17,44 +17,45 @@ struct SavedKey {
   Key key;
   RuleIndex rule = 0;
   base::TimePoint drained_at;
-  Cell cell{};                  // unused if the key has a log
+  Cell cell{};                  // unused if `log` has entries
   std::vector<LogEntry> log{};  // the entries of a log, oldest first; otherwise empty
   friend bool operator==(const SavedKey&, const SavedKey&) = default;
 };
 
-// The overflow cell of one limiter ID.
+// The overflow cell of one limiter ID: the state that keys without a slot share.
 struct SharedCell {
   RuleIndex rule = 0;
   LimiterId limiter_id = 0;
-  Limiter units;  // the limiter in whose units the cell counts
+  Limiter units;  // the limiter in whose units `cell` counts
   Cell cell;
 };
 
-// The part of a rule that is needed to interpret its cells. A cell can be read only with the numbers of its
-// limiter, and does not say to which of the rule's limiters it belongs. So cells stay valid only if no
-// variant has changed its numbers.
+// The part of a rule that is needed to interpret the states of its keys. A state can be read only with the
+// numbers of its limiter, and does not say to which of the rule's limiters it belongs. So states stay valid
+// only if all of the rule's limiters keep their numbers.
 struct SavedRule {
   struct Variant {
     std::uint64_t name;  // a digest that identifies the rule itself, a tier, an override or an elastic limit
-    std::uint64_t numbers;             // a digest of all numbers that are needed to interpret a cell
+    std::uint64_t numbers;             // a digest of all numbers that are needed to interpret a state
     LimiterId limiter_id = 0;          // another configuration may give this variant another ID
-    const Limiter* limiter = nullptr;  // the limiter in use; null: the variant's keys start anew
+    const Limiter* limiter = nullptr;  // null: keys of this variant start with nothing used
     friend bool operator==(const Variant&, const Variant&) = default;
   };
   std::string name;
   std::vector<Variant> variants;
-  std::vector<const Limiter*> limiters{};  // all limiters that a cell may belong to; owned by the rule set
+  std::vector<const Limiter*> limiters{};  // all limiters that a state may belong to; owned by the rule set
 
-  // Returns the number of bits that a cost needs in the rule's logs, which all use the same number. Returns 0
-  // if the rule keeps no logs.
+  // Returns the number of bits of a cost in the rule's logs. It is the same in all of them. Returns 0 if the
+  // rule keeps no logs.
   [[nodiscard]] unsigned log_cost_bits() const noexcept;
   // Returns true if every key of the rule has a log. Returns false if the rule keeps logs of requests but
   // counts WebSocket messages in buckets.
   [[nodiscard]] bool keeps_logs_alone() const noexcept;
-  // Returns true if this rule can use the cells of `older`, a rule of the same name, without conversion.
+  // Returns true if this rule can use the keys' states of `older`, a rule of the same name, without
+  // conversion.
   [[nodiscard]] bool reads(const SavedRule& older) const noexcept;
-  // Returns true if both rules may share one RuleIndex. Their variants must have the same names and limiter
-  // IDs. The numbers must be the same too, except those of concurrency limits.
+  // Returns true if both rules may share one RuleIndex. This is so if their variants have the same names,
+  // limiter IDs and numbers. Only the numbers of concurrency limits may differ.
   [[nodiscard]] bool counts_as(const SavedRule& other) const noexcept;
 
   // Return null if the rule has no variant with this ID or name.
@@ -68,7 +69,8 @@ struct FormerRule {
   std::vector<SharedLimiter> limiters;  // owns the limiters to which `rule` points
 };
 
-// Returns a digest that is equal for limiters with equal algorithm and numbers, in every process.
+// Returns a digest of a limiter's algorithm and numbers. The digests of equal limiters are equal in every
+// process.
 [[nodiscard]] base::Digest128 fingerprint(const Limiter& limiter) noexcept;
 
 }  // namespace weir::limit

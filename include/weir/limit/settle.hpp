@@ -8,7 +8,7 @@
 //
 //   bucket, gcra   the TAT moves by the difference, beyond the depth if necessary. Exact unless the key would
 //                  have been full in between (limit/limiter.hpp, refund).
-//   windows, logs  the entry of the reserved cost changes, if that entry still counts.
+//   windows, logs the entry of the reserved cost changes, unless that entry has expired.
 //
 // Bounds keep arithmetic from overflowing, even if a server reports a cost of 2^31. A debt is at most a
 // hundred years long (kLongestDebt). A count of a window is at most 2^32 − 1. An entry of an exact log is at
@@ -21,26 +21,27 @@
 
 namespace weir::limit {
 
-// The maximum length of a debt. A longer debt is shortened to this length.
+// The maximum time that a key needs to pay off its debt (units charged beyond the limit). A larger debt is
+// reduced.
 inline constexpr base::Duration kLongestDebt = std::chrono::hours(24 * 36'525);
 
 // Returns true if charges of this limiter can be settled. False for queues, which cannot recall promised
 // departures, and for concurrency limits, whose permits are released anyway.
 [[nodiscard]] bool settles(const Limiter& limiter) noexcept;
 
-// Returns the cell as if `actual` (0 to kMaxCost) had been charged at `charged_at` instead of `reserved`. If
-// the cell is fresh, time has already paid for `reserved`. Then all of `actual` is charged, as of
-// `charged_at`. Must be called at most once for each charge. REQUIRES: settles(limiter); `reserved` was
-// charged at `charged_at`.
+// Returns the key's state as if `actual` (0 to kMaxCost) had been charged at `charged_at` instead of
+// `reserved`. A fresh state means that time has already paid for `reserved`. In that case all of `actual` is
+// charged, as of `charged_at`. Must be called at most once for each charge. REQUIRES: settles(limiter);
+// `reserved` was charged at `charged_at`.
 [[nodiscard]] Cell settle(const Limiter& limiter, const Cell& cell, base::TimePoint charged_at, Cost reserved,
                           Cost actual) noexcept;
 
-// Returns the present state of a key and charges nothing. `remaining`, `reset_after` and `more_after` are set
-// as after an admission. `allowed` says whether one unit would fit. If none fits, `retry_after` says when one
-// will. REQUIRES: settles(limiter).
+// Returns the present outcome of a key and charges nothing. `remaining`, `reset_after` and `more_after` are
+// set as after an admission. `allowed` is true if one more unit would fit. Otherwise `retry_after` says when
+// it will fit. REQUIRES: settles(limiter).
 [[nodiscard]] Outcome current_outcome(const Limiter& limiter, const Cell& cell, base::TimePoint now) noexcept;
 
-// Returns the outcome that current_outcome() returns for a fresh key.
+// Returns what current_outcome() returns for a fresh key.
 [[nodiscard]] Outcome full(const Limiter& limiter) noexcept;
 
 }  // namespace weir::limit

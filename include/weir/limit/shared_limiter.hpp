@@ -1,5 +1,5 @@
 // An immutable limiter that several rule sets share. All copies of a SharedLimiter point to one limiter,
-// which never moves. So charges, promised departures and Redis state can point to that limiter even after a
+// which never moves. So charges, promised departures and Redis state can point to the limiter even after a
 // reload.
 #pragma once
 
@@ -30,12 +30,12 @@ class SharedLimiter {
   operator const Limiter&() const noexcept { return *limiter_; }
 
  private:
-  std::shared_ptr<const Limiter> limiter_;  // shared, because other owners may outlive the rule set
+  std::shared_ptr<const Limiter> limiter_;  // shared, because charges and departures may outlive the rule set
 };
 
 // All limiters that any configuration of this process has used. Equal limiters are one object, so a rule that
-// a reload did not change keeps its limiter. The process never frees a limiter, because other objects may
-// still point to it. Belongs to the main thread.
+// a reload did not change keeps its limiter. The process never frees a limiter, because charges may still
+// point to it. Belongs to the main thread.
 class Limiters {
  public:
   // The maximum number of limiters. Each uses some 200 bytes.

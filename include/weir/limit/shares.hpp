@@ -1,5 +1,5 @@
-// The part of the key table that is reserved for each rule. Clients of other rules cannot use it up
-// (src/limit/table/quota.hpp).
+// The part of the key table that is reserved for each rule, so that clients of one rule cannot use up the
+// whole table (src/limit/table/quota.hpp).
 #pragma once
 
 #include <cstddef>

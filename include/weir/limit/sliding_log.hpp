@@ -1,11 +1,11 @@
 // The limiters that remember each admission: the sliding log, and the sliding window of n buckets.
 //
 // Both use the same arithmetic. Time is divided into n steps a period. A mark is the number of such a step,
-// counted from the epoch. The cost of an admission is entered at the mark of its instant, and counts while
-// fewer than n marks have passed. With n buckets a step is a sub-window. The current sub-window is one of the
-// n, so the window looks back between (n − 1)/n and one period. With n = the period in µs a step is a
-// microsecond, and the log is exact: the costs admitted in any interval of one period are within the limit.
-// (Buckets are the "rolling window" of Hystrix, 2012.)
+// counted from the epoch. The cost of an admission is stored as an entry with the mark of the admission's
+// step. The entry counts until n marks have passed. With n buckets, each step is a sub-window of the window.
+// The current sub-window is one of the n buckets, so the window looks back between (n − 1)/n and one period.
+// With n = the period in µs a step is a microsecond, and the log is exact: the costs admitted in any interval
+// of one period are within the limit. (Buckets are the "rolling window" of Hystrix, 2012.)
 //
 //   mark        m               m + n
 //     |—————————|———————————————|———         an entry at m counts from its mark until the instant at which
@@ -40,47 +40,47 @@ class SlidingLog {
   static constexpr std::uint64_t kMostBuckets = 1'000;
   static constexpr base::Duration kLongest{std::chrono::hours(24 * 3'652)};
 
-  // Makes an exact log for limits up to kMostExact and periods up to ten years. If a number is larger, the
-  // error recommends sliding_window.
+  // Makes an exact log for limits up to kMostExact and periods up to ten years. If the limit or the period is
+  // larger, the error recommends sliding_window.
   [[nodiscard]] static base::Result<SlidingLog> make(Rate limit);
   // Makes a window that consists of 2 to kMostBuckets buckets.
   [[nodiscard]] static base::Result<SlidingLog> make(Rate limit, std::uint64_t buckets);
 
   struct Answer {
     Outcome outcome;
-    std::uint64_t mark;          // the mark (time step) at which to enter the cost if the request is charged
+    std::uint64_t mark;  // where to enter the cost if the request is charged: the number of a time step
     base::TimePoint drained_at;  // when the log drains, with the new entry if allowed
   };
-  // `log` must have three members. Its newest() returns the mark (time step) of the newest entry, 0 if the
-  // log is empty. Its total() returns the cost of all entries. Its walk(visit) calls `visit` for the entries,
-  // oldest first, until `visit` returns false. Marks ascend.
+  // Returns the answer of a log. `log` must have three members. newest() must return the time step (mark) of
+  // the newest entry, 0 if the log is empty. total() must return the cost of all entries. walk(visit) must
+  // call `visit` for the entries, oldest first, until `visit` returns false. Later entries have higher marks.
   template <class Log>
   [[nodiscard]] Answer ask(const Log& log, base::TimePoint now, Cost cost) const noexcept;
 
-  // Does the same for a cell, which is a log of one entry: word 0 is the entry's mark (time step), word 1 its
-  // cost.
+  // Returns the step for a cell, which is a log with one entry: word 0 is the time step (mark) of the entry,
+  // word 1 is its cost.
   [[nodiscard]] Step step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
-  // Returns the cell after a charge that exceeds the limit. Keeps at most `most` units (limit/pair.hpp).
+  // Returns the key's state after a charge that exceeds the limit. Keeps at most `most` units
+  // (limit/pair.hpp).
   [[nodiscard]] Cell charge_over_limit(const Cell& cell, base::TimePoint now, Cost cost,
                                        Cost most) const noexcept;
-  // Refunds a charge that still counts, even if the entry that contains it has moved to a later time.
+  // Refunds a charge that has not expired, even if the entry that contains it was moved to a later time.
   [[nodiscard]] Cell refund(const Cell& cell, base::TimePoint charged_at, Cost cost) const noexcept;
-  // Corrects the entry that contains a charge (limit/settle.hpp), even if that entry has moved to a later
+  // Corrects the entry that contains a charge (limit/settle.hpp), even if that entry was moved to a later
   // time.
   [[nodiscard]] Cell settle(const Cell& cell, base::TimePoint charged_at, Cost reserved,
                             Cost actual) const noexcept;
   [[nodiscard]] base::TimePoint drained_at(const Cell& cell) const noexcept;
-  // Returns a cell with the same cost, entered at the first mark (time step) that counts at least until
-  // `drained_at`.
+  // Returns a state with the same cost, entered at a time step (mark) so that it expires at `drained_at`, or
+  // less than one step later.
   [[nodiscard]] Cell carry_over(const Cell& cell, base::TimePoint drained_at) const noexcept;
 
-  // Return the mark (number of the time step) of an instant, the first instant of a mark, and the instant at
-  // which entries at a mark expire.
+  // Return the mark (number of the time step) that contains an instant, the first instant of a mark, and the
+  // instant at which the entries of a mark expire.
   [[nodiscard]] std::uint64_t mark_of(base::TimePoint at) const noexcept;
   [[nodiscard]] base::TimePoint start_of(std::uint64_t mark) const noexcept;
   [[nodiscard]] base::TimePoint expiry_of(std::uint64_t mark) const noexcept;
-  // Returns n, the number of marks (time steps) in a period. An entry counts while fewer than n marks have
-  // passed.
+  // Returns n, the number of time steps (marks) in a period. An entry expires when n steps have passed.
   [[nodiscard]] std::uint64_t marks() const noexcept { return marks_; }
   [[nodiscard]] bool is_exact() const noexcept { return buckets_ == 0; }
   [[nodiscard]] std::uint64_t buckets() const noexcept { return buckets_; }
@@ -102,11 +102,11 @@ class SlidingLog {
         marks_(buckets != 0 ? buckets : static_cast<std::uint64_t>(rate.period.count())) {}
 
   Rate rate_;
-  std::uint64_t buckets_;  // the number of buckets; 0: an exact log
-  std::uint64_t marks_;    // the number of marks (time steps) in a period
+  std::uint64_t buckets_;  // the number of buckets; 0 for an exact log
+  std::uint64_t marks_;    // the number of time steps in a period
 };
 
-// Gives a cell the interface of a log with one entry.
+// Presents a cell as a log with one entry.
 struct LoneEntry {
   const Cell& cell;
   [[nodiscard]] std::uint64_t newest() const noexcept { return cell.words[0]; }

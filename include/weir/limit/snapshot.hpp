@@ -13,13 +13,13 @@
 // * end: a word of ones | number of keys | digest of all words before it
 //
 // A snapshot keeps:
-// * The secret key of client names (k0, k1). Without it no client would find its cell after a restart. A
-//   person who knows this key can find clients that share one bucket of the table. So it is not derived from
-//   key_secret, which many weirs and perhaps many people know. A snapshot is therefore a secret, and only the
-//   owner may read the file.
+// * The secret key of client names (k0, k1). Without this key no client would find its state after a restart.
+//   A person who knows this key can find clients that share one bucket of the table. So it is not derived
+//   from key_secret, which many weirs and perhaps many people know. A snapshot is therefore a secret, and
+//   only the owner may read the file.
 // * All instants, by the clock that limits use; and the time of saving, by that clock and by the machine's
-//   clock. A restore shifts all instants to its own clock (shift_of, src/limit/snapshot/time_shift.hpp). It
-//   assumes that as much time has passed since the saving as the machine's clock says.
+//   clock. A restore shifts all instants to its own clock (shift_of, src/limit/snapshot/time_shift.hpp). The
+//   machine's clock says how much time has passed since the saving.
 // * Cells of rules whose numbers are unchanged (SavedRule). Cells of changed rules are converted as after a
 //   reload: a restore gives the old version of the rule a RuleIndex of its own.
 // A snapshot does not keep permits, because their requests ended with the process.
@@ -41,10 +41,11 @@
 namespace weir::limit {
 
 struct Snapshot {
-  base::SipKey names;                           // the secret key of client names
-  base::TimePoint saved_at;                     // the time of writing, by the clock that limits use
-  std::uint64_t keys = 0;                       // number of keys; write_snapshot() does not read it
-  std::optional<base::TimePoint> machine_at{};  // `saved_at` by the machine's clock; absent if equal
+  base::SipKey names;        // the secret key under which client names are computed
+  base::TimePoint saved_at;  // the time of writing, by the clock that limits use
+  std::uint64_t keys = 0;    // number of keys; write_snapshot() does not read it
+  std::optional<base::TimePoint>
+      machine_at{};  // `saved_at` by the machine's clock; absent if both clocks agreed
 };
 
 // Clocks that differ by at most this much are treated as equal.
@@ -60,14 +61,15 @@ struct RestoreAt {
   base::Duration shift{0};  // to be added to all instants
 };
 
-// Receives the next bytes that are written.
+// Receives the bytes of a snapshot, piece by piece.
 using ByteSink = std::function<void(std::string_view)>;
-// Fills a buffer with the next bytes and returns their number. A number below the buffer's size means the
-// end.
+// Fills a buffer with the next bytes and returns their number. A number below the buffer's size means that
+// the bytes have ended.
 using ByteSource = std::function<std::size_t(std::span<char>)>;
 
-// Returns the number of keys that it wrote. Other threads may use the table during the call; their charges
-// may be missing. REQUIRES: `rules` are the rules of the table's keys, by RuleIndex.
+// Writes a snapshot of the table and returns the number of keys written. Other threads may charge the table
+// during the call; the snapshot may lack their charges. REQUIRES: `rules` are the rules of the table's keys,
+// by RuleIndex.
 std::uint64_t write_snapshot(const KeyTable& table, const Snapshot& snapshot,
                              std::span<const SavedRule> rules, const ByteSink& sink);
 
@@ -79,9 +81,9 @@ std::uint64_t write_snapshot(const KeyTable& table, const Snapshot& snapshot,
 struct Restored {
   std::uint64_t keys = 0;     // keys restored to the table
   std::uint64_t drained = 0;  // keys that drained between saving and restoring
-  std::uint64_t changed = 0;  // keys of rules that no longer exist or that `adopt` refused
-  // Keys for which the new, smaller table has no room. The table is then full of live keys, so these keys use
-  // the overflow cells of their rules. All these keys together get one fresh state for each limiter ID.
+  std::uint64_t changed = 0;  // keys of rules that no longer exist, and keys whose old rule `adopt` refused
+  // Keys for which a new, smaller table had no room because it was full of live keys. These keys use the
+  // overflow cells of their rules, one state shared by all keys of a limiter ID. That state starts fresh.
   std::uint64_t left_out = 0;
 };
 
@@ -89,8 +91,8 @@ struct Restored {
 // nullopt if the rule's keys must start anew.
 using Adopt = std::function<std::optional<RuleIndex>(const FormerRule&)>;
 
-// REQUIRES: check_snapshot accepted the same bytes with the same rules. If restoring fails nevertheless, the
-// table keeps the keys that were read before the error.
+// REQUIRES: check_snapshot accepted the same bytes with the same rules. If restoring still fails, the table
+// keeps the keys that were read before the error.
 [[nodiscard]] base::Result<Restored> restore_snapshot(const ByteSource& source,
                                                       std::span<const SavedRule> rules, const RestoreAt& at,
                                                       KeyTable& table, const Adopt& adopt = {});

@@ -10,8 +10,8 @@
 //   anchor      anchor + P   now   anchor + 2P
 //     |—————————————|————————•———————|———   spent(now) = max(0, spent − count × ⌊(now − anchor) / P⌋)
 //
-// An interval of length L admits at most burst + count × (⌊L / P⌋ + 1), because a refill may fall on both
-// ends.
+// Within an interval of length L, the bucket admits at most burst + count × (⌊L / P⌋ + 1), because a refill
+// may fall on both ends.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -25,17 +25,17 @@ namespace weir::limit {
 
 class SteppedBucket {
  public:
-  // Returns an error unless burst ≥ 1 and an empty bucket is full within 100 years.
+  // Returns an error unless burst ≥ 1 and an empty bucket becomes full within 100 years.
   [[nodiscard]] static base::Result<SteppedBucket> make(Rate limit, std::uint64_t burst);
 
   [[nodiscard]] Step step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
-  // Refunds `cost`, or all spent tokens if fewer are spent. The periods stay the same.
+  // Refunds `cost`, or all spent tokens if fewer are spent. The times of the refills stay the same.
   [[nodiscard]] Cell refund(const Cell& cell, Cost cost) const noexcept;
   // Raises the cost of an earlier charge from `reserved` to `actual` (limit/settle.hpp).
   [[nodiscard]] Cell owe(const Cell& cell, base::TimePoint charged_at, Cost reserved,
                          Cost actual) const noexcept;
   [[nodiscard]] base::TimePoint drained_at(const Cell& cell) const noexcept;
-  // Returns a cell of this bucket with the same number of spent tokens, which is full again at `drained_at`.
+  // Returns a state of this bucket with the same number of spent tokens, which is full again at `drained_at`.
   [[nodiscard]] Cell carry_over(const Cell& cell, base::TimePoint drained_at) const noexcept;
 
   [[nodiscard]] const Rate& rate() const noexcept { return rate_; }
@@ -45,7 +45,7 @@ class SteppedBucket {
 
  private:
   SteppedBucket(Rate rate, std::uint64_t burst) noexcept : rate_(rate), burst_(burst) {}
-  // Returns after how many refills at least this many tokens have been added.
+  // Returns the number of refills that add at least `tokens` tokens.
   [[nodiscard]] std::int64_t refills(std::uint64_t tokens) const noexcept {
     return static_cast<std::int64_t>(tokens / rate_.count + (tokens % rate_.count != 0 ? 1 : 0));
   }

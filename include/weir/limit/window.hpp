@@ -1,7 +1,8 @@
 // The limiters that count in windows: fixed windows, and sliding windows by weight.
 //
-// The window of a cell never changes to an earlier one. Workers read the clock before they lock, so `now` may
-// be before the current window of a cell. The cell then answers as at the start of that window.
+// A cell (the state of a key) never returns to an earlier window. Workers read the clock before they lock, so
+// `now` may be before the current window of a cell. Then the limiter answers as at the start of the cell's
+// window.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -18,8 +19,8 @@ namespace weir::limit {
 inline constexpr std::uint64_t kMostCount = 0xffff'ffff;  // maximum count of a window: half a word
 
 // Admits a request if the count of the current window plus the cost is within the limit. Windows are aligned
-// to the epoch, or to the local days or months of a calendar. It is the simplest algorithm and the least
-// precise: twice the limit can pass around a boundary.
+// to the epoch, or to the local days or months of a calendar. It is the simplest and least precise algorithm:
+// around the end of a window, twice the limit can pass.
 //
 // State: word 0 is the end of the window (µs), word 1 its count. If the count is 0 or the window is over, the
 // key is fresh.
@@ -28,22 +29,21 @@ class FixedWindow {
   enum class Align : std::uint8_t { Epoch, Day, Month };
 
   [[nodiscard]] static base::Result<FixedWindow> make(Rate limit);
-  // `count` is the limit of a day or a month. The calendar is shared, because every copy of a limiter uses
-  // the same calendar. REQUIRES: a calendar, and Day or Month.
+  // `count` is the limit of a day or a month. All limiters share the calendar. REQUIRES: `calendar` is not
+  // null; `align` is Day or Month.
   [[nodiscard]] static base::Result<FixedWindow> make(std::uint64_t count, Align align,
                                                       std::shared_ptr<const Calendar> calendar);
 
   [[nodiscard]] Step step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
-  // Refunds a charge if the cell still has the window of that charge.
+  // Refunds a charge if the window of that charge is still the window of the cell.
   [[nodiscard]] Cell refund(const Cell& cell, base::TimePoint charged_at, Cost cost) const noexcept;
   // Raises the cost of an earlier charge from `reserved` to `actual` (limit/settle.hpp).
   [[nodiscard]] Cell owe(const Cell& cell, base::TimePoint charged_at, Cost reserved,
                          Cost actual) const noexcept;
-  // Returns the cell after a charge that exceeds the limit (limit/pair.hpp).
+  // Returns the key's state after a charge that exceeds the limit (limit/pair.hpp).
   [[nodiscard]] Cell charge_over_limit(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
   [[nodiscard]] base::TimePoint drained_at(const Cell& cell) const noexcept;
-  // Returns a cell with the same count, in the window of this limiter that ends when the other limiter's cell
-  // drains.
+  // Returns a state with the same count, in the window of this limiter that contains `drained_at`.
   [[nodiscard]] Cell carry_over(const Cell& cell, base::TimePoint drained_at) const noexcept;
 
   [[nodiscard]] Interval window_at(base::TimePoint at) const noexcept;
@@ -79,18 +79,18 @@ class SlidingWindow {
  public:
   [[nodiscard]] static base::Result<SlidingWindow> make(Rate limit);
   [[nodiscard]] Step step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
-  // Refunds a charge in the window that contains it, if the cell still has that window.
+  // Refunds a charge if its window is the current or the previous window of the cell.
   [[nodiscard]] Cell refund(const Cell& cell, base::TimePoint charged_at, Cost cost) const noexcept;
   // Raises the cost of an earlier charge from `reserved` to `actual` (limit/settle.hpp).
   [[nodiscard]] Cell owe(const Cell& cell, base::TimePoint charged_at, Cost reserved,
                          Cost actual) const noexcept;
-  // Returns the cell after a charge that exceeds the limit (limit/pair.hpp).
+  // Returns the key's state after a charge that exceeds the limit (limit/pair.hpp).
   [[nodiscard]] Cell charge_over_limit(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
   [[nodiscard]] base::TimePoint drained_at(const Cell& cell) const noexcept;
-  // Returns a cell with the sum of both counts, in a window of this limiter that has full weight until
+  // Returns a state with the sum of both counts, in a window of this limiter that has full weight until
   // `drained_at`.
   [[nodiscard]] Cell carry_over(const Cell& cell, base::TimePoint drained_at) const noexcept;
-  // Converts a cell so that the used part of the limit stays the same (limit/rescale.hpp).
+  // Converts a key's state so that the used part of the limit stays the same (limit/rescale.hpp).
   [[nodiscard]] Cell rescaled(const SlidingWindow& from, const Cell& cell,
                               base::TimePoint now) const noexcept;
 

@@ -23,7 +23,7 @@ constexpr Ticks divide_up(Ticks a, std::uint64_t b) noexcept {
   return divide(a + (b - 1), b);
 }
 
-// Returns by how much `value` exceeds `bound`; 0 if it does not.
+// Returns by how much `value` exceeds `bound`, or 0 if `value` is not larger.
 template <class T>
 constexpr T beyond(T value, T bound) noexcept {
   return value > bound ? value - bound : 0;
@@ -39,7 +39,7 @@ constexpr base::TimePoint instant(std::uint64_t us) noexcept {
   return base::TimePoint(base::Duration(static_cast<std::int64_t>(us)));
 }
 
-// Convert between a cell and its 128-bit theoretical arrival time (limit/gcra_core.hpp).
+// Convert between the state of a key (a cell) and its 128-bit theoretical arrival time (limit/gcra_core.hpp).
 constexpr Ticks tat_of(const Cell& cell) noexcept {
   return (Ticks{cell.words[1]} << 64) | cell.words[0];
 }

@@ -11,7 +11,7 @@ namespace weir::limit {
 
 namespace {
 
-// Returns the outcome of a request, for both kinds of limiter. `in_flight` of `limit` units are in use.
+// Returns the outcome of a request, for fixed and adaptive limits. `in_flight` of `limit` units are in use.
 // `most` is the highest limit that the key can reach.
 Outcome granted(std::uint64_t in_flight, std::uint64_t limit, std::uint64_t most, Cost cost) noexcept {
   Outcome out;
@@ -37,8 +37,8 @@ constexpr std::uint64_t low_bits(std::uint64_t word, unsigned bits) noexcept {
   return word & ((std::uint64_t{1} << bits) - 1);
 }
 
-// The unit of stored latencies is 1/64 µs. Latencies are stored as floating-point numbers, so 19 bits reach
-// from zero to years.
+// The unit of stored latencies is 1/64 µs. Latencies are stored as floating-point numbers, so 19 bits can
+// store any latency from zero to years.
 constexpr std::uint64_t kPerMicro = 64;
 constexpr unsigned kMantissaBits = 14, kLatencyBits = 19, kSeenBits = 7;
 static_assert(3 * kLatencyBits + kSeenBits == 64);
@@ -53,9 +53,9 @@ constexpr std::uint64_t unpacked(std::uint64_t bits) noexcept {
   return (bits & ((1U << kMantissaBits) - 1)) << (bits >> kMantissaBits);
 }
 
-// Returns pseudo-random bits for a moment. Used for rounding: a value that 19 bits cannot hold exactly is
-// rounded up with a probability equal to its remainder. So even a step of 1/4096 takes effect on average.
-// (Multiplicative hashing by the golden ratio; Knuth, volume 3, §6.4.)
+// Returns pseudo-random bits for a moment. They decide about rounding: a value that 19 bits cannot hold
+// exactly is rounded up with a probability equal to its remainder. So even a step of 1/4096 takes effect on
+// average. (Multiplicative hashing by the golden ratio; Knuth, volume 3, §6.4.)
 constexpr std::uint64_t chance_at(std::uint64_t moment) noexcept {
   const std::uint64_t mixed = moment * 0x9e37'79b9'7f4a'7c15;
   return mixed ^ (mixed >> 32);
@@ -182,9 +182,9 @@ Cell AdaptiveConcurrency::charge_over_limit(const Cell& cell, base::TimePoint no
   return cell_of(state);
 }
 
-// Returns the limit after one answer. If the limit rises, it covers half the distance to the target in as
-// many answers as it admits at once. It falls at half that speed, because the quick mean falls no faster. The
-// smallest step is 1, so that rounding does not stop the limit.
+// Returns the limit after one answer. A rising limit covers half the distance to the target within `limit`
+// answers. A falling limit takes twice as many answers, because the quick mean falls no faster. The smallest
+// step is 1, so that rounding does not stop the limit.
 std::uint64_t AdaptiveConcurrency::adapted(const State& state, std::uint64_t gradient) const noexcept {
   const std::uint64_t whole = state.limit / kScale;
   if (gradient < kGradient) {
@@ -217,8 +217,8 @@ void AdaptiveConcurrency::learn(State& state, base::Duration latency, std::uint6
     state.best = nearer(state.best, state.slow, kFewest, chance);
   else if (roomy && 4 * state.quick <= 5 * state.best)
     state.best = nearer(state.best, state.quick, kSlower * window, chance);
-  // If the quick mean falls this far below the best, chance is not the reason. The slow mean takes longer to
-  // fall, and meanwhile the limit would rise. So the best falls at once.
+  // If the quick mean falls this far below the best latency, chance is not the reason. The slow mean takes
+  // longer to fall, and the limit would rise until it has fallen. So the best latency falls at once.
   state.best = std::min(state.best, rounded(state.quick * 5 / 4, 0));
 }
 
@@ -237,7 +237,8 @@ Cell AdaptiveConcurrency::release(const Cell& cell, base::TimePoint now, Cost co
     if (gradient < kGradient || knows) state.limit = adapted(state, std::clamp(gradient, kWorst, kGradient));
   }
   state.in_flight = beyond(state.in_flight, cost);
-  if (state.in_flight == 0 && state.best == 0 && state.limit == start_) return {};  // nothing was learned
+  if (state.in_flight == 0 && state.best == 0 && state.limit == start_)
+    return {};  // the limit has not learned anything
   state.used = std::min(micros(now) / kGrain, (std::uint64_t{1} << kUsedBits) - 1);
   return cell_of(state);
 }

@@ -12,8 +12,8 @@ namespace weir::limit {
 
 namespace {
 
-// The maximum cost of one request, even if the queue has room for fewer units. Without this bound, a client
-// that declares its own cost could block a shared queue for years.
+// The maximum cost of one request, even if the queue's length is smaller. Without this bound, a client that
+// declares its own cost could block a shared queue for years.
 constexpr std::uint64_t kDearest = 1000;
 
 constexpr base::Duration ceil_micros(Ticks ticks, std::uint64_t per_micro) noexcept {
@@ -22,7 +22,7 @@ constexpr base::Duration ceil_micros(Ticks ticks, std::uint64_t per_micro) noexc
   return base::Duration(static_cast<std::int64_t>(std::min(micros, kMost)));
 }
 
-// Divides by `unit`, which needs more than 64 bits only for expensive requests of very slow queues.
+// Divides by `unit`. Only expensive requests of very slow queues need a `unit` of more than 64 bits.
 constexpr Ticks divide_by(Ticks a, Ticks unit) noexcept {
   constexpr Ticks kMost64 = std::numeric_limits<std::uint64_t>::max();
   return unit <= kMost64 ? divide(a, static_cast<std::uint64_t>(unit)) : a / unit;
@@ -53,8 +53,8 @@ base::Result<GcraCore> GcraCore::make_queue(Rate rate, std::uint64_t capacity, b
   return made;
 }
 
-// Returns the bounds for a request of this cost. A step of cost 0 reads the state without a charge, under the
-// bounds for cost 1. A cost above largest_cost() never fits.
+// Returns the bounds for a request of this cost. A step of cost 0 reads the state without a charge, and has
+// the bounds of cost 1. A cost above largest_cost() never fits.
 GcraCore::Measure GcraCore::measure(Cost cost) const noexcept {
   if (!counts_requests_) return {interval_, depth_, std::min(depth_, longest_)};
   if (cost > largest_cost()) return {Ticks{cost} * interval_, 0, 0};
@@ -102,7 +102,7 @@ GcraCore::Step GcraCore::step(Ticks tat, base::TimePoint now, Cost cost) const n
   out.reset_after = ceil_micros(left, rate_.count);
   if (out.allowed) {
     result.tat = from + need;
-    // The time until one more unit fits within both bounds.
+    // The time until one more unit fits the depth and the longest wait.
     const Ticks ahead = left + remaining * by.unit;
     out.more_after =
         ceil_micros(std::max(beyond(ahead + by.unit, by.depth), beyond(ahead, by.longest)), rate_.count);

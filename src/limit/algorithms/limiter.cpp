@@ -68,7 +68,7 @@ Cell release(const Limiter& limiter, const Cell& cell, base::TimePoint now, Cost
 
 namespace {
 
-// Returns true if both limiters divide time in the same way, whatever their limits. A cell that is converted
+// Returns true if both limiters divide time in the same way, whatever their limits. A state that is converted
 // to the other limiter and back must then stay the same.
 bool count_alike(const SlidingWindow& a, const SlidingWindow& b) noexcept {
   return a.rate().period == b.rate().period;
@@ -147,7 +147,7 @@ base::Duration longest_wait(const Limiter& limiter) noexcept {
   return queue != nullptr ? queue->gcra_core().max_wait() : base::kForever;
 }
 
-// The departures of requests of one cost are cost × T apart. No departure is further ahead than max_wait.
+// Requests of the same cost depart cost × T apart. No departure is further ahead than max_wait.
 std::uint64_t most_waiting(const Limiter& limiter, Cost cost) noexcept {
   const auto* queue = std::get_if<LeakyBucket>(&limiter);
   if (queue == nullptr) return 0;

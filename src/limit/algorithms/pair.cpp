@@ -34,7 +34,7 @@ Cell charge_over_limit(const Limiter& limiter, const Cell& cell, base::TimePoint
       limiter);
 }
 
-// Adds the cost to the same window count as step().
+// Adds the cost to the count of the same window as step() does.
 Cell FixedWindow::charge_over_limit(const Cell& cell, base::TimePoint now, Cost cost) const noexcept {
   const auto [end, used] = cell.words;
   if (used == 0 || instant(end) <= now) return {{micros(window_at(now).end), std::min(cost, kMostCount)}};

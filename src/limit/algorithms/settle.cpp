@@ -12,8 +12,8 @@ namespace {
 
 static_assert(kHundredYears == micros(kLongestDebt));
 
-// Returns the debt to add to a count. If the count still contains the reserved cost, the debt is the
-// difference. Otherwise it is the whole actual cost.
+// Returns the debt (units beyond the reserved cost) to add to a count. If the count still contains the
+// reserved cost, the debt is the difference of the costs. Otherwise it is the whole actual cost.
 constexpr Cost rest_of(bool reserve_counts, Cost reserved, Cost actual) noexcept {
   return reserve_counts ? actual - reserved : actual;
 }
@@ -116,7 +116,7 @@ Outcome full(const Limiter& limiter) noexcept {
   return {.allowed = true, .remaining = quota(limiter)};
 }
 
-// A step of cost 0 changes nothing. It fits unless the key is in debt.
+// A step of cost 0 changes nothing. It fits unless the key is in debt (charged beyond its limit).
 Outcome current_outcome(const Limiter& limiter, const Cell& cell, base::TimePoint now) noexcept {
   if (drained_at(limiter, cell) <= now) return full(limiter);
   const auto one = step(limiter, cell, now, 1).outcome;

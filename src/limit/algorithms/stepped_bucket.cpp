@@ -31,7 +31,7 @@ Step SteppedBucket::step(const Cell& cell, base::TimePoint now, Cost cost) const
 
   Step result{.outcome = {}, .next = cell, .drained_at = {}};
   Outcome& out = result.outcome;
-  // A cell that was converted from a larger burst may have more spent tokens than this bucket holds.
+  // A state that was converted from a larger burst may have more spent tokens than this bucket holds.
   const std::uint64_t room = beyond(burst_, spent);
   out.allowed = cost <= room;
   if (out.allowed) {

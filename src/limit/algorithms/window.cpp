@@ -31,7 +31,7 @@ Interval FixedWindow::window_at(base::TimePoint at) const noexcept {
   return {start, start + rate_.period};
 }
 
-// Uses the calendar only if the window of the cell is over.
+// Looks up the calendar only if the window of the cell is over.
 Step FixedWindow::step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept {
   std::uint64_t used = cell.words[1];
   base::TimePoint end = instant(cell.words[0]);
@@ -82,8 +82,8 @@ Cell SlidingWindow::cell_of(const Counts& counts) noexcept {
   return {{counts.start, (counts.previous << 32) | counts.current}};
 }
 
-// Returns the counts of the cell at an instant. If the cell is already in a later window, its counts stay as
-// they are.
+// Returns the counts of the cell at an instant. If the cell's window is later than the instant, returns its
+// counts unchanged.
 SlidingWindow::Counts SlidingWindow::counts_at(const Cell& cell, std::uint64_t at) const noexcept {
   Counts counts = counts_of(cell);
   if (at < counts.start) return counts;
@@ -96,7 +96,7 @@ SlidingWindow::Counts SlidingWindow::counts_at(const Cell& cell, std::uint64_t a
 
 std::uint64_t SlidingWindow::fits_at(const Counts& counts, std::uint64_t at, Cost cost) const noexcept {
   const std::uint64_t room = rate_.count - cost;
-  // Returns how many µs of the following window must pass until the weighted `count` is at most `bound`.
+  // Returns how many µs of the next window must pass until the weighted `count` is at most `bound`.
   const auto faded = [&](std::uint64_t count, std::uint64_t bound) {
     if (count <= bound) return std::uint64_t{0};
     return period() - static_cast<std::uint64_t>(divide(Ticks{bound} * period(), count));
@@ -107,7 +107,7 @@ std::uint64_t SlidingWindow::fits_at(const Counts& counts, std::uint64_t at, Cos
 }
 
 Cost SlidingWindow::remaining(const Counts& counts, std::uint64_t at) const noexcept {
-  const Ticks left = counts.start + period() - at;  // the rest of the current window, in µs
+  const Ticks left = counts.start + period() - at;  // the time until the current window ends, in µs
   const auto weighted = static_cast<std::uint64_t>(divide_up(counts.previous * left, period()));
   return beyond(rate_.count, counts.current + weighted);
 }

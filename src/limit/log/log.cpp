@@ -32,7 +32,7 @@ bool Log::wants_chunk(std::uint64_t mark) const noexcept {
   return std::size_t{chunk.first} + chunk.count == LogStore::kEntries;
 }
 
-// Appends an entry. REQUIRES: the newest chunk has room, or `spare` is an empty chunk.
+// Appends an entry. REQUIRES: the newest chunk has space for an entry, or `spare` is an empty chunk.
 void Log::append(std::uint64_t word, LogStore::Ref spare) noexcept {
   LogStore::Ref at = tail();
   if (spare != 0) {
@@ -54,7 +54,7 @@ void Log::push(const LogEntry& entry, LogStore::Ref spare) noexcept {
   const bool merges = total() != 0 && (entry.mark == newest() || (wanted && spare == 0));
   if (total() == 0) return set(entry.mark, entry.cost, 0);
   if (merges) {
-    const Cost most = (Cost{1} << cost_bits_) - 1;  // only a debt can exceed this maximum
+    const Cost most = (Cost{1} << cost_bits_) - 1;  // only settling can exceed this maximum
     if (tail() == 0) return set(entry.mark, std::min(most, total() + entry.cost), 0);
     auto& chunk = chunks_[tail()];
     auto& word = chunk.entries[std::size_t{chunk.first} + chunk.count - 1];
@@ -63,7 +63,7 @@ void Log::push(const LogEntry& entry, LogStore::Ref spare) noexcept {
     word = packed({entry.mark, before + more});
     return set(entry.mark, total() + more, tail());
   }
-  if (tail() == 0) {  // the first chunk takes over the entry of the cell
+  if (tail() == 0) {  // the first chunk receives the entry of the cell
     append(packed({newest(), total()}), spare);
     spare = 0;
   }
@@ -71,7 +71,8 @@ void Log::push(const LogEntry& entry, LogStore::Ref spare) noexcept {
   set(entry.mark, total() + entry.cost, tail());
 }
 
-// Removes an entry of cost 0 from the chunk `at`. `before` is the previous chunk in the ring.
+// Removes the entry `index`, whose cost is 0, from the chunk `at`. `before` is the previous chunk in the
+// ring.
 void Log::erase(LogStore::Ref before, LogStore::Ref at, std::size_t index) noexcept {
   auto& chunk = chunks_[at];
   const auto entry = chunk.entries.begin() + static_cast<std::ptrdiff_t>(index);
@@ -87,8 +88,8 @@ void Log::erase(LogStore::Ref before, LogStore::Ref at, std::size_t index) noexc
   set(latest, total(), last);
 }
 
-// Takes entry.cost, or less if there is less, from the first entry at or after entry.mark. Returns the cost
-// that it took; 0 if there is no such entry.
+// Refunds entry.cost, or less if there is less, from the first entry at or after entry.mark. Returns the
+// refunded cost; 0 if there is no such entry.
 Cost Log::take_back_first(const LogEntry& entry) noexcept {
   if (total() == 0 || entry.mark > newest()) return 0;
   if (tail() == 0) {

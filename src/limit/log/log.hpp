@@ -68,22 +68,22 @@ class Log : public LogReader {
   Log(Cell& cell, LogStore& store, unsigned cost_bits) noexcept
       : LogReader(cell, store, cost_bits), own_(cell), chunks_(store) {}
 
-  // Removes entries whose mark (time step) + `span` ≤ `mark`. Such entries no longer count, so outcomes stay
+  // Removes entries whose mark (time step) + `span` ≤ `mark`. These entries have expired, so outcomes stay
   // the same.
   void forget(std::uint64_t mark, std::uint64_t span) noexcept;
-  // Returns true if an entry at `mark`, a time step, would need another chunk.
+  // Returns true if a new entry at `mark`, a time step, would need another chunk.
   [[nodiscard]] bool wants_chunk(std::uint64_t mark) const noexcept;
-  // Adds an entry. If wants_chunk(), `spare` must be an empty chunk or 0. If it is 0, the newest entry takes
-  // the cost of `entry` and gets the later mark of `entry`. REQUIRES: entry.mark ≥ newest(), 0 < entry.cost ≤
+  // Adds an entry. If wants_chunk(), `spare` must be an empty chunk or 0. With `spare` 0, the newest entry
+  // receives the cost and the later mark of `entry`. REQUIRES: entry.mark ≥ newest(), 0 < entry.cost ≤
   // SlidingLog::kMostTotal − total().
   void push(const LogEntry& entry, LogStore::Ref spare) noexcept;
 
-  // Refunds a cost. The entry that contains the cost may be at a later mark (time step), because another
-  // worker's clock was ahead or no chunk was left. So this function and add_from() search from entry.mark on.
-  // REQUIRES: that entry still counts.
+  // Refunds a cost from the first entry that has it, from the time step (mark) entry.mark on. The entry may
+  // be later than entry.mark, because another worker's clock was ahead or no chunk was left. REQUIRES: the
+  // entry has not expired.
   void take_back_from(const LogEntry& entry) noexcept;
   // Adds entry.cost to the entry that contains an earlier charge, up to `most_entered` and
-  // SlidingLog::kMostTotal. Returns false if there is no such entry.
+  // SlidingLog::kMostTotal. Returns false if no entry contains the charge.
   [[nodiscard]] bool add_from(const LogEntry& entry, Cost most_entered) noexcept;
 
  private:
@@ -97,8 +97,8 @@ class Log : public LogReader {
   void clear() noexcept;
   void append(std::uint64_t word, LogStore::Ref spare) noexcept;
   void erase(LogStore::Ref before, LogStore::Ref at, std::size_t index) noexcept;
-  // Returns the first entry at or after `mark`, a time step. Returns an entry of cost 0 if none is there. If
-  // the entry is in a chunk, sets `*word` to its position.
+  // Returns the first entry at or after `mark`, a time step. Returns an entry of cost 0 if there is no later
+  // entry. If the entry is in a chunk, sets `*word` to its position.
   [[nodiscard]] LogEntry first_from(std::uint64_t mark, std::uint64_t** word) const noexcept;
 
   Cell& own_;

@@ -20,7 +20,7 @@ void LogStore::share_out(const QuotaAccounts& accounts, QuotaSplit split) noexce
   quota_.share_out(accounts, accounts.logs, split);
 }
 
-// Takes a free chunk for the rule, whatever the rule's share is. REQUIRES: the caller holds the lock.
+// Gives the rule a free chunk, even if the rule has used up its share. REQUIRES: the caller holds the lock.
 LogStore::Ref LogStore::take_any(RuleIndex rule) noexcept {
   Ref chunk = free_;
   if (chunk != 0)

@@ -42,18 +42,18 @@ class LogStore {
   // Returns an empty chunk, linked to itself. Returns 0 if no chunk is free or the rule has used up its
   // share.
   [[nodiscard]] Ref take(RuleIndex rule) noexcept;
-  // Returns a chunk like take(), even if the rule has used up its share. Used for entries that a log had
-  // before.
+  // Returns a chunk even if the rule has used up its share. Used for entries that a log had before a restart
+  // or reload.
   [[nodiscard]] Ref take_beyond_share(RuleIndex rule) noexcept;
   void give_back(Ref chunk) noexcept;
-  // Returns all chunks of the ring that contains `chunk` to the store. If `chunk` is 0, does nothing.
+  // Returns to the store all chunks of the ring that contains `chunk`. Does nothing if `chunk` is 0.
   void give_back_ring(Ref chunk) noexcept;
 
   [[nodiscard]] Chunk& operator[](Ref chunk) const noexcept { return chunks_[chunk - 1]; }
 
   void share_out(const QuotaAccounts& accounts, QuotaSplit split) noexcept;
 
-  // Counts an admission that found no free chunk. Its cost was added to the newest entry of the log.
+  // Counts an admission that found no free chunk, so its cost was added to the newest entry of the log.
   void note_merged() noexcept { merged_.fetch_add(1, std::memory_order_relaxed); }
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
@@ -68,8 +68,8 @@ class LogStore {
 
   mutable std::mutex mutex_;  // guards the members below
   Quota quota_;
-  Ref free_ = 0;             // the first free chunk; 0: none
-  std::size_t touched_ = 0;  // number of chunks ever used; pages of later chunks are not resident
+  Ref free_ = 0;             // the first free chunk; 0: no free chunk
+  std::size_t touched_ = 0;  // number of chunks ever used; the pages of all other chunks are not resident
   std::size_t in_use_ = 0;
   std::atomic<std::uint64_t> merged_{0};
 };

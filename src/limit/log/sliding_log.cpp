@@ -60,8 +60,8 @@ base::TimePoint SlidingLog::drained_at(const Cell& cell) const noexcept {
 
 Cell SlidingLog::carry_over(const Cell& cell, base::TimePoint drained_at) const noexcept {
   if (cell.words[1] == 0) return {};
-  // `end` is the first mark (time step) that begins at `drained_at` or later. An entry at mark `end` −
-  // `marks_` counts until `end` begins.
+  // `end` is the first time step (mark) that begins at `drained_at` or later. An entry at `end` − `marks_`
+  // expires when `end` begins.
   const auto end = divide_up(Ticks{micros(drained_at)} * marks_, micros(rate_.period));
   return {{beyond(static_cast<std::uint64_t>(end), marks_), std::min(cell.words[1], rate_.count)}};
 }

@@ -58,14 +58,15 @@ concept RescaledBucket = std::is_same_v<L, TokenBucket> || std::is_same_v<L, Gcr
 template <class L>
 concept RescaledPermits = std::is_same_v<L, Concurrency> || std::is_same_v<L, AdaptiveConcurrency>;
 
-// Converts the time until the bucket is full from the old depth (the time to fill an empty bucket) to the new
-// depth. Each depth is in ticks of its own rate.
+// Converts the time until the bucket is full: its share of the old depth (the time to fill an empty bucket)
+// becomes the same share of the new depth. Each depth is in ticks of its own rate.
 template <RescaledBucket L>
 Cell carried(const L& from, const Cell& cell, const L& to, base::TimePoint now) noexcept {
   const Ticks wait = beyond(tat_of(cell), from.gcra_core().ticks(now));
   if (wait == 0) return {};
   const Ticks most =
-      std::max(depth_of(to.gcra_core()), Ticks{kHundredYears} * to.gcra_core().rate().count);  // for debts
+      std::max(depth_of(to.gcra_core()),
+               Ticks{kHundredYears} * to.gcra_core().rate().count);  // more than the depth, for keys in debt
   return cell_of(to.gcra_core().ticks(now) +
                  scaled(wait, depth_of(to.gcra_core()), depth_of(from.gcra_core()), most));
 }
@@ -111,7 +112,7 @@ Cell carried(const L&, const Cell& cell, const L&, base::TimePoint) noexcept {
   return cell;
 }
 
-// Returns true if a reload scales costs with the limit. False for queues and concurrency limits: their
+// Returns true if a reload scales costs with the limit. False for queues and concurrency limits, whose
 // departures and permits stay as they are.
 bool has_share(const Limiter& limiter) noexcept {
   return !holds(limiter) && !std::holds_alternative<LeakyBucket>(limiter);
@@ -140,7 +141,7 @@ Cell rescaled(const Limiter& from, const Cell& cell, const Limiter& to, base::Ti
   return std::visit([&]<class L>(const L& l) { return carried(std::get<L>(from), cell, l, now); }, to);
 }
 
-// Merges entries that get the same mark (time step). Rounds the running total up, not each cost, so that the
+// Merges entries that get the same time step (mark). Rounds the running total up, not each cost, so that the
 // final total is the scaled total.
 std::vector<LogEntry> rescaled(const SlidingLog& from, std::span<const LogEntry> entries,
                                const SlidingLog& to, base::TimePoint now) {

@@ -10,7 +10,8 @@ namespace weir::limit {
 
 namespace {
 
-constexpr std::uint64_t kMostUnits = std::uint64_t{1} << 32;  // units of a rate; more than any rule may have
+constexpr std::uint64_t kMostUnits = std::uint64_t{1}
+                                     << 32;  // maximum units of a rate; no rule may have more
 constexpr std::size_t kLongestZone = 128;
 
 struct Putting {
@@ -55,7 +56,7 @@ struct GcraCoreWords {
   base::Duration max_wait;
 };
 
-// Reads the words that Putting wrote for the limiter of each algorithm.
+// Reads the words that Putting wrote for a limiter.
 class Taking {
  public:
   explicit Taking(WordReader& in) : in_(in) {}

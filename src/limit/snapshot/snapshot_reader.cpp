@@ -17,8 +17,8 @@ base::TimePoint instant_of(std::uint64_t micros) noexcept {
   return base::TimePoint(base::Duration(static_cast<base::Duration::rep>(micros)));
 }
 
-// Reads a snapshot as untrusted input: checks a bound of every number of items, the range of every index, and
-// the order of logs. Stops at the first fault.
+// Reads a snapshot as untrusted input: checks that every number of items is within its bound, every index in
+// its range, and every log in order. Stops at the first fault.
 class Reader {
  public:
   using SeeShared = std::function<void(const SharedCell&)>;
@@ -27,17 +27,17 @@ class Reader {
   Reader(const ByteSource& source, std::span<const SavedRule> rules, const RestoreAt& at, const Adopt& adopt)
       : in_(source), rules_(rules), at_(at.now), shift_{at.shift, at.now}, adopt_(adopt) {}
 
-  // Calls `see_shared` for each shared cell, and `see_key` for each key. Leaves out cells of rules that no
-  // longer exist or that `adopt` refused. Reports shared cells in the numbers of the present rules.
+  // Calls `see_shared` for each shared overflow cell, and `see_key` for each key. Leaves out states of rules
+  // that no longer exist or that `adopt` refused. Converts shared cells to the numbers of the present rules.
   base::Result<Snapshot> read(const SeeShared& see_shared, const SeeKey& see_key);
   [[nodiscard]] std::uint64_t changed() const noexcept { return changed_; }
 
  private:
-  // How to interpret the keys of a rule in the snapshot.
+  // How to interpret the keys of one rule of the snapshot.
   struct Meaning {
     std::optional<RuleIndex> index;  // nullopt if the rule no longer exists or was not adopted
-    const SavedRule* rule;           // the rule in whose numbers the cells are
-    const SavedRule* next;           // the version to which the cells are converted; null: no conversion
+    const SavedRule* rule;           // the rule in whose numbers the keys' states are
+    const SavedRule* next;           // the version to which the states are converted; null: no conversion
   };
 
   void fail(std::string what) {
@@ -156,7 +156,7 @@ void Reader::read_shared(const SeeShared& see) {
   }
 }
 
-// Converts a shared cell to the rule `next` and reports it at once, as KeyTable::define_rule() does. No
+// Converts a shared overflow cell to the rule `next` and reports it, as KeyTable::define_rule() does. No
 // charge uses the cell under its former index.
 void Reader::hand_off(const SharedCell& shared, std::uint64_t variant, const SavedRule& next,
                       const SeeShared& see) {

@@ -16,17 +16,17 @@ namespace weir::limit {
 static_assert(std::endian::native == std::endian::little, "words are copied in the machine's order");
 
 inline constexpr std::uint64_t kSnapshotMagic = 0x7379'656b'7269'6577;  // "weirkeys"
-// The version must also change if client names are computed differently (policy/identity/name_key.cpp).
+// The version must also change if weir computes client names differently (policy/identity/name_key.cpp).
 inline constexpr std::uint64_t kSnapshotVersion = 5;
-inline constexpr std::uint64_t kOneClockVersion = 4;  // the version that did not store the machine's clock
+inline constexpr std::uint64_t kOneClockVersion = 4;  // snapshots without the machine's clock
 inline constexpr std::uint64_t kSnapshotEnd = ~std::uint64_t{0};
 inline constexpr std::size_t kLongestRuleName = 128;
 inline constexpr std::size_t kMostVariants = std::size_t{1} << 16;
 inline constexpr std::size_t kMostLimiters = 8 * kMostVariants;
 inline constexpr std::size_t kMostSharedCells = Overflow::kMostCells;
 
-// The first word of a key has drained_at in the bits from kDrainedAt on. Its low eight bits are the number of
-// the rule. The bit kIsLog says whether the key has a log.
+// The first word of a key. The bits from kDrainedAt on have drained_at. The bit kIsLog says whether the key
+// has a log. The low eight bits are the number of the rule.
 inline constexpr unsigned kDrainedAt = 9;
 inline constexpr std::uint64_t kIsLog = std::uint64_t{1} << 8;
 inline constexpr std::uint64_t kLatest = (std::uint64_t{1} << 55) - 2;  // µs
@@ -75,7 +75,7 @@ class WordWriter {
   std::size_t count_ = 0;
 };
 
-// Reads words from a ByteSource. After the last word, take() returns zeros and ended() returns true.
+// Reads words from a ByteSource. After the last word, take() returns zero and ended() returns true.
 class WordReader {
  public:
   explicit WordReader(const ByteSource& source) : source_(source) {}
@@ -106,7 +106,7 @@ class WordReader {
     }
     return text;
   }
-  // Reads the digest. Returns true if it matches all words before, and no byte follows.
+  // Reads the digest. Returns true if it matches all earlier words, and no byte follows.
   bool take_end() {
     auto before = digest_;
     const bool right = take_digest() == before.digest();

@@ -14,7 +14,7 @@ std::uint64_t micros_of(base::TimePoint at) noexcept {
 void put_rule(WordWriter& out, const SavedRule& rule) {
   out.put(rule.name);
   out.put(rule.limiters.size());
-  // The number of each limiter in the snapshot, counted from 1. 0 means no limiter.
+  // The numbers under which the snapshot refers to limiters, counted from 1; 0 means no limiter.
   std::unordered_map<const Limiter*, std::uint64_t> places;
   std::uint64_t place = 0;
   for (const auto* limiter : rule.limiters) {
@@ -30,8 +30,8 @@ void put_rule(WordWriter& out, const SavedRule& rule) {
   }
 }
 
-// Returns the variant whose name is written, so that a restore finds the cell's limiter. Returns null if the
-// variant no longer exists.
+// Returns the variant whose name the snapshot stores, so that a restore finds the cell's limiter. Returns
+// null if the rule no longer has that variant.
 const SavedRule::Variant* variant_of(const SharedCell& shared, std::span<const SavedRule> rules) {
   const auto& variants = rules[shared.rule].variants;
   const auto found = std::find_if(variants.begin(), variants.end(), [&](const SavedRule::Variant& variant) {

@@ -48,7 +48,7 @@ struct ToShifted {
   Cell operator()(const AdaptiveConcurrency&) const noexcept { return cell; }
 };
 
-// Computes when the key would drain if it belonged to the limiter that is passed to operator().
+// Computes when the key would drain if it belonged to the limiter that operator() receives.
 struct ToDue {
   const SavedKey& saved;
 
@@ -64,8 +64,7 @@ struct ToDue {
     if (!saved.log.empty()) return limiter.expiry_of(saved.log.back().mark);
     return limiter.drained_at(saved.cell);
   }
-  // The saved state may belong to another limiter. The bucket may then need more refills than fit a
-  // TimePoint.
+  // The saved state may belong to another limiter. A bucket may then need more refills than fit a TimePoint.
   base::TimePoint operator()(const SteppedBucket& limiter) const noexcept {
     constexpr Ticks kMost = std::uint64_t{1} << 61;
     const auto length = Ticks{saved.cell.words[1]} * micros(limiter.rate().period) / limiter.rate().count;
@@ -103,8 +102,8 @@ void move(SavedKey& saved, const SavedRule& rule, const TimeShift& shift) noexce
   if (!saved.log.empty()) {
     const auto* log = std::get_if<SlidingLog>(&limiter);
     if (log == nullptr) return;
-    // Shifts the marks (time steps) of all entries by the same amount, so their order and distances stay the
-    // same. A mark that would be before 1970 becomes the mark of 1970.
+    // Shifts the time steps (marks) of all entries by the same number, so their order and distances stay the
+    // same. A step before 1970 becomes the first step of 1970.
     const auto newest = saved.log.back().mark;
     const auto moved_to = moved_mark(*log, newest, shift.by);
     for (auto& entry : saved.log) entry.mark = beyond(moved_to, newest - entry.mark);

@@ -1,9 +1,10 @@
 // Shifts the instants of a snapshot from the clock of the old process to the clock of the new process.
 //
-// All instants move by the same duration, so promises to clients stay true. Fixed windows are an exception: a
-// window ends with the new clock's window, if that end is near the shifted end. Near means: no further away
-// than the two clocks are apart. Otherwise the window keeps its shifted end, and the next window is a whole
-// window of the new clock. Permits have no instant and stay as they are. Pure.
+// All instants move by the same duration, so promises to clients stay true. Fixed windows are an exception.
+// The shifted end of a window is compared with the end of the new clock's window. If these ends are no
+// further apart than the two clocks, the window gets the new clock's end. Otherwise the window keeps its
+// shifted end, and the next window is a whole window of the new clock. Permits have no instant and stay as
+// they are. Pure.
 #pragma once
 
 #include "weir/limit/saved.hpp"
@@ -17,13 +18,13 @@ struct TimeShift {
 
 [[nodiscard]] Cell shifted(const Limiter& limiter, const Cell& cell, const TimeShift& shift) noexcept;
 
-// Returns the end of the window in which the cell counts a charge made at `at`. It is the end of the
-// limiter's window, or of the cell's own window if a restore shifted that.
+// Returns the end of the window in which the cell counts a charge made at `at`. This is the end of the
+// limiter's window, or of the cell's own window if a restore shifted the cell's window.
 [[nodiscard]] base::TimePoint end_of_window(const FixedWindow& limiter, const Cell& cell,
                                             base::TimePoint at) noexcept;
 
-// Shifts the instants of a key. A key names its rule but not the limiter of the rule to which it belongs. So
-// this function assumes the limiter under which the cell would drain closest to the saved drained_at.
+// Shifts the instants of a key. A saved key names its rule, but not which of the rule's limiters it belongs
+// to. So this function assumes the limiter under which the cell would drain closest to the saved drained_at.
 // REQUIRES: the rule has limiters.
 void move(SavedKey& saved, const SavedRule& rule, const TimeShift& shift) noexcept;
 

@@ -7,13 +7,14 @@
 
 namespace weir::limit {
 
-// Resets the cell of a slot, so that a limiter of another algorithm never reads the cell of a log.
+// Resets a slot's cell (the state of its key), so that another algorithm never reads the cell of a log.
 void KeyTable::Impl::renew(Slot& slot) noexcept {
   if (slot.due.is_log()) logs.give_back_ring(LogReader::tail_of(slot.cell));
   slot.cell = {};
 }
 
-// Finds the slot or overflow cell of a charge, pins the slot, and computes the step.
+// Finds the slot of a charge, or else its overflow cell (the state that keys without a slot share). Pins the
+// slot, and computes the step of the limiter.
 auto KeyTable::Impl::check(const Charge& charge, base::TimePoint now, Locks& locks) -> LineCheck {
   Shard& shard = shard_of(charge.key);
   LineCheck line;
@@ -40,7 +41,7 @@ auto KeyTable::Impl::check(const Charge& charge, base::TimePoint now, Locks& loc
       line.slot->cell = inherited(charge, now);
       line.inherits = line.slot->cell != Cell{};
     }
-    // Queues do not use the later time: their departures are computed from the request's own time.
+    // Queues do not use the later time: they compute departures from the request's own time.
     if (!std::holds_alternative<LeakyBucket>(*charge.limiter)) now = std::max(now, shard.forgotten_at());
   }
   if (const auto* log = std::get_if<SlidingLog>(line.limiter)) [[unlikely]]
@@ -50,7 +51,7 @@ auto KeyTable::Impl::check(const Charge& charge, base::TimePoint now, Locks& loc
   return line;
 }
 
-// Checks a charge against the overflow cell of its limiter ID.
+// Checks a charge against the overflow cell of its limiter ID, which keys without a slot share.
 auto KeyTable::Impl::check_shared(const Charge& charge, base::TimePoint now, Locks& locks) -> LineCheck {
   LineCheck line;
   line.limiter = charge.limiter;
@@ -62,8 +63,8 @@ auto KeyTable::Impl::check_shared(const Charge& charge, base::TimePoint now, Loc
   return line;
 }
 
-// Returns the state with which a new slot starts. If the table had no room for this key before, the overflow
-// cell of its limiter ID holds charges of the key. So until the overflow cell has drained, a new slot starts
+// Returns the state with which a new slot starts. If the table had no slot for this key before, the overflow
+// cell of its limiter ID holds charges of the key. So until that overflow cell has drained, a new slot starts
 // with a copy of it. Otherwise a client could get a fresh limit by filling the table. Permits are not copied,
 // because they are released in the overflow cell.
 Cell KeyTable::Impl::inherited(const Charge& charge, base::TimePoint now) const noexcept {
@@ -72,16 +73,16 @@ Cell KeyTable::Impl::inherited(const Charge& charge, base::TimePoint now) const 
   return drained_at(*charge.limiter, shared) > now ? shared : Cell{};
 }
 
-// Like inherited(), for callers that do not hold the lock of the overflow cells.
+// Returns what inherited() returns, for callers that do not hold the lock of the overflow cells.
 Cell KeyTable::Impl::fresh(const Charge& charge, base::TimePoint now) const {
   if (!overflow.may_be_live(charge.rule, now)) return {};
   const std::lock_guard lock(overflow.mutex);
   return inherited(charge, now);
 }
 
-// Checks a charge against a log. Reserves a chunk if the charge may need one, before weir knows whether the
-// bill is admitted. Without a chunk, the cost is added to the newest entry. The key is then rejected earlier
-// than necessary, never admitted too soon.
+// Checks a charge against a log. Reserves a chunk of the log store for a possible new entry, before weir
+// knows whether the bill is admitted. If no chunk is free, the cost is added to the newest entry. The key is
+// then rejected earlier than necessary, never admitted too soon.
 void KeyTable::Impl::check_log(const SlidingLog& limiter, const Charge& charge, base::TimePoint now,
                                LineCheck& line) {
   Log log(line.slot->cell, logs, limiter.cost_bits());
@@ -105,7 +106,7 @@ void KeyTable::Impl::follow(const Charge& charge, const LineCheck& decider, base
   const auto* log = std::get_if<SlidingLog>(&limiter);
   if (log != nullptr && line.slot != nullptr) {
     line.step.drained_at = log->expiry_of(line.mark);
-    return;  // finish() removes old entries to make room for this one
+    return;  // finish() removes old entries so that the new entry fits
   }
   const Cell cell =
       line.slot != nullptr ? line.slot->cell : overflow.cell(charge.rule, charge.limiter_id, limiter);
@@ -113,8 +114,8 @@ void KeyTable::Impl::follow(const Charge& charge, const LineCheck& decider, base
   line.step.drained_at = drained_at(limiter, line.step.next);
 }
 
-// Removes the oldest entries of a log that is charged beyond its limit. If the new entry then needs a chunk,
-// takes a free chunk and returns it.
+// Removes the oldest entries of a log that is charged beyond its limit. If the new entry needs a chunk, takes
+// a free chunk of the log store and returns it.
 LogStore::Ref KeyTable::Impl::make_room(Log& log, const Charge& charge, const LineCheck& line) {
   log.take_back_from({0, beyond(log.total() + charge.cost, line.most)});
   return log.wants_chunk(line.mark) ? logs.take(line.rule) : 0;
@@ -193,7 +194,8 @@ bool KeyTable::Impl::amend(const Charge& asked, const Where& where, Change chang
 
 bool KeyTable::Impl::settle_log(const SlidingLog& limiter, RuleIndex rule, Log& log, const Settled& settled,
                                 Cost reserved) {
-  if (settled.actual == reserved) return false;  // equal in the numbers of the reloaded rule
+  if (settled.actual == reserved)
+    return false;  // the costs are equal after conversion to the present numbers
   const auto mark = limiter.mark_of(settled.charged_at);
   if (mark + limiter.marks() <= std::max(limiter.mark_of(settled.now), log.newest()))
     return false;  // the charge has expired
@@ -204,13 +206,13 @@ bool KeyTable::Impl::settle_log(const SlidingLog& limiter, RuleIndex rule, Log& 
   if (log.add_from({mark, settled.actual - reserved}, limiter.most_entered())) return true;
   const LogEntry whole{
       mark, std::min({settled.actual, limiter.most_entered(), SlidingLog::kMostTotal - log.total()})};
-  if (whole.cost == 0) return false;  // the log has reached the maximum debt already
+  if (whole.cost == 0) return false;  // the log has its maximum cost already
   log.push(whole, log.wants_chunk(mark) ? logs.take(rule) : 0);
   return true;
 }
 
 // Settles a charge whose key was evicted, because time had paid for the reserved cost. Charges the actual
-// cost if the actual cost is higher.
+// cost if it is higher than the reserved cost.
 void KeyTable::Impl::settle_anew(const Charge& charge, const Settled& settled, Shard& shard) {
   if (settled.actual <= charge.cost) return;
   const Limiter& limiter = *charge.limiter;
@@ -245,7 +247,7 @@ bool KeyTable::charge(std::span<const Charge> charges, base::TimePoint now, std:
       impl_->follow(charges[i], lines[i - 1], now, line);
     outcomes[i] = line.step.outcome;
     if (line.inherits && !outcomes[i].allowed) [[unlikely]]
-      outcomes[i].overflow = true;  // the cell also has charges of other keys
+      outcomes[i].overflow = true;  // the slot started with charges of other keys
     if (!charges[i].enforced || line.step.outcome.allowed) continue;
     admitted = false;
     if (outcomes[i].overflow) [[unlikely]]
@@ -264,7 +266,8 @@ void KeyTable::refund(std::span<const Charge> charges, base::TimePoint charged_a
 
 namespace {
 
-// Convert a cost of `asked` into the numbers in which the cell counts now, which a reload may have changed.
+// Convert a cost from the units of `asked` to the units of `charge`. The units differ if a reload has changed
+// the limiter in between.
 Cost share_back(const Charge& asked, const Charge& charge, Cost cost) noexcept {
   return asked.limiter == charge.limiter ? cost : rescaled_refund(*asked.limiter, cost, *charge.limiter);
 }
@@ -289,7 +292,7 @@ bool KeyTable::refund(const Charge& asked, base::TimePoint departure, base::Time
 
 void KeyTable::release(const Charge& asked, base::TimePoint now, const Ending& ending, bool overflow,
                        HybridTimestamp* timestamp) {
-  // A timestamp after any reset: a key with permits is never reset.
+  // This timestamp is later than every reset, because a key with permits is never reset.
   constexpr HybridTimestamp kSinceAnyReset = std::numeric_limits<HybridTimestamp>::max();
   (void)impl_->amend(
       asked, {kSinceAnyReset, overflow, now, timestamp},
@@ -324,7 +327,8 @@ bool KeyTable::forget(const Key& key, base::TimePoint now, HybridTimestamp* time
   const std::lock_guard lock(shard.mutex);
   shard.timestamp = timestamp_after(shard.timestamp, now);
   if (timestamp != nullptr) *timestamp = shard.timestamp;
-  // The reset is recorded even if the key was evicted: settling an earlier charge may still cause a debt.
+  // The reset is recorded even if the key was evicted: an earlier charge must not be settled in the new
+  // state.
   impl_->resets.note(key, shard.timestamp);
   shard.note_reset();
   Slot* slot = shard.find(key);
@@ -341,7 +345,7 @@ std::size_t KeyTable::sweep(base::TimePoint now, std::size_t buckets) {
   for (std::uint64_t i = first; i != first + count; ++i) {
     const std::uint64_t bucket = i % all;
     Shard& shard = impl_->shards[bucket / impl_->shape.buckets];
-    const std::lock_guard lock(shard.mutex);  // for one bucket only, so that requests wait briefly
+    const std::lock_guard lock(shard.mutex);  // held for one bucket only, so that requests wait briefly
     forgotten += shard.sweep(static_cast<std::uint32_t>(bucket % impl_->shape.buckets), now);
   }
   return forgotten;

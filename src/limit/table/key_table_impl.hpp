@@ -1,4 +1,4 @@
-// The members of a key table, for the source files that implement it.
+// The private members of KeyTable, for the source files that implement it.
 #pragma once
 
 #include "limit/algorithms/arithmetic.hpp"
@@ -22,17 +22,18 @@
 namespace weir::limit {
 
 struct KeyTable::Impl {
-  // The check of one charge of a bill. Exists while the locks of the bill are held.
+  // The check of one charge of a bill. Exists only while the locks of the bill are held.
   struct LineCheck {
-    Slot* slot = nullptr;  // null: the overflow cell answered
-    // The limiter in whose numbers the cell counts: the charge's own limiter, or a newer version of it.
+    Slot* slot = nullptr;  // null: the overflow cell decided
+    // The limiter in whose numbers the cell counts: the charge's own limiter or, after a reload, its newer
+    // version.
     const Limiter* limiter = nullptr;
     RuleIndex rule = 0;
-    Due due;                  // the slot's value before this bill pinned the slot
+    Due due;                  // the value of slot->due before this bill pinned the slot
     bool claimed = false;     // the slot was claimed for this charge
-    bool inherits = false;    // the claimed slot started with the state of the overflow cell
+    bool inherits = false;    // the claimed slot started with a copy of the overflow cell
     Step step;                // the outcome and new state; for a log, `next` is unused
-    std::uint64_t mark = 0;   // for a log: the mark (time step) at which to enter the cost
+    std::uint64_t mark = 0;   // for a log: the time step (mark) at which to enter the cost
     LogStore::Ref spare = 0;  // for a log: the chunk reserved for the entry
     Cost most = 0;            // for a log charged beyond its limit: the units that the log keeps; otherwise 0
   };
@@ -56,15 +57,15 @@ struct KeyTable::Impl {
 
   class Locks;
   void renew(Slot& slot) noexcept;
-  // After a reload, a charge may use other numbers than the slot's cell. The function resolve() returns the
-  // charge in the numbers of the cell, and may convert the cell first. The file key_table_versions.cpp
+  // After a reload, a charge may use other numbers than the cell of its slot. The function resolve() returns
+  // the charge in the numbers of the cell, and may convert the cell first. The file key_table_versions.cpp
   // implements the functions from resolve() to carry_log().
   struct Resolved {
     Charge charge;
-    bool apart = false;  // true: must be charged to the overflow cell instead
+    bool apart = false;  // true: must be charged to the overflow cell, not to the slot
   };
   Resolved resolve(Slot& slot, const Charge& charge, base::TimePoint now) noexcept;
-  // Returns true if the slot's cell may contain charges that were made under `charge`'s RuleIndex.
+  // Returns true if the slot's cell may contain charges with charge.rule as their RuleIndex.
   [[nodiscard]] bool is_same_generation(const Slot& slot, const Charge& charge) const;
   void carry(Slot& slot, const Limiter* from, const Limiter& to, RuleIndex rule,
              base::TimePoint now) noexcept;
@@ -73,19 +74,20 @@ struct KeyTable::Impl {
   LineCheck check(const Charge& charge, base::TimePoint now, Locks& locks);
   LineCheck check_shared(const Charge& charge, base::TimePoint now, Locks& locks);
   void check_log(const SlidingLog& limiter, const Charge& charge, base::TimePoint now, LineCheck& line);
-  // Replaces the outcome in `line` for a charge that does not decide (Charge::counted).
+  // Sets the outcome in `line` for a charge that does not decide (Charge::counted). `decider` is the deciding
+  // charge.
   void follow(const Charge& charge, const LineCheck& decider, base::TimePoint now, LineCheck& line) const;
   [[nodiscard]] LogStore::Ref make_room(Log& log, const Charge& charge, const LineCheck& line);
   void finish(const Charge& charge, const LineCheck& line, bool charged);
   void enter(const SlidingLog& limiter, const Charge& charge, const LineCheck& line);
-  // Changes the state of an earlier charge: its cell or log, or its overflow cell. `change` and `change_log`
-  // receive the charge in the numbers in which the cell counts now, because a reload may have changed them.
-  // If the key was evicted, its state equals a fresh state; `anew` is then called under the shard's lock.
+  // Changes the state of an earlier charge: its cell, its log or its overflow cell. `change` and `change_log`
+  // receive the charge in the present numbers of the cell, which a reload may have changed. An evicted key
+  // has no state, so `anew` is called instead, under the shard's lock.
   struct Where {
     HybridTimestamp charged;  // the earliest timestamp that the charge can have
-    bool overflow;            // the charge is in the overflow cell of its limiter ID
+    bool overflow;            // true: the charge is in the overflow cell of its limiter ID
     base::TimePoint now;
-    // If not null, receives the timestamp of the change. Overflow cells have no timestamps.
+    // If not null, receives the timestamp of the change. A change of an overflow cell has no timestamp.
     HybridTimestamp* timestamp;
   };
   template <class Change, class ChangeLog, class Anew>
@@ -96,12 +98,12 @@ struct KeyTable::Impl {
   }
   bool settle_log(const SlidingLog& limiter, RuleIndex rule, Log& log, const Settled& settled, Cost reserved);
   void settle_anew(const Charge& charge, const Settled& settled, Shard& shard);
-  // Return the state with which a new slot starts. REQUIRES for inherited(): the caller holds the lock of the
+  // Return the state with which a new slot starts. The caller of inherited() must hold the lock of the
   // overflow cells.
   [[nodiscard]] Cell inherited(const Charge& charge, base::TimePoint now) const noexcept;
   [[nodiscard]] Cell fresh(const Charge& charge, base::TimePoint now) const;
 
-  // Reports a change of permits to the watcher (key_table_permits.cpp). REQUIRES: the caller holds the
+  // Reports a change of permits to the observer (key_table_permits.cpp). REQUIRES: the caller holds the
   // shard's lock.
   void report_permits(const Charge& charge, const Limiter& limiter, const Cell& before,
                       const Cell& after) const noexcept;
@@ -118,8 +120,8 @@ struct KeyTable::Impl {
   Overflow overflow;
   LimiterVersions limiter_versions;
   Resets resets;
-  PermitObserver permit_observer;      // changes only while no shard is watched
-  std::atomic<std::uint64_t> hand{0};  // number of the next bucket to sweep, counted through all shards
+  PermitObserver permit_observer;      // changes only while no shard has `watched` set
+  std::atomic<std::uint64_t> hand{0};  // the next bucket to sweep, numbered through all shards
 };
 
 }  // namespace weir::limit

@@ -1,4 +1,4 @@
-// The locks that protect the state of a bill while weir checks and charges it.
+// The locks of one bill. weir holds them while it checks and charges the bill.
 #pragma once
 
 #include "limit/table/key_table_impl.hpp"
@@ -13,7 +13,7 @@
 
 namespace weir::limit {
 
-// Locks the shards of a bill in ascending order, and then, if necessary, the overflow cells.
+// Locks the shards of a bill in ascending order and, if necessary, the overflow cells after them.
 class KeyTable::Impl::Locks {
  public:
   Locks(const Impl& table, std::span<const Charge> charges) : table_(table) {

@@ -1,4 +1,4 @@
-// The functions that read the state of keys. They charge nothing, but may convert a cell after a reload
+// The functions that read the state of keys. They charge nothing, but may convert a state after a reload
 // (limit/table/limiter_versions.hpp).
 #include "limit/table/key_table_impl.hpp"
 

@@ -8,9 +8,9 @@
 
 namespace weir::limit {
 
-// Returns the charge in the numbers of the slot's cell, and may convert the cell. A permit must be found
-// again when its request ends. A request of an older generation (before a change of algorithm) does not know
-// the present cell, so its permits are counted in the shared overflow cell.
+// Returns the charge in the numbers of the slot's cell, and may convert the cell. A request of an older
+// generation (before a change of algorithm) cannot use the present cell. Its permits are counted in the
+// shared overflow cell, so that they are found when the request ends.
 auto KeyTable::Impl::resolve(Slot& slot, const Charge& charge, base::TimePoint now) noexcept -> Resolved {
   const auto relation_to = limiter_versions.relation_to(slot.due.rule(), charge);
   if (!relation_to) return {charge};
@@ -33,7 +33,7 @@ bool KeyTable::Impl::is_same_generation(const Slot& slot, const Charge& charge) 
 }
 
 // Converts the cell of a slot to the limiter `to`. `from` is null if the cell's old numbers are unknown or
-// belong to another generation (another algorithm). The cell is then reset.
+// belong to another generation (another algorithm). In that case the cell is reset.
 void KeyTable::Impl::carry(Slot& slot, const Limiter* from, const Limiter& to, RuleIndex rule,
                            base::TimePoint now) noexcept {
   Shard& shard = shard_of(slot.key);
@@ -52,8 +52,8 @@ void KeyTable::Impl::carry(Slot& slot, const Limiter* from, const Limiter& to, R
   shard.settle(slot, slot.cell, Due(drained, rule, log != nullptr));
 }
 
-// Converts a log. If memory for its entries is missing, the log becomes one entry that counts as if all its
-// costs were new.
+// Converts a log. If no memory for its entries is left, the log gets a single entry, which counts as if all
+// its costs were new.
 void KeyTable::Impl::carry_log(Slot& slot, const SlidingLog& from, const SlidingLog& to, RuleIndex rule,
                                base::TimePoint now) noexcept {
   const LogReader reader(slot.cell, logs, from.cost_bits());

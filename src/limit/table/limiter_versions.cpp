@@ -82,7 +82,7 @@ std::array<LimiterVersions::CellAction, kMaxRules> LimiterVersions::cell_actions
   for (std::size_t i = 0; i < kMaxRules; ++i) {
     if (!known_[i]) continue;
     cell_actions[i].forgotten = known_[i]->forgotten || generations_left(*known_[i]) == 0;
-    // If a rule has no newest version, the rule no longer exists and all its cells are evicted.
+    // A rule without a newest version no longer exists, so all its cells are evicted.
     const auto* newest = newest_of(known_[i]->rule.name);
     if (newest != nullptr && newest != &known_[i])
       link_versions(*known_[i], **newest, static_cast<RuleIndex>(newest - known_.data()), cell_actions[i]);
@@ -133,7 +133,8 @@ const std::optional<LimiterVersions::Version>* LimiterVersions::newest_of(const 
   return newest;
 }
 
-// Returns how many variants of the version `known` have not started a new generation since then.
+// Returns how many variants of the version `known` are still in the generation that they had in that version.
+// A change of algorithm starts a new generation.
 std::size_t LimiterVersions::generations_left(const Version& known) const {
   const auto latest = latest_.find(known.rule.name);
   if (latest == latest_.end()) return 0;
@@ -145,7 +146,8 @@ std::size_t LimiterVersions::generations_left(const Version& known) const {
   return static_cast<std::size_t>(std::count_if(variants.begin(), variants.end(), is_left));
 }
 
-// Ends the generations of a rule that has no version left. If the rule returns, its cells start anew.
+// Ends the generations of a rule that has no version left. If the rule is configured again, its keys start
+// fresh.
 void LimiterVersions::end_generations(const std::string& rule) {
   if (newest_of(rule) == nullptr) latest_.erase(rule);
 }

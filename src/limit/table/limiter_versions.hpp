@@ -1,11 +1,12 @@
-// The versions of each rule's limiters. A rule whose numbers a reload changed gets a new RuleIndex, so a slot
-// always says in which numbers its cell counts. If a charge finds a cell of another index, this class says
-// how the two versions relate. Cells are only converted to newer versions. A request that began under an
-// older version is charged under the newest version in which its key was ever charged.
+// The versions of each rule's limiters. A rule whose numbers a reload changed gets a new RuleIndex, so the
+// index in a slot always says in which numbers the slot's cell (its key's state) counts. If a charge finds a
+// cell with another index, this class says how the two versions relate. Cells are only converted to newer
+// versions. A request that began under an older version is charged under the newest version in which its key
+// was ever charged.
 //
-// If a variant of a rule gets another algorithm, its cells start anew in another *generation*. A charge is
-// refunded only in its own generation. An algorithm that was removed and returns starts yet another
-// generation:
+// If a variant of a rule (the rule itself, a tier or an override) gets another algorithm, its cells start
+// fresh in another *generation*. A charge is refunded only in its own generation. An algorithm that was
+// removed and returns starts yet another generation:
 //
 // * reload 1, limit 5/day, log: index 0, generation 1
 // * reload 2, limit 9/day, log: index 1, generation 1; cells are converted
@@ -37,34 +38,35 @@ namespace weir::limit {
 
 class LimiterVersions {
  public:
-  // How a charge relates to a cell that was charged under another version of the charge's rule.
+  // How a charge relates to a cell (a key's state) that was charged under another version of the charge's
+  // rule.
   struct Relation {
     bool cell_is_newer = false;
     bool same_generation = false;  // the charge and the cell are of the same generation
-    // The limiter of the charge's variant in the cell's version; null if that version lacks the variant.
+    // The limiter that the charge's variant has in the version of the cell; null if that version lacks the
+    // variant.
     const Limiter* of_cell = nullptr;
   };
 
   // Returns nullopt if the two indexes are not known versions of one rule.
   [[nodiscard]] std::optional<Relation> relation_to(RuleIndex cell, const Charge& charge) const;
 
-  // Declares that `index` stands for `rule`. REQUIRES, if `index` is known: is_current(index), and the old
-  // rule counts_as(rule).
+  // Declares that `index` stands for `rule`. REQUIRES, if `index` is known: is_current(index), and
+  // counts_as(rule) is true for the old rule.
   void define_rule(RuleIndex index, const SavedRule& rule);
   // Declares a version that is older than all known versions. Returns false if no known version can use the
   // keys of any of its variants.
   [[nodiscard]] bool define_former_rule(RuleIndex index, const SavedRule& rule);
-  // Returns true if `index` is known, and all its variants are still in the generation that they had when
-  // `index` was defined.
+  // Returns true if `index` is known, and no variant has changed its algorithm since `index` was defined.
   [[nodiscard]] bool is_current(RuleIndex index) const;
   // Declares that the rule of `index` no longer exists. Each of its cells is evicted when a request or sweep
   // finds the cell.
   void forget(RuleIndex index);
   void retire(RuleIndex index);
 
-  // The action for cells of one RuleIndex that no charge has used since the reload.
+  // The action for the cells of one RuleIndex that no charge has used since the reload.
   struct CellAction {
-    bool forgotten = false;  // evict the cells: the rule no longer exists, or its cells start anew
+    bool forgotten = false;  // evict the cells: the rule no longer exists, or its keys start fresh
     // The members below are set only if the rule has one limiter.
     RuleIndex next = 0;
     const Limiter* from = nullptr;  // the limiter to convert from; null: nothing to convert
@@ -72,8 +74,9 @@ class LimiterVersions {
   };
   [[nodiscard]] std::array<CellAction, kMaxRules> cell_actions() const;
 
-  // Returns the quota accounts, which count the slots or chunks that each rule holds (limit/table/quota.hpp).
-  // All versions of a rule share the account of its newest version. Only that account has a reserved part.
+  // Returns the quota accounts. An account counts the slots or chunks that a rule holds
+  // (limit/table/quota.hpp). All versions of a rule share the account of the newest version, and only that
+  // account has a reserved part.
   [[nodiscard]] QuotaAccounts accounts() const;
 
   // Returns the newest version of a rule and sets `index` to its RuleIndex. Returns null if the rule is
@@ -81,7 +84,7 @@ class LimiterVersions {
   [[nodiscard]] const SavedRule* newest(const std::string& name, RuleIndex& index) const;
 
  private:
-  using Generation = std::uint64_t;  // unique; 0: none
+  using Generation = std::uint64_t;  // unique; 0: no generation
   struct Version {
     SavedRule rule;
     std::vector<Generation> generations;  // of each variant, in the order of rule.variants

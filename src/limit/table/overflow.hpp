@@ -1,10 +1,11 @@
-// The overflow cells. A key for which the table has no room uses an overflow cell, which it shares with other
-// such keys. Each limiter ID of a rule has an overflow cell, because the limiters of a rule count separately.
+// The overflow cells. A key for which the table has no slot uses an overflow cell: a state that it shares
+// with other keys without a slot. Each limiter ID of a rule has an overflow cell, because the limiters of a
+// rule count separately.
 //
 // A rule always has overflow cells for its first two limiter IDs (the rule itself and its elastic limiter).
-// The first kMostApart other limiter IDs that need a cell get one. Later limiter IDs share the two cells of
-// their rule. Limiters that share a cell may count in different units. So each cell stores its limiter, and
-// the cell is converted when another limiter uses it.
+// The first kMostApart further limiter IDs that need a cell get their own. All later limiter IDs share the
+// two cells of their rule. Limiters that share a cell may count in different units. So each cell stores its
+// limiter, and the cell is converted when another limiter uses it.
 //
 // Owned by the key table. REQUIRES for every member: the caller holds `mutex`, which is locked after the
 // mutexes of all shards.
@@ -31,12 +32,12 @@ class Overflow {
   Overflow() { cells_.reserve(kMostCells); }
 
   // Returns true if an overflow cell of the rule may still hold a charge. Needs no lock of its own, because
-  // the charge and the next lookup of a key both hold the lock of the key's shard.
+  // charging a key and looking it up both hold the lock of the key's shard.
   [[nodiscard]] bool may_be_live(RuleIndex rule, base::TimePoint now) const noexcept {
     return now.time_since_epoch().count() < live_until_[rule].load(std::memory_order_relaxed);
   }
 
-  // Returns the cell of a limiter ID, in the units of `limiter`.
+  // Returns the overflow cell of a limiter ID, converted to the units of `limiter`.
   [[nodiscard]] Cell cell(RuleIndex rule, LimiterId limiter_id, const Limiter& limiter) const noexcept {
     const auto found = cells_.find(name_of(rule, limiter_id));
     if (found == cells_.end()) return {};
@@ -50,7 +51,7 @@ class Overflow {
       apart_ += (entry->first & kLedgers) > 1 ? 1 : 0;
     else
       entry->second = {limiter, cell};
-    if (holds(limiter)) return;  // permits end by releases, not by time
+    if (holds(limiter)) return;  // permits end when they are released, not by time
     const auto until = drained_at(limiter, cell).time_since_epoch().count();
     if (until > live_until_[rule].load(std::memory_order_relaxed))
       live_until_[rule].store(until, std::memory_order_relaxed);
@@ -90,7 +91,7 @@ class Overflow {
     Shared(const Limiter& limiter, const Cell& state) : units(limiter), cell(state) {}
   };
 
-  // Returns the key under which `cells_` has the cell of a limiter ID. Limiter IDs beyond the bound have no
+  // Returns the key under which `cells_` has the cell of a limiter ID. Limiter IDs beyond kMostApart have no
   // cell of their own. They use the first or the second cell of their rule, chosen so that the two charges of
   // an elastic rule never share a cell.
   [[nodiscard]] std::uint64_t name_of(RuleIndex rule, LimiterId limiter_id) const noexcept {
@@ -100,7 +101,7 @@ class Overflow {
   }
 
   boost::unordered_flat_map<std::uint64_t, Shared> cells_;
-  // The latest drained_at of any overflow cell of each rule, by RuleIndex, in µs since the epoch. Written
+  // For each rule, by RuleIndex: the latest drained_at of its overflow cells, in µs since the epoch. Written
   // under the lock.
   std::array<std::atomic<std::int64_t>, kMaxRules> live_until_{};
   std::size_t apart_ = 0;  // number of cells of limiter IDs other than a rule's first two

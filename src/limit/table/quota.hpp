@@ -6,7 +6,7 @@
 // A quarter of all places is reserved, in equal parts, one part for each rule. A rule first uses the places
 // of its own part, then unreserved places while any are left. So no rule's keys can use up the places that
 // another rule needs. An account counts the places that all versions of one rule hold. A reload may change
-// the parts, but does not free a place that is in use.
+// the sizes of the parts, but does not free a place that is in use.
 //
 // Belongs to the object that owns the places. REQUIRES for every member: the caller holds that object's lock.
 #pragma once
@@ -24,19 +24,20 @@ namespace weir::limit {
 
 // The accounts of all rules (an account counts the slots or chunks that a rule holds), by RuleIndex.
 struct QuotaAccounts {
-  std::array<std::uint8_t, kMaxRules> of{};  // the account of each RuleIndex, also a RuleIndex
-  std::bitset<kMaxRules> rules;              // the accounts that have a reserved part
-  std::bitset<kMaxRules> logs;               // the accounts of rules that keep logs
+  std::array<std::uint8_t, kMaxRules>
+      of{};                      // the account of each RuleIndex, which is also named by a RuleIndex
+  std::bitset<kMaxRules> rules;  // the accounts that have a reserved part
+  std::bitset<kMaxRules> logs;   // the accounts of rules that keep logs
 };
 
-// The number of places (slots or chunks) reserved for each rule, and the number that all rules share.
+// The number of slots or chunks that are reserved for each rule, and the number that all rules share.
 struct QuotaSplit {
   std::uint32_t part = 0;
   std::uint32_t shared = std::numeric_limits<std::uint32_t>::max();
 };
 
-// Returns the split of `places` slots or chunks, of which `usable` may be in use at once. A single rule needs
-// no reserved part: it may use all places.
+// Divides `places` slots or chunks, of which at most `usable` may be in use at once. A single rule needs no
+// reserved part: it may use all places.
 constexpr QuotaSplit split(std::size_t places, std::size_t usable, std::size_t rules) noexcept {
   if (rules < 2) return {};
   const std::size_t part = places / 4 / rules;
@@ -85,9 +86,9 @@ class Quota {
   }
 
   QuotaSplit split_;
-  std::uint32_t beyond_ = 0;  // number of places that all accounts hold beyond their reserved parts
+  std::uint32_t beyond_ = 0;  // number of slots or chunks that all rules hold beyond their reserved parts
   std::array<std::uint32_t, kMaxRules> by_rule_{};
-  std::array<std::uint32_t, kMaxRules> held_{};  // number of places that each account holds
+  std::array<std::uint32_t, kMaxRules> held_{};  // number of slots or chunks that each rule holds
   std::array<std::uint8_t, kMaxRules> account_{};
   std::bitset<kMaxRules> entitled_;
 };

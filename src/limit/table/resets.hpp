@@ -2,12 +2,12 @@
 // refunded. Each shard stores the timestamp of its last reset, so only charges before that timestamp need a
 // lookup here.
 //
-// The last kMost resets are stored one by one. Older resets count as resets of all keys: a charge before such
-// a reset is not refunded, even if its own key was never reset. Clients cannot gain by this. It needs more
-// than kMost resets while one request is under way.
+// The last kMost resets are stored one by one. An older reset counts as a reset of all keys: no charge from
+// before it is refunded, even if the charge's own key was never reset. Clients cannot gain by this. It
+// happens only if more than kMost keys are reset while one request is under way.
 //
-// Owned by the key table. Safe to call from any thread. A shard's lock may be held when this lock is taken,
-// and no other lock is taken while this lock is held.
+// Owned by the key table. Safe to call from any thread. The caller may hold a shard's lock. This class takes
+// no other lock while it holds its own.
 #pragma once
 
 #include "weir/limit/charge.hpp"
@@ -24,7 +24,7 @@ class Resets {
  public:
   static constexpr std::size_t kMost = 1024;
 
-  // Stores a reset. If it throws std::bad_alloc, it has stored nothing.
+  // Stores a reset. Stores nothing if it throws std::bad_alloc.
   void note(const Key& key, HybridTimestamp timestamp) {
     const std::lock_guard lock(mutex_);
     if (noted_.empty()) noted_.reserve(kMost);
@@ -34,7 +34,8 @@ class Resets {
     oldest = {key, timestamp};
   }
 
-  // Returns true if the key was reset at or after `timestamp`, or may have been.
+  // Returns true if the key was reset at or after `timestamp`, or if an overwritten reset may have been of
+  // this key.
   [[nodiscard]] bool noted_since(const Key& key, HybridTimestamp timestamp) const {
     const std::lock_guard lock(mutex_);
     if (next_ != 0 && timestamp <= forgotten_) return true;
@@ -50,7 +51,7 @@ class Resets {
 
   mutable std::mutex mutex_;
   std::vector<Reset> noted_;
-  std::size_t next_ = 0;           // when kMost resets are stored: the index of the reset to overwrite next
+  std::size_t next_ = 0;           // when kMost resets are stored: the index of the next reset to overwrite
   HybridTimestamp forgotten_ = 0;  // the latest timestamp of an overwritten reset
 };
 

@@ -13,17 +13,17 @@ namespace weir::limit {
 
 inline constexpr std::size_t kMaxShards = 256;
 inline constexpr std::size_t kMaxKeys = std::size_t{1} << 30;
-// The minimum number of keys in a shard. In smaller shards, random keys would be too unevenly distributed.
+// The minimum number of keys in a shard. Random keys would fill smaller shards too unevenly.
 inline constexpr std::size_t kKeysPerShard = 1024;
 
-// Returns the number of slots for this many keys: a fifth more than keys. A million random keys are spread
+// Returns the number of slots for `keys` keys: a fifth more slots than keys. A million random keys are spread
 // over 256 shards with deviations of at most 5 % (three standard deviations). So the fullest shard is at most
 // 88 % full. Two buckets and one move then find room for every key.
 constexpr std::size_t with_slack(std::size_t keys) noexcept {
   return keys + keys / 5;
 }
 
-// The memory that a table may use for each key. Logs get the part that the slots do not use, but at least
+// The memory that a table may use for each key. Logs get the memory that the slots do not use, but at least
 // kLeastForLogs.
 inline constexpr std::size_t kBytesPerKey = 64;
 inline constexpr std::size_t kLeastForLogs = std::size_t{1} << 20;
@@ -52,8 +52,8 @@ struct Shape {
   }
 
   [[nodiscard]] std::size_t shard_slots() const noexcept { return buckets * kBucketSlots; }
-  // Returns the split of each shard's slots. A twelfth of the slots must stay free. Otherwise both buckets of
-  // some newcomers would be full, although their rule may take another slot.
+  // Returns how the slots of each shard are divided among the rules. A twelfth of the slots must stay free.
+  // Otherwise both buckets of many keys would be full, so a rule could not use its reserved slots.
   [[nodiscard]] QuotaSplit split_of_slots(std::size_t rules) const noexcept {
     return split(shard_slots(), shard_slots() - shard_slots() / 12, rules);
   }

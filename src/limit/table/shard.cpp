@@ -10,9 +10,9 @@ namespace weir::limit {
 
 namespace {
 
-// The set of those tags in a bucket that equal a given tag. Tag i of the bucket is bit 16 × (i mod 4) + 15 of
-// word i / 4. Uses arithmetic on whole words ("SIMD within a register"; Warren, Hacker's Delight, §6-1), so
-// it runs on every CPU.
+// The set of the tags in a bucket that equal a given tag. Tag i of the bucket is bit 16 × (i mod 4) + 15 of
+// word i / 4. Computed by arithmetic on whole words ("SIMD within a register"; Warren, Hacker's Delight,
+// §6-1), which every CPU can do.
 struct Lanes {
   std::array<std::uint64_t, 2> words;
 
@@ -29,7 +29,7 @@ struct Lanes {
   }
   [[nodiscard]] bool none() const noexcept { return (words[0] | words[1]) == 0; }
   [[nodiscard]] int count() const noexcept { return std::popcount(words[0]) + std::popcount(words[1]); }
-  // Returns the index of the first tag in the set. REQUIRES !none().
+  // Returns the index of the first tag in the set. REQUIRES: !none().
   [[nodiscard]] std::size_t first() const noexcept {
     return static_cast<std::size_t>(words[0] != 0 ? std::countr_zero(words[0]) / 16
                                                   : 4 + std::countr_zero(words[1]) / 16);
@@ -98,14 +98,13 @@ Slot* Shard::drained_in(std::uint32_t bucket, base::TimePoint now) const noexcep
   return nullptr;
 }
 
-// Returns a slot of this bucket whose key can move to an empty slot of the key's other bucket. Does not
-// search the other bucket of each key for drained slots, because the sweep finds them. That search would read
-// 128 slots for each new key while the table is full, that is, during an attack. REQUIRES: the bucket is
-// full.
+// Returns a slot of this bucket whose key can move to an empty slot of the key's other bucket. Does not look
+// for drained slots in those other buckets, because the sweep finds them. That search would read 128 slots
+// for each new key during an attack, when the table is full. REQUIRES: the bucket is full.
 Shard::Vacancy Shard::movable_in(std::uint32_t bucket) const noexcept {
   Slot* const slots = slots_ + start_of(bucket);
   std::array<std::uint32_t, kBucketSlots> others;
-  // Prefetches all these buckets before it reads one, because they are far apart.
+  // Prefetches all eight buckets before it reads the first, because they are far apart in memory.
   for (std::size_t i = 0; i < kBucketSlots; ++i) {
     const Homes home = homes(slots[i].key);
     others[i] = home.first == bucket ? home.second : home.first;
@@ -134,7 +133,7 @@ Shard::Vacancy Shard::vacancy(const Key& key, base::TimePoint now) const noexcep
 }
 
 // The share of a rule includes drained keys that no sweep has evicted yet. So if the share is used up, this
-// function sweeps the key's two buckets, then the next few buckets of the shard.
+// function sweeps the key's two buckets and the next few buckets of the shard.
 bool Shard::within_share(const Key& key, RuleIndex rule, base::TimePoint now) noexcept {
   constexpr int kMoreBuckets = 4;
   if (quota.may_take(rule)) return true;

@@ -38,8 +38,8 @@ class Due {
   Due() = default;
   Due(base::TimePoint drained_at, RuleIndex rule, bool is_log) noexcept
       : word_((clamped(drained_at) << kTimeAt) | (is_log ? kLog : 0) | static_cast<std::uint8_t>(rule)) {}
-  // Returns a value that marks a slot as in use by a bill that is being checked. A marked slot must not be
-  // evicted or moved.
+  // Returns a value that marks a slot as used by a bill that weir is checking. A marked (pinned) slot must
+  // not be evicted or moved.
   [[nodiscard]] static Due pinned(RuleIndex rule) noexcept {
     return Due((kPinned << kTimeAt) | static_cast<std::uint8_t>(rule));
   }
@@ -63,7 +63,8 @@ class Due {
   static constexpr std::uint64_t kLog = std::uint64_t{1} << 8;
   static constexpr std::uint64_t kPinned = (std::uint64_t{1} << 55) - 1;
   explicit Due(std::uint64_t word) noexcept : word_(word) {}
-  // Stores a later instant as the last instant that 55 bits hold, which no clock reaches.
+  // Returns `at` in µs. A later instant than 55 bits can hold becomes the last one that they hold, which no
+  // clock reaches.
   static std::uint64_t clamped(base::TimePoint at) noexcept {
     const auto micros = static_cast<std::uint64_t>(at.time_since_epoch().count());
     return micros < kPinned ? micros : kPinned - 1;
@@ -102,17 +103,17 @@ class alignas(kCacheLine) Shard {
   }
 
   // Returns a fresh, pinned slot for `key`, which must not have a slot. Returns null if no slot is free for
-  // the key, or if its rule has used up its share of the shard. Unpinned slots may move. The key may have
-  // been evicted at forgotten_at(). So the caller must compute the key's next step as of forgotten_at() or
-  // later.
+  // the key, or if its rule has used up its share of the shard. Keys in unpinned slots may move to other
+  // slots. The key itself may have been evicted at forgotten_at(). So the caller must compute the key's next
+  // step as of forgotten_at() or later.
   [[nodiscard]] Slot* claim(const Key& key, RuleIndex rule, base::TimePoint now) noexcept {
     return within_share(key, rule, now) ? claim_beyond_share(key, rule, now) : nullptr;
   }
-  // Claims a slot like claim(), even if the rule has used up its share. Used for restored keys, whose state
+  // Returns a slot like claim(), even if the rule has used up its share. Used for restored keys, whose state
   // must not be lost.
   [[nodiscard]] Slot* claim_beyond_share(const Key& key, RuleIndex rule, base::TimePoint now) noexcept;
 
-  // Stores the state of a charged key.
+  // Stores the new state of a key and unpins its slot.
   void settle(Slot& slot, const Cell& cell, Due due) noexcept;
 
   // Empties a slot and returns the chunks of its log.
@@ -142,8 +143,8 @@ class alignas(kCacheLine) Shard {
 
   mutable std::mutex mutex;
   HybridTimestamp timestamp = 0;  // the timestamp of the last change in this shard
-  bool watched = false;           // true: changes of permits are reported (KeyTable::watch_permits)
-  Quota quota;                    // divides the slots among the rules
+  bool watched = false;  // true: changes of permits are reported to the observer (KeyTable::watch_permits)
+  Quota quota;           // divides the slots among the rules
 
  private:
   struct Homes {  // the two buckets and the tag that a key's digest selects
@@ -152,7 +153,7 @@ class alignas(kCacheLine) Shard {
   };
   struct Vacancy {
     Slot* slot = nullptr;  // the slot to take; null if there is no room
-    // Where to move the live key of `slot` first; null if `slot` is empty or drained.
+    // The slot to which the live key in `slot` must move first; null if `slot` is empty or drained.
     Slot* move_to = nullptr;
   };
 
