@@ -17,8 +17,8 @@ struct Outcome {
   // The units that the key can still spend now. They include this charge only if the request is allowed.
   Cost remaining = 0;
   // The time until the same request would be admitted, if no other request comes. A request at an earlier
-  // instant would be rejected. Zero if allowed. kForever if the cost exceeds the capacity. Concurrency limits
-  // return a hint (limit/concurrency.hpp).
+  // instant would be rejected. Zero if allowed. kForever if the cost exceeds what a fresh key can spend.
+  // Concurrency limits return a hint (limit/concurrency.hpp).
   base::Duration retry_after{0};
   // The time until the state equals that of a fresh key.
   base::Duration reset_after{0};

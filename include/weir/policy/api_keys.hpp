@@ -20,10 +20,10 @@ class ApiKeys {
  public:
   using Sha256 = std::array<std::uint8_t, 32>;
 
-  // Adds a key. Returns false if the key is known already.
+  // Adds a key. Returns false if the key was added before.
   bool add(const Sha256& digest, ApiKeyOwner holder);
 
-  // Returns the holder of a key, or null. Costs one SHA-256 of the key.
+  // Returns the holder of a key, or null if the key is unknown. Computes one SHA-256 of the key.
   [[nodiscard]] const ApiKeyOwner* find(std::string_view api_key) const;
 
   [[nodiscard]] std::size_t size() const noexcept { return holders_.size(); }

@@ -8,24 +8,24 @@
 
 namespace weir::policy {
 
-// The part of a request's body that weir has read before it decides.
+// The part of a request's body that weir has read before it decides about the request.
 struct RequestBody {
   enum class State : std::uint8_t {
     Unread,      // no rule reads the body
-    Whole,       // `text` is the whole body; empty if there is none
+    Whole,       // `text` is the whole body; empty if there is no body
     TooLong,     // longer than the bound of the rules (`max_body`)
-    OverMemory,  // max_body_memory has no room for it
+    OverMemory,  // the bodies in memory already use up max_body_memory
     Coded,       // compressed or otherwise encoded (Content-Encoding), so weir cannot read it
   };
   State state = State::Unread;
   std::string_view text{};
 };
 
-// Returns the word in the form that body_contains() compares: with ASCII letters in lower case.
+// Returns the word in the form that body_contains() expects: with ASCII letters in lower case.
 [[nodiscard]] std::string body_word(std::string_view text);
 
 // Returns true if the body contains any of the words. Ignores the case of ASCII letters. Searches the body as
-// received, and also with the escapes of JSON (\u0041, \/) and of forms (%41, +) decoded, whatever its
+// received, and again with the escapes of JSON (\u0041, \/) and of forms (%41, +) decoded. Ignores the
 // Content-Type. So an escape that the upstream decodes cannot hide a word. Every body contains an empty word.
 // REQUIRES: each word is a result of body_word().
 [[nodiscard]] bool body_contains(std::string_view body, std::span<const std::string> words);

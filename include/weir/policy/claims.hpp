@@ -13,7 +13,7 @@
 namespace weir::policy {
 
 // Returns true if the request has an unverified token and the key's digest may depend on the token's claims.
-// It may if a part of the key has a claim among its alternatives, and the request lacks all alternatives
+// This is so if a part of the key has a claim among its alternatives, and the request lacks all alternatives
 // before the claim.
 [[nodiscard]] bool needs_claims(const KeyPattern& pattern, const Request& request);
 // Returns true if a rule that may apply needs claims for its key or for the name of the client in its queue.
@@ -21,8 +21,8 @@ namespace weir::policy {
 // Returns true if any of the rules needs claims.
 [[nodiscard]] bool needs_claims(std::span<const Rule> rules, const Request& request);
 
-// Returns the fault of the token if a part of a key is missing for that reason. Returns nullopt if no
-// alternative of the part is a claim. REQUIRES: the token was verified.
+// Returns the token's fault if the fault explains why the request lacks a part of a key. Returns nullopt if
+// no alternative of the part is a claim. REQUIRES: the token was verified.
 [[nodiscard]] std::optional<TokenFault> token_fault_behind(const KeyPart& part,
                                                            const ClientIdentity& client) noexcept;
 

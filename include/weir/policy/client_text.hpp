@@ -15,12 +15,13 @@
 
 namespace weir::policy {
 
-// Writes the text into `room`, cut to the size of `room`, and returns it. Octets that are not printable ASCII
-// become '?'. Allocates nothing. REQUIRES: the rule's key has a name for the request.
+// Writes the text into the buffer `room`, cut to its size, and returns the text. The result is a view of the
+// buffer. Octets that are not printable ASCII become '?'. Allocates nothing. REQUIRES: the rule's key has a
+// name for the request.
 [[nodiscard]] std::string_view write_client(std::span<char> room, const KeyPattern& key,
                                             const Request& request) noexcept;
 
-// Returns true if the text alone distinguishes all clients, without the digest.
+// Returns true if the text alone distinguishes all clients, so that people do not need the digest.
 [[nodiscard]] bool is_readable(const KeyPattern& key) noexcept;
 
 }  // namespace weir::policy

@@ -42,18 +42,18 @@ struct CostSource {
 [[nodiscard]] std::optional<limit::Cost> cost_in_body(const CostSource& source, std::string_view body,
                                                       limit::Cost otherwise);
 
-// Why a JSON body names no cost, apart from a value that parse_cost rejects.
+// Why a JSON body states no cost. Excludes the case that parse_cost() rejects the stated value.
 enum class JsonFault : std::uint8_t {
   None,
-  ByteOrderMark,  // the body begins with one (RFC 8259 §8.1)
-  Incomplete,     // the body ends before its value does
-  Trailing,       // something follows the value
+  ByteOrderMark,  // the body begins with a byte order mark (RFC 8259 §8.1)
+  Incomplete,     // the body ends before its JSON value does
+  Trailing,       // the body has more text after its JSON value
   Malformed,      // any other text that is not JSON in UTF-8
-  Repeated,       // the member with the cost, or one on the way to it, occurs twice
+  Repeated,       // the member with the cost, or an object that contains it, occurs twice
   TooDeep,        // nested deeper than kDeepestJson
 };
 [[nodiscard]] JsonFault json_fault(const CostSource& source, std::string_view body);
-// Returns the end of the sentence "the request body …". REQUIRES: the fault is not None.
+// Returns the end of the sentence that begins "the request body". REQUIRES: the fault is not None.
 [[nodiscard]] std::string_view describe(JsonFault fault) noexcept;
 
 // Returns the source in words: "header X-Cost", "query cost" or "json /amount"; "request" for Kind::None.

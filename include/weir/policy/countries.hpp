@@ -1,7 +1,7 @@
 // Looks up the country of an address in a database of MaxMind's format (such as GeoLite2-Country).
 //
-// The file is mapped into memory once and is then immutable. Any thread may look up. Copies share the
-// mapping.
+// The file is mapped into memory once and is then immutable. Any thread may look up addresses. Copies share
+// the mapping.
 #pragma once
 
 #include "weir/base/ip_address.hpp"

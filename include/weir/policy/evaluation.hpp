@@ -4,7 +4,8 @@
 //   collect ─► local charges  ─► KeyTable::charge ─┐
 //           └► remote charges ─► one call to Redis ─┴► decide
 //
-// Pure. Belongs to one exchange. The caller (proxy::AdmissionController) sends the bills to the stores.
+// Pure. Belongs to one exchange. The caller (proxy::AdmissionController) sends the bills to the key table and
+// to Redis.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -22,23 +23,25 @@
 
 namespace weir::policy {
 
-// Returns the first part of the rule's key that the request lacks; null if it has all of them.
+// Returns the first part of the rule's key that the request lacks; null if the request has all parts.
 [[nodiscard]] const KeyPart* missing_part(const Rule& rule, const Request& request);
 
-// Returns the first ambiguity in the rule's key: a part of the key for which the request has differing
-// values.
+// Returns the first part of the rule's key for which the request has differing values; nullopt if there is no
+// such part.
 [[nodiscard]] std::optional<Ambiguity> ambiguity_in_key(const Rule& rule, const Request& request);
 
 // Why weir rejects a request before it checks any limit: an enforced rule needs a value that the request
-// lacks or has in an invalid form. This is the client's fault.
+// lacks or has in an invalid form. The client is at fault.
 struct Objection {
-  const Rule* rule = nullptr;                           // null: no objection
-  const KeyPart* part = nullptr;                        // the missing part; null: one of the causes below
-  RequestBody::State body = RequestBody::State::Whole;  // why the body cannot be read; Whole: another cause
-  std::optional<Ambiguity> ambiguity{};                 // values that differ
-  JsonFault json = JsonFault::None;                     // why the JSON body names no cost
-  http::Excess excess{};                                // the exceeded bound that caused `ambiguity`, if any
-  std::optional<TokenFault> token{};                    // why the token lacks `part`, if it is a claim
+  const Rule* rule = nullptr;     // null: no objection
+  const KeyPart* part = nullptr;  // the missing part; null: the cause is one of the members below
+  // why weir cannot read the body; Whole: the body is not the cause
+  RequestBody::State body = RequestBody::State::Whole;
+  // set if the request has differing values for a key, a cost or a condition
+  std::optional<Ambiguity> ambiguity{};
+  JsonFault json = JsonFault::None;   // why the JSON body names no cost
+  http::Excess excess{};              // the exceeded bound that caused `ambiguity`, if any
+  std::optional<TokenFault> token{};  // why the token lacks `part`; set only if `part` is a claim
 
   explicit operator bool() const noexcept { return rule != nullptr; }
 };
@@ -63,13 +66,13 @@ enum class Verdict : std::uint8_t {
 struct Decision {
   Verdict verdict = Verdict::Forward;
   base::TimePoint start_at{};  // for Delay: when to forward
-  // The rule that the rate limit headers report. For Reject: the rule with the longest retry_after.
-  // Otherwise: the rule with the smallest remaining share (remaining ÷ quota). Null if no enforced rule
-  // applied.
+  // The rule that the rate limit headers report. If weir rejects the request: the rule with the longest
+  // retry_after. Otherwise: the rule with the smallest remaining share (remaining ÷ quota). Null if no
+  // enforced rule applied.
   const Rule* rule = nullptr;
-  const limit::Limiter* limiter = nullptr;  // the limiter of `rule` that is reported to clients
+  const limit::Limiter* limiter = nullptr;  // the limiter of `rule` that clients see
   limit::Outcome outcome;                   // the outcome of `limiter`
-  bool exceeded = false;                    // admitted, but over the soft limit of a rule
+  bool exceeded = false;                    // admitted, but beyond the limit that clients see (soft limit)
   const Rule* delayed_by = nullptr;         // for Delay: the rule with the latest departure
 };
 
@@ -79,15 +82,16 @@ struct RuleLine {
   AppliedLimiter applied;
 };
 
-// The charges of one request to one store. line(i), charges()[i] and outcomes()[i] describe the same charge.
-// A shadow charge has `enforced` == false. In an elastic pair, the charge that decides nothing has `counted`
-// == true. Code that counts requests by rule includes shadow charges and omits `counted` charges.
+// The charges of one request to one store (the key table or Redis). line(i), charges()[i] and outcomes()[i]
+// describe the same charge. A shadow charge has `enforced` == false. An elastic rule makes two charges, and
+// the charge that does not decide has `counted` == true. Code that counts requests by rule includes shadow
+// charges and omits `counted` charges.
 class Bill {
  public:
   // Adds a charge. Returns false if the bill is full (kMaxCharges).
   bool add(const RuleLine& line, const limit::Charge& charge);
   void clear() noexcept;
-  // Removes the given charges and keeps the order of the others.
+  // Removes the given charges and keeps the order of all other charges.
   void remove(limit::LineSet lines) noexcept;
   [[nodiscard]] bool empty() const noexcept { return charges_.empty(); }
   [[nodiscard]] std::span<const limit::Charge> charges() const noexcept {
@@ -109,29 +113,30 @@ class Evaluation {
  public:
   // Finds the rules that apply, computes the names of their keys, and reads the cost of the request. Returns
   // the first objection of an enforced rule; both bills are then empty. Objections are: a missing key with
-  // on_missing = "reject", an invalid cost, an unreadable body, and differing values. Omits a shadow rule
-  // that objects. REQUIRES: at most kMaxCharges charges for each store; the body is read up to wanted_body()
-  // bytes.
+  // on_missing = "reject", an invalid cost, an unreadable body, and differing values. Omits shadow rules that
+  // have an objection. REQUIRES: at most kMaxCharges charges for each store; the first wanted_body() bytes of
+  // the body were read.
   Objection collect(std::span<const Rule> rules, const Request& request, const NamingKeys& keys);
 
-  // Like collect(), but only for rules that the head alone decides. May be called before the body arrives.
+  // Does what collect() does, but only for rules that need no body. May be called before the body arrives.
   Objection collect_by_head(std::span<const Rule> rules, const Request& request, const NamingKeys& keys);
 
-  // Like collect(), but only for rules that need neither the body nor the claims of an unverified token.
+  // Does what collect() does, but only for rules that need neither the body nor the claims of an unverified
+  // token.
   Objection collect_unverified(std::span<const Rule> rules, const Request& request, const NamingKeys& keys);
 
-  // Like collect(), but for a single rule, which may be in shadow mode. Adds the rule's charges if it applies
-  // and does not object.
+  // Does what collect() does for a single rule, which may be in shadow mode. Adds the rule's charges if the
+  // rule applies and has no objection.
   Objection collect_rule(const Rule& rule, const Request& request, const NamingKeys& keys);
 
   Bill local;   // the charges to make in this process
   Bill remote;  // the charges to make in Redis
 
-  // Handles charges that Redis could not take. Adds those with on_store_failure = "local" to `fallback`,
-  // under the names that the key table uses, and omits those with "open". If an enforced charge has "closed",
-  // adds nothing and returns the rule of that charge; otherwise returns null. `fallback` may already contain
-  // local charges; the table then makes all charges or none. REQUIRES: `fallback` has at most kMaxCharges
-  // charges afterwards. `unasked`: which charges of `remote` to handle.
+  // Handles charges that Redis could not make. Charges of rules with on_store_failure = "local" are added to
+  // `fallback`, under the names that the key table uses. Charges of rules with "open" are omitted. If an
+  // enforced rule has "closed", adds nothing and returns that rule; otherwise returns null. `fallback` may
+  // already contain local charges; the table then makes all charges or none. REQUIRES: `fallback` has at most
+  // kMaxCharges charges afterwards. `unasked`: the charges of `remote` to handle.
   const Rule* fall_back(const Request& request, const NamingKeys& keys, Bill& fallback,
                         limit::LineSet unasked = ~limit::LineSet{0}) const;
 
@@ -144,19 +149,19 @@ class Evaluation {
 };
 
 // Returns how long the rule refuses: until the limiter admits the request, or until the rule's hours end if
-// that is earlier.
+// they end earlier.
 [[nodiscard]] base::Duration wait_under(const Rule& rule, base::Duration retry_after,
                                         base::TimePoint now) noexcept;
 
 // Combines the outcomes of all bills into one decision. If any outcome is a refusal, the decision is Reject,
 // and reports the refusal that lasts longest. Otherwise the longest delay decides. For an admitted request,
-// the decision reports the limit with the smallest share left (remaining ÷ quota, compared exactly). With a
-// soft limit, the share of the limit that clients see is compared. Among equals, the first is reported.
+// the decision reports the limit with the smallest remaining share (remaining ÷ quota, compared exactly). For
+// a soft limit, this is the share of the limit that clients see. The first of equal limits is reported.
 // Ignores shadow charges. Decision::rule points to a rule of one of the bills.
 [[nodiscard]] Decision decide(std::span<const Bill* const> bills, base::TimePoint now) noexcept;
 
-// Returns the enforced charge with the longest delay, the first of equals. A request whose decision is Delay
-// waits for this charge. The bill is null if there is no enforced charge.
+// Returns the enforced charge with the longest delay; the first one if several have the same delay. A request
+// whose decision is Delay waits for this charge. The bill is null if there is no enforced charge.
 struct BillLineRef {
   const Bill* bill = nullptr;
   std::size_t line = 0;

@@ -36,9 +36,9 @@ struct ExplainTime {
   base::TimePoint machine;  // by the machine's clock, for the dates in tokens
 };
 
-// Chooses a host for a request whose description names none. Returns the host of the first route that matches
-// the request with this host. Returns "localhost" if that route needs no host, or if no route matches.
-// Returns nullopt if the description names a host.
+// Chooses a host for a request whose description does not give one. Takes the host of the first route that
+// would match the request with the route's host. Returns "localhost" if that route needs no host, or if no
+// route matches. Returns nullopt if the description gives a host.
 [[nodiscard]] std::optional<std::string> host_for_route(const ExplainRequest& explain_request,
                                                         std::span<const Route> routes,
                                                         const ClientSettings& settings,
@@ -51,7 +51,7 @@ struct RequestTexts {
   http::PathInterpretations interpretations;
 };
 
-// Returns the request as rules see it. `credentials` and `texts` must outlive it.
+// Returns the request in the form that rules read. `credentials` and `texts` must outlive the result.
 [[nodiscard]] Request request_of(const ClientSettings& settings, const base::IpAddress& peer,
                                  const http::RequestHead& head, Credentials& credentials,
                                  RequestTexts& texts);
@@ -63,8 +63,9 @@ class DescribedRequest {
   DescribedRequest(const DescribedRequest&) = delete;
   DescribedRequest& operator=(const DescribedRequest&) = delete;
 
-  // Parses the described request. Returns the fault that a real request with this head would get, or nullopt.
-  // Returns a 400 if the description contains line breaks. `settings` must outlive this object.
+  // Parses the described request. Returns the fault that a real request with this head would cause, or
+  // nullopt. Returns a fault with status 400 if the description contains line breaks. `settings` must outlive
+  // this object.
   [[nodiscard]] std::optional<http::Fault> read(const ExplainRequest& explain_request,
                                                 const ClientSettings& settings, const ExplainTime& time,
                                                 double load);

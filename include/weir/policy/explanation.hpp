@@ -1,5 +1,5 @@
-// Explains for people how a request is treated: the result of each rule, and the resulting decision. Pure;
-// the caller reads the state of the limits from the stores.
+// Explains for people how weir treats a request: the result of each rule, and the resulting decision. Pure;
+// the caller reads the state of the limits from the key table and from Redis.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -16,11 +16,12 @@
 
 namespace weir::policy {
 
-// The result of one rule for a request, before any state is read.
+// The result of one rule for a request, before the state of any key is read.
 struct RuleCheck {
   const Rule* rule = nullptr;
-  Objection objection{};  // why the rule rejects the request; if the rule is enforced, weir sends this answer
-  std::string why_not{};  // why the rule does not apply, in words; empty: it applies
+  // why the rule rejects the request; only an enforced rule really rejects the request
+  Objection objection{};
+  std::string why_not{};           // why the rule does not apply, in words; empty: it applies
   std::vector<std::string> key{};  // the key's parts if the rule applies: "user:ada"
   limit::Cost cost = 0;            // the cost of the request, if the rule applies
 };
@@ -39,23 +40,22 @@ struct LimitState {
   std::string store;            // "memory", "redis"
   std::string note;             // a note about the source of the state; usually empty
   std::string digest;           // the key's name, as in the access log
-  bool counted = false;         // the limiter of an elastic pair that is charged but decides nothing
-  bool known = false;           // the members below are set; otherwise `note` says why not
+  bool counted = false;         // true: the limiter is charged, but another limiter of the rule decides
+  bool known = false;           // true: the members below are set; otherwise `note` says why they are not set
   limit::Outcome outcome{};     // for the request's cost, or for cost 0 if only the state is shown
   std::uint64_t limit = 0;      // the limit that clients see
   std::uint64_t remaining = 0;  // the remaining units that clients see
   std::size_t waiting = 0;      // requests in the limiter's queue
 };
-// Returns the state of a key. `limit` and `remaining` are those of applied.told, the limiter that clients
-// see.
+// Returns the state of a key. `limit` and `remaining` are the numbers that clients see (applied.told).
 [[nodiscard]] LimitState state_of(const Rule& rule, const AppliedLimiter& applied, const limit::Key& key,
                                   const limit::Outcome& outcome);
 
 struct RuleExplanation {
   std::string name, mode, store, match;
   bool applies = false;
-  std::string why{};                 // why the rule does not apply, or why its store cannot be asked
-  std::vector<std::string> key{};    // the key's parts if the rule applies, like RuleCheck::key
+  std::string why{};                 // why the rule does not apply, or why Redis has no answer
+  std::vector<std::string> key{};    // the key's parts if the rule applies: "user:ada"
   std::vector<std::string> parts{};  // the attributes of the rule's key, in the same order
   limit::Cost cost = 0;
   std::vector<LimitState> limits{};
@@ -73,7 +73,8 @@ struct RouteExplanation {
   std::string target;        // "upstream api", "answers 200"
   std::string assumed_host;  // the host that weir assumed; set if the description names none
   unsigned priority = 0;     // the request's priority on this route
-  std::vector<std::pair<std::string, std::string>> others;  // other routes, and why they were not taken
+  // other routes, and the reasons why they do not get the request
+  std::vector<std::pair<std::string, std::string>> others;
 };
 
 struct VerdictExplanation {
@@ -81,7 +82,7 @@ struct VerdictExplanation {
   std::string why;      // one sentence
   std::string rule;     // the rule that refuses or delays; empty: none
   base::Duration delay{};
-  base::Duration retry_after{};  // for "refuse"; zero: none
+  base::Duration retry_after{};  // for "refuse"; zero: no Retry-After
   unsigned status = 0;           // 0: the server chooses the status
   std::vector<std::pair<std::string, std::string>> headers;
   std::string body;

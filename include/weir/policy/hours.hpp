@@ -17,8 +17,8 @@ namespace weir::policy {
 
 // The hours from `begin` (included) to `end` (excluded). If `end` is not after `begin`, it is on the next
 // day. `days` are the days on which the hours begin: Friday's 22:00-06:00 ends on Saturday. The hours follow
-// the local clock. An hour that daylight saving time skips is missing, and an hour that it repeats is
-// included twice.
+// the local clock. When clocks go forward, the skipped hour is missing. When clocks go back, the repeated
+// hour is included twice.
 struct Hours {
   std::chrono::minutes begin{0};      // since midnight, 0 to 23:59
   std::chrono::minutes end{24 * 60};  // 00:01 to 24:00; never equal to `begin`
@@ -26,8 +26,8 @@ struct Hours {
   base::TimeZone zone;
 
   [[nodiscard]] bool hold(base::TimePoint instant) const noexcept;
-  // Returns the first instant at or after `instant` that is outside these hours. Returns nullopt if no such
-  // instant is within ten days.
+  // Returns the first instant at or after `instant` that is outside these hours. Returns nullopt if the hours
+  // do not end within ten days.
   [[nodiscard]] std::optional<base::TimePoint> end_from(base::TimePoint instant) const noexcept;
   // Returns the local day and time: "fri 21:59".
   [[nodiscard]] std::string clock_at(base::TimePoint instant) const;

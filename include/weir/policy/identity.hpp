@@ -48,9 +48,9 @@ struct ClientSettings {
   std::optional<ApiKeys> keys;  // the keys file, if one is configured
   UnknownKeys unknown_keys = UnknownKeys::Anonymous;
   http::FieldNames trusted_fields;  // header fields that only trusted peers may send
-  http::ParameterBounds bounds{};   // on the parameters and repeats that weir reads
-  // `tokens` and `countries` are absent unless a rule needs claims or countries, because both cost time for
-  // each request.
+  http::ParameterBounds bounds{};   // bounds on the number of parameters, cookies and repeats that weir reads
+  // `tokens` and `countries` are absent unless a rule needs claims or countries, because each of them costs
+  // time in every request.
   std::optional<TokenVerifier> tokens;
   std::optional<Countries> countries;
 };
@@ -66,21 +66,21 @@ struct Credentials {
 
 struct ClientIdentity {
   base::IpAddress peer;     // the other end of the connection
-  base::IpAddress address;  // the client: the peer, or the address that trusted proxies report
+  base::IpAddress address;  // the client's address: the peer's, or the address that trusted proxies report
   base::IpAddress network;  // `address`, with IPv6 cut to the configured prefix; used by `ip` keys
   bool peer_trusted = false;
-  bool key_vouched = false;   // the keys file has `api_key`; if false, the client may have invented it
+  bool key_vouched = false;  // true: the keys file has `api_key`; false: the client may have invented the key
   bool key_rejected = false;  // the API key is unknown and unknown_keys = "reject"; api_key is then empty
   // A sentence for the client if the request has differing values for an attribute; otherwise empty. weir
-  // must reject such a request. The attribute is then empty.
+  // must reject such a request. The attribute with differing values is empty.
   std::string_view ambiguity;
-  // An empty attribute is absent. If the keys file has the key, its entry overrides the request's own user,
-  // org, service and tier.
+  // An empty attribute means that the request does not have it. If the keys file has the key, its entry
+  // overrides the request's own user, org, service and tier.
   std::string_view api_key, user, org, service, device, tier;
   std::string_view country;              // country of `address`: "CH"
   std::string_view certificate_subject;  // like Credentials::certificate_subject
-  // An unverified bearer token; empty if there is none or it was verified. While the token is unverified, the
-  // attributes that are claims are absent.
+  // A bearer token that is not verified yet; empty if there is no token or it was verified. While the token
+  // is unverified, the attributes that are claims are empty.
   std::string_view token;
   const Claims* claims = nullptr;          // claims of a valid token; null: no valid token
   std::optional<TokenFault> token_fault;   // why the token is invalid
@@ -88,7 +88,8 @@ struct ClientIdentity {
 };
 
 [[nodiscard]] bool is_trusted(const ClientSettings& settings, const base::IpAddress& address) noexcept;
-// Returns the address. For IPv6, returns its network with the configured prefix length.
+// Returns an IPv4 address unchanged. For an IPv6 address, returns its network with the configured prefix
+// length.
 [[nodiscard]] base::IpAddress network_of(const ClientSettings& settings,
                                          const base::IpAddress& address) noexcept;
 
@@ -96,9 +97,9 @@ struct ClientIdentity {
 [[nodiscard]] ClientIdentity identify(const ClientSettings& settings, const base::IpAddress& peer,
                                       const http::RequestHead& head, Credentials& credentials);
 
-// Verifies the token, unless it was verified before, and reads the attributes that are claims. Does not
-// change attributes from the keys file. Returns the fault only if this call found it, so each fault is
-// counted once. REQUIRES: `credentials` are those that identify() used.
+// Verifies the token, unless it was verified before, and reads the attributes that are claims. Attributes
+// that come from the keys file stay unchanged. Returns a fault only if this call found the fault, so that
+// callers count each fault once. REQUIRES: `credentials` are those that identify() used.
 std::optional<TokenFault> verify_token(ClientIdentity& client, Credentials& credentials);
 
 // Calls client_address() with the trusted proxies and the address field of `settings`.

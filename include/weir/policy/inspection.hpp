@@ -11,19 +11,19 @@ namespace weir::policy {
 // Returns true if a body is compressed or otherwise encoded (Content-Encoding), so that weir cannot read it.
 [[nodiscard]] bool is_coded(const http::Fields& fields) noexcept;
 
-// Returns true if the rule needs the body of this request. It does if the head does not decide whether the
+// Returns true if the rule needs the body of this request. This is so if the head does not decide whether the
 // rule applies, which of its limiters applies, or what the request costs.
 [[nodiscard]] bool asks_for_body(const Rule& rule, const Request& request);
 
-// Returns how many bytes of this request's body the rules read; 0 if no rule needs it.
+// Returns how many bytes of this request's body the rules read; 0 if no rule needs the body.
 [[nodiscard]] std::uint64_t wanted_body(std::span<const Rule> rules, const Request& request);
 
-// Like wanted_body(), but ignores rules in shadow mode. A shadow rule does not apply to a body that weir
-// cannot read.
+// Returns the same number as wanted_body(), but ignores rules in shadow mode. A shadow rule does not apply to
+// a body that weir cannot read.
 [[nodiscard]] std::uint64_t body_wanted_to_enforce(std::span<const Rule> rules, const Request& request);
 
-// Returns why weir cannot read the body that the rule needs. Returns Whole if weir can read it, or if the
-// rule needs no body.
+// Returns why weir cannot read the body that the rule needs. Returns Whole if weir can read the body, or if
+// the rule needs no body.
 [[nodiscard]] RequestBody::State hidden_body(const Rule& rule, const Request& request);
 
 }  // namespace weir::policy

@@ -14,10 +14,10 @@
 
 namespace weir::policy {
 
-// One part of a key: the alternative that was present, and its value.
+// One part of a key: the first alternative that the request has, and its value.
 struct KeyValue {
   AttributeRef attribute;
-  std::string value;  // for `ip` the 16 bytes of the network
+  std::string value;  // for `ip`: the 16 bytes of the network's address
 };
 
 // Returns true if the request has exactly one value of the attribute.
@@ -41,12 +41,13 @@ struct KeyValue {
 // tiers, and elastic ones.
 [[nodiscard]] std::vector<AppliedLimiter> limiters_of(const Rule& rule);
 
-// Like name_key() and slot_hash_of_client(), but for given values. REQUIRES: a value for each part of the
-// rule's key; `applied` is one of the rule's limiters.
+// Return the results of name_key() and slot_hash_of_client() for given values instead of a request. REQUIRES:
+// a value for each part of the rule's key; `applied` is one of the rule's limiters.
 [[nodiscard]] limit::Key name_values(const Rule& rule, const AppliedLimiter& applied,
                                      std::span<const KeyValue> values, base::SipKey key);
-// Returns the name of a client under limiter `to`, given its name under limiter `from`. Both limiters are of
-// this rule. In a Redis Cluster the first 16 bits of a name stay the same (limit/slot_hash.hpp).
+// Converts the name of a client: `name` is its name under the limiter `from`, the result is its name under
+// the limiter `to`. Both limiters belong to this rule. In a Redis Cluster the first 16 bits of a name stay
+// the same (limit/slot_hash.hpp).
 [[nodiscard]] limit::Key name_under(const Rule& rule, const AppliedLimiter& from, const AppliedLimiter& to,
                                     const limit::Key& name);
 [[nodiscard]] limit::SlotHash slot_hash_of_values(const Rule& rule, std::span<const KeyValue> values,

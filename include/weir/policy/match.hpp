@@ -24,16 +24,17 @@ struct Request {
   const http::RequestHead* head = nullptr;
   std::string_view path;  // result of http::normalise_path()
   const http::PathInterpretations* interpretations =
-      nullptr;                  // other interpretations of the path; null: none
+      nullptr;                  // other interpretations of the path; null: there are none
   std::string_view host;        // result of http::normalise_host()
   std::string_view route;       // name of the matched route; empty while routes are being matched
   std::string_view upstream{};  // name of the route's upstream; empty if weir answers itself
   ClientIdentity client;
   base::TimePoint now{};  // when the request arrived
   double load = 1;        // of the system at `now`, from 0 (idle) to 1 (full), for elastic limits
-  RequestBody body{};     // the part of the body that rules need (policy/inspection.hpp)
+  RequestBody body{};     // the part of the body that the rules need (policy/inspection.hpp)
   bool routes_differ =
-      false;  // other interpretations of the path lead to other routes, and `route` refuses such paths
+      // true: other interpretations of the path lead to other routes, and `route` refuses ambiguous paths
+      false;
 };
 
 // A test of a text: equality, a regular expression (RE2, searches the text), or presence.
@@ -43,8 +44,8 @@ class TextMatch {
   [[nodiscard]] static base::Result<TextMatch> parse(std::string_view pattern);
   [[nodiscard]] static TextMatch present();
   [[nodiscard]] bool holds(std::string_view text) const;
-  // Returns true if this test holds for every text for which `other` holds. Compares two regular expressions
-  // only for equality; otherwise returns false.
+  // Returns true if every text for which `other` holds also passes this test. For two regular expressions,
+  // returns true only if they are equal.
   [[nodiscard]] bool covers(const TextMatch& other) const;
   [[nodiscard]] std::string describe() const;
 
@@ -63,7 +64,8 @@ class PathMatch {
  public:
   [[nodiscard]] static base::Result<PathMatch> parse(std::string_view pattern);
   [[nodiscard]] bool holds(std::string_view path) const;
-  // Like TextMatch::covers().
+  // Returns true if this pattern matches every path that `other` matches. For two regular expressions,
+  // returns true only if they are equal.
   [[nodiscard]] bool covers(const PathMatch& other) const;
   // Returns true if this pattern matches every path that begins with '/'. Returns false for every regular
   // expression.
@@ -81,8 +83,8 @@ struct NamedText {
   TextMatch text;
 };
 
-// An ambiguous value: a rule reads it, and the request has several different ones. weir does not know which
-// value the upstream uses.
+// An ambiguous value: a rule reads the value, and the request has several different ones. weir does not know
+// which of them the upstream uses.
 struct Ambiguity {
   const char* place;      // "header", "query parameter", "cookie", "path"
   std::string_view name;  // name of the header, parameter or cookie in the rule; empty for a path
@@ -94,16 +96,16 @@ struct Match {
   std::optional<std::string> host;   // lower case
   // All conditions in `headers` and `query` must hold. A condition holds if any line of the header, or any
   // parameter with the name, matches. Query names and values are compared after percent-decoding. A '+'
-  // matches both as a blank and as itself.
-  std::vector<NamedText> headers;        // names ignore case
+  // counts as a blank and as a plus sign: either may match.
+  std::vector<NamedText> headers;        // upper and lower case of names are equal
   std::vector<NamedText> query;          // names are case-sensitive
   std::vector<std::string> tiers;        // one of these must match
   std::vector<base::Cidr> ip;            // one of these must match
   std::vector<std::string> countries;    // one of these must match: "CH"
   std::optional<Hours> hours;            // the hours that must include Request::now
   std::vector<std::string> body_words;   // `body_contains`: one of these must occur; results of body_word()
-  std::shared_ptr<const Match> negated;  // `not`: these conditions must not all hold
-  // Bytes of the body to read for the words, including those in `negated`; 0: no words.
+  std::shared_ptr<const Match> negated;  // `not`: the condition that these conditions do not all hold
+  // Bytes of the body to read in search of the words, including those in `negated`; 0: no words.
   std::uint64_t max_body = 0;
 
   // The first condition that does not hold. The conditions are checked in this order.
@@ -121,15 +123,15 @@ struct Match {
     Body,
     Excluded,  // the conditions in `negated` hold
   };
-  // Returns the first unmet condition. REQUIRES: if there are body words, the request has its whole body. The
-  // same is required for holds() and why_not().
+  // Returns the first unmet condition. REQUIRES: if there are body words, the request has its whole body.
+  // holds() and why_not() require this too.
   [[nodiscard]] Unmet unmet(const Request& request) const;
   [[nodiscard]] bool holds(const Request& request) const { return unmet(request) == Unmet::Nothing; }
   // Returns the unmet condition in words: "path /login does not match /api/*". Empty if all conditions hold.
   // The text contains no header or query values of the request.
   [[nodiscard]] std::string why_not(const Request& request) const;
 
-  // Whether the conditions hold, if only the request's head is known.
+  // Whether the conditions hold, as far as the request's head decides.
   enum class Known : std::uint8_t {
     No,    // the conditions do not hold
     Yes,   // the conditions hold
@@ -138,15 +140,15 @@ struct Match {
   [[nodiscard]] Known known(const Request& request) const;
   // Returns the first ambiguous condition on the path, a header or the query, if the other conditions on the
   // head hold. A condition is ambiguous if it holds for one interpretation or value and not for another. In
-  // that case weir rejects the request. The upstream may use another interpretation than weir, and the client
-  // would then evade the condition.
+  // that case weir rejects the request. Otherwise a client could evade the condition, because the upstream
+  // may use another interpretation than weir.
   [[nodiscard]] std::optional<Ambiguity> ambiguity(const Request& request) const {
     if (is_path_ambiguous(request)) return Ambiguity{.place = "path", .name = {}};
     return ambiguity_in_values(request);
   }
-  // Returns true if the conditions hold for one interpretation of the path and not for another. Few servers
-  // use some of the interpretations (PathInterpretations::equal is false). Such an interpretation makes the
-  // path ambiguous only if the conditions hold for it and not for the normal form.
+  // Returns true if the conditions hold for one interpretation of the path and not for another. Some
+  // interpretations are used by few servers (PathInterpretations::equal is false). Such an interpretation
+  // makes the path ambiguous only if the conditions hold for the interpretation and not for the normal form.
   [[nodiscard]] bool is_path_ambiguous(const Request& request) const {
     return request.interpretations != nullptr && divides_interpretations(request);
   }
@@ -158,8 +160,8 @@ struct Match {
   [[nodiscard]] bool divides_interpretations(const Request& request) const;
   // Returns true if each condition on the path has the same result for both paths.
   [[nodiscard]] bool treats_alike(std::string_view one, std::string_view other) const;
-  // Returns an ambiguous condition on a header or the query. Inline, because most rules have no such
-  // conditions.
+  // Returns an ambiguous condition on a header or the query. Inline, because most rules have no condition on
+  // them.
   [[nodiscard]] std::optional<Ambiguity> ambiguity_in_values(const Request& request) const {
     if (headers.empty() && query.empty() && !negated) return std::nullopt;
     return ambiguity_by_name(request);
@@ -167,7 +169,7 @@ struct Match {
   [[nodiscard]] std::optional<Ambiguity> ambiguity_by_name(const Request& request) const;
   [[nodiscard]] Unmet unmet_by_client(const Request& request) const;
   [[nodiscard]] Unmet unmet_by_head(const Request& request) const;
-  // Return the first of `headers` or `query` for which no value matches; null if there is none.
+  // Return the first of `headers` or `query` for which the request has no matching value; null if all match.
   [[nodiscard]] const NamedText* unmet_header(const Request& request) const;
   [[nodiscard]] const NamedText* unmet_parameter(const Request& request) const;
 };

@@ -25,19 +25,20 @@ struct NamingKeys {
                                                  const Request& request, base::SipKey key);
 
 // Computes name_key() and name_in_redis() for many rules of one request. Consecutive rules with the same key
-// share one digest of the client. REQUIRES: the request and the rules outlive the namer, unchanged.
+// share one digest of the client. Keeps references: the request and the rules must outlive the namer and must
+// not change.
 class Namer {
  public:
   explicit Namer(const Request& request) noexcept : request_(request) {}
   [[nodiscard]] std::optional<limit::Key> name(const Rule& rule, const AppliedLimiter& applied,
                                                base::SipKey key);
-  // Like the function name_in_redis() below.
+  // Returns what the function name_in_redis() below returns.
   [[nodiscard]] std::optional<limit::Key> name_in_redis(const Rule& rule, const AppliedLimiter& applied,
                                                         const NamingKeys& keys);
 
  private:
   const Request& request_;
-  const Rule* last_ = nullptr;          // the rule with whose key `who_` was computed
+  const Rule* last_ = nullptr;          // the rule for whose key `who_` was computed
   base::SipKey key_;                    // the secret key with which `who_` was computed
   std::optional<base::Digest128> who_;  // the client's digest; nullopt: a part of the key is missing
 };
@@ -47,8 +48,8 @@ class Namer {
 // REQUIRES: the rule's key has a name for the request.
 [[nodiscard]] limit::SlotHash slot_hash_of_client(const Rule& rule, const Request& request, base::SipKey key);
 
-// Returns the client's name in Redis for a rule. Returns nullopt in the same cases as name_key(). Logs use
-// this name even while Redis is unavailable and the key table uses another name for the client.
+// Returns the client's name in Redis for a rule. Returns nullopt in the same cases as name_key(). Logs show
+// this name even while Redis is unavailable, although the key table then uses another name.
 [[nodiscard]] std::optional<limit::Key> name_in_redis(const Rule& rule, const AppliedLimiter& applied,
                                                       const Request& request, const NamingKeys& keys);
 

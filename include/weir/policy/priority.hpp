@@ -17,13 +17,14 @@ namespace weir::policy {
 // The priorities of tiers; a tier without an entry has no priority.
 using TierPriorities = std::map<std::string, Priority, std::less<>>;
 
-// Returns the priority of the request's tier. If the tier has none, returns the priority of the route. So a
-// paid tier has the same priority on all routes. `route` is null if none matched.
+// Returns the priority of the request's tier. If the tier has no priority, returns the priority of the route.
+// So a paid tier has the same priority on all routes. `route` is null if no route matched.
 [[nodiscard]] Priority priority_of(const Request& request, const Route* route, const TierPriorities& tiers);
 
-// Returns the name of a client in a queue: the digest of `api_key|user|ip`. The queue uses the name for turns
-// among clients of equal priority, and to count each client's places. An API key is used only if the keys
-// file has it. Otherwise a client could invent keys, appear as many clients and displace other clients.
+// Returns the name of a client in a queue: the digest of `api_key|user|ip`. The queue uses the name to
+// alternate between clients of equal priority, and to count each client's queued requests. An API key is used
+// only if the keys file has it. Otherwise a client could invent keys, appear as many clients and delay other
+// clients.
 [[nodiscard]] limit::Key name_client(const Request& request, base::SipKey key) noexcept;
 
 }  // namespace weir::policy

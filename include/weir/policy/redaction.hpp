@@ -1,5 +1,5 @@
 // Hides values in request targets for logs. A query may contain credentials, or values that identify a
-// client. Both are sensitive.
+// client.
 #pragma once
 
 #include "weir/policy/identity.hpp"
@@ -11,16 +11,16 @@
 
 namespace weir::policy {
 
-// The text in place of a hidden value.
+// The text that replaces a hidden value.
 inline constexpr std::string_view kHiddenValue = "***";
 
 // The query parameters whose values are hidden. Immutable after construction.
 class Redaction {
  public:
-  // Hides nothing.
+  // Creates an object that hides nothing.
   Redaction() = default;
-  // Hides `access_token`, which is always a credential (RFC 6750 §2.3), and the parameters from which the
-  // client's key, user, org, service or device is read.
+  // Creates an object that hides `access_token`, which is always a credential (RFC 6750 §2.3), and the
+  // parameters from which the client's key, user, org, service or device is read.
   explicit Redaction(const ClientSettings& client);
   // Also hides the query parameters that a rule's key reads.
   void hide(const KeyPattern& key);

@@ -1,4 +1,4 @@
-// Routes: weir forwards an admitted request by the first route that matches.
+// Routes: the first route that matches says what weir does with an admitted request.
 #pragma once
 
 #include "weir/policy/match.hpp"
@@ -12,11 +12,11 @@
 
 namespace weir::policy {
 
-// From 0 (highest) to 9 (lowest).
+// A priority from 0 (highest) to 9 (lowest).
 using Priority = std::uint8_t;
 inline constexpr Priority kLastPriority = 9;
 inline constexpr std::size_t kPriorities = kLastPriority + 1;
-inline constexpr Priority kDefaultPriority = 5;  // in the middle: priorities can be higher or lower
+inline constexpr Priority kDefaultPriority = 5;  // tiers and routes can have a higher or a lower priority
 
 // A response that weir sends itself.
 struct CannedResponse {
@@ -25,24 +25,24 @@ struct CannedResponse {
   std::string content_type = "text/plain; charset=utf-8";
 };
 
-// The treatment of a request whose path servers may read in several ways, if a rule or a route treats these
-// readings differently.
+// What weir does with a request whose path servers may read in several ways, if its rules or routes depend on
+// the way.
 enum class AmbiguousPaths : std::uint8_t {
   Refuse,  // answer 400
   Pass,    // rules and routes use the normal form only
 };
 
 struct Route {
-  std::string name;  // the metric label: `name`, otherwise the path pattern
+  std::string name;  // the metric label: the configured name, or the path pattern if there is none
   Match match;
   std::size_t upstream = 0;     // index into the configured upstreams; unused when `respond` is set
   std::string upstream_name{};  // empty when `respond` is set
   std::optional<CannedResponse> respond;
   bool honor_retry_after =
-      false;                   // after a 429 of the upstream, reject all requests until its Retry-After ends
-  std::uint64_t max_head = 0;  // bytes of a request's head; 0: the server's bound
-  std::uint64_t max_body = 0;  // bytes of a request's body; 0: the server's bound
-  Priority priority = kDefaultPriority;  // priority of clients whose tier has none
+      false;  // true: after a 429 of the upstream, reject all requests until its Retry-After ends
+  std::uint64_t max_head = 0;            // bytes of a request's head; 0: the server's bound
+  std::uint64_t max_body = 0;            // bytes of a request's body; 0: the server's bound
+  Priority priority = kDefaultPriority;  // priority of clients whose tier has no priority
   std::vector<std::string> upgrades{};   // protocols that connections may change to, in lower case
   AmbiguousPaths ambiguous_paths = AmbiguousPaths::Refuse;
 };
@@ -51,10 +51,10 @@ struct Route {
 [[nodiscard]] std::optional<std::size_t> find_route(std::span<const Route> routes, const Request& request);
 
 // Calls find_route() and stores the result in the request: its route, and whether other interpretations of
-// its path lead to other routes. The routes must outlive the request.
+// its path lead to other routes. Keeps a reference: the routes must outlive the request.
 [[nodiscard]] std::optional<std::size_t> choose_route(std::span<const Route> routes, Request& request);
 
-// Stores the route in the request. The route must outlive it.
+// Stores the route in the request. Keeps a reference: the route must outlive the request.
 void take_route(const Route& route, Request& request) noexcept;
 
 }  // namespace weir::policy

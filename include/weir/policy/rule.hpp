@@ -17,8 +17,8 @@
 
 namespace weir::policy {
 
-// Add new attributes at the end: the numbers are part of names in Redis, which must be equal in all versions
-// of weir.
+// Add new attributes only at the end. Names in Redis depend on these numbers and must be the same in all
+// versions of weir.
 enum class Attribute : std::uint8_t {
   Ip,
   ApiKey,
@@ -46,17 +46,19 @@ struct AttributeRef {
   friend bool operator==(const AttributeRef&, const AttributeRef&) = default;
 };
 
-// One part of a key: its value is that of the first alternative that is present ("api_key|ip").
+// One part of a key ("api_key|ip"). Its value comes from the first of these alternatives that the request
+// has.
 using KeyPart = std::vector<AttributeRef>;
 // All parts of a key. A pattern without parts is one key for all clients.
 using KeyPattern = std::vector<KeyPart>;
 
-// Parses "ip", "api_key|ip" or "header:X-Tenant". The error names the unknown word and the nearest attribute.
+// Parses "ip", "api_key|ip" or "header:X-Tenant". The error quotes an unknown word and suggests the nearest
+// attribute.
 [[nodiscard]] base::Result<KeyPart> parse_key_part(std::string_view text);
 [[nodiscard]] std::string describe(const AttributeRef& attribute);
 [[nodiscard]] std::string describe(const KeyPattern& pattern);
 // Returns true if all clients share one key: the pattern has no part, or only routes and upstreams. Hosts,
-// methods and paths are chosen by the client, so one client could have any number of such keys.
+// methods and paths do not count, because a client chooses them and could have any number of keys.
 [[nodiscard]] bool names_nobody(const KeyPattern& pattern) noexcept;
 
 inline constexpr std::uint64_t kNoBound = ~std::uint64_t{0};
@@ -72,8 +74,8 @@ enum class Hold : std::uint8_t {
 enum class Mode : std::uint8_t { Enforce, Shadow };
 
 // A higher limit, enforced while the load is low. The elastic limit and the rule's own limit have separate
-// counters, and every request is charged to both. So the counter of the rule's own limit is correct when the
-// load rises.
+// counters, and every request is charged to both. So the counter of the rule's own limit is already correct
+// when the load rises.
 struct Elastic {
   limit::SharedLimiter limiter;
   std::optional<limit::SharedLimiter> local_share{};  // the limit while Redis is away, like Rule::local_share
@@ -81,7 +83,7 @@ struct Elastic {
 };
 
 // Other limits of the rule, for a tier or for requests that match an override. Their counters are separate
-// from those of the rule. The members mean the same as in Rule.
+// from those of the rule. The members have the same meaning as those of Rule.
 struct Variant {
   std::string tier;  // the name of the tier; empty for an override
   Match match{};     // for an override
@@ -92,14 +94,14 @@ struct Variant {
   std::optional<Elastic> elastic{};
 };
 
-// The limit of a client's WebSocket messages. It uses the key of the rule, but counts separately from
-// requests.
+// The limit of a client's WebSocket messages. Messages have the same key as requests, but a separate counter.
 struct Messages {
   limit::SharedLimiter limiter;
   bool closes = false;  // excess messages close the connection; otherwise they wait
 };
 
-// How many units of a key one weir process may take from Redis in advance. No units if both members are 0.
+// The number of units of a key that one weir process may take from Redis in advance. No units if both members
+// are 0.
 struct Lease {
   std::uint32_t percent = 0;  // percent of the quota
   limit::Cost units = 0;
@@ -109,9 +111,11 @@ struct Lease {
 
 // `name` and `limiter` are mandatory; all other members have defaults.
 struct Rule {
-  std::string name;            // unique, printable ASCII without quotes
-  limit::RuleIndex index = 0;  // label of the rule's metrics; a rule name keeps its index while weir runs
-  limit::RuleIndex cells = 0;  // RuleIndex of the rule's keys in the table; changes with its limits
+  std::string name;  // unique, printable ASCII without quotes
+  // label of the rule's metrics; the name of a rule keeps its index while weir runs
+  limit::RuleIndex index = 0;
+  // RuleIndex of the rule's keys in the table; changes if the rule's limits change
+  limit::RuleIndex cells = 0;
   Match match{};
   KeyPattern key{};
   OnMissing on_missing = OnMissing::Skip;
@@ -119,18 +123,18 @@ struct Rule {
   // The limit while Redis is unavailable: the limit divided by `replicas`. Present only if `store` is Redis
   // and `on_store_failure` is Local.
   std::optional<limit::SharedLimiter> local_share{};
-  // Soft limit: the limits to enforce instead of `limiter` and `local_share`. They have a margin beyond the
-  // limits that clients see.
+  // Soft limit: the limits that weir enforces instead of `limiter` and `local_share`. They are higher than
+  // the limits that clients see.
   std::optional<limit::SharedLimiter> soft{};
   std::optional<limit::SharedLimiter> soft_share{};
   std::optional<Elastic> elastic{};
-  std::vector<Variant> overrides{};  // the first that matches applies, before any tier
+  std::vector<Variant> overrides{};  // the first matching override applies; it has precedence over tiers
   std::vector<Variant> tiers{};
   limit::Cost cost = 1;  // also used if cost_from finds no cost in the request
   CostSource cost_from{};
   // Bytes of the body that conditions, overrides and cost read; 0: no body is needed.
   std::uint64_t max_body = 0;
-  std::uint64_t queue_per_client = kNoBound;  // places in a queue that one client may occupy
+  std::uint64_t queue_per_client = kNoBound;  // queued requests that one client may have
   Store store = Store::Memory;
   OnStoreFailure on_store_failure = OnStoreFailure::Local;
   std::optional<Lease> lease{};
@@ -141,9 +145,11 @@ struct Rule {
   // How the response corrects the charge. Until the response arrives, `cost` is reserved.
   std::optional<Settlement> settlement{};
   std::optional<Messages> messages{};
-  // digest_of_asks() of the rule. Values logged for the rule remain valid while this digest is unchanged.
+  // The result of digest_of_asks() for this rule. Logged values of the rule can be replayed while the digest
+  // is unchanged.
   std::uint32_t asks = 0;
-  // The digests that marks_of() returns, computed in advance. If empty, they are computed for each name.
+  // The results of marks_of(), one for each limiter ID, computed in advance. If empty, they are computed for
+  // each name.
   std::vector<base::Digest128> marks{};
 };
 
@@ -151,11 +157,11 @@ struct Rule {
 // does not depend on the rule's limits.
 [[nodiscard]] std::uint32_t digest_of_asks(const Rule& rule);
 
-// Returns a digest for each limiter ID, the limiter's mark. The mark makes a client's name under this limiter
-// differ from its names under all other limiters (see name_key.cpp).
+// Returns the mark of each limiter ID: a digest that identifies the limiter. It makes a client's name under
+// this limiter differ from its names under all other limiters (see name_key.cpp).
 [[nodiscard]] std::vector<base::Digest128> marks_of(const Rule& rule);
 
-// Returns the key of a client's messages, given the key of its requests.
+// Converts the key of a client's requests into the key of its messages.
 [[nodiscard]] constexpr limit::Key message_key(const limit::Key& of_requests) noexcept {
   return {of_requests.lo ^ 0x6d657373'61676573, of_requests.hi};
 }
@@ -164,32 +170,33 @@ struct Rule {
 // AppliedLimiter::variant.
 inline constexpr std::size_t kMostVariants = 65'534;
 
-// The limiter of a rule that applies to a request.
+// The limiter of a rule that applies to one request.
 struct AppliedLimiter {
   const limit::Limiter* limiter;  // the limiter to enforce
   const limit::Limiter* told;  // the limiter that clients see; lower than `limiter` if there is a soft limit
-  std::uint16_t variant = 0;   // 0: the rule itself; then overrides, then tiers; part of the key
+  std::uint16_t variant = 0;   // 0: the rule itself; overrides and tiers follow; part of the key
   bool elastic = false;        // the elastic limiter of the variant
-  bool paired = false;         // the variant has two limiters, and both must be charged
-  bool counted = false;        // the limiter of the pair that is charged but decides nothing
+  bool paired = false;         // true: the variant has two limiters, and both must be charged
+  bool counted = false;        // true: this limiter is charged but does not decide
 };
-// A variant has an even limiter ID. The variant's elastic limiter has the next, odd ID.
+// A variant (the rule itself, an override or a tier) has an even limiter ID. Its elastic limiter has the next
+// ID, which is odd.
 [[nodiscard]] constexpr limit::LimiterId limiter_id_of(std::uint16_t variant, bool elastic) noexcept {
   return variant * limit::LimiterId{2} + (elastic ? 1 : 0);
 }
-// The limiter ID of messages follows those of all variants.
+// Returns the limiter ID of messages, which follows the IDs of all variants.
 [[nodiscard]] inline limit::LimiterId message_limiter_id(const Rule& rule) noexcept {
   return limiter_id_of(static_cast<std::uint16_t>(1 + rule.overrides.size() + rule.tiers.size()), false);
 }
 [[nodiscard]] AppliedLimiter applied_limiter(const Rule& rule, const Request& request);
 
-// Returns a limiter of a variant, independent of any request.
+// Returns a limiter of a variant, whatever the request.
 [[nodiscard]] AppliedLimiter limiter_of(const Rule& rule, std::uint16_t variant, bool elastic);
 
 // Returns the limiter of an elastic pair that is charged but does not decide. REQUIRES: applied.paired.
 [[nodiscard]] AppliedLimiter counted_limiter(const Rule& rule, const AppliedLimiter& applied);
-// Returns the limiter that this process enforces while Redis is away. Returns `applied` if there is no local
-// share.
+// Returns the limiter that this process enforces while Redis is unavailable. Returns `applied` if the rule
+// has no local share.
 [[nodiscard]] AppliedLimiter local_limiter(const Rule& rule, const AppliedLimiter& applied);
 
 }  // namespace weir::policy

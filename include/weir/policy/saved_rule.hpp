@@ -9,7 +9,7 @@
 
 namespace weir::policy {
 
-// Returns the rules in order. The result refers to the limiters of `rules`, which must outlive it.
+// Converts the rules, in order. The result points to the limiters of `rules`, which must outlive it.
 [[nodiscard]] std::vector<limit::SavedRule> saved_rules(std::span<const Rule> rules);
 
 }  // namespace weir::policy

@@ -28,25 +28,25 @@ struct StatusRange {
 
 struct Settlement {
   enum class Kind : std::uint8_t {
-    None,    // the cost is known in advance
+    None,    // the status alone decides; the cost is known in advance
     Header,  // a header of the response
     Json,    // the body of the response
   };
   std::vector<StatusRange> charged{};  // only responses with these statuses are charged; empty: all responses
   Kind kind = Kind::None;
   std::string name{};                 // name of the header; for Json: a JSON pointer (RFC 6901)
-  std::uint32_t scale = 0;            // the scale of the amount, like CostSource::scale
-  std::uint64_t max_body = 64 << 10;  // Json: for a longer body, the reserved amount remains charged
+  std::uint32_t scale = 0;            // a reported number is multiplied by it, as with CostSource::scale
+  std::uint64_t max_body = 64 << 10;  // Json: if the body is longer, the reserved amount remains charged
 };
 
 [[nodiscard]] bool is_charged(const Settlement& settlement, unsigned status) noexcept;
 
-// The amount in a response.
+// The amount that a response reports.
 struct ReportedCost {
   enum class State : std::uint8_t {
     Amount,      // `amount` is set
-    Nothing,     // the response has no amount
-    Unreadable,  // not from 0 to kMaxCost, several differing amounts, or invalid JSON
+    Nothing,     // the response reports no amount
+    Unreadable,  // not a number from 0 to kMaxCost, several differing amounts, or invalid JSON
   };
   State state = State::Nothing;
   limit::Cost amount = 0;
@@ -57,7 +57,7 @@ struct ReportedCost {
 // Reads the amount in the body of the response. REQUIRES: `kind` is Json; the body is complete.
 [[nodiscard]] ReportedCost reported_cost_in_body(const Settlement& settlement, std::string_view body);
 
-// Return the settlement in words. describe_charge() returns "charged on 401, 403, 5xx". The second function
+// Return the settlement in words. describe_charge() returns "charged on 401, 403, 5xx". The other function
 // returns "header X-Tokens of the answer" or "json /usage/total_tokens of the answer".
 [[nodiscard]] std::string describe_charge(const Settlement& settlement);
 [[nodiscard]] std::string describe_cost(const Settlement& settlement);

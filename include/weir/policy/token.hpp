@@ -23,7 +23,7 @@ namespace weir::policy {
 // Belongs to one exchange. Views live until the claims are filled again.
 class Claims {
  public:
-  // Returns an empty text if there is no such claim, or if it is a list, an object or null.
+  // Returns an empty text if there is no claim with this name, or if it is a list, an object or null.
   [[nodiscard]] std::string_view find(std::string_view name) const noexcept;
   void add(std::string name, std::string value) { claims_.emplace_back(std::move(name), std::move(value)); }
   void clear() noexcept { claims_.clear(); }
@@ -35,8 +35,8 @@ class Claims {
 struct TokenSettings {
   std::string algorithm;     // HS256, HS384, HS512, RS256, … or ES512
   std::string key;           // the secret for HS…, otherwise the public key as PEM
-  std::string issuer;        // required `iss`; empty: any
-  std::string audience;      // required `aud`, or a member of it; empty: any
+  std::string issuer;        // required `iss`; empty: any issuer
+  std::string audience;      // required `aud`, or a required member of it; empty: any audience
   base::Duration leeway{0};  // tolerated difference between the clocks of the issuer and this machine
   bool require_exp = false;  // reject a token without `exp`
 };
@@ -52,8 +52,8 @@ class TokenVerifier {
 
   // Verifies the token. Returns nullopt and fills `claims` if the token is genuine and valid at `now`, by the
   // machine's clock. A token is valid from `nbf` − leeway (included) to `exp` + leeway (excluded; RFC 7519
-  // §4.1.4, §4.1.5). If one of these two claims is missing, that side has no bound. Otherwise returns the
-  // reason, and `claims` is empty. Reads only the algorithm before it has verified the signature.
+  // §4.1.4, §4.1.5). A missing claim sets no bound. If the token is not valid, returns the reason and clears
+  // `claims`. Reads only the algorithm before it has verified the signature.
   [[nodiscard]] std::optional<TokenFault> verify(std::string_view token, base::TimePoint now,
                                                  Claims& claims) const;
 

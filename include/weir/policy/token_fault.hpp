@@ -14,11 +14,11 @@ enum class TokenFault : std::uint8_t {
   Signature,  // not signed with the configured key
   Expired,    // `exp` has passed
   NotYet,     // `nbf` has not come yet
-  Issuer,     // `iss` differs or is missing
-  Audience,   // `aud` differs or is missing
+  Issuer,     // `iss` is wrong or missing
+  Audience,   // `aud` is wrong or missing
   Missing,    // the request has no token, and a rule requires one
-  Claim,      // a claim is missing: `exp` with `require_exp`, or one that a rule requires
-  Extension,  // the token requires an extension (`crit`, RFC 7515 §4.1.11); weir knows none
+  Claim,      // a claim is missing: `exp` with `require_exp`, or a claim that a rule requires
+  Extension,  // the token requires an extension (`crit`, RFC 7515 §4.1.11), and weir supports none
 };
 inline constexpr std::size_t kTokenFaults = 10;
 

@@ -28,9 +28,8 @@ bool is_zone(std::string_view text) noexcept {
 }
 
 // Returns the IPv4 address inside an IPv4-compatible IPv6 address ("::203.0.113.7", RFC 4291 §2.5.5.1).
-// Returns any other address unchanged. Without this, all clients with such addresses would be in one IPv6
-// network and count as one client. Shorter addresses that begin with "::", such as "::1", are not
-// IPv4-compatible.
+// Returns any other address unchanged. Otherwise all clients with such addresses would be in one IPv6 network
+// and count as one client. Shorter addresses that begin with "::", such as "::1", are not IPv4-compatible.
 std::optional<base::IpAddress> without_compatible_form(std::optional<base::IpAddress> address) noexcept {
   if (!address) return address;
   const auto& bytes = address->bytes();
@@ -81,14 +80,15 @@ std::size_t last_comma(std::string_view list) noexcept {
     if (list[at] == ',' && !quoted) return at;
     if (list[at] != '"') continue;
     const auto before = list.substr(0, at);
-    const auto slashes = before.size() - 1 - before.find_last_not_of('\\');  // right for npos too: it is -1
+    // correct for npos too, which is -1
+    const auto slashes = before.size() - 1 - before.find_last_not_of('\\');
     if (!quoted || slashes % 2 == 0) quoted = !quoted;
   }
   return std::string_view::npos;
 }
 
-// Removes the text before the next semicolon outside quotes from the front of `rest`, and returns that text.
-// Removes the semicolon too.
+// Removes the text before the next semicolon outside quotes from the front of `rest`, and returns the text.
+// Also removes the semicolon.
 std::string_view take_pair(std::string_view& rest) noexcept {
   bool quoted = false;
   std::size_t at = 0;
@@ -125,7 +125,7 @@ std::optional<base::IpAddress> forwarded_hop(std::string_view element) noexcept 
 constexpr unsigned kMostHops = 64;
 
 // Walks one line of the field from right to left and sets `believed` to each address. Returns true if the
-// walk must not continue with the line before it. `hops` counts the elements of all lines.
+// walk must not continue with the previous line. `hops` counts the elements of all lines.
 bool walk_line(std::span<const base::Cidr> trusted, AddressField field, std::string_view line,
                base::IpAddress& believed, unsigned& hops) noexcept {
   while (!line.empty()) {

@@ -9,7 +9,7 @@ namespace weir::policy {
 
 namespace {
 
-// A number from 0 to 255 in decimal, followed by a dot.
+// The text of a number from 0 to 255: decimal digits and a dot.
 struct DottedOctet {
   std::array<char, 4> text{};
   std::uint8_t size = 0;
@@ -27,8 +27,8 @@ constexpr std::array<DottedOctet, 256> dotted_octets() {
 }
 constexpr auto kDottedOctets = dotted_octets();
 
-// Writes an IPv4 address. Uses a table: branches on the length of each number would be mispredicted and cost
-// more than the rest. REQUIRES: room for 16 characters.
+// Writes an IPv4 address. Uses a table: branches on the length of each number would be mispredicted and slow.
+// REQUIRES: `at` has space for 16 characters.
 char* write_v4(const base::IpAddress& ip, char* at) noexcept {
   for (std::size_t i = 12; i < 16; ++i) {
     const auto& octet = kDottedOctets[ip.bytes()[i]];

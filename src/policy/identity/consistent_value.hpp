@@ -32,23 +32,24 @@ class ConsistentValue {
   bool differs_ = false;
 };
 
-// Reads all lines of the header; the name ignores case. Returns nullopt also for more than max_repeats lines.
+// Reads all lines of the header, whatever the case of its name. Returns nullopt if their values differ, or if
+// there are more than max_repeats lines.
 [[nodiscard]] std::optional<std::string_view> value_in_header(const http::RequestHead& head,
                                                               std::string_view name) noexcept;
 
-// Returns true if `raw` is an encoding of the parameter's name. A '+' matches both a blank and a '+', because
+// Returns true if `raw` decodes to the parameter's name. A '+' in `raw` matches a blank and a '+', because
 // servers read it differently.
 [[nodiscard]] bool is_parameter(std::string_view raw, std::string_view name) noexcept;
 
 // Reads all parameters with this name, decoded, with '+' as a blank. If the upstream does not read '+' as a
-// blank, two of its clients may share a limit. value_in_query() and value_in_cookies() return nullopt also if
-// the request exceeds a bound (http::ParameterBounds).
+// blank, two of its clients may share a limit. Returns nullopt if values differ, or if the request exceeds a
+// bound (http::ParameterBounds). The same is true of value_in_cookies().
 [[nodiscard]] std::optional<std::string_view> value_in_query(const http::RequestHead& head,
                                                              std::string_view name);
 
-// Reads all cookies with this name, which is case-sensitive. All must be equal as received. Servers differ
-// about quotes and encoding, so the result has no quotes and is decoded. `decoded` stores the result if it
-// was encoded.
+// Reads all cookies with this name, which is case-sensitive. The cookies must be equal as received. Servers
+// treat quotes and encoding differently, so the result is decoded and without quotes. `decoded` stores the
+// result if it was encoded.
 [[nodiscard]] std::optional<std::string_view> value_in_cookies(const http::RequestHead& head,
                                                                std::string_view name, std::string& decoded);
 

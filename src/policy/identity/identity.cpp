@@ -26,8 +26,8 @@ std::optional<std::string_view> bearer(const http::Fields& fields) noexcept {
   return trimmed(rest);
 }
 
-// Reads an attribute from its source. Returns nullopt if values differ. `decoded` stores a query or cookie
-// value that needed decoding. Does not read claims: verify_token() reads them later.
+// Reads an attribute from its source. Returns nullopt if values differ. A query or cookie value that needed
+// decoding is stored in `decoded`. Does not read claims: verify_token() reads them later.
 std::optional<std::string_view> read(const Source& source, const http::RequestHead& head,
                                      std::string& decoded) {
   switch (source.kind) {
@@ -46,15 +46,15 @@ std::optional<std::string_view> read(const Source& source, const http::RequestHe
   return std::string_view{};
 }
 
-// Returns the value, or an empty text if values differ. In the latter case stores `ambiguity`, unless an
-// earlier attribute has stored its own.
+// Returns the value, or an empty text if values differ. If values differ, stores `ambiguity`, unless an
+// earlier attribute has already stored a sentence.
 std::string_view resolve(std::optional<std::string_view> said, std::string_view ambiguity,
                          ClientIdentity& client) noexcept {
   if (!said && client.ambiguity.empty()) client.ambiguity = ambiguity;
   return said.value_or(std::string_view{});
 }
 
-// Reads all attributes that are in the request itself. Claims are read later.
+// Reads all attributes from the request itself. verify_token() reads claims later.
 void read_attributes(const ClientSettings& settings, const http::RequestHead& head, Credentials& credentials,
                      ClientIdentity& client) {
   auto decoded = credentials.decoded.begin();

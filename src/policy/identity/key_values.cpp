@@ -13,7 +13,7 @@ namespace weir::policy {
 
 namespace {
 
-constexpr std::size_t kDigestOctets = 8;  // the beginning of SHA-256; enough to tell keys apart
+constexpr std::size_t kDigestOctets = 8;  // the beginning of a SHA-256; enough to distinguish keys
 
 std::string digest_of(std::string_view secret) {
   constexpr std::string_view kHex = "0123456789abcdef";
@@ -65,8 +65,8 @@ std::string what_is_needed(const Rule& rule) {
   return "its key has " + counted(rule.key.size()) + ", " + describe(rule.key);
 }
 
-// Removes the name of an alternative from the front of the text and returns that alternative. If the text has
-// no name, returns `ip` if the text is an address and the part allows one. Otherwise returns the first
+// Removes the name of an alternative from the front of the text and returns that alternative. A text without
+// a name means `ip` if the text is an address and the part allows addresses. Otherwise it means the first
 // alternative.
 AttributeRef take_attribute(const KeyPart& part, bool falls_back_on_ip, std::string_view& text) {
   const auto names = [&](const AttributeRef& attribute) {
@@ -85,7 +85,8 @@ AttributeRef take_attribute(const KeyPart& part, bool falls_back_on_ip, std::str
   return may_be_ip && base::IpAddress::parse(text) ? ip : part.front();
 }
 
-// Returns the value in the form that requests have after parsing; nullopt if no request can have this value.
+// Returns the value in the same form as values of requests after parsing; nullopt if no request can have this
+// value.
 std::optional<std::string> value_of(const AttributeRef& attribute, const ClientSettings& settings,
                                     std::string_view text) {
   std::string scratch;

@@ -8,9 +8,9 @@
 //   hashes 4 and the form (see form_of()). For the elastic limit it hashes 3. Last, it hashes 0 for the rule,
 //   1 and the identity for an override, or 2 and the name for a tier.
 //
-// So the client is digested once for all rules with the same key, and marks are known before any request. Two
-// names are equal only if the xor of the clients' digests equals the xor of the marks. A client that does not
-// know the secret key cannot cause this. So names are as safe as one digest of 128 bits.
+// So weir digests the client once for all rules with the same key, and knows the marks before any request.
+// Two names are equal only if the xor of the clients' digests equals the xor of the marks. A client without
+// the secret key cannot cause this. So names are as safe as one digest of 128 bits.
 //
 // Several weirs share these names in Redis, and names stay the same after a reload. So names must not depend
 // on positions in the configuration. An override has no name and is identified by what it matches
@@ -31,9 +31,9 @@ namespace {
 using base::SipHash128;
 
 // Returns the number of the form in which Redis scripts store a limiter's state. Weirs may use different
-// forms for a rule, because of another algorithm or another version of the scripts. They then count
-// separately; otherwise each would read the other's state as missing. A changed form must get a new number.
-// Used by older versions: 2 and 3 (windows without their start), 4 (logs without sums).
+// forms for a rule, because of another algorithm or another version of the scripts. Weirs with different
+// forms count separately; otherwise each would read the other's state as missing. A changed form must get a
+// new number. Used by older versions: 2 and 3 (windows without their start), 4 (logs without sums).
 std::uint64_t form_of(const limit::Limiter& limiter) noexcept {
   if (limit::gcra_core(limiter) != nullptr) return 0;
   if (std::holds_alternative<limit::SteppedBucket>(limiter)) return 1;
@@ -49,7 +49,8 @@ const limit::Limiter& limiter_of_variant(const Rule& rule, std::uint16_t variant
   return *(at < overrides ? rule.overrides[at] : rule.tiers[at - overrides]).limiter;
 }
 
-// Returns the mark of a limiter. `overrides`: the result of override_identities(rule).
+// Returns the mark of a limiter: a digest that is part of all names under the limiter. `overrides`: the
+// result of override_identities(rule).
 base::Digest128 mark_of(const Rule& rule, std::span<const std::uint64_t> overrides, std::uint16_t variant,
                         bool elastic) noexcept {
   SipHash128 hash({});
@@ -90,8 +91,8 @@ bool add_value(SipHash128& hash, const AttributeRef& attribute, std::string_view
   return true;
 }
 
-// Calls `use` with the value of an attribute that has a name. Separate from the code for other attributes, so
-// that they need no string on the stack.
+// Calls `use` with the value of an attribute that has a name. A function of its own, because other attributes
+// need no string on the stack.
 template <class Use>
 [[gnu::noinline]] bool use_query(const AttributeRef& attribute, const http::RequestHead& head, Use& use) {
   const auto value = value_in_query(head, attribute.name);
@@ -179,8 +180,8 @@ bool is_ambiguous(const AttributeRef& attribute, const Request& request) {
   }
 }
 
-// Returns true for attributes that may have several different values, or values that servers read
-// differently.
+// Returns true for attributes that may have several different values, or values that servers read in
+// different ways.
 bool may_be_ambiguous(const AttributeRef& attribute) noexcept {
   return attribute.kind == Attribute::Header || attribute.kind == Attribute::Query ||
          attribute.kind == Attribute::Cookie || attribute.kind == Attribute::Path;
@@ -191,8 +192,8 @@ const char* source_of(Attribute kind) noexcept {
   return kind == Attribute::Header ? "header" : kind == Attribute::Query ? "query parameter" : "cookie";
 }
 
-// Returns the first attribute of the part with differing values; null if there is none. Stops at the first
-// attribute that is present.
+// Returns the first attribute of the part for which the request has differing values; null if there is none.
+// Attributes after the first one that the request has are ignored.
 const AttributeRef* ambiguous_in(const KeyPart& part, const Request& request) {
   SipHash128 unused({});
   for (const auto& attribute : part) {
@@ -293,7 +294,8 @@ limit::Key name_values(const Rule& rule, const AppliedLimiter& applied, std::spa
   return marked(hash.digest(), rule, applied);
 }
 
-// A name is the client's digest xor the limiter's mark, so the xor with both marks converts the name.
+// A name is the xor of the client's digest and the limiter's mark. So the xor with both marks replaces one
+// mark by the other.
 limit::Key name_under(const Rule& rule, const AppliedLimiter& from, const AppliedLimiter& to,
                       const limit::Key& name) {
   return marked(marked(name, rule, from), rule, to);
@@ -301,8 +303,8 @@ limit::Key name_under(const Rule& rule, const AppliedLimiter& from, const Applie
 
 namespace {
 
-// Returns how poorly a part of a key identifies a client; a lower number is better. A client has one API key,
-// but requests many paths.
+// Returns a rank of a part of a key: a part with a lower rank identifies a client better. A client has one
+// API key, but requests many paths.
 unsigned vagueness(const KeyPart& part) noexcept {
   constexpr Attribute kByWorth[] = {
       Attribute::ApiKey, Attribute::User,    Attribute::Claim,   Attribute::CertSubject, Attribute::Org,
@@ -323,7 +325,7 @@ const KeyPart* most_telling(const Rule& rule) noexcept {
 
 }  // namespace
 
-// Hashes only attributes, not the rule's name. All rules whose keys have no parts get the same slot hash.
+// Hashes only attributes, not the rule's name. So all rules without key parts get the same slot hash.
 limit::SlotHash slot_hash_of_values(const Rule& rule, std::span<const KeyValue> values, base::SipKey key) {
   SipHash128 hash(key);
   const KeyPart* const telling = most_telling(rule);

@@ -1,5 +1,5 @@
 // Identifies an override by its conditions instead of its position, for names of keys and for snapshots. So
-// if a reload adds or removes an override, the counters of the others remain valid.
+// if a reload adds or removes an override, the counters of all other overrides remain valid.
 #pragma once
 
 #include "weir/policy/rule.hpp"
@@ -9,8 +9,8 @@
 
 namespace weir::policy {
 
-// Returns the identity of each override, in order. The identities are equal in every weir process. Overrides
-// with the same conditions get different identities, by their order.
+// Returns the identity of each override, in order. The identities are equal in every weir process. If several
+// overrides have the same conditions, their order makes their identities different.
 [[nodiscard]] std::vector<std::uint64_t> override_identities(const Rule& rule);
 
 }  // namespace weir::policy

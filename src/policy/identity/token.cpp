@@ -21,7 +21,7 @@ std::string text_of(const boost::json::value& value) {
   return value.is_number() || value.is_bool() ? boost::json::serialize(value) : std::string();
 }
 
-// Returns the number in a claim that is a time in seconds; nullopt if the claim is not a finite number.
+// Returns the number in a claim that states a time in seconds; nullopt if the claim is not a finite number.
 std::optional<double> seconds_of(const boost::json::value& value) {
   boost::system::error_code no_number;
   const auto seconds = value.to_number<double>(no_number);
@@ -80,7 +80,7 @@ std::optional<boost::json::object> object_in(std::string_view part) {
   return std::move(value.get_object());
 }
 
-// Returns why the header of a token is not acceptable. One reason is `crit`: weir supports no critical
+// Returns why weir does not accept the header of a token. One reason is `crit`: weir supports no critical
 // extensions (RFC 7515 §4.1.11).
 std::optional<TokenFault> fault_in_header(std::string_view part, std::string_view algorithm) {
   const auto header = object_in(part);

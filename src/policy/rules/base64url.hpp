@@ -7,8 +7,8 @@
 
 namespace weir::policy {
 
-// Returns the decoded octets. Returns nullopt for other characters, padding, an impossible length, or unused
-// bits that are not 0. So no two texts decode to the same octets.
+// Returns the decoded octets. Returns nullopt for other characters, padding, an impossible length, or
+// trailing bits that are not 0. So no two texts decode to the same octets.
 [[nodiscard]] std::optional<std::string> decode_base64url(std::string_view text);
 
 }  // namespace weir::policy

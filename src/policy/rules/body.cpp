@@ -20,7 +20,7 @@ char lower(char c) noexcept {
 
 // Searches for all words in one pass. A bit set has a bit for the first octets of each word (up to four). At
 // a position in the body, the words are compared only if the bit of the octets at this position is set.
-// Building the bit set for each body costs less than reading the body.
+// Building the bit set takes less time than reading a body.
 class Words {
  public:
   explicit Words(std::span<const std::string> words) : words_(words) {
@@ -46,8 +46,8 @@ class Words {
   static constexpr std::size_t kWidest = 4;  // maximum of width_, in octets
 
   // Returns the hash of the first `width_` of four octets. The hash ignores the bit that distinguishes upper
-  // and lower case; so it is equal for a few other octets too. The multiplier is 2^32 divided by the golden
-  // ratio.
+  // and lower case, so a few other octets also have equal hashes. The multiplier is 2^32 divided by the
+  // golden ratio.
   [[nodiscard]] std::size_t place(const char* four) const noexcept {
     static_assert(std::endian::native == std::endian::little);
     std::uint32_t octets = 0;
@@ -68,7 +68,7 @@ class Words {
   std::bitset<65536> begins_;
 };
 
-// Returns the number after "\u" at the front of `text`; nullopt if there is none.
+// Returns the number in the escape "\uXXXX" at the front of `text`; nullopt if there is none.
 std::optional<char32_t> escaped_unit(std::string_view text) noexcept {
   std::uint32_t unit = 0;
   if (text.size() < 6 || !text.starts_with("\\u")) return std::nullopt;

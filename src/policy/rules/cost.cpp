@@ -12,7 +12,8 @@ namespace {
 
 __extension__ using Product = unsigned __int128;
 
-constexpr std::size_t kMostDigits = 18;  // digits before the point; more could overflow below
+// digits before the point; with more digits, the arithmetic could overflow
+constexpr std::size_t kMostDigits = 18;
 constexpr std::size_t kMostPlaces = 18;  // digits after the point; further digits only round up
 
 // Returns the value of the digits. Returns nullopt if there are no digits, too many digits or other
@@ -25,7 +26,8 @@ std::optional<std::uint64_t> parse_digits(std::string_view text) noexcept {
   return value;
 }
 
-// Returns the digits after the point as a whole number. Ignores digits after kMostPlaces, but rounds up.
+// Returns the digits after the point as a whole number. Ignores digits after kMostPlaces, but rounds up if
+// one of them is not 0.
 std::optional<std::uint64_t> parse_places(std::string_view text) noexcept {
   const auto rest = text.substr(std::min(text.size(), kMostPlaces));
   if (!std::all_of(rest.begin(), rest.end(), [](char c) { return c >= '0' && c <= '9'; }))

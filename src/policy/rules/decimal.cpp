@@ -8,8 +8,8 @@ namespace weir::policy {
 
 namespace {
 
-// The largest exponent. It is above any amount that weir counts, and small enough that all digits can be
-// written.
+// The largest exponent. A number with this exponent exceeds every amount that weir counts, and still has few
+// enough digits to write.
 constexpr std::int64_t kFurthest = 64;
 
 bool is_digits(std::string_view text) noexcept {

@@ -15,7 +15,7 @@ std::string number(double value) {
   return text;
 }
 
-// Returns why a rule does not apply. REQUIRES: the rule raises no objection and adds no charge.
+// Returns why a rule does not apply. REQUIRES: the rule has no objection and adds no charge.
 std::string why_not(const Rule& rule, const Request& request) {
   auto why = rule.match.why_not(request);
   if (!why.empty()) return why;

@@ -45,7 +45,7 @@ std::vector<std::string> tokens_of(std::string_view pointer) {
   return tokens;
 }
 
-// The handler of the JSON parser. It follows the pointer through the document.
+// The handler for the events of the JSON parser. It follows the pointer through the document.
 class Walk {
  public:
   static constexpr std::size_t max_array_size = kAny;
@@ -88,10 +88,10 @@ class Walk {
   bool on_comment(Text, Fault&) { return true; }
 
  private:
-  // An object or array whose end the parser has not reached.
+  // An object or array that the parser has begun and not yet finished.
   struct Open {
     bool array;
-    bool on_way;            // the pointer leads into this object or array
+    bool on_way;            // true: the pointer leads into this object or array
     bool met = false;       // object: the parser has found the member that the pointer names
     std::size_t count = 0;  // array: number of elements so far
   };
@@ -120,7 +120,7 @@ class Walk {
     open_.pop_back();
     return true;
   }
-  // Takes a number, or a string. A string may contain a number in JSON syntax.
+  // Handles a number, or a string. A string may contain a number in JSON syntax.
   bool meet_number() {
     if (step() && at_end()) {
       auto digits = plain_digits(heard_);
@@ -138,8 +138,8 @@ class Walk {
   std::vector<std::string> tokens_;
   std::vector<Open> open_;
   std::string heard_;     // the text of the current key, string or number; it may arrive in pieces
-  bool named_ = false;    // the last key is the one that the pointer names
-  bool doubled_ = false;  // a member that the pointer names has occurred twice
+  bool named_ = false;    // true: the pointer names the last key that the parser has read
+  bool doubled_ = false;  // true: a member that the pointer names has occurred twice
   JsonNumber::Found found_ = JsonNumber::Found::Nothing;
   std::string digits_;
 };

@@ -15,8 +15,8 @@ namespace weir::policy {
 struct JsonNumber {
   enum class Found : unsigned char {
     Nothing,  // no value under the pointer
-    Number,   // `digits` is the number without an exponent; the document may have it in a string
-    Faulty,   // another kind of value, below zero, or a document with a `fault`
+    Number,   // `digits` is the number without an exponent; the document may have it as a string
+    Faulty,   // another kind of value, a negative number, or a document with a `fault`
   };
   Found found = Found::Nothing;
   JsonFault fault = JsonFault::None;

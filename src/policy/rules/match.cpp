@@ -78,8 +78,8 @@ base::Result<PathMatch> PathMatch::parse(std::string_view pattern) {
     return wrong("has a '*' before its end; only the last character may be '*', or write \"~regex\"");
   if (match.text_.find_first_of("?#") != std::string::npos)
     return wrong("is more than a path; match the query with `query`");
-  // A prefix may end inside a segment, such as "/a%". So the check appends a letter that is not a hexadecimal
-  // digit.
+  // A prefix may end inside a segment, such as "/a%". So this check appends "x", which cannot complete an
+  // escape.
   const std::string spelt = http::path_spelling(match.text_ + (match.prefix_ ? "x" : ""));
   std::string scratch;
   const auto normal = http::normalise_path(spelt, scratch);
@@ -163,7 +163,7 @@ bool is_repeated_parameter(const http::RequestHead& head, const NamedText& wante
   return found.values.size() > 1 || !found.complete;
 }
 
-// Returns the first condition that holds for some values of its header and not for others.
+// Returns the first condition that holds for some values of its header and not for all values.
 const NamedText* divided_header(const http::RequestHead& head, const std::vector<NamedText>& conditions) {
   const auto found = std::find_if(conditions.begin(), conditions.end(), [&](const NamedText& wanted) {
     return is_repeated_header(head, wanted) && tally_header(head, wanted).divided();
@@ -178,7 +178,8 @@ const NamedText* divided_parameter(const http::RequestHead& head, const std::vec
   return found == conditions.end() ? nullptr : &*found;
 }
 
-// Returns true if the list contains the text. Most lists are empty, so only the test for that is inline.
+// Returns true if the list contains the text. Most lists are empty, so only the test for an empty list is
+// inline.
 bool found_in(const std::vector<std::string>& texts, std::string_view text) {
   return std::find(texts.begin(), texts.end(), text) != texts.end();
 }
@@ -206,7 +207,7 @@ void add_words(std::string& line, const char* what, const std::vector<std::strin
 
 }  // namespace
 
-// Checks all conditions except those on headers, the query and the body, and `negated`.
+// Returns the first unmet condition. Ignores conditions on headers, the query and the body, and `negated`.
 inline Match::Unmet Match::unmet_by_client(const Request& request) const {
   const auto block = [&](const base::Cidr& b) { return b.contains(request.client.address); };
   if (!any_of(methods, request.head->method)) return Unmet::Method;
@@ -230,7 +231,7 @@ const NamedText* Match::unmet_parameter(const Request& request) const {
   return found == query.end() ? nullptr : &*found;
 }
 
-// Checks all conditions except those on the body, and `negated`.
+// Returns the first unmet condition. Ignores conditions on the body, and `negated`.
 inline Match::Unmet Match::unmet_by_head(const Request& request) const {
   if (const auto unmet = unmet_by_client(request); unmet != Unmet::Nothing) return unmet;
   if (!headers.empty() && unmet_header(request) != nullptr) return Unmet::Header;
@@ -260,7 +261,7 @@ bool Match::divides_interpretations(const Request& request) const {
   if (!goes_by_path()) return false;
   if (interpretations.too_many) return true;
   const auto usual = known(request);
-  std::optional<bool> usual_holds;  // computed at most once, because it reads the body
+  std::optional<bool> usual_holds;  // computed at most once, because the conditions may search the body
   auto other = request;
   return std::any_of(interpretations.others.begin(), interpretations.others.end(),
                      [&](const std::string& reading) {

@@ -5,8 +5,8 @@
 
 namespace weir::policy {
 
-// Removes the piece before the first `separator` from the front of `rest`, and returns the piece. Removes the
-// separator too.
+// Removes the piece before the first `separator` from the front of `rest`, and returns the piece. Also
+// removes the separator.
 [[nodiscard]] inline std::string_view take_piece(std::string_view& rest, char separator) noexcept {
   const auto end = rest.find(separator);
   const auto piece = rest.substr(0, end);

@@ -120,7 +120,7 @@ std::string describe(const KeyPart& part) {
   return text;
 }
 
-// In this and the following templates, `Numbers` is Rule or Variant.
+// In the following templates, `Numbers` is Rule or Variant: both have the members that this code reads.
 template <class Numbers>
 AppliedLimiter own_limiter(const Numbers& numbers, std::uint16_t variant) {
   return {numbers.soft ? numbers.soft->get() : numbers.limiter.get(), numbers.limiter.get(), variant};
@@ -140,7 +140,7 @@ AppliedLimiter applied(const Numbers& numbers, std::size_t variant, double load)
   return own;
 }
 
-// Calls `ask` with the Rule, or with the Variant of the override or tier.
+// Calls `ask` with the Rule, or with the Variant of the override or tier that applies.
 template <class Ask>
 AppliedLimiter ask_variant(const Rule& rule, std::uint16_t variant, Ask ask) {
   if (variant == 0) return ask(rule);
@@ -233,7 +233,8 @@ AppliedLimiter local_limiter(const Rule& rule, const AppliedLimiter& applied) {
                      [&](const auto& numbers) { return local_share(numbers, applied); });
 }
 
-// Hashes text, so that the digest is equal in every weir process with the same configuration.
+// Hashes descriptions in text form, so that the digest is equal in every weir process with the same
+// configuration.
 std::uint32_t digest_of_asks(const Rule& rule) {
   base::SipHash128 hash({});
   hash.part(rule.match.describe());

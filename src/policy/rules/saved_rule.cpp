@@ -10,14 +10,14 @@ namespace {
 
 using base::SipHash128;
 
-// Collects the variants of one rule for a snapshot. Names them by the same facts as the marks in
-// name_key.cpp.
+// Collects the variants of one rule for a snapshot. A variant gets its name from the same values as the
+// limiter's mark in name_key.cpp.
 class Gathering {
  public:
   explicit Gathering(const Rule& rule) : store_(rule.store), saved_{.name = rule.name, .variants = {}} {}
 
   // Must be called in the order of AppliedLimiter::variant. `kind`: 0 for the rule, 1 for an override (named
-  // by its identity), 2 for a tier (named by its name).
+  // by its identity), 2 for a tier.
   template <class Numbers>
   void add(std::uint64_t kind, std::uint64_t identity, std::string_view tier, const Numbers& numbers) {
     const std::uint16_t variant = next_++;
@@ -58,8 +58,8 @@ class Gathering {
     hash.part(std::uint64_t{elastic});
     return hash.digest().lo;
   }
-  // Adds the limiters of a variant. `enforced`: the limiter that the key table uses. It depends on the rule's
-  // store, and on whether the variant has a soft limit or a local share.
+  // Adds the limiters of a variant. `enforced`: the limiter that the key table uses. The choice depends on
+  // the rule's store, and on whether the variant has a soft limit or a local share.
   void add_limiters(std::uint64_t name, limit::LimiterId limiter_id,
                     std::initializer_list<const limit::Limiter*> limiters, const limit::Limiter* enforced) {
     SipHash128 hash({});

@@ -89,7 +89,7 @@ std::string in_der(const TokenAlgorithm& algorithm, std::string_view signature) 
   auto s = number(size);
   const EcSignature both(ECDSA_SIG_new());
   if (!r || !s || !both || ECDSA_SIG_set0(both.get(), r.get(), s.get()) != 1) return {};
-  (void)r.release();  // the signature owns r and s from here on
+  (void)r.release();  // the signature has become the owner of r and s
   (void)s.release();
   unsigned char* der = nullptr;
   const int length = i2d_ECDSA_SIG(both.get(), &der);
@@ -137,7 +137,7 @@ bool is_signature(const TokenAlgorithm& algorithm, std::string_view secret, EVP_
       context && EVP_DigestVerifyInit(context.get(), nullptr, algorithm.hash(), nullptr, key) == 1 &&
       EVP_DigestVerify(context.get(), octets_of(signature), signature.size(), octets_of(text), text.size()) ==
           1;
-  if (!good) ERR_clear_error();  // the error queue is also that of this thread's TLS connections
+  if (!good) ERR_clear_error();  // TLS connections on this thread use the same error queue
   return good;
 }
 

@@ -16,11 +16,12 @@ struct TokenAlgorithm {
   std::string_view word;
   const EVP_MD* (*hash)();
   int key_type;  // a type of EVP_PKEY; EVP_PKEY_HMAC for a shared secret
-  int bits;  // HMAC: size of the hash and of the shortest secret; EC: of the curve; RSA: of the shortest key
+  // HMAC: size of the hash and of the shortest secret; EC: size of the curve; RSA: size of the shortest key
+  int bits;
   std::string_view curve;  // for EC: the curve's name in OpenSSL
 };
 
-// Returns the algorithm with that name; null if there is none.
+// Returns the algorithm with that name; null if no algorithm has it.
 [[nodiscard]] const TokenAlgorithm* find_algorithm(std::string_view word) noexcept;
 
 // Parses the key. Returns null for an algorithm with a shared secret. The error says why the key does not
