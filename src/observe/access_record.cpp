@@ -43,7 +43,7 @@ void write_address(TextWriter& out, const base::IpAddress& ip) {
   }
 }
 
-// The beginning of a member of the JSON line: `,"name":`.
+// The beginning of a member in the JSON line: `,"name":`.
 struct Beginning {
   std::array<char, 16> text{};
   std::size_t size = 0;
@@ -68,7 +68,7 @@ constexpr std::string_view beginning_of(LogField field) noexcept {
   return {beginning.text.data(), beginning.size};
 }
 
-// Writes the fields of a record that `fields` contains, in order.
+// Writes the fields of a record in their order, except fields that are not in `fields`.
 class Line {
  public:
   Line(TextWriter& out, LogFields fields) noexcept : out_(out), fields_(fields) {}
@@ -117,7 +117,7 @@ void write_answer(Line& line, const AccessRecord& record) {
   line.text(LogField::Error, record.error);
 }
 
-// Writes the fields about the client, which are not among the default fields.
+// Writes the fields about the client. They are not among the default fields.
 void write_client(Line& line, const AccessRecord& record) {
   line.digest(LogField::ApiKey, record.api_key);
   line.text(LogField::User, record.user);
@@ -128,7 +128,7 @@ void write_client(Line& line, const AccessRecord& record) {
   line.text(LogField::Country, record.country);
 }
 
-// Returns an upper bound of the line's size. Assumes that every octet of the texts needs an escape.
+// Returns an upper bound of the line's size, as if every octet of the texts needed an escape.
 std::size_t most(const AccessRecord& record) noexcept {
   constexpr std::size_t kFixed = 1024;
   std::size_t texts = 0;

@@ -1,5 +1,5 @@
-// Writes members of a JSON object that is one line of a log. `name` must be a literal of a comma, the
-// member's name in quotes, and a colon.
+// Writes members of a JSON object that is one line of a log. `name` must be a literal such as `,"status":`,
+// with comma, quotes and colon.
 #pragma once
 
 #include "weir/base/siphash.hpp"

@@ -18,7 +18,7 @@ constexpr std::array<bool, 256> plain_bytes() {
 }
 constexpr std::array<bool, 256> kPlain = plain_bytes();
 
-void append_escape(std::string& out, char32_t code) {  // REQUIRES code ≤ 0xFFFF
+void append_escape(std::string& out, char32_t code) {  // REQUIRES: code ≤ 0xFFFF
   constexpr std::string_view kDigits = "0123456789abcdef";
   const std::array<char, 6> text{'\\',
                                  'u',
@@ -55,8 +55,8 @@ bool steers(char32_t code) {
   return code < 0xa0 || code == 0x2028 || code == 0x2029;
 }
 
-// Appends the first character of `text`, which must not be a plain byte. Returns the number of bytes that
-// this character has in `text`.
+// Appends the first character of `text`, escaped if necessary. Returns the number of bytes of the character
+// in `text`. REQUIRES: the first byte is not plain.
 std::size_t append_special(std::string& out, std::string_view text) {
   if (static_cast<unsigned char>(text.front()) < 0x80) {
     append_ascii(out, text.front());

@@ -12,9 +12,10 @@ namespace {
 
 using base::TextWriter;
 
-// Upper bounds of a line's size, in octets: of its fixed part, and of each entry in its lists.
+// Upper bounds for the parts of a line, in octets. kFixed: the part without lists. kEntry: one entry of a
+// list.
 constexpr std::size_t kFixed = 544;
-constexpr std::size_t kEntry = 384;  // including up to 128 for a rule's name
+constexpr std::size_t kEntry = 384;  // including up to 128 octets for a rule's name
 
 // Appends the low `N` hexadecimal digits of a word.
 template <std::size_t N>
@@ -48,8 +49,8 @@ std::uint64_t beyond(limit::HybridTimestamp timestamp, base::TimePoint at) noexc
   return timestamp > limit::timestamp_at(at) ? timestamp - limit::timestamp_at(at) : 0;
 }
 
-// Writes a number so that a reader gets exactly the same number. Very small numbers are written as 0, because
-// they would need more digits than the line has room for.
+// Writes a number so that a reader gets exactly the same number. Writes very small numbers as 0, because they
+// need more digits than the bounds of a line allow.
 void write_number(TextWriter& out, std::string_view name, double value) {
   constexpr double kLeast = 1e-9;
   std::array<char, 32> text;

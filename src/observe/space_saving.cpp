@@ -8,9 +8,8 @@ namespace weir::observe {
 
 namespace {
 
-// Returns the number of entries in the index. With this many entries, most searches end at the first entry
-// that they read. Each further entry costs a mispredicted branch, because searches for new clients cannot be
-// predicted.
+// Returns the number of entries in the index. The index is so large that most searches end at the first entry
+// that they read. Each further entry would cost a mispredicted branch.
 std::size_t places(std::size_t capacity) noexcept {
   return std::bit_ceil(4 * capacity);
 }
@@ -59,8 +58,8 @@ auto SpaceSaving::take_over(const base::Digest128& client) -> Counter& {
   return counter;
 }
 
-// Returns a counter with the smallest count. Counts only grow, so a collected counter has the smallest count
-// until its own count grows.
+// Returns a counter with the smallest count. Counts only grow, so a collected counter still has the smallest
+// count if its own count has not grown.
 auto SpaceSaving::smallest() noexcept -> Index {
   while (!smallest_.empty()) {
     const auto index = smallest_.back();
@@ -106,8 +105,8 @@ void SpaceSaving::reindex() noexcept {
   smallest_.clear();
 }
 
-// If a client has a counter in only one summary, its cost in the other summary is at most the smallest count
-// there.
+// If only one summary has a counter for a client, the client's cost in the other summary is at most the
+// smallest count there.
 void SpaceSaving::merge(const SpaceSaving& other) {
   const auto here = floor(), there = other.floor();
   std::vector<Counter> all = counters_;

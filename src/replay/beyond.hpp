@@ -10,12 +10,13 @@
 namespace weir::replay {
 
 // Returns the first fact that the rule needs and that the log lacks, such as "the header X-Tenant" or "the
-// body". Returns an empty text if the log has all facts.
+// body". Returns an empty text if the log has all facts that the rule needs.
 [[nodiscard]] std::string beyond_log(const policy::Match& match);
 [[nodiscard]] std::string beyond_log(const policy::Rule& rule);
 
-// Returns the names of the query parameters that the rule needs. A log has their values, unless the weir that
-// wrote the log hid them as secrets. Each log line shows which values are hidden (policy::hides_value).
+// Returns the names of the query parameters that the rule needs. A log has the values of these parameters,
+// except values that weir hid as secrets when it wrote the log. Each log line shows which values are hidden
+// (policy::hides_value).
 [[nodiscard]] std::vector<std::string> asked_parameters(const policy::Match& match);
 [[nodiscard]] std::vector<std::string> asked_parameters(const policy::Rule& rule);
 

@@ -20,8 +20,8 @@ using observe::Amendment;
 using observe::RuleOutcome;
 
 constexpr std::string_view kWon = "won";
-// Stands for a token that was not verified. Rules that need claims of that token are then left out, as weir
-// left them out.
+// Replaces a token that was not verified. So the replay leaves out rules that need claims of the token, as
+// weir left them out.
 constexpr std::string_view kUnverified = "?";
 
 const LoggedRule* said_of(const LogLine& line, const policy::Rule& rule) noexcept {
@@ -36,8 +36,8 @@ RuleOutcome outcome_of(std::string_view word) noexcept {
   return found == words.end() ? RuleOutcome::Admitted : static_cast<RuleOutcome>(found - words.begin());
 }
 
-// Splits the target according to its form (RFC 9112 §3.2). weir validated the target when it received the
-// request.
+// Splits the target according to its form (RFC 9112 §3.2). The target is valid, because weir checked it when
+// it received the request.
 void split_target(http::RequestHead& head, std::string_view rest) {
   if (const auto scheme = rest.find("://"); !rest.starts_with('/') && scheme != std::string_view::npos) {
     rest.remove_prefix(scheme + 3);
@@ -70,8 +70,8 @@ Cases::Cases(const Candidate& candidate) : facts(candidate.rules.size()), candid
   }
 }
 
-// Finds rules that need a query parameter whose value the log hides. For each of these rules, the logged
-// decisions are used from this line on.
+// Finds rules that need a query parameter whose value the log hides. The replay uses the logged decisions of
+// these rules from this line on.
 void Cases::find_hidden() {
   if (head_.query.find(policy::kHiddenValue) == std::string_view::npos) return;
   const auto hidden = [&](const std::string& name) { return policy::hides_value(head_.query, name); };
@@ -166,8 +166,8 @@ void Cases::add(const Reset& reset) {
 }
 
 // The log names each key by a digest under a secret. So a reset key can be related to a client only if the
-// log also has a request of that client. A key without requests is never charged, so its reset does not
-// matter.
+// log also has a request of that client. The replay never charges a key without requests, so the reset of
+// such a key does not matter.
 std::vector<Forgotten> Cases::find_forgotten() const {
   std::vector<Forgotten> found;
   if (forgotten_.empty()) return found;
@@ -180,8 +180,8 @@ std::vector<Forgotten> Cases::find_forgotten() const {
   return found;
 }
 
-// Computes the bill of a line. For rules in memory, the keys of each process are different, because each
-// process has its own state. All processes share the state in Redis.
+// Computes the bill of a line. Each process has its own state in memory, so rules in memory get different
+// keys for each process. All processes share the state in Redis.
 void Cases::collect(const LogLine& line, Case& made) {
   const policy::NamingKeys keys{.table = {line.run, 1}, .shared = {0, 2}};
   const auto objection = line.unverified ? evaluation_.collect_unverified(plain_, request_, keys)
@@ -197,7 +197,7 @@ void Cases::collect(const LogLine& line, Case& made) {
     add_entries(line, *bill, made);
 }
 
-// Adds a rule's charge to the bill as logged: if the rule applied, with the logged key and cost.
+// Adds a rule's charge to the bill as the log has it: if the rule applied, with the logged key and cost.
 void Cases::add_told(const policy::Rule& rule, const LogLine& line, policy::Bill& bill) {
   const auto* said = said_of(line, rule);
   if (said == nullptr) return;
@@ -241,7 +241,7 @@ void Cases::add_entries(const LogLine& line, const policy::Bill& bill, Case& mad
   }
 }
 
-// Stores the logged refusals. So the report also has refusals by rules that no longer exist.
+// Stores the refusals that the log has. So the report also has refusals by rules that no longer exist.
 void Cases::add_refusals(const LogLine& line, Case& made) {
   for (const auto& said : line.rules) {
     if (said.says != observe::kRuleOutcomeNames[static_cast<std::size_t>(RuleOutcome::Refused)]) continue;
@@ -271,8 +271,8 @@ void Cases::settle_by_status(const LogLine& line, const policy::Rule& rule, Even
   events.push_back(event);
 }
 
-// Adds the logged changes of a rule's charges. If the log lacks the rule, or its conditions, key or cost were
-// different, adds the changes that the end of the request would cause.
+// Adds the logged changes of a rule's charges. If the log lacks the rule, or has it with other conditions,
+// another key or another cost, adds the changes that the end of the request would cause.
 void Cases::add_events(const LogLine& line, const Case& made) {
   const auto end = line.start + line.total;
   const auto number = static_cast<std::uint32_t>(cases.size() - 1);

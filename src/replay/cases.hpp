@@ -1,5 +1,5 @@
-// Recorded requests, stored until all lines are read and can be put in order. Each request has its bill under
-// the candidate's rules (the rules that the replay tries), and the later changes of its charges.
+// The recorded requests. They are stored until all lines are read, and then put in order. Each request has
+// its bill (the charges of the rules that the replay tries), and the later changes of its charges.
 #pragma once
 
 #include "replay/names.hpp"
@@ -26,7 +26,7 @@ struct Case {
   std::uint8_t entries = 0;
   std::uint8_t refusals = 0;
   bool admitted_then = false;
-  bool unmet_now = false;  // the request lacks something that a candidate rule needs
+  bool unmet_now = false;  // true: the request lacks a value that a tried rule needs
   bool by_queue = false;   // the request took another request's place in a queue, so no limiter decided
   bool admitted_now = false;
 };
@@ -35,7 +35,7 @@ struct Case {
 struct Entry {
   limit::Charge charge;
   ClientId client = 0;
-  bool counted = false;         // see policy::AppliedLimiter::counted
+  bool counted = false;         // true: the charge does not decide (policy::AppliedLimiter::counted)
   observe::RuleOutcome said{};  // the logged outcome; valid if `met_then`
   bool met_then = false;
   bool allowed = false;  // the outcome in the replay
@@ -49,7 +49,7 @@ struct Refusal {
   ClientId client = 0;
 };
 
-// A later change of the charge of an entry.
+// A later change of an entry's charge: a refund, a settlement or a release.
 struct Event {
   observe::Amendment what;
   std::uint32_t of_case = 0;
@@ -57,7 +57,7 @@ struct Event {
   bool departs_now = false;  // true: the departure comes from the replay, not from the log
 };
 
-// A key that was reset. The key is either as in the log, or as the candidate's rules name it.
+// A key that was reset. The key is either as in the log, or as the tried rules name it.
 struct Forgotten {
   limit::HybridTimestamp timestamp = 0;
   limit::Key key;
@@ -71,11 +71,12 @@ class Cases {
   void add(const LogLine& line);
   void add(const Reset& reset);
 
-  // Adds releases of permits for requests that the log refused but the replay admits. The log has no end for
-  // such requests. So each permit is released after the average duration of admitted requests.
+  // Adds releases of permits for requests that the log refused but the replay admits. The log does not say
+  // when such a request would have ended. So each permit is released after the average duration of admitted
+  // requests.
   void add_guesses();
 
-  // Returns the keys that were reset, as the candidate's rules name them. Must be called after all lines were
+  // Returns the keys that were reset, as the tried rules name them. Must be called after all lines were
   // added.
   [[nodiscard]] std::vector<Forgotten> find_forgotten() const;
 
@@ -86,18 +87,22 @@ class Cases {
   Names names;
 
   struct RuleFacts {
-    std::string beyond;                   // the fact that the log lacks; empty if none
-    std::vector<std::string> parameters;  // the result of asked_parameters()
-    std::uint64_t told = 0;               // lines in which a rule of this name read the same facts
-    std::uint64_t told_otherwise = 0;     // lines in which a rule of this name read other facts
-    std::uint64_t reset_otherwise = 0;    // resets by a rule of this name that read other facts
+    // the first fact that the rule needs and the log lacks; empty if the log has all facts
+    std::string beyond;
+    std::vector<std::string> parameters;  // the query parameters that the rule needs; see asked_parameters()
+    // lines with a decision of a rule with this name and the same conditions, key and cost
+    std::uint64_t told = 0;
+    // lines with a decision of a rule with this name and other conditions, key or cost
+    std::uint64_t told_otherwise = 0;
+    // logged resets that the replay leaves out: the rule has changed, or it limits concurrency
+    std::uint64_t reset_otherwise = 0;
   };
-  std::vector<RuleFacts> facts;  // by index of the candidate's rules
-  // Whether any line had an api_key, a user, an org, a service, a device, a tier, or a country, in this
+  std::vector<RuleFacts> facts;  // by index of the rules that the replay tries
+  // true for each attribute that any line had: api_key, user, org, service, device, tier, country, in this
   // order.
   std::array<bool, 7> seen{};
-  bool loads = false;          // whether any line had the load
-  bool routes_beyond = false;  // routes depend on facts that the log lacks, so logged routes are used
+  bool loads = false;          // true: some lines have the load
+  bool routes_beyond = false;  // true: routes depend on facts that the log lacks, so logged routes are used
   std::uint64_t guessed = 0;   // number of releases that add_guesses() added
   std::uint64_t resets = 0;
 

@@ -15,14 +15,14 @@ namespace {
 
 namespace json = boost::json;
 
-// A fault in the line. Thrown and caught in this file only, because a dozen functions read a line and faults
-// are rare.
+// A fault in the line. Thrown and caught in this file only: a dozen functions read parts of a line, and
+// faults are rare.
 struct Fault {
   Unusable why;
 };
 
 constexpr std::string_view kCutText = "\xe2\x80\xa6";      // ends a text that weir cut
-constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // stands for an octet that is not UTF-8
+constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // replaces an octet that is not UTF-8
 
 const json::value* find(const json::object& object, std::string_view name) {
   return object.if_contains(json::string_view(name.data(), name.size()));
@@ -61,7 +61,8 @@ base::Duration span_in(const json::object& object, std::string_view name) {
   return base::Duration(us);
 }
 
-// Returns how far weir's clock was ahead of the machine's clock. The line's time is by the machine's clock.
+// Returns how far weir's clock was ahead of the machine's clock. The time of a log line is by the machine's
+// clock.
 base::Duration clock_in(const json::object& replay) {
   const auto* value = find(replay, "clock_us");
   if (value == nullptr) return {};
@@ -219,10 +220,10 @@ void read_reset(const json::object& object, const json::object& replay, Reset& r
 struct LogLineReader::Impl {
   static constexpr std::size_t kRoom = 64 << 10;
 
-  std::array<unsigned char, kRoom> room;  // the heap is used for longer lines
+  std::array<unsigned char, kRoom> room;  // longer lines use the heap
   std::array<unsigned char, 4096> stack;
   std::optional<json::monotonic_resource> memory;
-  std::optional<json::value> value;  // uses `memory`
+  std::optional<json::value> value;  // its memory comes from `memory`
   json::parser parser{{}, {}, stack.data(), stack.size()};
   LogLine line;
 };

@@ -1,4 +1,4 @@
-// Numbers for rules and clients, so that a million requests need not repeat their names.
+// Gives rules and clients numbers, so that the cases of a million requests need not repeat names.
 #pragma once
 
 #include "weir/base/siphash.hpp"
@@ -22,7 +22,7 @@ struct ClientName {
 
 class Names {
  public:
-  // Returns the number of a rule. The candidate's rules have the first numbers, in order.
+  // Returns the number of a rule. The rules that the replay tries have the first numbers, in order.
   NameId rule(std::string_view name) {
     for (std::size_t i = 0; i < rules.size(); ++i)
       if (rules[i] == name) return static_cast<NameId>(i);

@@ -59,7 +59,7 @@ void charge(Case& one, std::span<Entry> entries, limit::KeyTable& table) {
   }
 }
 
-// Makes a later change to an earlier charge. Does nothing if the replay did not charge the request.
+// Makes a later change to an earlier charge. Does nothing if the replay did not make the charge.
 void amend(const Event& event, const Case& of, const Entry& entry, limit::KeyTable& table) {
   if (!of.admitted_now || !entry.allowed) return;
   const auto& what = event.what;
@@ -105,7 +105,8 @@ struct Replay::Impl {
   Cases all;
   std::uint64_t lines = 0;
   std::array<std::uint64_t, kUnusable> unusable{};
-  std::map<std::uint64_t, bool> runs;  // for each run: whether the log has the first line about its table
+  // for each run (one life of a key table): whether the log has the first line about the table
+  std::map<std::uint64_t, bool> runs;
 };
 
 Replay::Replay(const Candidate& candidate) : impl_(std::make_unique<Impl>(candidate)) {}

@@ -100,7 +100,7 @@ class Comparison {
 
   void note(std::string text) { report_.notes.push_back(std::move(text)); }
 
-  // Adds a note for each rule that says which facts the log lacks.
+  // Adds a note about each rule for which the log lacks facts.
   void note_rules() {
     for (const auto& rule : candidate_.rules) {
       const auto& facts = all_.facts[rule.index];

@@ -1,5 +1,5 @@
-// The facts about one ended request, and their line in the access log. weir writes the line however the
-// request ended.
+// The facts about one ended request, and the line of the access log that weir writes about it. Every request
+// gets a line, however it ended.
 #pragma once
 
 #include "weir/base/ip_address.hpp"
@@ -97,10 +97,11 @@ static_assert(kLogFields <= 32);
 // One ended request. Contains views that are valid only during the call that receives the record. The log
 // line leaves out empty or absent fields. Raw credentials have no field here.
 struct AccessRecord {
-  base::TimePoint start{};      // when the head was complete; by the machine's clock
-  base::Duration total{0};      // from `start` to the end of the request
-  base::Duration queued{0};     // part of `total`: waiting for the departure from a queue
-  base::Duration upstream{0};   // part of `total`: from the end of the sent request to the head of the answer
+  base::TimePoint start{};   // when the head was complete; by the machine's clock
+  base::Duration total{0};   // from `start` to the end of the request
+  base::Duration queued{0};  // part of `total`: waiting in a queue for the departure
+  // part of `total`: from sending the request's end to receiving the answer's head
+  base::Duration upstream{0};
   base::IpAddress client;       // the client's address, found behind trusted proxies
   std::string_view protocol{};  // "HTTP/1.0", "HTTP/1.1" or "HTTP/2"
   std::string_view method;
@@ -111,8 +112,8 @@ struct AccessRecord {
   std::uint64_t bytes_in = 0;          // octets of the request's body
   std::uint64_t bytes_out = 0;         // octets of the response's body
   std::string_view verdict;            // "forward", "delay", "reject"; empty: nothing was decided
-  std::string_view rule;               // the rule that decided
-  std::optional<base::Digest128> key;  // the client's name under that rule, a keyed digest
+  std::string_view rule;               // name of the rule that decided
+  std::optional<base::Digest128> key;  // the client's name under `rule`, a keyed digest
   std::string_view server;             // name of the server that answered
   std::string_view request_id;
   std::string_view trace_id;  // 32 hex digits (trace_id_of)
@@ -122,10 +123,10 @@ struct AccessRecord {
   // The identity of the client. The API key is a digest.
   std::optional<base::Digest128> api_key{};
   std::string_view user{}, org{}, service{}, device{}, tier{}, country{};
-  const ReplayRecord* replay = nullptr;  // null: the log does not have this field
+  const ReplayRecord* replay = nullptr;  // null: the line has no field "replay"
 };
 
-// Appends one line of JSON with its newline: the time, and those of `fields` that the record contains.
+// Appends one line of JSON with its newline: the time, and the fields of the record that `fields` contains.
 // Allocates only if `out` must grow.
 void append_json(std::string& out, const AccessRecord& record, LogFields fields = LogFields::usual());
 
@@ -141,7 +142,7 @@ class AccessSink {
  public:
   virtual ~AccessSink() = default;
   virtual void record(const AccessRecord& record) = 0;
-  // Returns the fields that the sink writes. The caller may leave out all other fields of a record.
+  // Returns the fields that the sink writes. Callers may leave all other fields of a record empty.
   [[nodiscard]] virtual LogFields fields() const noexcept { return LogFields::usual(); }
 };
 

@@ -2,9 +2,9 @@
 //
 // Each worker has one Counters object, which only the worker's thread writes. The admin thread may read all
 // of these objects at any time and adds them up (tally.hpp). The configuration determines the number of
-// cells, so a client's request can never create one. Routes, rules and upstreams have labels: numbers that a
-// reload assigns to names. A name that stays in the configuration keeps its label and its counts. A label is
-// cleared before another name gets it.
+// counters, so clients cannot create any. Routes, rules and upstreams have labels: numbers that a reload
+// assigns to names. A name that stays in the configuration keeps its label and its counts. A label is cleared
+// before another name gets it.
 #pragma once
 
 #include "weir/limit/charge.hpp"
@@ -33,8 +33,8 @@ class alignas(64) Counters {
     std::size_t rules = 0;
     std::size_t upstreams = 0;
   };
-  // The maximum numbers of routes and upstreams in a process, including those of older configurations that
-  // still have requests.
+  // The maximum numbers of routes and upstreams in a process. Older configurations with unfinished requests
+  // are included.
   static constexpr std::size_t kMostRoutes = 4096;
   static constexpr std::size_t kMostUpstreams = 1024;
 
@@ -42,19 +42,18 @@ class alignas(64) Counters {
   Counters(const Counters&) = delete;
   Counters& operator=(const Counters&) = delete;
 
-  // Counts ended requests. `route`: nullopt if no route matched. `status`: 0 if the client got no answer.
+  // Counts ended requests. `route`: nullopt if no route matched. `status`: 0 if weir sent no answer.
   [[nodiscard]] Tally& requests(std::optional<std::size_t> route, unsigned status) noexcept {
     return row_of(route)[status_slot(status)];
   }
   [[nodiscard]] const Tally& requests(std::optional<std::size_t> route, unsigned status) const noexcept {
     return row_of(route)[status_slot(status)];
   }
-  // Adds a route's counts, one for each status, to `sums`. Used for metrics pages, which show all of these
-  // counts.
+  // Adds a route's counts, one for each status, to `sums`. For metrics pages.
   static constexpr std::size_t kStatusSlots = 502;
   using StatusSums = std::array<std::uint64_t, kStatusSlots>;
   void add_requests(std::optional<std::size_t> route, StatusSums& sums) const noexcept;
-  // Returns the status whose sum is at `slot`. REQUIRES slot < kStatusSlots.
+  // Returns the status whose sum is at `slot`. REQUIRES: slot < kStatusSlots.
   [[nodiscard]] static constexpr unsigned status_at(std::size_t slot) noexcept {
     return slot == 0 ? kNoStatus : kFirstStatus + static_cast<unsigned>(slot) - 1;
   }
@@ -71,7 +70,7 @@ class alignas(64) Counters {
   [[nodiscard]] const Tally& decisions(limit::RuleIndex rule, RuleOutcome outcome) const noexcept {
     return rules_[rule].decisions[static_cast<std::size_t>(outcome)];
   }
-  // Counts refusals by the rule's deny cache, which need no question to Redis.
+  // Counts refusals by the rule's deny cache, for which Redis was not asked.
   [[nodiscard]] Tally& denied_here(limit::RuleIndex rule) noexcept { return rules_[rule].denied_here; }
   [[nodiscard]] const Tally& denied_here(limit::RuleIndex rule) const noexcept {
     return rules_[rule].denied_here;
@@ -134,15 +133,16 @@ class alignas(64) Counters {
   // complete answer.
   [[nodiscard]] Tally& abandoned(bool whole) noexcept { return abandoned_[whole ? 1 : 0]; }
   [[nodiscard]] const Tally& abandoned(bool whole) const noexcept { return abandoned_[whole ? 1 : 0]; }
-  // Used by the thread that reloads, before the worker gets the labels. make_room() adds rows; the other
-  // functions clear labels for reuse. REQUIRES: at most kMostRoutes, limit::kMaxRules and kMostUpstreams. The
-  // worker no longer counts under a cleared label.
+  // The thread that reloads calls these functions, before the worker gets the new labels. make_room() adds
+  // rows; the other functions clear labels for reuse. REQUIRES: `shape` has at most kMostRoutes,
+  // limit::kMaxRules and kMostUpstreams; the worker no longer uses a label that is cleared.
   void make_room(const Shape& shape);
   void clear_route(std::size_t route) noexcept;
   void clear_rule(limit::RuleIndex rule) noexcept;
   void clear_upstream(std::size_t upstream) noexcept;
 
-  // Each status from 100 to 599 has a cell. All other statuses share one cell, which is read as kOtherStatus.
+  // Each status from 100 to 599 has a counter of its own. All other statuses share a counter, which is
+  // reported as kOtherStatus.
   static constexpr unsigned kNoStatus = 0;
   static constexpr unsigned kFirstStatus = 100;
   static constexpr unsigned kLastStatus = 599;
@@ -156,21 +156,21 @@ class alignas(64) Counters {
   Tally bytes_in;             // from clients, including heads, after TLS
   Tally bytes_out;            // to clients
   Gauge queue_depth;          // requests that are waiting now for their departure
-  Tally connections_crowded;  // closed at once: their address had the maximum number of connections
+  Tally connections_crowded;  // closed at once, because their address had the maximum number of connections
   Tally accept_failures;      // accept() failed: out of descriptors or memory
   std::array<Tally, policy::kPriorities> shed;  // answered 503 because of load, by priority
   Gauge body_memory;                            // bytes in use now for bodies that rules read
   Tally body_memory_refused;                    // bodies for which no memory was left
-  Tally queue_crowded;                          // refused: the client already had the maximum of places
-  Tally queue_displaced;                        // refused: a request of better priority took the place
-  Tally queue_levelled;                         // refused: a client with fewer places took the place
-  Tally queue_overdue;                          // refused: max_wait passed while others departed
-  Tally store_failures;                         // decisions for which Redis did not answer in time
-  Tally access_log_dropped;                     // lines of the access log that weir dropped
-  // The top clients of each rule. Must be set before the worker runs. Null: top clients are not counted.
+  Tally queue_crowded;    // refused because the client already had its maximum of queued requests
+  Tally queue_displaced;  // refused because a request of better priority took the place in the queue
+  Tally queue_levelled;   // refused because a client with fewer queued requests took the place in the queue
+  Tally queue_overdue;    // refused because max_wait passed while other requests departed
+  Tally store_failures;   // decisions for which Redis did not answer in time
+  Tally access_log_dropped;  // lines of the access log that weir dropped
+  // The top clients of each rule. Must be set before the worker runs. Null if top clients are not counted.
   std::unique_ptr<TopClients> top;
   Histogram request_seconds;   // from the end of the head to the end of the answer
-  Histogram decision_seconds;  // includes the round trip if Redis was asked
+  Histogram decision_seconds;  // includes the round trip to Redis, if Redis was asked
   Histogram upstream_seconds;  // from the end of the sent request to the head of the answer
 
  private:

@@ -1,10 +1,9 @@
-// Decides when a message is sent, and when it is sent again after a failure. Uses backoff with jitter, and a
-// rate limit, which is a token bucket. Plain values; time and randomness are arguments.
+// Decides when a message is sent, and when it is sent again after a failure. Attempts follow each other with
+// backoff and jitter, and a token bucket limits their rate. Plain values; time and randomness are arguments.
 //
-// A Delivery has at most one message. A newer message replaces a message that was not delivered. So if an
-// alert began and ended while its receiver was unreachable, the receiver gets only the message about the end.
-// A message is sent again until it is delivered, replaced or given up. After `most` failed attempts it is
-// overdue.
+// A Delivery has at most one message. A newer message replaces the undelivered one. So if an alert began and
+// ended while its receiver was unreachable, the receiver gets only the message about the end. A message is
+// sent again until it is delivered, replaced or given up. A message is overdue after `most` failed attempts.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -20,7 +19,7 @@ class Delivery {
  public:
   struct Settings {
     limit::GcraCore attempts;  // the maximum rate of attempts
-    unsigned most = 5;         // attempts to send a message before it is overdue
+    unsigned most = 5;         // failed attempts after which a message is overdue
   };
   static constexpr base::Duration kFirstPause{
       1'000'000};  // the maximum pause after the first attempt; each further attempt doubles the maximum
@@ -28,7 +27,7 @@ class Delivery {
 
   explicit Delivery(const Settings& settings) noexcept : settings_(settings) {}
 
-  // Sets the message to send. Returns true if it replaces a message that was not delivered.
+  // Sets the message to send. Returns true if it replaces an undelivered message.
   bool put(std::string message, base::TimePoint now);
 
   // If an attempt is due, begins the attempt and returns the message. Returns null if no attempt is due or
@@ -38,15 +37,16 @@ class Delivery {
   enum class End : std::uint8_t {
     Sent,
     Again,  // the message, or a newer one, will be sent
-    // The message will not be sent again. Either another attempt would fail too, or the message is overdue
+    // The message will not be sent again. Either another attempt would also fail, or the message is overdue
     // and give_up_what_is_overdue() was called.
     GivenUp
   };
-  // End the running attempt. `hopeless`: another attempt would fail too. `random`: any 64 random bits.
+  // Must be called when the running attempt ends. `hopeless`: another attempt would also fail. `random`: any
+  // 64 random bits.
   End sent() noexcept;
   End failed(bool hopeless, base::TimePoint now, std::uint64_t random) noexcept;
 
-  // From now on, a message is given up if an attempt fails and the message is overdue.
+  // After this call, a message is given up if it is overdue and an attempt fails.
   void give_up_what_is_overdue() noexcept { gives_up_ = true; }
   // Returns true if put() has set a newer message since the running attempt began.
   [[nodiscard]] bool is_replaced() const noexcept { return replaced_; }
@@ -59,12 +59,12 @@ class Delivery {
   Settings settings_;
   std::optional<std::string> message_;
   bool under_way_ = false;
-  bool replaced_ = false;  // a newer message was set during the attempt
+  bool replaced_ = false;  // put() set a newer message during the attempt
   bool overdue_ = false;
   bool gives_up_ = false;
   unsigned attempts_ = 0;
   base::TimePoint due_{};
-  limit::Ticks tat_ = 0;  // the state of the rate limit settings_.attempts
+  limit::Ticks tat_ = 0;  // the state (theoretical arrival time) of the rate limit settings_.attempts
 };
 
 }  // namespace weir::observe

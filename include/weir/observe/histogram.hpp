@@ -15,7 +15,8 @@ namespace weir::observe {
 
 class Histogram {
  public:
-  // The upper bound of each bucket in microseconds, inclusive: 50 µs to 60 s, about doubling each time.
+  // The upper bound of each bucket in microseconds, inclusive: from 50 µs to 60 s, each about twice the
+  // previous one.
   static constexpr std::array<std::uint32_t, 19> kBounds{
       50,      100,     250,     500,       1'000,     2'500,     5'000,      10'000,     25'000,    50'000,
       100'000, 250'000, 500'000, 1'000'000, 2'500'000, 5'000'000, 10'000'000, 30'000'000, 60'000'000};
@@ -29,8 +30,9 @@ class Histogram {
   }
 
   struct Totals {
-    std::array<std::uint64_t, kBuckets> counts{};  // counts of each bucket alone; not cumulative
-    std::uint64_t count = 0;                       // the sum of `counts`
+    // for each bucket, the number of durations in it alone (not cumulative)
+    std::array<std::uint64_t, kBuckets> counts{};
+    std::uint64_t count = 0;  // the sum of `counts`
     std::uint64_t sum_us = 0;
 
     Totals& operator+=(const Totals& other) noexcept;
@@ -40,8 +42,8 @@ class Histogram {
   [[nodiscard]] Totals read() const noexcept;
 
  private:
-  // Returns the number of bounds below the value, by counting them without a search. This has no branch to
-  // mispredict, and compilers turn it into a few vector comparisons.
+  // Returns the number of bounds below the value. Compares the value with each bound, so no branch can be
+  // mispredicted. Compilers turn this into a few vector comparisons.
   static constexpr std::size_t bucket_of(std::int64_t us) noexcept {
     const auto clamped = static_cast<std::uint32_t>(std::min<std::int64_t>(us, kBounds.back() + 1));
     std::uint32_t below = 0;

@@ -1,5 +1,5 @@
 // Stores by how much each of several totals has grown in each time step of the last minutes. Uses constant
-// memory. Plain values; the owner must call note() once a step.
+// memory. Plain values. The owner must call note() at the end of each step.
 #pragma once
 
 #include <cstddef>
@@ -12,23 +12,23 @@ namespace weir::observe {
 
 class History {
  public:
-  // `series` is the number of totals, `kept` the number of steps to store. REQUIRES kept ≥ 1.
+  // `series` is the number of totals, `kept` the number of steps to store. REQUIRES: kept ≥ 1.
   History(std::size_t series, std::size_t kept);
 
   // Records the totals at the end of a step, one total for each series. The first call only stores the
-  // totals, from which later growth is computed. If a total has fallen, its counter has restarted from zero.
-  // REQUIRES as many totals as series.
+  // totals, from which later growth is computed. A lower total than before means that its counter has
+  // restarted from zero. REQUIRES: one total for each series.
   void note(std::span<const std::uint64_t> totals);
 
-  // Replaces the series. `from` has the old index of each new series. nullopt means that the series is new:
-  // its growth is zero until the next note(), which stores its first total.
+  // Replaces the series. `from` has the old index of each new series. nullopt stands for a series that did
+  // not exist before: its growth is zero until the next note(), which stores its first total.
   void remap(std::span<const std::optional<std::size_t>> from);
 
   [[nodiscard]] std::size_t series() const noexcept { return last_.size(); }
   // Returns the number of stored steps, at most `kept`.
   [[nodiscard]] std::size_t steps() const noexcept { return steps_; }
-  // Returns by how much a series grew in a step; step 0 is the oldest. A value that the return type cannot
-  // hold becomes its maximum. REQUIRES series < series(), step < steps().
+  // Returns by how much a series grew in a step; step 0 is the oldest. A larger growth than the return type
+  // can hold becomes its maximum. REQUIRES: series < series(), step < steps().
   [[nodiscard]] std::uint32_t increase(std::size_t series, std::size_t step) const noexcept;
 
  private:
@@ -37,7 +37,7 @@ class History {
   std::size_t kept_;
   bool begun_ = false;
   std::size_t steps_ = 0;
-  std::size_t next_ = 0;                            // the row for the next step
+  std::size_t next_ = 0;                            // index in rows_ at which the next step is stored
   std::vector<std::optional<std::uint64_t>> last_;  // the last total of each series; nullopt: no total yet
   std::vector<std::uint32_t> rows_;                 // `kept_` rows, each with one value for each series
 };

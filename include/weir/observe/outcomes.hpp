@@ -1,5 +1,5 @@
 // The outcomes that weir counts separately: decisions of rules, settlements of charges, and how clients,
-// connections and tunnels end. Metrics use the names as labels.
+// connections and tunnels end. The names below are labels of metrics.
 #pragma once
 
 #include <array>
@@ -13,9 +13,9 @@ enum class RuleOutcome : std::uint8_t {
   Admitted,
   Delayed,  // admitted, with a later departure
   Refused,
-  ShadowRefused,  // would have been refused if the rule were enforced
-  Overflow,       // charged to a shared overflow cell, because the key table had no room
-  StoreFailed,    // the rule's store did not answer, so on_store_failure decided
+  ShadowRefused,  // the rule is in shadow mode, and an enforced rule would have refused the request
+  Overflow,       // charged to the overflow cell that keys without a slot in the key table share
+  StoreFailed,    // the rule's store (Redis) did not answer, so on_store_failure decided
 };
 inline constexpr std::size_t kRuleOutcomes = 6;
 inline constexpr std::array<const char*, kRuleOutcomes> kRuleOutcomeNames{
@@ -25,20 +25,20 @@ inline constexpr std::array<const char*, kRuleOutcomes> kRuleOutcomeNames{
 enum class MessageOutcome : std::uint8_t {
   Admitted,
   Delayed,  // admitted after a wait
-  Refused,  // refused; the message's connection was closed
+  Refused,  // refused; weir closed the connection
   ShadowRefused,
 };
 inline constexpr std::size_t kMessageOutcomes = 4;
 inline constexpr std::array<const char*, kMessageOutcomes> kMessageOutcomeNames{"admitted", "delayed",
                                                                                 "refused", "shadow_refused"};
 
-// The result of settling a charge, which depends on the server's answer.
+// The result of settling: the server's answer shows the actual cost, and weir corrects the charge.
 enum class Settled : std::uint8_t {
-  Charged,   // unchanged: the status requires it, or the actual cost equals the reserved cost
-  Refunded,  // refunded completely
-  Surplus,   // partly refunded: the actual cost was less than reserved
-  Debt,      // the actual cost was more than reserved
-  Untold,    // the answer does not contain the cost, so the reserved cost remains
+  Charged,   // the charge is unchanged: the status requires it, or the actual cost equals the reserved cost
+  Refunded,  // the whole charge is refunded
+  Surplus,   // a part is refunded: the actual cost was less than the reserved cost
+  Debt,      // more is charged: the actual cost was more than the reserved cost
+  Untold,    // the answer does not state the cost, so the reserved cost remains
   // The cost in the answer cannot be read: its text is too long, compressed, not JSON or not an amount. The
   // reserved cost remains.
   Unreadable,
@@ -57,7 +57,7 @@ enum class ClientError : std::uint8_t {
   BodyTimeout,   // the next part of the body did not arrive in time
   WriteTimeout,  // the client did not read its answer
   Handshake,     // the TLS handshake failed
-  Left,          // the client disconnected before its answer was complete
+  Left,          // the client disconnected before it had its complete answer
   ProxyHeader,   // the connection did not begin with a valid PROXY header
   SlowBody,      // 408: the body was slower than min_rate
   SlowRead,      // the client read its answer slower than min_rate
@@ -77,7 +77,7 @@ enum class Handshake : std::uint8_t {
   Left,       // the client disconnected during the handshake
   Late,       // the handshake took longer than head_timeout
   Untrusted,  // the client's certificate is missing or not trusted
-  // The client sent an alert, in most cases because it does not trust weir's certificate.
+  // The client sent a TLS alert, in most cases because it does not trust weir's certificate.
   Alerted,
   Failed,  // no common version or cipher, or not TLS at all
 };
@@ -99,7 +99,7 @@ inline constexpr std::size_t kTunnelEnds = 7;
 inline constexpr std::array<const char*, kTunnelEnds> kTunnelEndNames{
     "closed", "idle", "stopped", "client_broke", "server_broke", "refused", "faulty"};
 
-// The state of a connection that weir closed to make room for others.
+// The state of a connection that weir closed so that other clients can connect.
 enum class Evicted : std::uint8_t {
   Idle,   // the connection was waiting for a request, or for the end of a refused request
   Begun,  // the TLS handshake, PROXY header or request head was incomplete for some time

@@ -38,7 +38,7 @@ struct Amendment {
   enum class Kind : std::uint8_t {
     Refund,   // refunded, because the request reached no server
     Settle,   // changed to `cost`, as the answer requires
-    Release,  // permits of a concurrency limit were released when the exchange ended
+    Release,  // the exchange ended, and its permits of a concurrency limit were released
   };
   Kind kind = Kind::Refund;
   bool elastic = false;  // true: changes the charge of the rule's elastic limiter, which has its own state
@@ -56,7 +56,7 @@ struct AppliedRule {
   const policy::Rule* rule = nullptr;
   limit::Key key;
   limit::Cost cost = 1;
-  // A word of kRuleOutcomeNames, or "won" if the request took the queue place of another request.
+  // A word from kRuleOutcomeNames, or "won" if the request took the queue place of another request.
   std::string_view says;
   std::uint16_t variant = 0;  // see policy::AppliedLimiter::variant
   bool elastic = false;
@@ -72,24 +72,24 @@ struct ReplayRecord {
   std::optional<base::Digest128> api_key;
   std::string_view user, org, service, device, tier, country;
   bool unverified = false;     // the token was not verified, so its claims are absent
-  std::optional<double> load;  // present if any rule depends on the load
-  std::string_view unmet;      // the rule that refused because the request lacked something
-  std::string_view closed;     // the rule that refused because its store did not answer
+  std::optional<double> load;  // the load; present if any rule depends on it
+  std::string_view unmet;      // name of the rule that refused because the request lacked a value
+  std::string_view closed;     // name of the rule that refused because its store did not answer
   std::span<const AppliedRule> rules;
   std::span<const Amendment> amendments;
   std::span<const policy::Rule> all_rules;  // the rules to which RuleIndexes in `amendments` refer
-  bool cut = false;  // some amendments are missing, because they did not fit in the line
-  // Set during an upgrade. From this instant on, the new process does not know changes that this process
-  // makes to limits in memory.
+  bool cut = false;  // true: some amendments are missing, because they did not fit in the line
+  // Set during an upgrade. If this process changes limits in memory at or after this instant, the new process
+  // does not know about it.
   base::TimePoint lost_from = base::TimePoint::max();
-  bool in_memory = true;  // true if any evaluated rule keeps its state in memory
+  bool in_memory = true;  // false: no evaluated rule keeps its state in this process's memory
   bool first = false;     // this is the first record about the table, which began empty
 };
 
 // A reset key and the timestamp of the reset. A reset affects one key for each limiter of the rule.
 struct ForgottenKey {
   limit::Key key;
-  // For a key that is not in the key table: the first timestamp of the instant.
+  // The timestamp of the reset. For a key that is not in the key table: the lowest timestamp of that instant.
   limit::HybridTimestamp timestamp = 0;
 };
 struct ResetRecord {

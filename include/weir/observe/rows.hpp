@@ -6,16 +6,16 @@
 
 namespace weir::observe {
 
-// Rows never move, so readers need no lock. Only one thread may add rows. Other threads may use a row only
-// after that thread has passed its index to them.
+// Rows never move, so readers need no lock. Only one thread may add rows. Another thread may use a row only
+// after the adding thread has told it the row's index.
 template <class Row, std::size_t kMost>
 class Rows {
  public:
-  // Adds rows until there are `size` rows. REQUIRES size <= kMost.
+  // Adds rows until there are `size` rows. REQUIRES: size <= kMost.
   void grow_to(std::size_t size) {
     for (; size_ < size; ++size_) rows_[size_] = std::make_unique<Row>();
   }
-  // Returns the row with this index. REQUIRES that the row exists.
+  // Returns the row with this index. REQUIRES: the row exists.
   [[nodiscard]] Row& operator[](std::size_t at) const noexcept { return *rows_[at]; }
 
  private:

@@ -3,8 +3,8 @@
 // a cost for each request.
 //
 // There are K counters. A client that has a counter adds its cost to that counter. A client without a counter
-// takes over the counter with the smallest count. The counter keeps that count, and also stores it as the
-// client's possible error.
+// gets the counter with the smallest count. The counter keeps its count, and also stores this count as the
+// possible error for the new client.
 //
 // Invariants; N is the sum of all costs
 //  1. The sum of all counts is N.
@@ -51,7 +51,7 @@ class SpaceSaving {
   explicit SpaceSaving(std::size_t capacity);
 
   // Adds a client's cost. If the client gets a new counter, calls `describe` with a buffer for the client's
-  // text; `describe` must return the number of octets that it wrote. The digest must be keyed
+  // text; `describe` must return the number of octets that it wrote. REQUIRES: the digest is keyed
   // (base/siphash.hpp), so that a client cannot choose its position in the index.
   template <class Describe>
   void add(const base::Digest128& client, std::uint64_t cost, Describe describe,
@@ -100,8 +100,8 @@ class SpaceSaving {
   std::size_t mask_;               // size of the index minus one; the size is a power of two
   std::vector<Index> index_;       // open addressing: the index of a counter, or kNowhere
   std::vector<Counter> counters_;  // at most capacity_ counters
-  // The counters that had the smallest count when they were collected. Some of them may have grown since
-  // then.
+  // The counters that had the smallest count when they were collected. Some of them may have a higher count
+  // now.
   std::vector<Index> smallest_;
   std::uint64_t smallest_count_ = 0;
   std::uint64_t total_ = 0;

@@ -1,5 +1,5 @@
-// Tracks since when events recur. A spell is a series of events. It lasts from its first event until no event
-// has come for longer than `longest_pause`. Plain values; time is an argument.
+// Tracks how long events have been recurring. A spell is a series of events without a pause longer than
+// `longest_pause`. Plain values; time is an argument.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -14,8 +14,8 @@ class Streak {
   explicit Streak(base::Duration longest_pause) noexcept : longest_pause_(longest_pause) {}
 
   // Records the total number of events. The first call only stores the total, from which later events are
-  // counted. If the total has fallen, its counter has restarted from zero. REQUIRES that `now` does not
-  // decrease.
+  // counted. A lower total than before means that its counter has restarted from zero. REQUIRES: `now` does
+  // not decrease.
   void note(std::uint64_t total, base::TimePoint now) noexcept {
     if (total_ && total != *total_) {
       if (!since_) since_ = now;
@@ -25,9 +25,9 @@ class Streak {
     if (since_ && now - *last_ > longest_pause_) since_.reset();
   }
 
-  // Returns the start of the current spell; nullopt if there is no spell now.
+  // Returns the start of the current spell; nullopt if the last spell is over.
   [[nodiscard]] std::optional<base::TimePoint> since() const noexcept { return since_; }
-  // Returns the time of the last event; nullopt if there was none.
+  // Returns the time of the last event; nullopt if no event has come.
   [[nodiscard]] std::optional<base::TimePoint> last() const noexcept { return last_; }
 
  private:

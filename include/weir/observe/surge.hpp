@@ -1,5 +1,5 @@
-// Detects that events are more frequent than an alert allows. Plain values, with the time as an argument. The
-// input is the total number of events; the output is the beginning and end of a surge.
+// Detects that events are more frequent than an alert allows. The input is the total number of events; the
+// output is the beginning and end of a surge. Plain values, with the time as an argument.
 //
 //   quiet ── more than `above` within its period, for as long as `lasting` ──► firing ── repeated every
 //     ▲                                                                          │        `repeat`
@@ -20,7 +20,7 @@ class Surge {
  public:
   struct Settings {
     limit::Rate above;          // events are too frequent if more than `count` come within a period
-    base::Duration lasting{0};  // how long events must be too frequent before the surge fires
+    base::Duration lasting{0};  // how long events must be too frequent before the surge fires (is reported)
     base::Duration repeat{0};   // interval of repeated reports while the surge fires; 0: no repetition
     friend bool operator==(const Settings&, const Settings&) = default;
   };
@@ -29,24 +29,25 @@ class Surge {
   explicit Surge(const Settings& settings) noexcept : settings_(settings) {}
 
   // Records the total number of events. The first call only stores the total, from which later events are
-  // counted. If the total has fallen, its counter has restarted from zero. REQUIRES that `now` does not
-  // decrease. The owner should call this function once a second.
+  // counted. A lower total than before means that its counter has restarted from zero. REQUIRES: `now` does
+  // not decrease. The owner should call this function once a second.
   Change note(std::uint64_t total, base::TimePoint now);
 
-  // Takes over the state of another Surge, but not its events. Events are counted from zero again, so a
+  // Adopts the state of another process's Surge, but not its events. Events are counted from zero again, so a
   // firing surge ends after calm() unless events stay too frequent.
   void go_on(bool firing, base::TimePoint since, std::uint64_t seen, base::TimePoint now) noexcept;
 
   [[nodiscard]] bool firing() const noexcept { return firing_since_.has_value(); }
-  // Returns when the present surge began, or else when the last surge began; the epoch if there was none.
+  // Returns when the present surge began, or when the last one began if there is none now; the epoch if there
+  // was no surge.
   [[nodiscard]] base::TimePoint since() const noexcept { return began_; }
-  // Returns the number of events within the last period. It may include events that are up to 1/60 of a
-  // period older.
+  // Returns the number of events within the last period. The number may include older events, by up to 1/60
+  // of a period.
   [[nodiscard]] std::uint64_t seen() const noexcept { return seen_; }
   [[nodiscard]] const Settings& settings() const noexcept { return settings_; }
 
  private:
-  static constexpr std::size_t kMarks = 60;  // a period has this many parts
+  static constexpr std::size_t kMarks = 60;  // number of parts into which a period is divided
 
   struct Mark {
     base::TimePoint at;
@@ -60,9 +61,11 @@ class Surge {
   Settings settings_;
   std::optional<std::uint64_t> total_;  // the last total that note() received
   std::uint64_t grown_ = 0;             // number of events since the first call
-  std::deque<Mark> marks_;  // at most kMarks + 1; the first is at least a period old, except at the start
+  // totals at earlier times, at most kMarks + 1; the first is a period old or older, except at the start
+  std::deque<Mark> marks_;
   std::uint64_t seen_ = 0;
-  // If the surge does not fire: since when events are too frequent. If it fires: since when they are not.
+  // While the surge does not fire: since when events are too frequent. While it fires: since when events are
+  // no longer too frequent.
   std::optional<base::TimePoint> other_since_;
   std::optional<base::TimePoint> firing_since_;
   base::TimePoint began_{};

@@ -10,21 +10,21 @@
 
 namespace weir::observe {
 
-// A counter that only grows. clear() resets it for another use.
+// A counter that only grows. Only clear() resets it.
 class Tally {
  public:
   void add(std::uint64_t amount = 1) noexcept {
     value_.store(value_.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
   }
   [[nodiscard]] std::uint64_t value() const noexcept { return value_.load(std::memory_order_relaxed); }
-  // Resets the number to zero, so that it can be used again. REQUIRES that no thread writes.
+  // Sets the counter to zero for another use. REQUIRES: no thread writes.
   void clear() noexcept { value_.store(0, std::memory_order_relaxed); }
 
  private:
   std::atomic<std::uint64_t> value_{0};
 };
 
-// A number that goes up and down.
+// A number that can grow and shrink.
 class Gauge {
  public:
   void add(std::int64_t amount = 1) noexcept { set(value() + amount); }

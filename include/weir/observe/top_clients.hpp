@@ -1,13 +1,13 @@
-// The clients of each rule that spend the most units, and the clients that it refuses the most, as seen by
-// one worker.
+// For each rule: the clients that spend the most units, and the clients that are refused the most, as one
+// worker sees them.
 //
 // Each rule has two Space-Saving summaries (space_saving.hpp), one of admitted and one of refused cost. Each
 // summary exists in two generations, the current one and the previous one. A generation lasts for
 // kGeneration, so results cover the last one to two generations.
 //
-// The worker's thread writes once a request, and the admin thread reads. A mutex protects both sides. It
-// rarely blocks, because a reader copies one rule's counters at a time. The memory of a rule is allocated at
-// the rule's first request.
+// The worker's thread writes once a request, and the admin thread reads. Both hold a mutex. They rarely wait
+// for it, because a reader copies one rule's counters at a time. The memory of a rule is allocated at the
+// rule's first request.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -27,7 +27,7 @@ namespace weir::observe {
 // The summaries of one rule, from one worker or from several workers together.
 struct TopOfRule {
   SpaceSaving admitted, refused;
-  base::TimePoint since{};  // the start of the summaries; they do not include earlier requests
+  base::TimePoint since{};  // the start of the summaries, which do not include earlier requests
 };
 
 class TopClients {
@@ -41,11 +41,11 @@ class TopClients {
 
   [[nodiscard]] bool is_on() const noexcept { return capacity_ != 0; }
 
-  // Used by the worker: adds all costs of one request, under one lock.
+  // Adds all costs of one request, under one lock. For the worker.
   class Writing {
    public:
     Writing(TopClients& top, base::TimePoint now) : top_(top), now_(now), lock_(top.mutex_) {}
-    // Adds the cost of `charge`. charge.key must be the name that logs and admin pages show.
+    // Adds the cost of `charge`. REQUIRES: charge.key is the name that logs and admin pages show.
     void add(const policy::Rule& rule, const limit::Charge& charge, bool admitted,
              const policy::Request& request) {
       auto& of_rule = top_.current(rule.index, now_);
@@ -63,7 +63,7 @@ class TopClients {
   };
 
   // Adds this worker's summaries of a rule to `all`. `rule` is the rule's label (Rule::index). Adds nothing
-  // if the worker had no request for the rule in the last two generations. Thread-safe.
+  // if no request in the last two generations was charged to the rule. Thread-safe.
   void read(limit::RuleIndex rule, base::TimePoint now, std::optional<TopOfRule>& all) const;
   // Clears the summaries of a label, because another rule uses the label from now on. Thread-safe.
   void forget(limit::RuleIndex label);

@@ -13,11 +13,11 @@ struct UpstreamTallies {
   Tally reused;     // requests that used an idle connection
   Tally prompted;   // requests whose client got a 100 Continue from weir, because the server sent none
   Tally retries;    // requests that were sent again
-  Gauge waiting;    // requests that are waiting now for a server with room
-  Tally queued;     // requests that have waited for a server with room
-  Tally crowded;    // requests that got no room at any server
-  Tally denied;     // requests not sent again, because the retry budget was used up
-  Tally paused;     // requests that weir answered because the upstream had asked for a pause
+  Gauge waiting;    // requests that are waiting now, because all servers have their maximum of requests
+  Tally queued;     // requests that have waited because all servers had their maximum of requests
+  Tally crowded;    // requests that were refused because all servers had their maximum of requests
+  Tally denied;     // requests that were not sent again, because the retry budget was used up
+  Tally paused;     // requests that weir answered itself, because the upstream had asked for a pause
 };
 
 }  // namespace weir::observe

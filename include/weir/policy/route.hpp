@@ -25,7 +25,7 @@ struct CannedResponse {
   std::string content_type = "text/plain; charset=utf-8";
 };
 
-// What weir does with a request whose path servers may read in several ways, if its rules or routes depend on
+// The treatment of a request whose path servers may read in several ways, if its rules or routes depend on
 // the way.
 enum class AmbiguousPaths : std::uint8_t {
   Refuse,  // answer 400

@@ -1,8 +1,8 @@
 // Settles a charge by the response. The status decides whether the request is charged. A header or the JSON
 // body states the amount.
 //
-// Pure. An invalid amount from an upstream is returned as a value. The amount reserved in advance then
-// remains charged.
+// Pure. An invalid amount from an upstream is returned as a value, and the amount reserved in advance remains
+// charged.
 #pragma once
 
 #include "weir/base/result.hpp"

@@ -16,12 +16,12 @@
 
 namespace weir::replay {
 
-// The decision about the request, according to the log.
+// The decision about a request, according to the log.
 enum class Verdict : std::uint8_t {
   Admitted,
   Refused,
-  Unmet,   // refused: the request lacked something that a rule needs
-  Closed,  // refused: the store of a rule did not answer
+  Unmet,   // refused: the request lacked a value that a rule needs
+  Closed,  // refused: the store (Redis) of a rule did not answer
 };
 
 struct LoggedRule {
@@ -39,7 +39,7 @@ struct DoneAmendment {
   observe::Amendment what;  // `what.rule` is unused
 };
 
-// A reset of one client under one rule. `keys` are all keys of that client.
+// A reset of one client under one rule. `keys` are all keys that the client has under the rule.
 struct Reset {
   std::string_view rule;
   std::uint32_t asks = 0;
@@ -52,7 +52,7 @@ struct LogLine {
   Reset reset;
   std::uint64_t run = 0;
   bool first = false;       // this is the first line about the key table of this run
-  base::TimePoint start{};  // by the clock of the weir that wrote the line, like all instants here
+  base::TimePoint start{};  // by weir's own clock, as are all instants in this struct
   base::TimePoint asked{};
   base::Duration total{};
   base::Duration upstream{};
@@ -63,7 +63,7 @@ struct LogLine {
   std::optional<double> load;
   unsigned status = 0;
   Verdict verdict = Verdict::Admitted;
-  std::string_view unmet;   // the rule that refused the request, if `verdict` is Unmet
+  std::string_view unmet;   // name of the rule that refused the request, if `verdict` is Unmet
   bool unverified = false;  // the token was not verified, so its claims are absent
   std::vector<LoggedRule> rules;
   std::vector<DoneAmendment> amendments;
@@ -74,7 +74,7 @@ enum class Unusable : std::uint8_t {
   NoJson,    // not a whole JSON object: cut off, or not written by weir
   NoReplay,  // written without the field "replay"
   Unasked,   // ended before any rule decided: bad head, unknown key, shed load, or the client disconnected
-  Closed,    // refused because a rule's store did not answer, so no rule decided
+  Closed,    // refused because a rule's store (Redis) did not answer, so no rule decided
   Cut,       // a text or the list of amendments did not fit in the line
   Lost,      // decided by the old process during an upgrade: the new process does not know the charges
   Lacking,   // a field is missing, or has a value that weir never writes
@@ -89,7 +89,7 @@ inline constexpr const char* kUnusableWords[kUnusable] = {
     "decided in memory by a process that another had taken over from",
     "a field is missing or says what weir does not write"};
 
-// Reads one line at a time into its own memory, which it reuses.
+// Parses one line at a time. Stores the parsed line in its own memory, which the next line reuses.
 class LogLineReader {
  public:
   LogLineReader();

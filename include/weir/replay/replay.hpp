@@ -1,14 +1,14 @@
 // Runs recorded traffic again under candidate rules, which a configuration proposes. Reports which clients
-// would be refused or admitted that were not before.
+// would be refused that were admitted before, and the reverse.
 //
 //   lines ─► add(): rules, keys and costs of each request ─► run(): charges and their changes, in order
 //
 // Pure: all times come from the log. Under the rules that wrote the log, the replay repeats every decision,
 // if the log is complete from the start of weir on.
 //
-// A candidate rule may need facts that the log lacks (a header, a cookie, a body). The log may have decisions
-// of a rule with the same name, conditions, key and cost. The replay then uses these decisions. Otherwise the
-// rule is left out, and the report says so.
+// A candidate rule may need facts that the log lacks (a header, a cookie, a body). If the log has decisions
+// of a rule with the same name, conditions, key and cost, the replay uses these decisions. Otherwise the rule
+// is left out, and the report says so.
 //
 // A replay must be used on one thread.
 #pragma once
@@ -28,7 +28,8 @@
 
 namespace weir::replay {
 
-// The candidate rules, which the replay tries, and their configuration. All of these must outlive the replay.
+// The rules that the replay tries, and their configuration. Keeps references: everything here must outlive
+// the replay.
 struct Candidate {
   std::span<const policy::Rule> rules;
   std::span<const policy::Route> routes;
@@ -38,12 +39,12 @@ struct Candidate {
 
 // Counts of requests whose verdict changed.
 struct Changes {
-  std::uint64_t refused = 0;   // requests that were admitted then and are refused now
-  std::uint64_t admitted = 0;  // requests that were refused then and are admitted now
+  std::uint64_t refused = 0;   // requests that the log admitted and the replay refuses
+  std::uint64_t admitted = 0;  // requests that the log refused and the replay admits
 };
 
 struct ClientChanges {
-  std::string client;  // as policy::write_client() writes it
+  std::string client;  // the client's text, as policy::write_client() writes it
   std::string digest;  // the client's name in logs and on admin pages; empty if the rule is new
   Changes newly;
 };
@@ -54,12 +55,12 @@ struct RuleReport {
   bool shadow = false;       // the candidate's rule is a shadow rule, which refuses nothing
   std::string left_out;      // the reason why the rule was not replayed; empty if the rule was replayed
   std::uint64_t met = 0;     // requests to which the candidate's rule applies
-  // Refusals according to the log. All counts of refusals here include those by a shadow rule.
+  // Refusals according to the log. All counts of refusals in this struct include refusals by a shadow rule.
   std::uint64_t refused_then = 0;
   std::uint64_t refused_now = 0;
   std::uint64_t shadow_then = 0;  // part of refused_then: refusals by a shadow rule, which had no effect
-  std::uint64_t otherwise = 0;    // requests about which the rule decides differently now
-  Changes newly;                  // changed verdicts of requests that this rule refuses now or refused then
+  std::uint64_t otherwise = 0;    // requests about which the replay decides differently than the log
+  Changes newly;  // requests whose verdict changed, because this rule refuses now or refused then
   std::vector<ClientChanges> clients;  // the clients with the most changes, in descending order
 };
 
@@ -73,7 +74,8 @@ struct Report {
   std::uint64_t admitted_now = 0, refused_now = 0;
   Changes newly;
   std::vector<RuleReport> rules;
-  std::vector<std::string> notes;  // caveats about the result, as sentences
+  // sentences that limit what the result means, such as facts that the log lacks
+  std::vector<std::string> notes;
 };
 
 class Replay {
@@ -83,12 +85,12 @@ class Replay {
   Replay(const Replay&) = delete;
   Replay& operator=(const Replay&) = delete;
 
-  // Adds a line of a log, without its newline. Lines may be in any order, and from several weirs.
+  // Adds a line of a log, without its newline. The lines may come from several weirs, and in any order.
   void add(std::string_view line);
 
-  // Must be called once, after all lines were added. From time to time, calls `progress` with the completed
-  // part of the work, from 0 to 1. `most_clients` is the maximum number of clients in the report of each
-  // rule.
+  // Must be called once, after all lines were added. Now and then calls `progress` with the completed part of
+  // the work, from 0 to 1, and passes on its exceptions. `most_clients` is the maximum number of clients in
+  // the report of each rule.
   [[nodiscard]] Report run(const std::function<void(double)>& progress, std::size_t most_clients);
 
  private:
