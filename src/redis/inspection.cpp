@@ -64,8 +64,8 @@ std::string command(std::initializer_list<std::string_view> words) {
   return bytes;
 }
 
-// Sends the commands of one inspection, in order. An error ends the inspection, but a command that the server
-// denies does not.
+// Sends the commands of one inspection, in order. An error ends the inspection. A command that the server
+// denies does not end it.
 class Inspector {
  public:
   Inspector(net::Executor executor, const RedisSettings& settings, Inspection& found)
@@ -144,7 +144,7 @@ class Inspector {
     if (!slots) co_return ec;
     found_.unserved = kSlots - slots->served();
     const base::Endpoint* last = nullptr;
-    for (Slot slot = 0; slot < kSlots; ++slot) {  // only a node with slots can have weir's keys
+    for (Slot slot = 0; slot < kSlots; ++slot) {  // a node without slots cannot have weir's keys
       const auto* owner = slots->owner(slot);
       if (owner == nullptr || owner == last || *owner == found_.address) continue;
       last = owner;
@@ -155,9 +155,9 @@ class Inspector {
     co_return ec;
   }
 
-  // Runs commands that the scripts use only for long logs and many permits. Here they change nothing, because
-  // the key does not exist. Only denied commands become obstacles. Errors of a replica, or about another
-  // node's slot, do not.
+  // Runs commands that the scripts use only for long logs and many permits. The commands change nothing,
+  // because the key does not exist. Reports only denied commands as obstacles, not errors of a replica or
+  // errors about another node's slot.
   net::Task<net::ErrorCode> try_rare_commands() {
     const std::string key = settings_.prefix + ":probe";
     for (const std::string& ask :
@@ -189,8 +189,8 @@ class Inspector {
   }
 
   // Compares Redis's clock with this host's clock. Redis reads its clock after weir sends TIME and before
-  // weir receives the reply. So the middle of the round trip is wrong by at most half of the round trip. The
-  // shortest of several round trips gives the most precise result.
+  // weir receives the reply. So the middle of the round trip differs from the time of that reading by at most
+  // half of the round trip. The shortest of several round trips gives the most precise result.
   net::Task<net::ErrorCode> compare_clocks() {
     const std::string ask = command({"TIME"});
     auto shortest = base::kForever;
@@ -210,7 +210,7 @@ class Inspector {
     co_return net::ErrorCode();
   }
 
-  // Returns true if the last reply is an error. Then adds the error to Inspection::denied.
+  // Returns true if the last reply is an error, and adds the error to Inspection::denied.
   bool denied(const char* what) {
     const Reply& reply = redis_.reply();
     if (reply.kind != Reply::Kind::Error) return false;
@@ -279,7 +279,7 @@ Inspection inspect(const RedisSettings& settings, bool shares_secret) {
     RedisSettings alone = settings;
     alone.nodes = {other.address};
     run(loop, look(loop.get_executor(), alone, false, other));
-    other.others.clear();  // the other master's inspection reports the same masters
+    other.others.clear();  // its `others` would list the same masters again
   }
   try_operations(loop, settings, found);
   return found;

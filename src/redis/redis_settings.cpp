@@ -14,7 +14,7 @@ constexpr const char* kExpected =
 constexpr std::string_view kDefaultPort = "6379";
 constexpr int kMostDatabase = 1'000'000;
 
-// Returns an error about a URL. The message does not contain the URL, because the URL may contain a password.
+// Returns an error about a Redis URL. The message does not contain the URL, which may contain a password.
 base::Error wrong(const char* why) {
   return base::Error{std::string("the Redis URL ") + why + ": " + kExpected};
 }
@@ -44,9 +44,9 @@ std::optional<std::string> decoded(std::string_view text) {
   return out;
 }
 
-// Returns the position of the '@' after user and password. Neither host nor database can contain '@', so this
-// is the last '@', whatever the password contains. The path of a socket may contain '@', so for a socket the
-// result is the first '@' before a '/'.
+// Returns the position of the '@' after user and password. A host or database contains no '@', so the last
+// '@' ends the password, whatever the password contains. The path of a socket may contain '@', so the result
+// for a socket is the first '@' before a '/'.
 std::size_t end_of_user(std::string_view rest, bool is_socket) {
   if (!is_socket) return rest.rfind('@');
   return rest.starts_with('/') ? std::string_view::npos : rest.find("@/");

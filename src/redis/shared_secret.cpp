@@ -36,7 +36,7 @@ constexpr int kMostRedirections = 5;
 // The server to which the next command is sent.
 struct Target {
   base::Endpoint address;
-  bool asking = false;  // the slot is moving to this server, so ASKING must precede each command
+  bool asking = false;  // true: the slot is moving to this server, so ASKING must precede each command
 };
 
 }  // namespace
@@ -92,7 +92,8 @@ class SharedSecret::Asking : public std::enable_shared_from_this<Asking> {
   [[nodiscard]] bool is_agreed() const noexcept { return is_agreed_; }
   [[nodiscard]] const std::string& why() const noexcept { return why_; }
 
-  // Reads the secret and does not offer one. Must not be called if start() is called.
+  // Reads the secret from Redis and stores none. Must not be called after start(), because both use the same
+  // connection.
   net::Task<SecretLook> look_at(Target target);
 
  private:
@@ -110,7 +111,7 @@ class SharedSecret::Asking : public std::enable_shared_from_this<Asking> {
   const std::string name_;
   const StoreLog log_;
   Agreed agreed_;
-  base::SipKey secret_;  // the agreed secret; before the agreement, the offered one
+  base::SipKey secret_;  // the agreed secret; before the agreement, the secret that this weir offers
   bool is_agreed_ = false;
   bool stopped_ = false;
   std::string why_;
@@ -136,7 +137,7 @@ net::Task<void> SharedSecret::Asking::run(std::shared_ptr<Asking> self) {
         asking.take(*found);
       else
         asking.complain();
-    } catch (const std::bad_alloc&) {  // the next round tries again
+    } catch (const std::bad_alloc&) {  // the loop tries again
     }
     pause = asking.is_agreed_ ? kPeriod : std::min(2 * pause, kMostPause);
     co_await asking.rest(pause);
@@ -175,8 +176,8 @@ net::Task<std::optional<base::SipKey>> SharedSecret::Asking::ask_somebody() {
   co_return std::nullopt;
 }
 
-// Offers a secret and returns the secret that Redis has. Sends SET even if Redis has a secret, because a
-// replica rejects SET but answers GET.
+// Offers this weir's secret and returns the secret that Redis has. Sends SET even if Redis has a secret,
+// because a replica rejects SET but answers GET.
 net::Task<std::optional<base::SipKey>> SharedSecret::Asking::ask_at(Target target) {
   std::string offer, question;
   append_command(offer, {"SET", name_, in_hex(secret_), "NX"});
@@ -275,8 +276,8 @@ void SharedSecret::Asking::take(const base::SipKey& found) {
                                 "uses it, and clients start with new limits in Redis");
 }
 
-// Logs why weir has no agreed secret. After the first success it logs nothing, because the store logs
-// failures of Redis.
+// Logs why weir has no agreed secret. After the first success, logs nothing, because the store logs failures
+// of Redis.
 void SharedSecret::Asking::complain() {
   if (is_agreed_ || !log_) return;
   const auto line = "redis: cannot read the secret in " + name_ + ": " + why_ +

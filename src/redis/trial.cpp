@@ -38,7 +38,7 @@ class Trial {
     crowd({random_key(), &long_log_}, kCrowd, entered_);
     crowd(place_, kCrowd, placed_);
     const auto told = store_.stats().refunds.load();
-    // Waits until a renewal is sent.
+    // Waits until the store has sent a renewal.
     turn_until([&] { return placed_ == 0 || store_.stats().refunds.load() > told; });
     for (; placed_ > 0; --placed_) store_.release(place_);
     see_through(hear_the_rest());
@@ -69,7 +69,7 @@ class Trial {
   net::Task<void> charge_and_refund() {
     for (const auto* limiter : {&bucket_, &log_}) {
       const limit::Charge charge{random_key(), limiter};
-      for (int i = 0; i < 5; ++i) {  // charges and refunds alternate; so a log uses all its commands
+      for (int i = 0; i < 5; ++i) {  // charges and refunds alternate, so that a log uses all its commands
         base::TimePoint now;
         const bool allowed = co_await admits(charge, now);
         if (!found_.obstacles.empty()) break;
@@ -80,7 +80,7 @@ class Trial {
   }
 
   // Takes many permits of one key, each with a call of its own, so that there are too many permits for a
-  // string. Sends as many calls at once as the pipeline sends without gathering them.
+  // string. Sends so few calls at once that the pipeline does not gather them.
   void crowd(const limit::Charge& charge, int size, int& admitted) {
     for (int i = 0; i < size && found_.obstacles.empty(); ++i) {
       turn_until([&] { return under_way_ < Pipeline::kMostUnanswered; });
@@ -125,7 +125,7 @@ class Trial {
 
   net::asio::io_context& loop_;
   Inspection& found_;
-  // True if weir may try another server: one that has become the master, or one that another Sentinel
+  // True: if a server fails, weir may try another one, which has become the master or which another Sentinel
   // reports.
   const bool tries_again_;
   std::random_device random_;

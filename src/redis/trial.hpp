@@ -1,4 +1,4 @@
-// The operations of weir, tried once on a Redis.
+// Runs each kind of operation that weir needs once on a Redis server.
 #pragma once
 
 #include "weir/net/asio.hpp"
@@ -7,7 +7,8 @@
 namespace weir::redis {
 
 // Runs each operation of weir once for each form of state: numbers, logs, and permits. Adds the errors to the
-// obstacles of `found`. Runs the loop until all replies have come, at most for some seconds.
+// obstacles of `found`. Runs the loop until all replies have come, at most for some seconds. Throws
+// std::runtime_error if the system provides no random numbers.
 void try_operations(net::asio::io_context& loop, const RedisSettings& settings, Inspection& found);
 
 }  // namespace weir::redis

@@ -61,10 +61,10 @@ struct RestoreAt {
   base::Duration shift{0};  // to be added to all instants
 };
 
-// Receives the bytes of a snapshot, piece by piece.
+// Receives the bytes of a snapshot, piece by piece. write_snapshot() passes on its exceptions.
 using ByteSink = std::function<void(std::string_view)>;
-// Fills a buffer with the next bytes and returns their number. A number below the buffer's size means that
-// the bytes have ended.
+// Fills a buffer with the next bytes of a snapshot and returns their number. A number below the buffer's size
+// means that the bytes have ended. The functions below pass on its exceptions.
 using ByteSource = std::function<std::size_t(std::span<char>)>;
 
 // Writes a snapshot of the table and returns the number of keys written. Other threads may charge the table

@@ -21,7 +21,7 @@ class History {
   void note(std::span<const std::uint64_t> totals);
 
   // Replaces the series. `from` has the old index of each new series. nullopt stands for a series that did
-  // not exist before: its growth is zero until the next note(), which stores its first total.
+  // not exist before. The growth of a new series is zero until the next note(), which stores its first total.
   void remap(std::span<const std::optional<std::size_t>> from);
 
   [[nodiscard]] std::size_t series() const noexcept { return last_.size(); }

@@ -47,7 +47,7 @@ class SpaceSaving {
     [[nodiscard]] std::string_view text() const noexcept { return {room.data(), size}; }
   };
 
-  // Creates an empty summary with this many counters. REQUIRES 1 ≤ capacity ≤ kMost.
+  // Creates an empty summary with this many counters. REQUIRES: 1 ≤ capacity ≤ kMost.
   explicit SpaceSaving(std::size_t capacity);
 
   // Adds a client's cost. If the client gets a new counter, calls `describe` with a buffer for the client's

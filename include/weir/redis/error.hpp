@@ -1,5 +1,5 @@
-// The reasons why Redis did not decide a bill (the charges of one request). The rule's on_store_failure says
-// what happens to the request for any of these reasons. Clients never see these values.
+// The reasons why Redis did not decide a bill (the charges of one request). For each of these reasons, the
+// rule's on_store_failure says what happens to the request. Clients never see these values.
 #pragma once
 
 #include <type_traits>
@@ -9,22 +9,22 @@
 namespace weir::redis {
 
 enum class StoreError {
-  Timeout = 1,     // no answer within settings.timeout; Redis may still make the charge
+  Timeout = 1,     // no answer within settings.timeout; Redis may still make the charge later
   Away,            // there is no connection; nothing was sent
   ConnectionLost,  // the connection broke after the command was sent
   BreakerOpen,     // the circuit breaker is open after too many failures in a row; nothing was sent
-  Overloaded,      // too many commands wait already (StoreTuning::max_pending); nothing was sent
+  Overloaded,      // too many commands already wait for a reply (StoreTuning::max_pending); nothing was sent
   Stopped,         // the store is stopping
   Loading,         // LOADING, BUSY, TRYAGAIN, MASTERDOWN: a temporary state of the server
-  ReadOnly,        // READONLY: the server has become a replica
-  OutOfMemory,     // OOM: maxmemory is reached and nothing may be evicted
-  Misconfigured,   // MISCONF, NOREPLICAS: Redis refuses writes for its own safety
+  ReadOnly,        // READONLY: the server is a replica now
+  OutOfMemory,     // OOM: maxmemory is reached and Redis may not evict any key
+  Misconfigured,   // MISCONF, NOREPLICAS: Redis refuses writes, to protect its data
   NotAllowed,      // NOAUTH, WRONGPASS, NOPERM: the user or the password is wrong, or a right is missing
   // The ACL user may not run a command that a script uses; bills without that command still work.
   CommandDenied,
   NoScript,     // NOSCRIPT, although weir has just loaded the script again
   ServerError,  // Redis replied with any other error
-  BadReply,     // the bytes are not RESP, or the reply is not one that weir's scripts return
+  BadReply,     // the bytes are not RESP, or weir's scripts return no such reply
   NoTls,        // the TLS handshake failed: the certificate is not trusted, or the server has no TLS
 };
 

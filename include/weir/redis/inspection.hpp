@@ -15,8 +15,8 @@
 
 namespace weir::redis {
 
-// Fields of the server's INFO reply. A field is empty or absent if the server does not report it or denies
-// INFO.
+// Fields of the server's INFO reply. A field is empty or absent if the server does not report the field or
+// denies INFO.
 struct ServerFacts {
   std::string product;  // "Redis" or "Valkey"
   std::string version;
@@ -49,22 +49,23 @@ struct Inspection {
   ServerFacts facts;
   std::optional<RoundTrips> round_trips;
   std::optional<ClockDifference> clock;
-  // weir's commands that fail on this server, with the error: "EVALSHA: NOPERM …"
+  // Errors of the commands that weir needs and this server does not run: "EVALSHA: NOPERM …"
   std::vector<std::string> obstacles;
   // Commands that only `weir redis-check` sends, and that the server denied.
   std::vector<std::string> denied;
   // `unserved`: the number of cluster slots that have no node, according to this node. `others`: the
-  // inspections of the cluster's other masters. In `others`, `obstacles` lists only commands that the server
-  // denies.
+  // inspections of the cluster's other masters. Their `obstacles` lists only commands that the server denies.
   std::size_t unserved = 0;
   std::vector<Inspection> others{};
-  // What Redis holds under the name of the shared secret. Set if inspect() was called with `shares_secret`.
+  // The value that Redis has under the name of the shared secret. Set if inspect() was called with
+  // `shares_secret`.
   std::optional<SecretLook> secret{};
 };
 
 // Connects and signs in as weir does, then runs weir's commands: charges and refunds a test key, which
-// expires within a second. If `shares_secret` is true, also reads the shared secret's key. Blocks for a few
-// seconds at most.
+// expires within a second. If `shares_secret` is true, also reads the Redis key of the shared secret. Blocks
+// for a few seconds at most. Throws std::runtime_error if the system provides no event loop or no random
+// numbers.
 [[nodiscard]] Inspection inspect(const RedisSettings& settings, bool shares_secret);
 
 }  // namespace weir::redis

@@ -1,7 +1,7 @@
 // The time of this process's last refund in each group of keys. A cached state of a key must not be used if
 // it was read before a refund of the key, because the refund has lowered the key's usage.
 //
-// The stores of all workers share one object, which must outlive their loops. Thread-safe.
+// The stores of all workers share one object, which must outlive the workers' event loops. Thread-safe.
 #pragma once
 
 #include "weir/limit/charge.hpp"
@@ -25,16 +25,16 @@ class LastRefunds {
   using Groups = boost::container::small_vector<Group, 4>;
 
   // Returns the group of a key. A refund of one key makes the cached states of all keys in its group
-  // unusable, so there are many groups. The keys of one request should be in different groups. Otherwise, if
-  // one rule refuses the request and the charge of another rule is refunded, both cached states become
-  // unusable. The keys of one client may differ by a fixed amount (name_key.cpp). The multiplication puts
-  // most pairs of such keys into different groups.
+  // unusable, so there are many groups. The keys of one request should be in different groups. Otherwise the
+  // refund for one rule would make the cached refusal of another rule unusable. The keys of one client may
+  // differ by a fixed amount (name_key.cpp). The multiplication puts most pairs of such keys into different
+  // groups.
   [[nodiscard]] static Group group_of(const limit::Key& key) noexcept {
     return static_cast<Group>(key.hi * 0x9e3779b97f4a7c15 >> (64 - std::bit_width(kGroups - 1)));
   }
 
   // Must be called when a refund is sent, and again when Redis has made the refund or may have made it.
-  // Between the two calls, a worker may still read a state from before the refund.
+  // Between the two calls, a worker may still read the state before the refund.
   void note(std::span<const Group> groups, Time now) noexcept {
     for (const auto group : groups) raise(last_[group], now);
   }

@@ -1,6 +1,7 @@
 // One request's permit of a concurrency limit in Redis. The destructor releases the permit.
 //
-// The request's exchange owns the permit and uses it on the worker's thread. The store must outlive it.
+// The request's exchange owns the permit and uses it on the worker's thread. The store must outlive the
+// permit.
 #pragma once
 
 #include "weir/limit/charge.hpp"
@@ -13,7 +14,7 @@ namespace weir::redis {
 class Permit {
  public:
   // `charge`: a charge that `store` has made in Redis, or for which the caller has called Store::hold().
-  // REQUIRES limit::holds(*charge.limiter).
+  // REQUIRES: limit::holds(*charge.limiter).
   Permit(Store& store, const limit::Charge& charge) noexcept : store_(&store), charge_(charge) {}
   Permit(Permit&& other) noexcept : store_(std::exchange(other.store_, nullptr)), charge_(other.charge_) {}
   Permit& operator=(Permit&&) = delete;
@@ -22,7 +23,7 @@ class Permit {
   }
 
  private:
-  Store* store_;  // null after a move
+  Store* store_;  // null after this permit was moved
   limit::Charge charge_;
 };
 

@@ -27,7 +27,7 @@ struct TlsSettings {
   std::string key;   // private key of `cert`
   // The name that the certificate must have, also sent as SNI; empty: the host of the address.
   std::string server_name;
-  bool verify = true;  // false: any certificate is accepted
+  bool verify = true;  // false: weir accepts any certificate
   friend bool operator==(const TlsSettings&, const TlsSettings&) = default;
 };
 
@@ -51,26 +51,26 @@ struct RedisSettings {
   std::string password;                 // empty: weir sends no AUTH
   int database = 0;
   base::Duration timeout{20'000};  // the longest wait for the decision on one request
-  // The longest wait for Redis before a starting weir accepts requests.
+  // The longest time that a starting weir waits for Redis before it accepts requests.
   base::Duration start_wait{1'000'000};
   std::string prefix = "weir";  // the first part of every key's name
   // Time after which the concurrency permits of a crashed weir expire.
   base::Duration lease_time{10'000'000};
-  // Time after which unused prefetched units (SharedGrants) are refunded in Redis.
+  // Time after which unused prefetched units (SharedGrants) are given back to Redis.
   base::Duration lease_return{1'000'000};
   std::size_t lease_keys = 4096;  // the most keys for which weir holds prefetched units
   friend bool operator==(const RedisSettings&, const RedisSettings&) = default;
 };
 
-// Returns how long a command may stay unanswered before weir replaces the connection. weir renews permits
-// three times in `lease_time`. So if one renewal is lost, the new connection can still renew the permits
-// before they expire. The result is never below `timeout`, so weir keeps the connection while a decision
-// still waits for a slow reply.
+// Returns how long a command may stay unanswered before weir replaces the connection. weir renews concurrency
+// permits three times in `lease_time`. So if one renewal is lost, the new connection can still renew the
+// permits before they expire. The result is never below `timeout`, so weir keeps the connection while a
+// decision still waits for a slow reply.
 [[nodiscard]] base::Duration patience_of(const RedisSettings& settings) noexcept;
 
-// Parses "redis://[user:password@]host[:port][/database]", the same with rediss:// for TLS, or
+// Parses "redis://[user:password@]host[:port][/database]", the same form with rediss:// for TLS, or
 // "unix://[user:password@]/path[?db=N]". User and password are percent-decoded. A password may contain any
-// reserved character unencoded except '%'. Errors never contain `url`, because it may contain a password.
+// reserved character, but '%' must be encoded. Errors never contain `url`, because it may contain a password.
 [[nodiscard]] base::Result<RedisSettings> parse_redis_url(std::string_view url);
 
 // Returns what is wrong with the files that the settings name; nullopt if all files can be used.

@@ -2,7 +2,7 @@
 // requests without a round trip. A unit is one part of a request's cost. This class holds the units of all
 // workers; redis/prefetch/grant_cache.hpp decides how many units to take.
 //
-// The stores of all workers share one object, which must outlive their loops. Thread-safe.
+// The stores of all workers share one object, which must outlive the workers' event loops. Thread-safe.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -29,9 +29,9 @@ struct RoundTrip;
 struct GrantStats {
   std::uint64_t taken = 0;
   std::uint64_t spent = 0;
-  std::uint64_t put_back = 0;  // spent units that were put back, because their request was not forwarded
-  std::uint64_t returned = 0;  // refunded in Redis
-  std::uint64_t lost = 0;      // units that expired, or whose key was reset
+  std::uint64_t put_back = 0;  // spent units that were put back because weir did not forward their request
+  std::uint64_t returned = 0;  // unspent units that were refunded in Redis
+  std::uint64_t lost = 0;      // units that expired, and units of keys that were reset
   std::uint64_t crowded = 0;   // how often a key found no free entry; not a number of units
 
   [[nodiscard]] std::uint64_t held() const noexcept { return taken + put_back - spent - returned - lost; }
@@ -51,7 +51,7 @@ class SharedGrants {
   [[nodiscard]] base::Duration hold() const noexcept { return hold_; }
   [[nodiscard]] GrantStats stats() const;
 
-  // The stores call these functions. GrantCache documents the functions of the same names. REQUIRES
+  // The stores call these functions. GrantCache documents its functions of the same names. REQUIRES:
   // line.lease != 0.
   bool spend(const limit::Charge& line, Time now, limit::Outcome& outcome);
   bool peek(const limit::Charge& line, Time now, limit::Outcome& outcome);
@@ -63,10 +63,9 @@ class SharedGrants {
   [[nodiscard]] std::vector<Refund> arrived(const limit::Charge& line, const RoundTrip& trip,
                                             const limit::Outcome& outcome);
   void failed(const limit::Charge& line, Time now);
-  // Drops the key's units and does not refund them, because a reset has erased the key's state in Redis.
+  // Drops the key's units without a refund, because a reset has erased the key's state in Redis.
   void forget(const limit::Charge& line);
-  // sweep() and give_up() return about `most` refunds, possibly a few more. The next call returns more
-  // refunds.
+  // Return about `most` refunds, possibly a few more. The next call returns further refunds.
   [[nodiscard]] std::vector<Refund> sweep(Time now, std::size_t most = kAnyNumber);
   [[nodiscard]] std::vector<Refund> give_up(Time now, std::size_t most = kAnyNumber);
 

@@ -1,10 +1,10 @@
 // Agrees with other weir processes on a secret, if `[state] key_secret` is not set. The secret is random.
 // Redis keeps it under "PREFIX:secret".
 //
-// Every weir sends its own secret with SET … NX, which Redis ignores if it has a secret already. Then weir
-// reads the secret that Redis holds, and adopts it. weir repeats both commands every five seconds, because
-// Redis may lose its data. After a loss, the first weir that repeats them restores its secret. So weirs that
-// share a Redis use different secrets for five seconds at most.
+// Every weir sends its own secret with SET … NX, which Redis ignores if it already has a secret. Then weir
+// reads the secret that Redis has, and adopts it. weir repeats both commands every five seconds, because
+// Redis may lose its data. After a loss, the first weir to repeat the commands restores its secret. So weirs
+// that share a Redis use different secrets for five seconds at most.
 //
 // One object per process, used on one thread.
 #pragma once
@@ -32,12 +32,12 @@ namespace weir::redis {
 [[nodiscard]] std::string in_hex(const base::SipKey& secret);
 [[nodiscard]] std::optional<base::SipKey> secret_in(std::string_view text);
 
-// The value that Redis holds under the key of the secret.
+// The value that Redis has under the key of the secret.
 struct SecretLook {
   enum class State : std::uint8_t {
     Absent,   // no value: the first weir that asks stores its secret
     Good,     // the value is a secret
-    Foreign,  // the value is no secret; `what` describes it: "a list"
+    Foreign,  // the value is not a secret; `what` describes the value: "a list"
     Unknown,  // the value could not be read; `what` says why
   };
   State state = State::Unknown;
@@ -49,17 +49,17 @@ class SharedSecret {
   // Called with the first secret that Redis returns, and again whenever Redis returns another secret.
   using Agreed = std::function<void(const base::SipKey&)>;
 
-  // `offered`: the secret that weir stores in Redis if Redis has none. The constructor sends nothing; only
-  // start() does.
+  // `offered`: the secret that weir stores in Redis if Redis has none. Copies the settings. The constructor
+  // sends nothing; start() does. Throws std::runtime_error if the system provides no random numbers.
   SharedSecret(net::Executor executor, const RedisSettings& settings, const base::SipKey& offered,
                StoreLog log, Agreed agreed);
   ~SharedSecret();  // calls stop()
   SharedSecret(const SharedSecret&) = delete;
   SharedSecret& operator=(const SharedSecret&) = delete;
 
-  // Reads the secret and changes nothing. `address`: the Redis server, or the node of a cluster, to connect
-  // to. In a cluster, the node at `address` reports which node keeps the secret. `settings` must outlive the
-  // coroutine.
+  // Reads the secret and changes nothing. `address`: the Redis server, or a node of the cluster. A node
+  // reports which node of the cluster has the secret. `settings` must outlive the coroutine. Throws
+  // std::runtime_error if the system provides no random numbers.
   [[nodiscard]] static net::Task<SecretLook> look(net::Executor executor, const RedisSettings& settings,
                                                   base::Endpoint address);
 

@@ -6,7 +6,7 @@
 //
 // Guarantees
 //  1. `charge` returns within settings.timeout, and at once while the circuit breaker is open. The store
-//     itself tests whether Redis is available again; no client's request is used for the test.
+//     itself tests whether Redis is available again, and uses no client's request for the test.
 //  2. A late reply is never matched to another command. If a late reply reports a charge, the store refunds
 //     the charge.
 //  3. After the error ConnectionLost, Redis may have charged the bill. After Timeout, Redis may have charged
@@ -45,15 +45,15 @@ struct Refund;
 
 enum class StoreState : std::uint8_t {
   Up,       // connected; charges are sent
-  Down,     // pauses before the next attempt to connect; every charge fails at once
-  Probing,  // connects and makes a test charge; every other charge still fails at once
+  Down,     // waits until it may try to connect again; every charge fails at once
+  Probing,  // connects and makes a test charge; every other charge fails at once
 };
 
 enum class LogLevel : std::uint8_t { Info, Warning };
 
 // Receives log lines on the worker's thread, but never one for each request. At most three changes of the
-// state are logged in ten seconds. A new reason for the same state is logged at most every ten seconds, and
-// so is a failure of some bills only.
+// state are logged in ten seconds. A new reason for the same state is logged at most every ten seconds.
+// Failures of single bills are logged at most every ten seconds, too.
 using StoreLog = std::function<void(LogLevel, std::string)>;
 
 // Bounds and intervals that have no configuration key.
@@ -69,17 +69,20 @@ struct StoreTuning {
   base::Duration finish_timeout{1'000'000};  // how long finish() waits for the replies to the last refunds
 };
 
-// The counters of a store. Only the worker writes them; any thread may read them. They never decrease.
+// The counters of a store. Only the store's worker writes them; any thread may read them. They never
+// decrease.
 struct StoreStats {
   std::atomic<std::uint64_t> calls{0};     // bills sent
   std::atomic<std::uint64_t> failures{0};  // bills that ended with any error
   std::atomic<std::uint64_t> timeouts{0};  // bills that ended with the error Timeout
-  // Changes that the store was to send: refunds, settlements, releases, renewals, and resets of keys.
+  // Changes of charges that the store was to send: refunds, settlements, releases, renewals, and resets of
+  // keys.
   std::atomic<std::uint64_t> refunds{0};
-  // Changes counted in `refunds` that could not be sent or that Redis did not confirm. Also charges whose
-  // answer was lost or unreadable: Redis may have made them, and nothing refunds them.
+  // Changes counted in `refunds` that could not be sent or that Redis did not confirm. Also counts charges
+  // whose answer was lost or unreadable: Redis may have made these charges, and nothing refunds them.
   std::atomic<std::uint64_t> refunds_lost{0};
-  // Refunded slots of buckets that were dropped, because the key's list of free slots was full (gaps.lua).
+  // Refunded slots (time intervals) of buckets that were dropped, because the key's list of free slots was
+  // full (gaps.lua).
   std::atomic<std::uint64_t> gaps_lost{0};
   std::atomic<std::uint64_t> connects{0};  // successful connections, including the first one
   // SCRIPT LOAD commands after the error NOSCRIPT. Those at the start of a connection are not counted.
@@ -90,9 +93,10 @@ struct StoreStats {
 
 class Store {
  public:
-  // `refunds` and `units`: shared by all stores of the process; must outlive the executor's loop. If
+  // `refunds` and `units` are shared by all stores of the process. They must outlive the executor's loop. If
   // `refunds` is null, the store has its own object. If `units` is null, the store prefetches no units, even
-  // if charges allow it.
+  // if charges allow it. Copies the settings. Throws std::runtime_error if the system provides no random
+  // numbers.
   Store(net::Executor executor, const RedisSettings& settings, StoreLog log = {},
         const StoreTuning& tuning = {}, LastRefunds* refunds = nullptr, SharedGrants* units = nullptr);
   ~Store();  // calls stop()
@@ -100,37 +104,38 @@ class Store {
   Store& operator=(const Store&) = delete;
 
   void start();  // begins to connect; must be called once
-  // Must be called when no more bills arrive, and again until it returns true. Refunds the prefetched units.
-  // Returns true once Redis has answered all commands. Also returns true if Redis is away, or if
+  // Refunds the prefetched units. Must be called when no more bills arrive, and again until it returns true.
+  // Returns true once Redis has answered all commands. Also returns true if Redis is unavailable, or if
   // tuning.finish_timeout has passed since the first call.
   [[nodiscard]] bool finish();
-  void stop();  // ends waiting calls with the error Stopped, and closes the connection for good
+  void stop();  // fails waiting calls with the error Stopped, and closes the connection for good
 
   // Checks all lines (charges) of a bill, then charges all enforced lines or none, exactly as
   // limit::KeyTable::charge does. Sets outcomes[i] to the outcome of charges[i]. Sets `server_now` to Redis's
-  // time, to which the times in the outcomes refer. After an error sets neither, except as described below.
-  // REQUIRES 1 ≤ charges.size() == outcomes.size() ≤ kMaxCharges, and that all lines have different keys. The
+  // time, to which the times in the outcomes refer. After an error sets neither, except in a cluster (see
+  // below). REQUIRES: 1 ≤ charges.size() == outcomes.size() ≤ kMaxCharges; all lines have different keys. The
   // spans must live until the coroutine returns. The call cannot be cancelled; it ends within
   // settings.timeout.
   //
-  // In a cluster, some nodes may be away while others answer. Lines that are paid with prefetched units need
-  // no node. If a node is away, charge() returns an error, and `unasked` names the lines without an outcome.
-  // The outcomes of the other lines are set. Those lines are charged, unless Redis refused one of them. After
-  // any other error, `unasked` names all lines. Outcome::ahead says which server's clock decided a line.
-  // Throws std::bad_alloc; then nothing is charged, neither in Redis nor in this process.
+  // In a cluster, some nodes may be unavailable while others answer. Lines that are paid with prefetched
+  // units need no node. If a node is unavailable, charge() returns an error, and `unasked` names the lines
+  // without an outcome. The outcomes of all other lines are set. These lines are charged, unless Redis
+  // refused one of them. After any other error, `unasked` names all lines. Outcome::ahead says which server's
+  // clock decided a line. If charge() throws std::bad_alloc, nothing is charged, neither in Redis nor in this
+  // process.
   [[nodiscard]] net::Task<net::ErrorCode> charge(std::span<const limit::Charge> charges,
                                                  std::span<limit::Outcome> outcomes,
                                                  base::TimePoint& server_now, limit::LineSet& unasked);
 
   // Refuses a bill without a round trip if the store knows that Redis would refuse it now. Sets the outcomes
   // to those that Redis would return, and returns Redis's time, to which they refer. Charges nothing. Returns
-  // nullopt if Redis must decide; this is always the case for a bill with a line that may delay the request.
-  // REQUIRES the same as charge(), and that no line's cost depends on the response.
+  // nullopt if Redis must decide, as it always must if a line may delay the request. REQUIRES: what charge()
+  // requires; no line's cost depends on the response.
   [[nodiscard]] std::optional<base::TimePoint> refuses(std::span<const limit::Charge> charges,
                                                        std::span<limit::Outcome> outcomes) noexcept;
 
   // Refunds one charge. `departure`: the time at which the charge allowed the request to depart. Returns
-  // without waiting for a reply. REQUIRES charge.lease == 0.
+  // without waiting for a reply. REQUIRES: charge.lease == 0.
   void refund(const limit::Charge& charge, base::TimePoint departure);
   // Refunds one charge of any kind. `charged_at`: when the charge was made, by Redis's time. `outcome`: its
   // outcome.
@@ -138,31 +143,30 @@ class Store {
 
   // Changes the cost of a charge from charge.cost to `actual` (limit/settle.hpp). `charged_at`: when the
   // charge was made, by Redis's time. Must be called at most once for a charge. Returns without waiting for a
-  // reply. REQUIRES limit::settles(*charge.limiter).
+  // reply. REQUIRES: limit::settles(*charge.limiter).
   void settle(const limit::Charge& charge, base::TimePoint charged_at, limit::Cost actual);
 
-  // Releases the permit of a charge; until then the store renews it. Must be called once for a charge; the
-  // destructor of redis::Permit does so. REQUIRES limit::holds(*charge.limiter).
+  // Releases the permit of a charge. Until this call, the store renews the permit. Must be called once for a
+  // charge; the destructor of redis::Permit does so. REQUIRES: limit::holds(*charge.limiter).
   void release(const limit::Charge& charge);
-  // Holds a permit for a request that was admitted while Redis was away. The store writes the permit to Redis
-  // as soon as Redis is available.
+  // Stores a permit for a request that was admitted while Redis was unavailable. The store writes the permit
+  // to Redis as soon as Redis is available.
   void hold(const limit::Charge& charge);
 
   // Sets `outcome` to the outcome that the charge would have now. Charges and renews nothing, neither in
-  // Redis nor in this process. Prefetched units of this process count as spent, because Redis has debited
-  // them. Returns the same errors as charge(). Ends within settings.timeout.
+  // Redis nor in this process. The outcome treats prefetched units as spent, because Redis has debited them.
+  // Returns the same errors as charge(). Ends within settings.timeout.
   [[nodiscard]] net::Task<net::ErrorCode> look(limit::Charge charge, limit::Outcome& outcome,
                                                base::TimePoint& server_now);
-  // Returns true, and sets `outcome`, if prefetched units of this process would pay for the charge.
+  // Returns true, and sets `outcome`, if this process has enough prefetched units to pay for the charge.
   [[nodiscard]] bool holds_for(const limit::Charge& charge, limit::Outcome& outcome) const;
-  // Resets the key in Redis, and drops all that this process holds or knows of the key. Returns without
-  // waiting for a reply. Commands that are sent later see the reset key. REQUIRES
-  // !limit::holds(*charge.limiter).
+  // Resets the key in Redis, and drops this process's prefetched units and cached states of the key. Returns
+  // without waiting for a reply. Later commands see the reset key. REQUIRES: !limit::holds(*charge.limiter).
   void forget(const limit::Charge& charge);
 
   [[nodiscard]] StoreState state() const noexcept;
   [[nodiscard]] const StoreStats& stats() const noexcept;
-  // Returns why the store is not up, or the last error reply. Empty if there never was an error. Must be
+  // Returns why the store is not up, or else the last error reply. Empty if no error has occurred. Must be
   // called on the worker's thread.
   [[nodiscard]] const std::string& last_error() const noexcept;
   // Returns why the store is not up; in a cluster, why one of the nodes is not up. Empty while the store is
@@ -183,7 +187,7 @@ class Store {
   std::shared_ptr<Backend> backend_;
   base::Duration finish_timeout_;
   std::optional<std::chrono::steady_clock::time_point> finish_by_;
-  std::shared_ptr<PrefetchingStore> prefetching_;  // null: no units are prefetched
+  std::shared_ptr<PrefetchingStore> prefetching_;  // null: the store prefetches no units
 };
 
 }  // namespace weir::redis

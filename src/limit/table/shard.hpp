@@ -14,7 +14,7 @@
 //   hashing: Pagh and Rodler, 2001).
 // With these moves a shard fills to over nine tenths before a key finds no room.
 //
-// Owned by the key table. REQUIRES for every member but `prefetch` and `mutex`: the caller holds `mutex`.
+// Owned by the key table. REQUIRES: for every member but `prefetch` and `mutex`: the caller holds `mutex`.
 #pragma once
 
 #include "limit/log/log_store.hpp"

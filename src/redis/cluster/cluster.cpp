@@ -1,4 +1,4 @@
-// The map of slots of a cluster, and the sessions for its masters. cluster_bill.cpp sends the bills.
+// The slot map of a cluster, and the sessions for its masters. cluster_bill.cpp sends the bills.
 #include "redis/cluster/cluster.hpp"
 
 #include "redis/connection/classify.hpp"
@@ -21,13 +21,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The longest wait for one node's map of slots. Short, so that weir soon asks the next node if one does not
-// answer.
+// The longest wait for one node's map of slots. It is short, so that weir soon asks another node if one does
+// not answer.
 constexpr base::Duration kPatience = 300ms;
 // The pause between two requests for the map of slots. It doubles up to kMostPause while slots have no node.
 constexpr base::Duration kLeastPause = 50ms;
 constexpr base::Duration kMostPause = 400ms;
-constexpr base::Duration kRest = 1h;  // the pause if there is no reason to read the map of slots
+// the pause between two requests for the map of slots, if no slot lacks a node
+constexpr base::Duration kRest = 1h;
 
 }  // namespace
 
@@ -93,8 +94,8 @@ void Store::Cluster::look() {
   if (resting_) timer_.cancel();
 }
 
-// Returns the nodes to ask for the map of slots, in order. Nodes with a session that is up come first. The
-// first node changes each time, because a node that is cut off may have an old map.
+// Returns the nodes to ask for the map of slots, in order. Nodes with a session that is up come first. Each
+// call begins with another node, because a node that is cut off may have an old map.
 std::vector<base::Endpoint> Store::Cluster::whom_to_ask() const {
   std::vector<base::Endpoint> nodes;
   const auto add = [&](const base::Endpoint& node) {
@@ -151,10 +152,10 @@ net::Task<net::ErrorCode> Store::Cluster::ask(const base::Endpoint& node, std::s
   co_return net::ErrorCode();
 }
 
-// Replaces the map of slots. A session stays while its node is a master, even without slots, because a slot
-// may be moving to that node.
+// Replaces the map of slots. A session remains while its node is a master, even without slots, because a slot
+// may be moving to the node.
 void Store::Cluster::take(SlotMap map) {
-  // First, because this may throw.
+  // The allocation comes first, because it may throw.
   std::vector<std::shared_ptr<Session>> by_master(map.masters().size());
   map_ = std::move(map);
   by_master_ = std::move(by_master);
@@ -181,12 +182,12 @@ std::shared_ptr<Store::Session> Store::Cluster::session_at(const base::Endpoint&
   settings.address = address;
   const auto session = std::make_shared<Session>(executor_, settings, log_, tuning_, &refunds_, &common_);
   sessions_.reserve(sessions_.size() + 1);
-  session->start();  // after all that may throw, so that every session in sessions_ is started
+  session->start();  // after everything that may throw, so that every session in sessions_ is started
   sessions_.push_back(session);
   return session;
 }
 
-// Stops the session after all its commands are answered or their deadlines have passed.
+// Stops the session when all its commands are answered or their deadlines have passed.
 void Store::Cluster::leave(const std::shared_ptr<Session>& session) {
   auto timer = std::make_shared<net::Timer>(executor_, 2 * settings_.timeout);
   timer->async_wait([self = shared_from_this(), session, timer](net::ErrorCode) { session->stop(); });
@@ -204,7 +205,7 @@ Store::Session* Store::Cluster::owner(Slot slot) const noexcept {
 Store::Session* Store::Cluster::follow(const Redirection& redirection) {
   const auto session = session_at(redirection.to);
   if (redirection.kind == Redirection::Kind::Ask || !map_) return session.get();
-  by_master_.reserve(map_->masters().size() + 1);  // before all changes, because it may throw
+  by_master_.reserve(map_->masters().size() + 1);  // before all changes, because reserve() may throw
   map_->move(redirection.slot, redirection.to);
   by_master_.resize(map_->masters().size());
   by_master_[static_cast<std::size_t>(map_->owner(redirection.slot) - map_->masters().data())] = session;
@@ -226,7 +227,7 @@ bool Store::Cluster::is_whole() const noexcept {
                      [](const auto& session) { return !session || session->state() == StoreState::Up; });
 }
 
-// Returns why some slots have no node, or some node is not up. REQUIRES !is_whole().
+// Returns which slots have no node or which node is not up, in words. REQUIRES: !is_whole().
 std::string Store::Cluster::what_is_missing() const {
   if (!map_) return last_error_;
   for (const auto& session : by_master_) {
@@ -247,7 +248,7 @@ void Store::Cluster::tell_state() {
 void Store::Cluster::changed(const Session& session) {
   tell_state();
   if (session.state() == StoreState::Up) {
-    permit_renewer_->renew();  // the node may have lost its permits
+    permit_renewer_->renew();  // the node may have lost its concurrency permits
   } else {
     last_error_ = session.address().to_string() + ": " + session.last_error();
     denied_.forget_all();

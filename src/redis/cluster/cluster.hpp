@@ -51,13 +51,14 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
   [[nodiscard]] const StoreStats& stats() const noexcept override { return stats_; }
   [[nodiscard]] const std::string& last_error() const noexcept override { return last_error_; }
 
-  // Must be called by the session `from` if its node replied with the error `error`. Sends the call or
-  // command to another node, or again to the same node. Returns false if it cannot be sent again. If the
-  // charges of a call must be sent one by one, sets Call::apart, ends the call immediately and returns true.
+  // Handles a redirection. The session `from` must call this function if its node replied with the error
+  // `error`. Sends the call or command to another node, or again to the same node. Returns false if it cannot
+  // be sent again. If the charges of a call must be sent one by one, sets Call::apart, ends the call
+  // immediately and returns true.
   [[nodiscard]] bool sends_on(Call& call, const Pipeline::Entry& entry, std::string_view error,
                               Session& from);
   [[nodiscard]] bool sends_on(Pipeline::Entry& entry, std::string_view error, Session& from);
-  // Must be called when the state of a session changes to up or down.
+  // Must be called when a session comes up or goes down.
   void changed(const Session& session);
   // Returns the slot hash of a slot on the session's node; 0 if the node has no slots.
   [[nodiscard]] limit::SlotHash slot_hash_at(const Session& session) const noexcept;
@@ -101,9 +102,9 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
   Common common_;
 
   std::optional<SlotMap> map_;
-  // In the order of map_->masters(); null: the master has no slots.
+  // The session of each master, in the order of map_->masters(); null: the master has no slots.
   std::vector<std::shared_ptr<Session>> by_master_;
-  std::vector<std::shared_ptr<Session>> sessions_;  // includes sessions of masters without slots
+  std::vector<std::shared_ptr<Session>> sessions_;  // all sessions, also of masters without slots
   std::atomic<StoreState> state_{StoreState::Down};
   std::string last_error_;
   LogThrottle log_throttle_;
@@ -111,8 +112,8 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
 
   RequestReply asked_;
   net::Timer timer_;      // set for the pause between two requests for the map of slots
-  bool wanted_ = false;   // the map of slots must be read again
-  bool resting_ = false;  // timer_ is set for a long pause; the pause ends when wanted_ becomes true
+  bool wanted_ = false;   // true: the map of slots must be read again
+  bool resting_ = false;  // true: timer_ is set for a long pause, which ends early when wanted_ becomes true
   std::size_t turn_ = 0;
   std::mt19937 random_{std::random_device{}()};
 };

@@ -19,7 +19,7 @@ namespace weir::redis {
 
 namespace {
 
-// The most redirections that a call or command follows. After that, the nodes seem to disagree.
+// The most redirections that a call or command follows. More redirections mean that the nodes disagree.
 constexpr unsigned kMostHops = 6;
 
 constexpr limit::LineSet bit(std::size_t line) noexcept {
@@ -29,7 +29,7 @@ constexpr limit::LineSet bit(std::size_t line) noexcept {
 }  // namespace
 
 // The calls for the parts of a bill, and the answers to the bill's lines. Lives in the frame of the waiting
-// coroutine, because the calls have pointers into this object.
+// coroutine, because each call points into this object.
 class Store::Cluster::Parts {
  public:
   using Calls = boost::container::static_vector<Call, limit::kMaxCharges>;
@@ -41,8 +41,8 @@ class Store::Cluster::Parts {
   Parts(const Parts&) = delete;
   Parts& operator=(const Parts&) = delete;
 
-  // Makes calls for the lines without an answer. The first time, makes one call for each slot. The second
-  // time, makes one call for each line; this is needed only if a slot is moving.
+  // Makes calls for the lines without an answer. The first run makes one call for each slot. A second run,
+  // needed only if a slot is moving, makes one call for each line.
   void divide() {
     calls_.clear();
     const bool singly = std::exchange(divided_, true);
@@ -113,7 +113,7 @@ class Store::Cluster::Parts {
 
   Charges bill_;
   Outcomes told_;
-  limit::LineSet left_;  // lines of the bill that are not in a call and have no answer
+  limit::LineSet left_;  // lines of the bill that have no answer and are not in a call
   limit::LineSet failed_ = 0, charged_ = 0;
   bool divided_ = false, refused_ = false;
   net::ErrorCode error_;
@@ -170,14 +170,15 @@ unsigned Store::Cluster::send(Parts& parts, Pipeline::Time deadline) {
       call.error = stopped_             ? net::ErrorCode(StoreError::Stopped)
                    : session == nullptr ? net::ErrorCode(StoreError::Away)
                                         : session->enqueue(call);
-    } catch (const std::bad_alloc&) {  // this call is not sent; earlier calls may have been sent
+    } catch (const std::bad_alloc&) {  // this call was not sent; earlier calls may have been sent
     }
     if (!call.error) ++sent;
   }
   return sent;
 }
 
-// Refunds the charged lines of a bill that a node refused. If memory runs out, charges of other nodes remain.
+// Refunds the charged lines of a bill that a node refused. If memory runs out, some of these lines remain
+// charged.
 void Store::Cluster::give_back(const Parts& parts) {
   std::array<Refund, limit::kMaxCharges> lines;
   std::size_t n = 0;
@@ -194,8 +195,8 @@ void Store::Cluster::give_back(const Parts& parts) {
   }
 }
 
-// If the lines are in several slots, checks each line by itself: the bill is refused if one line is known to
-// refuse. Retry-After is then the longest wait of the lines that are known to refuse.
+// If the lines are in several slots, checks each line alone: the bill is refused if the deny cache knows that
+// one line refuses. Retry-After is the longest wait of the lines that the cache knows to refuse.
 std::optional<base::TimePoint> Store::Cluster::refuses(Charges charges, Outcomes outcomes) noexcept {
   const auto now = std::chrono::steady_clock::now();
   const auto slot = slot_of(limit::slot_hash_of(charges.front().key));
@@ -260,7 +261,7 @@ base::TimePoint Store::Cluster::server_time(const limit::Key& key, Pipeline::Tim
 
 // Handles three errors. MOVED means that the slot has moved. ASK and TRYAGAIN mean that the slot is moving:
 // each of its keys is on the old node or on the new node. The answer to a command with only one key shows
-// which.
+// which node has it.
 bool Store::Cluster::sends_on(Call& call, const Pipeline::Entry& entry, std::string_view error,
                               Session& from) {
   const auto to = redirection_in(error, from.address());

@@ -35,7 +35,8 @@ std::string_view hashed_part(std::string_view key) noexcept {
   return close == std::string_view::npos || close == open + 1 ? key : key.substr(open + 1, close - open - 1);
 }
 
-// Returns the text before the first `mark`. Removes that text and the mark from the start of `text`.
+// Returns the text before the first character `mark`. Removes the returned text and the mark from the front
+// of `text`.
 std::string_view take_until(std::string_view& text, char mark) noexcept {
   const auto part = text.substr(0, text.find(mark));
   text.remove_prefix(std::min(text.size(), part.size() + 1));
@@ -54,8 +55,8 @@ std::optional<Slot> slot_in(std::string_view text) noexcept {
   return slot && *slot < kSlots ? slot : std::nullopt;
 }
 
-// Parses "host:port", in which an IPv6 address has no brackets. If the text has no host, uses the host of
-// `asked`.
+// Parses "host:port", in which an IPv6 address has no brackets. If the text has no host, the result has the
+// host of `asked`.
 std::optional<base::Endpoint> address_in(std::string_view text, const base::Endpoint& asked) {
   const auto colon = text.rfind(':');
   if (colon == std::string_view::npos) return std::nullopt;
@@ -125,7 +126,8 @@ std::size_t SlotMap::served() const noexcept {
 void SlotMap::move(Slot slot, const base::Endpoint& to) {
   const auto found = std::find(masters_.begin(), masters_.end(), to);
   const auto master = static_cast<std::uint16_t>(found - masters_.begin());
-  if (found == masters_.end()) masters_.push_back(to);  // before the assignment, because it may throw
+  // before the assignment, because push_back() may throw
+  if (found == masters_.end()) masters_.push_back(to);
   owners_[slot] = master;
 }
 

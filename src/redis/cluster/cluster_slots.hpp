@@ -23,7 +23,7 @@ inline constexpr std::size_t kSlots = 16384;
 // The master of each slot, as reported by one node.
 class SlotMap {
  public:
-  // Parses a reply to CLUSTER NODES. `asked`: the address of the node that replied, which may not know its
+  // Parses a reply to CLUSTER NODES. `asked`: the address of the node that replied; a node may not know its
   // own address. A node without an address gets no slots in this map. Returns nullopt if the text is not a
   // reply to CLUSTER NODES.
   [[nodiscard]] static std::optional<SlotMap> read(std::string_view nodes, const base::Endpoint& asked);
@@ -35,8 +35,8 @@ class SlotMap {
   [[nodiscard]] std::span<const base::Endpoint> masters() const noexcept { return masters_; }
   [[nodiscard]] std::size_t served() const noexcept;
 
-  // Sets the owner of one slot, as the error MOVED reports the owner. Valid until the whole map is read
-  // again.
+  // Sets the owner of one slot, after the error MOVED has reported the owner. The next whole map replaces
+  // this change.
   void move(Slot slot, const base::Endpoint& to);
 
  private:

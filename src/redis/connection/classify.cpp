@@ -7,8 +7,8 @@ namespace weir::redis {
 namespace {
 
 // Returns true if the ACL user is not allowed to run a command inside the script. Redis reports this case
-// without an error code of its own. The first text is that of Redis up to 6.2, the second that of Redis since
-// 7.0.
+// without an error code of its own. Redis up to 6.2 sends the first text below, and Redis since 7.0 the
+// second.
 bool is_denied_within(std::string_view text) noexcept {
   return text.find("The user executing the script can't") != std::string_view::npos ||
          text.find("ACL failure in script") != std::string_view::npos;

@@ -9,8 +9,8 @@
 namespace weir::redis {
 
 [[nodiscard]] StoreError classify(std::string_view text) noexcept;
-// Returns a server's text for a log line: its first 200 bytes, with control characters as \xNN. A longer text
-// ends in " ...".
+// Returns a server's text in a form for log lines: the first 200 bytes, with control characters as \xNN. A
+// longer text ends in " ...".
 [[nodiscard]] std::string readable(std::string_view text);
 // Returns readable(text), followed by advice if the user lacks a right or the topology setting is wrong.
 [[nodiscard]] std::string advised(std::string_view text);

@@ -34,7 +34,8 @@ std::string Faults::names_of(std::span<const limit::Charge> lines) {
   return names;
 }
 
-// If an earlier logged failure includes all kinds of this call, the failure is known and not logged again.
+// A failure is known if weir logged one for a call with some of the same features and no others. A known
+// failure is not logged again.
 bool Faults::note(Kinds kinds, Time now) {
   const bool known =
       std::any_of(said_.begin(), said_.end(), [&](Kinds said) { return is_within(said, kinds); });

@@ -28,7 +28,8 @@ Greeting sign_in(const RedisSettings& settings) {
 Greeting greet(const RedisSettings& settings) {
   Greeting greeting = sign_in(settings);
   greeting.say(Step::May, {"CLIENT", "SETNAME", "weir"});
-  // Sends ROLE, because a Sentinel may report a former master, which may still accept writes.
+  // Sends ROLE, because the server that a Sentinel reports may be a former master, which may still accept
+  // writes.
   if (settings.topology == Topology::Sentinel) greeting.say(Step::Role, {"ROLE"});
   greeting.say(Step::LoadCharge, {"SCRIPT", "LOAD", charge_script()});
   greeting.say(Step::LoadRefund, {"SCRIPT", "LOAD", refund_script()});

@@ -13,11 +13,11 @@
 
 namespace weir::redis {
 
-// Which replies to one command of the greeting are acceptable.
+// Which replies to one of the first commands are acceptable.
 enum class Step : std::uint8_t {
   Must,        // any reply except an error
   May,         // any reply, even an error
-  Role,        // a master's reply to ROLE; or an error, because the user may not be allowed to run ROLE
+  Role,        // ROLE: a reply from a master; or an error, because the user may not be allowed to run ROLE
   LoadCharge,  // the SHA-1 of the loaded script
   LoadRefund,
 };
@@ -31,7 +31,7 @@ struct Greeting {
 
 // Appends AUTH if `password` is not empty. An empty `user` means the default user.
 void say_who(Greeting& greeting, std::string_view user, std::string_view password);
-// Returns the commands AUTH and SELECT, each only if the settings require it.
+// Returns the commands AUTH and SELECT; each of them only if the settings require it.
 [[nodiscard]] Greeting sign_in(const RedisSettings& settings);
 // Returns all commands that a store's connection sends before its test charge.
 [[nodiscard]] Greeting greet(const RedisSettings& settings);

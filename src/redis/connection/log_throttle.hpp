@@ -1,6 +1,6 @@
 // Limits the log lines about a service that is down. The first line is logged at once. During an outage, a
-// line with a new reason is logged every ten seconds at most. If several outages follow each other, at most
-// kMost lines are logged in ten seconds. Pure.
+// line with a new reason is logged every ten seconds at most. During several short outages, at most kMost
+// lines are logged in ten seconds. Pure.
 #pragma once
 
 #include <chrono>
@@ -14,8 +14,8 @@ class LogThrottle {
   using Time = std::chrono::steady_clock::time_point;
   static constexpr unsigned kMost = 3;
 
-  // Must be called when the service goes down or the reason changes. Returns true if `line` should be logged.
-  // REQUIRES that the line is not empty.
+  // Must be called when the service goes down or the reason changes. Returns true if the caller should log
+  // `line`. REQUIRES: the line is not empty.
   [[nodiscard]] bool raise(std::string line, Time now) {
     constexpr std::chrono::seconds kPause{10};
     if (!said_.empty() && (line == said_ || now < next_)) return false;
@@ -40,7 +40,7 @@ class LogThrottle {
     said_.clear();
     return !std::exchange(silent_, false);
   }
-  // Returns the number of outages that were not logged since the last call of this function.
+  // Returns how many outages were not logged since the last call of unsaid().
   [[nodiscard]] unsigned unsaid() noexcept { return std::exchange(unsaid_, 0); }
 
  private:

@@ -31,8 +31,8 @@ bool Pipeline::fills_a_call() const noexcept {
   return lines >= kMostLines;
 }
 
-// Considers the age of the oldest command too, which shows that round trips have become slow before its reply
-// arrives.
+// Also considers the age of the oldest command. It shows that round trips have become slow before the
+// command's reply arrives.
 bool Pipeline::awaits_company(Time now) const noexcept {
   if (charges_ < kMostUnanswered || fills_a_call()) return false;
   return std::max(last_trip_, now - pending_.front().sent) < short_trip_;
@@ -118,7 +118,7 @@ std::vector<Call*> Pipeline::take_expired(Time now) {
       for (Bill& bill : entry.bills)
         if (bill.call != nullptr && bill.call->deadline <= now) visit(bill);
   };
-  // Allocates memory before it removes anything, so that each call that it removes is also returned.
+  // Allocates memory before it removes anything. Otherwise a removed call could be lost.
   expired.reserve(bills_);
   each([](Bill& bill) { bill.abandoned.assign(bill.call->charges.begin(), bill.call->charges.end()); });
   each([&](Bill& bill) { expired.push_back(std::exchange(bill.call, nullptr)); });

@@ -3,7 +3,7 @@
 //
 // Invariants
 //  1. Redis answers in order, so the next reply belongs to the entry at the front of the queue. A command
-//     that has passed its deadline is abandoned but keeps its entry, which receives the late reply. If the
+//     whose deadline has passed is abandoned but keeps its entry, which receives the late reply. If the
 //     late reply reports a charge, the charge is refunded. Each script returns the number of its call, which
 //     proves that the reply belongs to the entry.
 //  2. A call without an answer is in the list of gathered bills or in the queue of sent commands, but never
@@ -33,8 +33,8 @@
 
 namespace weir::redis {
 
-// A bill whose coroutine waits for the outcome. It lives in the coroutine's frame until the coroutine is
-// resumed.
+// A bill (the charges of one request) whose coroutine waits for the outcome. The call lives in the
+// coroutine's frame until the coroutine is resumed.
 struct Call {
   std::span<const limit::Charge> charges;
   std::span<limit::Outcome> outcomes;
@@ -43,20 +43,23 @@ struct Call {
   std::coroutine_handle<> caller{};  // the coroutine of the bill; it is resumed on this thread
   std::chrono::steady_clock::time_point deadline{};
   bool looks = false;       // true: only checks and returns outcomes; charges nothing
-  bool in_advance = false;  // true: prefetches units; calls that requests wait for are sent before this call
-  bool resent = false;  // the call was sent twice because the first command had no effect; never three times
+  bool in_advance = false;  // true: prefetches units, so calls for which requests wait are sent first
+  // the call was sent twice because the first command had no effect; it is never sent three times
+  bool resent = false;
   std::uint64_t permit = 0;  // serial number of the bill's permits; set when the bill is gathered
   // The members below are used only in a cluster.
   Slot slot = 0;       // the slot of all keys of the bill
-  bool alone = false;  // the bill must have a script call of its own
-  // ASKING is sent before the call, so that the new node of a moving slot answers.
+  bool alone = false;  // true: the bill must have a script call of its own
+  // True: ASKING must precede the call, so that the new node of a moving slot answers.
   bool asking = false;
-  bool apart = false;     // the call has no answer, because its keys must be charged one by one
+  bool apart = false;     // true: the call has no answer, because its keys must be charged one by one
   std::uint8_t hops = 0;  // number of nodes that redirected the call to another node
-  // Number of calls whose answers the coroutine still waits for; null if it waits only for this call.
+  // Number of calls whose answers the coroutine still waits for; null if the coroutine waits only for this
+  // call.
   unsigned* waiting = nullptr;
 
-  // Must be called when this call has its answer. Returns true if the caller should resume the coroutine.
+  // Must be called when this call has received its answer. Returns true if the caller should resume the
+  // coroutine.
   [[nodiscard]] bool ends_wait() const noexcept { return waiting == nullptr || --*waiting == 0; }
   // Returns true if Redis charged the bill: no enforced line was refused. Must be called after the answer.
   [[nodiscard]] bool charged() const noexcept;
@@ -79,12 +82,12 @@ class Pipeline {
     Refund,
     LoadCharge,  // SCRIPT LOAD of charge.lua after NOSCRIPT
     LoadRefund,
-    Asking,  // ASKING; precedes a command about a slot that is moving to this node
+    Asking,  // ASKING, which precedes a command about a slot that is moving to this node
   };
 
   struct Bill {
     Call* call = nullptr;  // null after the call was abandoned
-    // The charges of an abandoned call. A late reply may report that Redis has made them.
+    // The charges of an abandoned call. A late reply may report that Redis has made these charges.
     std::vector<limit::Charge> abandoned{};
     std::uint64_t permit = 0;  // copy of Call::permit
 
@@ -97,12 +100,14 @@ class Pipeline {
     std::vector<Bill> bills{};               // Charge: the bills that share the script call, in order
     Time sent{};                             // when the command was appended to output()
     LastRefunds::Groups refunded{};          // Refund: the groups of the refunded keys
-    std::unique_ptr<std::string> command{};  // Refund: the command's bytes, in case they must be sent again
-    // Refund: its refunds. Set only if it renews permits, or has several refunds in a cluster.
+    std::unique_ptr<std::string> command{};  // Refund: the command's bytes, which may have to be sent again
+    // Refund: the refunds in the command. Set only if the command renews permits, or has several refunds in a
+    // cluster.
     std::vector<Refund> lines{};
-    std::size_t amended = 0;  // Refund: number of its refunds
-    bool resent = false;      // Refund: it was sent twice because of NOSCRIPT; never three times
-    std::uint8_t hops = 0;    // Refund: number of nodes that redirected it to another node
+    std::size_t amended = 0;  // Refund: number of refunds in the command
+    // Refund: the command was sent twice because of NOSCRIPT; it is never sent three times
+    bool resent = false;
+    std::uint8_t hops = 0;  // Refund: number of nodes that redirected the command to another node
   };
 
   // `patience`: the longest wait for the reply to any command. `timeout`: the longest wait for the outcome of
@@ -111,41 +116,41 @@ class Pipeline {
       : pending_(max_pending), patience_(patience), short_trip_(timeout / 4) {}
 
   // Returns true if the gathered bills should wait until more bills can share their script call. They wait if
-  // they do not fill a call yet and at least kMostUnanswered calls are unanswered. The next reply then comes
-  // soon and triggers the send. Bills wait only while a round trip takes less than a quarter of `timeout`, so
-  // the wait and the round trip take less than half of `timeout`. With a distant but idle Redis, waiting
-  // would only delay the bills.
+  // they do not fill a call and at least kMostUnanswered calls are unanswered: the next reply, which triggers
+  // the send, comes soon. They wait only while a round trip takes less than a quarter of `timeout`, so wait
+  // and round trip take less than half of `timeout`. If Redis is distant but idle, waiting would only delay
+  // the bills.
   static constexpr std::size_t kMostUnanswered = 8;
   [[nodiscard]] bool awaits_company(Time now) const noexcept;
-  // Sets the duration of the last round trip. Must be called for a command that was not passed to push().
+  // Records the duration of the last round trip. Must be called if a command was sent without push().
   void note_trip(Time::duration took) noexcept { last_trip_ = took; }
-  // Returns true if there is no room for another bill.
+  // Returns true if the pipeline cannot take another bill.
   [[nodiscard]] bool full() const noexcept { return !has_room() || bills_ >= pending_.capacity(); }
   [[nodiscard]] bool has_room(std::size_t entries = 1) const noexcept {
     return pending_.reserve() >= entries;
   }
   [[nodiscard]] bool empty() const noexcept { return pending_.empty() && !gathers(); }
-  // Returns true if any bill or refund is gathered and not sent.
+  // Returns true if a gathered bill or refund was not sent yet.
   [[nodiscard]] bool gathers() const noexcept { return !gathered_.empty() || !refunds_.empty(); }
 
   // Sorts the gathered bills and refunds by slot, so that bills that may share a call are adjacent.
   void order_by_slot();
-  // Adds a bill to the gathered bills until take_group() returns the bill. Bills that requests wait for come
+  // Adds a bill to the gathered bills, from which take_group() removes it. Bills for which requests wait come
   // before bills that prefetch units.
   void gather(Call& call);
   // Removes and returns the next gathered bills that may share a script call, in order; empty if none are
   // gathered. Only this function decides which bills may share a call.
   [[nodiscard]] std::vector<Bill> take_group();
   // Adds refunds, settlements and renewals to the gathered refunds. Returns false and adds nothing if too
-  // many are gathered already.
+  // many of them are gathered already.
   [[nodiscard]] bool gather(std::span<const Refund> refunds);
-  // Calls `send` with groups of the gathered refunds while the pipeline has room. Leaves half of the room
-  // free for bills, unless `all` is true. If `by_slot`, all lines of a group are in one slot.
+  // Calls `send` with groups of the gathered refunds while the pipeline can take more commands. Leaves half
+  // of its capacity free for bills, unless `all` is true. If `by_slot`, all lines of a group are in one slot.
   void send_refunds(const std::function<void(std::span<const Refund>)>& send, bool by_slot, bool all);
-  // Stores a vector of bills that is no longer needed, so that its memory can be used again.
+  // Keeps a vector of bills that is no longer needed, to use its memory again.
   void recycle(std::vector<Bill> bills);
 
-  // Appends an entry for a command. The caller must have appended the command's bytes to output(). REQUIRES
+  // Appends an entry for a command. The caller must have appended the command's bytes to output(). REQUIRES:
   // has_room().
   void push(Entry entry, Time now) {
     entry.sent = now;
@@ -153,9 +158,10 @@ class Pipeline {
     pending_.push_back(std::move(entry));
   }
 
-  // Returns the entry to which the next reply belongs; null if there is none.
+  // Returns the entry to which the next reply belongs; null if no command waits for a reply.
   [[nodiscard]] const Entry* first() const noexcept { return pending_.empty() ? nullptr : &pending_.front(); }
-  // Removes and returns the entry to which a reply that came at `now` belongs; nullopt if there is none.
+  // Removes and returns the entry to which a reply that came at `now` belongs; nullopt if no command waits
+  // for a reply.
   [[nodiscard]] std::optional<Entry> pop(Time now);
 
   // Abandons the calls whose deadline is `now` or earlier, and returns them. The entries keep the charges of
@@ -165,8 +171,7 @@ class Pipeline {
   [[nodiscard]] bool is_overdue(Time now) const noexcept {
     return !pending_.empty() && pending_.front().sent + patience_ <= now;
   }
-  // Returns the earliest deadline of all waiting calls and of the oldest command; nullopt if there is
-  // neither.
+  // Returns the earliest deadline of all waiting calls and of the oldest command; nullopt if nothing waits.
   [[nodiscard]] std::optional<Time> next_deadline() const noexcept;
 
   // Removes and returns all entries, and drops all bytes. Must be called when the connection has ended. Also
@@ -189,7 +194,7 @@ class Pipeline {
   std::vector<Call*> gathered_;
   std::vector<Refund> refunds_;  // gathered refunds
   std::size_t bills_ = 0;        // number of bills, gathered and sent
-  std::size_t charges_ = 0;      // number of entries that contain charges (Purpose::Charge)
+  std::size_t charges_ = 0;      // number of script calls in the queue that charge bills (Purpose::Charge)
   std::vector<std::vector<Bill>> spare_;
   std::string output_;
 };

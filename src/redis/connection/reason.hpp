@@ -1,4 +1,4 @@
-// The reason why a connection or a store is down. The owner's thread sets it; any thread may read it.
+// The reason why a connection or a store is down. The owner's thread sets the reason; any thread may read it.
 #pragma once
 
 #include <mutex>
@@ -9,7 +9,7 @@ namespace weir::redis {
 
 class Reason {
  public:
-  // Sets the reason; an empty text means that there is none. Throws std::bad_alloc.
+  // Sets the reason; an empty text means that there is no reason.
   void set(std::string_view why) {
     const std::lock_guard lock(mutex_);
     why_ = why;

@@ -15,8 +15,8 @@ struct RequestReply::Link {
 
   Wire wire;
   net::Timer timer;
-  std::uint64_t wait = 0;  // number of the current wait; a late timer must not end a later wait
-  bool late = false;       // the current or last wait took longer than `patience`
+  std::uint64_t wait = 0;  // number of the current wait; a late timer of an earlier wait must not end it
+  bool late = false;       // true: the current or last wait took longer than `patience`
 };
 
 RequestReply::RequestReply(net::Executor executor, base::Duration patience, std::shared_ptr<TlsClient> tls)

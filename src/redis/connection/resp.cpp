@@ -14,7 +14,7 @@ constexpr std::size_t kMaxUnread = 1 << 20;
 constexpr std::size_t kMaxNumbers = 4096;
 constexpr std::size_t kMaxWords = 1024;
 constexpr std::size_t kMaxReply = 1 << 20;
-constexpr std::size_t kElement = 16;  // bytes by which each element increases the counted size
+constexpr std::size_t kElement = 16;  // each element adds this number of bytes to the counted size
 constexpr int kMaxDepth = 8;
 
 bool is_too_deep(const redisReadTask* task) noexcept {
@@ -26,13 +26,13 @@ bool is_too_deep(const redisReadTask* task) noexcept {
 }  // namespace
 
 // hiredis calls these functions while it parses elements. The functions write into the reader's only Reply.
-// As "object" they return the address of that Reply, which hiredis only compares with null.
+// Each returns the address of that Reply as its "object", which hiredis only compares with null.
 struct ReplyBuilder {
   static Reply& reply_of(const redisReadTask* task) {
     return static_cast<ReplyReader*>(task->privdata)->reply_;
   }
-  // Returns false if the reply is too large. The caller then returns null, which hiredis treats as a lack of
-  // memory.
+  // Counts an element. Returns false if the reply is too large. In that case the caller must return null,
+  // which hiredis treats as a lack of memory.
   static bool takes(const redisReadTask* task, std::size_t octets) {
     return static_cast<ReplyReader*>(task->privdata)->takes(octets);
   }
@@ -94,7 +94,7 @@ ReplyReader::ReplyReader() {
 ReplyReader::~ReplyReader() = default;
 
 void ReplyReader::reset() {
-  // This function of hiredis only reads the table, although its parameter is not const.
+  // redisReaderCreateWithFunctions only reads the table, although its parameter is not const.
   redisReader* reader =
       redisReaderCreateWithFunctions(const_cast<redisReplyObjectFunctions*>(&ReplyBuilder::kFunctions));
   if (reader == nullptr) throw std::bad_alloc();

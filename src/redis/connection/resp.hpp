@@ -23,7 +23,7 @@ struct Reply {
   Kind kind = Kind::Nil;
   std::string text;  // used by Status, Error and Text
   std::vector<std::int64_t> numbers;
-  // Used by Other: all its texts in order, including those of nested arrays.
+  // Used by Other: all texts in the array, in order, including those of nested arrays.
   std::vector<std::string> words{};
 };
 
@@ -43,7 +43,7 @@ class ReplyReader {
   enum class Next : std::uint8_t {
     Ready,
     Incomplete,  // the reply is not complete; more bytes must be fed
-    // The bytes are not RESP, or the reply is larger than 1 MiB or nested deeper than eight arrays. The
+    // The bytes are not RESP, or the reply is larger than 1 MiB or nested more than eight arrays deep. The
     // caller must close the connection.
     Malformed,
   };
@@ -58,8 +58,8 @@ class ReplyReader {
   struct Free {
     void operator()(void* reader) const noexcept;
   };
-  // Counts one more element of the current reply. `octets`: the element's size. Returns false if the reply is
-  // too large.
+  // Counts one more element of the current reply. `octets`: the element's size. Returns false if the reply
+  // has become too large.
   [[nodiscard]] bool takes(std::size_t octets) noexcept;
 
   Reply reply_;

@@ -18,10 +18,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// How long a Sentinel may be silent before weir sends PING. If the Sentinel does not answer the PING, weir
-// uses the next Sentinel.
+// How long a Sentinel may be silent before weir sends PING. If PING gets no answer, weir uses the next
+// Sentinel.
 constexpr base::Duration kSilence = 2s;
-constexpr base::Duration kPause = 300ms;  // pause before the next round, after all Sentinels have failed
+// pause before weir asks all Sentinels again, after all of them have failed
+constexpr base::Duration kPause = 300ms;
 
 std::optional<base::Endpoint> endpoint_of(std::string_view host, std::string_view port) {
   base::Endpoint endpoint{std::string(host), 0, ""};
@@ -155,7 +156,7 @@ net::Task<void> Sentinels::watch(std::shared_ptr<Sentinels> self) {
       sentinels.listened_ = (first + i) % addresses.size();
       try {
         const net::ErrorCode ec = co_await sentinels.listen(addresses[sentinels.listened_]);
-        (void)ec;                        // the loop tries the next Sentinel; locate() reports if none answers
+        (void)ec;  // the loop tries the next Sentinel; locate() reports if no Sentinel answers
       } catch (const std::bad_alloc&) {  // the loop tries the next Sentinel
       }
     }
@@ -188,8 +189,8 @@ net::Task<net::ErrorCode> Sentinels::listen(const base::Endpoint& sentinel) {
   co_return ec;
 }
 
-// Sends the query for the master and the subscription in one write, so that weir misses no change of the
-// master between the two commands.
+// Sends the query for the master and the subscription in one write. So weir misses no change of the master
+// between the two commands.
 net::Task<net::ErrorCode> Sentinels::subscribe() {
   std::string both = question_;
   append_command(both, {"SUBSCRIBE", "+switch-master"});
@@ -203,7 +204,7 @@ net::Task<net::ErrorCode> Sentinels::subscribe() {
   co_return ec;
 }
 
-// If the reported master differs from located_, makes the next call of locate() begin with this Sentinel.
+// If `master` differs from located_, makes the next call of locate() begin with this Sentinel.
 void Sentinels::hear(const base::Endpoint& master) {
   last_heard_ = master;
   if (stopped_ || master == located_ || located_.port == 0) return;

@@ -1,8 +1,8 @@
 // The Sentinels of one master. They report the master's address and its changes (redis.io, "Sentinel client
 // spec").
 //
-// Belongs to a store's session and its thread. Any Sentinel may answer. A Sentinel may report a former
-// master, which is unreachable or does not have the role of a master. weir then asks the next Sentinel.
+// Belongs to a store's session and its thread. Any Sentinel may answer. If a Sentinel reports a former
+// master, which is unreachable or not a master any more, weir asks the next Sentinel.
 #pragma once
 
 #include "redis/connection/request_reply.hpp"
@@ -39,16 +39,16 @@ class Sentinels : public std::enable_shared_from_this<Sentinels> {
   // last reported an address. Must not be called while an earlier call runs.
   [[nodiscard]] net::Task<net::ErrorCode> locate(base::Endpoint& master);
   [[nodiscard]] const std::string& why() const noexcept { return why_; }
-  // After locate(), the session must call believe() if the server at the reported address is the master.
-  // Otherwise, or if the server could not be reached, the session must call doubt(). After doubt(), the next
-  // locate() begins with another Sentinel. believe() also ends a subscription to a Sentinel that reports
-  // another master.
+  // After locate(), the session must call believe() if the server at the reported address is the master. If
+  // the server is not the master or cannot be reached, the session must call doubt(). The next locate() then
+  // begins with another Sentinel. believe() also ends a subscription to a Sentinel that reports another
+  // master.
   void believe() noexcept;
   void doubt() noexcept;
 
   // Subscribes to a Sentinel, and to the next Sentinel if the subscription ends, until stop(). Calls `moved`
   // whenever the reported master differs from the result of the last locate(). Calls `ended` when the
-  // coroutine ends, with its exception.
+  // subscribing coroutine ends, with the coroutine's exception.
   void follow(std::function<void()> moved, std::function<void(std::exception_ptr)> ended);
   void stop() noexcept;
   // Ends the current call of locate().
@@ -64,19 +64,21 @@ class Sentinels : public std::enable_shared_from_this<Sentinels> {
 
   const SentinelSettings settings_;
   const base::Duration patience_;
-  std::string hello_;          // the AUTH command; empty if no password is set
-  std::string question_;       // the command that asks for the master's address
-  std::size_t first_ = 0;      // index of the Sentinel that last reported an address
-  base::Endpoint located_;     // the master's address that this Sentinel reported
-  bool on_its_word_ = false;   // located_ was set, and neither believe() nor doubt() was called since
-  std::size_t listened_ = 0;   // index of the Sentinel that watch() subscribes to
-  base::Endpoint last_heard_;  // the address that it last reported; port 0: none yet
+  std::string hello_;       // the AUTH command; empty if no password is set
+  std::string question_;    // the command that asks for the master's address
+  std::size_t first_ = 0;   // index of the Sentinel that last reported an address
+  base::Endpoint located_;  // the master's address according to Sentinel first_
+  // true: locate() has set located_, and neither believe() nor doubt() was called since
+  bool on_its_word_ = false;
+  std::size_t listened_ = 0;  // index of the Sentinel that watch() subscribes to
+  // the master's address that the subscribed Sentinel reported last; port 0: no report yet
+  base::Endpoint last_heard_;
   std::string why_;
   RequestReply asked_;
   RequestReply heard_;
   net::Timer pause_;
   std::function<void()> moved_;
-  bool cancelled_ = false;  // the current call of locate() was cancelled
+  bool cancelled_ = false;  // true: cancel() was called during the current call of locate()
   bool stopped_ = false;
 };
 

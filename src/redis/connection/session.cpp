@@ -27,7 +27,8 @@ std::shared_ptr<TlsClient> tls_of(const RedisSettings& settings) {
   return settings.tls ? std::make_shared<TlsClient>(*settings.tls) : nullptr;
 }
 
-// Returns the most time to connect, sign in and load the scripts. More for a distant Redis.
+// Returns the longest time to connect, sign in and load the scripts. It is longer for a longer
+// settings.timeout.
 base::Duration time_to_open(const RedisSettings& settings, const StoreTuning& tuning) noexcept {
   constexpr base::Duration kMost = std::chrono::seconds(2);
   return std::max(tuning.open_timeout, std::min(8 * settings.timeout, kMost));
@@ -57,7 +58,7 @@ Store::Session::Session(net::Executor executor, const RedisSettings& settings, S
                                                                 static_cast<RefundSink&>(*this), stats_)),
       permit_renewer_(common != nullptr ? common->permit_renewer : *own_permit_renewer_) {
   if (settings_.topology == Topology::Sentinel) {
-    // One attempt must have enough time to ask all Sentinels and to connect to the master.
+    // One attempt to connect must have enough time to ask all Sentinels and to reach the master.
     const auto patience =
         time_to_open(settings_, tuning) / (static_cast<int>(settings_.sentinel.addresses.size()) + 1);
     const auto tls = settings_.sentinel.tls ? tls_ : nullptr;
@@ -89,8 +90,8 @@ void Store::Session::stop() {
   if (sentinels_) sentinels_->stop();
   pause_timer_.cancel();
   deadline_timer_.cancel();
-  // Posts the resumption of waiting coroutines, because such a coroutine may own the object that is being
-  // destroyed here.
+  // Posts the resumption of waiting coroutines, because such a coroutine may own the session that is being
+  // destroyed.
   asio::post(executor_, [waiting = fail_all(StoreError::Stopped)]() mutable {
     for (const auto caller : waiting) caller.resume();
   });
@@ -102,7 +103,7 @@ net::Task<void> Store::Session::run(std::shared_ptr<Session> self) {
     net::ErrorCode ec = asio::error::no_memory;
     try {
       ec = co_await session.attend();
-    } catch (const std::bad_alloc&) {  // the connection ends; the next attempt follows
+    } catch (const std::bad_alloc&) {  // the connection ends, and the next attempt follows
     }
     if (session.stopped_) break;
     session.fall(ec);
@@ -199,8 +200,9 @@ net::Task<net::ErrorCode> Store::Session::send_greeting(std::string_view bytes) 
   co_return StoreError::ConnectionLost;
 }
 
-// Charges a test key, because a charge writes. A server that is a replica, full or write-protected answers
-// PING but refuses a write. In a cluster, a redirection to another node is accepted as success.
+// Charges a test key. A charge is a write, so it also shows that the server is not a replica, full or
+// write-protected; such a server would still answer PING. In a cluster, a redirection to another node is
+// accepted as success.
 net::Task<net::ErrorCode> Store::Session::try_a_charge() {
   const limit::Limiter roomy =
       limit::TokenBucket::make({1'000'000, std::chrono::seconds(1)}, 1'000'000).value();
@@ -254,8 +256,8 @@ net::Task<net::ErrorCode> Store::Session::read_reply() {
 // Handles replies until the connection ends. Returns the reason why it has ended.
 net::Task<net::ErrorCode> Store::Session::serve() {
   for (;;) {
-    // The replies that have arrived already are handled before the first read. Otherwise bytes after the
-    // replies to the greeting would be taken for an answer.
+    // Replies that have already arrived are handled before the first read. Otherwise left-over bytes after
+    // the replies to the greeting would be taken for the reply to a later command.
     if (!handle_replies()) co_return StoreError::BadReply;
     if (state() != StoreState::Up) co_return refusal_;
     net::ErrorCode ec;
@@ -263,7 +265,7 @@ net::Task<net::ErrorCode> Store::Session::serve() {
     if (state() != StoreState::Up) co_return refusal_;
     if (ec) {
       if (ec != asio::error::operation_aborted)
-        // For operation_aborted, the code that closed the connection has set last_error_ already.
+        // If the error is operation_aborted, the code that closed the connection has already set last_error_.
         last_error_ = wire_.why();
       co_return StoreError::ConnectionLost;
     }
@@ -285,7 +287,7 @@ void Store::Session::rise() {
   if (log_throttle_.settle() && log_) log_(LogLevel::Info, name() + " is up");
   if (common_ != nullptr) common_->cluster.changed(*this);
   if (own_permit_renewer_)
-    own_permit_renewer_->renew();  // the permits may have expired, or Redis may have lost them
+    own_permit_renewer_->renew();  // the concurrency permits may have expired, or Redis may have lost them
   if (!pipeline_.empty()) schedule_flush();
 }
 
@@ -307,8 +309,8 @@ void Store::Session::fall(net::ErrorCode why) {
   for (const auto caller : waiting) caller.resume();
 }
 
-// Waits before the next attempt to connect. The pause grows exponentially with full jitter, so that many
-// weirs that lost the same Redis do not reconnect at the same time.
+// Waits before the next attempt to connect. The pause grows exponentially and has full jitter. So many weirs
+// that lost the same Redis do not reconnect at the same time.
 net::Task<void> Store::Session::pause() {
   const auto bound =
       std::min(tuning_.longest_backoff, tuning_.first_backoff * (1U << std::min(attempts_, 20U)));
@@ -328,7 +330,7 @@ std::string Store::Session::name() const {
   return "redis " + master + (address_.port != 0 ? " at " + address_.to_string() : "");
 }
 
-// Called if the Sentinels report another master. Ends the connection, the attempt to connect or the pause
+// Called if a Sentinel reports another master. Ends the connection, the attempt to connect or the pause
 // immediately.
 void Store::Session::hand_off() {
   if (stopped_) return;
@@ -343,8 +345,8 @@ void Store::Session::hand_off() {
   }
 }
 
-// Ends a connection that is up. All its commands fail with an error, and run() connects again. May be called
-// by any function.
+// Ends a connection that is up. All its commands fail with an error, and run() connects again. Any function
+// of the session may call it.
 void Store::Session::abort_answer(StoreError refusal) noexcept {
   refusal_ = refusal;
   state_.store(StoreState::Down, std::memory_order_relaxed);

@@ -4,9 +4,9 @@
 //     ▲                │ failed                                              │ connection lost, or
 //     └────────────────┴─────────────────────────────────────────────────────┘ N failures in a row
 //
-// These states are those of the circuit breaker. When the session leaves Up, it drops the connection and
-// every command on it. Probing is the half-open state: the session connects and charges a test key of weir's
-// own, within the timeout of a bill. The session stays down as long as this test fails.
+// These are the states of the circuit breaker. When the session leaves Up, it drops the connection and every
+// command on it. Probing is the half-open state: the session connects and charges a test key of weir's own,
+// within the timeout of a bill. The session stays down as long as this test fails.
 #pragma once
 
 #include "redis/connection/backend.hpp"
@@ -45,11 +45,11 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   void start() override;
   void stop() override;
 
-  // Must not be called if the session belongs to a cluster.
+  // Charges a bill, like Store::charge. Must not be called if the session belongs to a cluster.
   [[nodiscard]] net::Task<net::ErrorCode> charge(Charges charges, Outcomes outcomes,
                                                  base::TimePoint& server_now,
                                                  limit::LineSet& unasked) override;
-  // The call's bill may have any number of lines.
+  // Sends a bill with any number of lines (charges).
   [[nodiscard]] net::ErrorCode begin(Call& call) override;
   void refund(std::span<const Refund> refunds) override;
   [[nodiscard]] bool forget(const limit::Charge& charge) override;
@@ -61,12 +61,13 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   }
 
   // Sends a bill of a cluster (cluster_bill.cpp). The call must have a deadline and a permit ID. Returns the
-  // same errors as begin(). Accepts calls even while the first connection is being made.
+  // same errors as begin(). Also accepts calls while the session makes its first connection.
   [[nodiscard]] net::ErrorCode enqueue(Call& call);
-  // Sends a command that another node redirected to this session's node. Returns false if there is no room
-  // for the command, or no connection. `asking`: sends ASKING before the command.
+  // Sends a command that another node redirected to this session's node. Returns false if the pipeline is
+  // full, or there is no connection. `asking`: sends ASKING before the command.
   [[nodiscard]] bool send(Pipeline::Entry& entry, bool asking);
-  // Sends one refund in a call of its own. Used if the slot of the refund's key is moving to another node.
+  // Sends one refund in a script call of its own. Used if the slot of the refund's key is moving to another
+  // node.
   void refund_alone(const Refund& line);
   void answer(Call& call, net::ErrorCode error) { finish(call, error); }
   [[nodiscard]] const base::Endpoint& address() const noexcept { return address_; }
@@ -82,8 +83,7 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
  private:
   using Counter = std::atomic<std::uint64_t>;
 
-  // Functions for the life of the connection (session.cpp). `self` keeps the session alive while the
-  // coroutine runs.
+  // Functions for the life of the connection (session.cpp). `self` keeps the session alive while run() runs.
   static net::Task<void> run(std::shared_ptr<Session> self);
   [[nodiscard]] net::Task<net::ErrorCode> attend();
   net::Task<net::ErrorCode> open();
@@ -103,7 +103,7 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   void hand_off();
   [[nodiscard]] std::string name() const;
 
-  // Functions that send (session_send.cpp).
+  // Functions that send commands (session_send.cpp).
   void schedule_flush();
   void pack();
   void flush();
@@ -138,8 +138,9 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   void open_breaker();
 
   [[nodiscard]] bool is_there() const noexcept override { return state() == StoreState::Up; }
-  // Returns true if bills and refunds may be added to the pipeline: the session is up, or it makes its first
-  // connection in a cluster. If that connection fails, the bills fail and the refunds are lost.
+  // Returns true if bills and refunds may be added to the pipeline: the session is up, or it belongs to a
+  // cluster and makes its first connection. If the first connection fails, the bills fail and the refunds are
+  // lost.
   [[nodiscard]] bool takes_bills() const noexcept {
     return state() == StoreState::Up || (common_ != nullptr && !tried_ && !stopped_);
   }
@@ -158,12 +159,12 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   StoreError refusal_ = StoreError::Away;  // the error with which charges fail while the session is not up
   bool stopped_ = false;
   unsigned failures_in_row_ = 0;
-  Pipeline::Time counts_since_{};  // failures of calls that were sent before this time were counted already
-  unsigned attempts_ = 0;          // attempts to connect since the last answered bill; each doubles the pause
+  Pipeline::Time counts_since_{};  // failures of calls that were sent before this time are already counted
+  unsigned attempts_ = 0;  // attempts to connect since the last answered bill; each attempt doubles the pause
   std::string last_error_;
   LogThrottle log_throttle_;
   Faults faults_;
-  bool tried_ = false;  // the first attempt to connect has ended
+  bool tried_ = false;  // true: the first attempt to connect has ended
   Common* const common_;
   StoreStats own_stats_;
   StoreStats& stats_;
@@ -172,7 +173,7 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   std::shared_ptr<TlsClient> tls_;        // null: no TLS; shared with the connections that use it
   std::shared_ptr<Sentinels> sentinels_;  // null: no Sentinels are configured; shared with their coroutine
   Wire wire_;
-  net::Timer pause_timer_;  // limits the duration of open(); then runs for the pause before the next attempt
+  net::Timer pause_timer_;     // limits the duration of open(), and later the pause before the next attempt
   std::uint64_t opening_ = 0;  // number of the current attempt to connect; 0: none
   std::uint64_t openings_ = 0;
   std::array<char, std::size_t{16} * 1024> input_;
@@ -184,10 +185,10 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   DenyCache& denied_;
   Pipeline pipeline_;
   net::Timer deadline_timer_;
-  bool watching_ = false;  // deadline_timer_ is running; it expires at the earliest deadline or before
+  bool watching_ = false;  // true: deadline_timer_ is running; it expires at the earliest deadline or before
   bool flush_scheduled_ = false;
-  bool blocked_ = false;         // the socket's send buffer is full
-  bool loading_charge_ = false;  // SCRIPT LOAD of charge.lua was sent, and its reply has not arrived
+  bool blocked_ = false;         // true: the socket's send buffer is full
+  bool loading_charge_ = false;  // true: SCRIPT LOAD of charge.lua was sent, and its reply has not arrived
   bool loading_refund_ = false;
   base::Duration server_ahead_;  // Redis's clock minus the steady clock; selects the calendar windows to send
   std::string charge_sha_, refund_sha_;

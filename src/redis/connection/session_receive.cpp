@@ -1,4 +1,5 @@
-// Handles replies on a session's connection: finds the calls to answer, and detects failures of the server.
+// Handles replies on a session's connection: finds the calls that they answer, and detects failures of the
+// server.
 #include "redis/cluster/cluster.hpp"
 #include "redis/connection/classify.hpp"
 #include "redis/connection/session.hpp"
@@ -16,21 +17,22 @@ namespace {
 
 using Purpose = Pipeline::Purpose;
 
-// Returns true if an error concerns the server rather than one bill. Only such errors open the circuit
+// Returns true if an error is about the server and not about a single bill. Only such errors open the circuit
 // breaker.
 bool is_of_server(const net::ErrorCode& error) noexcept {
   return error != StoreError::ServerError && error != StoreError::CommandDenied &&
          error != StoreError::Overloaded;
 }
 
-// Returns how many charges Redis may have made for a bill whose answer was unreadable. Nothing refunds them.
+// Returns how many charges Redis may have made for a bill whose answer was unreadable. Nothing refunds these
+// charges.
 std::size_t unknown_charges(std::span<const limit::Charge> charges) noexcept {
   return static_cast<std::size_t>(std::count_if(charges.begin(), charges.end(),
                                                 [](const limit::Charge& charge) { return charge.enforced; }));
 }
 
-// Returns true if the reply can be the answer to the command. Any command may get an error, so an error does
-// not show that replies belong to the wrong commands; a later reply shows it.
+// Returns true if the reply can be the answer to the command. Any command may be answered by an error. So if
+// replies belong to the wrong commands, only a later reply that is no error shows it.
 bool answers(const Reply& reply, const Pipeline::Entry& entry) noexcept {
   if (reply.kind == Reply::Kind::Error) return true;
   switch (entry.purpose) {
@@ -48,8 +50,8 @@ bool answers(const Reply& reply, const Pipeline::Entry& entry) noexcept {
 
 }  // namespace
 
-// Handles the replies that have arrived. Returns false if the connection is useless; last_error_ then says
-// why. If a reply is lost or arrives twice, each later reply belongs to another call. Then no call gets an
+// Handles the replies that have arrived. Returns false if the connection is useless, and sets last_error_. A
+// lost or repeated reply would give each later call the reply of another call. In that case no call gets an
 // answer, and all calls fail with the connection.
 bool Store::Session::handle_replies() {
   const auto now = std::chrono::steady_clock::now();
@@ -58,7 +60,8 @@ bool Store::Session::handle_replies() {
     const auto* first = pipeline_.first();
     const bool unasked = first == nullptr && reader_.has_begun();
     if (next == ReplyReader::Next::Incomplete && !unasked) {
-      if (pipeline_.gathers()) schedule_flush();  // sends bills that had to wait for room
+      // sends bills that had to wait because the pipeline was full
+      if (pipeline_.gathers()) schedule_flush();
       return true;
     }
     const bool sound = next == ReplyReader::Next::Ready && first != nullptr;
@@ -67,7 +70,7 @@ bool Store::Session::handle_replies() {
       return false;
     }
     handle(*pipeline_.pop(now), reader_.reply());
-    // The connection has ended: the remaining replies belong to no call.
+    // The connection has ended, so the remaining replies belong to no call.
     if (state() != StoreState::Up) return true;
   }
 }
@@ -85,11 +88,12 @@ void Store::Session::handle(Pipeline::Entry entry, const Reply& reply) {
       loading_refund_ = false;
       return;
     case Purpose::Asking:
-      return;  // an error appears in the reply to the next command
+      return;  // if the node denies ASKING, the reply to the next command is an error
   }
 }
 
-// Answers every call of the entry, even if something throws, because nothing else refers to these calls.
+// Answers every call of the entry, even if an exception is thrown, because nothing else refers to these
+// calls.
 void Store::Session::handle_charges(Pipeline::Entry entry, const Reply& reply) {
   try {
     if (reply.kind == Reply::Kind::Error)
@@ -123,9 +127,9 @@ void Store::Session::handle_bills(Pipeline::Entry& entry, const Reply& reply) {
   for (auto at = late.rbegin(); at != late.rend(); ++at) take_back(entry.bills[at->bill], *at, reply);
 }
 
-// All bills of a script call fail together. If one of several bills may have needed a denied command, each
-// bill is sent again in a call of its own. Each bill gets a new permit ID, because permits that were taken
-// before the error stay in Redis until they expire.
+// All bills of a script call fail together. If only some of them may have needed a denied command, sends each
+// bill again in a call of its own. Each bill gets a new permit ID, because permits that were taken before the
+// error remain in Redis until they expire.
 void Store::Session::handle_fault(Pipeline::Entry& entry, const Reply& reply) {
   const auto error = classify(reply.text);
   if (error == StoreError::NoScript) load_again(Purpose::LoadCharge);
@@ -173,7 +177,7 @@ void Store::Session::handle_bill(Call& call, const BillPosition& place, Pipeline
   finish(call, {});
 }
 
-// Refunds a bill whose answer came after its deadline. The bill's request was not admitted.
+// Refunds a bill whose answer came after its deadline, because the bill's request was not admitted.
 void Store::Session::take_back(const Pipeline::Bill& bill, const BillPosition& place, const Reply& reply) {
   const auto lines = bill.lines();
   std::array<limit::Outcome, limit::kMaxCharges> outcomes;
@@ -213,18 +217,18 @@ void Store::Session::handle_refund(Pipeline::Entry entry, const Reply& reply) {
 
 // Resumes the call's coroutine, which may send another bill or stop the store.
 void Store::Session::finish(Call& call, net::ErrorCode error) {
-  // The cluster counts failed bills. Here a failure would be counted for each part of a bill.
+  // In a cluster, Cluster counts failed bills. The session would count a failure for each part of a bill.
   if (error && call.waiting == nullptr) count(stats_.failures);
   call.error = error;
   if (call.ends_wait()) call.caller.resume();
 }
 
-// Counts a failure. Calls that wait at the same time are counted as one failure, because one stall makes all
-// of them fail.
+// Counts a failure. Calls that fail after waiting at the same time count as one failure, because one stall of
+// Redis makes all of them fail.
 void Store::Session::note_failure(net::ErrorCode error, Pipeline::Time asked) {
   if (state() != StoreState::Up || !is_of_server(error)) return;
   if (error == StoreError::Timeout) last_error_ = "no reply within " + base::to_string(settings_.timeout);
-  // A replica does not become a master soon, and the Sentinels know which server is the new master.
+  // A replica rarely becomes a master soon, and the Sentinels know which server is the master now.
   const bool moved = sentinels_ && error == StoreError::ReadOnly;
   if (asked >= counts_since_) {
     ++failures_in_row_;

@@ -20,8 +20,8 @@ namespace {
 namespace asio = net::asio;
 using Purpose = Pipeline::Purpose;
 
-// Returns the groups of the refunded keys. Leaves out keys of concurrency limits, because the deny cache does
-// not store their states, and the end of every request would be noted as a refund.
+// Returns the groups of the refunded keys. Omits keys of concurrency limits: the deny cache does not store
+// their states, and otherwise the end of every request would be noted as a refund.
 LastRefunds::Groups groups_of(std::span<const Refund> refunds) {
   LastRefunds::Groups groups;
   for (const auto& line : refunds)
@@ -49,7 +49,7 @@ net::Task<net::ErrorCode> Store::Session::charge(Charges charges, Outcomes outco
   const auto refused = begin(call);
   if (refused) co_return refused;
   co_await Park{call};
-  // The session may have been destroyed during co_await, so only `call` may be used from here on.
+  // Only `call` may be used after co_await, because the session may have been destroyed meanwhile.
   if (!call.error) server_now = call.server_now;
   co_return call.error;
 }
@@ -66,7 +66,7 @@ net::ErrorCode Store::Session::begin(Call& call) {
 net::ErrorCode Store::Session::enqueue(Call& call) {
   if (!takes_bills()) return refusal_;
   if (pipeline_.full()) return StoreError::Overloaded;
-  // Comes first: if this throws, nothing refers to the call yet.
+  // schedule_flush() comes first. If it throws, nothing refers to the call yet.
   schedule_flush();
   // The timer may be set for a later deadline than that of this bill, if another node has redirected the
   // bill.
@@ -77,7 +77,7 @@ net::ErrorCode Store::Session::enqueue(Call& call) {
 }
 
 // Gathers refunds, settlements, releases and renewals of this worker. They are sent at the end of the current
-// iteration of the event loop. If bills wait for the first connection, refunds wait as well.
+// iteration of the event loop. If bills wait for the first connection, refunds also wait for it.
 void Store::Session::refund(std::span<const Refund> refunds) {
   count(stats_.refunds, refunds.size());
   if (!takes_bills()) return count(stats_.refunds_lost, refunds.size());
@@ -92,8 +92,9 @@ void Store::Session::refund_alone(const Refund& line) {
   send_refunds({&line, 1});
 }
 
-// Keeps the lines of the command if they may have to be sent again in another form. In a cluster, lines whose
-// slot is moving may have to be sent one by one. A renewal may be outdated when it is sent again.
+// Keeps the refunds of the command if they may have to be sent again in another form. In a cluster, refunds
+// whose slot is moving may have to be sent one by one. A renewal may be outdated when the command is sent
+// again.
 void Store::Session::send_refunds(std::span<const Refund> refunds) {
   auto command = std::make_unique<std::string>();
   const CallNumber number = permit_renewer_.next_number();
@@ -142,9 +143,9 @@ void Store::Session::schedule_flush() {
 }
 
 // Turns gathered refunds and bills into commands. Refunds come first, so that the bills of the same iteration
-// see their effect. Bills for which there is no room wait for the next iteration, until their deadline. A
-// store that stops sends no bills. If few bills are gathered, they wait for the next reply, to share a script
-// call with later bills. In a cluster they do not wait, because few bills can share a call.
+// see their effect. If the pipeline is full, bills wait for the next iteration, until their deadline. A store
+// that stops sends no bills. A small number of bills waits for the next reply, to share a script call with
+// later bills. In a cluster, bills do not wait for others, because few of them can share a call.
 void Store::Session::pack() {
   const auto now = std::chrono::steady_clock::now();
   const bool by_slot = common_ != nullptr;
@@ -168,7 +169,7 @@ void Store::Session::flush() {
   flush_scheduled_ = false;
   if (state() != StoreState::Up || blocked_) return;
   pack();
-  // If only refunds were sent, no timer is set yet.
+  // If only refunds were sent, the timer is not set yet.
   if (!watching_) watch_deadlines();
   net::ErrorCode ec;
   count(stats_.writes, wire_.send(pipeline_.output(), ec));
@@ -187,8 +188,8 @@ void Store::Session::wait_for_room() {
   });
 }
 
-// Sets the one timer of all calls and commands to the earliest deadline. If the call with that deadline is
-// answered in time, the timer stays set.
+// Sets the one timer of all calls and commands to the earliest deadline. The timer stays set even if the call
+// with this deadline is answered in time.
 void Store::Session::watch_deadlines() {
   const auto next = pipeline_.next_deadline();
   watching_ = false;
@@ -204,14 +205,14 @@ void Store::Session::watch_until(Pipeline::Time deadline) {
   watching_ = true;
 }
 
-// Called by the timer. Also ends a connection on which commands stay unanswered, so that a new connection can
-// renew the permits before they expire.
+// Called when the deadline timer expires. Fails overdue calls. Also ends a connection on which commands stay
+// unanswered, so that a new connection can renew the permits before they expire.
 void Store::Session::expire() {
   const auto now = std::chrono::steady_clock::now();
   std::vector<Call*> expired;
   try {
     expired = pipeline_.take_expired(now);
-  } catch (const std::bad_alloc&) {  // the connection ends, which answers all calls
+  } catch (const std::bad_alloc&) {  // the end of the connection answers all calls
     watching_ = false;
     return abort_answer(StoreError::Overloaded);
   }
@@ -227,10 +228,10 @@ void Store::Session::expire() {
   }
 }
 
-// Sends a bill again, at most once for each bill. The bill keeps its deadline.
+// Sends a bill again, but at most once. The bill keeps its deadline.
 bool Store::Session::ask_again(Call& call) {
   if (state() != StoreState::Up || std::exchange(call.resent, true)) return false;
-  schedule_flush();  // comes first: if this throws, the call is not gathered
+  schedule_flush();  // schedule_flush() comes first: if it throws, the call is not gathered
   pipeline_.gather(call);
   return true;
 }
@@ -256,8 +257,8 @@ void Store::Session::refund_anywhere(std::span<const Refund> refunds) {
   refund(refunds);
 }
 
-// Removes renewals of permits that were released after the renewals were sent. If such a renewal were sent
-// again, it would restore the released permit.
+// Removes renewals of permits that were released after the renewals were sent. A repeated renewal would
+// restore the released permit.
 void Store::Session::drop_outlived(Pipeline::Entry& entry) {
   if (std::erase_if(entry.lines, [&](const Refund& line) { return permit_renewer_.is_outlived(line); }) == 0)
     return;
@@ -268,7 +269,7 @@ void Store::Session::drop_outlived(Pipeline::Entry& entry) {
                   entry.number);
 }
 
-// Sends a command again, at most once for each command.
+// Sends a command again, but at most once.
 bool Store::Session::send_again(Pipeline::Entry& entry) {
   if (std::exchange(entry.resent, true) || !pipeline_.has_room()) return false;
   pipeline_.output().append(*entry.command);
@@ -291,11 +292,12 @@ void Store::Session::load_again(Purpose purpose) {
   if (!pipeline_.has_room() || std::exchange(charge ? loading_charge_ : loading_refund_, true)) return;
   append_command(pipeline_.output(), {"SCRIPT", "LOAD", charge ? charge_script() : refund_script()});
   pipeline_.push({.purpose = purpose, .command = {}}, std::chrono::steady_clock::now());
-  schedule_flush();  // without this, the command would wait for the next bill or refund
+  schedule_flush();  // otherwise the command would wait for the next bill or refund
   count(stats_.script_loads);
 }
 
-// Fails all calls and returns their coroutines. The caller must resume the coroutines when this is safe.
+// Fails all calls and returns their coroutines. The caller must resume the coroutines when it is safe to do
+// so.
 std::vector<std::coroutine_handle<>> Store::Session::fail_all(StoreError error) {
   std::vector<std::coroutine_handle<>> waiting;
   for (auto& entry : pipeline_.take_all()) {

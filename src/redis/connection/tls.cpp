@@ -15,7 +15,7 @@ namespace weir::redis {
 
 namespace {
 
-// Returns the first error in OpenSSL's queue, which is closest to the cause.
+// Returns the first error in OpenSSL's queue, which is the closest one to the cause.
 std::string first_fault() {
   const auto code = ERR_peek_error();
   const char* reason = ERR_reason_error_string(code);
@@ -43,8 +43,8 @@ base::Result<net::TlsContext> make_context(const TlsSettings& settings) {
   return context;
 }
 
-// Sets the name that the server's certificate must have. If the name is an IP address, compares it as an
-// address and never sends it as SNI (RFC 6125 §6.4, RFC 6066 §3).
+// Sets the name that the server's certificate must have. An IP address is compared as an address and never
+// sent as SNI (RFC 6125 §6.4, RFC 6066 §3).
 bool expect(SSL* ssl, const std::string& name) {
   if (base::IpAddress::parse(name))
     return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name.c_str()) == 1;
@@ -144,7 +144,7 @@ std::size_t TlsCodec::open(char* at, std::size_t size, bool& ended) {
   return 0;
 }
 
-// Never runs out of room, because the output is a memory buffer that accepts all bytes.
+// Sealing always has enough space, because the output is a memory buffer that accepts all bytes.
 void TlsCodec::seal(std::string_view plain) {
   ERR_clear_error();
   std::size_t n = 0;

@@ -3,8 +3,8 @@
 //
 // This class does not use asio::ssl::stream, because each write of a stream must be awaited. Here all
 // commands of one iteration of the event loop are sent in one write, which is tried immediately. This class
-// does not use net::Stream either, because that is the server's side of TLS and belongs to the reactor of
-// client requests.
+// does not use net::Stream either, because net::Stream is the server's side of TLS and belongs to the reactor
+// of client requests.
 //
 // Belongs to one worker.
 #pragma once
@@ -70,7 +70,7 @@ class TlsCodec {
   void note_fault();
 
   std::unique_ptr<SSL, Free> ssl_;
-  // ssl_ has a pointer to the IdleRecords, so their address must not change.
+  // ssl_ points to the IdleRecords, so their address must not change.
   std::unique_ptr<net::IdleRecords> idle_;
   std::string sealed_;
   std::string why_;

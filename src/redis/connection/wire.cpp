@@ -20,8 +20,8 @@ using tcp = asio::ip::tcp;
 
 namespace {
 
-// Cancels the look-up of a name, which needs memory. If memory runs out, the look-up continues, and open()
-// discards its late result.
+// Cancels the look-up of a name. Cancelling needs memory. If memory runs out, the look-up continues, and
+// open() discards its late result.
 template <class Resolver>
 void end_lookup(Resolver& resolver) noexcept {
   try {
@@ -93,7 +93,7 @@ net::Task<net::ErrorCode> Wire::dial_tcp(const base::Endpoint& address, base::Du
     const bool last = at + 1 == addresses.size();
     ec = co_await connect(addresses[at], last ? base::kForever : share);
     if (!ec) opened_ = addresses[at], begin_ = addresses[(at + 1) % addresses.size()];
-    if (!ec || ec == asio::error::operation_aborted) break;  // connected, or past the deadline, or closed
+    if (!ec || ec == asio::error::operation_aborted) break;  // connected, after the deadline, or closed
   }
   if (!ec && !closed_) socket_.set_option(tcp::no_delay(true), ec);
   co_return ec;
@@ -196,8 +196,8 @@ net::Task<net::ErrorCode> Wire::write(std::string_view bytes) {
 }
 
 // Returns the text for an error. In TLS 1.3 the client has finished its handshake before the server checks
-// the client's certificate (RFC 8446, appendix A.1). If the server rejects the certificate or gets none, its
-// alert is usually lost, because the server closes the connection without reading what weir sent.
+// the client's certificate (RFC 8446, appendix A.1). If the server rejects the certificate or gets none, weir
+// usually misses the server's alert, because the server closes the connection without reading what weir sent.
 std::string Wire::words_for(const net::ErrorCode& ec) const {
   const bool hung_up =
       ec == asio::error::connection_reset || ec == asio::error::broken_pipe || ec == asio::error::eof;

@@ -25,15 +25,16 @@ namespace weir::redis {
 
 class Wire {
  public:
-  // `tls`: null for a connection without TLS. Shared, because all wires of a store use one TlsClient and may
-  // be destroyed in any order.
+  // `tls`: null for a connection without TLS. Shared, because all wires of a store use one TlsClient, and the
+  // wires may be destroyed in any order.
   Wire(net::Executor executor, std::shared_ptr<TlsClient> tls);
   ~Wire();
 
   // Closes the current connection and resolves the name in `address`. Connects to the first resolved address
   // that accepts the connection. Begins with the address for which keep_to_it() was called, or else with the
-  // address after the last one that accepted. `patience`: the caller's deadline; each address gets a part of
-  // it. `address` must outlive the coroutine. Returns NoTls or a system error; why() describes the error.
+  // address after the last one that accepted a connection. `patience`: the caller's deadline; each address
+  // gets a part of it. `address` must outlive the coroutine. Returns NoTls or a system error; why() describes
+  // the error.
   [[nodiscard]] net::Task<net::ErrorCode> open(const base::Endpoint& address, base::Duration patience);
   // Makes the next open() begin with the current address. Must be called if the server at the current address
   // works.
@@ -85,8 +86,8 @@ class Wire {
   bool closed_ = true;
   bool cancelled_ = false;
   bool shaking_ = false;
-  bool broken_ = false;  // a write was incomplete
-  bool heard_ = false;   // sealed (TLS) data has arrived
+  bool broken_ = false;  // true: a write sent only a part of its bytes
+  bool heard_ = false;   // true: encrypted (TLS) data has arrived
 };
 
 }  // namespace weir::redis

@@ -14,10 +14,12 @@ namespace {
 using limit::Cost;
 using limit::Ticks;
 
-// This host's clock may be slower than Redis's by one part in kPace (NTP slews by 1 in 2000).
+// Prefetched units allow for this host's clock being slower than Redis's by one part in kPace (NTP slews by 1
+// in 2000).
 constexpr int kPace = 1024;
 
-// Returns the end of the window that contains `at`. For SlidingLog, returns the end of the log's bucket.
+// Returns the end of the window that contains `at`. For SlidingLog, returns the end of the bucket that
+// contains `at`.
 struct WindowEnd {
   base::TimePoint at;
 
@@ -61,8 +63,8 @@ Grant::Grant(std::uint32_t number, const limit::Charge& line, const RoundTrip& t
   if (gcra_core_ != nullptr) end_ = trip.begin + Ticks{left_} * interval_of(*gcra_core_);
 }
 
-// Returns the latest time that Redis's clock may show at `now`: in ticks for a bucket, in microseconds for a
-// window.
+// Returns the latest time that Redis's clock may show at `now`: in ticks for a token bucket or GCRA, in
+// microseconds for a window.
 Ticks Grant::latest(Time now) const noexcept {
   const auto passed = std::chrono::ceil<base::Duration>(std::max(now - trip_.sent, Time::duration(0)));
   const auto at = trip_.charged_at + passed + passed / kPace + base::Duration(1);
@@ -118,7 +120,7 @@ std::optional<Grant> Grant::apart(std::uint32_t number, const limit::Charge& lin
   return grant;
 }
 
-// Keeps the round trip to Redis of this grant, which is the older grant. Its estimate of Redis's clock allows
+// Keeps this grant's round trip to Redis, because this grant is older: its estimate of Redis's clock allows
 // for a greater error.
 bool Grant::merge(const Grant& other) noexcept {
   if (number_ == 0 || gcra_core_ != nullptr || other.gcra_core_ != nullptr || until_ != other.until_)

@@ -67,7 +67,8 @@
 
 namespace weir::redis {
 
-// A charge in Redis: when the command was sent and answered, and which time slots the charge got.
+// A charge in Redis: when the command was sent and answered, and the start of the time slots that the charge
+// got.
 struct RoundTrip {
   std::chrono::steady_clock::time_point sent, received;
   base::TimePoint charged_at;
@@ -78,34 +79,35 @@ class Grant {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  Grant() = default;  // an empty grant, of no key
-  // `number`: not 0. `whole`: the time from trip.received until the key is unused again. REQUIRES
-  // can_be_leased(*line.limiter), and that `trip` charged line.cost.
+  Grant() = default;  // an empty grant that belongs to no key
+  // `number`: not 0. `whole`: the time from trip.received until the key is unused again. REQUIRES:
+  // can_be_leased(*line.limiter); `trip` charged line.cost.
   Grant(std::uint32_t number, const limit::Charge& line, const RoundTrip& trip,
         base::Duration whole) noexcept;
 
   [[nodiscard]] std::uint32_t number() const noexcept { return number_; }  // 0: an empty grant
   [[nodiscard]] limit::Cost left() const noexcept { return left_; }
-  // Number of units that expired without being spent.
+  // Returns the number of units that expired without being spent.
   [[nodiscard]] limit::Cost gone() const noexcept { return gone_; }
   [[nodiscard]] Time received() const noexcept { return trip_.received; }
 
   // Returns how many units may be spent at `now`.
   [[nodiscard]] limit::Cost ready(Time now) const noexcept;
-  // Spends units. Sets the fields of `outcome` that put_back() and a refund need. REQUIRES ready(now) ≥ cost.
+  // Spends units. Sets the members of `outcome` that put_back() and a refund need. REQUIRES: ready(now) ≥
+  // cost.
   void spend(limit::Cost cost, Time now, limit::Outcome& outcome) noexcept;
   // Puts back spent units whose request was not forwarded. Returns false if the units' time slots do not
-  // adjoin the slots of this grant. Also returns false if the units were debited before this grant, because
-  // the key may have been reset in between.
+  // adjoin the slots of this grant. Also returns false if Redis debited the units before it debited this
+  // grant, because the key may have been reset in between.
   [[nodiscard]] bool put_back(const limit::Charge& line, const limit::Outcome& outcome) noexcept;
-  // Returns spent units of a bucket as a new grant with the same estimate of Redis's clock. Returns nullopt
-  // for a window, and for units that were debited before this grant.
+  // Makes a new grant from spent units of a bucket, with the same estimate of Redis's clock. Returns nullopt
+  // for a window, and for units that Redis debited before it debited this grant.
   [[nodiscard]] std::optional<Grant> apart(std::uint32_t number, const limit::Charge& line,
                                            const limit::Outcome& outcome) const noexcept;
   // Adds the units of another grant of the same window. Returns false for a bucket or for another window.
   [[nodiscard]] bool merge(const Grant& other) noexcept;
 
-  // For buckets: returns true if this grant's last time slot ends later than that of the other grant.
+  // For buckets: returns true if this grant's last time slot ends later than that of `other`.
   [[nodiscard]] bool stands_behind(const Grant& other) const noexcept { return end_ > other.end_; }
 
   // Returns an upper bound of the time until the key is unused again.

@@ -24,7 +24,7 @@ bool GrantCache::Entry::holds() const noexcept {
 }
 
 // Limits the size of a grant. The lower bound is the cost of kFirst requests. The upper bound is the rule's
-// `lease`, or kFirst units if `lease` is less.
+// `lease`, but at least kFirst units.
 Cost GrantCache::Entry::bounded(Cost units) const noexcept {
   return std::min(std::max(units, kFirst * request_cost), std::max(line.lease, kFirst));
 }
@@ -36,8 +36,8 @@ Grant* GrantCache::Entry::grant_of(Cost cost, Time now) noexcept {
   return first;
 }
 
-// Returns the grant to replace: a grant that was never used, or else the oldest empty grant, or else the
-// oldest grant with too few units for a request.
+// Returns the grant to replace: a grant that was never used. If there is none, returns the oldest empty
+// grant, or else the oldest grant with too few units for a request.
 Grant* GrantCache::Entry::room(Time now) noexcept {
   Grant* best = nullptr;
   const auto before = [](const Grant& a, const Grant& b) {
@@ -77,8 +77,7 @@ bool GrantCache::spend(const limit::Charge& line, Time now, limit::Outcome& outc
   stats_.spent += line.cost;
   entry->used = now;
   const auto whole = grant->whole_after(now);
-  // `whole` is an upper bound: the next units may be available earlier, because weir may prefetch more of
-  // them.
+  // `whole` is an upper bound. The next units may come earlier, because weir may prefetch more.
   outcome = {.allowed = true, .reset_after = whole, .more_after = whole};
   grant->spend(line.cost, now, outcome);
   outcome.ahead = clock_ahead(grant->now_there(now), outcome.debited_at);
@@ -156,7 +155,8 @@ Cost GrantCache::wanted(const limit::Charge& line, Time now) {
   return units;
 }
 
-// Doubles or halves the size of the next grant if the last grant was used up quickly or slowly.
+// Doubles the size of the next grant if the last grant was used up quickly. Halves it if the last grant was
+// used up slowly.
 void GrantCache::adapt(Entry& entry, Time now) const noexcept {
   if (entry.taken == Time{}) return;
   const auto enough_for = now - entry.taken;
@@ -180,7 +180,7 @@ void GrantCache::arrived(const limit::Charge& line, const RoundTrip& trip, const
   entry->known = outcome.remaining;
   if (!outcome.allowed) return;
   stats_.taken += line.cost;
-  // The reset may have erased the debit of these units.
+  // The reset may have erased the debit of the grant's units.
   if (std::exchange(entry->forgotten, false)) {
     stats_.lost += line.cost;
     return;
@@ -188,8 +188,8 @@ void GrantCache::arrived(const limit::Charge& line, const RoundTrip& trip, const
   keep(*entry, Grant(next_number(), line, trip, outcome.reset_after), trip.received, back);
 }
 
-// Adds a grant to the entry. Grants of one window merge, because their units are interchangeable. A grant
-// that was used up is replaced only if no grant is unused, because units may be put back into it.
+// Adds a grant to the entry. Merges grants of one window, because their units are interchangeable. Units may
+// be put back into a used-up grant, so grants that were never used are replaced first.
 void GrantCache::keep(Entry& entry, const Grant& fresh, Time now, std::vector<Refund>& back) {
   for (Grant& grant : entry.grants)
     if (grant.merge(fresh)) return;
@@ -205,7 +205,7 @@ void GrantCache::keep(Entry& entry, const Grant& fresh, Time now, std::vector<Re
 // Empties a grant. Appends a refund of its unspent units to `back`, if Redis would accept the refund.
 void GrantCache::dispose(const limit::Charge& line, Grant& grant, Time now, std::vector<Refund>& back) {
   if (const auto refund = grant.return_of(line, now)) {
-    // The grant is emptied only afterwards, so it keeps its units if this throws.
+    // If push_back() throws, the grant keeps its units, because it is emptied afterwards.
     back.push_back(*refund);
     stats_.returned += grant.left();
   } else {
@@ -239,8 +239,8 @@ void GrantCache::sweep(Time now, std::vector<Refund>& back, std::size_t most) {
     if (entry.line.limiter != nullptr && back.size() < most) sweep(entry, now, back);
 }
 
-// Refunds the units of an idle key. Also refunds units of a window that are older than `hold`. Units of a
-// bucket stay as long as the key is in use.
+// Refunds the units of a key that is idle. Also refunds units of a window that are older than `hold`. Units
+// of a bucket remain as long as the key is in use.
 void GrantCache::sweep(Entry& entry, Time now, std::vector<Refund>& back) {
   const bool idle = now - entry.used >= hold_;
   const bool window = limit::gcra_core(*entry.line.limiter) == nullptr;

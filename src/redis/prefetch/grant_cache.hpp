@@ -1,11 +1,11 @@
 // The units that one weir has prefetched, and the policy that decides how many more to take. Each key has
 // several grants (redis/prefetch/grant.hpp). Pure: plain values, and time as an argument.
 //
-// weir takes no units for a cold key, whose requests go to Redis one by one. For a hot key, weir takes units
-// for kFirst requests. Whenever a grant is used up within a span (a quarter of `hold`), the next grant is
-// twice as large. A grant is a whole multiple of a request's cost. It is at most the rule's `lease`, and at
-// most 1/kShare of the units that Redis had left at its last reply. So near the end of a limit, requests go
-// to Redis one by one again.
+// weir prefetches no units for a cold key (a key with few requests), whose requests go to Redis one by one.
+// For a hot key, weir takes units for kFirst requests. Whenever a grant is used up within a span (a quarter
+// of `hold`), the next grant is twice as large. A grant is a whole multiple of a request's cost. It is at
+// most the rule's `lease`, and at most 1/kShare of the units that Redis had left at its last reply. So near
+// the end of a limit, requests go to Redis one by one again.
 #pragma once
 
 #include "redis/prefetch/grant.hpp"
@@ -32,14 +32,14 @@ class GrantCache {
   // key gets no entry.
   GrantCache(std::size_t keys, base::Duration hold);
 
-  // Spends the line's cost. Returns true if the units held here pay for the line; then sets `outcome` with
-  // in_advance. Its `remaining` is the number of units left here, because other weirs may spend the units
-  // left in Redis.
+  // Spends the line's cost. Returns true if the prefetched units pay for the line, and sets `outcome` with
+  // in_advance. Outcome::remaining is the number of units left in this cache, because other weirs may spend
+  // the units left in Redis.
   bool spend(const limit::Charge& line, Time now, limit::Outcome& outcome);
   // Returns true, and sets the outcome, if spend() would return true. Changes nothing.
   bool peek(const limit::Charge& line, Time now, limit::Outcome& outcome);
-  // Puts back units that spend() spent with `outcome`. If the cache cannot hold them, appends a refund to
-  // `back`.
+  // Puts back units that spend() spent with `outcome`. Appends a refund to `back` if the cache cannot take
+  // the units.
   void put_back(const limit::Charge& line, const limit::Outcome& outcome, std::vector<Refund>& back);
 
   // note_trip() must be called when a request of the key is sent to Redis, and learn() when Redis has
@@ -51,11 +51,12 @@ class GrantCache {
   // arrived() or failed().
   [[nodiscard]] limit::Cost wanted(const limit::Charge& line, Time now);
   // Adds units that Redis has granted. `line`: the charge that took the units; its cost is the number of
-  // units. If the cache cannot hold them, appends a refund to `back`.
+  // units. Appends a refund to `back` if the cache cannot take the units.
   void arrived(const limit::Charge& line, const RoundTrip& trip, const limit::Outcome& outcome,
                std::vector<Refund>& back);
   void failed(const limit::Charge& line, Time now);
-  // Drops the key's units and makes the key cold. Must be called when the key is reset in Redis.
+  // Drops the key's units and makes the key cold (no more prefetching). Must be called when the key is reset
+  // in Redis.
   void forget(const limit::Charge& line) noexcept;
 
   // Appends to `back` refunds of the units of keys that no request has used for `hold`, and removes cold
@@ -69,38 +70,39 @@ class GrantCache {
   // A key is hot if at least kHot of its requests were sent to Redis within a span, which is a quarter of
   // `hold`.
   static constexpr unsigned kHot = 4;
-  static constexpr limit::Cost kFirst = 8;  // size of a key's first grant, in requests
+  static constexpr limit::Cost kFirst = 8;  // size of a key's first grant, as a number of requests
   static constexpr limit::Cost kShare = 4;
-  // Size of the smallest grant, in requests. A smaller grant is not worth a round trip.
+  // Size of the smallest grant, as a number of requests. A smaller grant is not worth a round trip.
   static constexpr limit::Cost kLeast = 2;
 
  private:
   static constexpr std::size_t kWays = 4;
-  // The most grants of one key. Most of them come from Redis; a few hold units that requests put back.
+  // The most grants of one key. Most grants come from Redis; a few consist of units that requests put back.
   static constexpr std::size_t kGrants = 8;
 
   struct Entry {
-    limit::Charge line{};                 // its limiter is null if the entry is free
-    std::array<Grant, kGrants> grants{};  // in no order
+    // the charge for which units are prefetched; its limiter is null if the entry is free
+    limit::Charge line{};
+    std::array<Grant, kGrants> grants{};  // in no particular order
     limit::Cost size = 0;                 // number of units in the next grant; 0: the key is cold
     limit::Cost request_cost = 1;         // cost of the last request that was sent to Redis
     limit::Cost known = 0;                // units that Redis had left at its last reply
     unsigned trips = 0;                   // requests that were sent to Redis since trips_since
     bool taking = false;
-    bool forgotten = false;  // the key was reset after the request for a grant was sent
+    bool forgotten = false;  // true: the key was reset after the request for a grant was sent
     Time used{}, trips_since{}, taken{}, rest_until{};
 
     [[nodiscard]] limit::Cost ready(Time now) const noexcept;
     [[nodiscard]] bool holds() const noexcept;
     [[nodiscard]] limit::Cost bounded(limit::Cost units) const noexcept;  // limits the size of a grant
-    // Returns the grant that expires first among those with at least `cost` units. Null if no grant has
-    // enough.
+    // Returns the grant that expires first among the grants with at least `cost` units. Null if no grant has
+    // enough units.
     [[nodiscard]] Grant* grant_of(limit::Cost cost, Time now) noexcept;
     // Puts back spent units into a grant. Returns false if no grant can take the units.
     [[nodiscard]] bool put_back(const limit::Charge& units, const limit::Outcome& outcome,
                                 std::uint32_t number, GrantStats& stats) noexcept;
     // Returns a grant that a new grant may replace: an empty grant, or one with too few units for a request.
-    // Null if there is no such grant.
+    // Null if no grant may be replaced.
     [[nodiscard]] Grant* room(Time now) noexcept;
   };
 

@@ -18,11 +18,11 @@ namespace {
 using Charges = std::span<const limit::Charge>;
 using Clock = std::chrono::steady_clock;
 
-// How many refunds are sent at a time: a quarter of the commands that may be unanswered, so that there is
-// room for bills too.
+// The most refunds that are sent at a time: a quarter of the commands that may be unanswered, so that bills
+// can be sent, too.
 constexpr std::size_t kAtOnce = 1024;
 
-// The lines of a bill that Redis must decide, with their indices in the whole bill.
+// The lines (charges) of a bill that Redis must decide, with their indices in the whole bill.
 class Rest {
  public:
   void add(const limit::Charge& line, std::size_t entry) noexcept {
@@ -34,10 +34,10 @@ class Rest {
   [[nodiscard]] Charges charges() const noexcept { return {charges_.data(), charges_.size()}; }
   [[nodiscard]] std::span<limit::Outcome> outcomes() noexcept { return {outcomes_.data(), outcomes_.size()}; }
 
-  // Sets which lines of this object got no answer.
+  // Sets which of these lines got no answer, by their indices in this object.
   void set_unasked(limit::LineSet lines) noexcept { unasked_ = lines; }
   [[nodiscard]] bool was_asked(std::size_t i) const noexcept { return (unasked_ >> i & 1U) == 0; }
-  // Returns which lines got no answer, by their indices in the whole bill.
+  // Returns which of these lines got no answer, by their indices in the whole bill.
   [[nodiscard]] limit::LineSet unasked() const noexcept {
     limit::LineSet lines = 0;
     for (std::size_t i = 0; i < entries_.size(); ++i)
@@ -64,7 +64,7 @@ class Rest {
   limit::LineSet unasked_ = 0;
 };
 
-// Pays lines of the bill with units held in this process, and adds the other lines to `rest`.
+// Pays lines of the bill with prefetched units, and adds all other lines to `rest`.
 void spend_here(SharedGrants& units, Charges charges, std::span<limit::Outcome> outcomes,
                 Clock::time_point now, Rest& rest) {
   for (std::size_t i = 0; i < charges.size(); ++i) {
@@ -75,8 +75,8 @@ void spend_here(SharedGrants& units, Charges charges, std::span<limit::Outcome> 
   }
 }
 
-// Makes the times of all outcomes relative to `server_now`. The times of a line that was paid with prefetched
-// units were relative to the grant's estimate of Redis's clock.
+// Makes the times of all outcomes relative to `server_now`. Before, the times of a line that prefetched units
+// paid for are relative to the grant's own estimate of Redis's clock.
 void tell_clocks(std::span<limit::Outcome> outcomes, base::TimePoint server_now) noexcept {
   for (auto& outcome : outcomes)
     if (outcome.in_advance)
@@ -100,8 +100,8 @@ void Store::PrefetchingStore::start() {
   if (!ends_) sweep_later();
 }
 
-// Returns true if no other worker is left. The last worker finds all units, because no other worker waits for
-// a grant.
+// Returns true if this worker is the last one. The last worker finds all units, because no other worker waits
+// for a grant any more.
 bool Store::PrefetchingStore::leave() noexcept {
   if (!is_last_) is_last_ = units_.leave();
   return *is_last_;
@@ -187,7 +187,8 @@ bool Store::PrefetchingStore::holds_for(const limit::Charge& charge, limit::Outc
   return charge.lease != 0 && units_.peek(charge, Clock::now(), outcome);
 }
 
-// Takes no units if memory runs out, because charge() must still wait for the bill that it sends.
+// If memory runs out, takes no units and does not throw, because charge() must still wait for the bill that
+// it sends.
 void Store::PrefetchingStore::take_in_advance(Charges charges, Pipeline::Time now) noexcept {
   if (ends_ || !backend_->is_there()) return;
   for (const auto& line : charges) {
@@ -203,7 +204,7 @@ void Store::PrefetchingStore::take_in_advance(Charges charges, Pipeline::Time no
   }
 }
 
-// Prefetches units from Redis. If a bill found too few units, the request for units comes after that bill in
+// Prefetches units from Redis. If a bill has too few units, the request for more units follows the bill in
 // the same script call.
 net::Task<void> Store::PrefetchingStore::take(std::shared_ptr<PrefetchingStore> self, limit::Charge lease) {
   ++self->taking_;
@@ -230,8 +231,8 @@ net::Task<void> Store::PrefetchingStore::take(std::shared_ptr<PrefetchingStore> 
   self->give_back(self->units_.arrived(lease, trip, outcome));
 }
 
-// Refunds idle units regularly. Each worker has such a timer; the first timer that expires finds the idle
-// units of all workers. While Redis is away, no units are refunded.
+// Refunds idle units regularly. Each worker has a timer, and the first timer that expires refunds the idle
+// units of all workers. While Redis is unavailable, no units are refunded.
 void Store::PrefetchingStore::sweep_later() {
   timer_.expires_after(units_.hold() / 2);
   timer_.async_wait([self = shared_from_this()](net::ErrorCode ec) {

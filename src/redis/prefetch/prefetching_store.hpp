@@ -24,23 +24,24 @@ class Store::PrefetchingStore final : public std::enable_shared_from_this<Store:
 
   void start();
   // Stops prefetching units. The last worker that calls finish() refunds the units of all workers, as fast as
-  // Redis answers. Returns true if no units are left here or Redis is away. Otherwise finish() must be called
-  // again.
+  // Redis answers. Returns true if no units are left in this process or Redis is unavailable. Otherwise
+  // finish() must be called again.
   [[nodiscard]] bool finish();
-  // Like finish(), but sends all refunds at once and does not wait. Must be called before the backend stops.
+  // Does what finish() does, but sends all refunds at once and does not wait for replies. Must be called
+  // before the backend stops.
   void stop();
 
   // Returns true if a rule of the bill prefetches units.
   [[nodiscard]] static bool concerns(Charges charges) noexcept;
 
-  // Like Store::charge. Lines that were paid with prefetched units are never in `unasked`. If memory runs
-  // out, the units are put back.
+  // Charges a bill as Store::charge does. Lines that were paid with prefetched units are never in `unasked`.
+  // If memory runs out, the units are put back.
   [[nodiscard]] net::Task<net::ErrorCode> charge(Charges charges, Outcomes outcomes,
                                                  base::TimePoint& server_now, limit::LineSet& unasked);
-  // Like Store::refuses. A line that prefetched units can pay for counts as admitted; only the other lines
-  // can refuse the bill.
+  // Refuses a bill as Store::refuses does. A line that prefetched units can pay for is admitted; only the
+  // other lines can refuse the bill.
   [[nodiscard]] std::optional<base::TimePoint> refuses(Charges charges, Outcomes outcomes) noexcept;
-  // Puts back prefetched units that paid for the charge. REQUIRES outcome.in_advance.
+  // Puts back prefetched units that paid for the charge. REQUIRES: outcome.in_advance.
   void refund(const limit::Charge& charge, const limit::Outcome& outcome) {
     give_back(units_.put_back(charge, outcome));
   }
@@ -60,9 +61,9 @@ class Store::PrefetchingStore final : public std::enable_shared_from_this<Store:
   SharedGrants& units_;
   net::Timer timer_;
   unsigned taking_ = 0;  // number of calls for more units that still wait for a reply
-  bool ends_ = false;    // finish() or stop() was called, so no more units are taken
+  bool ends_ = false;    // true: finish() or stop() was called, so no more units are taken
   bool stopped_ = false;
-  // Set when this worker has left the shared units: true if it was the last worker.
+  // Set when this worker no longer uses the shared units. True if it was the last worker to use them.
   std::optional<bool> is_last_;
 };
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kDigestLetters = 22;
 constexpr std::int64_t kRefused = 0, kCharged = 1, kOtherTime = 2;  // the verdicts that charge.lua returns
-// The value of a line's `enforced` if the bill is only checked and charges nothing.
+// The value of a line's `enforced` if the bill is only checked and not charged.
 constexpr double kLooks = 2;
 // A reply of charge.lua consists of the time, a verdict for each bill, three numbers for each line, and the
 // call's number.
@@ -68,7 +68,7 @@ void append_lines_head(std::string& out, std::size_t lines, CallNumber number) {
   append_numbers(out, std::array{static_cast<double>(number)});
 }
 
-// Appends EVALSHA, the script's SHA-1 and the number of keys. The caller must append the keys, and then
+// Appends EVALSHA, the script's SHA-1 and the number of keys. After this, the caller must append the keys and
 // `arguments` more words.
 void begin_call(std::string& out, std::string_view sha, std::size_t keys, std::size_t arguments) {
   append_head(out, 3 + keys + arguments);

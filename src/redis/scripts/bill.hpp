@@ -23,7 +23,7 @@ namespace weir::redis {
 [[nodiscard]] std::string_view charge_script() noexcept;
 [[nodiscard]] std::string_view refund_script() noexcept;
 
-// Says how to form the names of keys in Redis.
+// How to form the names of keys in Redis.
 struct Naming {
   std::string_view prefix;
   bool tagged = false;  // true in a cluster: a name has a hash tag, which determines the key's cluster slot
@@ -57,22 +57,21 @@ struct BillRequest {
 };
 
 // The most bills and lines of one call of charge.lua. Each bill that shares a call saves Redis the cost of a
-// command. Beyond 16 bills the saving is small, and Redis serves no other client while a script runs. A call
-// that already has kMostLines lines takes no further bill. At about 5 µs a line, 64 lines take a third of a
-// millisecond.
+// command. Beyond 16 bills the saving is small, and Redis serves no other client while a script runs. No bill
+// is added to a call that has kMostLines lines. At about 5 µs a line, 64 lines take a third of a millisecond.
 inline constexpr std::size_t kMostBills = 16;
 inline constexpr std::size_t kMostLines = 64;
 
 // Appends one EVALSHA command of charge.lua to `out`. `sha`: the script's SHA-1. The script decides the bills
-// in order. `around`: the approximate time of Redis's clock when the script runs. REQUIRES 1 ≤ bills.size() ≤
-// kMostBills, and that each bill has its own permit ID.
+// in order. `around`: the approximate time of Redis's clock when the script runs. REQUIRES: 1 ≤ bills.size()
+// ≤ kMostBills; each bill has its own permit ID.
 void append_charge(std::string& out, std::string_view sha, const Naming& naming,
                    std::span<const BillRequest> bills, base::TimePoint around, CallNumber number);
 
 // The most lines of one call of refund.lua. Redis runs such a call in less than a millisecond.
 inline constexpr std::size_t kMostRefunds = 256;
 
-// Appends one EVALSHA command of refund.lua to `out`. REQUIRES 1 ≤ refunds.size() ≤ kMostRefunds.
+// Appends one EVALSHA command of refund.lua to `out`. REQUIRES: 1 ≤ refunds.size() ≤ kMostRefunds.
 void append_refund(std::string& out, std::string_view sha, const Naming& naming,
                    std::span<const Refund> refunds, CallNumber number);
 
@@ -83,9 +82,10 @@ void append_reset(std::string& out, std::string_view sha, const Naming& naming, 
 
 enum class ReplyReading : std::uint8_t {
   Answer,  // every outcome and `server_now` are set
-  // Nothing was charged, because Redis's time, `server_now`, is in none of the sent calendar windows.
+  // Nothing was charged, because Redis's time, `server_now`, is in none of the calendar windows that weir
+  // sent.
   OtherTime,
-  Nonsense,  // charge.lua returns no such reply, or its decision is not that of the limiters
+  Nonsense,  // the reply cannot come from charge.lua, or its decision contradicts the limiters
 };
 
 // The position of a bill in a call of charge.lua: bill number `bill`, counted from 0, of `bills`.

@@ -46,9 +46,9 @@ end
 
 -- Returns the function of a kind other than Kind.Gcra. That function checks line i, sets its answer, and returns true
 -- if the line fits. It returns nil if the client must send other windows. `beyond`: true if the line must be charged
--- even if it does not fit; buckets ignore it. `known`: a table that the functions of all kinds share; its only field is
--- `known.others`. A kind's function is made only when the kind first occurs, because making it and its shared variables
--- costs as much as a check of Kind.Gcra. It uses no variables from outside kind_of, for the same reason.
+-- even if it does not fit; buckets ignore `beyond`. `known`: a table that the functions of all kinds share; its only
+-- field is `known.others`. A kind's function is made only when the kind first occurs, because making it and its shared
+-- variables costs as much as a check of Kind.Gcra. It uses no variables from outside kind_of, for the same reason.
 local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, base)
   local call, take, pack, byte, sub = redis.call, struct.unpack, struct.pack, string.byte, string.sub
   local floor, ceil, min, max, concat = math.floor, math.ceil, math.min, math.max, table.concat
@@ -60,8 +60,8 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
   end
 
   -- A token bucket that refills `count` tokens every `period`. State: the instant of the last refill that is counted,
-  -- and the number of spent tokens. The number of refilled tokens (periods * count) may exceed 2^53. It is rounded
-  -- then, but it still exceeds any number of spent tokens, as the exact number does.
+  -- and the number of spent tokens. The number of refilled tokens (periods * count) may exceed 2^53. Such a number is
+  -- rounded, but it still exceeds any number of spent tokens, as the exact number does.
   if kind == Kind.SteppedBucket then
     return function(i, _, period, count, burst, cost)
       local state = states[i]
@@ -93,8 +93,8 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
 
   -- A fixed window, either of a given length or (Kind.CalendarWindow) of a calendar. For a calendar, weir sends three
   -- adjacent windows: first to second, second to third, third to fourth. If the state has no current window, the script
-  -- chooses one of them. State: the end of the window, the count, and the instant since which charges are in the count.
-  -- Charges before that instant were lost and must not be refunded (refund.lua).
+  -- chooses one of the sent windows. State: the end of the window, the count, and the instant since which charges are
+  -- in the count. Charges before that instant were lost and must not be refunded (refund.lua).
   if kind == Kind.FixedWindow or kind == Kind.CalendarWindow then
     local function counted(i, beyond, limit, cost, find)
       local finish, used, since = 0, 0, now
@@ -127,10 +127,10 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
     end
   end
 
-  -- The same as Kind.Gcra, for a rule with `lease` whose state has gaps (refunded slots). If the cost fits into a gap,
-  -- the line is charged in the gap and the TAT stays. Answer for a charge at the TAT: as in Kind.Gcra. Answer for a
-  -- charge in a gap: The first number is how far the TAT was ahead of now, rounded up. The second is the fraction of
-  -- the gap's start. The third is how far the gap's start was ahead of now, plus one.
+  -- A token bucket or GCRA of a rule with `lease`, whose state has gaps (refunded slots of virtual time). If the cost
+  -- fits into a gap, the line is charged in the gap and the TAT stays the same. Answer for a charge at the TAT: as in
+  -- Kind.Gcra. Answer for a charge in a gap: The first number is how far the TAT was ahead of now, rounded up. The
+  -- second is the fraction of the gap's start. The third is how far the gap's start was ahead of now, plus one.
   if kind == Kind.GapGcra then
 --#include spans.lua
 --#include gaps.lua
@@ -215,7 +215,7 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
   end
 
   -- Returns two functions for keys that may be lists or sorted sets: `ask`, and `become` of become.lua. Called only if
-  -- there is such a key, because making functions takes time.
+  -- a state is not a string, because making functions takes time.
   local function beyond_strings()
     -- Runs a command on a key that is not a string, and returns its reply. Returns nil if the key does not exist or is
     -- of another kind. Raises any other error. For the first such key, one EXISTS checks all keys that are not strings;
@@ -258,14 +258,15 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
   return held
 end
 
--- Used only if several bills may charge the same key. For each key: the number of the last line that charged it. The
--- next line with this key starts from that line's next state. Only the last state is written.
+-- Used only if several bills may charge the same key. For each key: the number of the last line that charged the key.
+-- The next line with this key starts from that line's next state. Only the last state is written.
 local charged = ARGV[3] and {}
--- `kinds`: functions by kind; `known`: the table that they share; made for the first kind other than Kind.Gcra.
+-- `kinds`: the functions, by kind; `known`: the table that they share. Both are made for the first line whose kind is
+-- not Kind.Gcra.
 local kinds, known
 local last = 0
 for bill = 1, bills do
-  local first, verdict, decided = last + 1, 1, false -- decided: whether the previous line fits
+  local first, verdict, decided = last + 1, 1, false -- decided: true if the previous line fits
   last = last + byte(counts, bill)
   for i = first, last do
     if charged and charged[keys[i]] then
@@ -282,10 +283,11 @@ for bill = 1, bills do
     if kind == Kind.Gcra then
       -- Token bucket, GCRA, leaky bucket. State: the TAT (theoretical arrival time) in microseconds, and a fraction of
       -- a microsecond (the names with _part) in units of 1/count, where count is that of the line's rate. The client
-      -- has computed need and room, so nothing is multiplied here. Need is the cost times the interval between
-      -- requests. Room is how far ahead of now the TAT may be for this cost, or -1 if the cost can never fit. Answer:
-      -- how far the TAT was ahead of now, as whole microseconds and fraction. If the rule has `lease` (f is 1), the
-      -- state is that of gaps.lua. Without `lease`, such a state is read as a plain one and replaced by a plain one.
+      -- has computed `need` and `room`, so nothing is multiplied here. `need` is the cost times the interval between
+      -- requests. `room` is how far ahead of now the TAT may be before a charge of this cost, or -1 if the cost can
+      -- never fit. Answer: how far the TAT was ahead of now, as whole microseconds and fraction. If the rule has
+      -- `lease` (f is 1), the state is that of gaps.lua. Without `lease`, such a state is read as a plain one and
+      -- replaced by a plain one.
       local count, room, room_part, need, need_part, since = a, b, c, d, e, f == 1 and now
       local wait, part = 0, 0
       if state and (#state == 16 or gapped) then
@@ -298,7 +300,7 @@ for bill = 1, bills do
         end
         if tat >= now then
           wait, part = tat - now, tat_part
-          if part >= count then -- the configured rate has another count now: round the fraction up
+          if part >= count then -- the rate has another count since a reload: round the fraction up
             wait, part = wait + 1, 0
           end
         end
@@ -350,14 +352,14 @@ for bill = 1, bills do
       charged[keys[i]] = i
     end
     if ahead and verdict == 1 and type(nexts[i]) ~= 'string' then
-      -- The function writes the state. If the state is a string, the function returns it for a later line with the same
-      -- key.
+      -- nexts[i] is a function here, which writes the state. If the state is a string, the function returns it for a
+      -- later line with the same key.
       nexts[i], aheads[i] = nexts[i]((ahead - ahead % 1000) / 1000 + 2) or false, nil
     end
   end
 end
 
-local ttl, ttl_text -- kept from the previous key, because several keys often have the same
+local ttl, ttl_text -- kept from the previous key, because keys of one call often have the same time to live
 for i = 1, n do
   local ahead = aheads[i]
   if ahead then

@@ -1,4 +1,4 @@
-  -- A sliding log; and a sliding window of n buckets, which is a log with fewer different instants. A period is divided
+  -- A sliding log, or a sliding window of n buckets, which is a log with fewer different instants. A period is divided
   -- into `buckets` parts, which are numbered from the epoch. A charge counts until `buckets` parts after its own part
   -- have begun. An exact log has one part for each microsecond.
   --
@@ -8,7 +8,7 @@
   --
   -- Up to `few` entries form one string after the byte of the kind. Such strings are read together, and each is written
   -- by one command. More entries form a list, which stays a list until all its entries have expired. Each entry of a
-  -- list also has a sum: the cost of all entries since the list was made, itself included, modulo 2^32. The head has
+  -- list also has a sum: the cost of all entries up to this entry since the list was made, modulo 2^32. The head has
   -- the sum of the last entry. All entries together cost less than 2^32, so the difference of two sums is the cost of
   -- the entries between them. Commands access only the ends of the list, except for a binary search of the sums, which
   -- finds the entry that must expire before a cost fits. Expired entries are removed at the next charge.
@@ -16,7 +16,7 @@
   -- Answer: the instant of the newest entry, the cost of all live entries, and the instant of the oldest live entry. If
   -- the cost does not fit, the last number is the instant of the last entry that must expire before the cost fits.
   --
-  -- If charges beyond the limit are counted, only the newest `most` units are kept.
+  -- If the log may be charged beyond its limit, it keeps only the newest `most` units.
   local few = 64
   local wrap = 4294967296
 
@@ -36,8 +36,8 @@
   -- Returns functions for lists. Called only if there is a list, because making a function costs as much as a charge.
   local function of_lists()
     local _, become = beyond_strings()
-    -- Returns a function that turns a string with too many entries into a list. If this fails, the function writes the
-    -- string and returns it.
+    -- Returns a function that turns a string with too many entries into a list. If the list cannot be made, the
+    -- function writes the string and returns it.
     local function listing(key, state)
       return function(ttl)
         local entries, sum = {}, 0
@@ -57,8 +57,8 @@
       end
     end
 
-    -- Returns a function that charges a list in the way in which `logged` charges a string. `expired`: the number of
-    -- expired entries. `sum`: the sum of the last entry.
+    -- Returns a function that charges a list, as `logged` charges a string. `expired`: the number of expired entries.
+    -- `sum`: the sum of the last entry.
     local function list_log(key, expired, live, over, from, newest, sum, instant, cost)
       return function(ttl)
         while over > 0 and live > 0 do
@@ -97,7 +97,7 @@
         return take('<I7I4I4', call('LINDEX', key, number))
       end
       -- Returns the number of the first entry, from `low` on, for which `holds` is true; last + 1 if there is none.
-      -- REQUIRES that `holds` is true for all entries after that entry.
+      -- REQUIRES: if `holds` is true for an entry, it is true for all later entries.
       local function first_that(low, holds)
         local high = last + 1
         while low < high do
@@ -164,7 +164,7 @@
     local from = instant - offset + begin
     local since = instant - offset + finish - period -- entries before this instant have expired
 
-    -- The cost fits once live entries with a cost of live + excess have expired. If the cost can never fit, this
+    -- The cost fits when live entries with a total cost of live + excess have expired. If the cost can never fit, this
     -- `excess` selects the first entry, because every entry has a cost.
     local excess = cost <= limit and cost - limit or -wrap
     local live, expired, speaker, going = total, 0, nil, 0
@@ -187,7 +187,8 @@
       local _, _, seek = of_lists()
       live, expired, speaker = seek(key, total, #text / size - 1, speaker and expired + 1, since, excess)
     end
-    -- The head's total is less than that of its entries. weir did not write this state, so the state counts as lost.
+    -- The head's total cost is less than that of the entries. weir never writes such a state, so the script treats the
+    -- state as lost.
     if live < 0 then
       live = 0
     end
@@ -206,7 +207,7 @@
     end
     -- Keeps the string's entries from byte `at` on, without their first `over` units. The new cost becomes a new entry,
     -- or is added to the last entry.
-    local at, part = 13 + 11 * expired, '' -- part: the rest of an entry that lost some of its units
+    local at, part = 13 + 11 * expired, '' -- part: the rest of an entry that has lost some of its units
     while over > 0 and live > 0 do
       entered, paid = take('<I7I4', state, at)
       local gone = min(paid, over)

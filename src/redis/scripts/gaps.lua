@@ -1,13 +1,12 @@
     -- The state of a bucket with prefetched units (redis/prefetch/grant.hpp). When unused units are refunded, their
     -- slots become gaps before the TAT, between the slots of other charges. Later charges fill the gaps.
     --
-    -- State: the byte of the kind, 9; the TAT and its fraction; the instant since which the state counts: earlier
-    -- charges were lost. Then the gaps, the earliest first, each as its start and end. The state of Kind.Gcra has no
-    -- gaps.
+    -- State: the byte of the kind, 9; the TAT and its fraction; the instant at which the state began: charges before it
+    -- were lost. Then the gaps, the earliest first, each as its start and end. The state of Kind.Gcra has no gaps.
 
     -- Returns the start and end of the gap at byte `at`. The part of the gap in the past is cut off. If the configured
-    -- rate has changed, a fraction may be too large for the new rate; it is then rounded so that the gap becomes
-    -- shorter.
+    -- rate has changed, a fraction may be too large for the new rate. Such a fraction is rounded so that the gap
+    -- becomes shorter.
     local function gap_at(state, at, count)
       local first, first_part, last, last_part = take('<dddd', state, at)
       if first < now then

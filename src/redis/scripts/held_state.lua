@@ -1,5 +1,5 @@
-  -- The state of a concurrency limit: the permits that are held. A permit has 20 bytes: holder, serial number and cost.
-  -- It expires at an instant unless it is renewed.
+  -- The state of a concurrency limit: the permits that requests hold. A permit has 20 bytes: holder, serial number and
+  -- cost. A permit that is not renewed expires.
   --
   -- Up to `few_permits` permits form one string. It begins with the byte of the kind, and with total cost, first expiry
   -- and last expiry, 7 bytes each. Each permit follows after its expiry of 7 bytes. More permits form a sorted set with
@@ -34,7 +34,7 @@
     return struct.pack('<BI7I7I7', Kind.Permits, total, first, last) .. permits
   end
 
-  -- Stores permits as a sorted set if they are too many for a string. Returns false if that fails.
+  -- Stores permits as a sorted set if they are too many for a string. Returns false if the set cannot be made.
   local function set_of_permits(key, total, permits, ttl)
     local members = { -total, '' }
     for at = 1, #permits, 27 do

@@ -17,7 +17,8 @@ namespace {
 
 using limit::Ticks;
 
-// The value of `enforced` for a line that follows the line before it: it charges what that line admits.
+// The value of `enforced` for a line that follows the line before it: if the line before is admitted, this
+// line is charged.
 constexpr double kFollows = 3;
 
 template <class L>
@@ -57,7 +58,7 @@ struct ToCharge {
   double enforced;
   base::TimePoint around;
   const PermitId& hold;
-  limit::Cost most;  // for a log that counts without refusing: how many units it keeps
+  limit::Cost most;  // for a log that does not decide: how many units it keeps
   bool leased;
 
   template <Spaced L>
@@ -107,7 +108,7 @@ struct ToCharge {
 };
 
 // Returns the most tokens that may be spent: those that refill in limit::kLongestDebt. The result is below
-// 2^53, because the scripts cannot count further.
+// 2^53, up to which the scripts' numbers are exact.
 std::uint64_t most_spent(const limit::Rate& rate) noexcept {
   const auto refills = static_cast<std::uint64_t>(limit::kLongestDebt / rate.period);
   return static_cast<std::uint64_t>(
@@ -118,14 +119,14 @@ struct ToRefund {
   limit::Cost reserved, actual;
   base::TimePoint departure;
   const PermitId& hold;
-  bool leased;  // the rule has `lease`, so a refund names the charge's slots (has_slots)
+  bool leased;  // the rule has `lease`, so a refund names the time slots of the charge (has_slots)
   Ticks begin;
 
   template <Spaced L>
   RefundNumbers operator()(const L& limiter) const noexcept {
     const limit::GcraCore& gcra_core = limiter.gcra_core();
     const std::uint64_t count = gcra_core.rate().count;
-    // The largest cost is an upper bound of what Redis has charged.
+    // Redis has charged at most the largest cost.
     const Ticks held = Ticks{std::min(reserved, gcra_core.largest_cost())} * interval_of(gcra_core);
     if (leased) {
       assert(actual == 0);  // a rule with `lease` has no settlement (see obstacle_to_lease)
@@ -175,7 +176,7 @@ base::TimePoint instant(std::uint64_t us) noexcept {
   return base::TimePoint(base::Duration(static_cast<std::int64_t>(us)));
 }
 
-// A sliding log as the reply describes it: all live units are in one entry at `mark`. That suffices for the
+// A sliding log as the reply describes it: all live units are in one entry at `mark`. This is enough for the
 // limiter.
 struct SpokenLog {
   std::uint64_t newest_mark;
@@ -214,7 +215,7 @@ struct ToOutcome {
       tat += second;
       return ask();
     }
-    // The charge is in a gap between later slots, which do not move. The outcome is that of a charge at the
+    // The charge is in a gap before later slots, which do not move. The outcome is that of a charge at the
     // gap's start.
     tat = gcra_core.refund(tat, cost);
     auto outcome = ask();
@@ -301,7 +302,7 @@ std::array<std::int64_t, kAnswerNumbers> told_later(const limit::Limiter& limite
                                                     base::Duration later) noexcept {
   std::array<std::int64_t, kAnswerNumbers> told;
   std::copy(answer.begin(), answer.end(), told.begin());
-  // For the other limiters, the numbers are instants and counts, which do not depend on the present time.
+  // For all other limiters, the numbers are instants and counts, which do not depend on the present time.
   if (limit::gcra_core(limiter) == nullptr) return told;
   if (told[0] >= later.count())
     told[0] -= later.count();

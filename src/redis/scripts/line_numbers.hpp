@@ -16,31 +16,31 @@
 namespace weir::redis {
 
 // Identifies the concurrency permits of one bill by two numbers below 2^53. `lease`: how long the permits
-// last if they are not renewed.
+// last without renewal.
 struct PermitId {
   std::uint64_t holder = 0;
   std::uint64_t serial = 0;
   base::Duration lease{};
 };
 
-// A charge to refund or settle. If `actual` is 0, the charge is refunded, and `departure` is that of
-// limit::refund. Otherwise the cost of the charge, which was made at `departure`, becomes `actual`, as in
-// limit::settle.
+// A charge to refund or settle. If `actual` is 0, the charge is refunded, and `departure` has the meaning
+// that it has for limit::refund. Otherwise the charge was made at `departure`, and its cost becomes `actual`,
+// as in limit::settle.
 struct Refund {
   limit::Charge charge;
   base::TimePoint departure;
   limit::Cost actual = 0;
-  // For concurrency: the permit. `actual` is 0 to release it, and equals the cost to renew it.
+  // For concurrency limits: the permit. `actual` is 0 to release the permit, and equals the cost to renew it.
   PermitId hold{};
-  // Only if the charge has time slots (has_slots): the start of the slots to refund. `departure` is then the
-  // time at which the slots were debited. REQUIRES `actual` == 0 for such a charge.
+  // Used only if the charge has time slots (has_slots): the start of the slots to refund. `departure` is then
+  // the time at which Redis debited the slots. REQUIRES: `actual` is 0 for a charge with slots.
   limit::Ticks begin = 0;
 };
 
 // The numbers that a script takes for one line. Unused numbers are zero.
 using ChargeNumbers = std::array<double, 8>;
 using RefundNumbers = std::array<double, 8>;
-// The number of values that a reply has for each line.
+// The number of values that a reply has for each line (charge).
 inline constexpr std::size_t kAnswerNumbers = 3;
 using AnswerNumbers = std::span<const std::int64_t, kAnswerNumbers>;
 
@@ -50,10 +50,9 @@ inline constexpr std::int64_t kMostMicros = std::int64_t{1} << 53;
 // Returns true if the scripts implement this limiter.
 [[nodiscard]] bool is_known(const limit::Limiter& limiter) noexcept;
 
-// Returns the numbers of a line for charge.lua. REQUIRES is_known(*charge.limiter). `decider`: null, or the
-// limiter of the line that decides for this line (limit/pair.hpp). `around`: Redis's approximate time, which
-// must lie within a window of any calendar. The calendar windows around this time are sent; the script checks
-// that Redis's time is in them.
+// Returns the numbers of a line for charge.lua. REQUIRES: is_known(*charge.limiter). `decider`: null, or the
+// limiter of the line that decides for this line (limit/pair.hpp). `around`: Redis's approximate time. weir
+// sends the calendar windows around this time; the script checks that Redis's time is in one of them.
 [[nodiscard]] ChargeNumbers numbers_of(const limit::Charge& charge, base::TimePoint around,
                                        const PermitId& hold,
                                        const limit::Limiter* decider = nullptr) noexcept;
@@ -74,14 +73,14 @@ inline constexpr std::int64_t kMostMicros = std::int64_t{1} << 53;
 [[nodiscard]] Refund refund_of(const limit::Charge& charge, base::TimePoint charged_at,
                                const limit::Outcome& outcome) noexcept;
 
-// Returns the answer that the script would give for the same state after the time `later`. For a log, the
-// result is right only for a cost that the log still refuses then.
+// Returns the answer that the script would give for the same state `later` after its first answer. For a log,
+// the result is right only for a cost that the log still refuses at that time.
 [[nodiscard]] std::array<std::int64_t, kAnswerNumbers> told_later(const limit::Limiter& limiter,
                                                                   AnswerNumbers answer,
                                                                   base::Duration later) noexcept;
 // Returns true if the script's answer to a charge of cost `asked` is also right for `line`. A log's answer is
-// right for one cost only, because it does not say how much `remaining` grows as entries expire. For a bucket
-// with `lease`, it is wrong for a lower cost, which may fit into a gap.
+// right for one cost only, because it does not say how much `remaining` grows as entries expire. The answer
+// of a bucket with `lease` is wrong for a lower cost, which may fit into a gap.
 [[nodiscard]] bool tells(const limit::Charge& line, limit::Cost asked) noexcept;
 
 }  // namespace weir::redis

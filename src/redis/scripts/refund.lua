@@ -31,7 +31,7 @@ local function kind_of(kind, now)
   local max, min, ceil, format = math.max, math.min, math.ceil, string.format
   local most_counted = 4294967295 -- 2^32 - 1, the largest count of a window
 
-  -- Resets a key. For one day, which is longer than any request lasts, a marker key stores the time of the reset.
+  -- Resets a key. A marker key stores the time of the reset for one day, which is longer than any request lasts.
   if kind == Kind.Reset then
     return function(key)
       local found = call('DEL', key) == 1
@@ -58,7 +58,7 @@ local function kind_of(kind, now)
   if kind == Kind.Gcra then
 --#include spans.lua
     -- `latest`: the instant up to which a higher cost may move the TAT; -1 for a queue. In a queue, charged_at is the
-    -- promised departure. A departure is refunded only while it is the last one promised, because no two requests may
+    -- promised departure. A departure is refunded only if no later departure was promised, because no two requests may
     -- have the same departure.
     return function(key, state, count, charged_at, reserved, reserved_part, actual, actual_part, latest)
       local tat, part = 0, 0
@@ -98,8 +98,9 @@ local function kind_of(kind, now)
     end
   end
 
-  -- A bucket with prefetched units: refunds the slots from `first` on, without the part in the past, even if later
-  -- slots are taken. If there are too many gaps, the shortest gap is dropped and counted in `lost`.
+  -- A bucket with prefetched units: refunds the slots (time intervals) from `first` on, except the part in the past.
+  -- Later slots may belong to other charges. If there are too many gaps, the shortest gap is dropped and counted in
+  -- `lost`.
   if kind == Kind.GapGcra then
 --#include spans.lua
 --#include gaps.lua
@@ -116,7 +117,7 @@ local function kind_of(kind, now)
       return gaps
     end
 
-    -- Adds the slots to the gaps. Returns false if the slots overlap a gap, because they were refunded before.
+    -- Adds the refunded slots to the gaps. Returns false if the slots overlap a gap, because they were refunded before.
     local function insert(gaps, first, first_part, last, last_part)
       local n = 1
       while gaps[n] and not less(first, first_part, gaps[n][3], gaps[n][4]) do
@@ -154,7 +155,7 @@ local function kind_of(kind, now)
         return
       end
       local tat, part, since = take('<ddI7', state, 2)
-      if part >= count then -- the configured rate has another count now: round the fraction up
+      if part >= count then -- the rate has another count since a reload: round the fraction up
         tat, part = tat + 1, 0
       end
       local last, last_part = plus(first, first_part, length, length_part, count)
@@ -169,7 +170,7 @@ local function kind_of(kind, now)
         return
       end
       local final = gaps[#gaps]
-      if final[3] == tat and final[4] == part then -- no slots follow the gap, so the TAT moves back
+      if final[3] == tat and final[4] == part then -- the gap ends at the TAT, so the TAT moves back instead
         tat, part = final[1], final[2]
         gaps[#gaps] = nil
       end
@@ -234,8 +235,8 @@ local function kind_of(kind, now)
     end
   end
 
-  -- Returns how much of the charge is in a state that counts from `since` on: all of it or 0. Returns nil if there is
-  -- nothing to correct.
+  -- Returns how much of the charge is in a state that began at `since`: all of it or 0. Returns nil if there is nothing
+  -- to correct.
   local function found(charged_at, since, reserved, actual)
     if charged_at >= since then
       return reserved
@@ -305,7 +306,7 @@ end
 -- Returns a key's state, and the time of its reset if the key was reset within a day.
 local function states_of(key)
   local both = redis.pcall('MGET', key, key .. ':reset')
-  if both.err then -- a node whose slot is moving replies only to commands with a single key
+  if both.err then -- a node whose slot is moving rejects commands with several keys
     return redis.call('MGET', key)[1], false
   end
   return both[1], both[2]
@@ -322,7 +323,7 @@ for i = 1, #KEYS do
   local in_b = kind == Kind.Gcra or kind == Kind.SlidingWindow or kind == Kind.GapGcra
   local charged_at = in_b and b or kind == Kind.FixedWindow and d or a
   reset_at = reset_at and tonumber(reset_at)
-  -- A time of reset in the future shows only that the clock was set back.
+  -- A time of reset in the future only shows that the clock was set back, so it is ignored.
   if not reset_at or charged_at > reset_at or reset_at > now then
     local amend = kinds[kind] or kind_of(kind, now)
     kinds[kind] = amend

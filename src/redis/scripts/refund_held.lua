@@ -1,4 +1,4 @@
-  -- Does for a sorted set what the function `held` does for a string.
+  -- Corrects a permit in a sorted set, as the function `held` corrects a permit in a string.
   local function held_in_set(key, permit, cost, actual, lease)
     if actual == 0 then
       if call('ZREM', key, permit) == 0 then -- the permit has expired
@@ -20,7 +20,7 @@
   end
 
   -- Releases a permit if `actual` is 0. Otherwise renews the permit, and adds it again if Redis has lost it. A permit
-  -- is renewed even if the total exceeds the limit, because its request is in progress.
+  -- is renewed even if the total cost exceeds the limit, because its request is in progress.
   local function held(key, _, cost, actual, lease, holder, serial)
     local permit = pack('<ddI4', holder, serial, cost)
     local state = call('MGET', key)[1]

@@ -31,9 +31,8 @@
       return log
     end
 
-    -- Does for a list what string_log() does for a string. Reads the list from its end, 64 entries at a time. If an
-    -- entry changes, its sum and all later sums change too, so keep() writes all entries from the first changed entry
-    -- on.
+    -- Returns the functions of string_log() for a list. Reads the list from its end, 64 entries at a time. If an entry
+    -- changes, its sum and all later sums change too, so keep() writes all entries from the first changed entry on.
     local function list_log(key)
       local wrap = 4294967296
       local log = { last = call('LLEN', key) - 1 }
@@ -159,7 +158,7 @@
         return true
       end
       local whole = min(actual, most, most_counted - total)
-      if whole > 0 then -- 0: the log has the largest possible cost already
+      if whole > 0 then -- 0: the log already has the largest possible cost
         log.set(0, charged_at, total + whole)
         log.push(charged_at, whole)
         log.keep(milliseconds(expiry - now))

@@ -24,7 +24,7 @@ void DenyCache::remember(std::span<const limit::Charge> bill, std::span<const st
     const auto told = answers.subspan(i * kAnswerNumbers, kAnswerNumbers);
     const auto set = std::span(entries_).subspan(set_of(line.key), kWays);
     const auto older = [](const Entry& a, const Entry& b) { return a.trip.sent < b.trip.sent; };
-    // The answer is about a free slot of the bucket, which says nothing about the next charge.
+    // The answer is about a free slot (time interval) of the bucket. It says nothing about the next charge.
     if (has_slots(line) && told[2] != 0) {
       forget({&line, 1});
       continue;
@@ -64,8 +64,8 @@ std::optional<base::TimePoint> DenyCache::refuses(std::span<const limit::Charge>
     if (!outcome) return std::nullopt;
     outcomes[i] = *outcome;
     outcomes[i].ahead = clock_ahead(clock, first);
-    // How much later Redis's clock may be than `clock`. If the wait is not longer, Redis may admit the bill
-    // now.
+    // How much later Redis's clock may be than `clock`. If the wait is at most this long, Redis may admit the
+    // bill now.
     const auto unsure = ceil<base::Duration>(entry->trip.received - entry->trip.sent + since / kPace);
     refused = refused || (line.enforced && !outcome->allowed && outcome->retry_after > unsure);
   }

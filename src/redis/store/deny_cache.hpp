@@ -1,9 +1,8 @@
-// States of keys that Redis has refused. With them weir can refuse further requests as Redis would, without a
-// round trip.
+// States of keys that Redis has refused. With these states weir can refuse further requests as Redis would,
+// without a round trip.
 //
 // Each connection has its own cache, which only the connection's worker uses. Pure: time is an argument. The
-// number of entries is fixed. If a set of entries is full, a new answer replaces the entry with the oldest
-// answer.
+// number of entries is fixed. If a set of entries is full, a new state replaces the oldest one.
 //
 // The cache stores the state of each line of a refused bill, not the refusal, and evaluates the limiter
 // again. So a request of lower cost gets its own answer. Retry-After, Remaining and Reset are those that
@@ -50,8 +49,8 @@ class DenyCache {
   // causes about one round trip a second. It is short compared to the time that a client waits after a
   // refund.
   static constexpr std::chrono::milliseconds kKnown{1000};
-  // When an answer is older than kFresh, one request in each period of kRenewal is sent to Redis. Without
-  // this, all requests of a flood would be sent to Redis at once when the state becomes too old.
+  // When an answer is older than kFresh, one request in each period of kRenewal is sent to Redis. Otherwise
+  // all requests of a flood would go to Redis at once when the state becomes too old.
   static constexpr std::chrono::milliseconds kFresh{750};
   static constexpr std::chrono::milliseconds kRenewal{20};
   // The clocks of this host and of Redis drift apart by less than one part in kPace (NTP slews by 1 in 2000).
@@ -75,12 +74,12 @@ class DenyCache {
 
   // Returns Redis's time if Redis would refuse the bill now; nullopt if Redis must be asked. Sets the
   // outcomes, whose times refer to the returned time. Outcome::ahead is the line's own estimate of Redis's
-  // time minus the returned time. So the outcomes name the same instants as Redis did.
+  // time minus the returned time. So the outcomes describe the same instants as those of Redis.
   [[nodiscard]] std::optional<base::TimePoint> refuses(std::span<const limit::Charge> bill,
                                                        std::span<limit::Outcome> outcomes, Time now) noexcept;
 
   // Removes all states. Must be called for a new connection, because the server may have other states and
-  // another clock than the server before.
+  // another clock than the previous server.
   void forget_all() noexcept;
 
  private:

@@ -13,7 +13,7 @@ net::Task<net::ErrorCode> Store::look(limit::Charge charge, limit::Outcome& outc
   const auto refused = backend_->begin(call);
   if (refused) co_return refused;
   co_await Park{call};
-  // The store may have been destroyed during co_await, so only `call` may be used from here on.
+  // Only `call` may be used after co_await, because the store may have been destroyed meanwhile.
   if (!call.error) server_now = call.server_now;
   co_return call.error;
 }

@@ -33,7 +33,7 @@ void PermitRenewer::hold(const limit::Charge& charge) {
   permits_.hold_unasked(charge);
 }
 
-// Called by destructors, so it must not throw. If memory runs out, the permit is not released but expires
+// Must not throw, because destructors call it. If memory runs out, the permit is not released but expires
 // after its lease.
 void PermitRenewer::release(const limit::Charge& charge) {
   const auto line = permits_.release(charge);
@@ -58,8 +58,8 @@ void PermitRenewer::renew_later() {
   waiting_ = true;
 }
 
-// Sends nothing while Redis is away. When Redis is available again, all permits are renewed. If memory runs
-// out, the next renewal still comes before the permits expire.
+// Sends nothing while Redis is unavailable. When Redis is available again, all permits are renewed. If memory
+// runs out, the next renewal still comes before the permits expire.
 void PermitRenewer::renew() {
   if (!refund_sink_.is_there()) return;
   try {

@@ -1,5 +1,5 @@
-// One worker's permits of concurrency limits in Redis, and the timer that renews them. All nodes of a cluster
-// share one object, because a held permit may move from one node to another.
+// One worker's permits of concurrency limits in Redis, and the timer that renews them. The sessions for all
+// nodes of a cluster share one object, because a permit may move from one node to another.
 //
 // Belongs to one worker.
 #pragma once
@@ -19,7 +19,7 @@ namespace weir::redis {
 // Sends refunds, releases and renewals to Redis.
 class RefundSink {
  public:
-  [[nodiscard]] virtual bool is_there() const noexcept = 0;  // returns false if Redis is away
+  [[nodiscard]] virtual bool is_there() const noexcept = 0;  // returns false if Redis is unavailable
   virtual void refund(std::span<const Refund> refunds) = 0;
 
  protected:
@@ -37,18 +37,18 @@ class PermitRenewer : public std::enable_shared_from_this<PermitRenewer> {
   [[nodiscard]] std::uint64_t next_number() noexcept { return next_permit(); }
   [[nodiscard]] PermitId of(std::uint64_t permit) const noexcept { return permits_.of(permit); }
 
-  // Stores the permits that Redis has granted to a bill. From then on they are renewed.
+  // Stores the permits that Redis has granted to a bill, so that they are renewed.
   void keep(const Call& call);
-  // Stores a permit for a request that was admitted while Redis was away. The next renewal writes it to
-  // Redis.
+  // Stores a permit for a request that was admitted while Redis was unavailable. The next renewal writes the
+  // permit to Redis.
   void hold(const limit::Charge& charge);
   void release(const limit::Charge& charge);
 
   [[nodiscard]] bool is_outlived(const Refund& line) const noexcept { return permits_.is_outlived(line); }
 
-  // Renews all permits in Redis. Does nothing while Redis is away.
+  // Renews all permits in Redis. Does nothing while Redis is unavailable.
   void renew();
-  // Releases all permits and renews nothing afterwards.
+  // Releases all permits, and stops renewals.
   void give_up();
 
  private:
@@ -58,7 +58,7 @@ class PermitRenewer : public std::enable_shared_from_this<PermitRenewer> {
   RefundSink& refund_sink_;
   StoreStats& stats_;
   net::Timer timer_;
-  bool waiting_ = false;  // timer_ is set
+  bool waiting_ = false;  // true: timer_ is set
   bool ended_ = false;
 };
 

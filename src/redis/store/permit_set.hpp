@@ -1,11 +1,11 @@
 // The permits of concurrency limits in Redis that one worker's requests hold.
 //
 // A permit expires one lease (`lease_time`) after its last renewal. The worker renews all its permits three
-// times in a lease. So the permits of a crashed weir expire within a lease, and a request that lasts longer
-// than a lease stays counted. If Redis has lost a permit, the next renewal restores the permit.
+// times in a lease. So the permits of a crashed weir expire within a lease, but a request may last longer
+// than a lease. If Redis has lost a permit, the next renewal restores the permit.
 //
 // Permits of the same key and cost are interchangeable. When one of several requests with such permits ends,
-// any of these permits may be released. Pure; belongs to the session.
+// any of these permits may be released. Pure; belongs to a PermitRenewer.
 #pragma once
 
 #include "redis/scripts/line_numbers.hpp"
@@ -36,11 +36,10 @@ class PermitSet {
   [[nodiscard]] PermitId next() noexcept { return of(++serial_); }
   [[nodiscard]] PermitId of(std::uint64_t serial) const noexcept { return {holder_, serial, lease_}; }
 
-  // Stores the permit of a charge that Redis has made. If memory runs out, throws std::bad_alloc and stores
-  // nothing.
+  // Stores the permit of a charge that Redis has made. Stores nothing if it throws std::bad_alloc.
   void hold(const limit::Charge& charge, std::uint64_t serial);
-  // Stores the permit of a charge that was not sent to Redis. The next renewal writes the permit to Redis. If
-  // memory runs out, throws and stores nothing.
+  // Stores the permit of a charge that was not sent to Redis. The next renewal writes the permit to Redis.
+  // Stores nothing if it throws std::bad_alloc.
   void hold_unasked(const limit::Charge& charge);
 
   // Removes one permit of the charge's key and cost. Returns the refund that releases the permit in Redis;
@@ -63,7 +62,7 @@ class PermitSet {
   struct Entry {
     limit::Charge charge;
     std::uint64_t serial;
-    bool known;  // Redis probably has the permit
+    bool known;  // false: Redis surely does not have the permit
   };
   struct KeyHash {
     // The key is a digest, so it needs no further hashing.
