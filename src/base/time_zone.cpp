@@ -1,5 +1,5 @@
-// Uses cctz. Debian also has Howard Hinnant's tz.h 3.0.1. It ignores the rule for future clock changes at the
-// end of a zone file: with tz.h, New York would have no summer time from 2038 on.
+// Uses cctz. Debian also has Howard Hinnant's tz.h 3.0.1, but tz.h ignores the rule for future clock changes
+// at the end of a zone file. New York would have no summer time from 2038 on.
 #include "weir/base/time_zone.hpp"
 
 #include <algorithm>
@@ -70,7 +70,7 @@ TimePoint TimeZone::start_of(year_month_day date) const noexcept {
   return cctz::convert(cctz::civil_second(midnight), zone_->zone);
 }
 
-// If clocks go back over midnight, the local date can be one day off. The loops below correct that.
+// If clocks go back over midnight, the local date can be one day off. The loops below correct the date.
 TimeZone::Span TimeZone::day_of(TimePoint instant) const noexcept {
   auto date = std::chrono::sys_days(local(instant).date);
   auto begin = start_of(date);

@@ -85,7 +85,7 @@ void SpaceSaving::enter(Index index) noexcept {
   index_[at] = index;
 }
 
-// Removes a counter from the index. Moves later entries up, so that no search for these entries ends too
+// Removes a counter from the index. Moves later entries up, so that no search for a later entry ends too
 // early (Knuth, volume 3, §6.4, algorithm R).
 void SpaceSaving::remove(Index index) noexcept {
   auto hole = counters_[index].client.lo & mask_;

@@ -80,7 +80,7 @@ class Trial {
   }
 
   // Takes many permits of one key, each with a call of its own, so that there are too many permits for a
-  // string. Sends so few calls at once that the pipeline does not gather them.
+  // string. Sends so few calls at once that each call is sent alone.
   void crowd(const limit::Charge& charge, int size, int& admitted) {
     for (int i = 0; i < size && found_.obstacles.empty(); ++i) {
       turn_until([&] { return under_way_ < Pipeline::kMostUnanswered; });
@@ -125,8 +125,8 @@ class Trial {
 
   net::asio::io_context& loop_;
   Inspection& found_;
-  // True: if a server fails, weir may try another one, which has become the master or which another Sentinel
-  // reports.
+  // True: if a server fails, weir may try another server, which has become the master or which another
+  // Sentinel reports.
   const bool tries_again_;
   std::random_device random_;
   const limit::Limiter bucket_ = limit::TokenBucket::make({10, 1s}, 1).value();

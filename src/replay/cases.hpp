@@ -1,5 +1,6 @@
-// The recorded requests. They are stored until all lines are read, and then put in order. Each request has
-// its bill (the charges of the rules that the replay tries), and the later changes of its charges.
+// The recorded requests. This class stores the requests until all lines are read, and puts them in order.
+// Each request has its bill (the charges of the rules that the replay tries), and the later changes of its
+// charges.
 #pragma once
 
 #include "replay/names.hpp"
@@ -72,8 +73,8 @@ class Cases {
   void add(const Reset& reset);
 
   // Adds releases of permits for requests that the log refused but the replay admits. The log does not say
-  // when such a request would have ended. So each permit is released after the average duration of admitted
-  // requests.
+  // when a refused request would have ended. So each permit is released after the average duration of
+  // admitted requests.
   void add_guesses();
 
   // Returns the keys that were reset, as the tried rules name them. Must be called after all lines were

@@ -223,7 +223,7 @@ struct LogLineReader::Impl {
   std::array<unsigned char, kRoom> room;  // longer lines use the heap
   std::array<unsigned char, 4096> stack;
   std::optional<json::monotonic_resource> memory;
-  std::optional<json::value> value;  // its memory comes from `memory`
+  std::optional<json::value> value;  // `memory` provides its memory
   json::parser parser{{}, {}, stack.data(), stack.size()};
   LogLine line;
 };

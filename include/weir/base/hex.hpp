@@ -1,4 +1,4 @@
-// Writes and reads digests in hexadecimal, as logs and admin pages show them.
+// Writes and reads digests in hexadecimal, the form in logs and on admin pages.
 #pragma once
 
 #include "weir/base/siphash.hpp"

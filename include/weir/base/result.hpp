@@ -1,4 +1,4 @@
-// A value or an error. `Result` is an alias, so that std::expected can replace it in one line.
+// A value or an error. `Result` is an alias, so one changed line can replace boost's type by std::expected.
 #pragma once
 
 #include <stdexcept>

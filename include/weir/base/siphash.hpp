@@ -2,8 +2,8 @@
 //
 // The digest is the client's name in the key table and in Redis. A stranger must not be able to give two
 // clients the same digest, or to recover an API key from a digest. Only a pseudo-random function under a
-// secret key guarantees both, and xxHash is not a pseudo-random function. OpenSSL also offers SipHash
-// (EVP_MAC "SIPHASH"), but its set-up makes each call ten times as slow. The tests compare the two
+// secret key prevents both attacks, and xxHash is not a pseudo-random function. OpenSSL also offers SipHash
+// (EVP_MAC "SIPHASH"), but OpenSSL's set-up makes each call ten times as slow. The tests compare the two
 // implementations.
 #pragma once
 

@@ -32,7 +32,7 @@ class TimeZone {
   };
   [[nodiscard]] Local local(TimePoint instant) const noexcept;
 
-  // A half-open interval: `begin` belongs to it, `end` does not.
+  // A half-open interval: includes `begin`, excludes `end`.
   struct Span {
     TimePoint begin;
     TimePoint end;

@@ -9,7 +9,7 @@
 
 namespace weir::limit {
 
-// The name of a client in a rule. It is a digest under a secret key and does not reveal the client.
+// The name of a client in a rule. The name is a digest under a secret key and does not reveal the client.
 using Key = base::Digest128;
 
 // Identifies one version of a rule while weir runs. A reload that changes the numbers of a rule gives the
@@ -34,8 +34,8 @@ struct Charge {
   LimiterId limiter_id = 0;  // keys without a slot in the table share one state for each limiter ID
   Cost lease = 0;  // Redis only: the most units that this process may take from Redis in advance; 0: none
   // True: the previous charge of the bill, which has the same rule, decides whether the request is admitted.
-  // This charge only makes its limiter count the admitted request (limit/pair.hpp). `enforced` is false in
-  // this case.
+  // This charge only adds the admitted request to the count of its limiter (limit/pair.hpp). `enforced` is
+  // false if `counted` is true.
   bool counted = false;
 };
 

@@ -1,5 +1,5 @@
 // The concurrency permits that the previous process still holds after an upgrade, while it finishes its
-// requests. Clients see one limit, so this process counts those permits as well.
+// requests. Clients see one limit, so this process also counts the permits of the previous process.
 //
 // Belongs to one thread. The table must outlive this object.
 #pragma once
@@ -20,8 +20,8 @@ class ForeignPermits {
   explicit ForeignPermits(KeyTable& table) noexcept : table_(table) {}
 
   // Adds `units` permits of charge.key that the other process took; a negative number subtracts permits that
-  // it released. `charge` names the key, the rule and the limiter; its cost is ignored. Changes nothing if
-  // this function throws std::bad_alloc. REQUIRES: limit::holds(*charge.limiter).
+  // the other process released. `charge` names the key, the rule and the limiter; charge.cost is ignored.
+  // Changes nothing if this function throws std::bad_alloc. REQUIRES: limit::holds(*charge.limiter).
   void change(Charge charge, std::int64_t units, base::TimePoint now);
   // Releases all permits that the other process still holds. Must be called when that process has ended.
   void give_back_all(base::TimePoint now);

@@ -28,8 +28,8 @@ class GcraCore {
   // be ahead of now when a request arrives, whatever the request's cost.
   [[nodiscard]] static base::Result<GcraCore> make(Rate rate, std::uint64_t capacity,
                                                    base::Duration max_wait = base::kForever);
-  // Makes the GcraCore of a queue. `capacity` is a number of requests: a request fits if at most `capacity`
-  // requests of its own cost, including itself, fit between now and the TAT.
+  // Makes the GcraCore of a queue. `capacity` is a number of requests: a request fits if it and the requests
+  // ahead of it are at most `capacity` requests, counted as if all had its cost.
   [[nodiscard]] static base::Result<GcraCore> make_queue(Rate rate, std::uint64_t capacity,
                                                          base::Duration max_wait);
 

@@ -85,8 +85,8 @@ class KeyTable {
   // Refunds one charge. `departure` must be the time of the charge plus its delay. `overflow` must be
   // Outcome::overflow of that charge; true selects the shared overflow cell. A log refunds the entry that
   // contains the charge, even if that entry has moved to a later time. A key without a slot is fresh already,
-  // so nothing changes. Returns false if the cell stays unchanged: a queue has since promised a later
-  // departure, the charge has expired, or the key was reset or got another algorithm since. Must be called at
+  // so nothing changes. Returns false if the cell stays unchanged: a queue has promised a later departure,
+  // the charge has expired, or the key was reset or got another algorithm after the charge. Must be called at
   // most once for each charge.
   bool refund(const Charge& charge, base::TimePoint departure, base::TimePoint now, bool overflow = false,
               HybridTimestamp* timestamp = nullptr);
@@ -111,8 +111,8 @@ class KeyTable {
   [[nodiscard]] Outcome peek(const Charge& charge, base::TimePoint now) const;
 
   // Resets a key to the state of a fresh key. Charges before `now`, or in the same microsecond, are no longer
-  // refunded or settled. Returns false if the key has no slot: it is fresh, or it uses the shared overflow
-  // cell. REQUIRES: the key holds no permits (limit::holds).
+  // refunded or settled. Returns false if the key has no slot, because the key is fresh or uses the shared
+  // overflow cell. REQUIRES: the key holds no permits (limit::holds).
   bool forget(const Key& key, base::TimePoint now, HybridTimestamp* timestamp = nullptr);
   // Returns true if the key has a slot. A key without a slot is fresh or uses the shared overflow cell.
   [[nodiscard]] bool knows(const Key& key) const;
@@ -122,23 +122,23 @@ class KeyTable {
   std::size_t sweep(base::TimePoint now, std::size_t buckets);
 
   // For snapshots (limit/snapshot.hpp). visit() calls `see` for every key that is live at `now` and holds no
-  // permits. It may miss charges made during the call. REQUIRES: `rules` are the rules of all keys, by
+  // permits. Charges made during the call may be missing. REQUIRES: `rules` are the rules of all keys, by
   // RuleIndex.
   void visit(base::TimePoint now, std::span<const SavedRule> rules,
              const std::function<void(const SavedKey&)>& see) const;
   [[nodiscard]] std::vector<SharedCell> shared_cells(base::TimePoint now) const;
-  // Restores a key from a snapshot. Returns false if the table has no room for it. If the key already has a
-  // slot in the table, keeps the slot's state. `cost_bits` must be SavedRule::log_cost_bits() of the rule.
-  // The second form restores a shared overflow cell. REQUIRES: the saved state belongs to a limiter of
+  // Restores a key from a snapshot. Returns false if the table has no slot for the key. If the key already
+  // has a slot in the table, keeps the slot's state. `cost_bits` must be SavedRule::log_cost_bits() of the
+  // rule. The second form restores a shared overflow cell. REQUIRES: the saved state belongs to a limiter of
   // saved.rule.
   bool restore(const SavedKey& saved, unsigned cost_bits, base::TimePoint now);
   void restore(const SharedCell& shared);
 
   // For upgrades, while another process also counts the permits of this process. watch_permits() reports the
-  // present permits of each key to `see`, then every change, in order. It does not report shared overflow
-  // cells. Any thread may call `see`, under the lock of a shard: `see` must be quick, must not call the table
-  // and must not throw. A new observer replaces the previous one. REQUIRES: `rules` are the rules of all
-  // keys, by RuleIndex; no reload begins while permits are watched.
+  // present permits of each key to `see`, and after that every change, in order. Shared overflow cells are
+  // not reported. Any thread may call `see`, under the lock of a shard: `see` must be quick, must not call
+  // the table and must not throw. A new observer replaces the previous one. REQUIRES: `rules` are the rules
+  // of all keys, by RuleIndex; no reload begins while permits are watched.
   using PermitObserver = std::function<void(const PermitDelta&)>;
   void watch_permits(std::span<const SavedRule> rules, PermitObserver see);
   void unwatch_permits();
@@ -168,7 +168,7 @@ class KeyTable {
   // because a state does not say to which limiter it belongs. Locks one shard at a time. So a charge waits
   // for at most one shard, which has some 4,000 keys in a table of a million.
   void migrate_cells(base::TimePoint now);
-  // Frees `index` for another rule. REQUIRES: no key has this index, and no charge uses it any more.
+  // Frees `index` for another rule. REQUIRES: no key has this index, and no charge uses this index any more.
   void retire(RuleIndex index);
 
   struct Stats {

@@ -1,4 +1,5 @@
-// A limiter is one algorithm with its parameters. It is immutable, and all its keys share it. A step is pure:
+// A limiter is one algorithm with its parameters. A limiter is immutable, and all its keys share the object.
+// A step is pure:
 //
 //   (parameters, state, now, cost) → (outcome, new state)
 //
@@ -27,7 +28,7 @@ using Limiter = std::variant<TokenBucket, Gcra, LeakyBucket, SteppedBucket, Fixe
 
 // Returns the key's state as if an earlier charge had not happened. For a bucket this is exact unless the
 // bucket would have been full again without the charge. In that case the refund also returns units that time
-// had refilled already, at most `cost`. Windows and logs refund the charge if it has not expired. Concurrency
+// had refilled already, at most `cost`. Windows and logs refund a charge that has not expired. Concurrency
 // limits release the permit and learn no latency. `departure` must be the time of the charge plus its delay.
 [[nodiscard]] Cell refund(const Limiter& limiter, const Cell& cell, base::TimePoint departure,
                           Cost cost) noexcept;
@@ -46,7 +47,8 @@ using Limiter = std::variant<TokenBucket, Gcra, LeakyBucket, SteppedBucket, Fixe
 // a change of the configuration.
 [[nodiscard]] Cell carry_over(const Limiter& from, const Cell& cell, const Limiter& to) noexcept;
 
-// Returns when `cell` will equal the state of a fresh key; kNever while any request holds units of it.
+// Returns when `cell` will equal the state of a fresh key; kNever while a request holds concurrency units of
+// `cell`.
 [[nodiscard]] base::TimePoint drained_at(const Limiter& limiter, const Cell& cell) noexcept;
 
 // Returns the GcraCore of a token bucket, a GCRA or a leaky bucket; null for other algorithms.

@@ -11,10 +11,11 @@ namespace weir::limit {
 struct Outcome {
   bool allowed = false;
   // Several Redis servers may decide the charges of one bill, each by its own clock. `ahead` says by how many
-  // µs the clock of this charge was ahead of the bill's clock. It has 32 bits, so that it shares a word with
+  // µs the clock of this charge was ahead of the bill's clock. 32 bits, so that `ahead` shares a word with
   // `allowed`.
   std::int32_t ahead = 0;
-  // The units that the key can still spend now. They include this charge only if the request is allowed.
+  // The units that the key can still spend now. If the request is allowed, its own charge is already
+  // subtracted.
   Cost remaining = 0;
   // The time until the same request would be admitted, if no other request comes. A request at an earlier
   // instant would be rejected. Zero if allowed. kForever if the cost exceeds what a fresh key can spend.
@@ -27,14 +28,15 @@ struct Outcome {
   base::Duration more_after{0};
   // The time until a queued request may depart. Zero if the limiter does not delay the request.
   base::Duration delay{0};
-  // True: the key had no slot in the table, so a state that such keys share (the overflow cell) decided.
+  // True: the key had no slot in the table. The overflow cell, the state that keys without a slot share,
+  // decided.
   bool overflow = false;
   // True: the request was admitted from units that this process had taken from Redis in advance
   // (src/redis/prefetch/grant_cache.hpp).
   bool in_advance = false;
   // The present limit of a key of adaptive_concurrency, which changes with time. Zero for all other
-  // algorithms, whose limit is quota(). It has 32 bits, so that it shares a word with `overflow`: outcomes
-  // are on the hot path.
+  // algorithms, whose limit is quota(). 32 bits, so that `limit` shares a word with `overflow`: outcomes are
+  // on the hot path.
   std::uint32_t limit = 0;
   // Used only if units of a bucket were taken from Redis in advance. Each unit has a slot: an interval of
   // virtual time (src/redis/prefetch/grant.hpp). `slots_begin` is the instant, in ticks, at which the slots

@@ -44,15 +44,15 @@ class Gcra {
 // Queues requests: gives each admitted request a delay, so that requests depart at the steady rate `limit`.
 // If all requests have the same cost, at most `queue` requests wait. A request that departs at once does not
 // wait. No request waits longer than `max_wait`. The state says how much work is ahead, not how many
-// requests. So each request is checked as if all requests ahead of it had its own cost.
+// requests. So a request is checked as if all requests ahead had the same cost as this one.
 class LeakyBucket {
  public:
   [[nodiscard]] static base::Result<LeakyBucket> make(Rate limit, std::uint64_t queue,
                                                       base::Duration max_wait);
   [[nodiscard]] Step step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
-  // Cancels the departure of a request that will not depart. Returns the state without that departure if it
-  // is the last departure promised. Otherwise returns the state unchanged, so that no two requests get the
-  // same departure.
+  // Cancels the departure of a request that will not depart. If that departure is the last one promised,
+  // returns the state without it. Otherwise returns the state unchanged, so that no two requests get the same
+  // departure.
   [[nodiscard]] Cell withdraw(const Cell& cell, base::TimePoint departure, Cost cost) const noexcept;
   [[nodiscard]] const GcraCore& gcra_core() const noexcept { return gcra_core_; }
   [[nodiscard]] std::uint64_t quota() const noexcept { return gcra_core_.capacity() - 1; }

@@ -17,8 +17,8 @@
 
 namespace weir::limit {
 
-// Returns true if charge number `line` of the bill does not decide (Charge::counted). The previous charge
-// then decides for both of them.
+// Returns true if charge number `line` of the bill does not decide (Charge::counted). In that case the
+// previous charge decides for both charges.
 [[nodiscard]] inline bool follows(std::span<const Charge> bill, std::size_t line) noexcept {
   return bill[line].counted && line != 0 && bill[line - 1].rule == bill[line].rule;
 }
@@ -26,14 +26,14 @@ namespace weir::limit {
 // Returns true if this limiter may be charged beyond its limit.
 [[nodiscard]] bool counts_beyond(const Limiter& limiter) noexcept;
 
-// Returns how many units a log keeps if it does not decide but only records what `decider` admits.
+// Returns how many units a log keeps if `decider` decides and the log only records what `decider` admits.
 [[nodiscard]] inline Cost most_counted(const Limiter& limiter, const Limiter& decider) noexcept {
   return std::max(quota(limiter), quota(decider));
 }
 
 // Returns the outcome of a limiter that does not decide. `own`: the limiter's own answer to the request.
 // `decided`: the deciding limiter admits the request. `allowed` in the result means: if the bill is charged,
-// this limiter is charged too.
+// this limiter is also charged.
 [[nodiscard]] inline Outcome counted(const Limiter& limiter, Outcome own, bool decided) noexcept {
   if (own.allowed || !decided || !counts_beyond(limiter)) {
     own.allowed = own.allowed && decided;

@@ -45,8 +45,8 @@ struct SavedRule {
   std::vector<Variant> variants;
   std::vector<const Limiter*> limiters{};  // all limiters that a state may belong to; owned by the rule set
 
-  // Returns the number of bits of a cost in the rule's logs. It is the same in all of them. Returns 0 if the
-  // rule keeps no logs.
+  // Returns the number of bits of a cost in the rule's logs. All logs of a rule use the same number. Returns
+  // 0 if the rule keeps no logs.
   [[nodiscard]] unsigned log_cost_bits() const noexcept;
   // Returns true if every key of the rule has a log. Returns false if the rule keeps logs of requests but
   // counts WebSocket messages in buckets.

@@ -10,7 +10,7 @@
 namespace weir::limit {
 
 // All keys of one client share a slot hash, and slot hashes are spread over the nodes of a Redis Cluster. In
-// a cluster the slot hash is the first 16 bits of a key; the other 112 bits distinguish its keys.
+// a cluster the slot hash is the first 16 bits of a key; the other 112 bits distinguish the client's keys.
 using SlotHash = std::uint16_t;
 
 [[nodiscard]] constexpr SlotHash slot_hash_of(const Key& key) noexcept {

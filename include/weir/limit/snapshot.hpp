@@ -51,7 +51,7 @@ struct Snapshot {
 // Clocks that differ by at most this much are treated as equal.
 inline constexpr base::Duration kClocksAgree{2'000'000};
 // Returns by how much to shift a snapshot's instants in a process whose clock starts at `now`, the machine's
-// time. Returns zero if the clocks agree: the new process then starts its clock at `saved_at` or later. If
+// time. Returns zero if the clocks agree, because the new process starts its clock at `saved_at` or later. If
 // the machine's clock was set back since the snapshot, the shift assumes that no time has passed.
 [[nodiscard]] base::Duration shift_of(const Snapshot& snapshot, base::TimePoint now) noexcept;
 
@@ -61,10 +61,10 @@ struct RestoreAt {
   base::Duration shift{0};  // to be added to all instants
 };
 
-// Receives the bytes of a snapshot, piece by piece. write_snapshot() passes on its exceptions.
+// Receives the bytes of a snapshot, piece by piece. write_snapshot() passes on the sink's exceptions.
 using ByteSink = std::function<void(std::string_view)>;
 // Fills a buffer with the next bytes of a snapshot and returns their number. A number below the buffer's size
-// means that the bytes have ended. The functions below pass on its exceptions.
+// means that the bytes have ended. check_snapshot() and restore_snapshot() pass on the source's exceptions.
 using ByteSource = std::function<std::size_t(std::span<char>)>;
 
 // Writes a snapshot of the table and returns the number of keys written. Other threads may charge the table

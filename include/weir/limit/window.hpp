@@ -1,8 +1,8 @@
 // The limiters that count in windows: fixed windows, and sliding windows by weight.
 //
 // A cell (the state of a key) never returns to an earlier window. Workers read the clock before they lock, so
-// `now` may be before the current window of a cell. Then the limiter answers as at the start of the cell's
-// window.
+// `now` may be before the current window of a cell. In that case the limiter answers as at the start of the
+// cell's window.
 #pragma once
 
 #include "weir/base/result.hpp"

@@ -1,5 +1,5 @@
 // The facts about one ended request, and the line of the access log that weir writes about it. Every request
-// gets a line, however it ended.
+// gets a line, whether it succeeded or failed.
 #pragma once
 
 #include "weir/base/ip_address.hpp"

@@ -1,8 +1,8 @@
 // The counters of one worker.
 //
-// Each worker has one Counters object, which only the worker's thread writes. The admin thread may read all
-// of these objects at any time and adds them up (tally.hpp). The configuration determines the number of
-// counters, so clients cannot create any. Routes, rules and upstreams have labels: numbers that a reload
+// Each worker has one Counters object, which only the worker's thread writes. The admin thread may read the
+// Counters of all workers at any time and adds them up (tally.hpp). The configuration determines the number
+// of counters, so clients cannot create any. Routes, rules and upstreams have labels: numbers that a reload
 // assigns to names. A name that stays in the configuration keeps its label and its counts. A label is cleared
 // before another name gets it.
 #pragma once

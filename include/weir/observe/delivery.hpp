@@ -30,8 +30,8 @@ class Delivery {
   // Sets the message to send. Returns true if it replaces an undelivered message.
   bool put(std::string message, base::TimePoint now);
 
-  // If an attempt is due, begins the attempt and returns the message. Returns null if no attempt is due or
-  // one is running. The pointer is valid until the next put() or the end of the attempt.
+  // If an attempt is due, begins the attempt and returns the message. Returns null if no attempt is due or an
+  // attempt is running. The pointer is valid until the next put() or the end of the attempt.
   [[nodiscard]] const std::string* begin(base::TimePoint now);
 
   enum class End : std::uint8_t {

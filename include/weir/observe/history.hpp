@@ -16,8 +16,8 @@ class History {
   History(std::size_t series, std::size_t kept);
 
   // Records the totals at the end of a step, one total for each series. The first call only stores the
-  // totals, from which later growth is computed. A lower total than before means that its counter has
-  // restarted from zero. REQUIRES: one total for each series.
+  // totals, from which later growth is computed. If a total is lower than before, its counter has restarted
+  // from zero. REQUIRES: one total for each series.
   void note(std::span<const std::uint64_t> totals);
 
   // Replaces the series. `from` has the old index of each new series. nullopt stands for a series that did

@@ -114,7 +114,7 @@ enum class Goaway : std::uint8_t {
   Silent,        // the client did not answer a PING
   Fault,         // the client broke the protocol
   Head,          // a request head was far larger than max_head
-  Resets,        // too many resets
+  Resets,        // too many resets of streams
   Settings,      // too many SETTINGS frames
   Ping,          // too many PING frames
   Priority,      // too many PRIORITY frames

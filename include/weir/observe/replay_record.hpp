@@ -38,7 +38,7 @@ struct Amendment {
   enum class Kind : std::uint8_t {
     Refund,   // refunded, because the request reached no server
     Settle,   // changed to `cost`, as the answer requires
-    Release,  // the exchange ended, and its permits of a concurrency limit were released
+    Release,  // the exchange ended, and the concurrency limit released the exchange's permits
   };
   Kind kind = Kind::Refund;
   bool elastic = false;  // true: changes the charge of the rule's elastic limiter, which has its own state
@@ -79,8 +79,8 @@ struct ReplayRecord {
   std::span<const Amendment> amendments;
   std::span<const policy::Rule> all_rules;  // the rules to which RuleIndexes in `amendments` refer
   bool cut = false;  // true: some amendments are missing, because they did not fit in the line
-  // Set during an upgrade. If this process changes limits in memory at or after this instant, the new process
-  // does not know about it.
+  // Set during an upgrade. The new process does not know changes that this process makes to limits in memory
+  // at or after this instant.
   base::TimePoint lost_from = base::TimePoint::max();
   bool in_memory = true;  // false: no evaluated rule keeps its state in this process's memory
   bool first = false;     // this is the first record about the table, which began empty

@@ -51,7 +51,7 @@ class SpaceSaving {
   explicit SpaceSaving(std::size_t capacity);
 
   // Adds a client's cost. If the client gets a new counter, calls `describe` with a buffer for the client's
-  // text; `describe` must return the number of octets that it wrote. REQUIRES: the digest is keyed
+  // text; `describe` must return the number of octets written. REQUIRES: the digest is keyed
   // (base/siphash.hpp), so that a client cannot choose its position in the index.
   template <class Describe>
   void add(const base::Digest128& client, std::uint64_t cost, Describe describe,
@@ -100,8 +100,8 @@ class SpaceSaving {
   std::size_t mask_;               // size of the index minus one; the size is a power of two
   std::vector<Index> index_;       // open addressing: the index of a counter, or kNowhere
   std::vector<Counter> counters_;  // at most capacity_ counters
-  // The counters that had the smallest count when they were collected. Some of them may have a higher count
-  // now.
+  // The counters that had the smallest count when they were collected. Some of these counters may have a
+  // higher count now.
   std::vector<Index> smallest_;
   std::uint64_t smallest_count_ = 0;
   std::uint64_t total_ = 0;

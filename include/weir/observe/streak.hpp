@@ -14,8 +14,8 @@ class Streak {
   explicit Streak(base::Duration longest_pause) noexcept : longest_pause_(longest_pause) {}
 
   // Records the total number of events. The first call only stores the total, from which later events are
-  // counted. A lower total than before means that its counter has restarted from zero. REQUIRES: `now` does
-  // not decrease.
+  // counted. If the total is lower than before, the counter has restarted from zero. REQUIRES: `now` does not
+  // decrease.
   void note(std::uint64_t total, base::TimePoint now) noexcept {
     if (total_ && total != *total_) {
       if (!since_) since_ = now;

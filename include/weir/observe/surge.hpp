@@ -29,17 +29,16 @@ class Surge {
   explicit Surge(const Settings& settings) noexcept : settings_(settings) {}
 
   // Records the total number of events. The first call only stores the total, from which later events are
-  // counted. A lower total than before means that its counter has restarted from zero. REQUIRES: `now` does
-  // not decrease. The owner should call this function once a second.
+  // counted. If the total is lower than before, the counter has restarted from zero. REQUIRES: `now` does not
+  // decrease. The owner should call this function once a second.
   Change note(std::uint64_t total, base::TimePoint now);
 
-  // Adopts the state of another process's Surge, but not its events. Events are counted from zero again, so a
-  // firing surge ends after calm() unless events stay too frequent.
+  // Copies the state of the Surge of a previous process, but not its events. Events are counted from zero
+  // again, so a firing surge ends after calm() unless events stay too frequent.
   void go_on(bool firing, base::TimePoint since, std::uint64_t seen, base::TimePoint now) noexcept;
 
   [[nodiscard]] bool firing() const noexcept { return firing_since_.has_value(); }
-  // Returns when the present surge began, or when the last one began if there is none now; the epoch if there
-  // was no surge.
+  // Returns when the present or, if there is none now, the last surge began; the epoch if there was no surge.
   [[nodiscard]] base::TimePoint since() const noexcept { return began_; }
   // Returns the number of events within the last period. The number may include older events, by up to 1/60
   // of a period.

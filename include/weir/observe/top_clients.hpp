@@ -5,9 +5,9 @@
 // summary exists in two generations, the current one and the previous one. A generation lasts for
 // kGeneration, so results cover the last one to two generations.
 //
-// The worker's thread writes once a request, and the admin thread reads. Both hold a mutex. They rarely wait
-// for it, because a reader copies one rule's counters at a time. The memory of a rule is allocated at the
-// rule's first request.
+// The worker's thread writes once a request, and the admin thread reads. Both threads lock a mutex. They
+// rarely wait for the mutex, because a reader copies one rule's counters at a time. The memory of a rule is
+// allocated at the rule's first request.
 #pragma once
 
 #include "weir/base/time.hpp"

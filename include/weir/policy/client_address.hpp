@@ -17,11 +17,12 @@ enum class AddressField : std::uint8_t { XForwardedFor, Forwarded };
 
 [[nodiscard]] bool is_trusted(std::span<const base::Cidr> trusted, const base::IpAddress& address) noexcept;
 
-// Returns the peer if it is not trusted. Otherwise walks the field from right to left over trusted addresses
-// and returns the first untrusted address. Several lines of the field form one list. The walk also ends at an
-// invalid element, or at an element without an address ("unknown", "_hidden"). The result is then the address
-// that the walk reached last. Empty elements are skipped (RFC 9110 §5.6.1.2). An address may have a port. The
-// field is read even if the Connection field names it. The walk ends after 64 elements, empty ones included.
+// Returns the peer's address if the peer is not trusted. Otherwise walks the field from right to left over
+// trusted addresses and returns the first untrusted address. Several lines of the field form one list. The
+// walk also ends at an invalid element, or at an element without an address ("unknown", "_hidden"). The
+// result is then the address that the walk reached last. Empty elements are skipped (RFC 9110 §5.6.1.2). An
+// address may have a port. The field is read even if the Connection field names it. The walk ends after 64
+// elements, empty ones included.
 [[nodiscard]] base::IpAddress client_address(std::span<const base::Cidr> trusted, AddressField field,
                                              const base::IpAddress& peer,
                                              const http::Fields& fields) noexcept;

@@ -15,7 +15,7 @@
 
 namespace weir::policy {
 
-// Writes the text into the buffer `room`, cut to its size, and returns the text. The result is a view of the
+// Writes the text into the buffer `room`, and cuts the text to the buffer's size. The result is a view of the
 // buffer. Octets that are not printable ASCII become '?'. Allocates nothing. REQUIRES: the rule's key has a
 // name for the request.
 [[nodiscard]] std::string_view write_client(std::span<char> room, const KeyPattern& key,

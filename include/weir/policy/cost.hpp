@@ -1,4 +1,4 @@
-// Reads the cost of a request from a header, its query or its JSON body.
+// Reads the cost of a request from a header, the query or the JSON body.
 //
 // Pure. An invalid number is the client's fault and is returned as a value, never as an exception.
 #pragma once

@@ -112,10 +112,10 @@ class Bill {
 class Evaluation {
  public:
   // Finds the rules that apply, computes the names of their keys, and reads the cost of the request. Returns
-  // the first objection of an enforced rule; both bills are then empty. Objections are: a missing key with
-  // on_missing = "reject", an invalid cost, an unreadable body, and differing values. Omits shadow rules that
-  // have an objection. REQUIRES: at most kMaxCharges charges for each store; the first wanted_body() bytes of
-  // the body were read.
+  // the first objection of an enforced rule; if there is one, both bills are empty. Objections are: a missing
+  // key with on_missing = "reject", an invalid cost, an unreadable body, and differing values. Omits shadow
+  // rules that have an objection. REQUIRES: at most kMaxCharges charges for each store; the first
+  // wanted_body() bytes of the body were read.
   Objection collect(std::span<const Rule> rules, const Request& request, const NamingKeys& keys);
 
   // Does what collect() does, but only for rules that need no body. May be called before the body arrives.
@@ -135,7 +135,7 @@ class Evaluation {
   // Handles charges that Redis could not make. Charges of rules with on_store_failure = "local" are added to
   // `fallback`, under the names that the key table uses. Charges of rules with "open" are omitted. If an
   // enforced rule has "closed", adds nothing and returns that rule; otherwise returns null. `fallback` may
-  // already contain local charges; the table then makes all charges or none. REQUIRES: `fallback` has at most
+  // already contain local charges; the table will make all charges or none. REQUIRES: `fallback` has at most
   // kMaxCharges charges afterwards. `unasked`: the charges of `remote` to handle.
   const Rule* fall_back(const Request& request, const NamingKeys& keys, Bill& fallback,
                         limit::LineSet unasked = ~limit::LineSet{0}) const;

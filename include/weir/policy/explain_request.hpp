@@ -1,5 +1,4 @@
-// A request that an administrator describes. It is parsed and identified by the same code as real requests.
-// Pure.
+// A request that an administrator describes. The same code parses and identifies real requests. Pure.
 #pragma once
 
 #include "weir/base/ip_address.hpp"
@@ -36,9 +35,9 @@ struct ExplainTime {
   base::TimePoint machine;  // by the machine's clock, for the dates in tokens
 };
 
-// Chooses a host for a request whose description does not give one. Takes the host of the first route that
-// would match the request with the route's host. Returns "localhost" if that route needs no host, or if no
-// route matches. Returns nullopt if the description gives a host.
+// Chooses a host for a request whose description gives no host. Takes the host of the first route that would
+// match the request with the route's host. Returns "localhost" if that route needs no host, or if no route
+// matches. Returns nullopt if the description gives a host.
 [[nodiscard]] std::optional<std::string> host_for_route(const ExplainRequest& explain_request,
                                                         std::span<const Route> routes,
                                                         const ClientSettings& settings,

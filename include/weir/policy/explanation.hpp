@@ -21,7 +21,7 @@ struct RuleCheck {
   const Rule* rule = nullptr;
   // why the rule rejects the request; only an enforced rule really rejects the request
   Objection objection{};
-  std::string why_not{};           // why the rule does not apply, in words; empty: it applies
+  std::string why_not{};           // in words; empty: the rule applies
   std::vector<std::string> key{};  // the key's parts if the rule applies: "user:ada"
   limit::Cost cost = 0;            // the cost of the request, if the rule applies
 };
@@ -64,7 +64,8 @@ struct RuleExplanation {
 struct ClientExplanation {
   std::string address, peer;
   bool peer_trusted = false;
-  std::vector<std::pair<std::string, std::string>> attributes;  // such as {"user", "ada"}
+  // attributes and their values, such as {"user", "ada"}
+  std::vector<std::pair<std::string, std::string>> attributes;
 };
 [[nodiscard]] ClientExplanation explain_client(const ClientIdentity& client);
 
@@ -79,7 +80,7 @@ struct RouteExplanation {
 
 struct VerdictExplanation {
   std::string verdict;  // "forward", "answer" (weir's own, after all limits), "delay", "refuse"
-  std::string why;      // one sentence
+  std::string why;      // the reason for the verdict, one sentence
   std::string rule;     // the rule that refuses or delays; empty: none
   base::Duration delay{};
   base::Duration retry_after{};  // for "refuse"; zero: no Retry-After

@@ -15,7 +15,7 @@
 
 namespace weir::policy {
 
-// The hours from `begin` (included) to `end` (excluded). If `end` is not after `begin`, it is on the next
+// The hours from `begin` (included) to `end` (excluded). If `end` is not after `begin`, `end` is on the next
 // day. `days` are the days on which the hours begin: Friday's 22:00-06:00 ends on Saturday. The hours follow
 // the local clock. When clocks go forward, the skipped hour is missing. When clocks go back, the repeated
 // hour is included twice.

@@ -70,17 +70,17 @@ struct ClientIdentity {
   base::IpAddress network;  // `address`, with IPv6 cut to the configured prefix; used by `ip` keys
   bool peer_trusted = false;
   bool key_vouched = false;  // true: the keys file has `api_key`; false: the client may have invented the key
-  bool key_rejected = false;  // the API key is unknown and unknown_keys = "reject"; api_key is then empty
+  bool key_rejected = false;  // true: the API key is unknown, unknown_keys is "reject", and api_key is empty
   // A sentence for the client if the request has differing values for an attribute; otherwise empty. weir
-  // must reject such a request. The attribute with differing values is empty.
+  // must reject a request with differing values. The attribute itself is empty.
   std::string_view ambiguity;
-  // An empty attribute means that the request does not have it. If the keys file has the key, its entry
+  // Empty if the request does not have the attribute. If the keys file has the API key, its entry there
   // overrides the request's own user, org, service and tier.
   std::string_view api_key, user, org, service, device, tier;
   std::string_view country;              // country of `address`: "CH"
   std::string_view certificate_subject;  // like Credentials::certificate_subject
-  // A bearer token that is not verified yet; empty if there is no token or it was verified. While the token
-  // is unverified, the attributes that are claims are empty.
+  // A bearer token that is not verified yet; empty if the request has no token or the token was verified.
+  // While the token is unverified, the attributes that are claims are empty.
   std::string_view token;
   const Claims* claims = nullptr;          // claims of a valid token; null: no valid token
   std::optional<TokenFault> token_fault;   // why the token is invalid

@@ -37,8 +37,8 @@ struct KeyValue {
 // secret, returns a digest: "api_key:sha256:9f86d081884c7d65".
 [[nodiscard]] std::string describe(const KeyValue& value);
 
-// Returns every limiter of a rule except the limiter of messages: the rule's own, those of overrides and
-// tiers, and elastic ones.
+// Returns every limiter of a rule except the limiter of messages: the rule's own limiter, those of overrides
+// and tiers, and elastic limiters.
 [[nodiscard]] std::vector<AppliedLimiter> limiters_of(const Rule& rule);
 
 // Return the results of name_key() and slot_hash_of_client() for given values instead of a request. REQUIRES:

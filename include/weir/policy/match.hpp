@@ -92,19 +92,20 @@ struct Ambiguity {
 
 struct Match {
   std::optional<PathMatch> path;
-  std::vector<std::string> methods;  // one of these must match; case-sensitive (RFC 9110 §9.1)
+  std::vector<std::string> methods;  // the method must be in this list; case-sensitive (RFC 9110 §9.1)
   std::optional<std::string> host;   // lower case
   // All conditions in `headers` and `query` must hold. A condition holds if any line of the header, or any
   // parameter with the name, matches. Query names and values are compared after percent-decoding. A '+'
   // counts as a blank and as a plus sign: either may match.
-  std::vector<NamedText> headers;        // upper and lower case of names are equal
-  std::vector<NamedText> query;          // names are case-sensitive
-  std::vector<std::string> tiers;        // one of these must match
-  std::vector<base::Cidr> ip;            // one of these must match
-  std::vector<std::string> countries;    // one of these must match: "CH"
-  std::optional<Hours> hours;            // the hours that must include Request::now
-  std::vector<std::string> body_words;   // `body_contains`: one of these must occur; results of body_word()
-  std::shared_ptr<const Match> negated;  // `not`: the condition that these conditions do not all hold
+  std::vector<NamedText> headers;      // upper and lower case of names are equal
+  std::vector<NamedText> query;        // names are case-sensitive
+  std::vector<std::string> tiers;      // the tier must be in this list
+  std::vector<base::Cidr> ip;          // a block of this list must contain the address
+  std::vector<std::string> countries;  // the country must be in this list: "CH"
+  std::optional<Hours> hours;          // the hours that must include Request::now
+  // `body_contains`: the body must contain a word of this list; results of body_word()
+  std::vector<std::string> body_words;
+  std::shared_ptr<const Match> negated;  // `not`: at least one of these conditions must not hold
   // Bytes of the body to read in search of the words, including those in `negated`; 0: no words.
   std::uint64_t max_body = 0;
 
@@ -124,7 +125,7 @@ struct Match {
     Excluded,  // the conditions in `negated` hold
   };
   // Returns the first unmet condition. REQUIRES: if there are body words, the request has its whole body.
-  // holds() and why_not() require this too.
+  // holds() and why_not() have the same requirement.
   [[nodiscard]] Unmet unmet(const Request& request) const;
   [[nodiscard]] bool holds(const Request& request) const { return unmet(request) == Unmet::Nothing; }
   // Returns the unmet condition in words: "path /login does not match /api/*". Empty if all conditions hold.
@@ -146,9 +147,9 @@ struct Match {
     if (is_path_ambiguous(request)) return Ambiguity{.place = "path", .name = {}};
     return ambiguity_in_values(request);
   }
-  // Returns true if the conditions hold for one interpretation of the path and not for another. Some
-  // interpretations are used by few servers (PathInterpretations::equal is false). Such an interpretation
-  // makes the path ambiguous only if the conditions hold for the interpretation and not for the normal form.
+  // Returns true if the conditions hold for one interpretation of the path and not for another. Few servers
+  // use some of the interpretations (PathInterpretations::equal is false). A rare interpretation makes the
+  // path ambiguous only if the conditions hold for the interpretation and not for the normal form.
   [[nodiscard]] bool is_path_ambiguous(const Request& request) const {
     return request.interpretations != nullptr && divides_interpretations(request);
   }
@@ -160,8 +161,8 @@ struct Match {
   [[nodiscard]] bool divides_interpretations(const Request& request) const;
   // Returns true if each condition on the path has the same result for both paths.
   [[nodiscard]] bool treats_alike(std::string_view one, std::string_view other) const;
-  // Returns an ambiguous condition on a header or the query. Inline, because most rules have no condition on
-  // them.
+  // Returns an ambiguous condition on a header or the query. Inline, because most rules have no conditions on
+  // headers or the query.
   [[nodiscard]] std::optional<Ambiguity> ambiguity_in_values(const Request& request) const {
     if (headers.empty() && query.empty() && !negated) return std::nullopt;
     return ambiguity_by_name(request);

@@ -12,7 +12,7 @@
 namespace weir::policy {
 
 // The secret keys for names. `table` is random in each process. `shared` derives from key_secret, so that all
-// weirs with one Redis use the same names there.
+// weirs that share a Redis use the same names in Redis.
 struct NamingKeys {
   base::SipKey table;
   base::SipKey shared;
@@ -43,9 +43,9 @@ class Namer {
   std::optional<base::Digest128> who_;  // the client's digest; nullopt: a part of the key is missing
 };
 
-// Returns the slot hash of the client in a rule. It depends only on the part of the key that identifies the
-// client best. So all rules for an API key, with or without its path, have the client on one Redis node.
-// REQUIRES: the rule's key has a name for the request.
+// Returns the slot hash of the client in a rule. The slot hash depends only on the part of the key that
+// identifies the client best. So all rules for an API key, with or without its path, have the client on one
+// Redis node. REQUIRES: the rule's key has a name for the request.
 [[nodiscard]] limit::SlotHash slot_hash_of_client(const Rule& rule, const Request& request, base::SipKey key);
 
 // Returns the client's name in Redis for a rule. Returns nullopt in the same cases as name_key(). Logs show
@@ -58,8 +58,8 @@ class Namer {
 [[nodiscard]] base::Digest128 name_client(const KeyPattern& pattern, const Request& request,
                                           base::SipKey key);
 
-// Returns the name of an API key for logs, the same for all rules; nullopt if there is no key. Weirs with the
-// same key_secret use the same name.
+// Returns the name of an API key for logs, the same for all rules; nullopt if the request has no API key.
+// Weirs with the same key_secret use the same name.
 [[nodiscard]] std::optional<base::Digest128> name_api_key(const ClientIdentity& client,
                                                           const NamingKeys& keys);
 

@@ -23,8 +23,8 @@ using TierPriorities = std::map<std::string, Priority, std::less<>>;
 
 // Returns the name of a client in a queue: the digest of `api_key|user|ip`. The queue uses the name to
 // alternate between clients of equal priority, and to count each client's queued requests. An API key is used
-// only if the keys file has it. Otherwise a client could invent keys, appear as many clients and delay other
-// clients.
+// only if the keys file has the key. Otherwise a client could invent keys, appear as many clients and delay
+// other clients.
 [[nodiscard]] limit::Key name_client(const Request& request, base::SipKey key) noexcept;
 
 }  // namespace weir::policy

@@ -33,7 +33,7 @@ enum class AmbiguousPaths : std::uint8_t {
 };
 
 struct Route {
-  std::string name;  // the metric label: the configured name, or the path pattern if there is none
+  std::string name;  // the metric label: the configured name; without a name, the path pattern
   Match match;
   std::size_t upstream = 0;     // index into the configured upstreams; unused when `respond` is set
   std::string upstream_name{};  // empty when `respond` is set

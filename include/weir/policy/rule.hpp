@@ -1,4 +1,4 @@
-// A rule: which requests it limits, how it tells clients apart, and its limits. Immutable once read.
+// A rule: which requests it limits, how it distinguishes clients, and its limits. Immutable once read.
 #pragma once
 
 #include "weir/base/siphash.hpp"
@@ -123,12 +123,12 @@ struct Rule {
   // The limit while Redis is unavailable: the limit divided by `replicas`. Present only if `store` is Redis
   // and `on_store_failure` is Local.
   std::optional<limit::SharedLimiter> local_share{};
-  // Soft limit: the limits that weir enforces instead of `limiter` and `local_share`. They are higher than
-  // the limits that clients see.
+  // Soft limit: the limits that weir enforces instead of `limiter` and `local_share`. These limits are higher
+  // than the limits that clients see.
   std::optional<limit::SharedLimiter> soft{};
   std::optional<limit::SharedLimiter> soft_share{};
   std::optional<Elastic> elastic{};
-  std::vector<Variant> overrides{};  // the first matching override applies; it has precedence over tiers
+  std::vector<Variant> overrides{};  // the first matching override applies, even if a tier would apply, too
   std::vector<Variant> tiers{};
   limit::Cost cost = 1;  // also used if cost_from finds no cost in the request
   CostSource cost_from{};
@@ -148,17 +148,17 @@ struct Rule {
   // The result of digest_of_asks() for this rule. Logged values of the rule can be replayed while the digest
   // is unchanged.
   std::uint32_t asks = 0;
-  // The results of marks_of(), one for each limiter ID, computed in advance. If empty, they are computed for
-  // each name.
+  // The results of marks_of(), one for each limiter ID, computed in advance. If empty, weir computes the
+  // marks for each name.
   std::vector<base::Digest128> marks{};
 };
 
-// Returns a digest of everything that a rule reads from requests and responses: conditions, key and cost. It
-// does not depend on the rule's limits.
+// Returns a digest of everything that a rule reads from requests and responses: conditions, key and cost. The
+// digest does not depend on the rule's limits.
 [[nodiscard]] std::uint32_t digest_of_asks(const Rule& rule);
 
-// Returns the mark of each limiter ID: a digest that identifies the limiter. It makes a client's name under
-// this limiter differ from its names under all other limiters (see name_key.cpp).
+// Returns the mark of each limiter ID: a digest that identifies the limiter. The mark makes a client's name
+// under this limiter differ from its names under all other limiters (see name_key.cpp).
 [[nodiscard]] std::vector<base::Digest128> marks_of(const Rule& rule);
 
 // Converts the key of a client's requests into the key of its messages.

@@ -9,7 +9,7 @@
 
 namespace weir::policy {
 
-// Converts the rules, in order. The result points to the limiters of `rules`, which must outlive it.
+// Converts the rules, in order. The result points to the limiters of `rules`, which must outlive the result.
 [[nodiscard]] std::vector<limit::SavedRule> saved_rules(std::span<const Rule> rules);
 
 }  // namespace weir::policy

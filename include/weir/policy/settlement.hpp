@@ -35,7 +35,7 @@ struct Settlement {
   std::vector<StatusRange> charged{};  // only responses with these statuses are charged; empty: all responses
   Kind kind = Kind::None;
   std::string name{};                 // name of the header; for Json: a JSON pointer (RFC 6901)
-  std::uint32_t scale = 0;            // a reported number is multiplied by it, as with CostSource::scale
+  std::uint32_t scale = 0;            // a reported number is multiplied by `scale`, as with CostSource::scale
   std::uint64_t max_body = 64 << 10;  // Json: if the body is longer, the reserved amount remains charged
 };
 

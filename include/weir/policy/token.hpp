@@ -23,7 +23,8 @@ namespace weir::policy {
 // Belongs to one exchange. Views live until the claims are filled again.
 class Claims {
  public:
-  // Returns an empty text if there is no claim with this name, or if it is a list, an object or null.
+  // Returns the claim as text. Returns an empty text if the claim is missing, or is a list, an object or
+  // null.
   [[nodiscard]] std::string_view find(std::string_view name) const noexcept;
   void add(std::string name, std::string value) { claims_.emplace_back(std::move(name), std::move(value)); }
   void clear() noexcept { claims_.clear(); }
@@ -53,7 +54,7 @@ class TokenVerifier {
   // Verifies the token. Returns nullopt and fills `claims` if the token is genuine and valid at `now`, by the
   // machine's clock. A token is valid from `nbf` − leeway (included) to `exp` + leeway (excluded; RFC 7519
   // §4.1.4, §4.1.5). A missing claim sets no bound. If the token is not valid, returns the reason and clears
-  // `claims`. Reads only the algorithm before it has verified the signature.
+  // `claims`. Reads only the algorithm before the signature is verified.
   [[nodiscard]] std::optional<TokenFault> verify(std::string_view token, base::TimePoint now,
                                                  Claims& claims) const;
 

@@ -30,8 +30,8 @@ inline constexpr std::array<std::string_view, kTokenFaults> kTokenFaultNames{
 inline constexpr std::array<std::string_view, kTokenFaults> kTokenFaultErrors{
     "token_malformed", "token_algorithm", "token_signature", "token_expired", "token_not_yet",
     "token_issuer",    "token_audience",  "token_missing",   "token_claim",   "token_extension"};
-// The sentences in the response to the client. They have no quotes or backslashes, as RFC 6750 §3 requires of
-// error_description.
+// The sentences in the response to the client. The sentences have no quotes or backslashes, as RFC 6750 §3
+// requires of error_description.
 inline constexpr std::array<std::string_view, kTokenFaults> kTokenFaultSentences{
     "the token is malformed",
     "the token is not signed with the algorithm that is expected",

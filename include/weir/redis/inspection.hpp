@@ -1,5 +1,5 @@
 // Inspects a Redis server for `weir redis-check`: reads what the server reports about itself, and tests
-// whether weir could keep its state there.
+// whether weir could keep its state in this server.
 #pragma once
 
 #include "weir/base/endpoint.hpp"

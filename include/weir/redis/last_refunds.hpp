@@ -1,5 +1,5 @@
 // The time of this process's last refund in each group of keys. A cached state of a key must not be used if
-// it was read before a refund of the key, because the refund has lowered the key's usage.
+// the state was read before a refund of the key. The refund has lowered the key's usage.
 //
 // The stores of all workers share one object, which must outlive the workers' event loops. Thread-safe.
 #pragma once
@@ -27,8 +27,8 @@ class LastRefunds {
   // Returns the group of a key. A refund of one key makes the cached states of all keys in its group
   // unusable, so there are many groups. The keys of one request should be in different groups. Otherwise the
   // refund for one rule would make the cached refusal of another rule unusable. The keys of one client may
-  // differ by a fixed amount (name_key.cpp). The multiplication puts most pairs of such keys into different
-  // groups.
+  // differ by a fixed amount (name_key.cpp). The multiplication puts most pairs of keys of one client into
+  // different groups.
   [[nodiscard]] static Group group_of(const limit::Key& key) noexcept {
     return static_cast<Group>(key.hi * 0x9e3779b97f4a7c15 >> (64 - std::bit_width(kGroups - 1)));
   }

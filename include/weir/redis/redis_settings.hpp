@@ -70,7 +70,8 @@ struct RedisSettings {
 
 // Parses "redis://[user:password@]host[:port][/database]", the same form with rediss:// for TLS, or
 // "unix://[user:password@]/path[?db=N]". User and password are percent-decoded. A password may contain any
-// reserved character, but '%' must be encoded. Errors never contain `url`, because it may contain a password.
+// reserved character, but '%' must be encoded. Errors never contain `url`, because `url` may contain a
+// password.
 [[nodiscard]] base::Result<RedisSettings> parse_redis_url(std::string_view url);
 
 // Returns what is wrong with the files that the settings name; nullopt if all files can be used.

@@ -1,4 +1,4 @@
-// Units of hot keys that this process has prefetched: Redis has debited them already, so weir can admit
+// Units of hot keys that this process has prefetched: Redis has debited the units already, so weir can admit
 // requests without a round trip. A unit is one part of a request's cost. This class holds the units of all
 // workers; redis/prefetch/grant_cache.hpp decides how many units to take.
 //
@@ -51,8 +51,7 @@ class SharedGrants {
   [[nodiscard]] base::Duration hold() const noexcept { return hold_; }
   [[nodiscard]] GrantStats stats() const;
 
-  // The stores call these functions. GrantCache documents its functions of the same names. REQUIRES:
-  // line.lease != 0.
+  // GrantCache documents its functions of the same names. REQUIRES: line.lease != 0.
   bool spend(const limit::Charge& line, Time now, limit::Outcome& outcome);
   bool peek(const limit::Charge& line, Time now, limit::Outcome& outcome);
   void note_trip(const limit::Charge& line, Time now);

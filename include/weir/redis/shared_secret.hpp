@@ -1,5 +1,5 @@
 // Agrees with other weir processes on a secret, if `[state] key_secret` is not set. The secret is random.
-// Redis keeps it under "PREFIX:secret".
+// Redis keeps the secret under "PREFIX:secret".
 //
 // Every weir sends its own secret with SET … NX, which Redis ignores if it already has a secret. Then weir
 // reads the secret that Redis has, and adopts it. weir repeats both commands every five seconds, because
@@ -27,8 +27,8 @@ namespace weir::redis {
 
 // The key under which Redis keeps the secret.
 [[nodiscard]] std::string secret_name(const RedisSettings& settings);
-// in_hex() returns the secret as 32 lower-case hexadecimal digits. secret_in() parses such digits; it returns
-// nullopt for any other text.
+// in_hex() returns the secret as 32 lower-case hexadecimal digits. secret_in() parses the 32 digits, and
+// returns nullopt for any other text.
 [[nodiscard]] std::string in_hex(const base::SipKey& secret);
 [[nodiscard]] std::optional<base::SipKey> secret_in(std::string_view text);
 

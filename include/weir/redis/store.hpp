@@ -85,7 +85,8 @@ struct StoreStats {
   // full (gaps.lua).
   std::atomic<std::uint64_t> gaps_lost{0};
   std::atomic<std::uint64_t> connects{0};  // successful connections, including the first one
-  // SCRIPT LOAD commands after the error NOSCRIPT. Those at the start of a connection are not counted.
+  // SCRIPT LOAD commands after the error NOSCRIPT. The SCRIPT LOAD commands at the start of a connection are
+  // not counted.
   std::atomic<std::uint64_t> script_loads{0};
   std::atomic<std::uint64_t> opened{0};  // how often the circuit breaker opened
   std::atomic<std::uint64_t> writes{0};  // system calls that send
@@ -128,17 +129,17 @@ class Store {
                                                  base::TimePoint& server_now, limit::LineSet& unasked);
 
   // Refuses a bill without a round trip if the store knows that Redis would refuse it now. Sets the outcomes
-  // to those that Redis would return, and returns Redis's time, to which they refer. Charges nothing. Returns
-  // nullopt if Redis must decide, as it always must if a line may delay the request. REQUIRES: what charge()
-  // requires; no line's cost depends on the response.
+  // to those that Redis would return, and returns Redis's time, to which the outcomes refer. Charges nothing.
+  // Returns nullopt if Redis must decide. Redis must always decide if a line may delay the request. REQUIRES:
+  // what charge() requires; no line's cost depends on the response.
   [[nodiscard]] std::optional<base::TimePoint> refuses(std::span<const limit::Charge> charges,
                                                        std::span<limit::Outcome> outcomes) noexcept;
 
   // Refunds one charge. `departure`: the time at which the charge allowed the request to depart. Returns
   // without waiting for a reply. REQUIRES: charge.lease == 0.
   void refund(const limit::Charge& charge, base::TimePoint departure);
-  // Refunds one charge of any kind. `charged_at`: when the charge was made, by Redis's time. `outcome`: its
-  // outcome.
+  // Refunds one charge of any kind. `charged_at`: when the charge was made, by Redis's time. `outcome`: the
+  // outcome of the charge.
   void refund(const limit::Charge& charge, base::TimePoint charged_at, const limit::Outcome& outcome);
 
   // Changes the cost of a charge from charge.cost to `actual` (limit/settle.hpp). `charged_at`: when the

@@ -89,8 +89,8 @@ class Replay {
   void add(std::string_view line);
 
   // Must be called once, after all lines were added. Now and then calls `progress` with the completed part of
-  // the work, from 0 to 1, and passes on its exceptions. `most_clients` is the maximum number of clients in
-  // the report of each rule.
+  // the work, from 0 to 1, and passes on the exceptions of `progress`. `most_clients` is the maximum number
+  // of clients in the report of each rule.
   [[nodiscard]] Report run(const std::function<void(double)>& progress, std::size_t most_clients);
 
  private:

@@ -53,7 +53,7 @@ constexpr std::uint64_t unpacked(std::uint64_t bits) noexcept {
   return (bits & ((1U << kMantissaBits) - 1)) << (bits >> kMantissaBits);
 }
 
-// Returns pseudo-random bits for a moment. They decide about rounding: a value that 19 bits cannot hold
+// Returns pseudo-random bits for a moment. The bits decide about rounding: a value that 19 bits cannot hold
 // exactly is rounded up with a probability equal to its remainder. So even a step of 1/4096 takes effect on
 // average. (Multiplicative hashing by the golden ratio; Knuth, volume 3, §6.4.)
 constexpr std::uint64_t chance_at(std::uint64_t moment) noexcept {
@@ -218,7 +218,7 @@ void AdaptiveConcurrency::learn(State& state, base::Duration latency, std::uint6
   else if (roomy && 4 * state.quick <= 5 * state.best)
     state.best = nearer(state.best, state.quick, kSlower * window, chance);
   // If the quick mean falls this far below the best latency, chance is not the reason. The slow mean takes
-  // longer to fall, and the limit would rise until it has fallen. So the best latency falls at once.
+  // longer to fall, and the limit would rise meanwhile. So the best latency falls at once.
   state.best = std::min(state.best, rounded(state.quick * 5 / 4, 0));
 }
 

@@ -68,8 +68,8 @@ Cell release(const Limiter& limiter, const Cell& cell, base::TimePoint now, Cost
 
 namespace {
 
-// Returns true if both limiters divide time in the same way, whatever their limits. A state that is converted
-// to the other limiter and back must then stay the same.
+// Returns true if both limiters divide time in the same way, whatever their limits. Conversion to the other
+// limiter and back must not change a state in this case.
 bool count_alike(const SlidingWindow& a, const SlidingWindow& b) noexcept {
   return a.rate().period == b.rate().period;
 }

@@ -116,7 +116,7 @@ Outcome full(const Limiter& limiter) noexcept {
   return {.allowed = true, .remaining = quota(limiter)};
 }
 
-// A step of cost 0 changes nothing. It fits unless the key is in debt (charged beyond its limit).
+// A step of cost 0 changes nothing, and fits unless the key is in debt (charged beyond its limit).
 Outcome current_outcome(const Limiter& limiter, const Cell& cell, base::TimePoint now) noexcept {
   if (drained_at(limiter, cell) <= now) return full(limiter);
   const auto one = step(limiter, cell, now, 1).outcome;

@@ -71,7 +71,7 @@ class Log : public LogReader {
   // Removes entries whose mark (time step) + `span` ≤ `mark`. These entries have expired, so outcomes stay
   // the same.
   void forget(std::uint64_t mark, std::uint64_t span) noexcept;
-  // Returns true if a new entry at `mark`, a time step, would need another chunk.
+  // Returns true if a new entry at the time step (mark) `mark` would need another chunk.
   [[nodiscard]] bool wants_chunk(std::uint64_t mark) const noexcept;
   // Adds an entry. If wants_chunk(), `spare` must be an empty chunk or 0. With `spare` 0, the newest entry
   // receives the cost and the later mark of `entry`. REQUIRES: entry.mark ≥ newest(), 0 < entry.cost ≤

@@ -106,7 +106,7 @@ class WordReader {
     }
     return text;
   }
-  // Reads the digest. Returns true if it matches all earlier words, and no byte follows.
+  // Reads the digest. Returns true if the digest matches all earlier words, and no byte follows.
   bool take_end() {
     auto before = digest_;
     const bool right = take_digest() == before.digest();

@@ -64,7 +64,8 @@ struct ToDue {
     if (!saved.log.empty()) return limiter.expiry_of(saved.log.back().mark);
     return limiter.drained_at(saved.cell);
   }
-  // The saved state may belong to another limiter. A bucket may then need more refills than fit a TimePoint.
+  // A saved state may belong to another limiter than `limiter`. So a bucket may seem to need more refills
+  // than fit a TimePoint.
   base::TimePoint operator()(const SteppedBucket& limiter) const noexcept {
     constexpr Ticks kMost = std::uint64_t{1} << 61;
     const auto length = Ticks{saved.cell.words[1]} * micros(limiter.rate().period) / limiter.rate().count;

@@ -35,7 +35,7 @@ struct KeyTable::Impl {
     Step step;                // the outcome and new state; for a log, `next` is unused
     std::uint64_t mark = 0;   // for a log: the time step (mark) at which to enter the cost
     LogStore::Ref spare = 0;  // for a log: the chunk reserved for the entry
-    Cost most = 0;            // for a log charged beyond its limit: the units that the log keeps; otherwise 0
+    Cost most = 0;  // if a log is charged beyond its limit: the units that the log keeps; otherwise 0
   };
 
   explicit Impl(std::size_t max_keys)

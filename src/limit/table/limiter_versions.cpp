@@ -133,8 +133,8 @@ const std::optional<LimiterVersions::Version>* LimiterVersions::newest_of(const 
   return newest;
 }
 
-// Returns how many variants of the version `known` are still in the generation that they had in that version.
-// A change of algorithm starts a new generation.
+// Returns how many variants of the version `known` are still in the generation that they had when `known` was
+// defined. A change of algorithm starts a new generation.
 std::size_t LimiterVersions::generations_left(const Version& known) const {
   const auto latest = latest_.find(known.rule.name);
   if (latest == latest_.end()) return 0;

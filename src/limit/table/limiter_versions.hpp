@@ -48,7 +48,7 @@ class LimiterVersions {
     const Limiter* of_cell = nullptr;
   };
 
-  // Returns nullopt if the two indexes are not known versions of one rule.
+  // Returns nullopt if the two indexes do not belong to known versions of one rule.
   [[nodiscard]] std::optional<Relation> relation_to(RuleIndex cell, const Charge& charge) const;
 
   // Declares that `index` stands for `rule`. REQUIRES, if `index` is known: is_current(index), and
@@ -59,8 +59,8 @@ class LimiterVersions {
   [[nodiscard]] bool define_former_rule(RuleIndex index, const SavedRule& rule);
   // Returns true if `index` is known, and no variant has changed its algorithm since `index` was defined.
   [[nodiscard]] bool is_current(RuleIndex index) const;
-  // Declares that the rule of `index` no longer exists. Each of its cells is evicted when a request or sweep
-  // finds the cell.
+  // Declares that the rule of `index` no longer exists. A request or a sweep that finds a key of the rule
+  // evicts the key.
   void forget(RuleIndex index);
   void retire(RuleIndex index);
 

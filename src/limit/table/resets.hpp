@@ -3,11 +3,11 @@
 // lookup here.
 //
 // The last kMost resets are stored one by one. An older reset counts as a reset of all keys: no charge from
-// before it is refunded, even if the charge's own key was never reset. Clients cannot gain by this. It
-// happens only if more than kMost keys are reset while one request is under way.
+// before it is refunded, even if the charge's own key was never reset. Clients cannot gain by this. More than
+// kMost resets during one request are necessary for such a wrong result.
 //
 // Owned by the key table. Safe to call from any thread. The caller may hold a shard's lock. This class takes
-// no other lock while it holds its own.
+// no other lock while it holds its own lock.
 #pragma once
 
 #include "weir/limit/charge.hpp"

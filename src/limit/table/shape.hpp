@@ -18,7 +18,7 @@ inline constexpr std::size_t kKeysPerShard = 1024;
 
 // Returns the number of slots for `keys` keys: a fifth more slots than keys. A million random keys are spread
 // over 256 shards with deviations of at most 5 % (three standard deviations). So the fullest shard is at most
-// 88 % full. Two buckets and one move then find room for every key.
+// 88 % full. At 88 %, two buckets and one move find a slot for every key.
 constexpr std::size_t with_slack(std::size_t keys) noexcept {
   return keys + keys / 5;
 }

@@ -122,7 +122,7 @@ Shard::Vacancy Shard::vacancy(const Key& key, base::TimePoint now) const noexcep
   const auto first = Lanes::equal(tags_ + start_of(home.first), 0).count();
   const auto second = Lanes::equal(tags_ + start_of(home.second), 0).count();
   if (first + second > 0) return {empty_in(first >= second ? home.first : home.second)};
-  // Both buckets are full, so all their slots must be read. During an attack no cache holds these slots.
+  // Both buckets are full, so the code reads all their slots. During an attack no cache holds these slots.
   for (const auto bucket : {home.first, home.second})
     for (std::size_t at = 0; at < kBucketSlots * sizeof(Slot); at += kCacheLine)
       __builtin_prefetch(reinterpret_cast<const std::byte*>(slots_ + start_of(bucket)) + at);

@@ -45,7 +45,7 @@ class Due {
   }
 
   [[nodiscard]] RuleIndex rule() const noexcept { return static_cast<std::uint8_t>(word_); }
-  // Returns true if the cell belongs to a log. The cell may then refer to chunks of the log store, which
+  // Returns true if the cell belongs to a log. The cell of a log may refer to chunks of the log store, which
   // release() returns.
   [[nodiscard]] bool is_log() const noexcept { return (word_ & kLog) != 0; }
   // Returns drained_at; for a cell that never drains, returns the last instant that a Due can store.
@@ -63,7 +63,7 @@ class Due {
   static constexpr std::uint64_t kLog = std::uint64_t{1} << 8;
   static constexpr std::uint64_t kPinned = (std::uint64_t{1} << 55) - 1;
   explicit Due(std::uint64_t word) noexcept : word_(word) {}
-  // Returns `at` in µs. A later instant than 55 bits can hold becomes the last one that they hold, which no
+  // Returns `at` in µs. If `at` needs more than 55 bits, returns the largest number of 55 bits, which no
   // clock reaches.
   static std::uint64_t clamped(base::TimePoint at) noexcept {
     const auto micros = static_cast<std::uint64_t>(at.time_since_epoch().count());
@@ -97,7 +97,7 @@ class alignas(kCacheLine) Shard {
   // Returns the slot of `key`, or null.
   [[nodiscard]] Slot* find(const Key& key) const noexcept;
 
-  // Returns true if `key`, which has no slot, could get one. May evict drained keys.
+  // Returns true if `key`, which has no slot, could get a slot. May evict drained keys.
   [[nodiscard]] bool has_room(const Key& key, RuleIndex rule, base::TimePoint now) noexcept {
     return within_share(key, rule, now) && vacancy(key, now).slot != nullptr;
   }
@@ -152,7 +152,7 @@ class alignas(kCacheLine) Shard {
     Tag tag;
   };
   struct Vacancy {
-    Slot* slot = nullptr;  // the slot to take; null if there is no room
+    Slot* slot = nullptr;  // the slot to take; null if no slot can be taken
     // The slot to which the live key in `slot` must move first; null if `slot` is empty or drained.
     Slot* move_to = nullptr;
   };

@@ -28,8 +28,9 @@ bool is_zone(std::string_view text) noexcept {
 }
 
 // Returns the IPv4 address inside an IPv4-compatible IPv6 address ("::203.0.113.7", RFC 4291 §2.5.5.1).
-// Returns any other address unchanged. Otherwise all clients with such addresses would be in one IPv6 network
-// and count as one client. Shorter addresses that begin with "::", such as "::1", are not IPv4-compatible.
+// Returns any other address unchanged. Unchanged, all IPv4-compatible addresses would be in one IPv6 network,
+// and their clients would count as one client. Shorter addresses that begin with "::", such as "::1", are not
+// IPv4-compatible.
 std::optional<base::IpAddress> without_compatible_form(std::optional<base::IpAddress> address) noexcept {
   if (!address) return address;
   const auto& bytes = address->bytes();
@@ -53,8 +54,8 @@ std::optional<base::IpAddress> parse_address(std::string_view text) noexcept {
 }
 
 // Parses "203.0.113.7", "203.0.113.7:4711", "2001:db8::1", "[2001:db8::1]" or "[2001:db8::1]:4711". IPv6
-// addresses may have a zone. A number with a leading zero ("203.0.113.007") is invalid: some programs read it
-// as octal, others as decimal (RFC 6943 §3.1.1).
+// addresses may have a zone. A number with a leading zero ("203.0.113.007") is invalid: some programs read
+// the number as octal, and some as decimal (RFC 6943 §3.1.1).
 std::optional<base::IpAddress> parse_hop(std::string_view text) noexcept {
   if (!text.starts_with('[')) {
     const auto colon = text.find(':');
@@ -80,7 +81,7 @@ std::size_t last_comma(std::string_view list) noexcept {
     if (list[at] == ',' && !quoted) return at;
     if (list[at] != '"') continue;
     const auto before = list.substr(0, at);
-    // correct for npos too, which is -1
+    // correct for npos, too, which is -1
     const auto slashes = before.size() - 1 - before.find_last_not_of('\\');
     if (!quoted || slashes % 2 == 0) quoted = !quoted;
   }

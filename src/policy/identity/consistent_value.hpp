@@ -48,8 +48,8 @@ class ConsistentValue {
                                                              std::string_view name);
 
 // Reads all cookies with this name, which is case-sensitive. The cookies must be equal as received. Servers
-// treat quotes and encoding differently, so the result is decoded and without quotes. `decoded` stores the
-// result if it was encoded.
+// treat quotes and encoding differently, so the result is decoded and without quotes. If the value was
+// encoded, `decoded` stores the result.
 [[nodiscard]] std::optional<std::string_view> value_in_cookies(const http::RequestHead& head,
                                                                std::string_view name, std::string& decoded);
 

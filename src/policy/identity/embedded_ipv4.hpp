@@ -10,9 +10,9 @@
 
 namespace weir::policy {
 
-// Returns the IPv4 address that the IPv6 address contains. Such an address may come from a translator (NAT64
-// 64:ff9b::/96, RFC 6052; SIIT ::ffff:0:0:0/96, RFC 2765) or a tunnel (6to4 2002::/16, RFC 3056; Teredo
-// 2001::/32, RFC 4380).
+// Returns the IPv4 address that the IPv6 address contains; nullopt if there is none. Translators make such
+// IPv6 addresses (NAT64 64:ff9b::/96, RFC 6052; SIIT ::ffff:0:0:0/96, RFC 2765), and so do tunnels (6to4
+// 2002::/16, RFC 3056; Teredo 2001::/32, RFC 4380).
 [[nodiscard]] std::optional<base::IpAddress> embedded_ipv4(const base::IpAddress& address) noexcept;
 
 // Returns true for blocks where each address is a separate host: NAT64 with the operator's prefix

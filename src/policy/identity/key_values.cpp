@@ -66,8 +66,8 @@ std::string what_is_needed(const Rule& rule) {
 }
 
 // Removes the name of an alternative from the front of the text and returns that alternative. A text without
-// a name means `ip` if the text is an address and the part allows addresses. Otherwise it means the first
-// alternative.
+// a name means `ip` if the text is an address and the part allows addresses. Every other text without a name
+// means the first alternative.
 AttributeRef take_attribute(const KeyPart& part, bool falls_back_on_ip, std::string_view& text) {
   const auto names = [&](const AttributeRef& attribute) {
     const auto prefix = describe(attribute) + ":";

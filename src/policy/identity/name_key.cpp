@@ -294,8 +294,8 @@ limit::Key name_values(const Rule& rule, const AppliedLimiter& applied, std::spa
   return marked(hash.digest(), rule, applied);
 }
 
-// A name is the xor of the client's digest and the limiter's mark. So the xor with both marks replaces one
-// mark by the other.
+// A name is the xor of the client's digest and the limiter's mark. So the xor of the name with both marks
+// replaces the mark of `from` by the mark of `to`.
 limit::Key name_under(const Rule& rule, const AppliedLimiter& from, const AppliedLimiter& to,
                       const limit::Key& name) {
   return marked(marked(name, rule, from), rule, to);

@@ -26,8 +26,8 @@ std::optional<std::uint64_t> parse_digits(std::string_view text) noexcept {
   return value;
 }
 
-// Returns the digits after the point as a whole number. Ignores digits after kMostPlaces, but rounds up if
-// one of them is not 0.
+// Returns the digits after the point as a whole number. Ignores digits after kMostPlaces, but rounds up if an
+// ignored digit is not 0.
 std::optional<std::uint64_t> parse_places(std::string_view text) noexcept {
   const auto rest = text.substr(std::min(text.size(), kMostPlaces));
   if (!std::all_of(rest.begin(), rest.end(), [](char c) { return c >= '0' && c <= '9'; }))

@@ -16,7 +16,7 @@ bool is_digits(std::string_view text) noexcept {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// Parses the digits after 'e'. If the exponent is too large, returns the largest one.
+// Parses the digits after 'e'. If the exponent is too large, returns the largest exponent.
 std::optional<std::int64_t> parse_exponent(std::string_view text) noexcept {
   const bool negative = text.starts_with('-');
   if (negative || text.starts_with('+')) text.remove_prefix(1);

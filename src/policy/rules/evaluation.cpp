@@ -302,7 +302,7 @@ base::Duration more_after(const Answer& answer) noexcept {
   return outcome.more_after + base::Duration(rest);
 }
 
-// Reads the outcomes of a bill one by one, and remembers which of them the decision reports.
+// Reads the outcomes of the bills one by one, and remembers the outcomes that the decision reports.
 class Spokesmen {
  public:
   explicit Spokesmen(base::TimePoint now) noexcept : now_(now) {}

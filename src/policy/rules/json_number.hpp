@@ -1,8 +1,7 @@
 // Finds the number under a JSON pointer without building the document.
 //
 // Does not use boost::json::value, which keeps only the last of two members with the same name. An upstream
-// that reads the first member would then see another number than weir. So this code handles the parser's
-// events.
+// that reads the first member would see another number than weir. So this code handles the parser's events.
 #pragma once
 
 #include "weir/policy/cost.hpp"

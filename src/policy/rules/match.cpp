@@ -9,7 +9,7 @@
 namespace weir::policy {
 
 // A compiled regular expression, which matches octets, not UTF-8. In UTF-8 mode '.' would not match an
-// invalid octet, and a client could evade the expression with such an octet.
+// invalid octet, and a client could evade the expression with an invalid octet.
 struct TextMatch::Regex {
   explicit Regex(std::string_view pattern)
       : expression(re2::StringPiece(pattern.data(), pattern.size()), options()) {}

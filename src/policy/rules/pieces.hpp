@@ -23,7 +23,7 @@ namespace weir::policy {
 
 struct NameValue {
   std::string_view name;
-  std::string_view value;  // empty if there is no '='
+  std::string_view value;  // empty if the piece has no '='
 };
 
 [[nodiscard]] inline NameValue name_value(std::string_view pair) noexcept {

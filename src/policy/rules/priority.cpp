@@ -10,7 +10,7 @@ Priority priority_of(const Request& request, const Route* route, const TierPrior
   return route != nullptr ? route->priority : kDefaultPriority;
 }
 
-// Hashes the kind of the value (API key, user or address) too. So a client with the API key "10.0.0.1"
+// Also hashes the kind of the value: API key, user or address. So a client with the API key "10.0.0.1"
 // differs from a client with that address.
 limit::Key name_client(const Request& request, base::SipKey key) noexcept {
   const auto& client = request.client;

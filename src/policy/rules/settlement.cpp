@@ -29,8 +29,8 @@ bool is_taken(std::string_view digits, std::uint32_t scale) noexcept {
 }
 
 // Reads the amount of a response. The amount may be 0, unlike the cost of a request. An amount above kMaxCost
-// is read as kMaxCost. If it were invalid, only the reserved amount would be charged, so the most expensive
-// responses would be the cheapest.
+// is read as kMaxCost. If weir rejected such an amount, only the reserved amount would be charged, so the
+// most expensive responses would be the cheapest.
 ReportedCost read_amount(std::string_view text, std::uint32_t scale) {
   if (!is_taken(text, scale)) return {ReportedCost::State::Unreadable, 0};
   if (text.find_first_not_of("0.") == std::string_view::npos) return {ReportedCost::State::Amount, 0};

@@ -21,10 +21,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The longest wait for one node's map of slots. It is short, so that weir soon asks another node if one does
-// not answer.
+// The longest wait for one node's map of slots. The wait is short, so that weir soon asks another node if one
+// does not answer.
 constexpr base::Duration kPatience = 300ms;
-// The pause between two requests for the map of slots. It doubles up to kMostPause while slots have no node.
+// The pause between two requests for the map of slots. The pause doubles, up to kMostPause, while slots have
+// no node.
 constexpr base::Duration kLeastPause = 50ms;
 constexpr base::Duration kMostPause = 400ms;
 // the pause between two requests for the map of slots, if no slot lacks a node
@@ -95,7 +96,7 @@ void Store::Cluster::look() {
 }
 
 // Returns the nodes to ask for the map of slots, in order. Nodes with a session that is up come first. Each
-// call begins with another node, because a node that is cut off may have an old map.
+// call begins with the next node, because a node that is cut off from the cluster may have an old map.
 std::vector<base::Endpoint> Store::Cluster::whom_to_ask() const {
   std::vector<base::Endpoint> nodes;
   const auto add = [&](const base::Endpoint& node) {
@@ -155,7 +156,7 @@ net::Task<net::ErrorCode> Store::Cluster::ask(const base::Endpoint& node, std::s
 // Replaces the map of slots. A session remains while its node is a master, even without slots, because a slot
 // may be moving to the node.
 void Store::Cluster::take(SlotMap map) {
-  // The allocation comes first, because it may throw.
+  // The allocation comes before all changes, because an allocation may throw.
   std::vector<std::shared_ptr<Session>> by_master(map.masters().size());
   map_ = std::move(map);
   by_master_ = std::move(by_master);

@@ -52,9 +52,9 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
   [[nodiscard]] const std::string& last_error() const noexcept override { return last_error_; }
 
   // Handles a redirection. The session `from` must call this function if its node replied with the error
-  // `error`. Sends the call or command to another node, or again to the same node. Returns false if it cannot
-  // be sent again. If the charges of a call must be sent one by one, sets Call::apart, ends the call
-  // immediately and returns true.
+  // `error`. Sends the call or command to another node, or again to the same node. Returns false if the
+  // command cannot be sent again. If the charges of a call must be sent one by one, sets Call::apart, ends
+  // the call immediately and returns true.
   [[nodiscard]] bool sends_on(Call& call, const Pipeline::Entry& entry, std::string_view error,
                               Session& from);
   [[nodiscard]] bool sends_on(Pipeline::Entry& entry, std::string_view error, Session& from);

@@ -260,8 +260,8 @@ base::TimePoint Store::Cluster::server_time(const limit::Key& key, Pipeline::Tim
 }
 
 // Handles three errors. MOVED means that the slot has moved. ASK and TRYAGAIN mean that the slot is moving:
-// each of its keys is on the old node or on the new node. The answer to a command with only one key shows
-// which node has it.
+// each key of the slot is on the old node or on the new node. The answer to a command with only one key shows
+// which node has the key.
 bool Store::Cluster::sends_on(Call& call, const Pipeline::Entry& entry, std::string_view error,
                               Session& from) {
   const auto to = redirection_in(error, from.address());

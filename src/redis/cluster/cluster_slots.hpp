@@ -17,7 +17,7 @@ using Slot = std::uint16_t;
 inline constexpr std::size_t kSlots = 16384;
 
 // Returns the slot of a key: CRC-16/XMODEM of the key or of its hash tag. The hash tag is the text between
-// the first '{' and the next '}', if it is not empty.
+// the first '{' and the next '}', if that text is not empty.
 [[nodiscard]] Slot slot_of(std::string_view key) noexcept;
 
 // The master of each slot, as reported by one node.

@@ -34,8 +34,7 @@ std::string Faults::names_of(std::span<const limit::Charge> lines) {
   return names;
 }
 
-// A failure is known if weir logged one for a call with some of the same features and no others. A known
-// failure is not logged again.
+// weir logs no failure of a call if it has logged a failure for some of the call's features and no others.
 bool Faults::note(Kinds kinds, Time now) {
   const bool known =
       std::any_of(said_.begin(), said_.end(), [&](Kinds said) { return is_within(said, kinds); });

@@ -1,6 +1,6 @@
 // Failures of some bills on a connection on which other bills succeed: weir's user lacks a right, or a script
 // fails. The connection stays open. Each kind of failure is logged once per connection, and again only after
-// a call of that kind has succeeded. At most one failure is logged in ten seconds.
+// a call of the same kind has succeeded. At most one failure is logged in ten seconds.
 //
 // Pure. Belongs to a session.
 #pragma once
@@ -26,9 +26,10 @@ class Faults {
   // Returns the names of the algorithms that the charges use, each name once: "sliding_log, concurrency".
   [[nodiscard]] static std::string names_of(std::span<const limit::Charge> lines);
 
-  // Must be called when a call of these kinds has failed. Returns true if the failure should be logged.
+  // Must be called when a call that needs the features `kinds` has failed. Returns true if the failure should
+  // be logged.
   [[nodiscard]] bool note(Kinds kinds, Time now);
-  // Must be called when a call of these kinds has succeeded.
+  // Must be called when a call that needs the features `kinds` has succeeded.
   void went_well(Kinds kinds) noexcept;
   // Deletes all stored failures. Must be called for a new connection.
   void forget() noexcept { said_.clear(); }

@@ -9,7 +9,7 @@
 namespace weir::redis {
 
 // A function that net::spawn calls when a coroutine ends. weir's coroutines throw only if memory runs out.
-// The coroutine has ended then, but the worker continues.
+// The coroutine has ended in this case, but the worker continues.
 struct LogCoroutineEnd {
   StoreLog log;
   const char* whose;  // the start of the message: "the connection's"
@@ -27,7 +27,7 @@ struct LogCoroutineEnd {
   void say(const char* why) const noexcept {
     try {
       log(LogLevel::Warning, std::string("redis: ") + whose + " coroutine ended: " + why);
-    } catch (const std::exception&) {  // there is no memory for the log line either
+    } catch (const std::exception&) {  // memory also runs out for the log line
     }
   }
 };

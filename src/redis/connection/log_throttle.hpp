@@ -35,7 +35,7 @@ class LogThrottle {
     return true;
   }
   // Must be called when the service is up again. Returns true if the outage was logged; the caller should
-  // then log its end.
+  // then log the end of the outage.
   [[nodiscard]] bool settle() noexcept {
     said_.clear();
     return !std::exchange(silent_, false);

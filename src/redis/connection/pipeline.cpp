@@ -31,7 +31,7 @@ bool Pipeline::fills_a_call() const noexcept {
   return lines >= kMostLines;
 }
 
-// Also considers the age of the oldest command. It shows that round trips have become slow before the
+// Also considers the age of the oldest command. This age shows that round trips have become slow before the
 // command's reply arrives.
 bool Pipeline::awaits_company(Time now) const noexcept {
   if (charges_ < kMostUnanswered || fills_a_call()) return false;

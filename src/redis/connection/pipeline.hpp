@@ -115,11 +115,11 @@ class Pipeline {
   Pipeline(std::size_t max_pending, base::Duration patience, base::Duration timeout)
       : pending_(max_pending), patience_(patience), short_trip_(timeout / 4) {}
 
-  // Returns true if the gathered bills should wait until more bills can share their script call. They wait if
-  // they do not fill a call and at least kMostUnanswered calls are unanswered: the next reply, which triggers
-  // the send, comes soon. They wait only while a round trip takes less than a quarter of `timeout`, so wait
-  // and round trip take less than half of `timeout`. If Redis is distant but idle, waiting would only delay
-  // the bills.
+  // Returns true if the gathered bills should wait until more bills can share their script call. Bills wait
+  // if they do not fill a call and at least kMostUnanswered calls are unanswered: the next reply, which
+  // triggers the send, comes soon. Bills wait only while a round trip takes less than a quarter of `timeout`,
+  // so wait and round trip take less than half of `timeout`. If Redis is distant but idle, waiting would only
+  // delay the bills.
   static constexpr std::size_t kMostUnanswered = 8;
   [[nodiscard]] bool awaits_company(Time now) const noexcept;
   // Records the duration of the last round trip. Must be called if a command was sent without push().
@@ -145,7 +145,8 @@ class Pipeline {
   // many of them are gathered already.
   [[nodiscard]] bool gather(std::span<const Refund> refunds);
   // Calls `send` with groups of the gathered refunds while the pipeline can take more commands. Leaves half
-  // of its capacity free for bills, unless `all` is true. If `by_slot`, all lines of a group are in one slot.
+  // of the pipeline's capacity free for bills, unless `all` is true. If `by_slot`, all lines of a group are
+  // in one slot.
   void send_refunds(const std::function<void(std::span<const Refund>)>& send, bool by_slot, bool all);
   // Keeps a vector of bills that is no longer needed, to use its memory again.
   void recycle(std::vector<Bill> bills);

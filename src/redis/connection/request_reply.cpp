@@ -15,8 +15,9 @@ struct RequestReply::Link {
 
   Wire wire;
   net::Timer timer;
-  std::uint64_t wait = 0;  // number of the current wait; a late timer of an earlier wait must not end it
-  bool late = false;       // true: the current or last wait took longer than `patience`
+  // number of the current wait, so that a late timer of an earlier wait does not end the current one
+  std::uint64_t wait = 0;
+  bool late = false;  // true: the current or last wait took longer than `patience`
 };
 
 RequestReply::RequestReply(net::Executor executor, base::Duration patience, std::shared_ptr<TlsClient> tls)

@@ -112,7 +112,8 @@ bool ReplyReader::takes(std::size_t octets) noexcept {
 }
 
 void ReplyReader::feed(std::string_view bytes) {
-  // redisReaderFeed fails only if memory runs out. hiredis then remembers the failure, and next() reports it.
+  // redisReaderFeed fails only if memory runs out. In that case hiredis remembers the failure, and next()
+  // reports the failure.
   redisReaderFeed(static_cast<redisReader*>(reader_.get()), bytes.data(), bytes.size());
   begun_ = true;
 }

@@ -27,8 +27,8 @@ struct Reply {
   std::vector<std::string> words{};
 };
 
-// Parses bytes from the socket, in pieces of any size. Once its buffers are large enough, it allocates no
-// memory.
+// Parses bytes from the socket, in pieces of any size. The parser allocates no memory once its buffers are
+// large enough.
 class ReplyReader {
  public:
   ReplyReader();

@@ -167,7 +167,7 @@ net::Task<void> Sentinels::watch(std::shared_ptr<Sentinels> self) {
   }
 }
 
-// Listens to one Sentinel until the connection is closed. Returns the reason why it was closed.
+// Listens to one Sentinel until the connection is closed. Returns the reason why the connection was closed.
 net::Task<net::ErrorCode> Sentinels::listen(const base::Endpoint& sentinel) {
   std::string ping;
   append_command(ping, {"PING"});

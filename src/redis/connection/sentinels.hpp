@@ -1,5 +1,5 @@
-// The Sentinels of one master. They report the master's address and its changes (redis.io, "Sentinel client
-// spec").
+// The Sentinels of one master. The Sentinels report the master's address and its changes (redis.io, "Sentinel
+// client spec").
 //
 // Belongs to a store's session and its thread. Any Sentinel may answer. If a Sentinel reports a former
 // master, which is unreachable or not a master any more, weir asks the next Sentinel.
@@ -40,9 +40,9 @@ class Sentinels : public std::enable_shared_from_this<Sentinels> {
   [[nodiscard]] net::Task<net::ErrorCode> locate(base::Endpoint& master);
   [[nodiscard]] const std::string& why() const noexcept { return why_; }
   // After locate(), the session must call believe() if the server at the reported address is the master. If
-  // the server is not the master or cannot be reached, the session must call doubt(). The next locate() then
-  // begins with another Sentinel. believe() also ends a subscription to a Sentinel that reports another
-  // master.
+  // the server is not the master or cannot be reached, the session must call doubt(). After doubt(), the next
+  // locate() begins with another Sentinel. believe() also ends a subscription to a Sentinel that reports
+  // another master.
   void believe() noexcept;
   void doubt() noexcept;
 

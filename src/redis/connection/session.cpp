@@ -27,8 +27,8 @@ std::shared_ptr<TlsClient> tls_of(const RedisSettings& settings) {
   return settings.tls ? std::make_shared<TlsClient>(*settings.tls) : nullptr;
 }
 
-// Returns the longest time to connect, sign in and load the scripts. It is longer for a longer
-// settings.timeout.
+// Returns the longest time to connect, sign in and load the scripts. The time is longer if settings.timeout
+// is longer.
 base::Duration time_to_open(const RedisSettings& settings, const StoreTuning& tuning) noexcept {
   constexpr base::Duration kMost = std::chrono::seconds(2);
   return std::max(tuning.open_timeout, std::min(8 * settings.timeout, kMost));
@@ -200,9 +200,9 @@ net::Task<net::ErrorCode> Store::Session::send_greeting(std::string_view bytes) 
   co_return StoreError::ConnectionLost;
 }
 
-// Charges a test key. A charge is a write, so it also shows that the server is not a replica, full or
-// write-protected; such a server would still answer PING. In a cluster, a redirection to another node is
-// accepted as success.
+// Charges a test key. A charge is a write, so a success shows that the server is not a replica, full or
+// write-protected. PING would not show this. In a cluster, a redirection to another node is accepted as
+// success.
 net::Task<net::ErrorCode> Store::Session::try_a_charge() {
   const limit::Limiter roomy =
       limit::TokenBucket::make({1'000'000, std::chrono::seconds(1)}, 1'000'000).value();
@@ -253,7 +253,7 @@ net::Task<net::ErrorCode> Store::Session::read_reply() {
   }
 }
 
-// Handles replies until the connection ends. Returns the reason why it has ended.
+// Handles replies until the connection ends. Returns the reason why the connection has ended.
 net::Task<net::ErrorCode> Store::Session::serve() {
   for (;;) {
     // Replies that have already arrived are handled before the first read. Otherwise left-over bytes after

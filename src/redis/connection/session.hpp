@@ -4,9 +4,9 @@
 //     ▲                │ failed                                              │ connection lost, or
 //     └────────────────┴─────────────────────────────────────────────────────┘ N failures in a row
 //
-// These are the states of the circuit breaker. When the session leaves Up, it drops the connection and every
-// command on it. Probing is the half-open state: the session connects and charges a test key of weir's own,
-// within the timeout of a bill. The session stays down as long as this test fails.
+// These are the states of the circuit breaker. When the session leaves Up, it drops the connection and all
+// commands on the connection. Probing is the half-open state: the session connects and charges a test key of
+// weir's own, within the timeout of a bill. The session stays down as long as this test fails.
 #pragma once
 
 #include "redis/connection/backend.hpp"

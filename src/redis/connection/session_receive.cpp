@@ -31,8 +31,8 @@ std::size_t unknown_charges(std::span<const limit::Charge> charges) noexcept {
                                                 [](const limit::Charge& charge) { return charge.enforced; }));
 }
 
-// Returns true if the reply can be the answer to the command. Any command may be answered by an error. So if
-// replies belong to the wrong commands, only a later reply that is no error shows it.
+// Returns true if the reply can be the answer to the command. Any command may be answered by an error. So
+// only a reply that is no error can show that replies belong to the wrong commands.
 bool answers(const Reply& reply, const Pipeline::Entry& entry) noexcept {
   if (reply.kind == Reply::Kind::Error) return true;
   switch (entry.purpose) {

@@ -66,7 +66,7 @@ net::ErrorCode Store::Session::begin(Call& call) {
 net::ErrorCode Store::Session::enqueue(Call& call) {
   if (!takes_bills()) return refusal_;
   if (pipeline_.full()) return StoreError::Overloaded;
-  // schedule_flush() comes first. If it throws, nothing refers to the call yet.
+  // schedule_flush() comes first. If schedule_flush() throws, nothing refers to the call yet.
   schedule_flush();
   // The timer may be set for a later deadline than that of this bill, if another node has redirected the
   // bill.
@@ -77,7 +77,7 @@ net::ErrorCode Store::Session::enqueue(Call& call) {
 }
 
 // Gathers refunds, settlements, releases and renewals of this worker. They are sent at the end of the current
-// iteration of the event loop. If bills wait for the first connection, refunds also wait for it.
+// iteration of the event loop. If bills wait for the first connection, refunds wait for it, too.
 void Store::Session::refund(std::span<const Refund> refunds) {
   count(stats_.refunds, refunds.size());
   if (!takes_bills()) return count(stats_.refunds_lost, refunds.size());
@@ -231,7 +231,7 @@ void Store::Session::expire() {
 // Sends a bill again, but at most once. The bill keeps its deadline.
 bool Store::Session::ask_again(Call& call) {
   if (state() != StoreState::Up || std::exchange(call.resent, true)) return false;
-  schedule_flush();  // schedule_flush() comes first: if it throws, the call is not gathered
+  schedule_flush();  // schedule_flush() comes first: if schedule_flush() throws, the call is not gathered
   pipeline_.gather(call);
   return true;
 }

@@ -1,8 +1,8 @@
 // A connection to a Redis server or a Sentinel, with or without TLS: connects, does the TLS handshake, and
 // moves bytes.
 //
-// Belongs to one worker. At most one coroutine of a wire runs at a time, and it must end before the wire is
-// destroyed.
+// Belongs to one worker. At most one coroutine of a wire runs at a time, and the coroutine must end before
+// the wire is destroyed.
 #pragma once
 
 #include "redis/connection/tls.hpp"
@@ -42,7 +42,7 @@ class Wire {
   // Reads at least one byte, or sets `ec`.
   [[nodiscard]] net::Task<std::size_t> read_some(char* at, std::size_t size, net::ErrorCode& ec);
   // Writes all bytes, which must outlive the coroutine. If a write fails or is cancelled, a command or a TLS
-  // record may have been sent only in part. The wire then sends nothing more until the next open().
+  // record may have been sent only in part. After that, the wire sends nothing more until the next open().
   [[nodiscard]] net::Task<net::ErrorCode> write(std::string_view bytes);
 
   // Sends as many bytes as the socket accepts at once, and removes them from `bytes`. Sets `ec` to

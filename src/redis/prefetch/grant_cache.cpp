@@ -155,8 +155,8 @@ Cost GrantCache::wanted(const limit::Charge& line, Time now) {
   return units;
 }
 
-// Doubles the size of the next grant if the last grant was used up quickly. Halves it if the last grant was
-// used up slowly.
+// Doubles the size of the next grant if the last grant was used up quickly. Halves the size if the last grant
+// was used up slowly.
 void GrantCache::adapt(Entry& entry, Time now) const noexcept {
   if (entry.taken == Time{}) return;
   const auto enough_for = now - entry.taken;
@@ -205,7 +205,7 @@ void GrantCache::keep(Entry& entry, const Grant& fresh, Time now, std::vector<Re
 // Empties a grant. Appends a refund of its unspent units to `back`, if Redis would accept the refund.
 void GrantCache::dispose(const limit::Charge& line, Grant& grant, Time now, std::vector<Refund>& back) {
   if (const auto refund = grant.return_of(line, now)) {
-    // If push_back() throws, the grant keeps its units, because it is emptied afterwards.
+    // If push_back() throws, the grant keeps its units, because the grant is emptied afterwards.
     back.push_back(*refund);
     stats_.returned += grant.left();
   } else {

@@ -3,9 +3,9 @@
 //
 // weir prefetches no units for a cold key (a key with few requests), whose requests go to Redis one by one.
 // For a hot key, weir takes units for kFirst requests. Whenever a grant is used up within a span (a quarter
-// of `hold`), the next grant is twice as large. A grant is a whole multiple of a request's cost. It is at
-// most the rule's `lease`, and at most 1/kShare of the units that Redis had left at its last reply. So near
-// the end of a limit, requests go to Redis one by one again.
+// of `hold`), the next grant is twice as large. A grant is a whole multiple of a request's cost. A grant is
+// at most the rule's `lease`, and at most 1/kShare of the units that Redis had left at its last reply. So
+// near the end of a limit, requests go to Redis one by one again.
 #pragma once
 
 #include "redis/prefetch/grant.hpp"
@@ -50,7 +50,7 @@ class GrantCache {
   // Returns how many units to take from Redis now; 0 for none. After any other result, the caller must call
   // arrived() or failed().
   [[nodiscard]] limit::Cost wanted(const limit::Charge& line, Time now);
-  // Adds units that Redis has granted. `line`: the charge that took the units; its cost is the number of
+  // Adds units that Redis has granted. `line`: the charge that took the units; line.cost is the number of
   // units. Appends a refund to `back` if the cache cannot take the units.
   void arrived(const limit::Charge& line, const RoundTrip& trip, const limit::Outcome& outcome,
                std::vector<Refund>& back);
@@ -81,7 +81,7 @@ class GrantCache {
   static constexpr std::size_t kGrants = 8;
 
   struct Entry {
-    // the charge for which units are prefetched; its limiter is null if the entry is free
+    // the charge for which units are prefetched; line.limiter is null if the entry is free
     limit::Charge line{};
     std::array<Grant, kGrants> grants{};  // in no particular order
     limit::Cost size = 0;                 // number of units in the next grant; 0: the key is cold

@@ -37,19 +37,19 @@ struct Naming {
 [[nodiscard]] std::array<char, 3> tag_of(limit::SlotHash place) noexcept;
 [[nodiscard]] Slot slot_of(limit::SlotHash place) noexcept;
 
-// The number of one call of a script. The script returns it in its reply. It is below 2^53 and unique among
-// the worker's calls.
+// The number of one call of a script. The script's reply contains the number. The number is below 2^53 and
+// unique among the worker's calls.
 using CallNumber = std::uint64_t;
 // Returns true if `reply` is the reply to the call with this number, and is not an error.
 [[nodiscard]] bool is_answer_to(CallNumber number, const Reply& reply) noexcept;
-// Reads a reply of refund.lua. Returns how many free slots were dropped because a bucket's list of them was
-// full.
+// Reads a reply of refund.lua. Returns how many free slots (time intervals) were dropped, because a bucket's
+// list of free slots was full.
 [[nodiscard]] std::uint64_t gaps_lost(const Reply& reply) noexcept;
 
 // The lines (charges) of one bill.
 using Lines = std::span<const limit::Charge>;
 
-// A bill to send to charge.lua: its lines, and the ID of the permits that it may take.
+// A bill to send to charge.lua: its lines, and the ID of the permits that the bill may take.
 struct BillRequest {
   Lines lines;
   PermitId hold{};
@@ -75,8 +75,8 @@ inline constexpr std::size_t kMostRefunds = 256;
 void append_refund(std::string& out, std::string_view sha, const Naming& naming,
                    std::span<const Refund> refunds, CallNumber number);
 
-// Appends one EVALSHA command of refund.lua that resets a key. The key then has the state of a new key. Redis
-// ignores later refunds and settlements of charges that were made before the reset.
+// Appends one EVALSHA command of refund.lua that resets a key. After the reset, the key has the state of a
+// new key. Redis ignores later refunds and settlements of charges that were made before the reset.
 void append_reset(std::string& out, std::string_view sha, const Naming& naming, const limit::Key& key,
                   CallNumber number);
 

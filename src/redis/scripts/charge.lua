@@ -45,10 +45,11 @@ for bill = 2, bills do
 end
 
 -- Returns the function of a kind other than Kind.Gcra. That function checks line i, sets its answer, and returns true
--- if the line fits. It returns nil if the client must send other windows. `beyond`: true if the line must be charged
--- even if it does not fit; buckets ignore `beyond`. `known`: a table that the functions of all kinds share; its only
--- field is `known.others`. A kind's function is made only when the kind first occurs, because making it and its shared
--- variables costs as much as a check of Kind.Gcra. It uses no variables from outside kind_of, for the same reason.
+-- if the line fits. The function returns nil if the client must send other windows. `beyond`: true if the line must be
+-- charged even if it does not fit; buckets ignore `beyond`. `known`: a table that the functions of all kinds share; its
+-- only field is `known.others`. A kind's function is made only when the kind first occurs, because making it and its
+-- shared variables costs as much as a check of Kind.Gcra. A kind's function uses no variables from outside kind_of, for
+-- the same reason.
 local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, base)
   local call, take, pack, byte, sub = redis.call, struct.unpack, struct.pack, string.byte, string.sub
   local floor, ceil, min, max, concat = math.floor, math.ceil, math.min, math.max, table.concat
@@ -243,8 +244,8 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
     return ask, become
   end
 
-  -- Each included file defines the function of a kind. It may use the arguments of kind_of, `answer`, `beyond_strings`,
-  -- `most_counted` and the local names of Redis's and Lua's functions above.
+  -- Each included file defines the function of a kind. The file may use the arguments of kind_of, `answer`,
+  -- `beyond_strings`, `most_counted` and the local names of Redis's and Lua's functions above.
   if kind == Kind.Log then
 --#include charge_log.lua
     return logged
@@ -286,8 +287,8 @@ for bill = 1, bills do
       -- has computed `need` and `room`, so nothing is multiplied here. `need` is the cost times the interval between
       -- requests. `room` is how far ahead of now the TAT may be before a charge of this cost, or -1 if the cost can
       -- never fit. Answer: how far the TAT was ahead of now, as whole microseconds and fraction. If the rule has
-      -- `lease` (f is 1), the state is that of gaps.lua. Without `lease`, such a state is read as a plain one and
-      -- replaced by a plain one.
+      -- `lease` (f is 1), the state may have gaps (gaps.lua). Without `lease`, the gaps of a state are ignored and
+      -- dropped.
       local count, room, room_part, need, need_part, since = a, b, c, d, e, f == 1 and now
       local wait, part = 0, 0
       if state and (#state == 16 or gapped) then

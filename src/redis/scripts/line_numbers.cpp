@@ -224,7 +224,7 @@ struct ToOutcome {
     return outcome;
   }
   // Returns nullopt for a bucket that would take longer than kMostMicros to fill. weir's charges never make
-  // such a state, and its times would overflow.
+  // such a state, and the times of such a state would overflow.
   Answer operator()(const limit::SteppedBucket& limiter) const noexcept {
     const auto& rate = limiter.rate();
     const auto refills = Ticks{second / rate.count + 1};

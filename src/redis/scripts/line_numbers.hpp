@@ -23,17 +23,18 @@ struct PermitId {
   base::Duration lease{};
 };
 
-// A charge to refund or settle. If `actual` is 0, the charge is refunded, and `departure` has the meaning
-// that it has for limit::refund. Otherwise the charge was made at `departure`, and its cost becomes `actual`,
-// as in limit::settle.
+// A charge to refund or settle. If `actual` is 0, the charge is refunded, and `departure` means the same as
+// for limit::refund. Otherwise the charge was made at `departure`, and its cost becomes `actual`, as in
+// limit::settle.
 struct Refund {
   limit::Charge charge;
   base::TimePoint departure;
   limit::Cost actual = 0;
   // For concurrency limits: the permit. `actual` is 0 to release the permit, and equals the cost to renew it.
   PermitId hold{};
-  // Used only if the charge has time slots (has_slots): the start of the slots to refund. `departure` is then
-  // the time at which Redis debited the slots. REQUIRES: `actual` is 0 for a charge with slots.
+  // Used only if the charge has time slots (has_slots): the start of the slots to refund. For a charge with
+  // slots, `departure` is the time at which Redis debited the slots. REQUIRES: `actual` is 0 for a charge
+  // with slots.
   limit::Ticks begin = 0;
 };
 
@@ -65,8 +66,8 @@ inline constexpr std::int64_t kMostMicros = std::int64_t{1} << 53;
 [[nodiscard]] std::optional<limit::Outcome> outcome_of(const limit::Charge& charge, base::TimePoint now,
                                                        AnswerNumbers answer) noexcept;
 
-// Returns true for a bucket of a rule with `lease`. weir knows which time slots such a charge got, and a
-// refund names these slots.
+// Returns true for a bucket of a rule with `lease`. weir knows the time slots of a charge with slots, and a
+// refund names these time slots.
 [[nodiscard]] bool has_slots(const limit::Charge& charge) noexcept;
 // Returns the refund of a charge. `charged_at`: when Redis made the charge, by Redis's clock. `outcome`: the
 // outcome of the charge.

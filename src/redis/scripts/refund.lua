@@ -23,9 +23,9 @@ local now = time[1] * 1000000 + time[2]
 local lines, amended, lost = ARGV[1], 0, 0
 local number, at = take('<d', lines)
 
--- Returns the function of a kind, which corrects the charge of one line and returns true if it changed the state.
--- `state`: the key's string; nil if the key is not a string (GET would return an error). A kind's function is made only
--- when the kind first occurs, as in charge.lua.
+-- Returns the function of a kind. That function corrects the charge of one line and returns true if the state has
+-- changed. `state`: the key's string; nil if the key is not a string (GET would return an error). A kind's function is
+-- made only when the kind first occurs, as in charge.lua.
 local function kind_of(kind, now)
   local call, take, pack, byte, sub = redis.call, struct.unpack, struct.pack, string.byte, string.sub
   local max, min, ceil, format = math.max, math.min, math.ceil, string.format
@@ -195,9 +195,9 @@ local function kind_of(kind, now)
     return answer
   end
 
-  -- Each included file defines the function of a kind. It may use the arguments of kind_of, `ask`, `milliseconds`,
-  -- `most_counted` and the local names of Redis's and Lua's functions above. refund_held.lua also uses held_state.lua,
-  -- which uses `become` and `now`.
+  -- Each included file defines the function of a kind. The file may use the arguments of kind_of, `ask`,
+  -- `milliseconds`, `most_counted` and the local names of Redis's and Lua's functions above. refund_held.lua also uses
+  -- held_state.lua, which uses `become` and `now`.
   if kind == Kind.Log then
 --#include refund_log.lua
     return logged

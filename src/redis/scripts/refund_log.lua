@@ -4,8 +4,8 @@
     -- expire. `most`: the largest cost of one entry. `strict`: 1 if the charge's entry must still exist unless the
     -- state was lost; 0 if charges beyond the limit may have dropped it.
 
-    -- Returns functions that read and change the pairs of a string by number; number 0 is the head. Only keep() writes
-    -- to Redis.
+    -- Returns functions that read and change the log entries in a string, as pairs of an instant and a cost. Entry 1 is
+    -- the oldest; number 0 is the head. Only keep() writes to Redis.
     local function string_log(key, text)
       local log = { last = (#text - 12) / 11 }
       function log.pair(number)
@@ -141,8 +141,8 @@
       end
 
       if actual < reserved then
-        -- An entry has the instant of the first charge that it contains. If that instant is later than the corrected
-        -- charge, the entry does not contain the corrected charge.
+        -- An entry has the instant of the first charge that it contains. If the entry's instant is later than the
+        -- corrected charge, the entry does not contain the corrected charge.
         local there = first <= log.last and (strict == 0 or log.pair(first) <= charged_at)
         if there then
           give_back(reserved - actual)

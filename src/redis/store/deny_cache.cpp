@@ -24,7 +24,8 @@ void DenyCache::remember(std::span<const limit::Charge> bill, std::span<const st
     const auto told = answers.subspan(i * kAnswerNumbers, kAnswerNumbers);
     const auto set = std::span(entries_).subspan(set_of(line.key), kWays);
     const auto older = [](const Entry& a, const Entry& b) { return a.trip.sent < b.trip.sent; };
-    // The answer is about a free slot (time interval) of the bucket. It says nothing about the next charge.
+    // The answer is about a free slot (time interval) of the bucket. Such an answer says nothing about the
+    // next charge.
     if (has_slots(line) && told[2] != 0) {
       forget({&line, 1});
       continue;

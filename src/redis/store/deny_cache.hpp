@@ -45,9 +45,9 @@ class DenyCache {
  public:
   using Time = LastRefunds::Time;
 
-  // How long a state is used. This is long compared to a round trip, so that a flood of requests for a key
-  // causes about one round trip a second. It is short compared to the time that a client waits after a
-  // refund.
+  // How long a state is used. This time is long compared to a round trip, so that a flood of requests for a
+  // key causes about one round trip a second. The time is short compared to the time that a client waits
+  // after a refund.
   static constexpr std::chrono::milliseconds kKnown{1000};
   // When an answer is older than kFresh, one request in each period of kRenewal is sent to Redis. Otherwise
   // all requests of a flood would go to Redis at once when the state becomes too old.

@@ -47,7 +47,7 @@ class PermitSet {
   [[nodiscard]] std::optional<Refund> release(const limit::Charge& charge);
 
   // Returns true if `line` renews a permit that was released after the renewal was sent. The renewal must not
-  // be sent again, because it would restore the permit.
+  // be sent again, because the renewal would restore the permit.
   [[nodiscard]] bool is_outlived(const Refund& line) const noexcept;
 
   // Calls `tell` with renewals of all permits, in groups small enough that Redis is not busy for long.
