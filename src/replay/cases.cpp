@@ -271,8 +271,8 @@ void Cases::settle_by_status(const LogLine& line, const policy::Rule& rule, Even
   events.push_back(event);
 }
 
-// Adds the logged changes of a rule's charges. If the log lacks the rule, or has it with other conditions,
-// another key or another cost, adds the changes that the end of the request would cause.
+// Adds the logged changes of a rule's charges. If the log lacks the rule, or has another version of it, adds
+// the changes that the end of the request would cause.
 void Cases::add_events(const LogLine& line, const Case& made) {
   const auto end = line.start + line.total;
   const auto number = static_cast<std::uint32_t>(cases.size() - 1);

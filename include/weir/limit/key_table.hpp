@@ -7,12 +7,12 @@
 //  1. The constructor claims all memory. A key is in one of two buckets of eight slots, or in none.
 //  2. Only a drained key is evicted: its state equals that of a fresh key. So a client cannot get a fresh
 //     state by inventing keys.
-//  3. A newcomer is a key without a slot. It gets no slot if both its buckets are full of live keys that
-//  cannot move, or if its rule has used up its share of the table (limit/table/quota.hpp). The newcomer then
-//  uses the overflow cell of its limiter ID (limit/charge.hpp): a state that all keys without a slot share.
-//  So it is rejected earlier than with a state of its own. If the newcomer later finds a slot, it starts with
-//  a copy of the overflow cell, which may hold its earlier charges. It starts fresh if the overflow cell has
-//  drained. Permits are not copied.
+//  3. A newcomer is a key without a slot. The newcomer gets no slot if both buckets are full of live keys
+//  that cannot move. It also gets none if its rule has used up its share of the table
+//  (limit/table/quota.hpp). The newcomer then uses the overflow cell of its limiter ID (limit/charge.hpp): a
+//  state that all keys without a slot share. So a newcomer is rejected earlier than with a state of its own.
+//  If the newcomer later gets a slot, the slot starts with a copy of the overflow cell, which may hold its
+//  earlier charges. The slot starts fresh if the overflow cell has drained. Permits are not copied.
 //  4. A bill is charged as a whole or not at all. It locks its shards in ascending order, then the overflow
 //     cells, then the log store, so two bills never deadlock.
 //  5. A rejected bill allocates no slot.
@@ -60,8 +60,8 @@ struct PermitDelta {
 
 class KeyTable {
  public:
-  // Makes room for `max_keys` live keys (1 to 2^30). Reserves at most 64 bytes of memory a key. A page of
-  // this memory becomes resident at its first use.
+  // Creates a table for `max_keys` live keys (1 to 2^30). Reserves at most 64 bytes of memory a key. A page
+  // of this memory becomes resident at its first use.
   explicit KeyTable(std::size_t max_keys);
   ~KeyTable();
   KeyTable(const KeyTable&) = delete;
@@ -103,7 +103,8 @@ class KeyTable {
   void settle(const Charge& charge, const Settled& settled, bool overflow = false,
               HybridTimestamp* timestamp = nullptr);
 
-  // Returns what the key has left now, and charges nothing. REQUIRES: limit::settles(*charge.limiter).
+  // Returns the remaining units and the times of the key now, and charges nothing. REQUIRES:
+  // limit::settles(*charge.limiter).
   [[nodiscard]] Outcome current_outcome(const Charge& charge, base::TimePoint now,
                                         bool overflow = false) const;
 

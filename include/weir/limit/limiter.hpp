@@ -35,7 +35,7 @@ using Limiter = std::variant<TokenBucket, Gcra, LeakyBucket, SteppedBucket, Fixe
 
 // Returns true if each request holds its units until its exchange ends. This is so for concurrency limits.
 [[nodiscard]] bool holds(const Limiter& limiter) noexcept;
-// Returns how many units are in flight; 0 unless holds(limiter).
+// Returns the number of units in flight. Zero for limiters that are not concurrency limits.
 [[nodiscard]] std::uint64_t in_flight(const Limiter& limiter, const Cell& cell) noexcept;
 // Returns the key's state after a request has released its units. REQUIRES: holds(limiter).
 [[nodiscard]] Cell release(const Limiter& limiter, const Cell& cell, base::TimePoint now, Cost cost,
@@ -61,7 +61,7 @@ using Limiter = std::variant<TokenBucket, Gcra, LeakyBucket, SteppedBucket, Fixe
 [[nodiscard]] inline std::uint64_t quota_of(const Limiter& limiter, const Outcome& outcome) noexcept {
   return outcome.limit != 0 ? outcome.limit : quota(limiter);
 }
-// Returns the window `w` that the headers report: the time in which a used-up quota becomes full again. Zero
+// Returns the window `w` that the headers report: the time in which a used-up quota refills completely. Zero
 // for a concurrency limit.
 [[nodiscard]] base::Duration window(const Limiter& limiter) noexcept;
 // Returns the longest delay of a request. kForever if only the queue's length bounds the delay, or if the

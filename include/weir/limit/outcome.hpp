@@ -39,8 +39,8 @@ struct Outcome {
   // on the hot path.
   std::uint32_t limit = 0;
   // Used only if units of a bucket were taken from Redis in advance. Each unit has a slot: an interval of
-  // virtual time (src/redis/prefetch/grant.hpp). `slots_begin` is the instant, in ticks, at which the slots
-  // of this charge begin. A refund returns these slots.
+  // virtual time (src/redis/prefetch/grant.hpp). `slots_begin` is the instant, in ticks, at which this
+  // charge's slots begin. A refund returns these slots.
   Ticks slots_begin = 0;
   base::TimePoint debited_at{};  // when Redis was charged for units taken in advance
   friend bool operator==(const Outcome&, const Outcome&) = default;

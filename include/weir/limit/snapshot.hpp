@@ -82,13 +82,13 @@ struct Restored {
   std::uint64_t keys = 0;     // keys restored to the table
   std::uint64_t drained = 0;  // keys that drained between saving and restoring
   std::uint64_t changed = 0;  // keys of rules that no longer exist, and keys whose old rule `adopt` refused
-  // Keys for which a new, smaller table had no room because it was full of live keys. These keys use the
+  // Keys for which a new, smaller table had no slot, because it was full of live keys. These keys use the
   // overflow cells of their rules, one state shared by all keys of a limiter ID. That state starts fresh.
   std::uint64_t left_out = 0;
 };
 
 // Called for a rule whose numbers have changed. Returns a RuleIndex for the old version of the rule, or
-// nullopt if the rule's keys must start anew.
+// nullopt if the rule's keys must start with nothing used.
 using Adopt = std::function<std::optional<RuleIndex>(const FormerRule&)>;
 
 // REQUIRES: check_snapshot accepted the same bytes with the same rules. If restoring still fails, the table

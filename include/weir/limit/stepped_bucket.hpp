@@ -10,8 +10,8 @@
 //   anchor      anchor + P   now   anchor + 2P
 //     |—————————————|————————•———————|———   spent(now) = max(0, spent − count × ⌊(now − anchor) / P⌋)
 //
-// Within an interval of length L, the bucket admits at most burst + count × (⌊L / P⌋ + 1), because a refill
-// may fall on both ends.
+// Within an interval of length L, the bucket admits at most burst + count × (⌊L / P⌋ + 1). The + 1 counts
+// refills at both ends.
 #pragma once
 
 #include "weir/base/result.hpp"

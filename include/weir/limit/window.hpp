@@ -87,8 +87,7 @@ class SlidingWindow {
   // Returns the key's state after a charge that exceeds the limit (limit/pair.hpp).
   [[nodiscard]] Cell charge_over_limit(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
   [[nodiscard]] base::TimePoint drained_at(const Cell& cell) const noexcept;
-  // Returns a state with the sum of both counts, in a window of this limiter that has full weight until
-  // `drained_at`.
+  // Returns a state with the sum of both counts in one window, which has full weight until `drained_at`.
   [[nodiscard]] Cell carry_over(const Cell& cell, base::TimePoint drained_at) const noexcept;
   // Converts a key's state so that the used part of the limit stays the same (limit/rescale.hpp).
   [[nodiscard]] Cell rescaled(const SlidingWindow& from, const Cell& cell,

@@ -129,7 +129,7 @@ class alignas(64) Counters {
   [[nodiscard]] const Tally& http2_resets(ResetBy by) const noexcept {
     return http2_resets_[static_cast<std::size_t>(by)];
   }
-  // Counts answers that weir continued to read after the client had disconnected. `whole`: weir received the
+  // Counts answers of servers that weir read on after the client had disconnected. `whole`: weir received the
   // complete answer.
   [[nodiscard]] Tally& abandoned(bool whole) noexcept { return abandoned_[whole ? 1 : 0]; }
   [[nodiscard]] const Tally& abandoned(bool whole) const noexcept { return abandoned_[whole ? 1 : 0]; }

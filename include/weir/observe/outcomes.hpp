@@ -21,7 +21,7 @@ inline constexpr std::size_t kRuleOutcomes = 6;
 inline constexpr std::array<const char*, kRuleOutcomes> kRuleOutcomeNames{
     "admitted", "delayed", "refused", "shadow_refused", "overflow", "store_failed"};
 
-// A rule's decision about a WebSocket message that it counts.
+// A rule's decision about a WebSocket message.
 enum class MessageOutcome : std::uint8_t {
   Admitted,
   Delayed,  // admitted after a wait

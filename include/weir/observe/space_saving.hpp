@@ -16,8 +16,8 @@
 // summaries", 2012, §3).
 //
 // Pure. Allocates once. Finding a client costs one probe of a hash index. A new client usually costs no more.
-// From time to time, one pass over all counters collects those with the smallest count. New clients then take
-// over these counters one by one.
+// From time to time, one pass over all counters collects those with the smallest count. New clients get these
+// counters one by one.
 #pragma once
 
 #include "weir/base/siphash.hpp"

@@ -33,8 +33,8 @@ class Surge {
   // decrease. The owner should call this function once a second.
   Change note(std::uint64_t total, base::TimePoint now);
 
-  // Copies the state of the Surge of a previous process, but not its events. Events are counted from zero
-  // again, so a firing surge ends after calm() unless events stay too frequent.
+  // Copies the state of the Surge of a previous process, but not its events. The count of events starts from
+  // zero, so a firing surge ends after calm(), unless events stay too frequent.
   void go_on(bool firing, base::TimePoint since, std::uint64_t seen, base::TimePoint now) noexcept;
 
   [[nodiscard]] bool firing() const noexcept { return firing_since_.has_value(); }

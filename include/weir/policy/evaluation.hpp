@@ -26,8 +26,8 @@ namespace weir::policy {
 // Returns the first part of the rule's key that the request lacks; null if the request has all parts.
 [[nodiscard]] const KeyPart* missing_part(const Rule& rule, const Request& request);
 
-// Returns the first part of the rule's key for which the request has differing values; nullopt if there is no
-// such part.
+// Returns the first part of the rule's key for which the request has differing values. Returns nullopt if all
+// values agree.
 [[nodiscard]] std::optional<Ambiguity> ambiguity_in_key(const Rule& rule, const Request& request);
 
 // Why weir rejects a request before it checks any limit: an enforced rule needs a value that the request

@@ -170,7 +170,8 @@ struct Match {
   [[nodiscard]] std::optional<Ambiguity> ambiguity_by_name(const Request& request) const;
   [[nodiscard]] Unmet unmet_by_client(const Request& request) const;
   [[nodiscard]] Unmet unmet_by_head(const Request& request) const;
-  // Return the first of `headers` or `query` for which the request has no matching value; null if all match.
+  // Return the first of `headers` or `query` that no value of the request matches; null if each has a
+  // matching value.
   [[nodiscard]] const NamedText* unmet_header(const Request& request) const;
   [[nodiscard]] const NamedText* unmet_parameter(const Request& request) const;
 };

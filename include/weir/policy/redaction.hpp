@@ -19,8 +19,8 @@ class Redaction {
  public:
   // Creates an object that hides nothing.
   Redaction() = default;
-  // Creates an object that hides `access_token`, which is always a credential (RFC 6750 §2.3), and the
-  // parameters from which the client's key, user, org, service or device is read.
+  // Creates an object that hides `access_token`, which is always a credential (RFC 6750 §2.3). Also hides the
+  // parameters that provide the client's key, user, org, service or device.
   explicit Redaction(const ClientSettings& client);
   // Also hides the query parameters that a rule's key reads.
   void hide(const KeyPattern& key);

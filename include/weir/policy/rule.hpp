@@ -1,4 +1,5 @@
-// A rule: which requests it limits, how it distinguishes clients, and its limits. Immutable once read.
+// A rule: which requests it limits, how it distinguishes clients, and its limits. Immutable after the
+// configuration was read.
 #pragma once
 
 #include "weir/base/siphash.hpp"

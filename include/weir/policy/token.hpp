@@ -54,7 +54,7 @@ class TokenVerifier {
   // Verifies the token. Returns nullopt and fills `claims` if the token is genuine and valid at `now`, by the
   // machine's clock. A token is valid from `nbf` − leeway (included) to `exp` + leeway (excluded; RFC 7519
   // §4.1.4, §4.1.5). A missing claim sets no bound. If the token is not valid, returns the reason and clears
-  // `claims`. Reads only the algorithm before the signature is verified.
+  // `claims`. Before the signature is verified, weir reads only the algorithm.
   [[nodiscard]] std::optional<TokenFault> verify(std::string_view token, base::TimePoint now,
                                                  Claims& claims) const;
 

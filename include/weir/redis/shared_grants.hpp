@@ -25,7 +25,7 @@ struct RoundTrip;
 // (redis/prefetch/grant.hpp).
 [[nodiscard]] bool can_be_leased(const limit::Limiter& limiter) noexcept;
 
-// Numbers of units since the start; held() is the number of units held now.
+// Numbers of units since the start. Only held() is a present number: the units that this process holds now.
 struct GrantStats {
   std::uint64_t taken = 0;
   std::uint64_t spent = 0;

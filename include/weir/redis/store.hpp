@@ -9,9 +9,9 @@
 //     itself tests whether Redis is available again, and uses no client's request for the test.
 //  2. A late reply is never matched to another command. If a late reply reports a charge, the store refunds
 //     the charge.
-//  3. After the error ConnectionLost, Redis may have charged the bill. After Timeout, Redis may have charged
-//     the bill too, and the charge stays if the connection breaks before the late reply. After any other
-//     error Redis has charged nothing.
+//  3. After the error ConnectionLost or Timeout, Redis may have charged the bill. After Timeout, the store
+//     refunds the charge, unless the connection breaks before the late reply. After any other error Redis has
+//     charged nothing.
 //  4. The store sends all commands of one iteration of the event loop in one write. Bills of one iteration
 //     share calls of the script, which decides each bill separately. If a call fails, all its bills fail. At
 //     most `max_pending` commands wait for a reply.

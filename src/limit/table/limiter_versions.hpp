@@ -1,8 +1,8 @@
-// The versions of each rule's limiters. A rule whose numbers a reload changed gets a new RuleIndex, so the
-// index in a slot always says in which numbers the slot's cell (its key's state) counts. If a charge finds a
-// cell with another index, this class says how the two versions relate. Cells are only converted to newer
-// versions. A request that began under an older version is charged under the newest version in which its key
-// was ever charged.
+// The versions of each rule's limiters. If a reload changes the numbers of a rule, the rule gets a new
+// RuleIndex. So the index in a slot says in which numbers the slot's cell (its key's state) counts. If a
+// charge finds a cell with another index, this class says how the two versions relate. Cells are only
+// converted to newer versions. A request that began under an older version is charged under the newest
+// version in which its key was ever charged.
 //
 // If a variant of a rule (the rule itself, a tier or an override) gets another algorithm, its cells start
 // fresh in another *generation*. A charge is refunded only in its own generation. An algorithm that was

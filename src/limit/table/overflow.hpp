@@ -7,7 +7,7 @@
 // two cells of their rule. Limiters that share a cell may count in different units. So each cell stores its
 // limiter, and the cell is converted when another limiter uses it.
 //
-// Owned by the key table. REQUIRES: for every member: the caller holds `mutex`, which is locked after the
+// Owned by the key table. REQUIRES for every member: the caller holds `mutex`, which is locked after the
 // mutexes of all shards.
 #pragma once
 

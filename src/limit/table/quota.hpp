@@ -8,8 +8,7 @@
 // another rule needs. An account counts the places that all versions of one rule hold. A reload may change
 // the sizes of the parts, but does not free a place that is in use.
 //
-// Belongs to the object that owns the places. REQUIRES: for every member: the caller holds that object's
-// lock.
+// Belongs to the object that owns the places. REQUIRES for every member: the caller holds that object's lock.
 #pragma once
 
 #include "weir/limit/charge.hpp"

@@ -12,9 +12,9 @@
 // * the slot of a drained key in either bucket;
 // * the slot of another key in these buckets that can move to its own other bucket (one step of cuckoo
 //   hashing: Pagh and Rodler, 2001).
-// With these moves a shard fills to over nine tenths before a key finds no room.
+// With these moves a shard is over nine tenths full before a key finds no slot.
 //
-// Owned by the key table. REQUIRES: for every member but `prefetch` and `mutex`: the caller holds `mutex`.
+// Owned by the key table. REQUIRES for every member but `prefetch` and `mutex`: the caller holds `mutex`.
 #pragma once
 
 #include "limit/log/log_store.hpp"
@@ -104,8 +104,8 @@ class alignas(kCacheLine) Shard {
 
   // Returns a fresh, pinned slot for `key`, which must not have a slot. Returns null if no slot is free for
   // the key, or if its rule has used up its share of the shard. Keys in unpinned slots may move to other
-  // slots. The key itself may have been evicted at forgotten_at(). So the caller must compute the key's next
-  // step as of forgotten_at() or later.
+  // slots. The shard may have evicted the key at forgotten_at(). So the caller must not compute the key's
+  // next step for an earlier time.
   [[nodiscard]] Slot* claim(const Key& key, RuleIndex rule, base::TimePoint now) noexcept {
     return within_share(key, rule, now) ? claim_beyond_share(key, rule, now) : nullptr;
   }

@@ -30,10 +30,11 @@ namespace {
 
 using base::SipHash128;
 
-// Returns the number of the form in which Redis scripts store a limiter's state. Weirs may use different
-// forms for a rule, because of another algorithm or another version of the scripts. Weirs with different
-// forms count separately; otherwise each would read the other's state as missing. A changed form must get a
-// new number. Used by older versions: 2 and 3 (windows without their start), 4 (logs without sums).
+// Returns a number for the form in which Redis scripts store the state of this limiter. Weirs may use
+// different forms for a rule, because of another algorithm or another version of the scripts. Weirs with
+// different forms count separately; otherwise each would read the other's state as missing. A changed form
+// must get a new number. Used by older versions: 2 and 3 (windows without their start), 4 (logs without
+// sums).
 std::uint64_t form_of(const limit::Limiter& limiter) noexcept {
   if (limit::gcra_core(limiter) != nullptr) return 0;
   if (std::holds_alternative<limit::SteppedBucket>(limiter)) return 1;

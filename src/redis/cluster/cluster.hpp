@@ -1,5 +1,5 @@
-// The implementation of a store on a Redis Cluster: the map of slots, a session for each master, and bills
-// whose keys are on several masters.
+// The implementation of a store on a Redis Cluster: the map of the cluster's slots, a session for each
+// master, and bills whose keys are on several masters.
 //
 //   seeds ──CLUSTER NODES──► map of slots ──► a session for each master that keeps some
 //     ▲                                          │ MOVED, a connection lost, a breaker opened

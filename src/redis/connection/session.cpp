@@ -256,8 +256,8 @@ net::Task<net::ErrorCode> Store::Session::read_reply() {
 // Handles replies until the connection ends. Returns the reason why the connection has ended.
 net::Task<net::ErrorCode> Store::Session::serve() {
   for (;;) {
-    // Replies that have already arrived are handled before the first read. Otherwise left-over bytes after
-    // the replies to the greeting would be taken for the reply to a later command.
+    // Replies that have already arrived are handled before the first read. Otherwise bytes left over from the
+    // greeting would be mistaken for the reply to a later command.
     if (!handle_replies()) co_return StoreError::BadReply;
     if (state() != StoreState::Up) co_return refusal_;
     net::ErrorCode ec;

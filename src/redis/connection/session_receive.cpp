@@ -123,7 +123,7 @@ void Store::Session::handle_bills(Pipeline::Entry& entry, const Reply& reply) {
     ++place.bill;
     place.first_line += lines;
   }
-  // Refunds the last bill first, because in a queue only the last promised departure can be refunded.
+  // Refunds the last bill first, because a queue can refund only the departure that it promised last.
   for (auto at = late.rbegin(); at != late.rend(); ++at) take_back(entry.bills[at->bill], *at, reply);
 }
 

@@ -196,8 +196,8 @@ net::Task<net::ErrorCode> Wire::write(std::string_view bytes) {
 }
 
 // Returns the text for an error. In TLS 1.3 the client has finished its handshake before the server checks
-// the client's certificate (RFC 8446, appendix A.1). If the server rejects the certificate or gets none, weir
-// usually misses the server's alert, because the server closes the connection without reading what weir sent.
+// the client's certificate (RFC 8446, appendix A.1). If the server rejects or lacks the certificate, its
+// alert usually gets lost: the server closes the connection without reading what weir sent.
 std::string Wire::words_for(const net::ErrorCode& ec) const {
   const bool hung_up =
       ec == asio::error::connection_reset || ec == asio::error::broken_pipe || ec == asio::error::eof;

@@ -134,8 +134,8 @@ Ticks Grant::begin() const noexcept {
   return end_ - Ticks{left_} * interval_of(*gcra_core_);
 }
 
-// For a bucket, returns the time in which an empty bucket fills, because other weirs may have spent all
-// units.
+// Returns how long the key may remain in use. For a bucket, this is the time in which an empty bucket fills,
+// because other weirs may have spent all units.
 base::Duration Grant::whole_after(Time now) const noexcept {
   if (gcra_core_ != nullptr) return gcra_core_->window();
   const auto passed = std::chrono::floor<base::Duration>(std::max(now - trip_.received, Time::duration(0)));

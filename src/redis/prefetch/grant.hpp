@@ -33,20 +33,20 @@
 // them. In a bucket, Redis gets back exactly the same slots.
 // * If other weirs have later slots, the refunded slots become a gap in Redis (gaps.lua). The other weirs'
 //   slots do not move.
-// * The next charge takes slots in the first gap that has room and is not in the past. These slots are
+// * The next charge takes slots in the first gap that is large enough and not in the past. These slots are
 //   disjoint from all others, and s >= t. Also s + T <= t + B T, because an earlier charge's slots ended
 //   there. So the proof above holds for these slots too.
 // * Redis does not take back slots that were debited before its present state began (the state was lost), or
 //   slots later than its TAT. Other weirs may have been charged for the same slots. One case remains open: a
-//   promoted replica has missed a debit, and other weirs were charged for later slots. Then Redis cannot know
-//   that the missed slots are taken twice.
+//   promoted replica has missed a debit, and other weirs were charged for later slots. In that case Redis
+//   cannot know that the missed slots are taken twice.
 // * Units that are held, or in gaps that time passes before a charge fills them, make weir admit less than
 //   the limit.
 //
 // Units that come back from requests. If another rule refuses the request, or no server gets it, its units
-// come back with their slots. They join a grant whose slots they adjoin, or form a grant of their own if the
-// key has room for one. Otherwise they are refunded in Redis, as are units that the request itself charged in
-// Redis. No slot ever moves.
+// come back with their slots. The units join a grant whose slots they adjoin, or form a new grant if the key
+// does not have too many grants. Otherwise the units are refunded in Redis. Units that the request itself
+// charged in Redis are also refunded there. No slot ever moves.
 //
 // Clocks. The proof assumes that Redis's clock never steps back. If it does, debits that Redis has lost may
 // seem to belong to the state that came after them. Redis reads its clock at an unknown instant between

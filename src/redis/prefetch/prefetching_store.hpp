@@ -1,5 +1,5 @@
-// Pays lines (charges) of one worker's bills with units that were prefetched from Redis. Redis decides the
-// lines for which there are not enough units. If Redis refuses the bill, the units are put back.
+// Pays lines (charges) of one worker's bills with units that were prefetched from Redis. If the units for a
+// line are not enough, Redis decides the line. If Redis refuses the bill, the units are put back.
 //
 // Belongs to the store's worker. All workers share the units (redis::SharedGrants).
 #pragma once

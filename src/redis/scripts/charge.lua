@@ -7,8 +7,8 @@
 --          1: The line is enforced.
 --          0: The line is not enforced: it never causes a refusal.
 --          2: The line is only checked, and its bill is refused in any case.
---          3: The line follows the line before it. It counts what that line admits, even beyond its own limit if the
---             kind allows this.
+--          3: The line follows the line before it: it is charged if the line before is admitted, even beyond its own
+--             limit if the kind allows this.
 -- ARGV[2]  A byte for each bill: its number of lines.
 -- ARGV[3]  Present only if lines of several bills have the same key.
 -- returns  The time (now). Then a verdict for each bill: 1 charged, 0 refused, 2 not decided, because now is in none of
@@ -36,7 +36,7 @@ local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 local states = call('MGET', unpack(keys)) -- nil for a key that is not a string; GET would return an error
 -- For each line that fits: its next state, or a function that writes it; and the time until the key is unused. The
--- tables are created with room for most calls, because a growing table is reallocated at 1, 2, 4 and 8.
+-- tables are created with four entries, enough for most calls, because a growing table is reallocated at 1, 2, 4 and 8.
 local nexts, aheads = { nil, nil, nil, nil }, { nil, nil, nil, nil }
 local base = bills - 1 -- the numbers of line i start at reply[base + 3 * i]
 local reply = { now, 1, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil }
@@ -61,8 +61,8 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
   end
 
   -- A token bucket that refills `count` tokens every `period`. State: the instant of the last refill that is counted,
-  -- and the number of spent tokens. The number of refilled tokens (periods * count) may exceed 2^53. Such a number is
-  -- rounded, but it still exceeds any number of spent tokens, as the exact number does.
+  -- and the number of spent tokens. The number of refilled tokens (periods * count) may exceed 2^53. The number is
+  -- rounded in that case, but still exceeds any number of spent tokens, as the exact number does.
   if kind == Kind.SteppedBucket then
     return function(i, _, period, count, burst, cost)
       local state = states[i]

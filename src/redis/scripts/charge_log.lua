@@ -1,13 +1,13 @@
   -- A sliding log, or a sliding window of n buckets, which is a log with fewer different instants. A period is divided
-  -- into `buckets` parts, which are numbered from the epoch. A charge counts until `buckets` parts after its own part
-  -- have begun. An exact log has one part for each microsecond.
+  -- into `buckets` parts, which are numbered from the epoch. A charge expires when `buckets` further parts have begun.
+  -- An exact log has one part for each microsecond.
   --
   -- State: pairs of an instant and a cost, 11 bytes each. The first pair is the head: the instant of the newest entry
   -- and the total cost. The entries follow, the oldest first. There is one entry for each part with a charge, and its
   -- instant is that of the part's first charge.
   --
   -- Up to `few` entries form one string after the byte of the kind. Such strings are read together, and each is written
-  -- by one command. More entries form a list, which stays a list until all its entries have expired. Each entry of a
+  -- by one command. More entries form a list. It remains a list until all its entries have expired. Each entry of a
   -- list also has a sum: the cost of all entries up to this entry since the list was made, modulo 2^32. The head has
   -- the sum of the last entry. All entries together cost less than 2^32, so the difference of two sums is the cost of
   -- the entries between them. Commands access only the ends of the list, except for a binary search of the sums, which

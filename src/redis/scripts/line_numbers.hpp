@@ -1,5 +1,6 @@
-// Converts one line of a bill to the numbers that the scripts take, and the numbers of a reply to an outcome.
-// The comments at the top of charge.lua and refund.lua describe the numbers of each kind of line. Pure.
+// Converts one line (charge) of a bill to the arguments of the scripts, and the numbers of a reply to an
+// outcome. The comments at the top of charge.lua and refund.lua describe the numbers of each kind of line.
+// Pure.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -38,7 +39,7 @@ struct Refund {
   limit::Ticks begin = 0;
 };
 
-// The numbers that a script takes for one line. Unused numbers are zero.
+// The numbers that a script receives for one line. Unused numbers are zero.
 using ChargeNumbers = std::array<double, 8>;
 using RefundNumbers = std::array<double, 8>;
 // The number of values that a reply has for each line (charge).
@@ -79,9 +80,9 @@ inline constexpr std::int64_t kMostMicros = std::int64_t{1} << 53;
 [[nodiscard]] std::array<std::int64_t, kAnswerNumbers> told_later(const limit::Limiter& limiter,
                                                                   AnswerNumbers answer,
                                                                   base::Duration later) noexcept;
-// Returns true if the script's answer to a charge of cost `asked` is also right for `line`. A log's answer is
-// right for one cost only, because it does not say how much `remaining` grows as entries expire. The answer
-// of a bucket with `lease` is wrong for a lower cost, which may fit into a gap.
+// Returns true if the script's answer to a charge of cost `asked` is also right for `line`, another charge of
+// the key. A log's answer is right for one cost only, because it does not say how much `remaining` grows as
+// entries expire. The answer of a bucket with `lease` is wrong for a lower cost, which may fit into a gap.
 [[nodiscard]] bool tells(const limit::Charge& line, limit::Cost asked) noexcept;
 
 }  // namespace weir::redis

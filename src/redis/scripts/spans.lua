@@ -1,4 +1,5 @@
-    -- Arithmetic of durations and instants with a fraction in units of 1/count (the names with _part), as in Kind.Gcra.
+    -- Arithmetic of durations and instants. Each has a whole number of microseconds and a fraction (the names with
+    -- _part) in units of 1/count, as in Kind.Gcra.
     local function less(a, a_part, b, b_part)
       return a < b or (a == b and a_part < b_part)
     end
