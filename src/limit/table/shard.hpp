@@ -10,8 +10,8 @@
 // * an empty slot in the emptier of its two buckets (two-choice hashing: Azar, Broder, Karlin and Upfal,
 //   "Balanced allocations", 1994);
 // * the slot of a drained key in either bucket;
-// * the slot of another key in these buckets that can move to its own other bucket (one step of cuckoo
-//   hashing: Pagh and Rodler, 2001).
+// * the slot of a key that can move from these buckets to its own second bucket (one step of cuckoo hashing:
+//   Pagh and Rodler, 2001).
 // With these moves a shard is over nine tenths full before a key finds no slot.
 //
 // Owned by the key table. REQUIRES for every member but `prefetch` and `mutex`: the caller holds `mutex`.

@@ -17,7 +17,7 @@
 
 namespace weir::redis {
 
-// Belongs to the worker. Store documents its functions of the same names.
+// Implements the Store functions of the same names, which Store documents. Belongs to the worker.
 class Store::Backend : public RefundSink {
  public:
   virtual ~Backend() = default;
