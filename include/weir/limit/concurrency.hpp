@@ -60,15 +60,15 @@ class Concurrency {
 //   requests in flight, each answer moves it by 1/2w.
 // * best: falls at once to the slow mean, or to 5/4 of the quick mean if that is lower.
 // * best, with at most `min` in flight: moves towards the slow mean by 1/32. That few requests do not queue
-//   at the server. So a higher latency then means that the server has become slower, or that the mixture of
+//   at the server. So a higher latency means that the server has become slower, or that the mixture of
 //   requests has changed.
 // * best, with at most ¾ of the limit in flight and quick ≤ 5/4 × best: moves towards the quick mean by 1/8w.
 //   This corrects a best value that chance made too low.
 // * gradient = 3/2 × best ÷ quick, from ½ to 1. So weir tolerates a latency of 3/2 × best.
 // * target, if the gradient is below 1: limit × gradient.
 // * target, if the gradient is 1: limit + √limit. The limit rises only if at least half of it is in use,
-//   because an unused limit proves nothing. With at most `min` in flight, it rises only if also quick ≤ 9/8 ×
-//   best.
+//   because an unused limit proves nothing. With at most `min` in flight, it rises only if quick ≤ 9/8 ×
+//   best, too.
 // * limit: rises half way to the target within `limit` answers (about one round trip), and falls half way
 //   within 2 × `limit` answers.
 //

@@ -19,8 +19,8 @@ namespace weir::limit {
 inline constexpr std::uint64_t kMostCount = 0xffff'ffff;  // maximum count of a window: half a word
 
 // Admits a request if the count of the current window plus the cost is within the limit. Windows are aligned
-// to the epoch, or to the local days or months of a calendar. It is the simplest and least precise algorithm:
-// around the end of a window, twice the limit can pass.
+// to the epoch, or to the local days or months of a calendar. The fixed window is the simplest and least
+// precise algorithm: around the end of a window, twice the limit can pass.
 //
 // State: word 0 is the end of the window (µs), word 1 its count. If the count is 0 or the window is over, the
 // key is fresh.

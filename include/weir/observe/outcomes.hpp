@@ -13,7 +13,7 @@ enum class RuleOutcome : std::uint8_t {
   Admitted,
   Delayed,  // admitted, with a later departure
   Refused,
-  ShadowRefused,  // the rule is in shadow mode, and an enforced rule would have refused the request
+  ShadowRefused,  // the rule is in shadow mode; if enforced, it would have refused the request
   Overflow,       // charged to the overflow cell that keys without a slot in the key table share
   StoreFailed,    // the rule's store (Redis) did not answer, so on_store_failure decided
 };

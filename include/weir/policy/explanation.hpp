@@ -21,7 +21,7 @@ struct RuleCheck {
   const Rule* rule = nullptr;
   // why the rule rejects the request; only an enforced rule really rejects the request
   Objection objection{};
-  std::string why_not{};           // in words; empty: the rule applies
+  std::string why_not{};           // why the rule does not apply, in words; empty: it applies
   std::vector<std::string> key{};  // the key's parts if the rule applies: "user:ada"
   limit::Cost cost = 0;            // the cost of the request, if the rule applies
 };
@@ -70,8 +70,8 @@ struct ClientExplanation {
 [[nodiscard]] ClientExplanation explain_client(const ClientIdentity& client);
 
 struct RouteExplanation {
-  std::string name;          // empty: no route matches
-  std::string target;        // "upstream api", "answers 200"
+  std::string name;          // name of the route; empty: no route matches
+  std::string target;        // what the route does: "upstream api", "answers 200"
   std::string assumed_host;  // the host that weir assumed; set if the description names none
   unsigned priority = 0;     // the request's priority on this route
   // other routes, and the reasons why they do not get the request

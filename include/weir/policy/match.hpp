@@ -30,7 +30,7 @@ struct Request {
   std::string_view upstream{};  // name of the route's upstream; empty if weir answers itself
   ClientIdentity client;
   base::TimePoint now{};  // when the request arrived
-  double load = 1;        // of the system at `now`, from 0 (idle) to 1 (full), for elastic limits
+  double load = 1;        // the load of the system at `now`, from 0 (idle) to 1 (full), for elastic limits
   RequestBody body{};     // the part of the body that the rules need (policy/inspection.hpp)
   bool routes_differ =
       // true: other interpretations of the path lead to other routes, and `route` refuses ambiguous paths

@@ -28,9 +28,9 @@ bool is_zone(std::string_view text) noexcept {
 }
 
 // Returns the IPv4 address inside an IPv4-compatible IPv6 address ("::203.0.113.7", RFC 4291 §2.5.5.1).
-// Returns any other address unchanged. Unchanged, all IPv4-compatible addresses would be in one IPv6 network,
-// and their clients would count as one client. Shorter addresses that begin with "::", such as "::1", are not
-// IPv4-compatible.
+// Returns any other address unchanged. Without this conversion, all IPv4-compatible addresses would be in one
+// IPv6 network, and their clients would count as one. Shorter addresses that begin with "::", such as "::1",
+// are not IPv4-compatible.
 std::optional<base::IpAddress> without_compatible_form(std::optional<base::IpAddress> address) noexcept {
   if (!address) return address;
   const auto& bytes = address->bytes();

@@ -27,7 +27,7 @@ struct LogCoroutineEnd {
   void say(const char* why) const noexcept {
     try {
       log(LogLevel::Warning, std::string("redis: ") + whose + " coroutine ended: " + why);
-    } catch (const std::exception&) {  // memory also runs out for the log line
+    } catch (const std::exception&) {  // there is no memory for the log line
     }
   }
 };

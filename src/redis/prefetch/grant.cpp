@@ -14,8 +14,7 @@ namespace {
 using limit::Cost;
 using limit::Ticks;
 
-// Prefetched units allow for this host's clock being slower than Redis's by one part in kPace (NTP slews by 1
-// in 2000).
+// This host's clock may be slower than Redis's clock by one part in kPace (NTP slews by 1 in 2000).
 constexpr int kPace = 1024;
 
 // Returns the end of the window that contains `at`. For SlidingLog, returns the end of the bucket that

@@ -144,7 +144,7 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
       if tat < now then
         tat, part = now, 0
       end
-      local wait, passed = tat - now, 25 -- the offset of the first gap to keep
+      local wait, passed = tat - now, 25 -- passed: the offset of the first gap to keep
       for at = 25, #state, 32 do
         local first, first_part, last, last_part = gap_at(state, at, count)
         local rest, rest_part = plus(first, first_part, need, need_part, count)

@@ -8,7 +8,7 @@ namespace weir::redis {
 
 namespace {
 
-// Returns true if nothing but time and refunds reduces the usage of this limiter.
+// Returns true if only time and refunds can reduce the usage of this limiter.
 bool lasts(const limit::Limiter& limiter) noexcept {
   return !std::holds_alternative<limit::LeakyBucket>(limiter) && !limit::holds(limiter);
 }

@@ -62,7 +62,7 @@ class PermitSet {
   struct Entry {
     limit::Charge charge;
     std::uint64_t serial;
-    bool known;  // false: Redis surely does not have the permit
+    bool known;  // true: the permit was written to Redis; false: not yet
   };
   struct KeyHash {
     // The key is a digest, so it needs no further hashing.
