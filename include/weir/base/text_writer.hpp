@@ -18,7 +18,8 @@ class TextWriter {
  public:
   static constexpr std::size_t kDigits = 20;  // digits of the largest number
 
-  // Appends to `out`, after its present contents. REQUIRES: the caller writes at most `most` bytes.
+  // Appends to `out`, after its present contents. Keeps a reference to `out` and shortens it at the end to
+  // what was written. REQUIRES: the caller writes at most `most` bytes.
   TextWriter(std::string& out, std::size_t most) : out_(out) {
     const auto begin = out.size();
     out.resize(begin + most);

@@ -76,7 +76,7 @@ struct Decision {
   const Rule* delayed_by = nullptr;         // for Delay: the rule with the latest departure
 };
 
-// The rule and the limiter of one charge in a bill.
+// The rule and the limiter of one charge in a bill. Points to both; the rule set must outlive the bill.
 struct RuleLine {
   const Rule* rule;
   AppliedLimiter applied;

@@ -18,7 +18,7 @@ static_assert(std::endian::native == std::endian::little, "words are copied in t
 inline constexpr std::uint64_t kSnapshotMagic = 0x7379'656b'7269'6577;  // "weirkeys"
 // The version must also change if weir computes client names differently (policy/identity/name_key.cpp).
 inline constexpr std::uint64_t kSnapshotVersion = 5;
-inline constexpr std::uint64_t kOneClockVersion = 4;  // snapshots without the machine's clock
+inline constexpr std::uint64_t kOneClockVersion = 4;  // snapshots that lack the machine's clock
 inline constexpr std::uint64_t kSnapshotEnd = ~std::uint64_t{0};
 inline constexpr std::size_t kLongestRuleName = 128;
 inline constexpr std::size_t kMostVariants = std::size_t{1} << 16;

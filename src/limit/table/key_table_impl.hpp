@@ -62,7 +62,7 @@ struct KeyTable::Impl {
   // implements the functions from resolve() to carry_log().
   struct Resolved {
     Charge charge;
-    bool apart = false;  // true: must be charged to the overflow cell, not to the slot
+    bool apart = false;  // true: the charge must go to the overflow cell, not to the slot
   };
   Resolved resolve(Slot& slot, const Charge& charge, base::TimePoint now) noexcept;
   // Returns true if the slot's cell may contain charges with charge.rule as their RuleIndex.

@@ -43,8 +43,8 @@ class LimiterVersions {
   struct Relation {
     bool cell_is_newer = false;
     bool same_generation = false;  // the charge and the cell are of the same generation
-    // The limiter that the charge's variant has in the version of the cell; null if that version lacks the
-    // variant.
+    // The limiter of the charge's variant in the version under which the cell was charged; null if that
+    // version lacks the variant.
     const Limiter* of_cell = nullptr;
   };
 

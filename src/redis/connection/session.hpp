@@ -38,7 +38,7 @@ namespace weir::redis {
 class Store::Session final : public std::enable_shared_from_this<Store::Session>, public Store::Backend {
  public:
   // `common`: objects that the sessions of a cluster share; must outlive this session. Null outside a
-  // cluster.
+  // cluster. Copies the settings. Throws std::runtime_error if the system provides no random numbers.
   Session(net::Executor executor, const RedisSettings& settings, StoreLog log, const StoreTuning& tuning,
           LastRefunds* refunds, Common* common = nullptr);
 

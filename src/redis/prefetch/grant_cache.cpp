@@ -180,7 +180,7 @@ void GrantCache::arrived(const limit::Charge& line, const RoundTrip& trip, const
   entry->known = outcome.remaining;
   if (!outcome.allowed) return;
   stats_.taken += line.cost;
-  // The reset may have erased the debit of the grant's units.
+  // A reset of the key may have erased the debit of these units in Redis.
   if (std::exchange(entry->forgotten, false)) {
     stats_.lost += line.cost;
     return;
