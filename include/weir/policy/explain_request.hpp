@@ -1,4 +1,5 @@
-// A request that an administrator describes. The same code parses and identifies real requests. Pure.
+// A request that an administrator describes. weir parses and identifies it with the code for real requests.
+// Pure.
 #pragma once
 
 #include "weir/base/ip_address.hpp"

@@ -37,8 +37,8 @@ namespace weir::redis {
 
 class Store::Session final : public std::enable_shared_from_this<Store::Session>, public Store::Backend {
  public:
-  // `common`: objects that the sessions of a cluster share; must outlive this session. Null outside a
-  // cluster. Copies the settings. Throws std::runtime_error if the system provides no random numbers.
+  // `common`: objects that a cluster's sessions share; must outlive this session; otherwise null. Copies the
+  // settings. Throws std::runtime_error if the system provides no random numbers.
   Session(net::Executor executor, const RedisSettings& settings, StoreLog log, const StoreTuning& tuning,
           LastRefunds* refunds, Common* common = nullptr);
 

@@ -63,7 +63,7 @@ class Store::PrefetchingStore final : public std::enable_shared_from_this<Store:
   unsigned taking_ = 0;  // number of calls for more units that still wait for a reply
   bool ends_ = false;    // true: finish() or stop() was called, so no more units are taken
   bool stopped_ = false;
-  // Set when this worker no longer uses the shared units. True if no other worker used them then.
+  // Set when this worker stops using the shared units. True if this worker was the last one to use the units.
   std::optional<bool> is_last_;
 };
 
