@@ -88,18 +88,18 @@ class Cases {
   Names names;
 
   struct RuleFacts {
-    // the first fact that the rule needs and the log lacks; empty if the log has all facts
+    // The first fact that the rule needs and the log lacks; empty if the log has all facts.
     std::string beyond;
     std::vector<std::string> parameters;  // the query parameters that the rule needs; see asked_parameters()
-    // lines with a decision of a rule with this name and the same conditions, key and cost
+    // Lines with a decision of a rule with this name and the same conditions, key and cost.
     std::uint64_t told = 0;
-    // lines with a decision of a rule with this name and other conditions, key or cost
+    // Lines with a decision of a rule with this name and other conditions, key or cost.
     std::uint64_t told_otherwise = 0;
-    // logged resets that the replay leaves out: the rule has changed, or it limits concurrency
+    // Logged resets that the replay leaves out: the rule has changed, or it limits concurrency.
     std::uint64_t reset_otherwise = 0;
   };
   std::vector<RuleFacts> facts;  // by index of the rules that the replay tries
-  // true for each attribute that any line had: api_key, user, org, service, device, tier, country, in this
+  // True for each attribute that any line had: api_key, user, org, service, device, tier, country, in this
   // order.
   std::array<bool, 7> seen{};
   bool loads = false;          // true: some lines have the load

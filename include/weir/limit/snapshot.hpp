@@ -44,8 +44,8 @@ struct Snapshot {
   base::SipKey names;        // the secret key under which client names are computed
   base::TimePoint saved_at;  // the time of writing, by the clock that limits use
   std::uint64_t keys = 0;    // number of keys; write_snapshot() does not read it
-  std::optional<base::TimePoint>
-      machine_at{};  // `saved_at` by the machine's clock; absent if both clocks agreed
+  // `saved_at` by the machine's clock; absent if both clocks agreed.
+  std::optional<base::TimePoint> machine_at{};
 };
 
 // Clocks that differ by at most this much are treated as equal.

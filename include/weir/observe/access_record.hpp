@@ -100,7 +100,7 @@ struct AccessRecord {
   base::TimePoint start{};   // when the head was complete; by the machine's clock
   base::Duration total{0};   // from `start` to the end of the request
   base::Duration queued{0};  // part of `total`: waiting in a queue for the departure
-  // part of `total`: from sending the request's end to receiving the answer's head
+  // Part of `total`: from sending the request's end to receiving the answer's head.
   base::Duration upstream{0};
   base::IpAddress client;       // the client's address, found behind trusted proxies
   std::string_view protocol{};  // "HTTP/1.0", "HTTP/1.1" or "HTTP/2"

@@ -30,7 +30,7 @@ class Histogram {
   }
 
   struct Totals {
-    // the number of durations in each bucket alone; not cumulative
+    // The number of durations in each bucket alone; not cumulative.
     std::array<std::uint64_t, kBuckets> counts{};
     std::uint64_t count = 0;  // the sum of `counts`
     std::uint64_t sum_us = 0;

@@ -60,7 +60,7 @@ class Surge {
   Settings settings_;
   std::optional<std::uint64_t> total_;  // the last total that note() received
   std::uint64_t grown_ = 0;             // number of events since the first call
-  // totals at earlier times, at most kMarks + 1; the first is a period old or older, except at the start
+  // Totals at earlier times, at most kMarks + 1; the first is a period old or older, except at the start.
   std::deque<Mark> marks_;
   std::uint64_t seen_ = 0;
   // While the surge does not fire: since when events are too frequent. While it fires: since when events are

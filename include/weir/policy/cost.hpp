@@ -21,8 +21,8 @@ struct CostSource {
   enum class Kind : std::uint8_t { None, Header, Query, Json };
   Kind kind = Kind::None;
   std::string name;  // name of the header or query parameter; for Json: a JSON pointer (RFC 6901)
-  std::uint32_t scale =
-      0;  // 0: only whole numbers are valid; otherwise a number is multiplied by `scale` and rounded up
+  // 0: only whole numbers are valid; otherwise a number is multiplied by `scale` and rounded up.
+  std::uint32_t scale = 0;
 };
 
 // Parses a cost in JSON number syntax. "5", "5.0" and "5e0" are 5. With a scale of 100, "19.99" is 1999 and

@@ -35,9 +35,9 @@ namespace weir::policy {
 struct Objection {
   const Rule* rule = nullptr;     // null: no objection
   const KeyPart* part = nullptr;  // the missing part; null: the cause is one of the members below
-  // why weir cannot read the body; Whole: the body is not the cause
+  // Why weir cannot read the body; Whole: the body is not the cause.
   RequestBody::State body = RequestBody::State::Whole;
-  // set if the request has differing values for a key, a cost or a condition
+  // Set if the request has differing values for a key, a cost or a condition.
   std::optional<Ambiguity> ambiguity{};
   JsonFault json = JsonFault::None;   // why the JSON body names no cost
   http::Excess excess{};              // the exceeded bound that caused `ambiguity`, if any

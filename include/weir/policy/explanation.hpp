@@ -19,7 +19,7 @@ namespace weir::policy {
 // The result of one rule for a request, before the state of any key is read.
 struct RuleCheck {
   const Rule* rule = nullptr;
-  // why the rule rejects the request; only an enforced rule really rejects the request
+  // Why the rule rejects the request; only an enforced rule really rejects the request.
   Objection objection{};
   std::string why_not{};           // why the rule does not apply, in words; empty: it applies
   std::vector<std::string> key{};  // the key's parts if the rule applies: "user:ada"
@@ -64,7 +64,7 @@ struct RuleExplanation {
 struct ClientExplanation {
   std::string address, peer;
   bool peer_trusted = false;
-  // attributes and their values, such as {"user", "ada"}
+  // Attributes and their values, such as {"user", "ada"}.
   std::vector<std::pair<std::string, std::string>> attributes;
 };
 [[nodiscard]] ClientExplanation explain_client(const ClientIdentity& client);
@@ -74,7 +74,7 @@ struct RouteExplanation {
   std::string target;        // what the route does: "upstream api", "answers 200"
   std::string assumed_host;  // the host that weir assumed; set if the description names none
   unsigned priority = 0;     // the request's priority on this route
-  // other routes, and the reasons why they do not get the request
+  // Other routes, and the reasons why they do not get the request.
   std::vector<std::pair<std::string, std::string>> others;
 };
 

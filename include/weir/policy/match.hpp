@@ -23,8 +23,8 @@ namespace weir::policy {
 struct Request {
   const http::RequestHead* head = nullptr;
   std::string_view path;  // result of http::normalise_path()
-  const http::PathInterpretations* interpretations =
-      nullptr;                  // other interpretations of the path; null: there are none
+  // Other interpretations of the path; null: there are none.
+  const http::PathInterpretations* interpretations = nullptr;
   std::string_view host;        // result of http::normalise_host()
   std::string_view route;       // name of the matched route; empty while routes are being matched
   std::string_view upstream{};  // name of the route's upstream; empty if weir answers itself
@@ -32,9 +32,8 @@ struct Request {
   base::TimePoint now{};  // when the request arrived
   double load = 1;        // the load of the system at `now`, from 0 (idle) to 1 (full), for elastic limits
   RequestBody body{};     // the part of the body that the rules need (policy/inspection.hpp)
-  bool routes_differ =
-      // true: other interpretations of the path lead to other routes, and `route` refuses ambiguous paths
-      false;
+  // True: other interpretations of the path lead to other routes, and `route` refuses ambiguous paths.
+  bool routes_differ = false;
 };
 
 // A test of a text: equality, a regular expression (RE2, searches the text), or presence.

@@ -38,8 +38,8 @@ struct Route {
   std::size_t upstream = 0;     // index into the configured upstreams; unused when `respond` is set
   std::string upstream_name{};  // empty when `respond` is set
   std::optional<CannedResponse> respond;
-  bool honor_retry_after =
-      false;  // true: after a 429 of the upstream, reject all requests until its Retry-After ends
+  // True: after a 429 of the upstream, reject all requests until its Retry-After ends.
+  bool honor_retry_after = false;
   std::uint64_t max_head = 0;            // bytes of a request's head; 0: the server's bound
   std::uint64_t max_body = 0;            // bytes of a request's body; 0: the server's bound
   Priority priority = kDefaultPriority;  // priority of clients whose tier has no priority

@@ -112,11 +112,9 @@ struct Lease {
 
 // `name` and `limiter` are mandatory; all other members have defaults.
 struct Rule {
-  std::string name;  // unique, printable ASCII without quotes
-  // label of the rule's metrics; the name of a rule keeps its index while weir runs
-  limit::RuleIndex index = 0;
-  // RuleIndex of the rule's keys in the table; changes if the rule's limits change
-  limit::RuleIndex cells = 0;
+  std::string name;            // unique, printable ASCII without quotes
+  limit::RuleIndex index = 0;  // label of the rule's metrics; fixed for a rule name while weir runs
+  limit::RuleIndex cells = 0;  // RuleIndex of the rule's keys in the table; changes with the rule's limits
   Match match{};
   KeyPattern key{};
   OnMissing on_missing = OnMissing::Skip;
@@ -149,8 +147,7 @@ struct Rule {
   // The result of digest_of_asks() for this rule. Logged values of the rule can be replayed while the digest
   // is unchanged.
   std::uint32_t asks = 0;
-  // The results of marks_of(), one for each limiter ID, computed in advance. If empty, weir computes the
-  // marks for each name.
+  // The results of marks_of(), computed in advance. If empty, weir computes the marks for each name.
   std::vector<base::Digest128> marks{};
 };
 

@@ -74,7 +74,7 @@ struct Report {
   std::uint64_t admitted_now = 0, refused_now = 0;
   Changes newly;
   std::vector<RuleReport> rules;
-  // sentences that limit what the result means, such as facts that the log lacks
+  // Sentences that limit what the result means, such as facts that the log lacks.
   std::vector<std::string> notes;
 };
 

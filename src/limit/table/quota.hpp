@@ -24,8 +24,8 @@ namespace weir::limit {
 
 // The accounts of all rules (an account counts the slots or chunks that a rule holds), by RuleIndex.
 struct QuotaAccounts {
-  std::array<std::uint8_t, kMaxRules>
-      of{};                      // the account of each RuleIndex; accounts are numbered as RuleIndexes are
+  // The account of each RuleIndex; accounts are numbered as RuleIndexes are.
+  std::array<std::uint8_t, kMaxRules> of{};
   std::bitset<kMaxRules> rules;  // the accounts that have a reserved part
   std::bitset<kMaxRules> logs;   // the accounts of rules that keep logs
 };

@@ -28,7 +28,7 @@ constexpr base::Duration kPatience = 300ms;
 // no node.
 constexpr base::Duration kLeastPause = 50ms;
 constexpr base::Duration kMostPause = 400ms;
-// the pause between two requests for the map of slots, if every slot has a node
+// The pause between two requests for the map of slots, if every slot has a node.
 constexpr base::Duration kRest = 1h;
 
 }  // namespace

@@ -36,7 +36,7 @@ class Faults {
   [[nodiscard]] bool none() const noexcept { return said_.empty(); }
 
  private:
-  // features of the failed calls that were logged; no element is a subset of another
+  // Features of the failed calls that were logged; no element is a subset of another.
   std::vector<Kinds> said_;
   Time next_{};
 };

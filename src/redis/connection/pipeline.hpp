@@ -42,10 +42,9 @@ struct Call {
   net::ErrorCode error{};
   std::coroutine_handle<> caller{};  // the coroutine of the bill; it is resumed on this thread
   std::chrono::steady_clock::time_point deadline{};
-  bool looks = false;       // true: only checks and returns outcomes; charges nothing
-  bool in_advance = false;  // true: prefetches units, so calls for which requests wait are sent first
-  // the call was sent twice because the first command had no effect; it is never sent three times
-  bool resent = false;
+  bool looks = false;        // true: only checks and returns outcomes; charges nothing
+  bool in_advance = false;   // true: prefetches units, so calls for which requests wait are sent first
+  bool resent = false;       // true: sent twice, because the first command had no effect; never three times
   std::uint64_t permit = 0;  // serial number of the bill's permits; set when the bill is gathered
   // The members below are used only in a cluster.
   Slot slot = 0;       // the slot of all keys of the bill
@@ -54,8 +53,7 @@ struct Call {
   bool asking = false;
   bool apart = false;     // true: the call has no answer, because its keys must be charged one by one
   std::uint8_t hops = 0;  // number of nodes that redirected the call to another node
-  // Number of calls whose answers the coroutine still waits for; null if the coroutine waits only for this
-  // call.
+  // Number of unanswered calls of the coroutine; null if the coroutine waits only for this call.
   unsigned* waiting = nullptr;
 
   // Must be called when this call has received its answer. Returns true if the caller should resume the
@@ -105,9 +103,8 @@ class Pipeline {
     // cluster.
     std::vector<Refund> lines{};
     std::size_t amended = 0;  // Refund: number of refunds in the command
-    // Refund: the command was sent twice because of NOSCRIPT; it is never sent three times
-    bool resent = false;
-    std::uint8_t hops = 0;  // Refund: number of nodes that redirected the command to another node
+    bool resent = false;      // Refund: sent twice because of NOSCRIPT; never three times
+    std::uint8_t hops = 0;    // Refund: number of nodes that redirected the command to another node
   };
 
   // `patience`: the longest wait for the reply to any command. `timeout`: the longest wait for the outcome of

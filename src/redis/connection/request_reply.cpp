@@ -15,7 +15,7 @@ struct RequestReply::Link {
 
   Wire wire;
   net::Timer timer;
-  // number of the current wait, so that a late timer of an earlier wait does not end the current one
+  // Number of the current wait, so that a late timer of an earlier wait does not end the current one.
   std::uint64_t wait = 0;
   bool late = false;  // true: the current or last wait took longer than `patience`
 };

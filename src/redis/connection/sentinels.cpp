@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 // How long a Sentinel may be silent before weir sends PING. If PING gets no answer, weir uses the next
 // Sentinel.
 constexpr base::Duration kSilence = 2s;
-// pause before weir asks all Sentinels again, after all of them have failed
+// Pause before weir asks all Sentinels again, after all of them have failed.
 constexpr base::Duration kPause = 300ms;
 
 std::optional<base::Endpoint> endpoint_of(std::string_view host, std::string_view port) {

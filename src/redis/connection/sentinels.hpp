@@ -68,10 +68,10 @@ class Sentinels : public std::enable_shared_from_this<Sentinels> {
   std::string question_;    // the command that asks for the master's address
   std::size_t first_ = 0;   // index of the Sentinel that last reported an address
   base::Endpoint located_;  // the master's address according to Sentinel first_
-  // true: locate() has set located_, and neither believe() nor doubt() was called since
+  // True: locate() has set located_, and neither believe() nor doubt() was called since.
   bool on_its_word_ = false;
   std::size_t listened_ = 0;  // index of the Sentinel that watch() subscribes to
-  // the master's address that the subscribed Sentinel reported last; port 0: no report yet
+  // The master's address that the subscribed Sentinel reported last; port 0: no report yet.
   base::Endpoint last_heard_;
   std::string why_;
   RequestReply asked_;

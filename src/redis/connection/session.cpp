@@ -194,8 +194,8 @@ net::Task<net::ErrorCode> Store::Session::send_greeting(std::string_view bytes) 
   const net::ErrorCode ec = co_await wire_.write(bytes);
   if (!ec) co_return ec;
   const std::string why = wire_.why();
-  const net::ErrorCode unheard =
-      co_await read_reply();  // a server that rejects weir reports the reason before it closes the connection
+  // A server that rejects weir reports the reason before it closes the connection.
+  const net::ErrorCode unheard = co_await read_reply();
   last_error_ = unheard ? why : readable(reader_.reply().text);
   co_return StoreError::ConnectionLost;
 }

@@ -37,15 +37,15 @@ namespace weir::redis {
 
 class Store::Session final : public std::enable_shared_from_this<Store::Session>, public Store::Backend {
  public:
-  // `common`: objects that a cluster's sessions share; must outlive this session; otherwise null. Copies the
-  // settings. Throws std::runtime_error if the system provides no random numbers.
+  // `common`: null outside a cluster; must outlive this session. Copies the settings. Throws
+  // std::runtime_error if the system provides no random numbers.
   Session(net::Executor executor, const RedisSettings& settings, StoreLog log, const StoreTuning& tuning,
           LastRefunds* refunds, Common* common = nullptr);
 
   void start() override;
   void stop() override;
 
-  // Charges a bill, like Store::charge. Must not be called if the session belongs to a cluster.
+  // Charges a bill, like Store::charge. Must not be called in a cluster.
   [[nodiscard]] net::Task<net::ErrorCode> charge(Charges charges, Outcomes outcomes,
                                                  base::TimePoint& server_now,
                                                  limit::LineSet& unasked) override;
@@ -66,8 +66,7 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   // Sends a command that another node redirected to this session's node. Returns false if the pipeline is
   // full, or there is no connection. `asking`: sends ASKING before the command.
   [[nodiscard]] bool send(Pipeline::Entry& entry, bool asking);
-  // Sends one refund in a script call of its own. Used if the slot of the refund's key is moving to another
-  // node.
+  // Sends one refund in a script call of its own. Used if the slot of the key is moving to another node.
   void refund_alone(const Refund& line);
   void answer(Call& call, net::ErrorCode error) { finish(call, error); }
   [[nodiscard]] const base::Endpoint& address() const noexcept { return address_; }

@@ -60,7 +60,7 @@ bool Store::Session::handle_replies() {
     const auto* first = pipeline_.first();
     const bool unasked = first == nullptr && reader_.has_begun();
     if (next == ReplyReader::Next::Incomplete && !unasked) {
-      // sends bills that had to wait because the pipeline was full
+      // Sends bills that had to wait because the pipeline was full.
       if (pipeline_.gathers()) schedule_flush();
       return true;
     }

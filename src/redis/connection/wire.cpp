@@ -103,8 +103,8 @@ net::Task<net::ErrorCode> Wire::dial_tcp(const base::Endpoint& address, base::Du
 net::Task<net::ErrorCode> Wire::connect(const Address& address, base::Duration most) {
   net::ErrorCode ec;
   socket_.close(ec);
-  const auto silent =
-      std::make_shared<bool>(false);  // destroyed with this coroutine, so that a late handler does nothing
+  // Destroyed with this coroutine, so that a late handler does nothing.
+  const auto silent = std::make_shared<bool>(false);
   if (most != base::kForever) {
     share_.expires_after(most);
     share_.async_wait([this, weak = std::weak_ptr(silent)](net::ErrorCode cancelled) {

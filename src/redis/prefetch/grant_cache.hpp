@@ -81,7 +81,7 @@ class GrantCache {
   static constexpr std::size_t kGrants = 8;
 
   struct Entry {
-    // the charge for which units are prefetched; line.limiter is null if the entry is free
+    // The charge for which units are prefetched; line.limiter is null if the entry is free.
     limit::Charge line{};
     std::array<Grant, kGrants> grants{};  // in no particular order
     limit::Cost size = 0;                 // number of units in the next grant; 0: the key is cold
