@@ -53,7 +53,7 @@ struct Shape {
 
   [[nodiscard]] std::size_t shard_slots() const noexcept { return buckets * kBucketSlots; }
   // Returns how the slots of each shard are divided among the rules. A twelfth of the slots must stay free.
-  // Otherwise both buckets of many keys would be full, so a rule could not use its reserved slots.
+  // Otherwise both buckets of some keys would be full, so a rule could not use its reserved slots.
   [[nodiscard]] QuotaSplit split_of_slots(std::size_t rules) const noexcept {
     return split(shard_slots(), shard_slots() - shard_slots() / 12, rules);
   }

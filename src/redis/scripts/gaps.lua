@@ -5,7 +5,7 @@
     -- were lost. Then the gaps, the earliest first, each as its start and end. The state of Kind.Gcra has no gaps.
 
     -- Returns the start and end of the gap at byte `at`. The part of the gap in the past is cut off. If the configured
-    -- rate has changed, a fraction may be too large for the new rate. Such a fraction is rounded so that the gap
+    -- rate has changed, a fraction may be too large for the new rate. The fraction is then rounded so that the gap
     -- becomes shorter.
     local function gap_at(state, at, count)
       local first, first_part, last, last_part = take('<dddd', state, at)
