@@ -29,10 +29,11 @@ endfunction()
 # If you edit and compile one source repeatedly, -DWEIR_UNITY=OFF is faster.
 option(WEIR_UNITY "Compile sources of a room several at a time (unity builds)" ON)
 
-# Must be called after weir_compile_options().
-function(weir_unity target)
+# weir_unity(TARGET SIZE): lets SIZE sources of the target be compiled at a time. Must be called after
+# weir_compile_options().
+function(weir_unity target size)
   if(WEIR_UNITY AND NOT WEIR_FUZZ)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${size})
     # In a unity build, g++ takes a source for a header, and warns if a class has a member whose type is in an unnamed
     # namespace.
     target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
@@ -58,7 +59,7 @@ function(weir_room name)
     weir_embed(${target} ${file})
   endforeach()
   weir_compile_options(${target})
-  weir_unity(${target})
+  weir_unity(${target} 8)
   # With -fsanitize=function, clang 14 cannot compile some coroutines: "Cannot represent a difference across
   # sections".
   if(WEIR_FUZZ)

@@ -40,9 +40,6 @@ void expect_taken(const std::vector<Faulty>& all) {
 std::string server() {
   return with("[server]\n");
 }
-std::string rule(const std::string& more = "") {
-  return with("[[rule]]\nname = \"x\"\n" + more);
-}
 std::string limited_rule() {
   return rule("limit = \"10/s\"\n");
 }

@@ -13,7 +13,7 @@ constexpr const char* kRule = "[[rule]]\nname = \"login\"\nlimit = \"5/min\"\n";
 std::string alert(const std::string& lines) {
   return with(std::string(kRule) + "[[alert]]\n" + lines);
 }
-std::vector<std::string> mistakes(const std::string& lines) {
+std::vector<std::string> alert_mistakes(const std::string& lines) {
   auto found = mistakes_in(alert(lines), "weir.toml");
   for (auto& line : found) line.erase(0, line.find("alert"));
   return found;
@@ -39,49 +39,50 @@ TEST(Alerts, ReadsSettingsAndDefaults) {
 }
 
 TEST(Alerts, RequiresExactlyOneOfRuleUpstreamAndStore) {
-  EXPECT_THAT(mistakes(std::string("refused_above = \"1/s\"\n") + kHook),
+  EXPECT_THAT(alert_mistakes(std::string("refused_above = \"1/s\"\n") + kHook),
               ElementsAre("alert[#1]: found 0 of rule, upstream and store; expected exactly one"));
   EXPECT_THAT(
-      mistakes(std::string("rule = \"login\"\nupstream = \"api\"\nrefused_above = \"1/s\"\n") + kHook),
+      alert_mistakes(std::string("rule = \"login\"\nupstream = \"api\"\nrefused_above = \"1/s\"\n") + kHook),
       ElementsAre("alert[#1]: found 2 of rule, upstream and store; expected exactly one"));
-  EXPECT_THAT(mistakes(std::string("rule = \"logon\"\nrefused_above = \"1/s\"\n") + kHook),
+  EXPECT_THAT(alert_mistakes(std::string("rule = \"logon\"\nrefused_above = \"1/s\"\n") + kHook),
               ElementsAre("alert[#1].rule: found \"logon\"; expected the name of a rule"));
-  EXPECT_THAT(mistakes(std::string("upstream = \"nobody\"\nfailures_above = \"1/s\"\n") + kHook),
+  EXPECT_THAT(alert_mistakes(std::string("upstream = \"nobody\"\nfailures_above = \"1/s\"\n") + kHook),
               ElementsAre("alert[#1].upstream: found \"nobody\"; expected the name of an upstream"));
-  EXPECT_THAT(mistakes(std::string("store = \"redis\"\nfailures_above = \"1/s\"\n") + kHook),
+  EXPECT_THAT(alert_mistakes(std::string("store = \"redis\"\nfailures_above = \"1/s\"\n") + kHook),
               ElementsAre("alert[#1].store: found \"redis\", but no rule is kept in Redis; expected a "
                           "[[rule]] with store = \"redis\""));
 }
 
 TEST(Alerts, RequiresTheThresholdThatFitsTheAlert) {
-  EXPECT_THAT(mistakes(std::string("rule = \"login\"\n") + kHook),
+  EXPECT_THAT(alert_mistakes(std::string("rule = \"login\"\n") + kHook),
               ElementsAre("alert[#1].refused_above: missing; expected a rate such as \"100/min\""));
-  EXPECT_THAT(mistakes(std::string("rule = \"login\"\nfailures_above = \"1/s\"\n") + kHook),
+  EXPECT_THAT(alert_mistakes(std::string("rule = \"login\"\nfailures_above = \"1/s\"\n") + kHook),
               ElementsAre("alert[#1].failures_above: found with a rule; expected refused_above"));
-  EXPECT_THAT(mistakes(std::string("rule = \"login\"\nrefused_above = \"5/100ms\"\n") + kHook),
+  EXPECT_THAT(alert_mistakes(std::string("rule = \"login\"\nrefused_above = \"5/100ms\"\n") + kHook),
               ElementsAre("alert[#1].refused_above: found a period below one second; expected at least 1s"));
 }
 
 TEST(Alerts, RejectsAWebhookWithAnInvalidUrlOrAUserName) {
   for (const char* wrong : {"hooks.example.com", "ftp://a/b", "https://", "https://user@a/b", "https://a:0/",
                             "https://a/ b", "https://unix:/run/x"})
-    EXPECT_THAT(
-        mistakes("rule = \"login\"\nrefused_above = \"1/s\"\nwebhook = \"" + std::string(wrong) + "\"\n"),
-        ElementsAre("alert[#1].webhook: found an address that is no webhook; expected one such as "
-                    "\"https://hooks.example.com/weir\", at most 2048 characters, without a user"))
+    EXPECT_THAT(alert_mistakes("rule = \"login\"\nrefused_above = \"1/s\"\nwebhook = \"" +
+                               std::string(wrong) + "\"\n"),
+                ElementsAre("alert[#1].webhook: found an address that is no webhook; expected one such as "
+                            "\"https://hooks.example.com/weir\", at most 2048 characters, without a user"))
         << wrong;
   EXPECT_THAT(
-      mistakes("rule = \"login\"\nrefused_above = \"1/s\"\nwebhook = \"http://a/b\"\nca = \"x\"\n"),
+      alert_mistakes("rule = \"login\"\nrefused_above = \"1/s\"\nwebhook = \"http://a/b\"\nca = \"x\"\n"),
       ElementsAre("alert[#1].ca: found with a webhook that is not https://; remove ca, or write https://"));
   EXPECT_THAT(
-      mistakes(std::string("rule = \"login\"\nrefused_above = \"1/s\"\nauthorization = \"a\\nb\"\n") + kHook),
+      alert_mistakes(std::string("rule = \"login\"\nrefused_above = \"1/s\"\nauthorization = \"a\\nb\"\n") +
+                     kHook),
       ElementsAre(
           "alert[#1].authorization: found characters that a header cannot contain; expected visible ASCII"));
 }
 
 TEST(Alerts, RejectsTwoAlertsWithTheSameName) {
   const std::string one = std::string("rule = \"login\"\nrefused_above = \"1/s\"\n") + kHook;
-  EXPECT_THAT(mistakes(one + "[[alert]]\n" + one),
+  EXPECT_THAT(alert_mistakes(one + "[[alert]]\n" + one),
               ElementsAre("alert[#2].name: found \"login\" a second time; expected a unique name"));
 }
 

@@ -8,7 +8,7 @@
 namespace weir::config::test {
 namespace {
 
-const WrongConfiguration kWrong[] = {
+const WrongConfiguration kWrongCapacities[] = {
     {"CostAboveTheCapacity",
      with_rule("cost = 11\n"),
      {"weir.toml:14: rule[x].cost: found 11, but the rule admits at most 10 at once, so every request would "
@@ -36,7 +36,7 @@ TEST_P(CapacityMistakes, AreReportedWithTheCostAndTheHighestCostThatTheLimitAdmi
   EXPECT_THAT(mistakes_in(GetParam().text), ::testing::ElementsAreArray(GetParam().mistakes));
 }
 
-INSTANTIATE_TEST_SUITE_P(InvalidConfigurations, CapacityMistakes, ::testing::ValuesIn(kWrong),
+INSTANTIATE_TEST_SUITE_P(InvalidConfigurations, CapacityMistakes, ::testing::ValuesIn(kWrongCapacities),
                          [](const auto& wrong) { return wrong.param.name; });
 
 TEST(Capacity, AcceptsACostThatOneLimitOfTheRuleAdmits) {

@@ -30,6 +30,11 @@ inline std::string with(const std::string& more) {
   return kLeast + more;
 }
 
+// Returns a configuration with a rule "x" on line 11, which has no limit. The text `more` begins on line 13.
+inline std::string rule(const std::string& more = "") {
+  return with("[[rule]]\nname = \"x\"\n" + more);
+}
+
 // Returns a configuration with a rule "x" on line 11, whose limit is on line 13. The text `more` begins on
 // line 14.
 inline std::string with_rule(const std::string& more) {
@@ -40,6 +45,10 @@ inline std::string with_rule(const std::string& more) {
 // on line 16.
 inline std::string leased(const std::string& more) {
   return with("[state]\nredis = { url = \"redis://a\" }\n[[rule]]\nname = \"y\"\nstore = \"redis\"\n" + more);
+}
+
+inline Settings parse(const std::string& text) {
+  return parse_settings(text, kFile);
 }
 
 inline std::vector<std::string> mistakes_in(const std::string& text, const std::string& file = kFile) {

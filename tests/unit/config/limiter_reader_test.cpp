@@ -12,16 +12,11 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Returns a configuration with a rule "x" on line 11. The text `more` begins on line 13.
-std::string rule(const std::string& more) {
-  return with("[[rule]]\nname = \"x\"\n" + more);
-}
-
 std::string understood(const std::string& more) {
   return limit::describe(parse_settings(rule(more), kFile).rules[1].limiter);
 }
 
-std::vector<std::string> mistakes(const std::string& more) {
+std::vector<std::string> rule_mistakes(const std::string& more) {
   return mistakes_in(rule(more));
 }
 
@@ -55,7 +50,7 @@ TEST(LimiterReader, SoftMarginRaisesTheLimitOfEachAlgorithm) {
   EXPECT_EQ(with_margin("limit = \"20/day\"\nalgorithm = \"sliding_log\"\n"), "sliding_log 22/day");
   EXPECT_EQ(with_margin("limit = \"20/day\"\nalgorithm = \"sliding_window\"\n"), "sliding_window 22/day");
   EXPECT_EQ(with_margin("limit = 20\nalgorithm = \"concurrency\"\n"), "concurrency 22 in flight");
-  EXPECT_THAT(mistakes("min = 2\nmax = 20\nalgorithm = \"adaptive_concurrency\"\nsoft = \"10%\"\n"),
+  EXPECT_THAT(rule_mistakes("min = 2\nmax = 20\nalgorithm = \"adaptive_concurrency\"\nsoft = \"10%\"\n"),
               ElementsAre(HasSubstr("rule[x].soft: adaptive_concurrency adjusts its limit itself")));
 }
 
@@ -66,18 +61,18 @@ TEST(LimiterReader, ReadsCalendarWindows) {
   EXPECT_EQ(understood(fixed + "limit = \"10000/month\"\nalign = \"month\"\ntimezone = \"Europe/Berlin\"\n"),
             "fixed_window 10000/month by the calendar of Europe/Berlin");
   EXPECT_THAT(
-      mistakes(fixed + "limit = \"5/h\"\nalign = \"day\"\n"),
+      rule_mistakes(fixed + "limit = \"5/h\"\nalign = \"day\"\n"),
       ElementsAre(
           "weir.toml:14: rule[x].limit: found \"5/h\"; expected \"COUNT/day\", because of align = \"day\""));
-  EXPECT_THAT(mistakes(fixed + "limit = \"5/day\"\nalign = \"month\"\n"),
+  EXPECT_THAT(rule_mistakes(fixed + "limit = \"5/day\"\nalign = \"month\"\n"),
               ElementsAre(HasSubstr("expected \"COUNT/month\"")));
-  EXPECT_THAT(mistakes(fixed + "limit = \"x/day\"\nalign = \"day\"\n"),
+  EXPECT_THAT(rule_mistakes(fixed + "limit = \"x/day\"\nalign = \"day\"\n"),
               ElementsAre(HasSubstr("rule[x].limit: \"x/day\" is not a rate")));
   EXPECT_THAT(
-      mistakes(fixed + "limit = \"5/day\"\nalign = \"day\"\ntimezone = \"Europe/Berln\"\n"),
+      rule_mistakes(fixed + "limit = \"5/day\"\nalign = \"day\"\ntimezone = \"Europe/Berln\"\n"),
       ElementsAre("weir.toml:16: rule[x].timezone: found \"Europe/Berln\"; expected a time zone that this "
                   "system knows, as \"Europe/Berlin\""));
-  EXPECT_THAT(mistakes(fixed + "limit = \"5/day\"\ntimezone = \"UTC\"\n"),
+  EXPECT_THAT(rule_mistakes(fixed + "limit = \"5/day\"\ntimezone = \"UTC\"\n"),
               ElementsAre(HasSubstr("rule[x].timezone: found without a calendar")));
 }
 
@@ -91,46 +86,47 @@ TEST(LimiterReader, TierHasTheRulesAlgorithmAndItsOwnNumbers) {
   EXPECT_EQ(limit::describe(rules[1].tiers[0].limiter), "fixed_window 50/month by the calendar of UTC");
   EXPECT_EQ(limit::describe(rules[1].overrides[0].limiter), "fixed_window 7/month by the calendar of UTC");
   EXPECT_THAT(
-      mistakes("limit = 5\nalgorithm = \"concurrency\"\ntiers = { pro = { limit = \"5/s\" } }\n"),
+      rule_mistakes("limit = 5\nalgorithm = \"concurrency\"\ntiers = { pro = { limit = \"5/s\" } }\n"),
       ElementsAre(HasSubstr("rule[x].tiers.pro.limit: found a string; expected a whole number from 1")));
 }
 
 TEST(LimiterReader, ErrorNamesKeysThatTheAlgorithmDoesNotUse) {
   EXPECT_THAT(
-      mistakes("limit = \"10001/h\"\nalgorithm = \"sliding_log\"\n"),
+      rule_mistakes("limit = \"10001/h\"\nalgorithm = \"sliding_log\"\n"),
       ElementsAre("weir.toml:13: rule[x].limit: a sliding log of 10001 stores each of them; write at most "
                   "10000, or use sliding_window"));
   EXPECT_THAT(
-      mistakes("limit = \"5/s\"\nburst = 7\nalgorithm = \"sliding_window\"\n"),
+      rule_mistakes("limit = \"5/s\"\nburst = 7\nalgorithm = \"sliding_window\"\n"),
       ElementsAre("weir.toml:14: rule[x].burst: not used by sliding_window; expected limit alone, or another "
                   "algorithm"));
-  EXPECT_THAT(mistakes("limit = \"5/s\"\nbuckets = 7\n"),
+  EXPECT_THAT(rule_mistakes("limit = \"5/s\"\nbuckets = 7\n"),
               ElementsAre("weir.toml:14: rule[x].buckets: only used by sliding_window; expected algorithm = "
                           "\"sliding_window\""));
-  EXPECT_THAT(mistakes("limit = \"5/s\"\nalign = \"day\"\n"),
+  EXPECT_THAT(rule_mistakes("limit = \"5/s\"\nalign = \"day\"\n"),
               ElementsAre(HasSubstr("only used by fixed_window")));
-  EXPECT_THAT(mistakes("limit = \"5/s\"\nmin = 7\n"),
+  EXPECT_THAT(rule_mistakes("limit = \"5/s\"\nmin = 7\n"),
               ElementsAre(HasSubstr("only used by adaptive_concurrency")));
-  EXPECT_THAT(mistakes("limit = \"5/s\"\nbuckets = 1\nalgorithm = \"sliding_window\"\n"),
+  EXPECT_THAT(rule_mistakes("limit = \"5/s\"\nbuckets = 1\nalgorithm = \"sliding_window\"\n"),
               ElementsAre(HasSubstr("found 1; expected a whole number from 2 to 1000")));
-  EXPECT_THAT(mistakes("limit = \"5/us\"\nbuckets = 2\nalgorithm = \"sliding_window\"\n"),
+  EXPECT_THAT(rule_mistakes("limit = \"5/us\"\nbuckets = 2\nalgorithm = \"sliding_window\"\n"),
               ElementsAre(HasSubstr("a bucket must be at least 1us long")));
 }
 
 TEST(LimiterReader, RequiresWholeNumbersForConcurrency) {
   const std::string concurrency = "algorithm = \"concurrency\"\n";
-  EXPECT_THAT(mistakes(concurrency + "limit = \"10/s\"\n"),
+  EXPECT_THAT(rule_mistakes(concurrency + "limit = \"10/s\"\n"),
               ElementsAre("weir.toml:14: rule[x].limit: found a string; expected a whole number from 1 to "
                           "1000000000"));
-  EXPECT_THAT(mistakes(concurrency + "limit = 0\n"),
+  EXPECT_THAT(rule_mistakes(concurrency + "limit = 0\n"),
               ElementsAre(HasSubstr("found 0; expected a whole number")));
-  EXPECT_THAT(mistakes(concurrency),
+  EXPECT_THAT(rule_mistakes(concurrency),
               ElementsAre(HasSubstr("limit: missing; expected a whole number such as 10")));
-  EXPECT_THAT(mistakes("limit = 10\n"), ElementsAre(HasSubstr("expected a rate such as \"10/s\"")));
+  EXPECT_THAT(rule_mistakes("limit = 10\n"), ElementsAre(HasSubstr("expected a rate such as \"10/s\"")));
   const std::string adaptive = "algorithm = \"adaptive_concurrency\"\n";
-  EXPECT_THAT(mistakes(adaptive + "min = 3\n"), ElementsAre(HasSubstr("rule[x].max: missing")));
-  EXPECT_THAT(mistakes(adaptive + "min = 3\nmax = 2\n"), ElementsAre(HasSubstr("max must be at least min")));
-  EXPECT_THAT(mistakes(adaptive + "min = 3\nmax = 10\nlimit = 5\n"),
+  EXPECT_THAT(rule_mistakes(adaptive + "min = 3\n"), ElementsAre(HasSubstr("rule[x].max: missing")));
+  EXPECT_THAT(rule_mistakes(adaptive + "min = 3\nmax = 2\n"),
+              ElementsAre(HasSubstr("max must be at least min")));
+  EXPECT_THAT(rule_mistakes(adaptive + "min = 3\nmax = 10\nlimit = 5\n"),
               ElementsAre(HasSubstr("limit: not used by adaptive_concurrency; expected min and max")));
 }
 
@@ -140,7 +136,7 @@ const std::string kRedis = "store = \"redis\"\n[state]\nredis = { url = \"redis:
 // requests that the rule's own limit admits.
 TEST(LimiterReader, RejectsAnElasticLimitBelowTheRulesLimit) {
   const auto of = [](const std::string& own, const std::string& elastic) {
-    return mistakes(own + "elastic = { " + elastic + ", while_load_below = 0.7 }\n");
+    return rule_mistakes(own + "elastic = { " + elastic + ", while_load_below = 0.7 }\n");
   };
   const auto says = [](const std::string& what) { return ElementsAre(HasSubstr(what)); };
   const std::string in_a_period = ", 1000 in a period, however long; expected that or more";
@@ -169,20 +165,22 @@ TEST(LimiterReader, AcceptsRedisForEveryAlgorithmThatCountsAdmissions) {
   for (const std::string word :
        {"token_bucket", "gcra", "leaky_bucket", "fixed_window", "sliding_log", "sliding_window"}) {
     const auto plain = "limit = \"6/day\"\nalgorithm = \"" + word + "\"\n";
-    EXPECT_THAT(mistakes(plain + kRedis), IsEmpty()) << word;
-    EXPECT_THAT(mistakes(plain + "soft = \"100%\"\n" + kRedis), IsEmpty()) << word;
-    EXPECT_THAT(mistakes(plain + "elastic = { limit = \"9/day\", while_load_below = 0.5 }\n" + kRedis),
+    EXPECT_THAT(rule_mistakes(plain + kRedis), IsEmpty()) << word;
+    EXPECT_THAT(rule_mistakes(plain + "soft = \"100%\"\n" + kRedis), IsEmpty()) << word;
+    EXPECT_THAT(rule_mistakes(plain + "elastic = { limit = \"9/day\", while_load_below = 0.5 }\n" + kRedis),
                 IsEmpty())
         << word;
     const bool settles = word != "leaky_bucket";
-    EXPECT_EQ(mistakes(plain + "charge = { status = \"401\" }\n" + kRedis).empty(), settles) << word;
-    EXPECT_EQ(mistakes(plain + "cost = { response_header = \"X-Cost\", reserve = 1 }\n" + kRedis).empty(),
-              settles)
+    EXPECT_EQ(rule_mistakes(plain + "charge = { status = \"401\" }\n" + kRedis).empty(), settles) << word;
+    EXPECT_EQ(
+        rule_mistakes(plain + "cost = { response_header = \"X-Cost\", reserve = 1 }\n" + kRedis).empty(),
+        settles)
         << word;
   }
-  EXPECT_THAT(mistakes("limit = \"5/s\"\nrefill = \"stepwise\"\n" + kRedis), IsEmpty());
-  EXPECT_THAT(mistakes("limit = \"5/s\"\nalgorithm = \"sliding_window\"\nbuckets = 3\n" + kRedis), IsEmpty());
-  EXPECT_THAT(mistakes("limit = \"5/day\"\nalgorithm = \"fixed_window\"\nalign = \"day\"\n" + kRedis),
+  EXPECT_THAT(rule_mistakes("limit = \"5/s\"\nrefill = \"stepwise\"\n" + kRedis), IsEmpty());
+  EXPECT_THAT(rule_mistakes("limit = \"5/s\"\nalgorithm = \"sliding_window\"\nbuckets = 3\n" + kRedis),
+              IsEmpty());
+  EXPECT_THAT(rule_mistakes("limit = \"5/day\"\nalgorithm = \"fixed_window\"\nalign = \"day\"\n" + kRedis),
               IsEmpty());
 }
 
@@ -202,8 +200,8 @@ TEST(LimiterReader, ComputesTheLocalShareOfEachAlgorithm) {
 }
 
 TEST(LimiterReader, RejectsRedisForAdaptiveConcurrency) {
-  EXPECT_THAT(mistakes("limit = 5\nalgorithm = \"concurrency\"\n" + kRedis), IsEmpty());
-  EXPECT_THAT(mistakes("min = 1\nmax = 5\nalgorithm = \"adaptive_concurrency\"\n" + kRedis),
+  EXPECT_THAT(rule_mistakes("limit = 5\nalgorithm = \"concurrency\"\n" + kRedis), IsEmpty());
+  EXPECT_THAT(rule_mistakes("min = 1\nmax = 5\nalgorithm = \"adaptive_concurrency\"\n" + kRedis),
               ElementsAre(HasSubstr("adaptive_concurrency cannot be kept in Redis")));
 }
 

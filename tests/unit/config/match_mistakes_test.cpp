@@ -6,7 +6,7 @@
 namespace weir::config::test {
 namespace {
 
-const WrongConfiguration kWrong[] = {
+const WrongConfiguration kWrongConditions[] = {
     {"MatchPathRelative",
      with_rule("match = { path = \"api\" }\n"),
      {"weir.toml:14: rule[x].match.path: found \"api\"; expected \"/login\", \"/api/*\" or \"~regex\""}},
@@ -138,7 +138,7 @@ TEST_P(MatchMistakes, AreReportedWithFileLineKeyAndExpectedValue) {
   EXPECT_THAT(mistakes_in(GetParam().text), ::testing::ElementsAreArray(GetParam().mistakes));
 }
 
-INSTANTIATE_TEST_SUITE_P(InvalidConfigurations, MatchMistakes, ::testing::ValuesIn(kWrong),
+INSTANTIATE_TEST_SUITE_P(InvalidConfigurations, MatchMistakes, ::testing::ValuesIn(kWrongConditions),
                          [](const auto& wrong) { return wrong.param.name; });
 
 }  // namespace

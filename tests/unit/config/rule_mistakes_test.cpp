@@ -6,7 +6,7 @@
 namespace weir::config::test {
 namespace {
 
-const WrongConfiguration kWrong[] = {
+const WrongConfiguration kWrongRules[] = {
     {"TierOfTwoPriorities",
      with_rule(
          "tiers = { pro = { limit = \"1/s\", priority = 1 } }\n[[rule]]\nname = \"y\"\nlimit = \"1/s\"\n"
@@ -389,7 +389,7 @@ TEST(Variants, MoreThan65534TiersAndOverridesInARuleAreRejected) {
   EXPECT_THAT(mistakes_in(with_overrides(65'533)), ::testing::IsEmpty());
 }
 
-INSTANTIATE_TEST_SUITE_P(InvalidConfigurations, RuleMistakes, ::testing::ValuesIn(kWrong),
+INSTANTIATE_TEST_SUITE_P(InvalidConfigurations, RuleMistakes, ::testing::ValuesIn(kWrongRules),
                          [](const auto& wrong) { return wrong.param.name; });
 
 }  // namespace

@@ -6,7 +6,7 @@
 namespace weir::config::test {
 namespace {
 
-const WrongConfiguration kWrong[] = {
+const WrongConfiguration kWrongSections[] = {
     {"SyntaxOfAString",
      "[server]\nworkers = \"two\n",
      {"weir.toml:2: found a quote that is not closed on its line; write workers = \"two\""}},
@@ -418,7 +418,7 @@ TEST_P(SectionMistakes, AreReportedWithFileLineKeyAndExpectedValue) {
   EXPECT_THAT(mistakes_in(GetParam().text), ::testing::ElementsAreArray(GetParam().mistakes));
 }
 
-INSTANTIATE_TEST_SUITE_P(InvalidConfigurations, SectionMistakes, ::testing::ValuesIn(kWrong),
+INSTANTIATE_TEST_SUITE_P(InvalidConfigurations, SectionMistakes, ::testing::ValuesIn(kWrongSections),
                          [](const auto& wrong) { return wrong.param.name; });
 
 }  // namespace

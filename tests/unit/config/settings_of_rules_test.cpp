@@ -14,10 +14,6 @@ using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-Settings parse(const std::string& text) {
-  return parse_settings(text, kFile);
-}
-
 std::string limiter_of(const std::string& more) {
   return limit::describe(parse(with_rule(more)).rules[1].limiter);
 }

@@ -16,10 +16,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-Settings parse(const std::string& text) {
-  return parse_settings(text, kFile);
-}
-
 TEST(Settings, SmallestConfigurationHasEveryDefault) {
   const auto settings = parse(kLeast);
   ASSERT_EQ(settings.rules.size(), 1u);

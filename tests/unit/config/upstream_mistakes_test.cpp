@@ -6,7 +6,7 @@
 namespace weir::config::test {
 namespace {
 
-const WrongConfiguration kWrong[] = {
+const WrongConfiguration kWrongUpstreams[] = {
     {"UpstreamWithoutName",
      with("[[upstream]]\nservers = [\"a:1\"]\n"),
      {"weir.toml:11: upstream[#2].name: missing; expected a string: name that routes use"}},
@@ -179,7 +179,7 @@ TEST_P(UpstreamMistakes, AreReportedWithFileLineKeyAndExpectedValue) {
   EXPECT_THAT(mistakes_in(GetParam().text), ::testing::ElementsAreArray(GetParam().mistakes));
 }
 
-INSTANTIATE_TEST_SUITE_P(InvalidConfigurations, UpstreamMistakes, ::testing::ValuesIn(kWrong),
+INSTANTIATE_TEST_SUITE_P(InvalidConfigurations, UpstreamMistakes, ::testing::ValuesIn(kWrongUpstreams),
                          [](const auto& wrong) { return wrong.param.name; });
 
 }  // namespace

@@ -8,7 +8,7 @@
 namespace weir::http {
 namespace {
 
-struct Case {
+struct ResponseCase {
   std::string_view head;  // without the empty line at the end
   std::string_view verdict;
 };
@@ -16,7 +16,7 @@ struct Case {
 // A macro, because as an argument of a function the text would end at its first NUL.
 #define RAW(text) std::string_view(text, sizeof(text) - 1)
 
-const Case kResponses[] = {
+const ResponseCase kResponses[] = {
     {"HTTP/1.1 200 OK\r\nContent-Length: 5", "200 5 keep"},
     {"HTTP/1.1 200 OK\r\nContent-Length: 0", "200 none keep"},
     {"HTTP/1.1 200 \r\nContent-Length: 5", "200 5 keep"},

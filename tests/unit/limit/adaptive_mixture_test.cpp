@@ -13,7 +13,7 @@
 namespace weir::limit {
 namespace {
 
-constexpr std::uint64_t kWorkers = 40;  // the ideal limit is this number or slightly more
+constexpr std::uint64_t kServerWorkers = 40;  // the ideal limit is this number or slightly more
 
 // A server that answers some requests from a cache at once. Every other request occupies a worker for about
 // `work`, or first waits if all workers are busy.
@@ -24,14 +24,14 @@ class MixedServer {
     double load;  // the load of the other requests, relative to the capacity of the workers
   };
   MixedServer(std::uint64_t seed, Traffic traffic) : random_(seed), traffic_(traffic) {
-    for (std::uint64_t i = 0; i < kWorkers; ++i) free_at_.push(now_);
+    for (std::uint64_t i = 0; i < kServerWorkers; ++i) free_at_.push(now_);
   }
 
   void run(double seconds) {
     lowest_ = highest_ = limit();
     admitted_ = refused_ = 0;
     for (const double end = now_ + seconds * 1e6; now_ < end; arrive()) {
-      const double rate = traffic_.load * kWorkers / kWork / (1 - traffic_.fast);
+      const double rate = traffic_.load * kServerWorkers / kWork / (1 - traffic_.fast);
       const double next = now_ - std::log(1 - chance()) / rate;
       while (!flying_.empty() && flying_.top().first <= next) answer();
       now_ = next;
@@ -45,7 +45,7 @@ class MixedServer {
   [[nodiscard]] double refused() const { return static_cast<double>(refused_) / (refused_ + admitted_); }
   // Returns the share of the workers' capacity that the admitted requests used.
   [[nodiscard]] double used(double seconds) const {
-    return admitted_ * (1 - traffic_.fast) * kWork * times_ / (kWorkers * seconds * 1e6);
+    return admitted_ * (1 - traffic_.fast) * kWork * times_ / (kServerWorkers * seconds * 1e6);
   }
 
  private:
@@ -106,8 +106,8 @@ TEST_P(AdaptiveMixture, KeepsAnOverloadedServerBusyWithoutQueueingRequests) {
   auto server = this->server(3);
   server.run(20);
   server.run(40);
-  EXPECT_GE(server.lowest(), steady() ? kWorkers / 4 : 2);
-  EXPECT_LE(server.highest(), kWorkers * 3);
+  EXPECT_GE(server.lowest(), steady() ? kServerWorkers / 4 : 2);
+  EXPECT_LE(server.highest(), kServerWorkers * 3);
   EXPECT_GE(server.used(40), 0.65);
 }
 
@@ -115,7 +115,7 @@ TEST_P(AdaptiveMixture, RejectsFewRequestsIfTheServerHasCapacity) {
   auto server = this->server(0.5);
   server.run(40);
   server.run(40);
-  EXPECT_GE(server.lowest(), steady() ? kWorkers / 4 : 2);
+  EXPECT_GE(server.lowest(), steady() ? kServerWorkers / 4 : 2);
   EXPECT_LE(server.refused(), 0.03);
 }
 
@@ -125,15 +125,15 @@ TEST_P(AdaptiveMixture, LowersTheLimitIfTheServerBecomesSlower) {
   const auto before = server.limit();
   server.slow_down(5);  // raises the load from 0.5 to 2.5
   server.run(30);
-  EXPECT_LT(server.lowest(), kWorkers / 2) << "the limit stayed high although the server became slower";
+  EXPECT_LT(server.lowest(), kServerWorkers / 2) << "the limit stayed high although the server became slower";
   EXPECT_LT(server.lowest(), before / 2);
   server.run(40);
   EXPECT_GE(server.used(40), 0.5) << "the limiter did not learn the new latency";
-  EXPECT_LE(server.highest(), kWorkers * 4);
+  EXPECT_LE(server.highest(), kServerWorkers * 4);
   server.slow_down(1);
   server.run(20);
   server.run(20);
-  EXPECT_GE(server.lowest(), steady() ? kWorkers / 2 : 2) << "the limit did not rise again";
+  EXPECT_GE(server.lowest(), steady() ? kServerWorkers / 2 : 2) << "the limit did not rise again";
   EXPECT_LE(server.refused(), 0.03);
 }
 

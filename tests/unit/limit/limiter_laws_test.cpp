@@ -7,8 +7,8 @@
 namespace weir::limit {
 namespace {
 
-constexpr int kCases = 40'000;
-constexpr int kRequests = 12;  // in each case
+constexpr int kLawCases = 40'000;
+constexpr int kLawRequests = 12;  // in each case
 
 // One request in random traffic, with the state before the request.
 struct Moment {
@@ -42,11 +42,11 @@ template <class Law>
 void for_each_moment(Law law) {
   const auto seed = new_seed();
   Dice dice(seed);
-  for (int i = 0; i < kCases; ++i) {
+  for (int i = 0; i < kLawCases; ++i) {
     const Case rule = dice.limiter();
     Cell cell;
     TimePoint now = dice.start();
-    for (int request = 0; request < kRequests; ++request) {
+    for (int request = 0; request < kLawRequests; ++request) {
       const Cost cost = dice.cost(rule);
       const Step next = step(rule.limiter, cell, now, cost);
       law(Moment{rule, cell, now, cost, next}, dice);
@@ -78,7 +78,7 @@ TEST(LimiterLaws, RejectsBeforeRetryAfterAndAdmitsFromRetryAfterOn) {
     const auto still = step(m.rule.limiter, m.cell, m.now + earlier, m.cost).outcome.retry_after;
     EXPECT_EQ(earlier + still, wait) << "the promised time changed while waiting";
   });
-  EXPECT_GT(refusals, kCases);
+  EXPECT_GT(refusals, kLawCases);
 }
 
 TEST(LimiterLaws, UnusedKeyRejectsOnlyCostsAboveTheCapacity) {
@@ -111,7 +111,7 @@ TEST(LimiterLaws, RequestWithAnEarlierClockReadingGetsNoAdditionalUnits) {
     EXPECT_TRUE(step(m.rule.limiter, cell, m.now, m.cost).outcome.allowed);
     EXPECT_GE(drained_at(m.rule.limiter, back.next), drained_at(m.rule.limiter, cell));
   });
-  EXPECT_GT(admitted, kCases / 10);
+  EXPECT_GT(admitted, kLawCases / 10);
 }
 
 TEST(LimiterLaws, ExactlyTheRemainingUnitsCanBeSpentAtOnce) {
@@ -208,7 +208,7 @@ TEST(LimiterLaws, StateConvertedToAnotherWindowNeverDrainsEarlier) {
     const Cost counted = quota(m.rule.limiter) - remaining_at(m.rule, m.step.next, m.now);
     EXPECT_LE(remaining_at(other, carried, m.now), other.capacity - std::min(other.capacity, counted));
   });
-  EXPECT_GT(carried_over, kCases / 10);
+  EXPECT_GT(carried_over, kLawCases / 10);
 }
 
 }  // namespace

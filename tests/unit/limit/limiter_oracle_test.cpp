@@ -15,8 +15,8 @@ namespace {
 using Fraction = boost::multiprecision::cpp_rational;
 using Whole = boost::multiprecision::cpp_int;
 
-constexpr int kCases = 10'000;
-constexpr int kRequests = 16;
+constexpr int kOracleCases = 10'000;
+constexpr int kOracleRequests = 16;
 
 // Every operand must be a fraction: Boost 1.81 computes 1/n divided by a whole number incorrectly.
 Fraction units(std::uint64_t n) {
@@ -39,9 +39,9 @@ Whole ceil(const Fraction& f) {
 }
 
 // A token bucket that stores its number of tokens.
-class Level {
+class TokenLevel {
  public:
-  explicit Level(const Case& c)
+  explicit TokenLevel(const Case& c)
       : capacity_(units(c.capacity)), interval_(interval(c.rate)), level_(capacity_) {}
   bool ask(TimePoint now, Cost cost) {
     level_ = std::min<Fraction>(capacity_, level_ + (micros(now) - last_) / interval_);
@@ -111,14 +111,9 @@ class HandoffSender {
   std::deque<Promise> promised_;
 };
 
-struct Admission {
-  TimePoint at;
-  Cost cost;
-};
-
 // Checks every interval between two admissions: the admitted cost must be at most capacity + rate × length of
 // the interval.
-void expect_bounded(const Case& c, const std::vector<Admission>& admitted) {
+void expect_bounded_by_rate(const Case& c, const std::vector<Admission>& admitted) {
   for (std::size_t i = 0; i < admitted.size(); ++i) {
     Whole spent = 0;
     for (std::size_t j = i; j < admitted.size(); ++j) {
@@ -134,7 +129,7 @@ template <class Body>
 void for_each_case(Algorithm algorithm, Body body) {
   const auto seed = new_seed();
   Dice dice(seed);
-  for (int i = 0; i < kCases;) {
+  for (int i = 0; i < kOracleCases;) {
     const Case c = dice.limiter();
     if (c.algorithm != algorithm) continue;
     body(c, dice);
@@ -143,20 +138,13 @@ void for_each_case(Algorithm algorithm, Body body) {
   }
 }
 
-// Returns the time that a client waits before it retries: a random time, exactly retry_after, or a
-// microsecond less.
-Duration patience(const Case& c, const Outcome& said, Dice& dice) {
-  if (said.allowed || said.retry_after == base::kForever || dice.one_in(2)) return dice.pause(c);
-  return said.retry_after - (dice.one_in(2) ? 1us : 0us);
-}
-
 TEST(LimiterOracle, TokenBucketAgreesWithAModelThatCountsTokens) {
   for_each_case(Algorithm::TokenBucket, [](const Case& c, Dice& dice) {
-    Level oracle(c);
+    TokenLevel oracle(c);
     Cell cell;
     std::vector<Admission> admitted;
     TimePoint now = dice.start();
-    for (int i = 0; i < kRequests; ++i) {
+    for (int i = 0; i < kOracleRequests; ++i) {
       const Cost cost = dice.cost(c);
       const Step s = step(c.limiter, cell, now, cost);
       ASSERT_EQ(s.outcome.allowed, oracle.ask(now, cost));
@@ -165,7 +153,7 @@ TEST(LimiterOracle, TokenBucketAgreesWithAModelThatCountsTokens) {
       cell = s.next;
       now += patience(c, s.outcome, dice);
     }
-    expect_bounded(c, admitted);
+    expect_bounded_by_rate(c, admitted);
   });
 }
 
@@ -175,7 +163,7 @@ TEST(LimiterOracle, GcraAgreesWithTheVirtualSchedulingAlgorithm) {
     Cell cell;
     std::vector<Admission> admitted;
     TimePoint now = dice.start();
-    for (int i = 0; i < kRequests; ++i) {
+    for (int i = 0; i < kOracleRequests; ++i) {
       const Cost cost = dice.cost(c);
       const Step s = step(c.limiter, cell, now, cost);
       ASSERT_EQ(s.outcome.allowed, oracle.ask(now, cost));
@@ -183,7 +171,7 @@ TEST(LimiterOracle, GcraAgreesWithTheVirtualSchedulingAlgorithm) {
       cell = s.next;
       now += patience(c, s.outcome, dice);
     }
-    expect_bounded(c, admitted);
+    expect_bounded_by_rate(c, admitted);
   });
 }
 
@@ -192,7 +180,7 @@ TEST(LimiterOracle, LeakyBucketAgreesWithAModelThatQueuesDepartures) {
     HandoffSender oracle(c);
     Cell cell;
     TimePoint now = dice.start();
-    for (int i = 0; i < kRequests; ++i) {
+    for (int i = 0; i < kOracleRequests; ++i) {
       const Cost cost = dice.cost(c);
       const Step s = step(c.limiter, cell, now, cost);
       const auto wait = oracle.ask(now, cost);

@@ -179,4 +179,17 @@ class Dice {
   std::mt19937_64 engine_;
 };
 
+// Returns the time that a client waits before it retries: a random time, exactly retry_after, or a
+// microsecond less.
+inline Duration patience(const Case& c, const Outcome& said, Dice& dice) {
+  if (said.allowed || said.retry_after == base::kForever || dice.one_in(2)) return dice.pause(c);
+  return said.retry_after - (dice.one_in(2) ? 1us : 0us);
+}
+
+// An admitted request.
+struct Admission {
+  TimePoint at;
+  Cost cost;
+};
+
 }  // namespace weir::limit

@@ -16,15 +16,15 @@ namespace {
 
 using Whole = boost::multiprecision::cpp_int;
 
-constexpr int kCases = 20'000;
-constexpr int kRequests = 14;
+constexpr int kSettleCases = 20'000;
+constexpr int kSettleRequests = 14;
 
 struct Event {
   TimePoint at;
   Cost cost;
 };
 
-std::int64_t micros(TimePoint at) {
+std::int64_t micros_since_epoch(TimePoint at) {
   return at.time_since_epoch().count();
 }
 
@@ -43,7 +43,7 @@ Level bucket_level(const Case& c, const std::vector<Event>& events, TimePoint no
   TimePoint last = events.empty() ? now : events.front().at;
   bool was_full = false;
   const auto drain = [&](TimePoint to) {
-    spent -= Whole(micros(to) - micros(last)) * c.rate.count;
+    spent -= Whole(micros_since_epoch(to) - micros_since_epoch(last)) * c.rate.count;
     was_full = was_full || spent < 0;
     if (spent < 0) spent = 0;
     last = to;
@@ -62,7 +62,7 @@ Level stepped_level(const Case& c, const std::vector<Event>& events, TimePoint n
   std::int64_t anchor = 0;
   bool was_full = false;
   const auto refill = [&](TimePoint to) {
-    const auto periods = (micros(to) - anchor) / c.rate.period.count();
+    const auto periods = (micros_since_epoch(to) - anchor) / c.rate.period.count();
     spent -= Whole(periods) * c.rate.count;
     anchor += periods * c.rate.period.count();
     if (spent > 0) return;
@@ -71,7 +71,7 @@ Level stepped_level(const Case& c, const std::vector<Event>& events, TimePoint n
   };
   for (const auto& event : events) {
     refill(event.at);
-    if (spent == 0) anchor = micros(event.at);
+    if (spent == 0) anchor = micros_since_epoch(event.at);
     if (spent == 0 && &event != &events.front()) was_full = true;
     spent += event.cost;
   }
@@ -90,14 +90,14 @@ Level windowed_level(const Case& c, const std::vector<Event>& events, TimePoint 
     if (c.algorithm == Algorithm::Calendar) {
       weight = fixed->window_at(event.at) == fixed->window_at(now) ? period : 0;
     } else if (fixed != nullptr) {
-      weight = micros(event.at) / period == micros(now) / period ? period : 0;
+      weight = micros_since_epoch(event.at) / period == micros_since_epoch(now) / period ? period : 0;
     } else if (log != nullptr) {
       const Whole n = log->is_exact() ? Whole(period) : Whole(log->buckets());
-      const auto sub_window = [&](TimePoint at) { return Whole(micros(at) * n / period); };
+      const auto sub_window = [&](TimePoint at) { return Whole(micros_since_epoch(at) * n / period); };
       weight = sub_window(event.at) + n > sub_window(now) ? period : 0;
     } else {
-      const auto windows = micros(now) / period - micros(event.at) / period;
-      weight = windows == 0 ? period : windows == 1 ? period - micros(now) % period : 0;
+      const auto windows = micros_since_epoch(now) / period - micros_since_epoch(event.at) / period;
+      weight = windows == 0 ? period : windows == 1 ? period - micros_since_epoch(now) % period : 0;
     }
     spent += event.cost * weight;
   }
@@ -126,7 +126,7 @@ class Traffic {
       : dice_(dice), table_(table), case_(std::move(c)), key_(key_of(key)), now_(dice.start()) {}
 
   void run() {
-    for (int i = 0; i < kRequests && !testing::Test::HasFailure(); ++i) {
+    for (int i = 0; i < kSettleRequests && !testing::Test::HasFailure(); ++i) {
       request();
       now_ += pause();
       if (!under_way_.empty() && !dice_.one_in(3)) settle();
@@ -226,7 +226,7 @@ TEST(SettleOracle, SettledStateEqualsTheStateAfterChargingTheActualCost) {
   auto table = std::make_unique<KeyTable>(1 << 16);
   int exact = 0;
   int in_debt = 0;
-  for (std::uint64_t i = 0; i < kCases; ++i) {
+  for (std::uint64_t i = 0; i < kSettleCases; ++i) {
     Case c = dice.limiter();
     while (!settles(c.limiter)) c = dice.limiter();
     std::ostringstream name;
@@ -238,8 +238,8 @@ TEST(SettleOracle, SettledStateEqualsTheStateAfterChargingTheActualCost) {
     in_debt += traffic.in_debt;
   }
   EXPECT_EQ(table->stats().overflowed, 0U);
-  EXPECT_GT(exact, kCases * 4);
-  EXPECT_GT(in_debt, kCases);
+  EXPECT_GT(exact, kSettleCases * 4);
+  EXPECT_GT(in_debt, kSettleCases);
 }
 
 }  // namespace

@@ -11,10 +11,6 @@
 namespace weir::limit {
 namespace {
 
-Limiter sliding_log(std::string_view limit) {
-  return SlidingLog::make(rate(limit)).value();
-}
-
 // A table with one key, whose charges start at kStart.
 class Settling : public testing::Test {
  protected:

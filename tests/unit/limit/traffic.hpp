@@ -45,5 +45,8 @@ inline Limiter gcra(std::string_view limit, std::uint64_t burst) {
 inline Limiter leaky_bucket(std::string_view limit, std::uint64_t queue, Duration max_wait = base::kForever) {
   return LeakyBucket::make(rate(limit), queue, max_wait).value();
 }
+inline Limiter sliding_log(std::string_view limit) {
+  return SlidingLog::make(rate(limit)).value();
+}
 
 }  // namespace weir::limit

@@ -13,16 +13,11 @@ namespace {
 
 using Whole = boost::multiprecision::cpp_int;
 
-constexpr int kCases = 10'000;
+constexpr int kWindowCases = 10'000;
 constexpr std::uint64_t kMostRefills = 10'000;  // a bound, because the oracle counts refills one by one
-constexpr int kRequests = 24;
+constexpr int kWindowRequests = 24;
 
-struct Admission {
-  TimePoint at;
-  Cost cost;
-};
-
-Whole micros(TimePoint at) {
+Whole whole_micros(TimePoint at) {
   return at.time_since_epoch().count();
 }
 
@@ -64,7 +59,7 @@ class Windows {
  private:
   [[nodiscard]] TimePoint start_by_epoch(TimePoint now) const {
     const Whole period = rule_.rate.period.count();
-    return TimePoint(Duration(static_cast<std::int64_t>(Whole(micros(now) / period * period))));
+    return TimePoint(Duration(static_cast<std::int64_t>(Whole(whole_micros(now) / period * period))));
   }
   [[nodiscard]] TimePoint start_by_calendar(TimePoint now) const {
     const auto window = std::get<FixedWindow>(rule_.limiter).window_at(now);
@@ -81,8 +76,8 @@ class Weights {
  public:
   explicit Weights(const Case& c) : rule_(c), period_(c.rate.period.count()) {}
   bool ask(TimePoint now, Cost cost) {
-    index_ = micros(now) / period_;
-    left_ = period_ - micros(now) % period_;
+    index_ = whole_micros(now) / period_;
+    left_ = period_ - whole_micros(now) % period_;
     if (weighed() + Whole(cost) * period_ > Whole(rule_.capacity) * period_) return false;
     counts_[index_] += cost;
     return true;
@@ -96,18 +91,11 @@ class Weights {
   std::map<Whole, Whole> counts_;
 };
 
-// Returns the time that a client waits before it retries: a random time, exactly retry_after, or a
-// microsecond less.
-Duration patience(const Case& c, const Outcome& said, Dice& dice) {
-  if (said.allowed || said.retry_after == base::kForever || dice.one_in(2)) return dice.pause(c);
-  return said.retry_after - (dice.one_in(2) ? 1us : 0us);
-}
-
 template <class Body>
-void for_each_case(Algorithm algorithm, Body body) {
+void for_each_case_of_few_refills(Algorithm algorithm, Body body) {
   const auto seed = new_seed();
   Dice dice(seed);
-  for (int i = 0; i < kCases;) {
+  for (int i = 0; i < kWindowCases;) {
     const Case c = dice.limiter();
     if (c.algorithm != algorithm || c.capacity / c.rate.count > kMostRefills) continue;
     body(c, dice);
@@ -118,11 +106,11 @@ void for_each_case(Algorithm algorithm, Body body) {
 
 template <class Oracle>
 void compare(Algorithm algorithm) {
-  for_each_case(algorithm, [](const Case& c, Dice& dice) {
+  for_each_case_of_few_refills(algorithm, [](const Case& c, Dice& dice) {
     Oracle oracle(c);
     Cell cell;
     TimePoint now = dice.start();
-    for (int i = 0; i < kRequests; ++i) {
+    for (int i = 0; i < kWindowRequests; ++i) {
       const Cost cost = dice.cost(c);
       const Step s = step(c.limiter, cell, now, cost);
       ASSERT_EQ(s.outcome.allowed, oracle.ask(now, cost));
@@ -178,7 +166,7 @@ class Everything {
     if (log_.is_exact()) return at + rule_.rate.period;
     const Whole n = log_.buckets();
     const Whole period = rule_.rate.period.count();
-    const Whole sub_window = micros(at) * n / period;
+    const Whole sub_window = whole_micros(at) * n / period;
     const Whole end = ((sub_window + n) * period + n - 1) / n;
     return TimePoint(Duration(static_cast<std::int64_t>(end)));
   }
@@ -189,7 +177,7 @@ class Everything {
 };
 
 // Checks that the total cost in one period after any admission is at most the limit.
-void expect_bounded(const Case& c, const std::vector<Admission>& admitted) {
+void expect_bounded_by_period(const Case& c, const std::vector<Admission>& admitted) {
   for (std::size_t i = 0; i < admitted.size(); ++i) {
     Whole spent = 0;
     for (std::size_t j = i; j < admitted.size() && admitted[j].at - admitted[i].at < c.rate.period; ++j)
@@ -206,7 +194,7 @@ Duration log_pause(const Case& c, Dice& dice) {
 
 void compare_logs(Algorithm algorithm) {
   std::uint64_t client = 0;
-  for_each_case(algorithm, [&](const Case& c, Dice& dice) {
+  for_each_case_of_few_refills(algorithm, [&](const Case& c, Dice& dice) {
     KeyTable table(64);  // each case needs a new table, because a later case may begin at an earlier time
     Everything oracle(c);
     const auto key = key_of(++client);
@@ -237,7 +225,7 @@ void compare_logs(Algorithm algorithm) {
       }
       now += log_pause(c, dice);
     }
-    if (algorithm == Algorithm::LoneLog) expect_bounded(c, oracle.admitted());
+    if (algorithm == Algorithm::LoneLog) expect_bounded_by_period(c, oracle.admitted());
     ASSERT_EQ(table.stats().log_merged, 0);
     table.sweep(kNever - 1us, table.stats().slots);
     ASSERT_EQ(table.stats().keys, 0);

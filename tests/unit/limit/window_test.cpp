@@ -23,17 +23,15 @@ Limiter fixed(std::string_view limit) {
 Limiter weighted(std::string_view limit) {
   return SlidingWindow::make(rate(limit)).value();
 }
-Limiter sliding_log(std::string_view limit) {
-  return SlidingLog::make(rate(limit)).value();
-}
 Limiter buckets(std::string_view limit, std::uint64_t n) {
   return SlidingLog::make(rate(limit), n).value();
 }
 
 // A client with one key in a table. It sends its requests one after another.
-class Client {
+class TableClient {
  public:
-  explicit Client(Limiter limiter, TimePoint start = kHour) : limiter_(std::move(limiter)), start_(start) {}
+  explicit TableClient(Limiter limiter, TimePoint start = kHour)
+      : limiter_(std::move(limiter)), start_(start) {}
   Outcome ask(Duration at, Cost cost = 1) {
     const Charge charge{key_of(1), &limiter_, cost};
     Outcome out;
@@ -51,7 +49,7 @@ class Client {
 };
 
 TEST(SteppedBucket, RefillsAtWholePeriodsAfterItStoppedBeingFull) {
-  Client client(stepwise("50/day", 200));
+  TableClient client(stepwise("50/day", 200));
   EXPECT_EQ(client.ask(10h, 120),
             (Outcome{.allowed = true, .remaining = 80, .reset_after = 72h, .more_after = 24h}));
   EXPECT_EQ(client.ask(33h, 100),
@@ -65,7 +63,7 @@ TEST(SteppedBucket, RefillsAtWholePeriodsAfterItStoppedBeingFull) {
 }
 
 TEST(FixedWindow, WindowsAreAlignedToTheUnixEpoch) {
-  Client client(fixed("3/min"));
+  TableClient client(fixed("3/min"));
   EXPECT_EQ(client.ask(50s, 2),
             (Outcome{.allowed = true, .remaining = 1, .reset_after = 10s, .more_after = 10s}));
   EXPECT_EQ(client.ask(55s, 2),
@@ -89,7 +87,7 @@ TEST(FixedWindow, DayOf25HoursIsOneWindow) {
 }
 
 TEST(SlidingWindow, WeightsThePreviousWindowByItsOverlap) {
-  Client client(weighted("100/h"));
+  TableClient client(weighted("100/h"));
   ASSERT_TRUE(client.ask(30min, 84).allowed);
   ASSERT_TRUE(client.ask(60min, 1).allowed);
   EXPECT_FALSE(client.ask(74min, 35).allowed) << "84 × 46/60 + 1 + 35 are more than 100";
@@ -108,7 +106,7 @@ TEST(SlidingWindow, WeightsThePreviousWindowByItsOverlap) {
 }
 
 TEST(SlidingWindow, RefundsAChargeOfThePresentOrPreviousWindow) {
-  Client client(weighted("100/h"));
+  TableClient client(weighted("100/h"));
   client.ask(30min, 80);
   client.ask(61min, 1);
   client.give_back(30min, 80);
@@ -137,7 +135,7 @@ TEST(SlidingWindow, DoesNotRefundAChargeOfAnyOtherWindow) {
 }
 
 TEST(SlidingLog, CountsExactlyTheAdmissionsOfTheLastPeriod) {
-  Client client(sliding_log("3/h"));
+  TableClient client(sliding_log("3/h"));
   EXPECT_EQ(client.ask(10min),
             (Outcome{.allowed = true, .remaining = 2, .reset_after = 1h, .more_after = 1h}));
   EXPECT_EQ(client.ask(20min, 2),
@@ -151,7 +149,7 @@ TEST(SlidingLog, CountsExactlyTheAdmissionsOfTheLastPeriod) {
 }
 
 TEST(BucketedWindow, CountsTheCurrentBucketAsAWhole) {
-  Client client(buckets("10/h", 6));
+  TableClient client(buckets("10/h", 6));
   ASSERT_TRUE(client.ask(9min, 10).allowed);
   EXPECT_EQ(client.ask(10min).retry_after, 50min) << "the bucket counts from the start of its ten minutes";
   EXPECT_FALSE(client.ask(60min - 1us).allowed);
@@ -159,7 +157,7 @@ TEST(BucketedWindow, CountsTheCurrentBucketAsAWhole) {
 }
 
 TEST(BucketedWindow, BucketsOfFractionalLengthAreNotRounded) {
-  Client client(buckets("1/s", 3));
+  TableClient client(buckets("1/s", 3));
   ASSERT_TRUE(client.ask(333'333us).allowed);  // still in the first sub-window
   EXPECT_EQ(client.ask(333'334us).retry_after, 666'666us);
   EXPECT_TRUE(client.ask(1s).allowed);
@@ -170,7 +168,7 @@ TEST(BucketedWindow, BucketsOfFractionalLengthAreNotRounded) {
 // Sends requests for a given time, each as soon as the limiter admits it. Returns the number of admitted
 // units.
 template <class Ask>
-std::uint64_t greedy(Ask ask, Duration how_long) {
+std::uint64_t greedy_admissions(Ask ask, Duration how_long) {
   std::uint64_t admitted = 0;
   for (Duration at{0}; at < how_long;) {
     const Outcome outcome = ask(at);
@@ -182,7 +180,7 @@ std::uint64_t greedy(Ask ask, Duration how_long) {
 
 std::uint64_t greedy_cell(const Limiter& limiter, Duration how_long) {
   Cell cell;
-  return greedy(
+  return greedy_admissions(
       [&](Duration at) {
         const Step s = step(limiter, cell, kHour + at, 1);
         cell = s.next;
@@ -192,8 +190,8 @@ std::uint64_t greedy_cell(const Limiter& limiter, Duration how_long) {
 }
 
 std::uint64_t greedy_log(const Limiter& limiter, Duration how_long) {
-  Client client(limiter);
-  return greedy([&](Duration at) { return client.ask(at); }, how_long);
+  TableClient client(limiter);
+  return greedy_admissions([&](Duration at) { return client.ask(at); }, how_long);
 }
 
 TEST(LongRun, WindowsAndStepwiseBucketsAreExactOverLongPeriods) {

@@ -3,6 +3,7 @@
 
 #include "weir/net/asio.hpp"
 #include "weir/net/reactor.hpp"
+#include "weir/net/stream.hpp"
 
 #include <array>
 #include <chrono>
@@ -91,6 +92,10 @@ class Running {
 template <class T>
 T run(asio::io_context& context, Task<T> work) {
   return Running<T>(context, std::move(work)).result();
+}
+
+inline Task<ErrorCode> until_readable(Stream& stream) {
+  co_return co_await stream.wait_readable();
 }
 
 // Sends all bytes. Blocks, so it must be called for a blocking descriptor.

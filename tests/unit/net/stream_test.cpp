@@ -26,10 +26,6 @@ Task<ErrorCode> read_once(Stream& stream, std::string& got) {
   co_return ec;
 }
 
-Task<ErrorCode> until_readable(Stream& stream) {
-  co_return co_await stream.wait_readable();
-}
-
 Task<ErrorCode> read_to_end(Stream& stream, std::string& got) {
   for (;;) {
     const auto ec = co_await read_once(stream, got);

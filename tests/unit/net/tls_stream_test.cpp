@@ -25,10 +25,6 @@ Task<ErrorCode> read_once(Stream& stream, std::string& got, std::size_t most) {
   co_return ec;
 }
 
-Task<ErrorCode> until_readable(Stream& stream) {
-  co_return co_await stream.wait_readable();
-}
-
 Task<ErrorCode> read_until(Stream& stream, std::string& got, std::size_t size) {
   while (got.size() < size) {
     const auto ec = co_await read_once(stream, got, 10'000);
@@ -37,7 +33,7 @@ Task<ErrorCode> read_until(Stream& stream, std::string& got, std::size_t size) {
   co_return ErrorCode{};
 }
 
-std::string random_bytes(std::size_t size) {
+std::string pseudo_random_bytes(std::size_t size) {
   std::mt19937 random(7);
   std::string bytes(size, '\0');
   for (auto& byte : bytes) byte = static_cast<char>(random());
@@ -174,7 +170,7 @@ TEST_F(TlsStream, AlpnChoosesTheProtocolThatWeirPrefersAndRejectsClientsWithoutA
 TEST_F(TlsStream, TransfersManyBytesInBothDirections) {
   TlsClient client(theirs.number());
   ASSERT_TRUE(shake_hands(client));
-  const auto bytes = random_bytes(5 << 20);
+  const auto bytes = pseudo_random_bytes(5 << 20);
   const auto view = std::string_view(bytes);
   for (const std::size_t split : {0UL, 1UL, 2UL << 20}) {
     auto reader = std::async(std::launch::async, [&] { return client.receive(bytes.size()); });
@@ -191,7 +187,7 @@ TEST_F(TlsStream, TransfersManyBytesInBothDirections) {
 TEST_F(TlsStream, FullSocketIsNoErrorAndTheRestCanBeSentLater) {
   TlsClient client(theirs.number());
   ASSERT_TRUE(shake_hands(client));
-  const auto bytes = random_bytes(2 << 20);
+  const auto bytes = pseudo_random_bytes(2 << 20);
   ErrorCode ec;
   const auto sent = stream->try_write(bytes, {}, ec);
   EXPECT_FALSE(ec);

@@ -7,7 +7,7 @@ namespace {
 
 using End = Delivery::End;
 
-constexpr base::TimePoint at(std::int64_t millis) {
+constexpr base::TimePoint millisecond(std::int64_t millis) {
   return base::TimePoint{std::chrono::milliseconds(1'000'000'000 + millis)};
 }
 Delivery delivery(std::uint64_t per_minute = 1000, unsigned most = 3) {
@@ -18,19 +18,19 @@ constexpr std::uint64_t kLongest = ~std::uint64_t{0};
 
 TEST(DeliveryTest, MessageIsDueAtOnceAndRemovedAfterItWasSent) {
   auto post = delivery();
-  EXPECT_EQ(post.begin(at(0)), nullptr);
-  EXPECT_FALSE(post.put("one", at(0)));
-  ASSERT_NE(post.begin(at(0)), nullptr);
-  EXPECT_EQ(post.begin(at(0)), nullptr);  // an attempt is running
+  EXPECT_EQ(post.begin(millisecond(0)), nullptr);
+  EXPECT_FALSE(post.put("one", millisecond(0)));
+  ASSERT_NE(post.begin(millisecond(0)), nullptr);
+  EXPECT_EQ(post.begin(millisecond(0)), nullptr);  // an attempt is running
   EXPECT_EQ(post.sent(), End::Sent);
   EXPECT_TRUE(post.empty());
-  EXPECT_EQ(post.begin(at(5)), nullptr);
+  EXPECT_EQ(post.begin(millisecond(5)), nullptr);
 }
 
 TEST(DeliveryTest, PausesBetweenAttemptsDoubleUpToABound) {
   auto post = delivery(1000, 20);
-  post.put("one", at(0));
-  auto now = at(0);
+  post.put("one", millisecond(0));
+  auto now = millisecond(0);
   base::Duration bound = Delivery::kFirstPause;
   for (int attempt = 0; attempt < 15; ++attempt) {
     ASSERT_NE(post.begin(now), nullptr) << attempt;
@@ -46,53 +46,54 @@ TEST(DeliveryTest, PausesBetweenAttemptsDoubleUpToABound) {
 
 TEST(DeliveryTest, ShortestPauseBetweenAttemptsIsZero) {
   auto post = delivery();
-  post.put("one", at(0));
-  ASSERT_NE(post.begin(at(0)), nullptr);
-  EXPECT_EQ(post.failed(false, at(10), 0), End::Again);
-  EXPECT_NE(post.begin(at(10)), nullptr);
+  post.put("one", millisecond(0));
+  ASSERT_NE(post.begin(millisecond(0)), nullptr);
+  EXPECT_EQ(post.failed(false, millisecond(10), 0), End::Again);
+  EXPECT_NE(post.begin(millisecond(10)), nullptr);
 }
 
 TEST(DeliveryTest, OverdueMessageIsStillRetriedAfterTheConfiguredNumberOfAttempts) {
   auto post = delivery(1000, 3);
-  post.put("one", at(0));
+  post.put("one", millisecond(0));
   for (const bool overdue : {false, false, true, true, true}) {
-    ASSERT_NE(post.begin(at(0)), nullptr);
-    EXPECT_EQ(post.failed(false, at(0), 0), End::Again);
+    ASSERT_NE(post.begin(millisecond(0)), nullptr);
+    EXPECT_EQ(post.failed(false, millisecond(0), 0), End::Again);
     EXPECT_EQ(post.is_overdue(), overdue);
   }
-  EXPECT_TRUE(post.put("two", at(0)));
+  EXPECT_TRUE(post.put("two", millisecond(0)));
   EXPECT_FALSE(post.is_overdue());
-  ASSERT_NE(post.begin(at(0)), nullptr);
+  ASSERT_NE(post.begin(millisecond(0)), nullptr);
   EXPECT_EQ(post.sent(), End::Sent);
   EXPECT_TRUE(post.empty());
 }
 
 TEST(DeliveryTest, OverdueMessageIsDroppedIfConfigured) {
   auto post = delivery(1000, 3);
-  post.put("one", at(0));
+  post.put("one", millisecond(0));
   post.give_up_what_is_overdue();
   for (const auto end : {End::Again, End::Again, End::GivenUp}) {
-    ASSERT_NE(post.begin(at(0)), nullptr);
-    EXPECT_EQ(post.failed(false, at(0), 0), end);
+    ASSERT_NE(post.begin(millisecond(0)), nullptr);
+    EXPECT_EQ(post.failed(false, millisecond(0), 0), end);
   }
   EXPECT_TRUE(post.empty());
 }
 
 TEST(DeliveryTest, MessageIsDroppedAfterAPermanentFailure) {
   auto post = delivery();
-  post.put("two", at(0));
-  ASSERT_NE(post.begin(at(0)), nullptr);
-  EXPECT_EQ(post.failed(true, at(0), 0), End::GivenUp);
+  post.put("two", millisecond(0));
+  ASSERT_NE(post.begin(millisecond(0)), nullptr);
+  EXPECT_EQ(post.failed(true, millisecond(0), 0), End::GivenUp);
   EXPECT_TRUE(post.empty());
 }
 
 TEST(DeliveryTest, NewerMessageReplacesAWaitingMessage) {
   auto post = delivery();
-  post.put("began", at(0));
-  ASSERT_NE(post.begin(at(0)), nullptr);
-  post.failed(false, at(0), kLongest);
-  EXPECT_TRUE(post.put("ended", at(1)));
-  const auto* due = post.begin(at(1));  // the pause after the older message does not apply to this message
+  post.put("began", millisecond(0));
+  ASSERT_NE(post.begin(millisecond(0)), nullptr);
+  post.failed(false, millisecond(0), kLongest);
+  EXPECT_TRUE(post.put("ended", millisecond(1)));
+  const auto* due =
+      post.begin(millisecond(1));  // the pause after the older message does not apply to this message
   ASSERT_NE(due, nullptr);
   EXPECT_EQ(*due, "ended");
 }
@@ -100,15 +101,15 @@ TEST(DeliveryTest, NewerMessageReplacesAWaitingMessage) {
 TEST(DeliveryTest, MessageQueuedDuringAnAttemptIsSentAfterTheAttempt) {
   for (const bool through : {true, false}) {
     auto post = delivery();
-    post.put("began", at(0));
-    ASSERT_NE(post.begin(at(0)), nullptr);
-    EXPECT_TRUE(post.put("ended", at(1)));
-    EXPECT_EQ(post.begin(at(1)), nullptr);
+    post.put("began", millisecond(0));
+    ASSERT_NE(post.begin(millisecond(0)), nullptr);
+    EXPECT_TRUE(post.put("ended", millisecond(1)));
+    EXPECT_EQ(post.begin(millisecond(1)), nullptr);
     if (through)
       post.sent();
     else
-      EXPECT_EQ(post.failed(true, at(2), 0), End::Again);
-    const auto* due = post.begin(at(2));
+      EXPECT_EQ(post.failed(true, millisecond(2), 0), End::Again);
+    const auto* due = post.begin(millisecond(2));
     ASSERT_NE(due, nullptr);
     EXPECT_EQ(*due, "ended");
   }
@@ -118,8 +119,8 @@ TEST(DeliveryTest, LimitsTheRateOfAttempts) {
   auto post = delivery(6);
   unsigned made = 0;
   for (std::int64_t second = 0; second < 600; ++second) {
-    post.put("flapping", at(second * 1000));
-    if (post.begin(at(second * 1000)) == nullptr) continue;
+    post.put("flapping", millisecond(second * 1000));
+    if (post.begin(millisecond(second * 1000)) == nullptr) continue;
     ++made;
     post.sent();
   }

@@ -5,46 +5,46 @@
 namespace weir::observe {
 namespace {
 
-constexpr base::TimePoint at(std::int64_t seconds) {
+constexpr base::TimePoint second(std::int64_t seconds) {
   return base::TimePoint{std::chrono::seconds(seconds)};
 }
 
 TEST(StreakTest, HasNoStartBeforeTheFirstEvent) {
   Streak streak(std::chrono::seconds(60));
-  streak.note(500, at(10));
-  streak.note(500, at(15));
+  streak.note(500, second(10));
+  streak.note(500, second(15));
   EXPECT_FALSE(streak.since());
   EXPECT_FALSE(streak.last());
 }
 
 TEST(StreakTest, BeginsWithTheFirstEventAndContinuesOverShortPauses) {
   Streak streak(std::chrono::seconds(60));
-  streak.note(0, at(10));
-  streak.note(3, at(15));
-  EXPECT_EQ(streak.since(), at(15));
-  streak.note(3, at(75));
-  EXPECT_EQ(streak.since(), at(15));
-  streak.note(4, at(76));
-  EXPECT_EQ(streak.since(), at(15));
-  EXPECT_EQ(streak.last(), at(76));
+  streak.note(0, second(10));
+  streak.note(3, second(15));
+  EXPECT_EQ(streak.since(), second(15));
+  streak.note(3, second(75));
+  EXPECT_EQ(streak.since(), second(15));
+  streak.note(4, second(76));
+  EXPECT_EQ(streak.since(), second(15));
+  EXPECT_EQ(streak.last(), second(76));
 }
 
 TEST(StreakTest, LongPauseEndsAStreakAndTheNextEventBeginsANewStreak) {
   Streak streak(std::chrono::seconds(60));
-  streak.note(0, at(10));
-  streak.note(1, at(15));
-  streak.note(1, at(76));
+  streak.note(0, second(10));
+  streak.note(1, second(15));
+  streak.note(1, second(76));
   EXPECT_FALSE(streak.since());
-  EXPECT_EQ(streak.last(), at(15));
-  streak.note(2, at(80));
-  EXPECT_EQ(streak.since(), at(80));
+  EXPECT_EQ(streak.last(), second(15));
+  streak.note(2, second(80));
+  EXPECT_EQ(streak.since(), second(80));
 }
 
 TEST(StreakTest, DecreasedTotalConsistsOfNewEvents) {
   Streak streak(std::chrono::seconds(60));
-  streak.note(100, at(10));
-  streak.note(2, at(15));
-  EXPECT_EQ(streak.since(), at(15));
+  streak.note(100, second(10));
+  streak.note(2, second(15));
+  EXPECT_EQ(streak.since(), second(15));
 }
 
 }  // namespace

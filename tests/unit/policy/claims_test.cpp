@@ -12,9 +12,6 @@
 namespace weir::policy {
 namespace {
 
-const std::string kSecret = "a secret of more than thirty-two octets";
-constexpr NamingKeys kKeys{.table = {1, 2}, .shared = {3, 4}};
-
 // A request with this bearer token. The settings read `user` from the claim `sub`.
 struct Asked {
   explicit Asked(const std::string& token) : authorization("Bearer " + token) {

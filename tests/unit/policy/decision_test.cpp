@@ -10,8 +10,6 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr base::TimePoint kNow{seconds(1'700'000'000)};
-
 class Decide : public testing::Test {
  protected:
   static limit::Outcome admitted(limit::Cost remaining, base::Duration delay = {}) {

@@ -2,15 +2,13 @@
 
 #include "unit/policy/sample.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace weir::policy {
 namespace {
 
 using std::chrono::seconds;
-
-constexpr NamingKeys kKeys{.table = {1, 2}, .shared = {3, 4}};
-constexpr base::TimePoint kNow{seconds(1'700'000'000)};
 
 class Collect : public testing::Test {
  protected:

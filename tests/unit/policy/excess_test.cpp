@@ -14,8 +14,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr NamingKeys kKeys{.table = {1, 2}, .shared = {3, 4}};
-
 std::string repeated(std::string_view piece, std::size_t count) {
   std::string text;
   for (std::size_t i = 0; i < count; ++i) text += piece;

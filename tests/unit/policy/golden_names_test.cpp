@@ -22,7 +22,7 @@ constexpr const char* kWhatToDo =
     "names in "
     "Redis, say so in the notes on upgrades, and then write the new names here";
 
-constexpr NamingKeys kKeys{
+constexpr NamingKeys kGoldenKeys{
     .table = {1, 2}, .shared = {0x0123'4567'89ab'cdef, 0xfedc'ba98'7654'3210}, .slot_hashes = false};
 
 std::string hex(const base::Digest128& digest) {
@@ -54,7 +54,7 @@ class StableKeyNames : public testing::Test {
                                  bool places = false) const {
     AppliedLimiter applied{rule.limiter.get(), rule.limiter.get(), variant};
     applied.elastic = elastic;
-    auto keys = kKeys;
+    auto keys = kGoldenKeys;
     keys.slot_hashes = places;
     return hex(name_in_redis(rule, applied, request_, keys).value());
   }
@@ -137,9 +137,10 @@ TEST_F(StableKeyNames, NamesInAClusterBeginWithAnUnchangedSlotHash) {
 }
 
 TEST_F(StableKeyNames, MessageLimitsAndLoggedApiKeysHaveUnchangedNames) {
-  const auto key = name_key(rule_of("r", {"ip"}), 0, request_, kKeys.shared);
+  const auto key = name_key(rule_of("r", {"ip"}), 0, request_, kGoldenKeys.shared);
   EXPECT_EQ(hex(message_key(*key)), "14ab3c0c94ecd15a0266f69ae28a28b6") << kWhatToDo;
-  EXPECT_EQ(hex(*name_api_key(request_.client, kKeys)), "8f1247d184b2ff568d8aefeb187f95a7") << kWhatToDo;
+  EXPECT_EQ(hex(*name_api_key(request_.client, kGoldenKeys)), "8f1247d184b2ff568d8aefeb187f95a7")
+      << kWhatToDo;
 }
 
 // For each variant of a rule (a tier, an override or the rule itself), a snapshot stores two numbers: its

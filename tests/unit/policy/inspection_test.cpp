@@ -11,8 +11,6 @@ namespace {
 using State = RequestBody::State;
 using Known = Match::Known;
 
-constexpr NamingKeys kKeys{.table = {1, 2}, .shared = {3, 4}};
-
 Match words(std::initializer_list<std::string> some, std::uint64_t max_body = 100) {
   Match match;
   match.body_words = some;

@@ -12,8 +12,6 @@
 namespace weir::policy {
 namespace {
 
-constexpr base::SipKey kKey{1, 2};
-
 class NameKey : public testing::Test {
  protected:
   [[nodiscard]] std::optional<limit::Key> name(const Rule& rule, std::uint16_t variant = 0) const {

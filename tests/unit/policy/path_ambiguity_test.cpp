@@ -10,8 +10,6 @@
 namespace weir::policy {
 namespace {
 
-constexpr NamingKeys kKeys{.table = {1, 2}, .shared = {3, 4}};
-
 enum class Outcome { Refused, Met, NotMet };
 
 Match on_path(std::string_view pattern) {

@@ -7,8 +7,6 @@
 namespace weir::policy {
 namespace {
 
-constexpr base::SipKey kKey{1, 2};
-
 TEST(Priority, ComesFromTheTierElseFromTheRouteElseFromTheDefault) {
   const auto head = head_with({});
   auto request = request_of(head);

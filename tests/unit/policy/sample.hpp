@@ -3,12 +3,17 @@
 
 #include "weir/policy/evaluation.hpp"
 
+#include <chrono>
 #include <initializer_list>
 #include <string>
 #include <string_view>
 #include <utility>
 
 namespace weir::policy {
+
+inline constexpr base::SipKey kKey{1, 2};
+inline constexpr NamingKeys kKeys{.table = kKey, .shared = {3, 4}};
+inline constexpr base::TimePoint kNow{std::chrono::seconds(1'700'000'000)};
 
 inline http::FieldId id_of(std::string_view name) {
   if (name == "X-Forwarded-For") return http::FieldId::XForwardedFor;

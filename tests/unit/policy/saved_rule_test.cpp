@@ -6,7 +6,7 @@
 namespace weir::policy {
 namespace {
 
-limit::Limiter bucket(std::uint64_t burst) {
+limit::Limiter bucket_of(std::uint64_t burst) {
   return limit::TokenBucket::make({10, std::chrono::seconds(1)}, burst).value();
 }
 
@@ -18,7 +18,7 @@ class SavedRuleTest : public testing::Test {
     return saved_rules(is)[0].reads(saved_rules(was)[0]);
   }
 
-  Rule was_{.name = "r", .limiter = bucket(5)};
+  Rule was_{.name = "r", .limiter = bucket_of(5)};
   Rule is_ = was_;
 };
 
@@ -34,13 +34,13 @@ TEST_F(SavedRuleTest, RestoresKeysAfterChangesThatDoNotAffectTheLimit) {
 }
 
 TEST_F(SavedRuleTest, DoesNotRestoreKeysOfAnotherLimit) {
-  is_.limiter = bucket(6);
+  is_.limiter = bucket_of(6);
   EXPECT_FALSE(reads());
 }
 
 TEST_F(SavedRuleTest, DoesNotRestoreKeysIfTheEnforcedLimiterChanged) {
-  was_.soft = bucket(6);
-  is_.local_share = bucket(6);
+  was_.soft = bucket_of(6);
+  is_.local_share = bucket_of(6);
   EXPECT_FALSE(reads());
   is_ = was_;
   is_.store = Store::Redis;
@@ -48,16 +48,16 @@ TEST_F(SavedRuleTest, DoesNotRestoreKeysIfTheEnforcedLimiterChanged) {
 }
 
 TEST_F(SavedRuleTest, RestoresKeysAfterTiersAreAddedOrRemoved) {
-  was_.tiers.push_back({.tier = "free", .limiter = bucket(1)});
+  was_.tiers.push_back({.tier = "free", .limiter = bucket_of(1)});
   EXPECT_TRUE(reads());
-  is_.tiers = {{.tier = "pro", .limiter = bucket(9)}, was_.tiers[0]};
+  is_.tiers = {{.tier = "pro", .limiter = bucket_of(9)}, was_.tiers[0]};
   EXPECT_TRUE(reads());
-  is_.tiers[1].limiter = bucket(2);
+  is_.tiers[1].limiter = bucket_of(2);
   EXPECT_FALSE(reads());
 }
 
 Variant at(std::string_view path, std::uint64_t count) {
-  Variant variant{.tier = {}, .limiter = bucket(count)};
+  Variant variant{.tier = {}, .limiter = bucket_of(count)};
   variant.match.path = PathMatch::parse(path).value();
   return variant;
 }
@@ -83,9 +83,9 @@ TEST_F(SavedRuleTest, DistinguishesOverridesWithTheSameConditions) {
 // Overflow cells (the states that keys outside the table share) and snapshots use the limiter ID to
 // distinguish the limiters of a rule.
 TEST_F(SavedRuleTest, EveryLimiterWithItsOwnCounterHasALimiterId) {
-  is_.elastic = Elastic{.limiter = bucket(50), .while_load_below = 0.5};
-  is_.overrides = {{.tier = {}, .limiter = bucket(1)}};
-  is_.tiers = {{.tier = "pro", .limiter = bucket(9), .elastic = is_.elastic}};
+  is_.elastic = Elastic{.limiter = bucket_of(50), .while_load_below = 0.5};
+  is_.overrides = {{.tier = {}, .limiter = bucket_of(1)}};
+  is_.tiers = {{.tier = "pro", .limiter = bucket_of(9), .elastic = is_.elastic}};
   const std::vector<Rule> is = {is_};
   std::vector<limit::LimiterId> ledgers;
   const auto saved = saved_rules(is);
@@ -94,9 +94,9 @@ TEST_F(SavedRuleTest, EveryLimiterWithItsOwnCounterHasALimiterId) {
 }
 
 TEST_F(SavedRuleTest, ElasticLimitIsSavedSeparately) {
-  is_.elastic = Elastic{.limiter = bucket(50), .while_load_below = 0.5};
+  is_.elastic = Elastic{.limiter = bucket_of(50), .while_load_below = 0.5};
   EXPECT_TRUE(reads());
-  was_.elastic = Elastic{.limiter = bucket(40), .while_load_below = 0.5};
+  was_.elastic = Elastic{.limiter = bucket_of(40), .while_load_below = 0.5};
   EXPECT_FALSE(reads());
 }
 

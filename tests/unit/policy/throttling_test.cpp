@@ -12,9 +12,6 @@
 namespace weir::policy {
 namespace {
 
-constexpr NamingKeys kKeys{.table = {1, 2}, .shared = {3, 4}};
-constexpr base::TimePoint kNow{std::chrono::seconds(1'700'000'000)};
-
 class Throttling : public testing::Test {
  protected:
   Decision ask(double load = 1, base::TimePoint now = kNow) {

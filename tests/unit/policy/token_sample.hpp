@@ -10,6 +10,8 @@
 
 namespace weir::policy {
 
+inline const std::string kSecret = "a secret of more than thirty-two octets";
+
 inline std::string base64url(std::string_view bytes) {
   std::string text(4 * ((bytes.size() + 2) / 3) + 1, '\0');
   text.resize(static_cast<std::size_t>(EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),

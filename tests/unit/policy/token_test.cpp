@@ -17,9 +17,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-const std::string kSecret = "a secret of more than thirty-two octets";
-constexpr base::TimePoint kNow{1'700'000'000s};
-
 TokenVerifier verifier(TokenSettings settings = {"HS256", kSecret, {}, {}}) {
   auto made = TokenVerifier::make(std::move(settings));
   EXPECT_TRUE(made) << made.error().message;

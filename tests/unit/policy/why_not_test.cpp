@@ -128,7 +128,6 @@ TEST_F(KeyValues, MissingPartFallsBackOnTheAddress) {
 // An administrator may enter the shown values of a key. They must name the same key: in the table, in Redis
 // and in a cluster.
 TEST_F(KeyValues, ShownValuesEnteredAgainNameTheSameKey) {
-  constexpr base::SipKey kKey{3, 4};
   request_.client.user = "ada";
   request_.client.network = network_of(settings_, ip("2001:db8::1"));
   struct Case {
@@ -161,7 +160,6 @@ TEST_F(KeyValues, ShownValuesEnteredAgainNameTheSameKey) {
 }
 
 TEST_F(KeyValues, KeyOfOneLimiterConvertsToTheKeyOfEveryOtherLimiterOfTheRule) {
-  constexpr base::SipKey kKey{3, 4};
   Rule rule = rule_of("r", {"ip"});
   rule.elastic = Elastic{.limiter = bucket(20, 20), .while_load_below = 0.7};
   rule.tiers.push_back({.tier = "free", .limiter = bucket(4, 4)});
@@ -178,7 +176,6 @@ TEST_F(KeyValues, KeyOfOneLimiterConvertsToTheKeyOfEveryOtherLimiterOfTheRule) {
 // JSON cannot contain arbitrary octets, so weir converts the octets for display. The displayed text must
 // still name the same key.
 TEST_F(KeyValues, OctetsThatAreNotTextAreUnchangedAfterDisplayAndEntry) {
-  constexpr base::SipKey kKey{3, 4};
   const Rule rule = rule_of("r", {"query:team"});
   const AppliedLimiter own{rule.limiter.get(), rule.limiter.get()};
   const std::pair<const char*, const char*> queries[] = {{"team=a%FFb", "query:team:a%FFb"},

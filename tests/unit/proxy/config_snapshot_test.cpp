@@ -19,8 +19,8 @@ std::shared_ptr<const ConfigSnapshot> config_snapshot_of(std::uint64_t number) {
   return config_snapshot;
 }
 
-struct Worker {
-  explicit Worker(std::shared_ptr<const ConfigSnapshot> config_snapshot)
+struct SnapshotWorker {
+  explicit SnapshotWorker(std::shared_ptr<const ConfigSnapshot> config_snapshot)
       : watchdog(context.get_executor()),
         worker_snapshots(context.get_executor(), watchdog, std::move(config_snapshot)) {}
   net::asio::io_context context{1};
@@ -31,7 +31,7 @@ struct Worker {
 TEST(WorkerSnapshots, RequestKeepsTheSnapshotThatItStartedWith) {
   auto first = config_snapshot_of(1);
   const std::weak_ptr<const ConfigSnapshot> old = first;
-  Worker worker(std::move(first));
+  SnapshotWorker worker(std::move(first));
   auto early = std::make_unique<WorkerSnapshots::SnapshotRef>(worker.worker_snapshots);
   auto other = std::make_unique<WorkerSnapshots::SnapshotRef>(worker.worker_snapshots);
   worker.worker_snapshots.begin(config_snapshot_of(2));
@@ -48,7 +48,7 @@ TEST(WorkerSnapshots, RequestKeepsTheSnapshotThatItStartedWith) {
 TEST(WorkerSnapshots, UnusedSnapshotIsFreedAtOnce) {
   auto first = config_snapshot_of(1);
   const std::weak_ptr<const ConfigSnapshot> old = first;
-  Worker worker(std::move(first));
+  SnapshotWorker worker(std::move(first));
   worker.worker_snapshots.begin(config_snapshot_of(2));
   EXPECT_TRUE(old.expired());
 }
@@ -63,7 +63,7 @@ TEST(WorkerSnapshots, UnchangedUpstreamKeepsItsConnectionPool) {
     config_snapshot->server_groups = std::move(server_groups);
     return config_snapshot;
   };
-  Worker worker(with_fleets({server_group}));
+  SnapshotWorker worker(with_fleets({server_group}));
   const auto* pool = &WorkerSnapshots::SnapshotRef(worker.worker_snapshots).pool(0);
   worker.worker_snapshots.begin(with_fleets(
       {std::make_shared<upstream::ServerGroup>(settings, std::vector<upstream::Server>{}), server_group}));
@@ -84,10 +84,10 @@ TEST(WorkerSnapshots, LastWorkerToSwitchFreesTheSnapshot) {
       delete gone;
     });
   };
-  std::vector<std::unique_ptr<Worker>> workers;
+  std::vector<std::unique_ptr<SnapshotWorker>> workers;
   {
     const auto first = counted(0);
-    for (std::size_t i = 0; i < kWorkers; ++i) workers.push_back(std::make_unique<Worker>(first));
+    for (std::size_t i = 0; i < kWorkers; ++i) workers.push_back(std::make_unique<SnapshotWorker>(first));
   }
   std::vector<std::thread> threads;
   for (auto& worker : workers)

@@ -7,13 +7,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr base::TimePoint kStart{base::Duration{1'771'581'600'000'000}};
+constexpr base::TimePoint kOutage{base::Duration{1'771'581'600'000'000}};
 
 TEST(OutageLog, LogsALastingOutageOnceAMinute) {
   OutageLog log;
-  EXPECT_TRUE(log.begins(kStart));
+  EXPECT_TRUE(log.begins(kOutage));
   int lines = 0;
-  for (auto at = 1s; at <= 600s; at += 1s) lines += log.goes_on(kStart + at, true) ? 1 : 0;
+  for (auto at = 1s; at <= 600s; at += 1s) lines += log.goes_on(kOutage + at, true) ? 1 : 0;
   EXPECT_EQ(lines, 10);
   EXPECT_TRUE(log.ends());
 }
@@ -21,7 +21,7 @@ TEST(OutageLog, LogsALastingOutageOnceAMinute) {
 TEST(OutageLog, LogsTheEndOfAnOutageThatItLogged) {
   OutageLog log;
   EXPECT_FALSE(log.ends());
-  EXPECT_TRUE(log.begins(kStart));
+  EXPECT_TRUE(log.begins(kOutage));
   EXPECT_TRUE(log.ends());
   EXPECT_FALSE(log.ends());
 }
@@ -30,24 +30,24 @@ TEST(OutageLog, LogsOnlyAFewOutagesAMinuteOfAnUnstableServer) {
   OutageLog log;
   unsigned begun = 0, ended = 0;
   for (int i = 0; i < 1000; ++i) {
-    begun += log.begins(kStart + i * 50ms) ? 1 : 0;
+    begun += log.begins(kOutage + i * 50ms) ? 1 : 0;
     ended += log.ends() ? 1 : 0;
   }
   EXPECT_EQ(begun, OutageLog::kMostOutages);
   EXPECT_EQ(ended, OutageLog::kMostOutages);
   EXPECT_EQ(log.left_out(), 1000 - OutageLog::kMostOutages);
-  EXPECT_TRUE(log.begins(kStart + 61s));
+  EXPECT_TRUE(log.begins(kOutage + 61s));
 }
 
 TEST(OutageLog, LogsAnOutageThatWasNotLoggedIfTheOutageContinuesForAMinute) {
   OutageLog log;
   for (int i = 0; i < 5; ++i) {
-    EXPECT_TRUE(log.begins(kStart));
+    EXPECT_TRUE(log.begins(kOutage));
     EXPECT_TRUE(log.ends());
   }
-  EXPECT_FALSE(log.begins(kStart + 1s));
-  EXPECT_FALSE(log.goes_on(kStart + 30s, true));
-  EXPECT_TRUE(log.goes_on(kStart + 60s, true));
+  EXPECT_FALSE(log.begins(kOutage + 1s));
+  EXPECT_FALSE(log.goes_on(kOutage + 30s, true));
+  EXPECT_TRUE(log.goes_on(kOutage + 60s, true));
   EXPECT_EQ(log.left_out(), 2U);
   EXPECT_EQ(log.left_out(), 0U);
   EXPECT_TRUE(log.ends());
@@ -55,10 +55,10 @@ TEST(OutageLog, LogsAnOutageThatWasNotLoggedIfTheOutageContinuesForAMinute) {
 
 TEST(OutageLog, DoesNotCountAFailedProbeAsAnEjection) {
   OutageLog log;
-  EXPECT_TRUE(log.begins(kStart));
-  EXPECT_FALSE(log.goes_on(kStart + 1s, false));
+  EXPECT_TRUE(log.begins(kOutage));
+  EXPECT_FALSE(log.goes_on(kOutage + 1s, false));
   EXPECT_EQ(log.left_out(), 0U);
-  EXPECT_TRUE(log.goes_on(kStart + 60s, false));
+  EXPECT_TRUE(log.goes_on(kOutage + 60s, false));
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "weir/upstream/resolution.hpp"
 
+#include "unit/upstream/start.hpp"
+
 #include <random>
 
 #include <boost/asio/ip/tcp.hpp>
@@ -11,7 +13,6 @@ namespace {
 using namespace std::chrono_literals;
 using Outcome = Resolution::Outcome;
 
-constexpr base::TimePoint kStart{base::Duration{1'700'000'000'000'000}};
 constexpr std::uint64_t kMiddle = 3'000'000;  // this random number leaves a period of 30 s unchanged
 
 // Returns the addresses 10.0.0.n for the given numbers n.

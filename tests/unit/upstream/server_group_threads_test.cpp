@@ -1,5 +1,7 @@
 // Tests the state of a server that all workers share, with several threads at once. ThreadSanitizer checks it
 // too.
+#include "unit/upstream/start.hpp"
+
 #include "weir/upstream/pool.hpp"
 
 #include <atomic>
@@ -13,7 +15,6 @@
 namespace weir::upstream {
 namespace {
 
-constexpr base::TimePoint kStart{base::Duration{1'700'000'000'000'000}};
 constexpr int kThreads = 4;
 constexpr int kRounds = 20'000;
 

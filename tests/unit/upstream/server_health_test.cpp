@@ -1,5 +1,7 @@
 #include "weir/upstream/server_health.hpp"
 
+#include "unit/upstream/start.hpp"
+
 #include <algorithm>
 #include <random>
 
@@ -11,7 +13,6 @@ namespace {
 using Change = ServerHealth::Change;
 using namespace std::chrono_literals;
 
-constexpr base::TimePoint kStart{base::Duration{1'700'000'000'000'000}};
 constexpr Ejection kSettings{.failures = 3, .least = 1s, .most = 8s, .slow_start = 10s};
 constexpr std::uint64_t kWhole = 0;  // this random number does not shorten ejection times
 

@@ -106,7 +106,7 @@ TEST(ServerQueueThreads, EveryWaitingRequestIsWokenEventually) {
   settings.servers.emplace_back().max_in_flight = 2;
   ServerGroup server_group(settings, {{.name = "a", .addresses = Addresses(1)}});
   auto& member = server_group.member(0);
-  constexpr int kThreads = 4;
+  constexpr int kWaitingThreads = 4;
   constexpr int kTimes = 5'000;
   std::atomic<int> inside{0};
   std::atomic<bool> exceeded{false};
@@ -118,7 +118,7 @@ TEST(ServerQueueThreads, EveryWaitingRequestIsWokenEventually) {
     } door;
     for (int i = 0; i < kTimes; ++i) {
       if (server_group.queue().is_awaited() || member.enter({})) {
-        const auto waiter = server_group.queue().join(kThreads, 5, false, [&] {
+        const auto waiter = server_group.queue().join(kWaitingThreads, 5, false, [&] {
           const std::scoped_lock lock(door.mutex);
           door.open = true;
           door.changed.notify_one();
@@ -137,7 +137,7 @@ TEST(ServerQueueThreads, EveryWaitingRequestIsWokenEventually) {
   };
   {
     std::vector<std::jthread> threads;
-    for (int i = 0; i < kThreads; ++i) threads.emplace_back(work);
+    for (int i = 0; i < kWaitingThreads; ++i) threads.emplace_back(work);
   }
   EXPECT_FALSE(exceeded);
   EXPECT_EQ(server_group.queue().size(), 0u);

@@ -11,11 +11,6 @@ using ::testing::Contains;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
-// Returns a configuration with a rule "x" that has no limit.
-std::string rule(const std::string& more) {
-  return with("[[rule]]\nname = \"x\"\n" + more);
-}
-
 TEST(MigrationAdvice, ErrorAboutAMisspeltRateShowsTheCorrectLimit) {
   for (const auto& [text, line] : {std::pair{"rate = \"10r/s\"\n", "limit = \"10/s\""},
                                    {"rate = 10\n", "limit = \"10/s\""},

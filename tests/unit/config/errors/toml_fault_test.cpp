@@ -18,17 +18,17 @@ std::string fault_in(const std::string& text) {
   return mistakes.size() == 1 ? mistakes.front() : std::to_string(mistakes.size()) + " mistakes";
 }
 
-struct Case {
+struct FaultyText {
   std::string text;
   std::string fault;
 };
 
-void expect(const std::vector<Case>& cases) {
+void expect_faults(const std::vector<FaultyText>& cases) {
   for (const auto& [text, fault] : cases) EXPECT_EQ(fault_in(text), "weir.toml:1: " + fault) << text;
 }
 
 TEST(TomlFault, ErrorAboutAnUnclosedQuoteShowsTheCorrectLine) {
-  expect(
+  expect_faults(
       {{"limit = \"10/s\nkey = 3\n", "found a quote that is not closed on its line; write limit = \"10/s\""},
        {"limit = '10/s\n", "found a quote that is not closed on its line; write limit = '10/s'"},
        {"limit = \"10/s", "found a quote that is not closed on its line; write limit = \"10/s\""},
@@ -39,25 +39,26 @@ TEST(TomlFault, ErrorAboutAnUnclosedQuoteShowsTheCorrectLine) {
 }
 
 TEST(TomlFault, ErrorAboutAnUnquotedStringShowsTheQuotedString) {
-  expect({{"limit = 10/s\n", "found 10/s without quotes; write limit = \"10/s\""},
-          {"limit = 10/second # so many\n", "found 10/second without quotes; write limit = \"10/second\""},
-          {"limit = 10/s;\n", "found 10/s without quotes; write limit = \"10/s\""},
-          {"drain = 30s\n", "found 30s without quotes; write drain = \"30s\""},
-          {"max_head = 64KiB\n", "found 64KiB without quotes; write max_head = \"64KiB\""},
-          {"soft = 10%\n", "found 10% without quotes; write soft = \"10%\""},
-          {"name = api\n", "found api without quotes; write name = \"api\""},
-          {"address = 127.0.0.1:8080\n",
-           "found 127.0.0.1:8080 without quotes; write address = \"127.0.0.1:8080\""},
-          {"address = [::1]:80\n", "found [::1]:80 without quotes; write address = \"[::1]:80\""},
-          {"key = [ip]\n", "found ip without quotes; write \"ip\""},
-          {"match = { path = /login }\n", "found /login without quotes; write path = \"/login\""},
-          {"limit = \u201c10/s\u201d\n", "found quotes that are not straight; write limit = \"10/s\""}});
+  expect_faults(
+      {{"limit = 10/s\n", "found 10/s without quotes; write limit = \"10/s\""},
+       {"limit = 10/second # so many\n", "found 10/second without quotes; write limit = \"10/second\""},
+       {"limit = 10/s;\n", "found 10/s without quotes; write limit = \"10/s\""},
+       {"drain = 30s\n", "found 30s without quotes; write drain = \"30s\""},
+       {"max_head = 64KiB\n", "found 64KiB without quotes; write max_head = \"64KiB\""},
+       {"soft = 10%\n", "found 10% without quotes; write soft = \"10%\""},
+       {"name = api\n", "found api without quotes; write name = \"api\""},
+       {"address = 127.0.0.1:8080\n",
+        "found 127.0.0.1:8080 without quotes; write address = \"127.0.0.1:8080\""},
+       {"address = [::1]:80\n", "found [::1]:80 without quotes; write address = \"[::1]:80\""},
+       {"key = [ip]\n", "found ip without quotes; write \"ip\""},
+       {"match = { path = /login }\n", "found /login without quotes; write path = \"/login\""},
+       {"limit = \u201c10/s\u201d\n", "found quotes that are not straight; write limit = \"10/s\""}});
   EXPECT_EQ(fault_in("servers = [\n  \"a:1\",\n  10.0.0.1:80,\n]\n"),
             "weir.toml:3: found 10.0.0.1:80 without quotes; write \"10.0.0.1:80\"");
 }
 
 TEST(TomlFault, ErrorAboutYamlOrNginxSyntaxShowsTheCorrectToml) {
-  expect(
+  expect_faults(
       {{"limit: \"10/s\"\n", "found no = after limit; write limit = \"10/s\""},
        {"limit 10/s;\n", "found no = after limit; write limit = \"10/s\""},
        {"burst 20\n", "found no = after burst; write burst = 20"},
@@ -84,16 +85,16 @@ TEST(TomlFault, ErrorAboutYamlOrNginxSyntaxShowsTheCorrectToml) {
 }
 
 TEST(TomlFault, ErrorShowsAKeyWithForbiddenCharacters) {
-  expect({{"max head = \"1KiB\"\n", "found two words before =; write one key"},
-          {"max head = 1KiB\n", "found two words before =; write one key"},
-          {"key[ = \"a\"\n", "found [ in the key key[; write letters, digits, _ and -"},
-          {"bur>st = 5\n", "found > in the key bur>st; write letters, digits, _ and -"}});
+  expect_faults({{"max head = \"1KiB\"\n", "found two words before =; write one key"},
+                 {"max head = 1KiB\n", "found two words before =; write one key"},
+                 {"key[ = \"a\"\n", "found [ in the key key[; write letters, digits, _ and -"},
+                 {"bur>st = 5\n", "found > in the key bur>st; write letters, digits, _ and -"}});
 }
 
 TEST(TomlFault, ErrorAboutABrokenOrRepeatedTableHeaderGivesAdvice) {
-  expect({{"[[rule]\n", "found a header whose brackets do not match; write [[rule]]"},
-          {"[rule]]\n", "found a header whose brackets do not match; write [[rule]]"},
-          {"[server\n", "found a header whose brackets do not match; write [server]"}});
+  expect_faults({{"[[rule]\n", "found a header whose brackets do not match; write [[rule]]"},
+                 {"[rule]]\n", "found a header whose brackets do not match; write [[rule]]"},
+                 {"[server\n", "found a header whose brackets do not match; write [server]"}});
   EXPECT_EQ(fault_in("[rule]\na = 1\n[rule]\n"),
             "weir.toml:3: found [rule] a second time; write [[rule]] each time");
   EXPECT_EQ(fault_in("[[rule]]\na = 1\n[rule]\n"),

@@ -9,8 +9,6 @@
 namespace weir::limit {
 namespace {
 
-const TimePoint kStart{1'700'000'000'000'000us};
-
 Cell spent(const Limiter& limiter, Cost cost, TimePoint at = kStart) {
   const auto charged = step(limiter, {}, at, cost);
   EXPECT_TRUE(charged.outcome.allowed);

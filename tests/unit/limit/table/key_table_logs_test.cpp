@@ -13,10 +13,6 @@
 namespace weir::limit {
 namespace {
 
-Limiter sliding_log(std::string_view limit) {
-  return SlidingLog::make(rate(limit)).value();
-}
-
 class KeyTableLogs : public testing::Test {
  protected:
   static bool charge(KeyTable& table, const Charge& line, TimePoint now, Outcome& out) {

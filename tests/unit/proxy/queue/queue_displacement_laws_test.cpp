@@ -1,4 +1,5 @@
 // Displacement in a full queue, with a real leaky bucket. The laws below hold for any traffic.
+#include "unit/proxy/queue/lanes.hpp"
 #include "unit/proxy/queue/turn_oracle.hpp"
 
 #include "weir/limit/limiter.hpp"
@@ -21,8 +22,7 @@ namespace {
 using std::chrono::seconds;
 using Eviction = Queue::Eviction;
 
-constexpr limit::Key kLane{7, 7};
-constexpr Queue::Worker kWorkers = 2;
+constexpr Queue::Worker kTrafficWorkers = 2;
 
 // Random traffic: requests arrive, join at once, and sometimes leave. The laws:
 //
@@ -78,7 +78,7 @@ class Traffic {
     else
       departure = displace(newcomer);
     if (step.outcome.allowed && step.outcome.delay.count() == 0) return note_departure(now_);
-    tickets_.push_back(std::make_unique<Queue::Ticket>(below(kWorkers), client, priority));
+    tickets_.push_back(std::make_unique<Queue::Ticket>(below(kTrafficWorkers), client, priority));
     queue_.join(*tickets_.back(), departure);
     turns_.join(tickets_.back().get());
     take_due();
@@ -90,7 +90,7 @@ class Traffic {
     EXPECT_TRUE(had_surplus || queue_.may_yield_to(newcomer.priority));
     const auto [departure, displaced] = queue_.displace(newcomer);
     const Queue::Ticket* loser = nullptr;
-    for (Queue::Worker worker = 0; worker < kWorkers; ++worker)
+    for (Queue::Worker worker = 0; worker < kTrafficWorkers; ++worker)
       while (const auto* told = queue_.take_evicted(worker)) {
         EXPECT_EQ(loser, nullptr) << "more than one request was displaced";
         EXPECT_EQ(told->worker(), worker);
@@ -154,7 +154,7 @@ class Traffic {
   void take_due() {
     for (bool any = true; any;) {
       any = false;
-      for (Queue::Worker worker = 0; worker < kWorkers; ++worker)
+      for (Queue::Worker worker = 0; worker < kTrafficWorkers; ++worker)
         while (const auto* ticket = queue_.take_due(worker, now_)) {
           EXPECT_EQ(ticket, turns_.depart());
           note_departure(ticket->departure().at);
@@ -191,7 +191,7 @@ class Traffic {
   std::set<base::TimePoint> handoff_sender_;
   std::size_t displaced_ = 0, levelled_ = 0, refused_ = 0, departed_ = 0;
   TurnOracle turns_;
-  Queue queue_{kWorkers};
+  Queue queue_{kTrafficWorkers};
 };
 
 TEST(DisplacementLaws, DisplacementIsFairByPriorityAndClientForRandomTraffic) {

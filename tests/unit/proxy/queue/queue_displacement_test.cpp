@@ -1,5 +1,6 @@
 // Displacement in a full lane (the queue of one key): by requests with a higher priority, and by requests of
 // clients with fewer places. Each test is one case.
+#include "unit/proxy/queue/lanes.hpp"
 #include "unit/proxy/queue/turn_oracle.hpp"
 
 #include "weir/limit/limiter.hpp"
@@ -17,13 +18,6 @@ namespace {
 
 using std::chrono::seconds;
 using Eviction = Queue::Eviction;
-
-constexpr limit::Key kLane{7, 7};
-constexpr Queue::Worker kWorkers = 2;
-
-base::TimePoint at(std::int64_t second) {
-  return base::TimePoint(seconds(1'000 + second));
-}
 
 // Tickets are named by their client and a number: a1, a2, b1.
 class Displacement : public ::testing::Test {
@@ -64,7 +58,7 @@ class Displacement : public ::testing::Test {
   }
 
   std::map<std::string, std::unique_ptr<Queue::Ticket>> tickets;
-  Queue queue{kWorkers};
+  Queue queue{2};  // two workers
 };
 
 TEST_F(Displacement, DisplacesTheLastRequestOfTheLowestPriority) {

@@ -8,6 +8,7 @@
 //  4. No departure passes unused while a waiting request may take it. If requests join at once, the
 //     departures are then exactly period/count apart.
 //  5. The order is that of TurnOracle, and each worker takes only its own tickets.
+#include "unit/proxy/queue/lanes.hpp"
 #include "unit/proxy/queue/turn_oracle.hpp"
 
 #include "weir/limit/limiter.hpp"
@@ -26,8 +27,7 @@
 namespace weir::proxy {
 namespace {
 
-constexpr limit::Key kLane{7, 7};
-constexpr Queue::Worker kWorkers = 3;
+constexpr Queue::Worker kSimulatedWorkers = 3;
 
 class Simulation {
  public:
@@ -90,8 +90,8 @@ class Simulation {
     promised_.erase(chosen);
     const std::uint64_t client = below(4);
     const auto priority = static_cast<policy::Priority>(below(3));
-    tickets_.push_back(std::make_unique<Queue::Ticket>(below(kWorkers), limit::Key{client, 0}, priority,
-                                                       not_before(departure.at)));
+    tickets_.push_back(std::make_unique<Queue::Ticket>(below(kSimulatedWorkers), limit::Key{client, 0},
+                                                       priority, not_before(departure.at)));
     in_lane_.insert(departure.at);
     queue_.join(*tickets_.back(), departure);
     oracle_.join(tickets_.back().get());
@@ -139,7 +139,8 @@ class Simulation {
 
   base::TimePoint next_due() const {
     auto due = base::TimePoint::max();
-    for (Queue::Worker worker = 0; worker < kWorkers; ++worker) due = std::min(due, queue_.next_due(worker));
+    for (Queue::Worker worker = 0; worker < kSimulatedWorkers; ++worker)
+      due = std::min(due, queue_.next_due(worker));
     return due;
   }
 
@@ -155,7 +156,7 @@ class Simulation {
 
   void depart_due(bool client_left) {
     while (next_due() <= now_) {
-      const auto worker = below(kWorkers);  // the timers of the workers fire in any order
+      const auto worker = below(kSimulatedWorkers);  // the timers of the workers fire in any order
       const auto waited = queue_.size();
       const auto* ticket = queue_.take_due(worker, now_);
       if (ticket == nullptr) {
@@ -218,7 +219,7 @@ class Simulation {
   bool waited_on_ = false;  // true: some request has waited ever since the latest departure
   std::vector<base::TimePoint> sorted_;
   TurnOracle oracle_;
-  Queue queue_{kWorkers};
+  Queue queue_{kSimulatedWorkers};
 };
 
 TEST(QueueLaws, DeparturesAreSpacedOrderedAndUsedOnceForRandomTraffic) {

@@ -1,4 +1,5 @@
 // Memory runs out at some step while a request joins the queue. The queue must then be unchanged.
+#include "unit/proxy/queue/lanes.hpp"
 #include "unit/scarce_memory.hpp"
 
 #include "weir/proxy/queue.hpp"
@@ -27,8 +28,6 @@ namespace {
 
 using tests::allocations_left;
 using tests::fail_each_allocation;
-
-constexpr limit::Key kLane{7, 7};
 
 Departure departure(int second) {
   const base::TimePoint at{std::chrono::seconds(second)};

@@ -2,6 +2,8 @@
 // one case; queue_laws_test.cpp tests random traffic.
 #include "weir/proxy/queue.hpp"
 
+#include "unit/proxy/queue/lanes.hpp"
+
 #include <memory>
 #include <string>
 
@@ -11,13 +13,6 @@ namespace weir::proxy {
 namespace {
 
 using std::chrono::seconds;
-
-constexpr limit::Key kLane{1, 1};
-constexpr limit::Key kOtherLane{2, 1};
-
-base::TimePoint at(int second) {
-  return base::TimePoint(seconds(1'000 + second));
-}
 
 class QueueTest : public ::testing::Test {
  protected:

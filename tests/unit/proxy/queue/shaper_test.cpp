@@ -1,6 +1,7 @@
 #include "weir/proxy/shaper.hpp"
 
 #include "unit/net/sockets.hpp"
+#include "unit/proxy/queue/lanes.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -15,8 +16,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr limit::Key kLane{1, 1};
-constexpr limit::Key kOtherLane{2, 1};
 constexpr limit::Key kClient{100, 0};
 
 struct Waiter {

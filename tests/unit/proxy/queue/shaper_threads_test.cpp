@@ -1,5 +1,6 @@
 // Several workers share one queue, each on its own thread. This test also runs under ThreadSanitizer.
 #include "unit/net/sockets.hpp"
+#include "unit/proxy/queue/lanes.hpp"
 
 #include "weir/proxy/shaper.hpp"
 
@@ -19,9 +20,8 @@
 namespace weir::proxy {
 namespace {
 
-constexpr limit::Key kLane{1, 1};
-constexpr std::size_t kWorkers = 3;
-constexpr int kRequests = 400;  // requests of each worker
+constexpr std::size_t kWorkerThreads = 3;
+constexpr int kRequestsPerWorker = 400;  // requests of each worker
 constexpr base::Duration kInterval{200};
 
 struct Common {
@@ -30,8 +30,9 @@ struct Common {
 
   net::Clock clock;
   limit::KeyTable table{1000};
-  SharedQueue queue{kWorkers};
-  std::latch all_ended{kWorkers * kRequests};  // before this, another worker may still post to an event loop
+  SharedQueue queue{kWorkerThreads};
+  std::latch all_ended{kWorkerThreads *
+                       kRequestsPerWorker};  // before this, another worker may still post to an event loop
   limit::Limiter limiter;
 };
 
@@ -61,7 +62,7 @@ class TestWorker {
 
   // Starts one more request and posts the next call of next(). Sometimes makes a waiting request leave.
   void next() {
-    if (begun_ == kRequests) return;
+    if (begun_ == kRequestsPerWorker) return;
     waiting_.push_back(nullptr);
     net::spawn(context_.get_executor(), one(begun_++), [](const std::exception_ptr&) {});
     if (random_() % 3 == 0)
@@ -130,7 +131,7 @@ TEST_P(ShaperThreads, EachRequestEndsOnceAndDeparturesKeepTheirInterval) {
   std::cout << "seed " << seed << "\n";
   Common common(GetParam());
   std::vector<std::unique_ptr<TestWorker>> workers;
-  for (std::size_t i = 0; i < kWorkers; ++i)
+  for (std::size_t i = 0; i < kWorkerThreads; ++i)
     workers.push_back(std::make_unique<TestWorker>(common, seed + i));
   for (auto& worker : workers) worker->start();
   common.all_ended.wait();
@@ -146,7 +147,8 @@ TEST_P(ShaperThreads, EachRequestEndsOnceAndDeparturesKeepTheirInterval) {
   }
   std::cout << departures.size() << " departed, " << left << " left, " << refused << " refused, " << displaced
             << " displaced\n";
-  EXPECT_EQ(departures.size() + static_cast<std::size_t>(left + refused + displaced), kWorkers * kRequests);
+  EXPECT_EQ(departures.size() + static_cast<std::size_t>(left + refused + displaced),
+            kWorkerThreads * kRequestsPerWorker);
   EXPECT_EQ(common.queue.queue.size(), 0U);
   std::sort(departures.begin(), departures.end());
   for (std::size_t i = 1; i < departures.size(); ++i)

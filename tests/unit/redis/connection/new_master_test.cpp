@@ -11,13 +11,14 @@
 namespace weir::redis {
 namespace {
 
-constexpr limit::Cost kLimit = 10'000;
+constexpr limit::Cost kWindowLimit = 10'000;
 
 TEST(NewMaster, SettlementsWaitWhileTheStoreConnectsToTheNewMaster) {
   TwoMasters cluster(kSlots);
   Worker worker(cluster.settings(1s));
   ASSERT_TRUE(worker.turn_until_up());
-  const limit::Limiter window = limit::FixedWindow::make({kLimit, std::chrono::hours(24 * 365 * 30)}).value();
+  const limit::Limiter window =
+      limit::FixedWindow::make({kWindowLimit, std::chrono::hours(24 * 365 * 30)}).value();
   const limit::Charge line{TwoMasters::key_at(1, 1), &window};
   const auto charged = worker.charge({line});
   ASSERT_FALSE(charged.error) << worker.store.last_error();
@@ -30,7 +31,7 @@ TEST(NewMaster, SettlementsWaitWhileTheStoreConnectsToTheNewMaster) {
   for (int i = 0; i < 5; ++i) settle();
   cluster[1].thaw();
   ASSERT_TRUE(worker.turn_until_up());
-  EXPECT_EQ(worker.charge({line}).outcomes.at(0).remaining, kLimit - (1 + 6) - 1);
+  EXPECT_EQ(worker.charge({line}).outcomes.at(0).remaining, kWindowLimit - (1 + 6) - 1);
   EXPECT_EQ(worker.store.stats().refunds_lost.load(), 0U);
 }
 

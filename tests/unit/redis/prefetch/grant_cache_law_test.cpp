@@ -75,7 +75,7 @@ struct Admission {
   bool came_to_nothing = false;
 };
 
-struct Case {
+struct LawCase {
   const char* name;
   Limiter limiter;
   Us step;  // mean time between two requests
@@ -256,7 +256,7 @@ class World {
   bool hot_ = false;
 };
 
-std::vector<Case> cases() {
+std::vector<LawCase> cases() {
   using namespace limit;
   const auto rate = [](std::uint64_t count, Us period) { return Rate{count, period}; };
   return {{"bucket, never empty", TokenBucket::make(rate(2000, 1s), 2000).value(), 1000us},
@@ -306,14 +306,14 @@ TEST_F(GrantCacheLaws, AdmittedRequestsNeverExceedTheLimitForRandomTraffic) {
 // hold units, become idle, and refund units whose time slots lie between those of other weirs. They also
 // refund single units, which makes more gaps than a state can store.
 TEST_F(GrantCacheLaws, ReturnedUnitsCanBeUsedByOtherInstances) {
-  constexpr Cost kBurst = 3000;
-  const Limiter limiter = limit::TokenBucket::make({kBurst, 24h}, kBurst).value();
+  constexpr Cost kCapacity = 3000;
+  const Limiter limiter = limit::TokenBucket::make({kCapacity, 24h}, kCapacity).value();
   for (std::uint64_t round = 0; round < 20; ++round) {
     World world(scripts_, limiter, seed_ + round, 1 + round % 4);
     world.run(1500, 10ms);
-    const auto left = kBurst - world.admitted() - world.stats().lost;
+    const auto left = kCapacity - world.admitted() - world.stats().lost;
     const auto rest = world.drain();
-    EXPECT_GE(rest + kBurst / 50, left);
+    EXPECT_GE(rest + kCapacity / 50, left);
     EXPECT_LE(rest, left + 2) << "and one or two units were refilled";
     EXPECT_EQ(world.stats().lost, 0U);
     world.check_law();

@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 using limit::Limiter;
 
 // Redis's time in all tests; a multiple of 10 s.
-constexpr base::TimePoint kRedis{base::Duration(1'700'000'000'000'000)};
+constexpr base::TimePoint kRedisTime{base::Duration(1'700'000'000'000'000)};
 const Grant::Time kHere{1000s};
 
 // Each unit has a time slot of 1 ms. The capacity is 100 units.
@@ -26,14 +26,14 @@ limit::Charge line_of(const Limiter& limiter, limit::Cost cost) {
 // Makes a grant of `units` units. Redis charged them after `spent` other units.
 Grant bucket_grant(limit::Cost units, limit::Cost spent = 0, const Limiter& limiter = kBucket) {
   const auto& gcra_core = *limit::gcra_core(limiter);
-  const auto begin = gcra_core.ticks(kRedis) +
+  const auto begin = gcra_core.ticks(kRedisTime) +
                      limit::Ticks{spent} * static_cast<std::uint64_t>(gcra_core.rate().period.count());
   return Grant(1, line_of(limiter, units),
-               {.sent = kHere, .received = kHere + 1ms, .charged_at = kRedis, .begin = begin}, {});
+               {.sent = kHere, .received = kHere + 1ms, .charged_at = kRedisTime, .begin = begin}, {});
 }
 Grant window_grant(const Limiter& limiter, limit::Cost units, base::Duration into) {
   return Grant(1, line_of(limiter, units),
-               {.sent = kHere, .received = kHere + 1ms, .charged_at = kRedis + into}, 3s);
+               {.sent = kHere, .received = kHere + 1ms, .charged_at = kRedisTime + into}, 3s);
 }
 
 TEST(Grant, UnitsOfAFullBucketExpireAsItRefills) {
@@ -70,8 +70,8 @@ TEST(Grant, AcceptsRefundsOfAdjacentTimeSlots) {
   limit::Outcome first, second;
   grant.spend(3, kHere, first);
   grant.spend(2, kHere, second);
-  EXPECT_EQ(first.slots_begin, limit::gcra_core(kBucket)->ticks(kRedis + 70ms));
-  EXPECT_EQ(second.slots_begin, limit::gcra_core(kBucket)->ticks(kRedis + 73ms));
+  EXPECT_EQ(first.slots_begin, limit::gcra_core(kBucket)->ticks(kRedisTime + 70ms));
+  EXPECT_EQ(second.slots_begin, limit::gcra_core(kBucket)->ticks(kRedisTime + 73ms));
   EXPECT_FALSE(grant.put_back(line_of(kBucket, 3), first)) << "the second range lies between";
   EXPECT_TRUE(grant.put_back(line_of(kBucket, 2), second));
   EXPECT_TRUE(grant.put_back(line_of(kBucket, 3), first));
@@ -86,11 +86,11 @@ TEST(Grant, AcceptsRefundsOfAdjacentTimeSlots) {
   EXPECT_TRUE(apart->put_back(line_of(kBucket, 2), second)) << "the range follows the other";
   EXPECT_EQ(apart->ready(kHere), 5U);
   EXPECT_EQ(apart->ready(kHere + 72ms), 2U);
-  second.debited_at = kRedis + 1ms;
+  second.debited_at = kRedisTime + 1ms;
   auto later = grant.apart(3, line_of(kBucket, 2), second);
   ASSERT_TRUE(later);
   later->spend(1, kHere, second);
-  EXPECT_EQ(second.debited_at, kRedis + 1ms);
+  EXPECT_EQ(second.debited_at, kRedisTime + 1ms);
   EXPECT_TRUE(later->put_back(line_of(kBucket, 1), second))
       << "although the outcome is from an earlier reading";
 }
@@ -133,7 +133,7 @@ TEST(Grant, ReturnsTheRefundForItsUnusedUnits) {
   const Limiter fixed = limit::FixedWindow::make({100, 10s}).value();
   const auto window = window_grant(fixed, 20, 4s).return_of(line_of(fixed, 1), kHere);
   ASSERT_TRUE(window);
-  EXPECT_EQ(window->departure, kRedis + 4s);
+  EXPECT_EQ(window->departure, kRedisTime + 4s);
   EXPECT_EQ(window->charge.cost, 20U);
 
   auto grant = bucket_grant(20, 70);
@@ -141,8 +141,9 @@ TEST(Grant, ReturnsTheRefundForItsUnusedUnits) {
   grant.spend(5, kHere, outcome);
   const auto bucket = grant.return_of(line_of(kBucket, 1), kHere);
   ASSERT_TRUE(bucket);
-  EXPECT_EQ(bucket->begin, limit::gcra_core(kBucket)->ticks(kRedis + 75ms)) << "the first slot of the units";
-  EXPECT_EQ(bucket->departure, kRedis) << "the time of the charge";
+  EXPECT_EQ(bucket->begin, limit::gcra_core(kBucket)->ticks(kRedisTime + 75ms))
+      << "the first slot of the units";
+  EXPECT_EQ(bucket->departure, kRedisTime) << "the time of the charge";
   EXPECT_EQ(bucket->charge.cost, 15U);
   EXPECT_TRUE(grant.return_of(line_of(kBucket, 1), kHere + 89500us))
       << "half of the last slot is still to come";

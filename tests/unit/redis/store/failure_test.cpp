@@ -16,10 +16,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-limit::Key key(std::uint64_t n) {
-  return {n, n};
-}
-
 class RedisFailure : public ::testing::Test {
  protected:
   limit::Limiter ten_an_hour_ = token_bucket({10, 1h}, 10);

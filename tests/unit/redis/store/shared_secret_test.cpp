@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 
 constexpr base::SipKey kOffered{0x0123'4567'89ab'cdef, 0xfedc'ba98'7654'3210};
 constexpr const char* kOfferedText = "0123456789abcdeffedcba9876543210";
-constexpr base::SipKey kOther{1, 2};
+constexpr base::SipKey kOtherSecret{1, 2};
 
 RedisSettings settings_for(const Server& server) {
   RedisSettings settings;
@@ -75,11 +75,11 @@ TEST(SharedSecret, IsWrittenToARedisThatHasNoSecret) {
 
 TEST(SharedSecret, ExistingSecretInRedisIsAdopted) {
   const Server server;
-  server.ask({"SET", "edge:secret", in_hex(kOther)});
+  server.ask({"SET", "edge:secret", in_hex(kOtherSecret)});
   Weir weir(server, kOffered);
   ASSERT_TRUE(weir.turn_until([&] { return weir.secret.is_agreed(); }));
-  EXPECT_EQ(weir.agreed, kOther);
-  EXPECT_EQ(server.ask({"GET", "edge:secret"}).text, in_hex(kOther));
+  EXPECT_EQ(weir.agreed, kOtherSecret);
+  EXPECT_EQ(server.ask({"GET", "edge:secret"}).text, in_hex(kOtherSecret));
 }
 
 TEST(SharedSecret, IsRestoredAfterRedisLosesItsData) {
@@ -97,8 +97,8 @@ TEST(SharedSecret, SecretThatAnotherInstanceRestoredFirstIsAdopted) {
   const Server server;
   Weir weir(server, kOffered);
   ASSERT_TRUE(weir.turn_until([&] { return weir.agreed.has_value(); }));
-  server.ask({"SET", "edge:secret", in_hex(kOther)});
-  ASSERT_TRUE(weir.turn_until([&] { return weir.agreed == kOther; }));
+  server.ask({"SET", "edge:secret", in_hex(kOtherSecret)});
+  ASSERT_TRUE(weir.turn_until([&] { return weir.agreed == kOtherSecret; }));
   EXPECT_THAT(weir.log.back(), ::testing::HasSubstr("contains another secret than before"));
 }
 
@@ -118,7 +118,7 @@ TEST(SharedSecret, InvalidTextInItsKeyIsReportedAndNotUsed) {
 
 TEST(SharedSecret, IsNotReadFromAReplica) {
   const Server server;
-  server.ask({"SET", "edge:secret", in_hex(kOther)});
+  server.ask({"SET", "edge:secret", in_hex(kOtherSecret)});
   server.ask({"REPLICAOF", "127.0.0.1", std::to_string(free_port())});
   Weir weir(server, kOffered);
   ASSERT_TRUE(weir.turn_until([&] { return !weir.secret.why().empty(); }));

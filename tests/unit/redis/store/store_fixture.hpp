@@ -31,6 +31,10 @@ inline limit::Limiter leaky_bucket(limit::Rate rate, std::uint64_t queue,
   return limit::LeakyBucket::make(rate, queue, max_wait).value();
 }
 
+inline limit::Key key(std::uint64_t n) {
+  return {n, n};
+}
+
 struct Answer {
   net::ErrorCode error;
   std::vector<limit::Outcome> outcomes;

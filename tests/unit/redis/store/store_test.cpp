@@ -14,10 +14,6 @@
 namespace weir::redis {
 namespace {
 
-limit::Key key(std::uint64_t n) {
-  return {n, n};
-}
-
 class StoreTest : public ::testing::Test {
  protected:
   Server server_;
