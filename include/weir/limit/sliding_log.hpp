@@ -51,9 +51,10 @@ class SlidingLog {
     std::uint64_t mark;  // where to enter the cost if the request is charged: the number of a time step
     base::TimePoint drained_at;  // when the log drains, with the new entry if allowed
   };
-  // Returns the answer of a log. `log` must have three members. newest() must return the time step (mark) of
-  // the newest entry, 0 if the log is empty. total() must return the cost of all entries. walk(visit) must
-  // call `visit` for the entries, oldest first, until `visit` returns false. Later entries have higher marks.
+  // Returns the answer of a log. `log` must have three members. The first, newest(), returns the time step
+  // (mark) of the newest entry, 0 if the log is empty. The second, total(), returns the cost of all entries.
+  // The third, walk(visit), calls `visit` for the entries, oldest first, until `visit` returns false. Later
+  // entries have higher marks.
   template <class Log>
   [[nodiscard]] Answer ask(const Log& log, base::TimePoint now, Cost cost) const noexcept;
 
