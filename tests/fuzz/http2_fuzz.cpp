@@ -49,7 +49,7 @@ class Stream final : public http::Http2StreamEvents {
     require(head_ && !ended_ && !closed_, "one end, after the head");
     ended_ = true;
   }
-  void on_answered() override {}
+  void on_end_sent() override {}
   void on_closed(http::Http2Error) override {
     require(!closed_, "a stream closes once");
     closed_ = true;

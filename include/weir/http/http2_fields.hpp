@@ -31,6 +31,10 @@ class Http2Fields {
   void add_forwarded(const Fields& fields);
   // Adds the pseudo-header field `:status`.
   void add_status(unsigned status);
+  // Adds a request: the pseudo-header fields and the fields of a valid HTTP/1.1 head whose first field is
+  // Host. A gRPC call gets the field `te: trailers`, which gRPC servers expect. `secure`: the connection uses
+  // TLS. Returns the Content-Length; 0 if the request has no body, nullopt if the body is chunked.
+  std::optional<std::uint64_t> add_request(std::string_view head, bool secure);
 
   [[nodiscard]] std::size_t size() const noexcept { return ends_.size() / 2; }
   // Returns the total size of all names and values in octets.
@@ -84,6 +88,34 @@ class Http2RequestText {
   bool several_hosts_ = false;
   bool has_length_ = false;
   bool is_grpc_ = false;
+};
+
+// Collects the fields of a response as they arrive, and writes the same response as HTTP/1.1 text. The parser
+// of heads and the decoder of bodies then read it like that of any other server. A body is always written in
+// chunks, so that trailers can follow, but the head does not say so: it may have a Content-Length.
+class Http2ResponseText {
+ public:
+  // `to_head`: the request's method is HEAD. `most`: the bound on a head in octets, computed as for
+  // SETTINGS_MAX_HEADER_LIST_SIZE. The text of a larger head is also larger, but incomplete.
+  Http2ResponseText(bool to_head, std::size_t most) noexcept : to_head_(to_head), most_(most) {}
+
+  // Adds the next field of a head or of the trailers. The codec has checked it (RFC 9113 §8.2, §8.3).
+  void add(std::string_view name, std::string_view value);
+  // Appends the head, if one is due, to `out`.
+  void end_fields(std::string& out);
+  // Appends a piece of the body.
+  void add_body(std::string_view octets, std::string& out) const;
+  // Appends the end of the body.
+  void end(std::string& out) const;
+
+ private:
+  const bool to_head_;
+  const std::size_t most_;
+  std::size_t size_ = 0;  // of the fields in lines_, computed as for the bound
+  std::string status_, lines_;
+  bool final_ = false;      // the last head was not that of an interim response
+  bool has_body_ = false;   // the final head permits a body
+  bool too_large_ = false;  // the head was larger than the bound, so nothing may follow it
 };
 
 }  // namespace weir::http

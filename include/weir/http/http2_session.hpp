@@ -1,6 +1,5 @@
-// The server's end of an HTTP/2 connection (RFC 9113): frames, HPACK, stream states and flow control. The
-// caller moves the octets. No I/O and no clock. nghttp2 implements the protocol; this class gives it weir's
-// types.
+// One end of an HTTP/2 connection (RFC 9113): frames, HPACK, stream states and flow control. The caller moves
+// the octets. No I/O and no clock. nghttp2 implements the protocol; this class gives it weir's types.
 //
 // Belongs to one thread. The functions that send only queue frames; write() appends queued frames to a
 // buffer. Callbacks may call every function except receive() and write(). Throws std::bad_alloc if memory
@@ -13,6 +12,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -48,19 +48,21 @@ struct Http2Limits {
 // The events of one stream. The session calls these functions.
 class Http2StreamEvents {
  public:
-  // Called for each field of the request. Trailers are not reported.
+  // Called for each field of a head. For a client, the trailers of a response are a head, too; for a server,
+  // the trailers of a request are not reported.
   virtual void on_field(std::string_view name, std::string_view value) = 0;
-  // Called when all fields of the request have arrived.
+  // Called when all fields of a head have arrived.
   virtual void on_head() = 0;
   // Called when octets of the body have arrived. Http2Session::consume() must be called when the octets no
   // longer use memory.
   virtual void on_data(std::string_view octets) = 0;
   // Called when the peer has ended its body.
   virtual void on_end() = 0;
-  // Called when the session has written the end of the response (END_STREAM).
-  virtual void on_answered() = 0;
+  // Called when the session has written the end of its own message (END_STREAM).
+  virtual void on_end_sent() = 0;
   // Called when the stream is over: both sides have ended it, or one side has reset it with `error`. The
-  // session does not use this object afterwards.
+  // session does not use this object afterwards. For a client, RefusedStream means that the server has not
+  // processed the request (RFC 9113 §8.7).
   virtual void on_closed(Http2Error error) = 0;
   // Writes at most `room` octets of the body to `at` and returns their number. Sets `ended` if no more octets
   // follow. Returns 0 without `ended` if no octets are ready. Http2Session::resume() must then be called
@@ -90,8 +92,8 @@ enum class Http2Cheap : std::uint8_t {
 // The events of the connection. The session calls these functions.
 class Http2Events {
  public:
-  // Called when the peer opens a stream. Returns the object that gets the stream's events, or null to refuse
-  // the stream.
+  // Called when a client opens a stream. Returns the object that gets the stream's events, or null to refuse
+  // the stream. Not called for a client.
   [[nodiscard]] virtual Http2StreamEvents* on_stream(std::int32_t id) = 0;
   // Called for each cheap frame that arrives. `Fault`: weir answers a fault of the peer with a reset.
   // `Refused`: the peer has opened more streams than it may.
@@ -104,10 +106,13 @@ class Http2Events {
   ~Http2Events() = default;
 };
 
+enum class Http2Side : std::uint8_t { Server, Client };
+
 class Http2Session {
  public:
-  // Creates the server's end of a connection. `events` must outlive the session.
-  Http2Session(Http2Events& events, const Http2Limits& limits);
+  // Creates one end of a connection. `events` must outlive the session. A client accepts no push, so it
+  // announces no max_streams.
+  Http2Session(Http2Events& events, const Http2Limits& limits, Http2Side side = Http2Side::Server);
   ~Http2Session();
   Http2Session(const Http2Session&) = delete;
   Http2Session& operator=(const Http2Session&) = delete;
@@ -119,6 +124,18 @@ class Http2Session {
   void write(std::string& out, std::size_t most);
   // Returns true if the connection is over: no stream is open, and GOAWAY was sent or received.
   [[nodiscard]] bool is_over() const noexcept;
+
+  // Client: opens a stream with a request. `has_body`: a body follows, for which the session calls give().
+  // Returns the stream's ID, or nullopt if the connection accepts no more requests. `stream` must stay valid
+  // until on_closed() or detach().
+  [[nodiscard]] std::optional<std::int32_t> request(const Http2Fields& fields, bool has_body,
+                                                    Http2StreamEvents& stream);
+  // Client: returns false if the server has sent GOAWAY, or no stream ID is left.
+  [[nodiscard]] bool accepts_requests() const noexcept;
+  // Client: returns how many streams the server permits at once, by its SETTINGS.
+  [[nodiscard]] std::uint32_t max_streams() const noexcept;
+  // Makes the session forget the object that gets the stream's events.
+  void detach(std::int32_t id) noexcept;
 
   // Sends an interim response. `fields` begin with `:status`.
   void send_interim(std::int32_t id, const Http2Fields& fields);
@@ -150,11 +167,13 @@ class Http2Session {
   void rethrow();
 
   Http2Events& events_;
+  const Http2Side side_;
   std::unique_ptr<nghttp2_session, Free> session_;
   std::int32_t last_opened_ = -1;  // the last stream that the peer has opened; -1: none
   // The peer skipped the stream IDs between skipped_from_ and skipped_to_. It may not use these IDs any more.
   std::int32_t skipped_from_ = 0;
   std::int32_t skipped_to_ = 0;
+  std::int32_t unsent_ = -1;   // the last stream whose request could not be sent; -1: none
   std::exception_ptr thrown_;  // the exception that a callback has thrown
 };
 

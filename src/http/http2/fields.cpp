@@ -1,11 +1,14 @@
 #include "http/token.hpp"
 
 #include "weir/base/text_writer.hpp"
+#include "weir/http/answer.hpp"
+#include "weir/http/chunked.hpp"
 #include "weir/http/grpc.hpp"
 #include "weir/http/http2_fields.hpp"
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 
 namespace weir::http {
 
@@ -13,7 +16,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-char lower(char c) noexcept {
+char in_lower_case(char c) noexcept {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
 
@@ -36,6 +39,14 @@ std::string_view without_blanks(std::string_view value) noexcept {
   return value;
 }
 
+// Returns true if the lines of a head contain the field Transfer-Encoding. weir uses no coding but "chunked".
+bool is_chunked(std::string_view lines) noexcept {
+  constexpr std::string_view kName = "transfer-encoding:";
+  for (std::size_t at = 0; at < lines.size(); at = std::min(lines.find("\r\n", at), lines.size() - 2) + 2)
+    if (equal_ignoring_case(lines.substr(at, kName.size()), kName)) return true;
+  return false;
+}
+
 // The octets that each field adds to the size of a head, besides its name and value (RFC 9113 §6.5.2).
 constexpr std::size_t kFieldOverhead = 32;
 
@@ -51,7 +62,7 @@ void Http2Fields::clear() noexcept {
 }
 
 void Http2Fields::add(std::string_view name, std::string_view value) {
-  for (const char c : name) text_ += lower(c);
+  for (const char c : name) text_ += in_lower_case(c);
   ends_.push_back(static_cast<std::uint32_t>(text_.size()));
   text_ += value;
   ends_.push_back(static_cast<std::uint32_t>(text_.size()));
@@ -92,6 +103,36 @@ void Http2Fields::add_status(unsigned status) {
   std::string digits;
   base::TextWriter(digits, base::TextWriter::kDigits) << status;
   add(":status", digits);
+}
+
+std::optional<std::uint64_t> Http2Fields::add_request(std::string_view head, bool secure) {
+  const auto take_until = [&head](std::string_view end) {
+    const auto size = std::min(head.find(end), head.size());
+    const auto taken = head.substr(0, size);
+    head.remove_prefix(std::min(size + end.size(), head.size()));
+    return taken;
+  };
+  add(":method", take_until(" "));
+  add(":scheme", secure ? "https" : "http");
+  add(":path", take_until(" "));
+  take_until("\r\n");
+  take_until(": ");
+  add(":authority", take_until("\r\n"));
+  const auto first = size();
+  add_lines(head);
+  std::optional<std::uint64_t> length;
+  bool is_call = false;
+  for (auto i = first; i < size(); ++i) {
+    const auto [name, value] = (*this)[i];
+    is_call = is_call || (name == "content-type" && is_grpc_type(value));
+    if (name != "content-length") continue;
+    std::uint64_t number = 0;
+    std::from_chars(value.data(), value.data() + value.size(), number);
+    length = number;
+  }
+  if (is_call) add("te", "trailers");
+  if (!length && !is_chunked(head)) length = 0;
+  return length;
 }
 
 Http2Fields::Field Http2Fields::operator[](std::size_t index) const noexcept {
@@ -157,6 +198,46 @@ std::string Http2RequestText::head(std::optional<std::uint64_t> body) const {
     append_line(text, "content-length", std::to_string(*body));
   text += "\r\n";
   return text;
+}
+
+void Http2ResponseText::add(std::string_view name, std::string_view value) {
+  size_ += name.size() + value.size() + kFieldOverhead;
+  if (size_ > most_) return;
+  if (name == ":status") {
+    status_ = value;
+    return;
+  }
+  append_line(lines_, name, value);
+}
+
+void Http2ResponseText::end_fields(std::string& out) {
+  if (final_ || too_large_) return;  // these are the trailers, which end() writes
+  final_ = !status_.starts_with('1');
+  has_body_ = final_ && !to_head_ && status_ != "204" && status_ != "304";
+  unsigned status = 0;
+  std::from_chars(status_.data(), status_.data() + status_.size(), status);
+  out.append("HTTP/1.1 ")
+      .append(status_)
+      .append(" ")
+      .append(reason_phrase(status))
+      .append("\r\n")
+      .append(lines_);
+  too_large_ = size_ > most_;
+  if (too_large_) return append_line(out, "too-large", std::string(most_, '-'));
+  out += "\r\n";
+  lines_.clear();
+  size_ = 0;
+}
+
+void Http2ResponseText::add_body(std::string_view octets, std::string& out) const {
+  if (octets.empty() || too_large_) return;
+  append_chunk_size(out, octets.size());
+  out.append(octets).append("\r\n");
+}
+
+void Http2ResponseText::end(std::string& out) const {
+  if (has_body_ && !too_large_)
+    out.append("0\r\n").append(size_ > most_ ? std::string_view() : lines_).append("\r\n");
 }
 
 }  // namespace weir::http

@@ -102,6 +102,11 @@ struct Http2Session::Callbacks {
   }
   static Http2Session& of(void* data) noexcept { return *static_cast<Http2Session*>(data); }
 
+  // Returns true for a frame whose fields the stream's events report.
+  static bool is_head(const nghttp2_frame& frame, void* data) noexcept {
+    return is_request(frame) || (frame.hd.type == NGHTTP2_HEADERS && of(data).side_ == Http2Side::Client);
+  }
+
   // Reports every frame that is not part of a message, because nghttp2 drops some of them without another
   // callback. Also ends the connection of a client that does not open its streams in the order of their IDs.
   // nghttp2 would ignore such a stream (RFC 9113 §5.1.1).
@@ -137,7 +142,7 @@ struct Http2Session::Callbacks {
   static int field(nghttp2_session* session, const nghttp2_frame* frame, const std::uint8_t* name,
                    std::size_t name_size, const std::uint8_t* value, std::size_t value_size, std::uint8_t,
                    void* data) noexcept {
-    auto* const stream = is_request(*frame) ? stream_of(session, frame->hd.stream_id) : nullptr;
+    auto* const stream = is_head(*frame, data) ? stream_of(session, frame->hd.stream_id) : nullptr;
     if (stream == nullptr) return 0;
     return guarded(data, [&] { stream->on_field(view(name, name_size), view(value, value_size)); });
   }
@@ -157,7 +162,7 @@ struct Http2Session::Callbacks {
       if (is_empty_data(*frame)) events.on_cheap(Http2Cheap::EmptyData);
       if (frame->hd.type != NGHTTP2_DATA && frame->hd.type != NGHTTP2_HEADERS) return;
       auto* stream = stream_of(session, frame->hd.stream_id);
-      if (stream != nullptr && is_request(*frame)) stream->on_head();
+      if (stream != nullptr && is_head(*frame, data)) stream->on_head();
       stream = stream_of(session, frame->hd.stream_id);
       if (stream != nullptr && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0) stream->on_end();
     });
@@ -170,7 +175,7 @@ struct Http2Session::Callbacks {
     const bool of_message = frame->hd.type == NGHTTP2_DATA || frame->hd.type == NGHTTP2_HEADERS;
     if (of_message && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0)
       if (auto* const stream = stream_of(session, frame->hd.stream_id))
-        return guarded(data, [&] { stream->on_answered(); });
+        return guarded(data, [&] { stream->on_end_sent(); });
     if (frame->hd.type != NGHTTP2_RST_STREAM) return 0;
     const auto error = static_cast<Http2Error>(frame->rst_stream.error_code);
     if (error == Http2Error::RefusedStream)
@@ -193,12 +198,21 @@ struct Http2Session::Callbacks {
   static int closed(nghttp2_session* session, std::int32_t id, std::uint32_t error, void* data) noexcept {
     auto* const stream = stream_of(session, id);
     if (stream == nullptr) return 0;
-    return guarded(data, [&] { stream->on_closed(static_cast<Http2Error>(error)); });
+    const auto why = id == of(data).unsent_ ? Http2Error::RefusedStream : static_cast<Http2Error>(error);
+    return guarded(data, [&] { stream->on_closed(why); });
+  }
+
+  // Notes a request that nghttp2 cannot send, because the server has sent GOAWAY meanwhile. nghttp2 then
+  // closes its stream.
+  static int unsent_frame(nghttp2_session*, const nghttp2_frame* frame, int, void* data) noexcept {
+    if (is_request(*frame)) of(data).unsent_ = frame->hd.stream_id;
+    return 0;
   }
 
   static ssize_t give(nghttp2_session* session, std::int32_t id, std::uint8_t* at, std::size_t room,
-                      std::uint32_t* flags, nghttp2_data_source* source, void* data) noexcept {
-    auto* const stream = static_cast<Http2StreamEvents*>(source->ptr);
+                      std::uint32_t* flags, nghttp2_data_source*, void* data) noexcept {
+    auto* const stream = stream_of(session, id);
+    if (stream == nullptr) return NGHTTP2_ERR_DEFERRED;  // detached; a reset follows
     bool ended = false;
     const auto given = stream->give(reinterpret_cast<char*>(at), room, ended);
     if (ended) *flags |= NGHTTP2_DATA_FLAG_EOF;
@@ -223,6 +237,7 @@ struct Http2Session::Callbacks {
       nghttp2_session_callbacks_set_on_invalid_header_callback(made, faulty_field);
       nghttp2_session_callbacks_set_on_frame_recv_callback(made, frame);
       nghttp2_session_callbacks_set_on_frame_send_callback(made, sent_frame);
+      nghttp2_session_callbacks_set_on_frame_not_send_callback(made, unsent_frame);
       nghttp2_session_callbacks_set_on_data_chunk_recv_callback(made, chunk);
       nghttp2_session_callbacks_set_on_stream_close_callback(made, closed);
       return made;
@@ -248,12 +263,18 @@ void Http2Session::Free::operator()(nghttp2_session* session) const noexcept {
   nghttp2_session_del(session);
 }
 
-Http2Session::Http2Session(Http2Events& events, const Http2Limits& limits) : events_(events) {
+Http2Session::Http2Session(Http2Events& events, const Http2Limits& limits, Http2Side side)
+    : events_(events), side_(side) {
+  const bool serves = side == Http2Side::Server;
   nghttp2_session* made = nullptr;
-  check(nghttp2_session_server_new2(&made, Callbacks::all(), this, Callbacks::option()));
+  check((serves ? nghttp2_session_server_new2 : nghttp2_session_client_new2)(&made, Callbacks::all(), this,
+                                                                             Callbacks::option()));
   session_.reset(made);
+  const auto first = serves
+                         ? nghttp2_settings_entry{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, limits.max_streams}
+                         : nghttp2_settings_entry{NGHTTP2_SETTINGS_ENABLE_PUSH, 0};
   const std::array settings{
-      nghttp2_settings_entry{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, limits.max_streams},
+      first,
       nghttp2_settings_entry{NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, limits.stream_window},
       nghttp2_settings_entry{NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, limits.max_head},
   };
@@ -300,6 +321,29 @@ bool Http2Session::is_over() const noexcept {
   return nghttp2_session_want_read(session_.get()) == 0 && nghttp2_session_want_write(session_.get()) == 0;
 }
 
+std::optional<std::int32_t> Http2Session::request(const Http2Fields& fields, bool has_body,
+                                                  Http2StreamEvents& stream) {
+  const auto values = values_of(fields);
+  nghttp2_data_provider body{};
+  body.read_callback = Callbacks::give;
+  const auto id = nghttp2_submit_request(session_.get(), nullptr, values.data(), values.size(),
+                                         has_body ? &body : nullptr, &stream);
+  check(id);
+  return id > 0 ? std::optional(id) : std::nullopt;
+}
+
+bool Http2Session::accepts_requests() const noexcept {
+  return nghttp2_session_check_request_allowed(session_.get()) != 0;
+}
+
+std::uint32_t Http2Session::max_streams() const noexcept {
+  return nghttp2_session_get_remote_settings(session_.get(), NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
+}
+
+void Http2Session::detach(std::int32_t id) noexcept {
+  static_cast<void>(nghttp2_session_set_stream_user_data(session_.get(), id, nullptr));
+}
+
 void Http2Session::send_interim(std::int32_t id, const Http2Fields& fields) {
   const auto values = values_of(fields);
   check(nghttp2_submit_headers(session_.get(), NGHTTP2_FLAG_NONE, id, nullptr, values.data(), values.size(),
@@ -309,7 +353,6 @@ void Http2Session::send_interim(std::int32_t id, const Http2Fields& fields) {
 void Http2Session::send_head(std::int32_t id, const Http2Fields& fields, bool has_body) {
   const auto values = values_of(fields);
   nghttp2_data_provider body{};
-  body.source.ptr = stream_of(session_.get(), id);
   body.read_callback = Callbacks::give;
   check(
       nghttp2_submit_response(session_.get(), id, values.data(), values.size(), has_body ? &body : nullptr));

@@ -26,9 +26,10 @@ namespace weir::proxy {
 
 // Fields that weir adds to a server's answer.
 struct AnswerAdditions {
-  std::string_view fields;    // complete header lines
-  std::string_view date;      // an HTTP-date
-  bool request_sent = false;  // the server got the whole request
+  std::string_view fields;           // complete header lines
+  std::string_view date;             // an HTTP-date
+  bool request_sent = false;         // the server got the whole request
+  bool trailers_may_follow = false;  // the body may have trailers, even if its length is known
 };
 
 class ClientStream {

@@ -249,6 +249,7 @@ BodySink& Http2Stream::begin_answer(const http::ResponseHead& head, const Answer
   }
   if (head.framing == http::Framing::None) length = 0;
   if (head.framing == http::Framing::Length) length = head.content_length;
+  if (additions.trailers_may_follow) length.reset();
   return sink_.emplace(connection_, id_, fields_, length, gone_);
 }
 
@@ -283,7 +284,7 @@ void Http2Stream::on_data(std::string_view octets) {
   arrival_.notify();
 }
 
-void Http2Stream::on_answered() {
+void Http2Stream::on_end_sent() {
   answered_ = true;
   if (sink_) sink_->note_end();
 }

@@ -91,7 +91,7 @@ class Http2Stream final : public ClientStream, public http::Http2StreamEvents, p
   void on_head() override;
   void on_data(std::string_view octets) override;
   void on_end() override;
-  void on_answered() override;
+  void on_end_sent() override;
   void on_closed(http::Http2Error error) override;
   [[nodiscard]] std::size_t give(char* at, std::size_t room, bool& ended) noexcept override;
   [[nodiscard]] const http::Http2Fields* trailers() const noexcept override {

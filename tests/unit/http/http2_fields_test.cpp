@@ -173,5 +173,90 @@ TEST(Http2RequestTextTest, ParserRejectsRequestsThatHttp1CannotCarry) {
   EXPECT_TRUE(refused({{":method", "GET"}, {":path", "/"}, {":authority", "a"}, {"x", "a\x01"}}));
 }
 
+TEST(Http2FieldsTest, TurnsAnHttp1HeadIntoARequest) {
+  Http2Fields fields;
+  const auto length = fields.add_request(
+      "POST /a?b HTTP/1.1\r\nHost: api.example:8443\r\nContent-Length: 5\r\nX-A: 1\r\nConnection: x\r\n\r\n",
+      true);
+  EXPECT_EQ(
+      lines_of(fields),
+      ":method=POST\n:scheme=https\n:path=/a?b\n:authority=api.example:8443\ncontent-length=5\nx-a=1\n");
+  EXPECT_EQ(length, 5U);
+}
+
+TEST(Http2FieldsTest, KnowsWhetherARequestHasABody) {
+  Http2Fields fields;
+  EXPECT_EQ(fields.add_request("GET / HTTP/1.1\r\nHost: a\r\n\r\n", false), 0U);
+  EXPECT_EQ(fields.add_request("PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n", false), 0U);
+  EXPECT_EQ(
+      fields.add_request("PUT / HTTP/1.1\r\nHost: a\r\nA: b\r\nTransfer-Encoding: chunked\r\n\r\n", false),
+      std::nullopt);
+}
+
+TEST(Http2FieldsTest, AsksAGrpcServerForTrailers) {
+  Http2Fields call, other;
+  call.add_request("POST /s/m HTTP/1.1\r\nHost: a\r\nContent-Type: application/grpc+proto\r\n\r\n", false);
+  other.add_request("POST /s/m HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n\r\n", false);
+  EXPECT_THAT(lines_of(call), HasSubstr("\nte=trailers\n"));
+  EXPECT_FALSE(other.contains("te"));
+}
+
+// Writes a response with these fields, body and trailers as text.
+std::string text_of(const Pairs& fields, std::string_view body, const Pairs& trailers = {},
+                    bool to_head = false, std::size_t most = 1 << 14) {
+  Http2ResponseText response(to_head, most);
+  std::string text;
+  for (const auto& [name, value] : fields) response.add(name, value);
+  response.end_fields(text);
+  response.add_body(body, text);
+  for (const auto& [name, value] : trailers) response.add(name, value);
+  if (trailers.size() != 0) response.end_fields(text);
+  response.end(text);
+  return text;
+}
+
+TEST(Http2ResponseTextTest, WritesABodyInChunks) {
+  EXPECT_EQ(text_of({{":status", "200"}, {"server", "s"}}, "0123456789abcdef"),
+            "HTTP/1.1 200 OK\r\nserver: s\r\n\r\n10\r\n0123456789abcdef\r\n0\r\n\r\n");
+}
+
+TEST(Http2ResponseTextTest, KeepsTheContentLengthAndTheTrailers) {
+  EXPECT_EQ(text_of({{":status", "200"}, {"content-length", "3"}}, "abc", {{"x", "y"}}),
+            "HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\n3\r\nabc\r\n0\r\nx: y\r\n\r\n");
+}
+
+TEST(Http2ResponseTextTest, WritesTrailersBehindTheLastChunk) {
+  EXPECT_EQ(text_of({{":status", "200"}}, "a", {{"grpc-status", "0"}, {"grpc-message", ""}}),
+            "HTTP/1.1 200 OK\r\n\r\n1\r\na\r\n0\r\ngrpc-status: "
+            "0\r\ngrpc-message: \r\n\r\n");
+}
+
+TEST(Http2ResponseTextTest, WritesNoFramingForAResponseWithoutBody) {
+  EXPECT_EQ(text_of({{":status", "204"}}, ""), "HTTP/1.1 204 No Content\r\n\r\n");
+  EXPECT_EQ(text_of({{":status", "304"}}, ""), "HTTP/1.1 304 Not Modified\r\n\r\n");
+  EXPECT_EQ(text_of({{":status", "200"}}, "", {}, true), "HTTP/1.1 200 OK\r\n\r\n");
+}
+
+TEST(Http2ResponseTextTest, WritesInterimHeadsBeforeTheFinalOne) {
+  Http2ResponseText response(false, 1 << 14);
+  std::string text;
+  for (const auto* status : {"103", "200"}) {
+    response.add(":status", status);
+    response.add("link", "</a>");
+    response.end_fields(text);
+  }
+  EXPECT_EQ(text,
+            "HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nlink: "
+            "</a>\r\n\r\n");
+}
+
+TEST(Http2ResponseTextTest, WritesAnOversizedHeadAsALargeIncompleteOne) {
+  const std::string large(600, 'x');
+  const auto text = text_of({{":status", "200"}, {"a", large}, {"b", large}}, "", {}, false, 1000);
+  EXPECT_GT(text.size(), 1000U);
+  EXPECT_LT(text.size(), 2000U);
+  EXPECT_EQ(text.find("\r\n\r\n"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace weir::http

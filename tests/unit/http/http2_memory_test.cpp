@@ -56,7 +56,7 @@ class Server final : public Http2Events, public Http2StreamEvents {
   void on_head() override { opened_ = std::make_unique<int>(2); }
   void on_data(std::string_view) override {}
   void on_end() override { opened_ = std::make_unique<int>(3); }
-  void on_answered() override {}
+  void on_end_sent() override {}
   void on_closed(Http2Error) override { opened_ = std::make_unique<int>(4); }
   [[nodiscard]] std::size_t give(char* at, std::size_t, bool& ended) noexcept override {
     *at = 'b';

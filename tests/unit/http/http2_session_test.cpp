@@ -27,7 +27,7 @@ class Stream final : public Http2StreamEvents {
   void on_head() override { log += "head\n"; }
   void on_data(std::string_view octets) override { body += octets; }
   void on_end() override { log += "end\n"; }
-  void on_answered() override {}
+  void on_end_sent() override {}
   void on_closed(Http2Error error) override {
     log += "closed " + std::to_string(static_cast<unsigned>(error)) + "\n";
   }
