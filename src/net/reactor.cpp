@@ -168,6 +168,14 @@ void Signal::raise() noexcept {
   reactor_.resume_soon(*std::exchange(waiter_, nullptr));
 }
 
+void Readiness::end(const ErrorCode& result) noexcept {
+  auto* const waiter = waiter_;
+  if (waiter == nullptr) return;
+  waiter->leave();
+  waiter->result_ = result;
+  reactor_.resume_soon(*waiter);
+}
+
 void Notification::end(const ErrorCode& result) noexcept {
   auto* const waiter = std::exchange(waiter_, nullptr);
   if (waiter == nullptr) return;

@@ -5,13 +5,24 @@
 #include "weir/net/tls_files.hpp"
 
 #include <array>
+#include <span>
 
 namespace weir::net {
 
 namespace {
 
-// The ALPN protocols that weir offers. Each name follows its length (RFC 7301 §3.1).
-constexpr std::array<unsigned char, 9> kProtocols{8, 'h', 't', 't', 'p', '/', '1', '.', '1'};
+// The ALPN protocols that weir can offer. Each name follows its length (RFC 7301 §3.1).
+constexpr std::array<unsigned char, 12> kProtocols{2, 'h', '2', 8, 'h', 't', 't', 'p', '/', '1', '.', '1'};
+constexpr std::size_t kHttp2 = 3;  // octets of the first name, with its length
+
+// Offers the protocols that the settings contain. Returns false if memory runs out.
+bool offer_protocols(SSL_CTX* context, const TlsClientSettings& settings) {
+  const std::span<const unsigned char> all(kProtocols);
+  const auto offered = settings.h2 && settings.http1 ? all
+                       : settings.h2                 ? all.first(kHttp2)
+                                                     : all.subspan(kHttp2);
+  return SSL_CTX_set_alpn_protos(context, offered.data(), static_cast<unsigned>(offered.size())) == 0;
+}
 
 std::optional<base::Error> believe(SSL_CTX* context, const TlsClientSettings& settings) {
   SSL_CTX_set_verify(context, settings.verify ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, nullptr);
@@ -33,8 +44,7 @@ base::Result<TlsContext> make_tls_client_context(const TlsClientSettings& settin
   TlsContext context(SSL_CTX_new(TLS_client_method()));
   SSL_CTX* c = context.get();
   if (c == nullptr || SSL_CTX_set_min_proto_version(c, TLS1_2_VERSION) != 1 ||
-      SSL_CTX_set_cipher_list(c, kCiphers12) != 1 ||
-      SSL_CTX_set_alpn_protos(c, kProtocols.data(), kProtocols.size()) != 0)
+      SSL_CTX_set_cipher_list(c, kCiphers12) != 1 || !offer_protocols(c, settings))
     return last_tls_error("OpenSSL");
   SSL_CTX_set_options(c, SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
   SSL_CTX_set_mode(

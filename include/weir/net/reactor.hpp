@@ -122,6 +122,7 @@ class Port {
 
    private:
     friend class Port;
+    friend class Readiness;
     void leave() noexcept {
       if (place_ != nullptr && *place_ == this) *place_ = nullptr;
       place_ = nullptr;

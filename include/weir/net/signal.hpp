@@ -80,6 +80,27 @@ class Notification {
   Wait* waiter_ = nullptr;
 };
 
+// A wait like that for a socket, for an object that is no socket.
+class Readiness {
+ public:
+  explicit Readiness(const Executor& executor) : reactor_(Reactor::of(executor)) {}
+  ~Readiness() { cancel(); }
+  Readiness(const Readiness&) = delete;
+  Readiness& operator=(const Readiness&) = delete;
+
+  // Waits for notify(), unless `ready`. At most one coroutine waits.
+  [[nodiscard]] Port::Wait wait(bool ready) noexcept { return {ready, waiter_, {}}; }
+  void notify() noexcept { end({}); }
+  // Ends the wait with operation_aborted.
+  void cancel() noexcept { end(asio::error::operation_aborted); }
+
+ private:
+  void end(const ErrorCode& result) noexcept;
+
+  Reactor& reactor_;
+  Port::Wait* waiter_ = nullptr;
+};
+
 // Lets the event loop handle all other ready events, then resumes the task. A task that may run long without
 // waiting should await a Pause. A Pause does not report a cancellation; the task must check for it
 // afterwards.

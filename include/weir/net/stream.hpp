@@ -5,7 +5,7 @@
 // buffer is full.
 #pragma once
 
-#include "weir/net/byte_reader.hpp"
+#include "weir/net/byte_stream.hpp"
 #include "weir/net/reactor.hpp"
 #include "weir/net/stream_error.hpp"
 #include "weir/net/task.hpp"
@@ -21,7 +21,7 @@
 
 namespace weir::net {
 
-class Stream final : public ByteReader {
+class Stream final : public ByteStream {
  public:
   // Takes ownership of the descriptor of a stream socket, connected or about to connect.
   Stream(const Executor& executor, int fd);
@@ -84,18 +84,19 @@ class Stream final : public ByteReader {
   // Reads available bytes. Returns 0 only with an error: eof at the end, would_block if no bytes are
   // available. Over TLS, connection_aborted means too many records without data (IdleRecords). REQUIRES size
   // > 0.
-  [[nodiscard]] std::size_t try_read(char* at, std::size_t size, ErrorCode& ec);
+  [[nodiscard]] std::size_t try_read(char* at, std::size_t size, ErrorCode& ec) override;
   // Reads like try_read(), but waits until bytes are available, so it never fails with would_block.
   [[nodiscard]] Task<std::size_t> read_some(char* at, std::size_t size, ErrorCode& ec) override;
 
   // Begins a text: sends as much of `first`, then of `second`, as the socket accepts at once. Returns the
   // number of octets sent. A full socket is no error. If the rest of another text has not been sent yet,
   // fails with StreamError::WriteOwed and sends nothing.
-  [[nodiscard]] std::size_t try_write(std::string_view first, std::string_view second, ErrorCode& ec);
+  [[nodiscard]] std::size_t try_write(std::string_view first, std::string_view second,
+                                      ErrorCode& ec) override;
   // Continues the text that try_write() began. `first` and `second` must begin with the octets of the text
   // that were not sent, and may continue with more. If no octet of the text was sent, try_rest() begins the
   // text.
-  [[nodiscard]] std::size_t try_rest(std::string_view first, std::string_view second, ErrorCode& ec);
+  [[nodiscard]] std::size_t try_rest(std::string_view first, std::string_view second, ErrorCode& ec) override;
 
   // Sends a whole text, or the rest of a text. Waits while the socket is full. The views must stay valid
   // until the task completes. If the write fails or is cancelled, owes_write() returns true until the rest is
@@ -107,15 +108,15 @@ class Stream final : public ByteReader {
   // missing rest. So the caller must send the rest or close the connection. Over TLS the result may be true
   // even if try_write() returned 0: OpenSSL has then encrypted a record of the text, which it must send
   // first.
-  [[nodiscard]] bool owes_write() const noexcept { return owed_ > 0; }
+  [[nodiscard]] bool owes_write() const noexcept override { return owed_ > 0; }
 
   // Waits until bytes or the end of the connection can be read. Needs no buffer. Over TLS, waits for bytes on
   // the socket.
-  [[nodiscard]] Port::Wait wait_readable() noexcept {
+  [[nodiscard]] Port::Wait wait_readable() noexcept override {
     return port_ ? port_->readable() : Port::Wait(asio::error::bad_descriptor);
   }
   // Waits until try_rest() can continue.
-  [[nodiscard]] Port::Wait wait_writable() noexcept {
+  [[nodiscard]] Port::Wait wait_writable() noexcept override {
     return port_ ? port_->writable() : Port::Wait(asio::error::bad_descriptor);
   }
 
@@ -138,7 +139,7 @@ class Stream final : public ByteReader {
   // Frees memory that an idle connection does not need.
   void trim() noexcept;
 
-  void cancel() noexcept;
+  void cancel() noexcept override;
   // Sends close_notify (TLS) and FIN. Reading remains possible. While owes_write() is true, sends no
   // close_notify, so that the peer sees the truncation.
   void shutdown_send() noexcept;

@@ -17,10 +17,12 @@ struct TlsClientSettings {
   std::string cert{};  // PEM file: the certificate that weir shows on request, then its chain; empty: none
   std::string key{};   // PEM file: private key of `cert`
   bool verify = true;  // false: any certificate is accepted
+  bool http1 = true;   // offer HTTP/1.1 by ALPN (RFC 7301)
+  bool h2 = false;     // offer HTTP/2 by ALPN, with preference
   friend bool operator==(const TlsClientSettings&, const TlsClientSettings&) = default;
 };
 
-// Makes a context: TLS 1.2 and 1.3, ECDHE with AEAD only, ALPN "http/1.1". A connection that ends without
+// Makes a context: TLS 1.2 and 1.3, ECDHE with AEAD only, ALPN. A connection that ends without
 // close_notify is treated as broken. An error names the file and OpenSSL's reason.
 [[nodiscard]] base::Result<TlsContext> make_tls_client_context(const TlsClientSettings& settings);
 

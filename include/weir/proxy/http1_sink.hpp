@@ -2,7 +2,7 @@
 #pragma once
 
 #include "weir/http/head.hpp"
-#include "weir/net/stream.hpp"
+#include "weir/net/byte_stream.hpp"
 #include "weir/proxy/body_sink.hpp"
 
 #include <cstddef>
@@ -16,7 +16,7 @@ class Http1Sink final : public BodySink {
  public:
   // `out`: bytes to send before the body, usually a head. The sink appends framing to it. `stream` and `out`
   // must outlive the sink.
-  Http1Sink(net::Stream& stream, http::Framing framing, std::string& out) noexcept
+  Http1Sink(net::ByteStream& stream, http::Framing framing, std::string& out) noexcept
       : stream_(stream), out_(out), chunked_(framing == http::Framing::Chunked) {}
 
   // Must be called before flush() if the beginning of the message was already sent, and `out` is the rest.
@@ -34,7 +34,7 @@ class Http1Sink final : public BodySink {
   [[nodiscard]] std::uint64_t sent() const noexcept override { return sent_; }
 
  private:
-  net::Stream& stream_;
+  net::ByteStream& stream_;
   std::string& out_;
   std::size_t out_sent_ = 0;
   std::string_view piece_;  // sent after out_; points to memory of the body's source

@@ -1,0 +1,41 @@
+// ByteStream carries octets both ways. Implementations: a connection (Stream), and one request to an HTTP/2
+// server, which looks like a connection of HTTP/1.1.
+#pragma once
+
+#include "weir/net/byte_reader.hpp"
+#include "weir/net/reactor.hpp"
+
+#include <cstddef>
+#include <string_view>
+
+namespace weir::net {
+
+class ByteStream : public ByteReader {
+ public:
+  // Reads available octets. Returns 0 only with an error: eof at the end, would_block if no octets are
+  // available. REQUIRES size > 0.
+  [[nodiscard]] virtual std::size_t try_read(char* at, std::size_t size, ErrorCode& ec) = 0;
+
+  // Begins a text: sends as much of `first`, then of `second`, as the peer accepts at once. Returns the
+  // number of octets sent. A peer that accepts nothing is no error.
+  [[nodiscard]] virtual std::size_t try_write(std::string_view first, std::string_view second,
+                                              ErrorCode& ec) = 0;
+  // Continues the text that try_write() began. `first` and `second` must begin with the octets of the text
+  // that were not sent, and may continue with more.
+  [[nodiscard]] virtual std::size_t try_rest(std::string_view first, std::string_view second,
+                                             ErrorCode& ec) = 0;
+  // Returns true if a part of a text was sent and the rest was not.
+  [[nodiscard]] virtual bool owes_write() const noexcept = 0;
+
+  // Waits until try_read() has octets or the end to return.
+  [[nodiscard]] virtual Port::Wait wait_readable() noexcept = 0;
+  // Waits until try_rest() can continue.
+  [[nodiscard]] virtual Port::Wait wait_writable() noexcept = 0;
+  // Ends both waits with operation_aborted.
+  virtual void cancel() noexcept = 0;
+
+ protected:
+  ~ByteStream() = default;
+};
+
+}  // namespace weir::net
