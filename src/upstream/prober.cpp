@@ -1,5 +1,9 @@
 #include "weir/upstream/prober.hpp"
 
+#include "upstream/http2_server_connection.hpp"
+#include "upstream/http2_server_stream.hpp"
+
+#include "weir/http/grpc_health.hpp"
 #include "weir/http/proxy_header.hpp"
 #include "weir/http/status_reader.hpp"
 #include "weir/net/dial.hpp"
@@ -28,6 +32,7 @@ std::string proxy_header_of(const UpstreamSettings& settings) {
 }
 
 std::string request_for(const HealthCheck& check, const std::string& host) {
+  if (check.grpc) return http::grpc_health_request(host, *check.grpc);
   return "GET " + check.path + " HTTP/1.1\r\nHost: " + host +
          "\r\nUser-Agent: weir-health\r\nConnection: close\r\n\r\n";
 }
@@ -52,6 +57,10 @@ class Prober::Probe final : net::Watched {
         pause_(executor),
         random_(seed) {}
 
+  ~Probe() {
+    if (http2_) http2_->connection()->close();
+  }
+
   [[nodiscard]] const std::shared_ptr<ServerGroup>& server_group() const noexcept { return server_group_; }
   [[nodiscard]] bool stopped() const noexcept { return stopped_; }
   // Makes run() return.
@@ -74,6 +83,8 @@ class Prober::Probe final : net::Watched {
       }
       disarm();
       stream_.reset();
+      if (http2_) http2_->connection()->close();
+      http2_.reset();
       const bool moved =
           member_.moves() != location.moves;  // if so, the result says nothing about the present addresses
       if (!short_here_ && !stopped_ && !moved) member_.probed(fault.empty(), fault, clock_.now());
@@ -93,9 +104,30 @@ class Prober::Probe final : net::Watched {
   void cancel() noexcept {
     if (dial_ != nullptr) dial_->cancel();
     if (stream_) stream_->cancel();
+    if (http2_) http2_->cancel();
+  }
+
+  // Connects to a server that may speak HTTP/2. If it chooses HTTP/1.1, `stream_` is set, otherwise `http2_`.
+  net::Task<net::ErrorCode> connect_http2(const ServerGroup::Member::Location& location, std::string& fault) {
+    const auto connection = std::make_shared<Http2ServerConnection>(
+        executor_, watchdog_,
+        Http2ServerConnection::Settings{.connect = check_.timeout, .idle = check_.timeout});
+    http2_ = std::make_unique<Http2ServerStream>(connection);
+    connection->start({.member = member_,
+                       .location = location,
+                       .session = nullptr,
+                       .requires_http2 = server_group_->settings().protocol != Protocol::Auto});
+    const auto ec = co_await http2_->connected();
+    fault = connection->fault();
+    if (!connection->is_http1()) co_return ec;
+    http2_.reset();
+    stream_ = connection->take_http1();
+    co_return ec;
   }
 
   net::Task<net::ErrorCode> connect(const ServerGroup::Member::Location& location, std::string& fault) {
+    if (server_group_->settings().protocol != Protocol::Http1)
+      co_return co_await connect_http2(location, fault);
     const net::Dial::Target target{*location.addresses, location.first, proxy_header_, member_.tls(nullptr)};
     net::Dial dial(executor_, watchdog_, target, check_.timeout);
     const net::Dial::ScopedCancelTarget held(dial_, dial);
@@ -113,12 +145,16 @@ class Prober::Probe final : net::Watched {
     short_here_ = is_shortage(ec);
     if (ec && !late_ && !fault.empty()) co_return fault;
     if (ec) co_return late_ ? "no connection in time" : "no connection";
-    ec = co_await stream_->write(request_);
+    if (check_.grpc && !http2_) co_return "it does not speak HTTP/2";
+    net::ByteStream& stream = http2_ ? static_cast<net::ByteStream&>(*http2_) : *stream_;
+    ec = co_await send_request(stream);
+    if (!ec && check_.grpc) fault = co_await ask_grpc(stream, ec);
+    if (!ec && check_.grpc) co_return fault;
     http::StatusReader answer;
     auto state = http::StatusReader::State::Wanting;
     while (!ec && state == http::StatusReader::State::Wanting) {
       std::array<char, 2048> piece;
-      const auto count = co_await stream_->read_some(piece.data(), piece.size(), ec);
+      const auto count = co_await stream.read_some(piece.data(), piece.size(), ec);
       state = answer.feed({piece.data(), count});
     }
     if (state == http::StatusReader::State::Known) co_return judge(answer.status());
@@ -126,6 +162,29 @@ class Prober::Probe final : net::Watched {
     // rejects the certificate reports this by an alert here.
     if (net::Stream::was_alerted(ec)) co_return "its TLS handshake failed: " + ec.message();
     co_return late_ ? "no response in time" : "its response is not HTTP";
+  }
+
+  net::Task<net::ErrorCode> send_request(net::ByteStream& stream) {
+    net::ErrorCode ec;
+    std::string_view rest = request_;
+    rest.remove_prefix(stream.try_write(rest, {}, ec));
+    while (!ec && !rest.empty()) {
+      ec = co_await stream.wait_writable();
+      if (!ec) rest.remove_prefix(stream.try_rest(rest, {}, ec));
+    }
+    co_return ec;
+  }
+
+  // Reads the response to a gRPC health check. Returns what is wrong with the server; empty if nothing is.
+  // `ec`: why the response did not arrive.
+  static net::Task<std::string> ask_grpc(net::ByteStream& stream, net::ErrorCode& ec) {
+    std::string response;
+    while (!ec && response.size() < http::kMostGrpcHealth) {
+      std::array<char, 2048> piece;
+      response.append(piece.data(), co_await stream.read_some(piece.data(), piece.size(), ec));
+    }
+    if (ec == net::asio::error::eof) ec = {};
+    co_return http::grpc_health_fault(response);
   }
 
   [[nodiscard]] std::string judge(unsigned status) const {
@@ -152,6 +211,7 @@ class Prober::Probe final : net::Watched {
   const std::string request_;
   net::Timer pause_;
   std::unique_ptr<net::Stream> stream_;
+  std::unique_ptr<Http2ServerStream> http2_;
   net::Dial* dial_ = nullptr;  // points into the frame of connect() while connect() waits
   bool stopped_ = false;
   bool late_ = false;

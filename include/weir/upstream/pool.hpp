@@ -23,11 +23,16 @@ class Dial;
 
 namespace weir::upstream {
 
+class Http2ServerConnection;
+class Http2ServerStream;
 class Pool;
 
 // Returns true if a connection failed because this host lacks something: descriptors, ports, memory, or room
 // in the queue of a unix socket. In this case the server may be healthy.
 [[nodiscard]] bool is_shortage(const net::ErrorCode& ec) noexcept;
+
+// Returns true if the server permits no requests on its HTTP/2 connection (SETTINGS_MAX_CONCURRENT_STREAMS).
+[[nodiscard]] bool is_refusal(const net::ErrorCode& ec) noexcept;
 
 // The requirements of a request for the server and the connection that Pool::lease() chooses.
 struct LeaseRequest {
@@ -36,15 +41,17 @@ struct LeaseRequest {
   bool fresh = false;       // the request requires a new connection
   bool once = false;        // the request cannot be sent again, so lease() avoids servers that may not answer
   bool owed = false;        // the client has not sent the whole body of the request
-  std::uint64_t word = 0;   // under Balance::Hash: the client's name
+  const void* avoid = nullptr;  // an HTTP/2 connection that must not be used: Lease::http2_connection()
+  std::uint64_t word = 0;       // under Balance::Hash: the client's name
 };
 
 // The use of one server by one exchange (a request and its answer): one of the server's requests in flight,
-// and a connection. The destructor decrements the number of requests in flight. It returns the connection to
-// the pool if keep() was called, and otherwise closes the connection.
+// and a connection, or a stream of an HTTP/2 connection. The destructor decrements the number of requests in
+// flight. It returns the connection to the pool if keep() was called, and otherwise closes the connection. It
+// resets a stream that is not complete.
 class Lease {
  public:
-  Lease() = default;
+  Lease() noexcept;
   Lease(Lease&& other) noexcept;
   Lease& operator=(Lease&& other) noexcept;
   ~Lease();
@@ -57,13 +64,22 @@ class Lease {
   // For a lease without a server: returns true if a server may have room before room_after(), when a request
   // in flight ends.
   [[nodiscard]] bool room_at_any_time() const noexcept { return room_at_any_time_; }
-  [[nodiscard]] bool connected() const noexcept { return stream_ != nullptr && stream_->is_open(); }
+  [[nodiscard]] bool connected() const noexcept;
   // Returns true if the connection has served another request before.
   [[nodiscard]] bool reused() const noexcept { return reused_; }
   [[nodiscard]] const std::string& server_name() const noexcept;
   [[nodiscard]] std::size_t server() const noexcept { return server_; }
-  // REQUIRES connected().
-  [[nodiscard]] net::Stream& stream() noexcept { return *stream_; }
+  // Returns the connection, or the stream of an HTTP/2 connection. REQUIRES connected().
+  [[nodiscard]] net::ByteStream& stream() noexcept;
+  // Returns the connection. REQUIRES connected(), and that the server speaks HTTP/1.1 on it.
+  [[nodiscard]] net::Stream& connection() noexcept { return *stream_; }
+  [[nodiscard]] bool is_http2() const noexcept { return http2_ != nullptr; }
+  // Returns the address of the HTTP/2 connection, for LeaseRequest::avoid; null: the lease has none.
+  [[nodiscard]] const void* http2_connection() const noexcept;
+  // Returns true if the server reset the stream of an HTTP/2 connection, before the end of the response.
+  [[nodiscard]] bool was_reset() const noexcept;
+  // Returns true if the server has not processed the request, and said so (RFC 9113 §8.7).
+  [[nodiscard]] bool was_refused() const noexcept;
   // Returns true if the server's addresses have changed since the connection was leased or opened. A failure
   // of the connection then says nothing about the server's present state.
   [[nodiscard]] bool moved() const noexcept { return moves_ != member().moves(); }
@@ -83,15 +99,20 @@ class Lease {
 
  private:
   friend class Pool;
-  Lease(Pool& pool, std::size_t server) noexcept : pool_(&pool), server_(server) {}
+  Lease(Pool& pool, std::size_t server) noexcept;
   void release() noexcept;
+  [[nodiscard]] net::Task<net::ErrorCode> connect_http1(std::string_view proxy_header,
+                                                        base::Duration patience, std::string& fault);
+  [[nodiscard]] net::Task<net::ErrorCode> connect_http2(std::string& fault);
 
   Pool* pool_ = nullptr;
   std::size_t server_ = 0;
   // The server's number of address changes when the connection was leased or opened.
   std::uint32_t moves_ = 0;
   std::unique_ptr<net::Stream> stream_;
+  std::unique_ptr<Http2ServerStream> http2_;
   net::Dial* dial_ = nullptr;  // points into the frame of connect() while connect() waits
+  const void* avoid_ = nullptr;
   std::optional<base::Duration> room_after_;
   bool room_at_any_time_ = false;
   bool reused_ = false;
@@ -102,6 +123,7 @@ class Pool final : private net::Watched {
  public:
   // REQUIRES at most kMaxServers servers. `server_group` must outlive the pool.
   Pool(net::Executor executor, net::Watchdog& watchdog, ServerGroup& server_group);
+  ~Pool();
 
   // Returns true if a server that is not in `tried` (one bit for each server) is in service and has room
   // under `max_in_flight` and `limit`.
@@ -136,7 +158,12 @@ class Pool final : private net::Watched {
   [[nodiscard]] std::optional<std::size_t> take_trial(const Choice& choice,
                                                       const LeaseRequest& wanted) noexcept;
   [[nodiscard]] std::uint64_t word(const LeaseRequest& wanted) noexcept;
-  [[nodiscard]] Lease lend(std::size_t server, bool fresh);
+  [[nodiscard]] Lease lend(std::size_t server, const LeaseRequest& wanted);
+  [[nodiscard]] bool may_speak_http2(std::size_t server) const noexcept;
+  [[nodiscard]] std::shared_ptr<Http2ServerConnection> find_http2(std::size_t server,
+                                                                  const void* avoid) noexcept;
+  [[nodiscard]] std::shared_ptr<Http2ServerConnection> make_http2();
+  [[nodiscard]] std::shared_ptr<Http2ServerConnection> add_http2(std::size_t server, const void* avoid);
   void follow(std::size_t server) noexcept;
 
   net::Executor executor_;
@@ -145,6 +172,9 @@ class Pool final : private net::Watched {
   Balancer balancer_;
   std::vector<Load> loads_;              // for each server; in_flight counts only this worker's requests
   std::vector<std::vector<Idle>> idle_;  // for each server; the most recently used connection is last
+  std::vector<std::vector<std::shared_ptr<Http2ServerConnection>>> http2_;  // for each server
+  // For each server, if the protocol is Auto: it chose HTTP/1.1 on the last connection.
+  std::vector<bool> chose_http1_;
   // For each server: the number of address changes when idle_ was last checked.
   std::vector<std::uint32_t> moves_;
   std::vector<net::TlsSession> sessions_;  // for each server: the newest TLS session; null: none

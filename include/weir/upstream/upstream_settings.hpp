@@ -14,6 +14,9 @@
 
 namespace weir::upstream {
 
+// The protocol that weir speaks to servers. Auto: what the server chooses by ALPN (RFC 7301).
+enum class Protocol : std::uint8_t { Http1, H2, H2c, Auto };
+
 enum class Balance : std::uint8_t { RoundRobin, LeastInFlight, RandomTwo, Hash };
 
 struct Timeouts {
@@ -49,7 +52,8 @@ struct Ejection {
 
 // Settings of the probes of servers.
 struct HealthCheck {
-  std::string path;
+  std::string path;                   // of a GET request; empty if `grpc` is set
+  std::optional<std::string> grpc{};  // the service to ask about by gRPC; empty: the whole server
   base::Duration interval{2'000'000};
   base::Duration timeout{1'000'000};
   unsigned unhealthy_after = 3;                 // this number of failed probes in a row takes the server down
@@ -97,8 +101,10 @@ struct UpstreamSettings {
   std::optional<HealthCheck> health;
   net::TlsClientSettings tls{};  // for servers with TLS
   Retry retry;
-  bool proxy_protocol = false;  // each connection begins with a PROXY header and serves one request
-  std::size_t queue = 256;      // largest number of waiting requests, for all workers together; 0: no waiting
+  Protocol protocol = Protocol::Http1;
+  std::uint32_t max_streams = 100;  // requests that share one HTTP/2 connection, at least 1
+  bool proxy_protocol = false;      // each connection begins with a PROXY header and serves one request
+  std::size_t queue = 256;  // largest number of waiting requests, for all workers together; 0: no waiting
   base::Duration max_wait{1'000'000};  // longest wait for a server with room
   std::size_t max_idle = 256;          // largest number of unused connections for each server and worker
   base::Duration resolve{30'000'000};  // interval of look-ups of the servers' names; 0: only at start

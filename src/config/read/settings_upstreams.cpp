@@ -166,10 +166,22 @@ std::vector<policy::StatusRange> read_statuses(const TableReader& table) {
   return statuses;
 }
 
-std::optional<upstream::HealthCheck> read_health(const TableReader& upstream) {
+std::optional<upstream::HealthCheck> read_health(const TableReader& upstream, upstream::Protocol protocol) {
   if (!upstream.has("health")) return std::nullopt;
   const auto table = upstream.table("health", schema::kHealth);
+  const bool by_grpc = table.has("grpc");
+  if (by_grpc == table.has("path"))
+    table.mistake(by_grpc ? "grpc" : "", by_grpc ? "found beside path; remove one of the two"
+                                                 : "found neither path nor grpc; add path = \"/healthz\", or "
+                                                   "grpc = \"\" for a gRPC server");
+  else if (by_grpc && protocol == upstream::Protocol::Http1)
+    table.mistake("grpc",
+                  "found with protocol = \"http/1.1\"; write protocol = \"h2\" or \"h2c\" in the upstream");
+  if (by_grpc && table.has("status"))
+    table.mistake("status",
+                  "found beside grpc; remove it, because a gRPC health check reads the answer's message");
   upstream::HealthCheck check{.path = table.text("path"),
+                              .grpc = by_grpc ? std::optional(table.text("grpc")) : std::nullopt,
                               .interval = table.deadline("interval"),
                               .timeout = table.deadline("timeout"),
                               .unhealthy_after = static_cast<unsigned>(table.whole("unhealthy_after")),
@@ -248,10 +260,10 @@ upstream::Timeouts read_timeouts(const TableReader& upstream) {
 // Reads `tls`. Sets the name that a server's certificate must have, for each server without such a name.
 void read_tls(const TableReader& upstream, const ReadContext& context, upstream::UpstreamSettings& settings) {
   const auto table = upstream.table("tls", schema::kUpstreamTls);
-  settings.tls = {.ca = readable_file(table, "ca", context),
-                  .cert = readable_file(table, "cert", context),
-                  .key = readable_file(table, "key", context),
-                  .verify = table.boolean("verify")};
+  settings.tls.ca = readable_file(table, "ca", context);
+  settings.tls.cert = readable_file(table, "cert", context);
+  settings.tls.key = readable_file(table, "key", context);
+  settings.tls.verify = table.boolean("verify");
   const auto name = table.text("server_name");
   if (table.has("server_name") && !is_host_name(name))
     table.mistake("server_name",
@@ -271,6 +283,34 @@ void read_tls(const TableReader& upstream, const ReadContext& context, upstream:
     return;  // the mistake was reported already
   if (const auto made = net::make_tls_client_context(settings.tls); !made)
     table.mistake("", made.error().message);
+}
+
+// Reads `protocol` and `max_streams`. The upstream's servers must have been read.
+void read_protocol(const TableReader& table, upstream::UpstreamSettings& upstream) {
+  using upstream::Protocol;
+  const auto protocol = upstream.protocol = table.choice<Protocol>("protocol");
+  upstream.max_streams = static_cast<std::uint32_t>(table.whole("max_streams"));
+  upstream.tls.http1 = protocol == Protocol::Http1 || protocol == Protocol::Auto;
+  upstream.tls.h2 = !upstream.tls.http1 || protocol == Protocol::Auto;
+  const bool secure = std::any_of(upstream.servers.begin(), upstream.servers.end(),
+                                  [](const auto& server) { return server.tls; });
+  const bool plain = std::any_of(upstream.servers.begin(), upstream.servers.end(),
+                                 [](const auto& server) { return !server.tls; });
+  if (protocol == Protocol::H2c && secure)
+    table.mistake("protocol",
+                  "found \"h2c\" with a server that uses TLS; write \"h2\", which is HTTP/2 over TLS");
+  if ((protocol == Protocol::H2 || protocol == Protocol::Auto) && plain)
+    table.mistake("protocol",
+                  "found " + in_quotes(table.text("protocol")) +
+                      " with a server that uses no TLS; write \"h2c\", which is HTTP/2 without TLS, "
+                      "or an address such as \"https://10.0.0.1:8443\"");
+  if (protocol != Protocol::Http1 && upstream.proxy_protocol)
+    table.mistake("protocol",
+                  "found " + in_quotes(table.text("protocol")) +
+                      " with proxy_protocol; a connection of HTTP/2 serves many clients, so write "
+                      "\"http/1.1\" or remove proxy_protocol");
+  if (protocol == Protocol::Http1 && table.has("max_streams"))
+    table.mistake("max_streams", "found with protocol = \"http/1.1\"; it needs \"h2\", \"h2c\" or \"auto\"");
 }
 
 std::string read_name(const TableReader& table, std::set<std::string>& taken) {
@@ -322,11 +362,12 @@ std::vector<upstream::UpstreamSettings> read_upstreams(const TableReader& root, 
     read_balance(table, context, upstream);
     upstream.timeouts = read_timeouts(table);
     upstream.ejection = read_ejection(table);
+    upstream.proxy_protocol = table.boolean("proxy_protocol");
+    read_protocol(table, upstream);
     read_tls(table, context, upstream);
-    upstream.health = read_health(table);
+    upstream.health = read_health(table, upstream.protocol);
     upstream.retry = read_retry(table);
     upstream.resolve = read_resolve(table);
-    upstream.proxy_protocol = table.boolean("proxy_protocol");
     // A connection with a PROXY header is used for one client only, because the header contains that client's
     // address.
     upstream.max_idle = upstream.proxy_protocol ? 0 : static_cast<std::size_t>(table.whole("max_idle"));

@@ -8,6 +8,7 @@ namespace weir::config {
 namespace {
 
 constexpr Choice kBalances[] = {{"round_robin"}, {"least_in_flight"}, {"random_two"}, {"hash"}};
+constexpr Choice kProtocols[] = {{"http/1.1"}, {"h2"}, {"h2c"}, {"auto"}};
 constexpr KeySpec kServerShapeKeys[] = {{.kind = Kind::Text, .pattern = pattern::kServerAddress},
                                         {.kind = Kind::Subtable, .inner = &schema::kServerOfUpstream}};
 constexpr TableSpec kServerShapes{kServerShapeKeys};
@@ -20,6 +21,12 @@ constexpr KeySpec kUpstreamKeys[] = {
     like(pattern::kKeyPart,
          key("hash_key", Kind::Texts, "",
              "balance = \"hash\": requests of one such key go to one server; absent: api_key|ip")),
+    choice(
+        "protocol", kProtocols, "http/1.1",
+        "protocol to the servers: h2 needs TLS, h2c is HTTP/2 without TLS, auto is what the server chooses "
+        "(ALPN)"),
+    whole("max_streams", 1, 10'000, "100",
+          "most requests that share one HTTP/2 connection to a server; the server may allow fewer"),
     key("proxy_protocol", Kind::Bool, "false",
         "each connection to a server begins with the PROXY protocol, version 2, ahead of TLS, and serves one "
         "request"),
@@ -65,7 +72,11 @@ constexpr KeySpec kEjectKeys[] = {
     key("most", Kind::Duration, "30s", "longest time of an ejection"),
 };
 constexpr KeySpec kHealthKeys[] = {
-    like(pattern::kRooted, required("path", Kind::Text, "path of the probe, a GET request")),
+    like(pattern::kRooted,
+         key("path", Kind::Text, "", "path of the probe, a GET request; either this or grpc")),
+    key("grpc", Kind::Text, "",
+        "service to ask about by the gRPC health checking protocol; \"\": the whole server; needs protocol "
+        "h2, h2c or auto"),
     key("interval", Kind::Duration, "2s", "time between two probes, a tenth more or less"),
     key("timeout", Kind::Duration, "1s", "longest time until the head of the answer"),
     whole("unhealthy_after", 1, 1'000, "3", "failed probes in a row after which the server is down"),

@@ -38,7 +38,12 @@ std::string upstream_line(const upstream::UpstreamSettings& upstream) {
     line += !upstream.tls.verify      ? ", accepts any certificate"
             : upstream.tls.ca.empty() ? ", certificates verified by the system's authorities"
                                       : ", certificates verified by " + upstream.tls.ca;
-  if (upstream.health) line += ", health check " + upstream.health->path;
+  constexpr std::string_view kProtocolWords[] = {"", ", HTTP/2 over TLS", ", HTTP/2 without TLS",
+                                                 ", HTTP/2 or HTTP/1.1 (ALPN)"};
+  line += kProtocolWords[static_cast<std::size_t>(upstream.protocol)];
+  if (upstream.health)
+    line += upstream.health->grpc ? std::string(", gRPC health check")
+                                  : ", health check " + upstream.health->path;
   return line + "\n";
 }
 
@@ -87,7 +92,8 @@ std::string failure_lines(const upstream::UpstreamSettings& upstream) {
   const auto& health = *upstream.health;
   return text + "    checked every " + to_string(health.interval) + ", timeout " + to_string(health.timeout) +
          ": down after " + std::to_string(health.unhealthy_after) + " failures, up after " +
-         std::to_string(health.healthy_after) + " of" + statuses(health.statuses).substr(1) + "\n";
+         std::to_string(health.healthy_after) + " of" +
+         (health.grpc ? std::string(" SERVING") : statuses(health.statuses).substr(1)) + "\n";
 }
 
 std::string store_words(const policy::Rule& rule) {

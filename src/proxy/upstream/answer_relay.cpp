@@ -16,7 +16,7 @@ AnswerRelay::AnswerRelay(ExchangeContext& context, ServerAttempt& attempt, const
       upload_(upload),
       request_sent_(is_request_sent()),
       sink_(begin()),
-      body_(attempt.lease.stream(), context.buffers.answer, context.buffers.response.framing,
+      body_(attempt.lease.stream(), context.buffers.answer, attempt.body_framing,
             context.buffers.response.content_length, BodySource::kUnbounded,
             http::ChunkDecoder::Sender::Server),
       relay_(body_, sink_, context.admission.settlements().watch()),
@@ -36,8 +36,10 @@ BodySink& AnswerRelay::begin() {
   keep_stricter(response.fields, buffers.rate_limit_headers);
   context_.report.status = response.status;
   return context_.client.begin_answer(
-      response,
-      {.fields = buffers.rate_limit_headers, .date = context_.date(), .request_sent = request_sent_});
+      response, {.fields = buffers.rate_limit_headers,
+                 .date = context_.date(),
+                 .request_sent = request_sent_,
+                 .trailers_may_follow = attempt_.body_framing == http::Framing::Chunked});
 }
 
 // Pauses the upstream for the time that its Retry-After demands.

@@ -70,12 +70,22 @@ AnswerHeadReader::State AnswerHeadReader::look(bool request_sent) {
     return State::Interim;
   }
   answer.use_and_pin(size);
+  read_body_framing(to_head);
   // The client got no octet of this answer, so another server may answer.
   if (begins_badly(buffers.response, answer.unread())) return fail("the upstream's answer is malformed");
   context_.read_clock();
   context_.report.answered = context_.now;
   context_.report.server_status = status;
   return State::Whole;
+}
+
+void AnswerHeadReader::read_body_framing(bool to_head) noexcept {
+  auto& response = context_.buffers.response;
+  const bool bodiless = to_head || response.status == 204 || response.status == 304;
+  attempt_.body_framing = response.framing;
+  if (!attempt_.lease.is_http2() || bodiless) return;
+  attempt_.body_framing = http::Framing::Chunked;
+  if (response.framing == http::Framing::UntilClose) response.framing = http::Framing::Chunked;
 }
 
 // Returns the state for a head that is too large or incomplete. Reports data that is not an HTTP head as

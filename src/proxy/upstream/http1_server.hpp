@@ -1,5 +1,5 @@
-// HTTP/1.1 towards servers: writes the request's head as text and parses the answer's head. All other parts
-// of the exchange use only parsed heads and bodies.
+// Heads towards servers: writes the request's head as HTTP/1.1 text and parses the answer's head. A server
+// that speaks HTTP/2 gets and sends the same text, which upstream::Http2ServerStream translates.
 #pragma once
 
 #include "proxy/upstream/server_attempt.hpp"
@@ -32,6 +32,7 @@ class AnswerHeadReader {
   [[nodiscard]] net::ErrorCode receive();
 
  private:
+  void read_body_framing(bool to_head) noexcept;
   [[nodiscard]] State judge_unfinished(std::size_t size);
   [[nodiscard]] bool may_upgrade(bool request_sent);
   [[nodiscard]] State fail(std::string_view what, bool oversized = false);

@@ -27,7 +27,7 @@ net::Task<std::optional<Outcome>> ProtocolUpgrade::run() {
   release_body(buffers);
   const bool counted = limits && limits->counts();
   const auto octets = client.octets();
-  Tunnel tunnel(context_.worker, context_.watch, octets.stream, octets.inbox, attempt_.lease.stream(),
+  Tunnel tunnel(context_.worker, context_.watch, octets.stream, octets.inbox, attempt_.lease.connection(),
                 buffers.answer, attempt_.pool.settings().timeouts.tunnel, counted ? &*limits : nullptr);
   const ScopedCancelTarget cancel_target(tunnel_, tunnel);
   const auto tunnel_end = co_await tunnel.run();

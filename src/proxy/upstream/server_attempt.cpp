@@ -49,10 +49,13 @@ void ServerAttempt::arm(base::Duration wait) noexcept {
   context_.watch.arm(std::min(left, wait));
 }
 
-bool ServerAttempt::is_repeatable() const noexcept {
+bool ServerAttempt::is_at_hand() const noexcept {
   const auto& source = context_.client.body();
-  const bool untouched = source.received() == 0 && !source.complete();
-  return (whole || untouched) && is_idempotent(context_.buffers.head.method);
+  return whole || (source.received() == 0 && !source.complete());
+}
+
+bool ServerAttempt::is_repeatable() const noexcept {
+  return is_at_hand() && is_idempotent(context_.buffers.head.method);
 }
 
 bool ServerAttempt::client_takes_no_answer() const noexcept {
@@ -85,6 +88,7 @@ bool ServerAttempt::lease_server() {
                       .fresh = fresh,
                       .once = !is_repeatable(),
                       .owed = !whole,
+                      .avoid = avoid,
                       .word = word_});
   room_after = lease.room_after();
   room_at_any_time_ = lease.room_at_any_time();
@@ -134,6 +138,10 @@ void ServerAttempt::note_unreachable(const net::ErrorCode& ec, std::string_view 
   tried = tried_so_far();
   auto& member = lease.member();
   member.give_back_unit(context_.now);
+  if (upstream::is_refusal(ec)) {
+    error = {503, "the upstream refuses the request for now; please retry"};
+    return;
+  }
   if (upstream::is_shortage(ec)) {
     error = {503, "this server has no room for a connection to the upstream"};
     return;
@@ -141,7 +149,7 @@ void ServerAttempt::note_unreachable(const net::ErrorCode& ec, std::string_view 
   auto& watch = context_.watch;
   const bool theirs = count_failure();
   if (theirs && !lease.moved() && !(watch.late() && cut_short)) member.unreachable(context_.now, fault);
-  if (!watch.late()) return;
+  if (!watch.late() && ec != net::asio::error::timed_out) return;
   error = {504, "the upstream could not be reached in time"};
   watch.clear_late();
 }

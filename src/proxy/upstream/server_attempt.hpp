@@ -51,9 +51,16 @@ class ServerAttempt {
   // earlier.
   void arm(base::Duration wait) noexcept;
 
-  // Returns true if weir may send the request again: the method is idempotent, and the body is still in
-  // memory or has not begun to arrive.
+  // Returns true if weir is able to send the request again: the whole body is still in memory, or it has not
+  // begun to arrive.
+  [[nodiscard]] bool is_at_hand() const noexcept;
+  // Returns true if weir may send the request to another server: it is at hand, and its method is idempotent.
   [[nodiscard]] bool is_repeatable() const noexcept;
+  // Returns true if the body must stay in memory, because weir may send the request again. An HTTP/2 server
+  // may refuse any request without having processed it.
+  [[nodiscard]] bool may_need_body() const noexcept {
+    return is_repeatable() || (lease.is_http2() && is_at_hand());
+  }
   // Returns true if an answer of another server could not reach the client. If the client has disconnected,
   // the exchange may still wait for the server that has the request
   // (ClientWatch::keep_waiting_without_client), but must not try another server.
@@ -72,23 +79,28 @@ class ServerAttempt {
   upstream::Pool& pool;
   observe::UpstreamTallies& tallies;
   upstream::Lease lease;
-  std::string_view body;          // the whole request body, if it arrived with the head
-  std::string_view upgrade;       // the protocol that the client requests, if the route allows it
-  bool whole = false;             // `body` is the complete body, or the request has no body
-  bool fresh = false;             // use no idle connection, because the last idle connection was dead
-  bool handed_over = false;       // bytes of the request were sent to a server
-  bool silent = false;            // the connection closed before any byte of an answer
-  bool heard = false;             // the server sent an interim answer, so it has the request
-  bool expects_continue = false;  // the forwarded head has `Expect: 100-continue`
-  bool continued = false;         // the server sent 100 Continue
-  std::string alert;              // the TLS alert that the server sent instead of an answer
-  bool oversized = false;         // the head of the server's answer was too large to forward
-  bool client_broken = false;     // the client got only part of a head, so no answer can follow
-  bool client_ended = false;      // the wait for the answer ended only because of the client
-  bool client_stalls = false;     // the client does not read the answer at the moment
-  bool cut_short = false;         // the current wait ends early, at the deadline of all attempts
-  unsigned servers = 0;           // how many servers got the request
-  std::uint64_t tried = 0;        // servers that failed: one bit for each
+  std::string_view body;            // the whole request body, if it arrived with the head
+  std::string_view upgrade;         // the protocol that the client requests, if the route allows it
+  bool whole = false;               // `body` is the complete body, or the request has no body
+  const void* avoid = nullptr;      // the HTTP/2 connection on which a server refused the request
+  bool fresh = false;               // use no idle connection, because the last idle connection was dead
+  bool handed_over = false;         // bytes of the request were sent to a server
+  bool handed_over_before = false;  // handed_over before the current server got the request
+  bool silent = false;              // the connection closed before any byte of an answer
+  bool heard = false;               // the server sent an interim answer, so it has the request
+  bool expects_continue = false;    // the forwarded head has `Expect: 100-continue`
+  bool continued = false;           // the server sent 100 Continue
+  std::string alert;                // the TLS alert that the server sent instead of an answer
+  // The framing of the answer's body on the server's stream. Over HTTP/2 it is chunked, even if the answer
+  // has a Content-Length (http::Http2ResponseText).
+  http::Framing body_framing = http::Framing::None;
+  bool oversized = false;      // the head of the server's answer was too large to forward
+  bool client_broken = false;  // the client got only part of a head, so no answer can follow
+  bool client_ended = false;   // the wait for the answer ended only because of the client
+  bool client_stalls = false;  // the client does not read the answer at the moment
+  bool cut_short = false;      // the current wait ends early, at the deadline of all attempts
+  unsigned servers = 0;        // how many servers got the request
+  std::uint64_t tried = 0;     // servers that failed: one bit for each
   base::TimePoint deadline = base::TimePoint::max();        // deadline of all attempts together
   base::TimePoint call_deadline = base::TimePoint::max();   // of a gRPC call, by its grpc-timeout
   std::optional<base::Duration> room_after;                 // time until a server not yet tried may be free

@@ -106,7 +106,7 @@ void Upload::finish(Relay::Need need, BodySource::Status status) {
   if (need == Relay::Need::Source) fail(status == BodySource::Status::TooLarge ? 413 : 400, false);
   sent_ = need == Relay::Need::Nothing;
   const bool answered = context_.report.answered != base::TimePoint{};
-  if (sent_ && (answered || !attempt_.is_repeatable())) release_body(context_.buffers);
+  if (sent_ && (answered || !attempt_.may_need_body())) release_body(context_.buffers);
   end_body();
 }
 

@@ -97,12 +97,13 @@ void UpstreamExchange::send_request() {
   attempt_.arm(attempt_.pool.settings().timeouts.response);
   net::ErrorCode ec;
   const auto sent = attempt_.lease.stream().try_write(out, attempt_.body, ec);
+  attempt_.handed_over_before = attempt_.handed_over;
   // If a reused connection was already dead, no byte of the request reached a server.
   attempt_.handed_over = attempt_.handed_over || sent > 0 || !ec;
   if (attempt_.handed_over) context_.admission.keep();
   const bool all = attempt_.whole && sent == out.size() + attempt_.body.size();
   if (!ec && !all) start_upload(sent);
-  if (!ec && all && !attempt_.is_repeatable()) release_body(context_.buffers);
+  if (!ec && all && !attempt_.may_need_body()) release_body(context_.buffers);
 }
 
 // Starts an upload for the rest of the request. `sent`: how many octets of the head and of `attempt_.body`

@@ -37,13 +37,17 @@ UpstreamExchange::Next UpstreamExchange::judge_failure() {
     attempt.note_answer();
     return Next::GiveUp;
   }
+  // A server that refuses a request (REFUSED_STREAM, GOAWAY) has not processed it (RFC 9113 §8.7). The server
+  // may only be about to close the connection, so it gets the request once more on another connection.
+  const bool refused = attempt.silent && attempt.lease.was_refused() && !late;
   // If a reused connection closes without an answer, it was probably idle for too long. This says nothing
   // about its server, and the server did not get the request.
-  const bool aged = attempt.silent && attempt.lease.reused() && !late;
+  const bool lost = attempt.silent && attempt.lease.reused() && !attempt.lease.was_reset() && !late;
+  const bool aged = refused ? !attempt.fresh : lost;
   // If the client has not sent its whole body, the server may have closed the connection because it waited
   // too long.
   const bool owed = attempt.silent && !late && !attempt.whole && !body_complete;
-  const bool tells = !aged && !owed;
+  const bool tells = !aged && !owed && !refused;
   const bool theirs = !attempt.client_ended && (tells ? attempt.count_failure() : attempt.is_theirs());
   // The server sent an interim answer, and the body then did not arrive. So the server did not fail.
   if (!theirs && attempt.heard && !body_complete) attempt.note_answer();
@@ -53,13 +57,17 @@ UpstreamExchange::Next UpstreamExchange::judge_failure() {
     else
       member.unreachable(context_.now, attempt.alert);
   }
-  // If no server got an octet of the request, weir can retry it whatever its method.
-  if (!theirs || (attempt.handed_over && !attempt.is_repeatable())) return Next::GiveUp;
+  if (refused) attempt.error = {503, "the upstream refuses the request for now; please retry"};
+  if (refused) attempt.handed_over = attempt.handed_over_before;
+  if (refused) attempt.avoid = attempt.lease.http2_connection();
+  // If no server got the request, weir can retry it whatever its method.
+  const bool repeatable = refused ? attempt.is_at_hand() : attempt.is_repeatable();
+  if (!theirs || ((attempt.handed_over || refused) && !repeatable)) return Next::GiveUp;
   attempt.fresh = true;
   if (aged) {
     member.give_back_unit(context_.now);
     --attempt.servers;
-    attempt.handed_over = attempt.servers != 0;
+    attempt.handed_over = attempt.handed_over_before;
   }
   if (attempt.client_takes_no_answer()) return Next::GiveUp;
   if (aged) attempt.tallies.retries.add();

@@ -26,7 +26,7 @@ TEST_F(PoolTest, ClosesConnectionsToOldAddressesOfAServer) {
   EXPECT_FALSE(lease.connected()) << "both connections led to the old address";
   ASSERT_FALSE(connected(lease));
   EXPECT_FALSE(lease.moved());
-  EXPECT_EQ(net::remote_endpoint(lease.stream().native_handle()), second);
+  EXPECT_EQ(net::remote_endpoint(lease.connection().native_handle()), second);
   lease.keep();
   lease = {};
   server_group->member(0).move_to({first, second}, now);

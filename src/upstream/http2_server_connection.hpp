@@ -1,0 +1,161 @@
+// An HTTP/2 connection to a server. Many requests of one worker share it: each is an Http2ServerStream.
+//
+// One coroutine connects and then reads, another writes. Both hold a reference to this object, so it lives
+// until both have ended. The pool calls tick() and close(), and drops its reference when has_ended() is true.
+//
+// Bounds: Http2ServerStream::kWindow octets of a response that its client does not read; kMostOutput octets
+// of frames.
+#pragma once
+
+#include "weir/http/http2_session.hpp"
+#include "weir/net/dial.hpp"
+#include "weir/net/signal.hpp"
+#include "weir/net/stream.hpp"
+#include "weir/upstream/server_group.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir::upstream {
+
+class Http2ServerStream;
+
+class Http2ServerConnection final : public std::enable_shared_from_this<Http2ServerConnection>,
+                                    private http::Http2Events {
+ public:
+  struct Settings {
+    std::uint32_t max_streams = 100;
+    base::Duration connect{};  // time limit for the connect
+    base::Duration idle{};     // how long the connection stays open without a request
+  };
+  // How the connection to a server begins.
+  struct Target {
+    ServerGroup::Member& member;
+    ServerGroup::Member::Location location;
+    net::TlsSession session;     // the TLS session to resume; may be null
+    bool requires_http2 = true;  // false: a server may choose HTTP/1.1 by ALPN
+  };
+  // The silence of a server, while requests wait for it, after which weir sends a PING; and the time that
+  // weir then waits for any octet.
+  static constexpr base::Duration kPing{15'000'000};
+  // The silence after a PING that the server has answered, until the next PING. gRPC servers end a connection
+  // that gets more than a few PINGs without data in between.
+  static constexpr base::Duration kPingAgain{300'000'000};
+  // The time after a PING without any octet, after which further requests use another connection.
+  static constexpr base::Duration kDoubt{2'000'000};
+
+  Http2ServerConnection(const net::Executor& executor, net::Watchdog& watchdog, const Settings& settings);
+  ~Http2ServerConnection();
+
+  // Starts to connect. Must be called once, unless adopt() is called.
+  void start(Target target);
+  // Uses a stream that is connected already, and on which the server speaks HTTP/2.
+  void adopt(std::unique_ptr<net::Stream> stream, std::uint32_t moves);
+
+  [[nodiscard]] bool is_connecting() const noexcept {
+    return state_ == State::Connecting || state_ == State::Greeting;
+  }
+  [[nodiscard]] bool is_open() const noexcept { return state_ == State::Open; }
+  // Returns true if the connection failed or ended.
+  [[nodiscard]] bool has_ended() const noexcept { return state_ == State::Ended; }
+  // Returns true if the server chose HTTP/1.1 (Target::requires_http2 was false).
+  [[nodiscard]] bool is_http1() const noexcept { return state_ == State::Http1; }
+  // Returns true if another request may attach() to the connection.
+  [[nodiscard]] bool has_room() const noexcept;
+  // Returns true if another request that is attached may be sent. If not, it must use another connection.
+  // REQUIRES is_open().
+  [[nodiscard]] bool may_send() const noexcept;
+  // Returns true if the server permits no requests at all, by its SETTINGS. REQUIRES is_open().
+  [[nodiscard]] bool is_closed_to_requests() const noexcept { return codec_->max_streams() == 0; }
+  [[nodiscard]] std::size_t streams() const noexcept { return streams_.size(); }
+  // Returns why the connection could not be opened, or how it broke. No error while it is open.
+  [[nodiscard]] const net::ErrorCode& error() const noexcept { return error_; }
+  // Returns the reason of a failed TLS handshake, as text for the log. May be empty.
+  [[nodiscard]] const std::string& fault() const noexcept { return fault_; }
+  // The number of the server's address changes when the connection was opened, or was last known to lead to
+  // one of its addresses.
+  [[nodiscard]] std::uint32_t moves() const noexcept { return moves_; }
+  void set_moves(std::uint32_t moves) noexcept { moves_ = moves; }
+  // Returns the connection, or null if another caller has taken it. REQUIRES is_http1().
+  [[nodiscard]] std::unique_ptr<net::Stream> take_http1() noexcept { return std::move(stream_); }
+  // REQUIRES is_open().
+  [[nodiscard]] net::Stream& stream() noexcept { return *stream_; }
+  [[nodiscard]] http::Http2Session& codec() noexcept { return *codec_; }
+  [[nodiscard]] const net::Executor& executor() const noexcept { return executor_; }
+  [[nodiscard]] const Settings& settings() const noexcept { return settings_; }
+  [[nodiscard]] bool is_tls() const noexcept { return stream_ != nullptr && stream_->is_tls(); }
+
+  // Must be called by the pool in each tick of the watchdog.
+  void tick() noexcept;
+  // Makes the connection accept no more requests. It ends after those that it has.
+  void leave() noexcept { leaving_ = true; }
+  // Ends the connection and all its requests.
+  void close() noexcept;
+
+  void attach(Http2ServerStream& stream);
+  void detach(Http2ServerStream& stream) noexcept;
+  // Must be called when a part of a response arrives.
+  void note_response() noexcept { ping_after_ = kPing; }
+  // Must be called when the caller has waited in vain for a response, so that the connection may be dead.
+  void doubt() noexcept;
+  // Must be called after the codec got something to send.
+  void note_output() noexcept { output_.notify(); }
+  // Ends the connection because memory ran out in the codec.
+  void fail() noexcept { end(net::asio::error::no_memory); }
+
+ private:
+  static constexpr std::size_t kMostOutput = 64 << 10;
+  enum class State : std::uint8_t {
+    Connecting,
+    Greeting,  // connected; the server's SETTINGS have not arrived
+    Open,
+    Http1,
+    Ended
+  };
+
+  [[nodiscard]] http::Http2StreamEvents* on_stream(std::int32_t) override { return nullptr; }
+  void on_cheap(http::Http2Cheap) override {}
+  void on_pong() override {}
+  void on_failure() noexcept override {}
+
+  [[nodiscard]] net::Task<void> run(std::shared_ptr<Http2ServerConnection> self, Target target);
+  [[nodiscard]] net::Task<net::ErrorCode> connect(const Target& target);
+  void open();
+  void note_open() noexcept;
+  [[nodiscard]] net::Task<void> read_all(std::shared_ptr<Http2ServerConnection> self);
+  [[nodiscard]] net::Task<void> write_all(std::shared_ptr<Http2ServerConnection> self);
+  void end(const net::ErrorCode& why) noexcept;
+
+  const net::Executor executor_;
+  net::Watchdog& watchdog_;
+  const Settings settings_;
+  State state_ = State::Connecting;
+  net::ErrorCode error_;
+  std::string fault_;
+  std::uint32_t moves_ = 0;
+  net::Dial* dial_ = nullptr;  // points into the frame of connect() while connect() waits
+  std::unique_ptr<net::Stream> stream_;
+  std::optional<http::Http2Session> codec_;
+  std::vector<Http2ServerStream*> streams_;
+  std::string out_;           // frames to send
+  net::Notification output_;  // for the writer: the codec has frames to send
+  std::array<char, 16 << 10> received_;
+  base::Duration silent_{};  // time without any octet, while requests waited for the server
+  base::Duration ping_after_ = kPing;
+  base::Duration unanswered_{};  // time since a PING without any octet
+  base::Duration closing_{};     // time since the last request of a connection that accepts no more
+  base::Duration unused_{};      // time without a request
+  base::Duration connecting_{};
+  bool pinged_ = false;
+  bool leaving_ = false;    // the connection accepts no more requests
+  bool gone_away_ = false;  // GOAWAY is queued or sent
+  bool broken_ = false;     // the codec cannot read any more
+};
+
+}  // namespace weir::upstream
