@@ -64,11 +64,12 @@ class Answer:
 
 class Http2Client:
     """A connection to 127.0.0.1:port. `tls` is an ssl.SSLContext that offers "h2" by ALPN. `window`: octets that each stream may send
-    before the client permits more; None: the client permits all."""
+    before the client permits more; None: the client permits all. `ahead`: what the client sends first, ahead of TLS."""
 
-    def __init__(self, port, tls=None, name="localhost", source="127.0.0.1", window=None):
+    def __init__(self, port, tls=None, name="localhost", source="127.0.0.1", window=None, ahead=b""):
         sock = socket.create_connection(("127.0.0.1", port), PATIENCE, (source, 0))
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.sendall(ahead)
         self.sock = tls.wrap_socket(sock, server_hostname=name, suppress_ragged_eofs=False) if tls else sock
         self.scheme = "https" if tls else "http"
         self.permits, self.pongs = window is None, True
@@ -135,6 +136,16 @@ class Http2Client:
                 yield
         finally:
             self.sock.settimeout(PATIENCE)
+
+    @contextlib.contextmanager
+    def corked(self):
+        """Sends the frames of the block at its end, all at once."""
+        self.push = lambda: None
+        try:
+            yield
+        finally:
+            del self.push
+            self.push()
 
     def permit(self, octets, stream=None):
         self.h2.increment_flow_control_window(octets, stream)
@@ -340,6 +351,10 @@ class Http2TestCase(TestCase):
 
     def weir(self, http2="", **more):
         return self.start(Weir(self.text(http2, **more), self.files))
+
+    def edge(self, *rules, **more):
+        """Returns a weir with these rules and only the plain listener."""
+        return self.weir(doors=[False], rules="".join(rules), **more)
 
     def client(self, weir, secure=False, **more):
         if secure:
