@@ -1,13 +1,17 @@
 """Sends the same requests by HTTP/1.1 and by HTTP/2 to two weirs with one configuration, and compares what the rules tell the clients."""
 
 import dataclasses
+import json
+import pathlib
 import re
+import tempfile
 
 from harness import PATIENCE, Client, Weir, eventually
 from http2_client import Http2Client, Http2TestCase
 
 TOLD = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-exceeded", "ratelimit-policy", "www-authenticate", "cache-control",
         "content-type", "allow")
+FIELDS = 'fields = ["usual", "api_key", "user", "org", "service", "device", "tier", "country", "replay"]'
 OUTCOMES = ("charged", "refunded", "surplus", "debt", "untold", "unreadable", "unanswered")
 TIMES = ("retry-after", "x-ratelimit-reset", "ratelimit")
 
@@ -23,8 +27,10 @@ class Ask:
     host: str = "localhost"
 
     def pairs(self):
-        return [(name.replace("_", "-").lower(), value) for name, value in self.fields.items()] if isinstance(self.fields, dict) \
-            else list(self.fields)
+        pairs = self.fields
+        if isinstance(pairs, dict):
+            pairs = [(name.replace("_", "-").lower(), value) for name, value in pairs.items()]
+        return [*pairs, *([] if self.body is None else [("content-length", str(len(self.body)))])]
 
 
 class Asker:
@@ -45,8 +51,7 @@ class OldClient(Asker):
         if self.client is None:
             self.client = Client(self.port, **self.more)
             self.client.send(self.ahead)
-        length = [] if ask.body is None else [("content-length", str(len(ask.body)))]
-        lines = [f"{ask.method} {ask.path} HTTP/1.1", f"Host: {ask.host}", *(f"{name}: {value}" for name, value in ask.pairs() + length)]
+        lines = [f"{ask.method} {ask.path} HTTP/1.1", f"Host: {ask.host}", *(f"{name}: {value}" for name, value in ask.pairs())]
         self.client.send("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + (ask.body or b""))
         response = self.client.read(ask.method)
         if response["connection"] == "close":
@@ -60,13 +65,18 @@ class OldClient(Asker):
 
 
 class NewClient(Asker):
-    """Asks by HTTP/2, on one connection."""
+    """Asks by HTTP/2, on one connection. Sends a short body together with the head, as OldClient does."""
 
     def __init__(self, port, ahead=b"", **more):
         self.http2 = Http2Client(port, ahead=ahead, **more)
 
     def ask(self, ask):
-        return self.http2.request(ask.method, ask.path, ask.pairs(), ask.body, authority=ask.host)
+        if ask.body is None or len(ask.body) > 10_000:
+            return self.http2.request(ask.method, ask.path, ask.pairs(), ask.body, authority=ask.host)
+        with self.http2.corked():
+            stream = self.http2.open(ask.method, ask.path, ask.pairs(), end=False, authority=ask.host)
+            self.http2.send_body(stream, ask.body)
+        return self.http2.read(stream)
 
     def close(self):
         self.http2.sock.close()
@@ -119,3 +129,19 @@ class SettledTestCase(PairTestCase):
 
     def await_settled(self, weir, name, **expected):
         eventually(lambda: self.settled(weir, name) == expected, f"{name} settled {expected}, now {self.settled(weir, name)}")
+
+
+class LoggedTestCase(PairTestCase):
+    def setUp(self):
+        super().setUp()
+        self.folder = pathlib.Path(self.start(tempfile.TemporaryDirectory(prefix="weir-test-")))
+
+    def logged(self, *rules, name="access.log", files=None, fields=FIELDS, **more):
+        """Returns a weir that writes its access log into the file, and the file's path."""
+        text = self.text(doors=[False], rules="".join(rules), **more).replace("workers = 2", "workers = 1")  # keeps lines in order
+        path = self.folder / name
+        return self.start(Weir(text.replace('access = "off"', f'access = "{path}"\n{fields}'), {**self.files, **(files or {})})), path
+
+    def lines(self, path, count):
+        eventually(lambda: path.exists() and path.read_text().count("\n") >= count, f"{count} lines in the log")
+        return [json.loads(line) for line in path.read_text().splitlines()]
