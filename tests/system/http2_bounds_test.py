@@ -91,6 +91,17 @@ class Bodies(PairTestCase):
         self.assertEqual(client.read(stream).status, 429)
         self.assertEqual([exchange.body for exchange in self.upstream.exchanges], [b"free"])
 
+    def test_a_word_is_found_across_frames_with_padding(self):
+        client = self.client(self.edge(rule("words", "1/day", key="[]", match='{ path = "/words", body_contains = "wire transfer" }')))
+        for status in (200, 429):
+            stream = client.open("POST", "/words", end=False)
+            for piece in (b"a wi", b"r", b"", b"e tran", b"sfer"):
+                client.h2.send_data(stream, piece, pad_length=200)
+                client.push()
+            client.send_body(stream, b" now")
+            self.assertEqual(client.read(stream).status, status)
+        self.assertEqual([exchange.body for exchange in self.upstream.exchanges], [b"a wire transfer now"])
+
     def test_a_client_that_expects_100_waits_for_the_rules(self):
         client = self.client(self.edge(rule("few", "1/day", match='{ path = "/few" }'), WORDS))
         expecting = [("expect", "100-continue"), ("content-length", "4")]
