@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""HTTP/2 requests that an upgrade or the end of weir meets in a queue, at the server, with a permit or with a reserved charge; and
-rules whose Redis holds their state, or is away."""
+"""HTTP/2 requests during an upgrade or a drain, and rules whose state is in Redis, or whose Redis is away."""
 
 import json
 import pathlib

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Who an HTTP/2 client is: tokens, certificates, proxies that name other clients, the PROXY protocol, and what the server is told."""
+"""Identities of HTTP/2 clients: tokens, certificates, proxies that name other clients, the PROXY protocol, and what servers are told."""
 
 import contextlib
 import os

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What weir records of HTTP/2 requests: each field of the access log, metrics, explanations, and the lists and resets of keys."""
+"""Records of HTTP/2 requests: each field of the access log, metrics, explanations, and the lists and resets of keys."""
 
 import json
 import os
