@@ -70,6 +70,21 @@ class ByStatus(SettledTestCase):
         self.await_settled(weir, "login", refunded=300)
         self.assertEqual(client.get("/", x_say="200")["x-ratelimit-remaining"], "100")
 
+    def test_an_answer_ahead_of_the_whole_upload_is_charged_by_its_status(self):
+        def refuse(exchange):
+            exchange.send(answer(status=STATUS[exchange.head["x-say"]], headers="Connection: close\r\n"))
+            exchange.wait_for_close()
+
+        self.upstream.reply = refuse
+        weir = self.edge(rule(**LOGIN))
+        client = self.client(weir)
+        for status, left in (("401", "4"), ("200", "4"), ("403", "3")):
+            stream = client.open("POST", fields=[("x-say", status)], end=False)
+            client.send_body(stream, b"x" * 300_000)
+            response = client.read(stream)
+            self.assertEqual((response.status, response["x-ratelimit-remaining"]), (int(status), left))
+        self.await_settled(weir, "login", charged=2, refunded=1)
+
     def test_shadow_rules_overrides_and_queues_settle_too(self):
         weir = self.edge(rule(**{**LOGIN, "name": "shadow"}, mode='"shadow"'),
                          rule("pace", "50/s", algorithm='"leaky_bucket"', queue=50, key="[]"),
