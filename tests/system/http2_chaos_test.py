@@ -5,7 +5,7 @@ import contextlib
 import random
 import threading
 
-from harness import PATIENCE, Redis, answer, eventually, get, main, rule
+from harness import PATIENCE, Redis, Weir, answer, eventually, get, main, rule
 from http2_client import Http2Client
 from protocol_pair import PairTestCase
 
@@ -16,6 +16,7 @@ RULES = "".join([
     rule("tokens", "100000/3000day", key="[]", algorithm='"fixed_window"', cost='{ response_header = "X-Tokens", reserve = 1 }'),
     rule("shared", "1000000/3000day", key="[]", algorithm='"fixed_window"', store='"redis"', match='{ path = "/redis" }'),
 ]) + '[[rule]]\nname = "at-once"\nalgorithm = "concurrency"\nlimit = 9000\nkey = []\n'
+MOST = 60  # requests at the server
 
 
 class Chaos(PairTestCase):
@@ -66,9 +67,11 @@ class Chaos(PairTestCase):
         seed = random.randrange(1 << 30)
         print("seed", seed, flush=True)
         redis = self.start(Redis())
-        routes = '[[route]]\nmatch = { path = "/none" }\nrespond = { status = 204 }\n[[route]]\nupstream = "api"\n'
-        weir = self.weir("resets = \"1000000/s\"", rules=RULES, routes=routes, state=f'redis = {{ url = "{redis.url}", timeout = "2s" }}',
-                         upstream='timeouts = { abandoned = "200ms" }')
+        routes = '[[route]]\nmatch = { path = "/none" }\nrespond = { status = 204 }\n[[route]]\nupstream = "api"\npriority = 0\n'
+        text = self.text('resets = "1000000/s"', rules=RULES, routes=routes, state=f'redis = {{ url = "{redis.url}", timeout = "2s" }}',
+                         server=f"max_in_flight = {MOST}", upstream='timeouts = { abandoned = "200ms" }\nqueue = 10')
+        servers = f'"127.0.0.1:{self.upstream.port}"'
+        weir = self.start(Weir(text.replace(servers, f"{{ address = {servers}, max_in_flight = {MOST} }}"), self.files))
         eventually(weir.is_ready, "weir is connected to Redis")
         threads = [threading.Thread(target=self.disturb, args=(weir, seed + number), daemon=True) for number in range(4)]
         for thread in threads:
@@ -83,10 +86,21 @@ class Chaos(PairTestCase):
         eventually(lambda: client.get("/")["ratelimit-policy"] and
                    get(weir.admin, "/api/keys?rule=at-once").json()["limits"][0]["remaining"] == 9000, "all permits are free")
         self.assert_answers(client)
+        self.assert_places(client)
         ended = {code: int(weir.metric("weir_requests_total", code=code)) for code in ("200", "404", "429", "none")}
         print(f"requests by status: {ended}", flush=True)
         for code in ("200", "404", "none"):
             self.assertGreater(ended[code], 0, code)
+
+    def assert_places(self, client):
+        """Checks that no request counts among those at the server that is not there any more."""
+        self.release.clear()
+        before = len(self.upstream.exchanges)
+        streams = [client.open(path="/held") for _ in range(MOST)]
+        eventually(lambda: len(self.upstream.exchanges) == before + MOST, "the server has as many requests as it may")
+        self.assert_own_error(client.get("/held"), 503)
+        self.release.set()
+        self.assertEqual({client.read(stream).status for stream in streams}, {200})
 
 
 if __name__ == "__main__":
