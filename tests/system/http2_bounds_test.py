@@ -115,6 +115,48 @@ class Bodies(PairTestCase):
         self.assert_answers(client)
 
 
+class Windows(PairTestCase):
+    """Each way in which an upload may end gives its octets back to the window of the connection (1 MiB)."""
+
+    def setUp(self):
+        super().setUp()
+        self.upstream.reply = self.reply
+
+    def reply(self, exchange):
+        if exchange.target == "/early":
+            exchange.send(answer(b"no", "403 Forbidden", "Connection: close\r\n"))
+        if exchange.target in ("/early", "/stuck"):
+            return exchange.wait_for_close()
+        exchange.read_body()
+        return exchange.send(answer())
+
+    def upload(self, client, path, is_reset):
+        stream = client.open("POST", path, end=False)
+        with client.corked():
+            client.send_body(stream, b"x" * 60_000, end=False)
+        if not is_reset:
+            return client.read(stream).status
+        client.ping()
+        if not client.answers[stream].was_reset:
+            client.reset(stream)
+        return client.answers[stream].status
+
+    def test_ended_uploads_give_the_window_of_their_connection_back(self):
+        queue = rule("queue", "1/day", key="[]", algorithm='"leaky_bucket"', queue=99, match='{ path = "/queue" }')
+        words = rule("words", "1000/day", key="[]", match='{ path = "/words", body_contains = "never", max_body = "32KiB" }')
+        routes = '[[route]]\nmatch = { path = "/own" }\nrespond = { status = 200 }\n[[route]]\nupstream = "api"\n'
+        weir = self.edge(queue, words, rule("limited", "1/day", key="[]", match='{ path = "/limited" }'), routes=routes,
+                         http2='resets = "1000000/s"', upstream='timeouts = { abandoned = "0s" }')
+        client = self.client(weir)
+        self.assertEqual([client.get(path).status for path in ("/queue", "/limited")], [200, 200])
+        ways = (("/limited", False, 429), ("/own", False, 200), ("/words", False, 413), ("/early", False, 403),
+                ("/queue", True, None), ("/stuck", True, None), ("/free", True, None))
+        for path, is_reset, status in ways:
+            self.assertEqual({self.upload(client, path, is_reset) for _ in range(20)}, {status}, path)
+        self.assertEqual(client.request("POST", "/free", body=b"x" * 2 * MIB).status, 200)
+        self.await_metric(weir, 0, "weir_http2_streams")
+
+
 class Pace(PairTestCase):
     """A client has several streams, one of which is slow."""
 
