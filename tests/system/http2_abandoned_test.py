@@ -39,7 +39,7 @@ class WithoutAnswer(SettledTestCase):
         for status, outcome in (("401", "charged"), ("200", "refunded")):
             with self.subTest(status=status):
                 self.hold(answer(status=STATUS[status]))
-                weir = self.edge(rule(**LOGIN))
+                weir = self.plain_weir(rule(**LOGIN))
                 client = self.client(weir)
                 self.reset(client)
                 self.assertEqual(self.settled(weir, "login"), {})
@@ -51,7 +51,7 @@ class WithoutAnswer(SettledTestCase):
         for way in ("reset", "close"):
             with self.subTest(way):
                 self.hold(answer(usage(3000)), before=50)
-                weir = self.edge(rule(**BUDGET, cost=JSON_COST))
+                weir = self.plain_weir(rule(**BUDGET, cost=JSON_COST))
                 client = self.client(weir)
                 stream = client.open(fields=[("x-case", "a")])
                 client.wait(lambda: client.answers[stream].size)  # noqa: B023
@@ -64,7 +64,7 @@ class WithoutAnswer(SettledTestCase):
 
     def test_a_client_that_leaves_is_charged_if_no_answer_is_read(self):
         self.hold(answer())
-        weir = self.edge(rule(**LOGIN), upstream='timeouts = { abandoned = "0s" }')
+        weir = self.plain_weir(rule(**LOGIN), upstream='timeouts = { abandoned = "0s" }')
         self.reset(self.client(weir))
         self.await_settled(weir, "login", unanswered=1)
         client = self.client(weir)
@@ -84,14 +84,14 @@ class WithoutAnswer(SettledTestCase):
 
     def test_late_and_lost_answers_are_charged(self):
         self.upstream.reply = lambda exchange: exchange.wait_for_close() if exchange.target == "/late" else exchange.close()
-        weir = self.edge(rule(**LOGIN), upstream='timeouts = { response = "200ms" }\nretry = { on = [] }')
+        weir = self.plain_weir(rule(**LOGIN), upstream='timeouts = { response = "200ms" }\nretry = { on = [] }')
         client = self.client(weir)
         self.assertEqual([client.get("/late").status, client.request("POST", "/lost", body=b"x").status], [504, 502])
         self.await_settled(weir, "login", unanswered=2)
 
     def test_an_upload_that_is_reset_is_charged_only_if_no_rule_waits_for_the_body(self):
-        weir = self.edge(rule("words", "5/day", match='{ path = "/words", body_contains = "x" }'),
-                         rule("plain", "5/day", match='{ path = "/plain" }'))
+        weir = self.plain_weir(rule("words", "5/day", match='{ path = "/words", body_contains = "x" }'),
+                               rule("plain", "5/day", match='{ path = "/plain" }'))
         client = self.client(weir)
         for path in ("/words", "/plain"):
             stream = client.open("POST", path, end=False)
@@ -105,7 +105,7 @@ class WithoutAnswer(SettledTestCase):
     def test_a_permit_is_kept_until_the_server_has_answered_if_the_rule_says_so(self):
         self.hold(answer())
         permits = '[[rule]]\nname = "two"\nalgorithm = "concurrency"\nlimit = 2\nkey = ["ip"]\nhold = "{}"\n'
-        weir = self.edge(permits.format("answer"))
+        weir = self.plain_weir(permits.format("answer"))
         client = self.client(weir)
         for _ in range(2):
             self.reset(client)
@@ -115,7 +115,7 @@ class WithoutAnswer(SettledTestCase):
 
     def test_a_reset_frees_a_permit_at_once_by_default(self):
         self.hold(answer())
-        client = self.client(self.edge('[[rule]]\nname = "two"\nalgorithm = "concurrency"\nlimit = 2\nkey = ["ip"]\n'))
+        client = self.client(self.plain_weir('[[rule]]\nname = "two"\nalgorithm = "concurrency"\nlimit = 2\nkey = ["ip"]\n'))
         for _ in range(6):
             stream = client.open()
             self.assertTrue(self.asked.acquire(timeout=PATIENCE))

@@ -51,7 +51,7 @@ class Bodies(PairTestCase):
 
     def test_a_refusal_needs_no_body_and_the_connection_goes_on(self):
         """In HTTP/1.1 weir closes the connection after a large body. In HTTP/2 it ends only the stream."""
-        client = self.client(self.edge(rule("few", "1/day", match='{ path = "/few" }'), WORDS))
+        client = self.client(self.plain_weir(rule("few", "1/day", match='{ path = "/few" }'), WORDS))
         self.assertEqual(client.get("/few").status, 200)
         for path in ("/few", "/few?"):
             stream = client.open("POST", path, [("content-length", str(3 * MIB))], end=False)
@@ -61,7 +61,7 @@ class Bodies(PairTestCase):
         self.assertEqual(len(self.upstream.exchanges), 2)
 
     def test_memory_for_bodies_is_shared_by_streams(self):
-        weir = self.edge(WORDS, server='max_body_memory = "256KiB"')
+        weir = self.plain_weir(WORDS, server='max_body_memory = "256KiB"')
         client = self.client(weir)
         first = client.open("POST", "/words", end=False)
         client.send_body(first, b"x" * 90_000, end=False)
@@ -82,7 +82,7 @@ class Bodies(PairTestCase):
         self.assertEqual((whole.status, b"longer than max_body_memory" in whole.body), (413, True))
 
     def test_a_body_that_a_rule_reads_is_charged_when_it_is_complete(self):
-        weir = self.edge(rule("words", "1/day", key="[]", match='{ path = "/words", body_contains = "free" }'))
+        weir = self.plain_weir(rule("words", "1/day", key="[]", match='{ path = "/words", body_contains = "free" }'))
         client = self.client(weir)
         stream = client.open("POST", "/words", end=False)
         client.send_body(stream, b"fr", end=False)
@@ -92,7 +92,8 @@ class Bodies(PairTestCase):
         self.assertEqual([exchange.body for exchange in self.upstream.exchanges], [b"free"])
 
     def test_a_word_is_found_across_frames_with_padding(self):
-        client = self.client(self.edge(rule("words", "1/day", key="[]", match='{ path = "/words", body_contains = "wire transfer" }')))
+        words = rule("words", "1/day", key="[]", match='{ path = "/words", body_contains = "wire transfer" }')
+        client = self.client(self.plain_weir(words))
         for status in (200, 429):
             stream = client.open("POST", "/words", end=False)
             for piece in (b"a wi", b"r", b"", b"e tran", b"sfer"):
@@ -103,7 +104,7 @@ class Bodies(PairTestCase):
         self.assertEqual([exchange.body for exchange in self.upstream.exchanges], [b"a wire transfer now"])
 
     def test_a_client_that_expects_100_waits_for_the_rules(self):
-        client = self.client(self.edge(rule("few", "1/day", match='{ path = "/few" }'), WORDS))
+        client = self.client(self.plain_weir(rule("few", "1/day", match='{ path = "/few" }'), WORDS))
         expecting = [("expect", "100-continue"), ("content-length", "4")]
         stream = client.open("POST", "/words", expecting, end=False)
         self.assertTrue(client.wait(lambda: client.answers[stream].interim))
@@ -145,8 +146,8 @@ class Windows(PairTestCase):
         queue = rule("queue", "1/day", key="[]", algorithm='"leaky_bucket"', queue=99, match='{ path = "/queue" }')
         words = rule("words", "1000/day", key="[]", match='{ path = "/words", body_contains = "never", max_body = "32KiB" }')
         routes = '[[route]]\nmatch = { path = "/own" }\nrespond = { status = 200 }\n[[route]]\nupstream = "api"\n'
-        weir = self.edge(queue, words, rule("limited", "1/day", key="[]", match='{ path = "/limited" }'), routes=routes,
-                         http2='resets = "1000000/s"', upstream='timeouts = { abandoned = "0s" }')
+        weir = self.plain_weir(queue, words, rule("limited", "1/day", key="[]", match='{ path = "/limited" }'), routes=routes,
+                               http2='resets = "1000000/s"', upstream='timeouts = { abandoned = "0s" }')
         client = self.client(weir)
         self.assertEqual([client.get(path).status for path in ("/queue", "/limited")], [200, 200])
         ways = (("/limited", False, 429), ("/own", False, 200), ("/words", False, 413), ("/early", False, 403),
@@ -174,7 +175,7 @@ class Pace(PairTestCase):
         return client.read(stream)
 
     def test_an_upload_below_the_minimum_rate_ends_alone(self):
-        weir = self.edge(WORDS, server='min_rate = "10KiB"\nmin_rate_grace = "300ms"')
+        weir = self.plain_weir(WORDS, server='min_rate = "10KiB"\nmin_rate_grace = "300ms"')
         client = self.client(weir)
         for count, path in enumerate(("/", "/words"), 1):
             slow = self.drip(client, client.open("POST", path, end=False))
@@ -186,7 +187,7 @@ class Pace(PairTestCase):
 
     def test_an_answer_that_is_read_below_the_minimum_rate_ends_alone(self):
         self.upstream.reply = lambda exchange: exchange.send(answer(b"x" * (MIB if exchange.target == "/large" else 10)))
-        weir = self.edge(server='min_rate = "100KiB"\nmin_rate_grace = "300ms"')
+        weir = self.plain_weir(server='min_rate = "100KiB"\nmin_rate_grace = "300ms"')
         client, pause = self.client(weir, window=100), threading.Event()
         slow = client.open(path="/large")
         while client.answers[slow].error is None:
@@ -200,7 +201,7 @@ class Pace(PairTestCase):
 
     def test_an_answer_without_window_ends_alone_after_write_timeout(self):
         self.upstream.reply = lambda exchange: exchange.send(answer(b"x" * (MIB if exchange.target == "/large" else 10)))
-        weir = self.edge(server='write_timeout = "300ms"\nmin_rate = "0B"')
+        weir = self.plain_weir(server='write_timeout = "300ms"\nmin_rate = "0B"')
         client = self.client(weir, window=100)
         stuck = client.open(path="/large")
         client.wait(lambda: client.answers[stuck].error is not None)
@@ -217,7 +218,7 @@ class Pace(PairTestCase):
             ("half", halves.port, 'response = "200ms"')))
         routes = "".join(f'[[route]]\nmatch = {{ path = "/{name}" }}\nupstream = "{name}"\n' for name in ("late", "total", "half"))
         self.upstream.reply = lambda exchange: (self.release.wait(PATIENCE), exchange.send(answer()))
-        client = self.client(self.edge(routes=tables + routes + '[[route]]\nupstream = "api"\n'))
+        client = self.client(self.plain_weir(routes=tables + routes + '[[route]]\nupstream = "api"\n'))
         held = client.open()
         streams = {name: client.open(path=f"/{name}") for name in ("late", "total", "half")}
         self.assert_own_error(client.read(streams["late"]), 504)
@@ -228,7 +229,7 @@ class Pace(PairTestCase):
         self.assertEqual(client.read(held).status, 200)
 
     def test_an_upload_that_stops_stays_charged(self):
-        weir = self.edge(rule("day", "9/3000day", algorithm='"fixed_window"'), server='body_timeout = "200ms"')
+        weir = self.plain_weir(rule("day", "9/3000day", algorithm='"fixed_window"'), server='body_timeout = "200ms"')
         client = self.client(weir)
         stream = client.open("POST", end=False)
         client.send_body(stream, b"x", end=False)
@@ -242,7 +243,7 @@ class Upgrades(PairTestCase):
     SWITCH = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
 
     def test_a_websocket_by_extended_connect_is_refused(self):
-        client = self.client(self.edge(routes=self.SOCKET))
+        client = self.client(self.plain_weir(routes=self.SOCKET))
         self.assert_answers(client)
         self.assertFalse(client.h2.remote_settings.enable_connect_protocol)
         pseudo = [(":method", "CONNECT"), (":protocol", "websocket"), (":scheme", "http"), (":path", "/chat"),
@@ -254,7 +255,7 @@ class Upgrades(PairTestCase):
 
     def test_a_stream_asks_no_server_for_an_upgrade(self):
         self.upstream.reply = lambda exchange: exchange.send(self.SWITCH if exchange.target == "/chat" else answer())
-        client = self.client(self.edge(routes=self.SOCKET))
+        client = self.client(self.plain_weir(routes=self.SOCKET))
         forced = client.get("/chat", sec_websocket_key="dGhlIHNhbXBsZSBub25jZQ==", sec_websocket_version="13")
         self.assertEqual(forced.status, 502)
         head = self.upstream.exchanges[0].head
@@ -263,7 +264,7 @@ class Upgrades(PairTestCase):
 
     def test_the_upgrade_of_old_clients_works_beside_streams(self):
         self.upstream.reply = lambda exchange: exchange.send(self.SWITCH if exchange.head["upgrade"] else answer())
-        weir = self.edge(rule("day", "2/day"), routes=self.SOCKET)
+        weir = self.plain_weir(rule("day", "2/day"), routes=self.SOCKET)
         with weir.connect() as old:
             fields = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
                       "Sec-WebSocket-Version": "13"}

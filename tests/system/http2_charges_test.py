@@ -49,7 +49,7 @@ class ByStatus(SettledTestCase):
         self.addCleanup(all_refused.set)
         self.upstream.reply = lambda exchange: (exchange.read_body(), all_refused.wait(PATIENCE),
                                                 exchange.send(answer(status=STATUS["401"])))
-        weir = self.edge(rule(**LOGIN))
+        weir = self.plain_weir(rule(**LOGIN))
         client = self.client(weir)
         streams = [client.open("POST", end=False) for _ in range(64)]
         for number, stream in enumerate(streams):
@@ -62,7 +62,7 @@ class ByStatus(SettledTestCase):
         self.assertEqual((client.get("/").status, len(self.upstream.exchanges)), (429, 5))
 
     def test_parallel_successes_are_refunded_completely(self):
-        weir = self.edge(rule(**{**LOGIN, "limit": "100/3000day"}))
+        weir = self.plain_weir(rule(**{**LOGIN, "limit": "100/3000day"}))
         client = self.client(weir)
         for _ in range(3):
             streams = [client.open(fields=[("x-say", "200")]) for _ in range(100)]
@@ -76,7 +76,7 @@ class ByStatus(SettledTestCase):
             exchange.wait_for_close()
 
         self.upstream.reply = refuse
-        weir = self.edge(rule(**LOGIN))
+        weir = self.plain_weir(rule(**LOGIN))
         client = self.client(weir)
         for status, left in (("401", "4"), ("200", "4"), ("403", "3")):
             stream = client.open("POST", fields=[("x-say", status)], end=False)
@@ -86,9 +86,9 @@ class ByStatus(SettledTestCase):
         self.await_settled(weir, "login", charged=2, refunded=1)
 
     def test_shadow_rules_overrides_and_queues_settle_too(self):
-        weir = self.edge(rule(**{**LOGIN, "name": "shadow"}, mode='"shadow"'),
-                         rule("pace", "50/s", algorithm='"leaky_bucket"', queue=50, key="[]"),
-                         rule(**{**LOGIN, "limit": "9/3000day"}, overrides='[{ match = { path = "/vip" }, limit = "2/3000day" }]'))
+        weir = self.plain_weir(rule(**{**LOGIN, "name": "shadow"}, mode='"shadow"'),
+                               rule("pace", "50/s", algorithm='"leaky_bucket"', queue=50, key="[]"),
+                               rule(**{**LOGIN, "limit": "9/3000day"}, overrides='[{ match = { path = "/vip" }, limit = "2/3000day" }]'))
         client = self.client(weir)
         streams = [client.open(path=path, fields=[("x-say", "401")]) for path in ["/vip"] * 4 + ["/"] * 5]
         self.assertEqual(sorted(client.read(stream).status for stream in streams), [401] * 7 + [429] * 2)
@@ -137,7 +137,7 @@ class ByCost(SettledTestCase):
 
     def test_a_stream_forwards_no_coding_and_range_that_hide_the_cost(self):
         self.upstream.reply = answer(usage(5))
-        client = self.client(self.edge(rule(**BUDGET, cost=JSON_COST)))
+        client = self.client(self.plain_weir(rule(**BUDGET, cost=JSON_COST)))
         client.get("/", x_case="a", accept_encoding="gzip", range="bytes=0-0")
         head = self.upstream.exchanges[0].head
         self.assertEqual((head.all("accept-encoding"), head["range"]), (["identity"], None))
@@ -152,7 +152,7 @@ class ByCost(SettledTestCase):
     def test_a_truncated_answer_costs_the_reserve(self):
         cut = b"HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n" + usage(5)
         self.upstream.reply = lambda exchange: (exchange.send(cut), exchange.close())
-        weir = self.edge(rule(**BUDGET, cost=JSON_COST))
+        weir = self.plain_weir(rule(**BUDGET, cost=JSON_COST))
         self.assertIsNotNone(self.client(weir).get("/", x_case="a").error)
         self.await_settled(weir, "tokens", unreadable=1)
 
@@ -160,7 +160,7 @@ class ByCost(SettledTestCase):
         go = threading.Event()
         self.addCleanup(go.set)
         self.upstream.reply = lambda exchange: (go.wait(PATIENCE), exchange.send(answer(headers="X-Tokens: 10\r\n")))
-        weir = self.edge(rule(**BUDGET, cost='{ response_header = "X-Tokens", reserve = 250 }'))
+        weir = self.plain_weir(rule(**BUDGET, cost='{ response_header = "X-Tokens", reserve = 250 }'))
         client = self.client(weir)
         streams = [client.open(fields=[("x-case", "a")]) for _ in range(100)]
         client.wait(lambda: sum(client.answers[stream].status == 429 for stream in streams) == 60)
@@ -176,10 +176,10 @@ class InRedis(SettledTestCase):
     def test_rules_in_redis_count_and_settle_streams(self):
         redis = self.start(Redis())
         self.upstream.reply = lambda exchange: exchange.send(answer(status=STATUS[exchange.head["x-say"]]))
-        weir = self.edge(rule("day", "40/3000day", algorithm='"fixed_window"', store='"redis"', match='{ path = "/day" }'),
-                         rule(**LOGIN, store='"redis"', match='{ path = "/login" }'),
-                         rule("pace", "500/s", key="[]", algorithm='"leaky_bucket"', queue=100, store='"redis"'),
-                         state=f'redis = {{ url = "{redis.url}", timeout = "2s" }}')
+        weir = self.plain_weir(rule("day", "40/3000day", algorithm='"fixed_window"', store='"redis"', match='{ path = "/day" }'),
+                               rule(**LOGIN, store='"redis"', match='{ path = "/login" }'),
+                               rule("pace", "500/s", key="[]", algorithm='"leaky_bucket"', queue=100, store='"redis"'),
+                               state=f'redis = {{ url = "{redis.url}", timeout = "2s" }}')
         eventually(weir.is_ready, "weir is connected to Redis")
         clients = [self.client(weir), self.client(weir)]
         opened = [(client, client.open(path="/day", fields=[("x-say", "200")])) for client in clients for _ in range(50)]

@@ -352,7 +352,7 @@ class Http2TestCase(TestCase):
     def weir(self, http2="", **more):
         return self.start(Weir(self.text(http2, **more), self.files))
 
-    def edge(self, *rules, **more):
+    def plain_weir(self, *rules, **more):
         """Returns a weir with these rules and only the plain listener."""
         return self.weir(doors=[False], rules="".join(rules), **more)
 

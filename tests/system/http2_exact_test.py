@@ -49,9 +49,9 @@ class Parallel(PairTestCase):
 
     def test_streams_that_several_rules_count_charge_all_or_none(self):
         """Requests of an API key meet its own rule, the one of its address and the one for all."""
-        weir = self.edge(rule("all", "60/3000day", algorithm='"fixed_window"', key="[]"),
-                         rule("ip", "50/3000day", algorithm='"sliding_log"', key='["ip"]'),
-                         rule("key", "7/3000day", algorithm='"sliding_window"', key='["api_key"]'))
+        weir = self.plain_weir(rule("all", "60/3000day", algorithm='"fixed_window"', key="[]"),
+                               rule("ip", "50/3000day", algorithm='"sliding_log"', key='["ip"]'),
+                               rule("key", "7/3000day", algorithm='"sliding_window"', key='["api_key"]'))
         asked = together(4, lambda number: self.hundred(weir, source=f"127.0.0.{number % 2 + 1}"))
         statuses = [status for one in asked for status in one]
         self.assertEqual(statuses.count(200), 60)
@@ -94,7 +94,7 @@ class RealClients(PairTestCase):
             exchange.send(answer())
 
         self.upstream.reply = reply
-        weir = self.edge('[[rule]]\nname = "five"\nalgorithm = "concurrency"\nlimit = 5\nkey = []\n')
+        weir = self.plain_weir('[[rule]]\nname = "five"\nalgorithm = "concurrency"\nlimit = 5\nkey = []\n')
         told = self.run_client("h2load", "-n", "600", "-c", "3", "-m", "20", f"http://127.0.0.1:{weir.port}/")
         self.assertIn("600 total, 600 started, 600 done", told)
         self.assertLessEqual(most[0], 5)
@@ -137,7 +137,7 @@ class Reloads(PairTestCase):
     def test_a_reload_in_the_middle_of_streams_keeps_counts_and_streams(self):
         self.upstream.reply = lambda exchange: (exchange.read_body(), self.release.wait(PATIENCE), exchange.send(answer()))
         limit = rule("day", "{}/3000day", algorithm='"fixed_window"')
-        weir = self.edge(limit.format(20))
+        weir = self.plain_weir(limit.format(20))
         client = self.client(weir)
         upload = client.open("POST", end=False)
         client.send_body(upload, b"x" * 1000, end=False)
@@ -159,7 +159,7 @@ class Reloads(PairTestCase):
             return rule("login", "50/3000day", algorithm='"sliding_log"', charge='{ status = ["401"] }') + \
                 f'[[rule]]\nname = "together"\nalgorithm = "concurrency"\nlimit = {most}\nkey = ["ip"]\n'
 
-        weir = self.edge(rules(5))
+        weir = self.plain_weir(rules(5))
         client = self.client(weir)
         streams = [client.open() for _ in range(5)]
         eventually(lambda: len(self.upstream.exchanges) == 5, "all requests are at the server")

@@ -136,7 +136,7 @@ class InRedis(PairTestCase):
         self.state = f'redis = {{ url = "{self.redis.url}", timeout = "2s" }}'
 
     def ready(self, *rules, **more):
-        weir = self.edge(*rules, state=self.state, **more)
+        weir = self.plain_weir(*rules, state=self.state, **more)
         eventually(weir.is_ready, "weir is connected to Redis")
         return weir
 

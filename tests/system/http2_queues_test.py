@@ -39,7 +39,7 @@ class QueueTestCase(Http2TestCase):
 
 class Order(QueueTestCase):
     def test_streams_of_one_client_leave_in_order(self):
-        client, began = self.client(self.edge(queue_rule("20/s", 50))), time.monotonic()
+        client, began = self.client(self.plain_weir(queue_rule("20/s", 50))), time.monotonic()
         streams = open_together(client, [("/queue", {"x_name": f"{number:02}"}) for number in range(20)])
         self.assertEqual({client.read(stream).status for stream in streams}, {200})
         self.assertEqual(self.names(), [f"{number:02}" for number in range(20)])
@@ -82,7 +82,7 @@ class Places(QueueTestCase):
         return streams
 
     def test_a_full_queue_refuses_a_stream_and_the_connection_goes_on(self):
-        weir = self.edge(queue_rule("1/day", 3), rule("day", "10/3000day", algorithm='"fixed_window"'))
+        weir = self.plain_weir(queue_rule("1/day", 3), rule("day", "10/3000day", algorithm='"fixed_window"'))
         client = self.client(weir)
         self.full(weir, client, [{}] * 3)
         refused = client.get("/queue")
@@ -92,7 +92,7 @@ class Places(QueueTestCase):
         self.assertEqual(client.get("/")["x-ratelimit-remaining"], "5")
 
     def test_a_reset_stream_leaves_the_queue_and_is_refunded(self):
-        weir = self.edge(queue_rule("1/day", 3), rule("day", "10/3000day", algorithm='"fixed_window"'))
+        weir = self.plain_weir(queue_rule("1/day", 3), rule("day", "10/3000day", algorithm='"fixed_window"'))
         client = self.client(weir)
         waiting = self.full(weir, client, [{}] * 3)
         client.reset(waiting[0])
@@ -105,7 +105,7 @@ class Places(QueueTestCase):
         self.assertEqual(len(self.upstream.exchanges), 2, "no request that was reset reaches the server")
 
     def test_streams_behind_a_reset_one_move_up(self):
-        weir = self.edge(queue_rule("1/day", 9))
+        weir = self.plain_weir(queue_rule("1/day", 9))
         client = self.client(weir)
         waiting = self.full(weir, client, [{}] * 3)
 
@@ -121,7 +121,7 @@ class Places(QueueTestCase):
         self.assertEqual(newcomer(), (1, 2))
 
     def test_the_end_of_a_connection_empties_its_places(self):
-        weir = self.edge(queue_rule("1/day", 50))
+        weir = self.plain_weir(queue_rule("1/day", 50))
         client = self.client(weir)
         self.full(weir, client, [{}] * 50)
         client.sock.close()
@@ -129,7 +129,7 @@ class Places(QueueTestCase):
         self.await_metric(weir, 0, "weir_http2_streams")
 
     def test_a_better_priority_takes_a_place_on_the_same_connection(self):
-        weir = self.edge(queue_rule("1/day", 3), routes=CLASSES)
+        weir = self.plain_weir(queue_rule("1/day", 3), routes=CLASSES)
         client = self.client(weir)
         waiting = self.full(weir, client, [{"x_class": "batch"}] * 3)
         open_together(client, [("/queue", {"x_class": "urgent"})])
@@ -159,11 +159,11 @@ class Places(QueueTestCase):
         self.wait_for_depth(weir, 3)
 
     def test_a_wait_beyond_max_wait_is_refused_at_once(self):
-        client = self.client(self.edge(queue_rule("1/day", 10, max_wait='"500ms"')))
+        client = self.client(self.plain_weir(queue_rule("1/day", 10, max_wait='"500ms"')))
         self.assertEqual([client.get("/queue").status for _ in range(2)], [200, 429])
 
     def test_queued_streams_keep_their_places_over_a_reload(self):
-        weir = self.edge(queue_rule("1/day", 3))
+        weir = self.plain_weir(queue_rule("1/day", 3))
         client = self.client(weir)
         waiting = self.full(weir, client, [{}] * 3)
         text = self.text(doors=[False], rules=queue_rule("1/day", 4))
@@ -231,7 +231,7 @@ class AtTheServer(QueueTestCase):
 
     def test_the_lowest_priority_is_shed_first(self):
         health = '[[route]]\nmatch = { path = "/health" }\nrespond = { status = 200 }\n'
-        weir = self.edge(server="max_in_flight = 20", routes=health + CLASSES)
+        weir = self.plain_weir(server="max_in_flight = 20", routes=health + CLASSES)
         client, streams = self.client(weir), []
         for count, name, arrived in ((11, "batch", 11), (4, "middle", 15), (5, "urgent", 20)):
             streams += open_together(client, [("/", {"x_class": name})] * count)
@@ -248,7 +248,7 @@ class AtTheServer(QueueTestCase):
         self.assertEqual(client.get("/", x_class="batch").status, 200)
 
     def test_of_a_hundred_streams_ten_are_at_the_server(self):
-        weir = self.edge('[[rule]]\nname = "ten"\nalgorithm = "concurrency"\nlimit = 10\nkey = ["ip"]\n')
+        weir = self.plain_weir('[[rule]]\nname = "ten"\nalgorithm = "concurrency"\nlimit = 10\nkey = ["ip"]\n')
         client = self.client(weir)
         streams = open_together(client, [("/", {})] * 100)
         client.wait(lambda: sum(client.answers[stream].status == 429 for stream in streams) == 90)
@@ -267,8 +267,8 @@ class AtTheServer(QueueTestCase):
         eventually(lambda: (self.tokens.release(), client.get("/")["x-ratelimit-remaining"])[1] == "9", "no permit is held")
 
     def test_an_adaptive_limit_falls_when_streams_get_no_answer(self):
-        weir = self.edge('[[rule]]\nname = "fragile"\nalgorithm = "adaptive_concurrency"\nmin = 2\nmax = 50\nkey = []\n',
-                         upstream='timeouts = { response = "1s" }')
+        weir = self.plain_weir('[[rule]]\nname = "fragile"\nalgorithm = "adaptive_concurrency"\nmin = 2\nmax = 50\nkey = []\n',
+                               upstream='timeouts = { response = "1s" }')
         client = self.client(weir)
         streams = open_together(client, [("/", {})] * 11)
         self.assertEqual([client.read(stream).status for stream in streams], [504] * 10 + [429])

@@ -54,7 +54,7 @@ class Algorithms(PairTestCase):
                 self.assertEqual(statuses, [200, 429, 200, 429, 429])
 
     def test_both_protocols_share_the_count_of_a_client(self):
-        weir = self.edge(*ALGORITHMS.values())
+        weir = self.plain_weir(*ALGORITHMS.values())
         old, new = self.start(OldClient(weir.port)), self.start(NewClient(weir.port))
         for name in COUNTING:
             with self.subTest(name):
@@ -87,7 +87,7 @@ class Limits(PairTestCase):
         self.assertEqual(self.statuses_of(pair, asks), [200, 429, 200, 200, 200, 429])
 
     def test_an_elastic_limit_rises_for_streams(self):
-        client = self.client(self.edge(rule(limit="100/day", elastic='{ limit = "500/day", while_load_below = 1 }')))
+        client = self.client(self.plain_weir(rule(limit="100/day", elastic='{ limit = "500/day", while_load_below = 1 }')))
         eventually(lambda: client.get("/")["x-ratelimit-limit"] == "500", "the elastic limit is used")
 
     def test_tiers_of_the_keys_file_hold_for_streams(self):
@@ -156,7 +156,7 @@ class Keys(PairTestCase):
 
     def test_streams_of_one_connection_are_one_client_and_their_keys_are_told_apart(self):
         """A hundred streams are sent before the first answer is read."""
-        weir = self.edge(rule("ip", "40/day", **at("/ip", key='["ip"]')), rule("key", "3/day", **at("/key", key='["api_key"]')))
+        weir = self.plain_weir(rule("ip", "40/day", **at("/ip", key='["ip"]')), rule("key", "3/day", **at("/key", key='["api_key"]')))
         client = self.client(weir)
         streams = [client.open(path="/ip") for _ in range(60)]
         keyed = [client.open(path="/key", fields=[("x-api-key", f"k{number % 8}")]) for number in range(40)]
@@ -170,7 +170,7 @@ class Keys(PairTestCase):
 
     def test_a_cookie_in_crumbs_is_the_same_key(self):
         """HTTP/2 clients may send each cookie in a field of its own (RFC 9113, section 8.2.3)."""
-        client = self.client(self.edge(rule("session", "1/day", key='["cookie:session"]')))
+        client = self.client(self.plain_weir(rule("session", "1/day", key='["cookie:session"]')))
         asks = [[("cookie", "a=1; session=x; b=2")], [("cookie", "b=2"), ("cookie", "session=x")],
                 [("cookie", "session=y"), ("cookie", "a=1")]]
         self.assertEqual([client.request(fields=fields).status for fields in asks], [200, 429, 200])
