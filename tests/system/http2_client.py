@@ -72,7 +72,7 @@ class Http2Client:
         sock.sendall(ahead)
         self.sock = tls.wrap_socket(sock, server_hostname=name, suppress_ragged_eofs=False) if tls else sock
         self.scheme = "https" if tls else "http"
-        self.permits, self.pongs = window is None, True
+        self.permits, self.pongs, self.collects = window is None, True, False
         self.answers, self.goaways, self.ended, self.pings_answered, self.acknowledged = {}, [], False, 0, 0
         self.h2 = Connection(h2.config.H2Configuration(
             validate_outbound_headers=False, normalize_outbound_headers=False, header_encoding="latin-1"))
@@ -89,8 +89,18 @@ class Http2Client:
         self.sock.close()
 
     def push(self):
-        if data := self.h2.data_to_send():
+        if not self.collects and (data := self.h2.data_to_send()):
             self.send(data)
+
+    @contextlib.contextmanager
+    def one_write(self):
+        """Collects the frames of the block, and sends them at once."""
+        self.collects = True
+        try:
+            yield
+        finally:
+            self.collects = False
+            self.push()
 
     def send(self, data):
         self.sock.sendall(data)

@@ -17,7 +17,7 @@ import h2.events
 import h2.exceptions
 import h2.settings
 import hpack
-from http2_client import GOAWAY, PING, REFUSED, SETTINGS, Connection as LenientConnection, frame
+from http2_client import DATA, GOAWAY, PING, REFUSED, SETTINGS, Connection as LenientConnection, frame
 from upstream import Upstream
 from wire import PATIENCE
 
@@ -74,11 +74,10 @@ class Request:
         return b"".join(self.pieces)
 
     def wait(self, holds, seconds=PATIENCE):
-        """Waits until the condition is true, and returns it. Raises Gone if the stream is over before."""
-        self.connection.wait(lambda: holds() or self.error is not None, seconds)
-        if not (result := holds()):
+        """Waits until the condition is true. Raises Gone if the stream is over before."""
+        self.connection.wait(lambda: self.error is not None or holds(), seconds)
+        if self.error is not None:
             raise Gone(f"stream {self.stream}: error {self.error}")
-        return result
 
     def read_body(self):
         self.wait(lambda: self.ended)
@@ -145,8 +144,13 @@ class Request:
             self.finished = True
 
     def raw(self, *frames):
-        """Sends frames (kind, flags, content) on this stream. The library does not know of them."""
-        self.connection.raw(b"".join(frame(kind, flags, self.stream, content) for kind, flags, content in frames))
+        """Sends frames (kind, flags, content) on this stream. The library only knows what DATA takes of the windows."""
+        connection, data = self.connection, sum(len(content) for kind, _, content in frames if kind == DATA)
+        with connection.changed:
+            connection.h2.outbound_flow_control_window -= data
+            if stream := connection.h2.streams.get(self.stream):
+                stream.outbound_flow_control_window -= data
+            connection.raw(b"".join(frame(kind, flags, self.stream, content) for kind, flags, content in frames))
 
 
 class ServerConnection:

@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+"""Connections to HTTP/2 servers: how many requests share one, when they end, and TLS."""
+
+import pathlib
+import tempfile
+import threading
+
+from harness import PATIENCE, Upstream, answer, closed_port, eventually, main, make_certificate
+from http2_client import CANCEL
+from http2_server import MOST_STREAMS, Http2Server, hello, server_tls
+from http2_upstream import BOTH, Http2UpstreamTestCase, ask
+
+
+class Held:
+    """A reply that answers no request until `release` is set."""
+
+    def __init__(self):
+        self.release = threading.Event()
+
+    def __call__(self, request):
+        request.read_body()
+        self.release.wait(PATIENCE)
+        request.answer(request.path.encode())
+
+
+def counts(server):
+    """Returns how many requests each connection has had."""
+    return sorted(len(session.requests) for session in server.sessions)
+
+
+class Sharing(Http2UpstreamTestCase):
+    def at_once(self, weir, server, count, held):
+        """Opens `count` requests by clients of both versions, waits until the server has all, and lets it answer."""
+        before = len(server.requests)
+        http2 = self.client(weir)
+        streams = {f"/{number}": http2.open(path=f"/{number}") for number in range(0, count, 2)}
+        others = {f"/{number}": self.client(weir, "HTTP/1.1") for number in range(1, count, 2)}
+        for path, client in others.items():
+            client.send(f"GET {path} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+        self.await_requests(server, before + count)
+        held.release.set()
+        bodies = {path: http2.read(stream).body for path, stream in streams.items()}
+        bodies |= {path: client.read().body for path, client in others.items()}
+        self.assertEqual(bodies, {f"/{number}": f"/{number}".encode() for number in range(count)})
+
+    def test_requests_share_one_connection_also_while_it_connects(self):
+        held = Held()
+        server = self.serve(held)
+        self.at_once(self.weir(server), server, 40, held)
+        self.assertEqual(counts(server), [40])
+
+    def test_max_streams_bounds_the_requests_of_a_connection(self):
+        held = Held()
+        server = self.serve(held)
+        weir = self.weir(server, upstream="max_streams = 3")
+        self.at_once(weir, server, 8, held)
+        self.assertEqual(counts(server), [2, 3, 3])
+        self.at_once(weir, server, 1, held)
+        self.assertEqual(server.connections, 3)
+
+    def test_the_bound_of_the_server_holds(self):
+        held = Held()
+        server = self.serve(held, settings={MOST_STREAMS: 2})
+        weir = self.weir(server)
+        held.release.set()
+        self.assertEqual(self.client(weir).get().status, 200)
+        held.release.clear()
+        self.at_once(weir, server, 5, held)
+        self.assertEqual([len(session.requests) for session in server.sessions[:1]], [3])
+        self.assertLessEqual(max(counts(server)), 3)
+
+    def test_the_bound_of_the_server_may_change(self):
+        held = Held()
+        server = self.serve(held)
+        weir = self.weir(server)
+        held.release.set()
+        self.assertEqual(self.client(weir).get().status, 200)
+        session = server.sessions[0]
+        session.announce({MOST_STREAMS: 1})
+        session.wait(lambda: session.h2.local_settings.max_concurrent_streams == 1)
+        held.release.clear()
+        self.at_once(weir, server, 2, held)
+        self.assertEqual(counts(server), [1, 2])
+
+    def test_two_workers_have_a_connection_each_at_most(self):
+        server = self.serve()
+        weir = self.weir(server, workers=2)
+        for _ in range(20):
+            self.assertEqual(self.client(weir, "HTTP/1.1").get().status, 200)
+        self.assertLessEqual(server.connections, 2)
+
+    def test_a_cancelled_request_makes_room(self):
+        server = self.serve(lambda request: request.wait_for_reset() if request.path == "/held" else request.answer())
+        client = self.client(self.weir(server, upstream="max_streams = 1"))
+        stream = client.open(path="/held")
+        request = self.await_requests(server, 1)
+        client.reset(stream)
+        self.await_error(request, CANCEL)
+        self.assertEqual([client.get().status for _ in range(3)], [200] * 3)
+        self.assertEqual(server.connections, 1)
+
+
+class Ends(Http2UpstreamTestCase):
+    def test_an_idle_connection_ends_with_goaway(self):
+        server = self.serve()
+        client = self.client(self.weir(server, upstream='timeouts = { idle = "300ms" }'))
+        self.assertEqual(client.get().status, 200)
+        session = server.sessions[0]
+        session.wait(lambda: session.ended)
+        self.assertEqual(session.goaways, [0])
+        self.assertEqual(client.get().status, 200)
+        self.assertEqual(server.connections, 2)
+
+    def test_a_connection_with_a_request_is_not_idle(self):
+        held = Held()
+        server = self.serve(held)
+        client = self.client(self.weir(server, upstream='timeouts = { idle = "200ms" }'))
+        stream = client.open()
+        request = self.await_requests(server, 1)
+        with self.assertRaises(TimeoutError):
+            request.connection.wait(lambda: request.connection.ended or request.connection.goaways, 1)
+        held.release.set()
+        self.assertEqual(client.read(stream).status, 200)
+
+    def test_a_restarted_server_gets_a_fresh_connection(self):
+        with Http2Server() as server:
+            weir = self.weir(server, upstream='eject = { least = "10ms", most = "10ms" }')
+            clients = [self.client(weir, version) for version in BOTH]
+            self.assertEqual([ask(client).status for client in clients], [200] * 2)
+            session = server.sessions[0]
+        session.wait(lambda: session.ended)
+        port = server.port
+        server = self.serve(port=port)
+        self.assertEqual([ask(client, "POST", body=b"abc").status for client in clients], [200] * 2)
+        self.assertEqual([request.body for request in server.requests], [b"abc"] * 2)
+
+    def test_the_end_of_a_connection_breaks_its_requests(self):
+        server = self.serve(lambda request: None)
+        weir = self.weir(server, upstream="eject = { failures = 1000 }\nretry = { attempts = 1 }")
+        client = self.client(weir)
+        streams = [client.open("POST", path) for path in ("/1", "/2", "/3")]
+        self.await_requests(server, 3)
+        server.sessions[0].close()
+        for stream in streams:
+            self.assert_own_error(client.read(stream), 502)
+        server.reply = hello
+        self.assertEqual(client.get().status, 200)
+
+    def test_weir_finishes_open_requests_when_it_stops(self):
+        held = Held()
+        server = self.serve(held)
+        weir = self.weir(server)
+        client = self.client(weir)
+        stream = client.open()
+        self.await_requests(server, 1)
+        weir.process.terminate()
+        client.wait(lambda: client.goaways)
+        held.release.set()
+        self.assertEqual(client.read(stream).status, 200)
+        weir.wait()
+        session = server.sessions[0]
+        session.wait(lambda: session.ended)
+
+    def test_a_server_that_is_away_is_a_502(self):
+        class Away:
+            port = closed_port()
+
+        weir = self.weir(Away)
+        for version in BOTH:
+            self.assert_own_error(ask(self.client(weir, version)).answer, 502)
+
+    def test_a_server_of_http1_is_a_502(self):
+        weir = self.weir(self.start(Upstream(lambda exchange: exchange.send(answer(status="400 Bad Request")))))
+        for version in BOTH:
+            self.assert_own_error(ask(self.client(weir, version)).answer, 502)
+
+
+class Tls(Http2UpstreamTestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.start(tempfile.TemporaryDirectory(prefix="weir-h2-")))
+        self.files = make_certificate(self.folder, "server", "api.test")
+
+    def context(self, *alpn):
+        return server_tls(self.folder / "server.crt", self.folder / "server.key", alpn)
+
+    def secure(self, server, protocol, **more):
+        tls = 'tls = { ca = "server.crt", server_name = "api.test" }\n'
+        return self.weir(server, protocol=protocol, upstream=tls, scheme="https://", files=self.files, **more)
+
+    def test_h2_and_auto_use_http2_if_the_server_offers_it(self):
+        for protocol in ("h2", "auto"):
+            with self.subTest(protocol):
+                server = self.serve(lambda request: request.answer(request.read_body()), tls=self.context("h2", "http/1.1"))
+                weir = self.secure(server, protocol)
+                for version in BOTH:
+                    client = self.client(weir, version)
+                    self.assertEqual(ask(client, "POST", body=b"x" * 100_000).body, b"x" * 100_000)
+                    self.assertEqual(ask(client).status, 200)
+                self.assertEqual((counts(server), server.requests[0][":scheme"]), ([4], "https"))
+
+    def test_auto_uses_http1_if_the_server_offers_nothing_else(self):
+        for alpn in (["http/1.1"], []):
+            with self.subTest(alpn):
+                server = self.start(Upstream(lambda exchange: exchange.send(answer(exchange.read_body())), tls=self.context(*alpn)))
+                client = self.client(self.secure(server, "auto"))
+                streams = [client.open("POST", end=False) for _ in range(10)]
+                for stream in streams:
+                    client.send_body(stream, b"x" * 40_000)
+                self.assertEqual([client.read(stream).size for stream in streams], [40_000] * 10)
+                self.assertEqual({exchange.version for exchange in server.exchanges}, {"HTTP/1.1"})
+                connections = server.connections
+                self.assertEqual([client.get().status for _ in range(5)], [200] * 5)
+                self.assertEqual(server.connections, connections, "connections are kept")
+
+    def test_auto_follows_a_server_that_changes_its_protocol(self):
+        with Upstream(tls=self.context("http/1.1")) as old:
+            weir = self.secure(old, "auto")
+            client = self.client(weir)
+            self.assertEqual([client.get().status for _ in range(3)], [200] * 3)
+        eventually(lambda: not old.open, "the server has ended its connections")
+        new = self.serve(port=old.port, tls=self.context("h2"))
+        eventually(lambda: client.get().status == 200, "the new server answers")
+        streams = [client.open() for _ in range(10)]
+        self.assertEqual([client.read(stream).status for stream in streams], [200] * 10)
+        self.assertEqual(len(new.faults), 0)
+
+    def test_h2_is_required_of_the_server(self):
+        for alpn in (["http/1.1"], []):
+            with self.subTest(alpn):
+                server = self.start(Upstream(tls=self.context(*alpn)))
+                weir = self.secure(server, "h2")
+                for version in BOTH:
+                    self.assert_own_error(ask(self.client(weir, version)).answer, 502)
+                weir.wait_for(r"HTTP/2 \(ALPN\)|ALPN|does not speak HTTP/2")
+                self.assertEqual(server.exchanges, [])
+
+    def test_http1_is_the_default_with_tls(self):
+        server = self.start(Upstream(tls=self.context("h2", "http/1.1")))
+        self.assertEqual(self.client(self.secure(server, "http/1.1")).get().status, 200)
+
+
+if __name__ == "__main__":
+    main()
