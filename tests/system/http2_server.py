@@ -110,12 +110,13 @@ class Request:
         with self.using() as state:
             size = min(len(data), state.local_flow_control_window(self.stream))
             for at in range(0, size, state.max_outbound_frame_size):
-                state.send_data(self.stream, data[at:min(size, at + state.max_outbound_frame_size)])
+                state.send_data(self.stream, bytes(data[at:min(size, at + state.max_outbound_frame_size)]))
             self.sent += size
         return size
 
     def send(self, data, end=False):
         """Sends octets of the body, and waits for the windows to open."""
+        data = memoryview(data)
         while data:
             self.wait(lambda: self.connection.h2.local_flow_control_window(self.stream) > 0, 4 * PATIENCE)
             data = data[self.send_some(data):]
