@@ -2,6 +2,8 @@
 """Connections to HTTP/2 servers: how many requests share one, when they end, and TLS."""
 
 import pathlib
+import signal
+import ssl
 import tempfile
 import threading
 
@@ -68,6 +70,17 @@ class Sharing(Http2UpstreamTestCase):
         self.at_once(weir, server, 5, held)
         self.assertEqual([len(session.requests) for session in server.sessions[:1]], [3])
         self.assertLessEqual(max(counts(server)), 3)
+
+    def test_requests_that_wait_for_a_connect_keep_to_the_bound_of_the_server(self):
+        """The server names its bound only after the connect."""
+        sent = threading.Event()
+        server = self.serve(settings={MOST_STREAMS: 2}, ahead=lambda _: sent.wait(PATIENCE))
+        client = self.client(self.weir(server))
+        with client.one_write():
+            streams = [client.open() for _ in range(60)]
+        client.ping()
+        sent.set()
+        self.assertEqual({client.read(stream).status for stream in streams}, {200})
 
     def test_the_bound_of_the_server_may_change(self):
         held = Held()
@@ -168,6 +181,34 @@ class Ends(Http2UpstreamTestCase):
         weir = self.weir(Away)
         for version in BOTH:
             self.assert_own_error(ask(self.client(weir, version)).answer, 502)
+
+    def test_requests_share_a_connect_that_fails(self):
+        silent = threading.Event()
+        self.addCleanup(silent.set)
+        server = self.serve(tls=ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ahead=lambda _: silent.wait(PATIENCE))
+        weir = self.weir(server, protocol="h2", scheme="https://", upstream='tls = { verify = false }\ntimeouts = { connect = "300ms" }')
+        client = self.client(weir)
+        streams = [client.open() for _ in range(20)]
+        for stream in streams:
+            self.assert_own_error(client.read(stream), 504)
+        self.assertEqual(server.connections, 1)
+
+    def test_a_reload_moves_requests_to_the_new_server(self):
+        held = Held()
+        old, new = self.serve(held), self.serve()
+        weir = self.weir(old)
+        client = self.client(weir)
+        stream = client.open(path="/held")
+        self.await_requests(old, 1)
+        (weir.folder / "weir.toml").write_text(self.text(new))
+        weir.signal(signal.SIGHUP)
+        self.await_metric(weir, 1, "weir_reloads_total", result="ok")
+        self.assertEqual([client.get().body for _ in range(5)], [b"ok"] * 5)
+        self.assertEqual((len(old.requests), len(new.requests)), (1, 5))
+        held.release.set()
+        self.assertEqual(client.read(stream).body, b"/held")
+        session = old.sessions[0]
+        session.wait(lambda: session.ended)
 
     def test_a_server_of_http1_is_a_502(self):
         weir = self.weir(self.start(Upstream(lambda exchange: exchange.send(answer(status="400 Bad Request")))))

@@ -223,11 +223,12 @@ class SlowServers(Http2UpstreamTestCase):
                 return request.answer()
             try:
                 for _ in range(4000):
-                    request.raw((HEADERS, END_HEADERS, literal((":status", "103"), ("link", "a" * 14_000))))
+                    request.raw((HEADERS, END_HEADERS, hint))
                 return request.answer()
             finally:
                 sent.set()
 
+        hint = literal((":status", "103"), ("link", "a" * 14_000))
         server = self.serve(reply)
         weir = self.weir(server)
         self.assertEqual(self.client(weir).get().status, 200)

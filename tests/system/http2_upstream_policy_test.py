@@ -146,6 +146,27 @@ class Settlement(Http2UpstreamTestCase):
         self.assertEqual(self.client(weir).get().status, 200)
         self.assertEqual(self.client(weir).get().status, 429)
 
+    def test_an_answer_settles_the_charge_of_a_client_that_left(self):
+        release = threading.Event()
+
+        def reply(request):
+            request.head()
+            request.send(b'{"usage": {"total')
+            release.wait(PATIENCE)
+            request.send(b'_tokens": 30}}', end=True)
+
+        server = self.serve(reply)
+        cost = '{ response_json = "/usage/total_tokens", reserve = 40 }'
+        weir = self.weir(server, rules=rule("budget", "100/day", key="[]", cost=cost, algorithm='"fixed_window"'))
+        client = self.client(weir)
+        stream = client.open()
+        client.wait(lambda: client.answers[stream].size)
+        client.reset(stream)
+        client.ping()
+        release.set()
+        self.await_metric(weir, 1, "weir_settlements_total", rule="budget", outcome="surplus")
+        self.assertIsNone(server.requests[0].error)
+
     def test_a_charge_by_status_waits_for_the_answer(self):
         server = self.serve(lambda request: request.answer(status=int(request.path[1:])))
         weir = self.weir(server, rules=rule("login", "2/day", key="[]", algorithm='"sliding_log"', charge='{ status = ["401"] }'))
