@@ -13,7 +13,7 @@ BOTH = ("HTTP/1.1", "HTTP/2")
 
 @dataclasses.dataclass
 class Got:
-    """What a client got. `is_whole`: the answer was not cut off. `interim`: statuses of the interim answers."""
+    """The answer as a client got it. `is_whole`: the answer was not cut off. `interim`: statuses of the interim answers."""
 
     status: int
     body: bytes

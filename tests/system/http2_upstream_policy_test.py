@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What else holds for HTTP/2 servers as for others: deadlines, ejection, retries, health probes, settlement, and mistakes in the
+"""HTTP/2 servers have the same rules as others: deadlines, ejection, retries, health probes, settlement, and mistakes in the
 configuration."""
 
 import threading

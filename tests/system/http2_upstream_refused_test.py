@@ -156,7 +156,7 @@ class GoneAway(Http2UpstreamTestCase):
         self.assertEqual(self.statuses(weir.port, 2), [200, 429])
 
     def test_no_request_is_lost_or_doubled_while_connections_go_away(self):
-        """The server ends each connection after a few requests. What it has not processed arrives on another one."""
+        """The server ends each connection after a few requests. The other requests arrive on another one."""
         processed, tops, lock = collections.Counter(), collections.Counter(), threading.Lock()
 
         def reply(request):
