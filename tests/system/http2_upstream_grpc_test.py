@@ -93,7 +93,8 @@ class Calls(TestCase):
 
     def test_streams_in_both_directions(self):
         channel = self.channel()
-        self.assertEqual(list(channel.unary_stream("/shop.Cart/Count")(b"3000", timeout=2 * PATIENCE)), [b"%d" % number for number in range(3000)])
+        self.assertEqual(list(channel.unary_stream("/shop.Cart/Count")(b"10000", timeout=2 * PATIENCE)),
+                         [b"%d" % number for number in range(10_000)])
         numbers = (b"%d" % number for number in range(2000))
         self.assertEqual(channel.stream_unary("/shop.Cart/Sum")(numbers, timeout=2 * PATIENCE), b"1999000")
 
