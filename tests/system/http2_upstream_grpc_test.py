@@ -14,13 +14,14 @@ class Service(grpc.GenericRpcHandler):
 
     def __init__(self):
         self.metadata, self.cancelled, self.release = [], threading.Event(), threading.Event()
+        self.is_serving = True
 
     def service(self, details):
         name = details.method.rsplit("/")[-1]
         self.metadata.append(dict(details.invocation_metadata))
         kinds = {"Echo": grpc.unary_unary_rpc_method_handler, "Fail": grpc.unary_unary_rpc_method_handler,
                  "Held": grpc.unary_unary_rpc_method_handler, "Count": grpc.unary_stream_rpc_method_handler,
-                 "Sum": grpc.stream_unary_rpc_method_handler, "Talk": grpc.stream_stream_rpc_method_handler}
+                 "Check": grpc.unary_unary_rpc_method_handler, "Sum": grpc.stream_unary_rpc_method_handler, "Talk": grpc.stream_stream_rpc_method_handler}
         return kinds[name](getattr(self, name.lower())) if name in kinds else None
 
     def echo(self, message, context):
@@ -35,6 +36,12 @@ class Service(grpc.GenericRpcHandler):
         context.add_callback(self.cancelled.set)
         self.release.wait(PATIENCE)
         return message
+
+    def check(self, message, context):
+        """A health check. The only service is my.Cart."""
+        if message not in (b"", b"\n\x07my.Cart"):
+            context.abort(grpc.StatusCode.NOT_FOUND, "unknown service")
+        return b"\x08\x01" if self.is_serving else b"\x08\x02"
 
     def count(self, message, context):
         for number in range(int(message)):
@@ -130,6 +137,21 @@ class Calls(TestCase):
         with self.assertRaises(grpc.RpcError) as raised:
             echo(b"a", timeout=PATIENCE)
         self.assertEqual(raised.exception.code(), grpc.StatusCode.RESOURCE_EXHAUSTED)
+
+    def test_health_checks_follow_the_server(self):
+        check = 'health = { grpc = "SERVICE", interval = "50ms", timeout = "2s", unhealthy_after = 2, healthy_after = 2 }'
+        for service in ("", "my.Cart"):
+            with self.subTest(service):
+                self.channel(check.replace("SERVICE", service))
+                before = len(self.service.metadata)
+                eventually(lambda before=before: len(self.service.metadata) > before + 3, "the server is probed")
+                self.assertEqual(self.weir.metric("weir_upstream_healthy", upstream="api"), 1)
+                for is_serving in (False, True):
+                    self.service.is_serving = is_serving
+                    self.await_metric(self.weir, int(is_serving), "weir_upstream_healthy", upstream="api")
+        self.channel(check.replace("SERVICE", "my.Other"))
+        self.await_metric(self.weir, 0, "weir_upstream_healthy", upstream="api")
+        self.weir.wait_for("is down: its grpc-status is 5")
 
     def test_a_server_that_stops_gracefully_loses_no_call(self):
         """Its GOAWAY arrives while calls are under way. Another server takes the next ones."""

@@ -4,7 +4,7 @@ configuration."""
 
 import threading
 
-from harness import PATIENCE, main, rule, run_weir
+from harness import PATIENCE, Weir, main, rule, run_weir
 from http2_client import CANCEL
 from http2_server import MOST_STREAMS, hello
 from http2_upstream import BOTH, Http2UpstreamTestCase, ask, of_stream
@@ -83,6 +83,35 @@ class Failures(Http2UpstreamTestCase):
         weir = self.weir(late, good, upstream='timeouts = { response = "300ms" }\nretry = { attempts = 2, on = ["late"] }\nbalance = "round_robin"')
         self.assertEqual([self.client(weir).get().status for _ in range(4)], [200] * 4)
         self.await_error(late.requests[0], CANCEL)
+
+    def test_a_head_that_is_too_large_is_no_failure_of_the_server(self):
+        server = self.serve(lambda request: request.answer(fields=[("x-large", "a" * 20_000)] if request.path == "/large" else []))
+        weir = self.weir(server, upstream="eject = { failures = 1 }")
+        for version in BOTH:
+            client = self.client(weir, version)
+            self.assert_own_error(ask(client, path="/large").answer, 502)
+            self.assertEqual(ask(client).status, 200)
+        self.assertEqual(weir.metric("weir_upstream_oversized_heads_total"), 2)
+        self.assertEqual((weir.metric("weir_upstream_healthy", upstream="api"), server.connections), (1, 1))
+
+    def test_max_in_flight_holds_for_the_streams_of_a_connection(self):
+        release = threading.Event()
+
+        def reply(request):
+            release.wait(PATIENCE)
+            request.answer()
+
+        server = self.serve(reply)
+        text = self.text(server, upstream='max_wait = "15s"').replace(
+            f'"{server.address}"', f'{{ address = "{server.address}", max_in_flight = 2 }}')
+        weir = self.start(Weir(text))
+        client = self.client(weir)
+        streams = [client.open() for _ in range(5)]
+        self.await_metric(weir, 3, "weir_upstream_queue_depth")
+        self.await_requests(server, 2)
+        self.assertEqual(len(server.requests), 2)
+        release.set()
+        self.assertEqual([client.read(stream).status for stream in streams], [200] * 5)
 
     def test_servers_of_an_upstream_are_balanced(self):
         servers = [self.serve() for _ in range(3)]

@@ -113,6 +113,20 @@ class Resets(Http2UpstreamTestCase):
                         self.assertEqual(head.status, 200)
                         self.assertNotIn(b"0\r\n\r\n", rest)
 
+    def test_an_answer_ahead_of_the_body_ends_the_stream(self):
+        """The server goes on to wait for the body, and weir tells it that none comes."""
+        server = self.serve(lambda request: request.answer(b"no", 403))
+        weir = self.weir(server)
+        client = self.client(weir)
+        got = client.read(client.open("POST", end=False))
+        self.assertEqual((got.status, got.body), (403, b"no"))
+        old = self.client(weir, "HTTP/1.1")
+        old.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc")
+        self.assertEqual(of_connection(old).status, 403)
+        for request in server.requests:
+            self.assertIn(request.wait_for_reset(), (0, CANCEL))
+        self.assertEqual((len(server.requests), server.connections), (2, 1))
+
     def test_an_answer_ahead_of_the_body_passes_whole(self):
         """A server may answer, and then reset the stream with NO_ERROR, because it needs no more of the body (RFC 9113 §8.1)."""
         def reply(request):
