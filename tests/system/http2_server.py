@@ -163,6 +163,8 @@ class ServerConnection:
         self.changed = threading.Condition(threading.RLock())
         self.requests, self.goaways, self.pings = {}, [], 0
         self.ended, self.last, self.quiet = False, FOREVER, set(server.quiet)
+        self.poll = select.poll()
+        self.poll.register(sock, select.POLLIN)
         self.reads = threading.Event()
         self.reads.set()
         self.h2 = LenientConnection(h2.config.H2Configuration(
@@ -235,7 +237,7 @@ class ServerConnection:
 
     def receive(self):
         if not (isinstance(self.sock, ssl.SSLSocket) and self.sock.pending()):
-            select.select([self.sock], [], [])
+            self.poll.poll()
         self.reads.wait()  # a test clears it to make the server read nothing
         with self.changed:
             data = self.sock.recv(1 << 16)

@@ -15,6 +15,7 @@ class Resets(Http2UpstreamTestCase):
     def leave(self, client, stream=None):
         if isinstance(client, Http2Client):
             client.reset(stream)
+            client.ping()  # reads on, as a client does that goes on to use the connection
         else:
             client.leave()
 
