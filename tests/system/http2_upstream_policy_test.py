@@ -2,10 +2,11 @@
 """HTTP/2 servers have the same rules as others: deadlines, ejection, retries, health probes, settlement, and mistakes in the
 configuration."""
 
+import socket
 import threading
 
 from harness import PATIENCE, Weir, main, rule, run_weir
-from http2_client import CANCEL
+from http2_client import CANCEL, SETTINGS, frame
 from http2_server import MOST_STREAMS, hello
 from http2_upstream import BOTH, Http2UpstreamTestCase, ask, of_stream
 
@@ -44,11 +45,22 @@ class Deadlines(Http2UpstreamTestCase):
         for version in BOTH:
             self.assert_own_error(ask(self.client(weir, version)).answer, 504)
 
-    def test_a_server_that_permits_no_stream_delays_no_client_for_ever(self):
+    def test_a_server_that_permits_no_stream_is_not_flooded_with_connections(self):
         server = self.serve(settings={MOST_STREAMS: 0})
         weir = self.weir(server, upstream='timeouts = { response = "300ms", total = "2s" }')
         for version in BOTH:
-            self.assertIn(ask(self.client(weir, version)).status, (502, 503, 504))
+            self.assertIn(ask(self.client(weir, version)).status, (502, 503))
+        self.assertLess(server.connections, 6)
+
+    def test_a_server_that_ends_each_connection_is_not_flooded_with_connections(self):
+        for ahead in (lambda sock: sock.shutdown(socket.SHUT_RDWR), lambda sock: (sock.recv(24), sock.shutdown(socket.SHUT_RDWR)),
+                      lambda sock: (sock.sendall(frame(SETTINGS, 0, 0)), sock.recv(24), sock.shutdown(socket.SHUT_RDWR))):
+            server = self.serve(ahead=ahead)
+            client = self.client(self.weir(server, upstream="eject = { failures = 1000 }"))
+            streams = [client.open() for _ in range(20)]
+            for stream in streams:
+                self.assert_own_error(client.read(stream), 502)
+            self.assertLess(server.connections, 6)
 
 
 class Failures(Http2UpstreamTestCase):
