@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """Requests and answers between clients and servers of HTTP/1.1 and HTTP/2: bodies, fields, trailers, interim answers."""
 
-from harness import Upstream, answer, chunked, main, request_bytes
+import threading
+
+from harness import PATIENCE, Upstream, answer, chunked, main, request_bytes
+from http2_client import WINDOW_UPDATE, frame
 from http2_upstream import BOTH, Http2UpstreamTestCase, ask, of_connection, of_stream
 from wire import CRLF2, Response
 
@@ -199,6 +202,29 @@ class Fields(Http2UpstreamTestCase):
             got = ask(self.client(weir, version)).answer
             self.assertEqual((got.all("set-cookie"), got.all("x-twice"), got["x-bytes"], got["x-empty"]),
                              (["a=1", "b=2"], ["1", "2"], "\xe4\xff", ""), version)
+
+
+class SmallMessages(Http2UpstreamTestCase):
+    def test_a_client_may_return_the_window_of_each_small_message(self):
+        """gRPC libraries do so. The server has made the messages small, and not the client's window."""
+        go_on = threading.Semaphore(0)
+
+        def reply(request):
+            request.head()
+            for _ in range(1500):
+                request.send(b"123456789")
+                go_on.acquire(timeout=PATIENCE)
+            request.send(b"", end=True)
+
+        client = self.client(self.weir(self.serve(reply)))
+        client.permits = False
+        stream = client.open()
+        for number in range(1, 1501):
+            client.wait(lambda number=number: client.answers[stream].size >= 9 * number)
+            client.send(frame(WINDOW_UPDATE, 0, stream, (9).to_bytes(4, "big")))
+            go_on.release()
+        got = client.read(stream)
+        self.assertEqual((got.size, got.ended, client.goaways), (9 * 1500, True, []))
 
 
 if __name__ == "__main__":
