@@ -18,6 +18,7 @@ import urllib.error
 import urllib.request
 
 import contestants
+import processes
 
 HERE = pathlib.Path(__file__).resolve().parent
 OCTETS_OF_A_QUESTION = 64  # at least; weir sends eight doubles for each limit, nginx's script its digest, key and numbers
@@ -49,7 +50,7 @@ def check_behaviour(server, mode):
     status_of(url_of(server, mode))
     status = status_of(url_of(server, mode))
     if status != EXPECTED[mode]:
-        raise contestants.BenchError(f"{server.name} answers {status} where {EXPECTED[mode]} is expected:\n"
+        raise processes.BenchError(f"{server.name} answers {status} where {EXPECTED[mode]} is expected:\n"
                                      f"{server.log.read_text(errors='replace')[-2000:]}")
 
 
@@ -60,7 +61,7 @@ def run_wrk(stage, url, options, seconds):
         command = ["taskset", "-c", str(stage.load_cpu), *command]
     done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 30, check=False)
     if done.returncode != 0:
-        raise contestants.BenchError(f"wrk failed: {done.stdout}{done.stderr}")
+        raise processes.BenchError(f"wrk failed: {done.stdout}{done.stderr}")
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
@@ -91,10 +92,10 @@ def measure(stage, server, mode, options):
         seen = run_wrk(stage, url_of(server, mode), options, options.seconds)
     spent = server.cpu_seconds() - before
     if mode == "redis" and stage.redis_octets() - octets < OCTETS_OF_A_QUESTION * seen["requests"]:
-        raise contestants.BenchError(f"{server.name} did not ask Redis about every request: that is another comparison")
+        raise processes.BenchError(f"{server.name} did not ask Redis about every request: that is another comparison")
     others = seen["requests"] - seen["refused"] if EXPECTED[mode] == 429 else seen["refused"]
     if others > seen["requests"] // 1000 or seen["faults"]:
-        raise contestants.BenchError(f"{server.name}: {others} answers were not {EXPECTED[mode]}, {seen['faults']} failed")
+        raise processes.BenchError(f"{server.name}: {others} answers were not {EXPECTED[mode]}, {seen['faults']} failed")
     return {"cpu_us": spent * 1e6 / seen["requests"], "p50_us": seen["p50_us"], "p99_us": seen["p99_us"],
             "rate": seen["requests"] / seen["seconds"]}
 
@@ -104,7 +105,7 @@ def run(stage, options):
     servers = {}
     for mode in options.modes:
         for name in options.contestants:
-            server = stage.start_contestant(name, mode)
+            server = contestants.start(stage, name, mode)
             if server:
                 servers[mode, name] = server
                 check_behaviour(server, mode)
@@ -163,7 +164,7 @@ def parse_options():
 
 def main():
     options = parse_options()
-    with contestants.on_stage("bench", options.weir, options.other) as stage:
+    with processes.on_stage("bench", options.weir, options.other) as stage:
         stage.start_upstream()
         if "redis" in options.modes:
             stage.start_redis()

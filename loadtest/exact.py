@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 
-import contestants
+import processes
 
 HERE = pathlib.Path(__file__).resolve().parent
 RATE, BURST = 1000, 1000
@@ -24,7 +24,7 @@ KEY = {"X-API-Key": "hot"}
 
 
 def start_weir(stage, name, store):
-    port, admin = contestants.free_port(), contestants.free_port()
+    port, admin = processes.free_port(), processes.free_port()
     state = f'[state]\nkey_secret = "exact"\nredis = {{ url = "redis://127.0.0.1:{stage.redis}", timeout = "2s" }}' \
         if store == "redis" else ""
     config = stage.folder / f"{name}.toml"
@@ -124,7 +124,7 @@ def main():
     parser.add_argument("--requests", type=int, default=1_000_000)
     parser.add_argument("--connections", type=int, default=200)
     options = parser.parse_args()
-    with contestants.on_stage("exact", options.weir) as stage:
+    with processes.on_stage("exact", options.weir) as stage:
         stage.start_redis()
         exact = measure("memory, one weir of two workers", [start_weir(stage, "alone", "memory")], options)
         pair = [start_weir(stage, f"pair{number}", "redis") for number in (1, 2)]

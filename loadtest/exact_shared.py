@@ -25,7 +25,7 @@ import sys
 import threading
 import time
 
-import contestants
+import processes
 
 HERE = pathlib.Path(__file__).resolve().parent
 FAKETIME = next(iter(pathlib.Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1")), None)
@@ -116,14 +116,14 @@ respond = {{ status = 200, body = "ok" }}
 def faked(clock):
     """Returns the command under which a process has a wall clock with this difference."""
     if FAKETIME is None:
-        raise contestants.BenchError("libfaketime is missing: ./dev deps bench")
+        raise processes.BenchError("libfaketime is missing: ./dev deps bench")
     return ["env", f"LD_PRELOAD={FAKETIME}", f"FAKETIME={clock}", "FAKETIME_DONT_FAKE_MONOTONIC=1"]
 
 
 def start_weirs(stage, upstream):
     weirs = []
     for number, clock in enumerate(CLOCKS):
-        port, admin = contestants.free_port(), contestants.free_port()
+        port, admin = processes.free_port(), processes.free_port()
         file = stage.folder / f"weir{number}.toml"
         file.write_text(configuration(stage.redis, port, admin, upstream))
         told = subprocess.run([*faked(clock), stage.weir, "redis-check", "--config", file], capture_output=True, text=True, check=False)
@@ -261,7 +261,7 @@ def main():
     parser.add_argument("--case", action="append", choices=CASES, help="some alone; repeat it for several")
     options = parser.parse_args()
     upstream = SlowUpstream()
-    with contestants.on_stage("exact", options.weir) as stage:
+    with processes.on_stage("exact", options.weir) as stage:
         stage.start_redis()
         weirs = start_weirs(stage, upstream.port)
         results = [measure(weirs, case, options, upstream) for case in options.case or CASES]

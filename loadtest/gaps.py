@@ -10,7 +10,7 @@ import pathlib
 import sys
 import time
 
-import contestants
+import processes
 
 RATE, CLIENTS = 100, 60
 SETTLED = 5  # gaps at the start, before any request waits
@@ -31,7 +31,7 @@ class Upstream(asyncio.Protocol):
 
 
 def start_weir(stage, workers, upstream):
-    port = contestants.free_port()
+    port = processes.free_port()
     config = stage.folder / f"gaps-{workers}.toml"
     config.write_text(f"""
 [server]
@@ -82,7 +82,7 @@ def main():
     parser.add_argument("--weir", required=True, type=pathlib.Path, help=argparse.SUPPRESS)
     parser.add_argument("--seconds", type=int, default=10)
     options = parser.parse_args()
-    with contestants.on_stage("gaps", options.weir) as stage:
+    with processes.on_stage("gaps", options.weir) as stage:
         for workers in (1, 2):
             asyncio.run(measure(stage, workers, options.seconds))
     return 0

@@ -14,6 +14,7 @@ import sys
 import time
 
 import contestants
+import processes
 
 FIRST = 100  # clients before the first measurement of memory
 SETTLED_SECONDS = 2
@@ -25,7 +26,7 @@ MODES = {"limited": "plain", "tls": "TLS 1.3"}
 def resident_bytes(pid):
     """Returns VmRSS of a process tree (proc(5))."""
     total = 0
-    for each in contestants.processes_below(pid):
+    for each in processes.processes_below(pid):
         status = pathlib.Path(f"/proc/{each}/status").read_text()
         total += next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")) * 1024
     return total
@@ -45,10 +46,10 @@ def settled_bytes(pid):
 def ask(connection):
     connection.sendall(REQUEST)
     seen = b""
-    while not seen.endswith(contestants.ANSWER.encode()):
+    while not seen.endswith(processes.ANSWER.encode()):
         more = connection.recv(4096)
         if not more:
-            raise contestants.BenchError(f"the connection ended after {seen[:200]!r}")
+            raise processes.BenchError(f"the connection ended after {seen[:200]!r}")
         seen += more
 
 
@@ -62,14 +63,14 @@ def connect(port, tls):
 
 def silent_share(pid):
     """Returns the share of a core that is used while no client sends anything."""
-    before = contestants.cpu_seconds(pid)
+    before = processes.cpu_seconds(pid)
     time.sleep(SILENT_SECONDS)
-    return (contestants.cpu_seconds(pid) - before) / SILENT_SECONDS
+    return (processes.cpu_seconds(pid) - before) / SILENT_SECONDS
 
 
 def measure(stage, name, mode, count):
     """Returns the resident bytes for each of `count` connections, and the share of a core for all of them."""
-    server = stage.start_contestant(name, mode)
+    server = contestants.start(stage, name, mode)
     tls = ssl._create_unverified_context() if mode == "tls" else None
     with contextlib.ExitStack() as clients:
         for _ in range(FIRST):
@@ -91,7 +92,7 @@ def main():
     count = min(options.connections, contestants.MOST_CONNECTIONS - FIRST - 10)  # a system may allow fewer descriptors
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    with contestants.on_stage("idle", options.weir) as stage:
+    with processes.on_stage("idle", options.weir) as stage:
         stage.start_upstream()
         print(f"{count} connections\n")
         print("| KiB a connection, % of a core | nginx | haproxy | weir |\n|---|---:|---:|---:|")

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 
-import contestants
+import processes
 
 HERE = pathlib.Path(__file__).resolve().parent
 LIMIT = 100_000
@@ -30,7 +30,7 @@ class Weir:
 
     def __init__(self, stage, tls):
         self.tls = f'tls = {{ certificates = [{{ cert = "{stage.folder}/edge.crt", key = "{stage.folder}/edge.key" }}] }}' if tls else ""
-        self.port, self.admin = contestants.free_port(), contestants.free_port()
+        self.port, self.admin = processes.free_port(), processes.free_port()
         self.config = stage.folder / "live.toml"
         self.write(0)
         self.server = stage.start("live", [stage.weir, "run", "--config", self.config], self.port, None)
@@ -80,7 +80,7 @@ limit = "{1_000_000 + number}/s"
         while self.metric(name, "ok") < count:
             if time.monotonic() > deadline or self.metric(name, "failed"):
                 log = pathlib.Path(self.server.log).read_text()
-                raise contestants.BenchError(f"{name} does not come to {count}:\n{log[-2000:]}")
+                raise processes.BenchError(f"{name} does not come to {count}:\n{log[-2000:]}")
             time.sleep(0.005)
 
     def reload(self, number):
@@ -118,7 +118,7 @@ def measure(stage, what, times, seconds, tls=False):
         changed = time.monotonic() - began
         said = json.loads(wrk.communicate()[0].splitlines()[-1])
         if changed > seconds:
-            raise contestants.BenchError(f"{times} times took {changed:.1f} s, longer than the load: try --seconds")
+            raise processes.BenchError(f"{times} times took {changed:.1f} s, longer than the load: try --seconds")
         return report(weir, what, times, said)
     finally:
         weir.stop()
@@ -132,7 +132,7 @@ def report(weir, what, times, said):
     if pauses := sorted(weir.pauses()):
         print(f"  requests waited {pauses[len(pauses) // 2]} ms at the median, {pauses[-1]} ms at most")
     if said["refused"] == 0:
-        raise contestants.BenchError("the limit was never reached: try --seconds")
+        raise processes.BenchError("the limit was never reached: try --seconds")
     return said["faults"] == 0 and admitted == LIMIT
 
 
@@ -144,12 +144,12 @@ def main():
     parser.add_argument("--upgrades", type=int, default=20)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="weir-live-") as folder:
-        stage = contestants.Stage(pathlib.Path(folder), options.weir.resolve())
+        stage = processes.Stage(pathlib.Path(folder), options.weir.resolve())
         try:
             kept = [measure(stage, what, times, options.seconds, tls)
                     for what, times, tls in (("reload", options.reloads, False), ("upgrade", options.upgrades, False),
                                              ("upgrade", options.upgrades, True)) if times]
-        except contestants.BenchError as error:
+        except processes.BenchError as error:
             sys.exit(f"{error}")
         finally:
             stage.stop_all()

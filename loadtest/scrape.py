@@ -13,7 +13,7 @@ import sys
 import time
 import urllib.request
 
-import contestants
+import processes
 from idle import resident_bytes
 
 FEW = 10_000  # keys beyond which the lists of heaviest clients do not grow
@@ -65,7 +65,7 @@ def fill(stage, weir, admin, keys):
         wrk.terminate()
     known = metric(read_page(admin), "weir_keys")
     if known < keys:
-        raise contestants.BenchError(f"the table knows {known:.0f} of {keys} keys after {time.monotonic() - began:.0f} s")
+        raise processes.BenchError(f"the table knows {known:.0f} of {keys} keys after {time.monotonic() - began:.0f} s")
     print(f"filled with {known:.0f} keys in {time.monotonic() - began:.0f} s", file=sys.stderr)
 
 
@@ -97,8 +97,8 @@ def main():
     parser.add_argument("--keys", type=int, default=1_000_000)
     parser.add_argument("--seconds", type=int, default=20, help="of each measurement")
     options = parser.parse_args()
-    with contestants.on_stage("scrape", options.weir) as stage:
-        port, admin = contestants.free_port(), contestants.free_port()
+    with processes.on_stage("scrape", options.weir) as stage:
+        port, admin = processes.free_port(), processes.free_port()
         file = stage.folder / "weir.toml"
         file.write_text(configuration(port, admin, options.keys))
         weir = stage.start("weir", [stage.weir, "run", "--config", file], port, stage.proxy_cpu)

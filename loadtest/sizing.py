@@ -15,7 +15,7 @@ import statistics
 import subprocess
 import sys
 
-import contestants
+import processes
 
 HERE = pathlib.Path(__file__).resolve().parent
 BUCKET = 'limit = "360/h"\nburst = 1000000'  # a request keeps its key alive for ten seconds
@@ -89,7 +89,7 @@ def scripts(folder):
 
 def measure(stage, case, options):
     commands(stage, "FLUSHALL", "CONFIG RESETSTAT")
-    port = contestants.free_port()
+    port = processes.free_port()
     file = stage.folder / "weir.toml"
     file.write_text(configuration(stage, port, CASES[case]))
     weir = stage.start("weir", [stage.weir, "run", "--config", file], port, stage.proxy_cpu)
@@ -113,7 +113,7 @@ def main():
     parser.add_argument("--connections", type=int, default=64)
     parser.add_argument("--case", action="append", choices=CASES, help="some alone; repeat it for several")
     options = parser.parse_args()
-    with contestants.on_stage("sizing", options.weir) as stage:
+    with processes.on_stage("sizing", options.weir) as stage:
         stage.start_redis()
         print("| case | bytes a key | Redis us a request | of that in the script | calls a request | requests/s |\n"
               "|---|---|---|---|---|---|")

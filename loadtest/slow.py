@@ -16,6 +16,7 @@ import time
 
 import bench
 import contestants
+import processes
 
 ATTACKS = {
     "nobody": None,
@@ -67,10 +68,10 @@ def main():
     parser.add_argument("--seconds", type=int, default=4, help="of each measurement")
     options = parser.parse_args()
     seen = {}
-    with contestants.on_stage("slow", options.weir) as stage:
-        stage.upstream = contestants.free_port()  # an upstream that waits for a request's body, unlike nginx's `return`
+    with processes.on_stage("slow", options.weir) as stage:
+        stage.upstream = processes.free_port()  # an upstream that waits for a request's body, unlike nginx's `return`
         stage.start("upstream", [stage.weir, "echo", "--listen", f"127.0.0.1:{stage.upstream}"], stage.upstream, stage.load_cpu)
-        asked, beside = (stage.start_contestant("weir", "limited") for _ in range(2))
+        asked, beside = (contestants.start(stage, "weir", "limited") for _ in range(2))
         bench.run_wrk(stage, bench.url_of(asked, "limited"), options, 1)
         for _ in range(options.rounds):
             for (name, arguments), attacked in itertools.product(ATTACKS.items(), (asked, beside)):
