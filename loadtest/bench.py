@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares weir with nginx and HAProxy on this machine: CPU per request, and latency as wrk measures it.
+"""Compares weir with nginx, HAProxy and nghttpx on this machine: CPU per request, and latency as wrk and h2load measure it.
 
 CPU is the user and system time of the proxy's processes, divided by the served requests. The contestants take turns within one run,
 because times on shared machines drift. Prints medians over the rounds, and ratios to nginx."""
@@ -18,6 +18,7 @@ import urllib.error
 import urllib.request
 
 import contestants
+import h2load
 import processes
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -30,6 +31,9 @@ TITLES = {
     "redis": "Proxied and limited, state in Redis (nginx: Lua and one EVALSHA a request)",
     "rules": f"Proxied and limited by {contestants.RULES} limits at once",
     "watched": "Proxied and limited, access log to a file, weir's metrics read each second",
+    "h2": f"Proxied and limited over HTTP/2 and TLS 1.3: {h2load.CONNECTIONS} connections of {h2load.STREAMS} streams",
+    "h2c": f"Proxied and limited over HTTP/2 without TLS: {h2load.CONNECTIONS} connections of {h2load.STREAMS} streams",
+    "grpc": f"gRPC unary calls, proxied and limited, without TLS: {h2load.CONNECTIONS} connections of {h2load.STREAMS} calls",
 }
 
 
@@ -45,8 +49,11 @@ def status_of(url):
         return refusal.code
 
 
-def check_behaviour(server, mode):
+def check_behaviour(stage, server, mode):
     """Checks that the second of two requests gets the response of the mode. Otherwise there is nothing to compare."""
+    if mode in contestants.HTTP2:
+        h2load.check_behaviour(stage, server, mode)
+        return
     status_of(url_of(server, mode))
     status = status_of(url_of(server, mode))
     if status != EXPECTED[mode]:
@@ -63,6 +70,13 @@ def run_wrk(stage, url, options, seconds):
     if done.returncode != 0:
         raise processes.BenchError(f"wrk failed: {done.stdout}{done.stderr}")
     return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def put_load(stage, server, mode, options, seconds):
+    """Returns what wrk or h2load has counted. The latencies of wrk are p50 and p99, those of h2load mean and max."""
+    if mode in contestants.HTTP2:
+        return h2load.run(stage, server, mode, seconds)
+    return run_wrk(stage, url_of(server, mode), options, seconds)
 
 
 @contextlib.contextmanager
@@ -85,19 +99,23 @@ def metrics_read(admin):
             reader.join()
 
 
+def latencies(mode):
+    return ("mean_us", "max_us") if mode in contestants.HTTP2 else ("p50_us", "p99_us")
+
+
 def measure(stage, server, mode, options):
     octets = stage.redis_octets() if mode == "redis" else 0
     before = server.cpu_seconds()
     with metrics_read(stage.admins.get(server.port)):
-        seen = run_wrk(stage, url_of(server, mode), options, options.seconds)
+        seen = put_load(stage, server, mode, options, options.seconds)
     spent = server.cpu_seconds() - before
     if mode == "redis" and stage.redis_octets() - octets < OCTETS_OF_A_QUESTION * seen["requests"]:
         raise processes.BenchError(f"{server.name} did not ask Redis about every request: that is another comparison")
     others = seen["requests"] - seen["refused"] if EXPECTED[mode] == 429 else seen["refused"]
     if others > seen["requests"] // 1000 or seen["faults"]:
         raise processes.BenchError(f"{server.name}: {others} answers were not {EXPECTED[mode]}, {seen['faults']} failed")
-    return {"cpu_us": spent * 1e6 / seen["requests"], "p50_us": seen["p50_us"], "p99_us": seen["p99_us"],
-            "rate": seen["requests"] / seen["seconds"]}
+    return {"cpu_us": spent * 1e6 / seen["requests"], "rate": seen["requests"] / seen["seconds"],
+            **{name: seen[name] for name in latencies(mode)}}
 
 
 def run(stage, options):
@@ -108,8 +126,8 @@ def run(stage, options):
             server = contestants.start(stage, name, mode)
             if server:
                 servers[mode, name] = server
-                check_behaviour(server, mode)
-                run_wrk(stage, url_of(server, mode), options, 1)  # warms connections, tables and branch predictors
+                check_behaviour(stage, server, mode)
+                put_load(stage, server, mode, options, 1)  # warms connections, tables and branch predictors
     results = {mode: {} for mode in options.modes}
     for turn in range(options.rounds):
         for (mode, name), server in servers.items():
@@ -123,13 +141,15 @@ def table(mode, results):
     def median(name, figure):
         return statistics.median(each[figure] for each in results[name])
 
-    lines = [f"\n{TITLES[mode]}\n", "| | CPU µs/request | (min–max) | to nginx | p50 µs | p99 µs | requests/s |",
+    waits = latencies(mode)
+    titles = " | ".join(name.replace("_us", " µs") for name in waits)
+    lines = [f"\n{TITLES[mode]}\n", f"| | CPU µs/request | (min–max) | to nginx | {titles} | requests/s |",
              "|---|---:|---:|---:|---:|---:|---:|"]
     for name, rounds in results.items():
         costs = [each["cpu_us"] for each in rounds]
         ratio = f"×{median(name, 'cpu_us') / median('nginx', 'cpu_us'):.2f}" if "nginx" in results else ""
         lines.append(f"| {name} | {median(name, 'cpu_us'):.2f} | {min(costs):.2f}–{max(costs):.2f} | {ratio} | "
-                     f"{median(name, 'p50_us'):.0f} | {median(name, 'p99_us'):.0f} | {median(name, 'rate'):.0f} |")
+                     f"{' | '.join(f'{median(name, each):.0f}' for each in waits)} | {median(name, 'rate'):.0f} |")
     return "\n".join(lines)
 
 
@@ -140,8 +160,8 @@ def version_of(command):
 
 def describe_machine(stage, options):
     model = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "?")
-    versions = [version_of(command) for command in (["nginx", "-v"], ["haproxy", "-v"], [str(stage.weir), "version"])]
-    pinning = (f"proxy on CPU {stage.proxy_cpu}, wrk, upstream and Redis on CPU {stage.load_cpu}"
+    versions = [version_of(command) for command in (["nginx", "-v"], ["haproxy", "-v"], ["nghttpx", "--version"], [str(stage.weir), "version"])]
+    pinning = (f"proxy on CPU {stage.proxy_cpu}, load, upstream and Redis on CPU {stage.load_cpu}"
                if stage.load_cpu is not None else "nothing pinned")
     return (f"{model}, {platform.system()} {platform.release()}; {'; '.join(versions)}\n"
             f"./dev bench {' '.join(sys.argv[3:])}: {options.rounds} rounds of {options.seconds} s, "
@@ -168,6 +188,8 @@ def main():
         stage.start_upstream()
         if "redis" in options.modes:
             stage.start_redis()
+        if "grpc" in options.modes:
+            stage.start_grpc_upstream()
         results = run(stage, options)
         print(describe_machine(stage, options))
         for mode, measured in results.items():

@@ -1,4 +1,4 @@
-"""The contestants of `./dev bench`: nginx, HAProxy and weir, with one worker each, configured for the same work.
+"""The contestants of `./dev bench`: nginx, HAProxy, nghttpx and weir, with one worker each, configured for the same work.
 
 A mode is what a request meets:
 
@@ -7,15 +7,22 @@ A mode is what a request meets:
 - tls: The same as limited, over TLS 1.3.
 - redis: The same as limited, with the state in Redis and one script call a request.
 - rules: Five limits at once, none of which is reached.
-- watched: limited, with an access log to a file and, for weir, its metrics read once a second"""
+- watched: limited, with an access log to a file and, for weir, its metrics read once a second
+- h2: The same as limited, over HTTP/2 and TLS 1.3. The upstream gets HTTP/1.1.
+- h2c: The same without TLS.
+- grpc: gRPC calls over HTTP/2 without TLS, to an upstream that speaks the same."""
 
 import pathlib
 import resource
+import subprocess
+import sys
 
 import processes
 
 HERE = pathlib.Path(__file__).resolve().parent
-MODES = ("limited", "refused", "tls", "redis", "rules", "watched")
+MODES = ("limited", "refused", "tls", "redis", "rules", "watched", "h2", "h2c", "grpc")
+TLS = ("tls", "h2")  # modes over TLS
+HTTP2 = ("h2", "h2c", "grpc")  # modes over HTTP/2
 RULES = 5  # for the mode "rules"
 PLENTY = 100_000  # requests per second that no contestant reaches here
 # Connections of a proxy, each with one to the upstream. HAProxy does not start without descriptors for them.
@@ -24,6 +31,10 @@ MOST_CONNECTIONS = min(16_384, resource.getrlimit(resource.RLIMIT_NOFILE)[1] // 
 LUA_MODULES = """
         load_module /usr/lib/nginx/modules/ndk_http_module.so;
         load_module /usr/lib/nginx/modules/ngx_http_lua_module.so;"""
+
+
+def upstream_of(stage, mode):
+    return stage.grpc_upstream if mode == "grpc" else stage.upstream
 
 
 def nginx(stage, mode, port):
@@ -39,21 +50,25 @@ def nginx(stage, mode, port):
     if mode == "redis":
         lua = f'lua_package_path "{HERE}/?.lua;;"; init_by_lua_block {{ gcra = require "nginx_gcra" }}'
         limit = f"access_by_lua_block {{ gcra.limit({stage.redis}, {PLENTY}, {PLENTY}) }}"
+    forward = """
+                    proxy_pass http://api;
+                    proxy_http_version 1.1;
+                    proxy_set_header Connection "";
+                    proxy_set_header X-Forwarded-For $remote_addr;"""
+    if mode == "grpc":
+        forward = "grpc_pass grpc://api; grpc_set_header X-Forwarded-For $remote_addr;"
     config = processes.nginx_config(stage.folder, mode, LUA_MODULES if mode == "redis" else "", f"""
             {zones}
             limit_req_status 429;
             {f"access_log {stage.folder}/nginx-access.log combined buffer=64k flush=1s;" if mode == "watched" else ""}
-            upstream api {{ server 127.0.0.1:{stage.upstream}; keepalive 256; keepalive_requests 1000000000; }}
+            upstream api {{ server 127.0.0.1:{upstream_of(stage, mode)}; keepalive 256; keepalive_requests 1000000000; }}
             {lua}
             server {{
-                listen 127.0.0.1:{port} {'ssl' if mode == 'tls' else ''};
-                {tls if mode == 'tls' else ''}
+                listen 127.0.0.1:{port} {'ssl' if mode in TLS else ''} {'http2' if mode in HTTP2 else ''};
+                {tls if mode in TLS else ''}
                 location / {{
                     {limit}
-                    proxy_pass http://api;
-                    proxy_http_version 1.1;
-                    proxy_set_header Connection "";
-                    proxy_set_header X-Forwarded-For $remote_addr;
+                    {forward}
                 }}
             }}""")
     return ["nginx", "-c", config, "-p", stage.folder]
@@ -63,7 +78,8 @@ def haproxy(stage, mode, port):
     if mode in ("redis", "rules", "watched"):
         return None  # no state in Redis; at most three stick counters a request; no log to a file
     most = 0 if mode == "refused" else 10 * PLENTY
-    tls = f"ssl crt {stage.folder}/edge.pem ssl-min-ver TLSv1.3" if mode == "tls" else ""
+    tls = f"ssl crt {stage.folder}/edge.pem ssl-min-ver TLSv1.3" if mode in TLS else ""
+    version = {"h2": "alpn h2,http/1.1", "h2c": "proto h2", "grpc": "proto h2"}.get(mode, "")
     config = stage.folder / f"haproxy-{mode}.cfg"
     config.write_text(f"""
 global
@@ -77,19 +93,48 @@ defaults
     timeout http-keep-alive 300s
     http-reuse always
 frontend edge
-    bind 127.0.0.1:{port} {tls}
+    bind 127.0.0.1:{port} {tls} {version}
     stick-table type ip size 100k expire 60s store http_req_rate(10s)
     http-request track-sc0 src
     http-request deny deny_status 429 if {{ sc_http_req_rate(0) gt {most} }}
     option forwardfor
     default_backend api
 backend api
-    server one 127.0.0.1:{stage.upstream}
+    server one 127.0.0.1:{upstream_of(stage, mode)} {"proto h2" if mode == "grpc" else ""}
 """)
     return ["haproxy", "-db", "-q", "-f", config]
 
 
+def nghttpx(stage, mode, port):
+    """Returns a command for HTTP/2 modes. nghttpx limits no requests, so it does less than the others."""
+    if mode not in HTTP2:
+        return None
+    secure = mode in TLS
+    files = [stage.folder / "edge.key", stage.folder / "edge.crt"] if secure else []
+    return ["nghttpx", "--conf=/dev/null", "--workers=1", "--no-ocsp", "--errorlog-file=/dev/stderr", "--add-x-forwarded-for",
+            "--tls-min-proto-version=TLSv1.3", f"--frontend=127.0.0.1,{port}{'' if secure else ';no-tls'}",
+            f"--backend=127.0.0.1,{upstream_of(stage, mode)};/;proto={'h2' if mode == 'grpc' else 'http/1.1'}", *files]
+
+
 def weir(stage, mode, port):
+    return weir_command(stage, stage.weir, mode, port)
+
+
+def other(stage, mode, port):
+    """Returns the command of another build of weir, to compare before and after in one run (--other)."""
+    return weir_command(stage, stage.other, mode, port) if stage.other else None
+
+
+def lacks_http2_to_servers(binary, config):
+    """Returns true, and says so, if this build of weir does not know the key `protocol` of an upstream."""
+    done = subprocess.run([binary, "check", "--config", config], capture_output=True, text=True, check=False)
+    lacks = ".protocol: unknown key" in done.stdout + done.stderr
+    if lacks:
+        print(f"bench: skips grpc for {binary}, which speaks only HTTP/1.1 to servers", file=sys.stderr)
+    return lacks
+
+
+def weir_command(stage, binary, mode, port):
     tls = f'\ntls = {{ certificates = [{{ cert = "{stage.folder}/edge.crt", key = "{stage.folder}/edge.key" }}] }}'
     rate, burst = ("1/min", 1) if mode == "refused" else (f"{PLENTY}/s", PLENTY)
     state = f"""
@@ -117,24 +162,23 @@ workers = 1
 {log}
 {admin}
 [[listener]]
-address = "127.0.0.1:{port}"{tls if mode == 'tls' else ''}
+address = "127.0.0.1:{port}"{tls if mode in TLS else ''}
+{'protocols = ["h2c"]' if mode in ("h2c", "grpc") else ""}
 {state}
 [[upstream]]
 name = "api"
-servers = ["127.0.0.1:{stage.upstream}"]
+servers = ["127.0.0.1:{upstream_of(stage, mode)}"]
+{'protocol = "h2c"' if mode == "grpc" else ""}
 [[route]]
 upstream = "api"
 {rules}
 """)
-    return [stage.weir, "run", "--config", config]
+    if mode == "grpc" and lacks_http2_to_servers(binary, config):
+        return None
+    return [binary, "run", "--config", config]
 
 
-def other(stage, mode, port):
-    """Returns the command of another build of weir, to compare before and after in one run (--other)."""
-    return [stage.other, *weir(stage, mode, port)[1:]] if stage.other else None
-
-
-CONTESTANTS = {"nginx": nginx, "haproxy": haproxy, "weir": weir, "other": other}
+CONTESTANTS = {"nginx": nginx, "haproxy": haproxy, "nghttpx": nghttpx, "weir": weir, "other": other}
 
 
 def start(stage, name, mode):

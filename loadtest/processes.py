@@ -12,6 +12,7 @@ import tempfile
 import time
 
 ANSWER = "x" * 98  # the body of every proxied response
+GRPC_PATH = "/bench.Echo/Say.grpc"  # nghttpd chooses the content type by the ending
 START_SECONDS = 10
 
 
@@ -23,6 +24,11 @@ def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+def grpc_message(octets):
+    """Returns a message of so many octets with the prefix that gRPC puts before each: not compressed, and the length."""
+    return b"\0" + octets.to_bytes(4, "big") + b"x" * octets
 
 
 def processes_below(pid):
@@ -102,6 +108,18 @@ class Stage:
             server {{ listen 127.0.0.1:{port}; default_type text/plain; location / {{ return 200 "{ANSWER}"; }} }}""")
         self.upstream = port
         self.start("upstream", ["nginx", "-c", config, "-p", self.folder], port, self.load_cpu)
+
+    def start_grpc_upstream(self):
+        """Starts nghttpd, which answers each call of GRPC_PATH with a message from a file and the trailer of a success."""
+        self.grpc_upstream = free_port()
+        service = self.folder / "grpc" / GRPC_PATH.rpartition("/")[0].lstrip("/")
+        service.mkdir(parents=True)
+        (self.folder / "grpc" / GRPC_PATH.lstrip("/")).write_bytes(grpc_message(len(ANSWER) - 5))
+        types = self.folder / "mime.types"
+        types.write_text("application/grpc grpc\n")
+        self.start("grpc-upstream", ["nghttpd", "--no-tls", "--address=127.0.0.1", "--trailer=grpc-status: 0",
+                                     f"--mime-types-file={types}", f"--htdocs={self.folder / 'grpc'}", self.grpc_upstream],
+                   self.grpc_upstream, self.load_cpu)
 
     def start_redis(self):
         self.redis = free_port()
