@@ -49,6 +49,15 @@ def cpu_seconds(pid):
     return total / os.sysconf("SC_CLK_TCK")
 
 
+def resident_bytes(pid):
+    """Returns VmRSS of a process tree (proc(5))."""
+    total = 0
+    for each in processes_below(pid):
+        status = pathlib.Path(f"/proc/{each}/status").read_text()
+        total += next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")) * 1024
+    return total
+
+
 class Server:
     """A process on a port of 127.0.0.1, pinned to one CPU if there are several. stop() ends it."""
 

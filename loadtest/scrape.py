@@ -14,7 +14,6 @@ import time
 import urllib.request
 
 import processes
-from idle import resident_bytes
 
 FEW = 10_000  # keys beyond which the lists of heaviest clients do not grow
 FILL_SECONDS = 300  # a machine that needs longer is too slow for the rest
@@ -88,7 +87,7 @@ def measure(weir, admin, seconds):
     scraped = share_of_core(pid, seconds, lambda: read_page(admin))
     page = read_page(admin)
     print(f"| {metric(page, 'weir_keys'):.0f} | {idle:.3%} | {scraped:.3%} | {(scraped - idle) * 1e3:.2f} | {len(page)} | "
-          f"{resident_bytes(pid) / 2**20:.1f} | {metric(page, 'weir_top_memory_bytes') / 1024:.0f} |", flush=True)
+          f"{processes.resident_bytes(pid) / 2**20:.1f} | {metric(page, 'weir_top_memory_bytes') / 1024:.0f} |", flush=True)
 
 
 def main():
