@@ -51,8 +51,11 @@ def run(stage, server, mode, seconds):
                        said)
     took = re.search(r"finished in ([\d.]+m?s)", said)
     waits = re.search(r"time for request: +(\S+) +(\S+) +(\S+)", said)
+    refused = re.search(r"status codes: .* (\d+) 4xx", said)
     if not counts or not took or not waits or counts.group(1) == "0":
         raise processes.BenchError(f"h2load failed: {said}{done.stderr}")
-    answered, succeeded, failed, errored, late = map(int, counts.groups())
-    return {"requests": answered, "seconds": microseconds(took.group(1)) / 1e6, "refused": answered - succeeded,
-            "faults": failed + errored + late, "mean_us": microseconds(waits.group(3)), "max_us": microseconds(waits.group(2))}
+    answered, _, failed, errored, late = map(int, counts.groups())
+    refused = int(refused.group(1))
+    return {"requests": answered, "seconds": microseconds(took.group(1)) / 1e6, "refused": refused,
+            "faults": failed - refused + errored + late,  # a refusal is one of the failed
+            "mean_us": microseconds(waits.group(3)), "max_us": microseconds(waits.group(2))}

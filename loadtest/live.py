@@ -28,12 +28,16 @@ PATIENCE = 20  # seconds
 class Weir:
     """The process that serves at present."""
 
-    def __init__(self, stage, tls):
+    def __init__(self, stage, tls, limit=LIMIT, listener=""):
+        self.stage, self.limit, self.listener = stage, limit, listener
         self.tls = f'tls = {{ certificates = [{{ cert = "{stage.folder}/edge.crt", key = "{stage.folder}/edge.key" }}] }}' if tls else ""
         self.port, self.admin = processes.free_port(), processes.free_port()
         self.config = stage.folder / "live.toml"
         self.write(0)
-        self.server = stage.start("live", [stage.weir, "run", "--config", self.config], self.port, None)
+        self.start()
+
+    def start(self):
+        self.server = self.stage.start("live", [self.stage.weir, "run", "--config", self.config], self.port, None)
         self.pid = self.server.process.pid
 
     def write(self, number):
@@ -47,6 +51,7 @@ access = "off"
 [[listener]]
 address = "127.0.0.1:{self.port}"
 {self.tls}
+{self.listener}
 [admin]
 address = "127.0.0.1:{self.admin}"
 [[route]]
@@ -58,7 +63,7 @@ respond = {{ status = 200, body = "ok" }}
 name = "all"
 key = []
 algorithm = "fixed_window"
-limit = "{LIMIT}/day"
+limit = "{self.limit}/day"
 [[rule]]
 name = "never"
 key = ["ip"]
@@ -105,20 +110,25 @@ limit = "{1_000_000 + number}/s"
                 os.kill(self.pid, signal.SIGTERM)
 
 
+def spread(weir, what, times, seconds):
+    """Changes weir so many times, in equal intervals, within the time that the load lasts."""
+    began = time.monotonic()
+    for number in range(1, times + 1):
+        due = began + (seconds - 2) * number / times
+        time.sleep(max(0.0, due - time.monotonic()))
+        getattr(weir, what)(number)
+    changed = time.monotonic() - began
+    if changed > seconds:
+        raise processes.BenchError(f"{times} times took {changed:.1f} s, longer than the load: try --seconds")
+
+
 def measure(stage, what, times, seconds, tls=False):
     weir = Weir(stage, tls)
     try:
         wrk = subprocess.Popen(["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "-s", HERE / "report.lua", f"http{'s' * tls}://127.0.0.1:{weir.port}/"],
                                stdout=subprocess.PIPE, text=True)
-        began = time.monotonic()
-        for number in range(1, times + 1):
-            due = began + (seconds - 2) * number / times
-            time.sleep(max(0.0, due - time.monotonic()))
-            getattr(weir, what)(number)
-        changed = time.monotonic() - began
+        spread(weir, what, times, seconds)
         said = json.loads(wrk.communicate()[0].splitlines()[-1])
-        if changed > seconds:
-            raise processes.BenchError(f"{times} times took {changed:.1f} s, longer than the load: try --seconds")
         return report(weir, what, times, said)
     finally:
         weir.stop()
