@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""A thousand HTTP/2 clients that ask for 100 MiB each and take nothing of it. weir's memory stays
+within the bounds of docs/http2.md."""
+
+import contextlib
+import resource
+import selectors
+import socket
+import threading
+import time
+import unittest
+
+from harness import PATIENCE, SANITIZED, eventually, main, request_bytes, rss_kib
+from http2_client import END_HEADERS, END_STREAM, HEADERS, SETTINGS, WINDOW_UPDATE, Http2TestCase, frame, head_block
+from proxy_test import MIB
+
+COUNT = 1000
+BUFFER = 4096  # octets that the kernel holds for a client, about
+SIZE = 100 * MIB
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % SIZE
+PIECE = b"x" * (256 << 10)
+SETTLED = 1  # seconds without more memory and without octets from the server
+WINDOW = 1 << 30  # octets; no answer here is as large
+# Bounds in KiB of a request, of a session of HTTP/2, and of frames to send (docs/http2.md). The last counts octets that the socket has
+# accepted as well, until it accepts all.
+REQUEST, SESSION, OUTPUT = 80, 24, 160
+
+
+class Pourer(threading.Thread):
+    """A server that answers each request with 100 MiB, as fast as weir takes them. One thread serves all connections. `asked`: the
+    requests; `poured`: the octets of bodies that have left it."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=COUNT)
+        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)  # accepted sockets inherit this
+        self.listener.setblocking(False)
+        self.port = self.listener.getsockname()[1]
+        self.poured, self.asked, self.left, self.ending = 0, 0, {}, threading.Event()
+        self.selector = selectors.DefaultSelector()
+        self.selector.register(self.listener, selectors.EVENT_READ)
+
+    def run(self):
+        while not self.ending.is_set():
+            for key, events in self.selector.select(0.1):
+                if key.fileobj is self.listener:
+                    self.accept()
+                elif not self.serve(key.fileobj, events):
+                    self.selector.unregister(key.fileobj)
+                    key.fileobj.close()
+        for key in list(self.selector.get_map().values()):
+            key.fileobj.close()
+        self.selector.close()
+
+    def accept(self):
+        sock = self.listener.accept()[0]
+        sock.setblocking(False)
+        self.left[sock] = 0
+        self.selector.register(sock, selectors.EVENT_READ)
+
+    def serve(self, sock, events):
+        """Returns false after the end of the connection. A request's head comes in one piece."""
+        with contextlib.suppress(BlockingIOError):
+            try:
+                if events & selectors.EVENT_READ:
+                    if not sock.recv(1 << 16):
+                        return False
+                    sock.sendall(HEAD)
+                    self.asked += 1
+                    self.left[sock] = SIZE
+                    self.selector.modify(sock, selectors.EVENT_WRITE)
+                while self.left[sock]:
+                    sent = sock.send(PIECE[:self.left[sock]])
+                    self.left[sock] -= sent
+                    self.poured += sent
+                self.selector.modify(sock, selectors.EVENT_READ)
+            except ConnectionError:
+                return False
+        return True
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ending.set()
+        self.join(PATIENCE)
+
+
+def ask(port, octets):
+    """Connects, sends octets and reads nothing."""
+    sock = socket.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
+    sock.connect(("127.0.0.1", port))
+    sock.sendall(octets)
+    return sock
+
+
+def http2_request(window):
+    """Returns the octets of a client that asks for an answer. `window`: octets that each stream permits."""
+    settings = b"\0\4" + window.to_bytes(4, "big")
+    return (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(SETTINGS, 0, 0, settings) +
+            frame(WINDOW_UPDATE, 0, 0, WINDOW.to_bytes(4, "big")) + frame(HEADERS, END_STREAM | END_HEADERS, 1, head_block()))
+
+
+@unittest.skipIf(SANITIZED, "a sanitizer keeps freed memory")
+class Memory(Http2TestCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if hard < 4 * COUNT:
+            raise unittest.SkipTest(f"{4 * COUNT} descriptors are needed")
+        cls.addClassCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+    def setUp(self):
+        self.upstream = self.start(Pourer())
+
+    def settle(self, weir):
+        """Waits until the server sends no more and weir takes no more memory. Returns the KiB that weir has."""
+        state, since = None, time.monotonic()
+        while time.monotonic() - since < SETTLED:
+            now = (self.upstream.poured, rss_kib(weir.pid))
+            if now != state:
+                state, since = now, time.monotonic()
+            time.sleep(0.05)
+        return rss_kib(weir.pid)
+
+    def kib_each(self, case, octets):
+        """Returns the KiB that weir takes for each of a thousand clients that send these octets."""
+        weir = self.weir(doors=(False,), server='write_timeout = "1h"\nmin_rate = "0B"')
+        before = rss_kib(weir.pid)
+        for _ in range(COUNT):
+            self.start(ask(weir.port, octets))
+        eventually(lambda: self.upstream.asked == COUNT, "all requests reach the server")
+        each = (self.settle(weir) - before) / COUNT
+        self.assertEqual(weir.metric("weir_connections_open"), COUNT)
+        print(f"\n{COUNT} answers of 100 MiB, {case}: {each:.1f} KiB each, {self.upstream.poured >> 20} MiB left the server", flush=True)
+        return each
+
+    def test_answers_that_no_window_permits_take_bounded_memory(self):
+        self.assertLess(self.kib_each("no window", http2_request(0)), REQUEST + SESSION)
+
+    def test_answers_that_clients_do_not_read_take_bounded_memory(self):
+        self.assertLess(self.kib_each("not read", http2_request(WINDOW)), REQUEST + SESSION + OUTPUT)
+
+    def test_answers_of_http1_that_clients_do_not_read_take_bounded_memory(self):
+        self.assertLess(self.kib_each("HTTP/1.1, not read", request_bytes("GET", "/")), REQUEST)
+
+
+if __name__ == "__main__":
+    main()
