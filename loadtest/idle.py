@@ -94,7 +94,7 @@ def measure(stage, name, mode, count):
 
 
 def alone(stage):
-    """Returns the bytes that nghttp2 itself takes for a session with the fields of weir's answer."""
+    """Returns the resident and the allocated bytes that nghttp2 itself takes for a session with the fields of weir's answer."""
     server = contestants.start(stage, "weir", "h2c")
     octets = nghttp2_alone.session_octets(server.port)
     stage.stop(server)
@@ -112,7 +112,7 @@ def main():
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     with processes.on_stage("idle", options.weir) as stage:
         stage.start_upstream()
-        own = alone(stage) if "h2c" in options.modes else 0
+        own, allocated = alone(stage) if "h2c" in options.modes else (0, 0)
         print(f"{count} connections\n")
         print("| KiB a connection, % of a core | nginx | haproxy | weir |\n|---|---:|---:|---:|")
         for mode in options.modes:
@@ -121,7 +121,8 @@ def main():
             if mode == "h2c":
                 spent = figures[-1][0]
         if "h2c" in options.modes:
-            print(f"\nnghttp2 alone takes {own / 1024:.1f} KiB for a session; weir takes {(spent - own) / 1024:.1f} KiB beyond that.")
+            print(f"\nnghttp2 alone takes {own / 1024:.1f} KiB for a plain session (allocated: {allocated / 1024:.1f} KiB); "
+                  f"weir takes {(spent - own) / 1024:.1f} KiB beyond that.")
     return 0
 
 

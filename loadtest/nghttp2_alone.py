@@ -1,5 +1,6 @@
-"""Measures the resident memory that nghttp2 itself takes for an idle session. This program makes sessions with the library as weir
-does, but has no sockets. Each session handles one request and its answer."""
+"""Measures the memory that nghttp2 itself takes for an idle session. This program makes sessions with the library as weir does, but
+has no sockets. Each session handles one request and its answer. nghttp2 allocates a buffer of 16 KiB for each session and uses its
+beginning. So the resident memory is less than the allocated memory, unless malloc hands out pages that have been in use."""
 
 import ctypes
 import os
@@ -39,6 +40,13 @@ class Provider(ctypes.Structure):
     _fields_ = [("source", ctypes.c_void_p), ("read", READ)]
 
 
+class Mallinfo(ctypes.Structure):
+    """mallinfo2 (mallinfo(3))."""
+
+    _fields_ = [(name, ctypes.c_size_t) for name in ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks",
+                                                     "uordblks", "fordblks", "keepcost")]
+
+
 def fields_of(port):
     """Returns the fields of the answer that a server at this port gives over HTTP/2 without TLS, as nghttp prints them."""
     said = subprocess.run(["nghttp", "-v", f"http://127.0.0.1:{port}/"], capture_output=True, text=True, timeout=10, check=True).stdout
@@ -55,12 +63,18 @@ def read_body(_session, _stream, buffer, _octets, flags, _source, _user):
 
 class Library:
     def __init__(self):
-        self.nghttp2 = ctypes.CDLL("libnghttp2.so.14")
+        self.nghttp2, self.libc = ctypes.CDLL("libnghttp2.so.14"), ctypes.CDLL("libc.so.6")
+        self.libc.mallinfo2.restype = Mallinfo
         self.nghttp2.nghttp2_session_mem_recv.restype = self.nghttp2.nghttp2_session_mem_send.restype = ctypes.c_ssize_t
         self.callbacks, self.option = ctypes.c_void_p(), ctypes.c_void_p()
         self.nghttp2.nghttp2_session_callbacks_new(ctypes.byref(self.callbacks))
         self.nghttp2.nghttp2_option_new(ctypes.byref(self.option))
         self.nghttp2.nghttp2_option_set_no_auto_window_update(self.option, 1)
+
+    def octets(self):
+        """Returns the resident and the allocated octets of this program."""
+        info = self.libc.mallinfo2()
+        return processes.resident_bytes(os.getpid()), info.hblkhd + info.uordblks
 
     def send(self, session):
         data = ctypes.c_void_p()
@@ -90,13 +104,13 @@ class Library:
 
 
 def session_octets(port):
-    """Returns the octets that nghttp2 takes for a session that has answered one request as the server at this port does. Must be
-    called before the program has allocated and freed much, because sessions would use that memory."""
+    """Returns the resident and the allocated octets of a session that has answered one request as the server at this port does. Must
+    be called before the program has allocated and freed much, because sessions would use that memory."""
     library, fields = Library(), fields_of(port)
     sessions = [library.answered_session(fields) for _ in range(FIRST)]
-    before = processes.resident_bytes(os.getpid())
+    before = library.octets()
     sessions += [library.answered_session(fields) for _ in range(SESSIONS)]
-    spent = processes.resident_bytes(os.getpid()) - before
+    spent = [(now - then) / SESSIONS for now, then in zip(library.octets(), before)]
     for session in sessions:
         library.nghttp2.nghttp2_session_del(session)
-    return spent / SESSIONS
+    return spent
