@@ -126,7 +126,7 @@ class Stage:
         (self.folder / "grpc" / GRPC_PATH.lstrip("/")).write_bytes(grpc_message(len(ANSWER) - 5))
         types = self.folder / "mime.types"
         types.write_text("application/grpc grpc\n")
-        self.start("grpc-upstream", ["nghttpd", "--no-tls", "--address=127.0.0.1", "--trailer=grpc-status: 0",
+        self.start("grpc-upstream", ["nghttpd", "--no-tls", "--address=127.0.0.1", "--trailer=grpc-status: 0", "--no-content-length",
                                      f"--mime-types-file={types}", f"--htdocs={self.folder / 'grpc'}", self.grpc_upstream],
                    self.grpc_upstream, self.load_cpu)
 
