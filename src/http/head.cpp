@@ -6,7 +6,7 @@ namespace weir::http {
 
 namespace {
 
-constexpr char lower(char c) noexcept {
+constexpr char lower_octet(char c) noexcept {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
 }
 
@@ -76,8 +76,8 @@ void ResponseHead::clear() noexcept {
 }
 
 bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept {
-  return a.size() == b.size() &&
-         std::equal(a.begin(), a.end(), b.begin(), [](char x, char y) { return lower(x) == lower(y); });
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(),
+                                            [](char x, char y) { return lower_octet(x) == lower_octet(y); });
 }
 
 const Field* find_field(const Fields& fields, std::string_view name) noexcept {

@@ -14,7 +14,7 @@ namespace weir::http {
 
 namespace {
 
-using Parameters = PathStyle::Parameters;
+using PathParameters = PathStyle::Parameters;
 
 // The kinds of encoded octets at which a server may split a path. Each kind is one bit of a set.
 constexpr unsigned kSlash = 1;
@@ -167,9 +167,9 @@ class Finder {
   void read_in_all_styles(std::string_view text) {
     const auto spelling = path_spelling(text);
     const bool parameters = may_have_parameters(text);
-    for (const auto dropped : {Parameters::All, Parameters::Plain, Parameters::None})
+    for (const auto dropped : {PathParameters::All, PathParameters::Plain, PathParameters::None})
       for (const bool merge_first : {true, false}) {
-        if (!parameters && dropped != Parameters::All) return;
+        if (!parameters && dropped != PathParameters::All) return;
         const PathStyle style{dropped, merge_first};
         read(text, style);
         read_decoded(spelling, style);
