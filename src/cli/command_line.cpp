@@ -56,6 +56,7 @@ struct Words {
   ReplayOptions replay;
   std::string token;
   pid_t process = 0;  // for weir reload
+  bool grpc = false;  // for weir echo
   bool once = false;
   bool strict = false;   // for weir check
   bool json = false;     // for weir check, redis-check and top
@@ -155,6 +156,9 @@ void declare(CLI::App& app, Words& words) {
       ->check(CLI::Range(1u, 256u))
       ->type_name("N");
   echo->add_option("--delay", words.delay, "wait before each answer, such as 10ms")->type_name("DURATION");
+  echo->add_flag("--grpc", words.grpc,
+                 "answer gRPC calls (HTTP/2 without TLS) with their own messages; the metadata "
+                 "x-grpc-status sets the status");
   auto* health = app.add_subcommand("health", "ask a running weir whether it works; exit 0: yes, 1: no");
   health->add_option("--admin", words.admin, "address of the admin listener, default 127.0.0.1:9900")
       ->type_name("ADDR");
@@ -235,7 +239,7 @@ int do_echo(const Words& words) {
   if (!listen) return wrong("--listen: " + listen.error().message);
   const auto delay = base::parse_duration(words.delay);
   if (!delay) return wrong("--delay: " + delay.error().message);
-  return run_echo({std::move(*listen), words.workers, *delay});
+  return run_echo({std::move(*listen), words.workers, *delay, words.grpc});
 }
 
 int do_health(const Words& words) {

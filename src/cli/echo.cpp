@@ -3,6 +3,10 @@
 //   /headers       the received request head, as text
 //   /status/503    an empty response with status 503
 //   anything else  {"method":…,"target":…}, or the request's body if there is one
+//
+// With --grpc, the server speaks gRPC instead (cli/grpc_echo.hpp).
+#include "cli/grpc_echo.hpp"
+
 #include "weir/cli/commands.hpp"
 #include "weir/http/answer.hpp"
 #include "weir/http/forwarding.hpp"
@@ -144,7 +148,8 @@ net::Task<void> serve(std::unique_ptr<EchoSession> session) {
 
 constexpr std::chrono::milliseconds kAcceptPause{20};
 
-net::Task<void> accept_all(net::AcceptorSocket& acceptor, net::Executor executor, base::Duration delay) {
+net::Task<void> accept_all(net::AcceptorSocket& acceptor, net::Executor executor,
+                           const EchoOptions& options) {
   net::Timer pause(executor);
   for (;;) {
     net::Socket socket(executor);
@@ -157,14 +162,17 @@ net::Task<void> accept_all(net::AcceptorSocket& acceptor, net::Executor executor
       continue;
     }
     const int fd = socket.release(ec);
-    auto session = std::make_unique<EchoSession>(net::Stream(executor, fd), executor, delay);
-    net::spawn(executor, serve(std::move(session)), [](const std::exception_ptr&) {});
+    net::Stream stream(executor, fd);
+    auto connection = options.grpc
+                          ? serve_grpc(std::move(stream), executor, options.delay)
+                          : serve(std::make_unique<EchoSession>(std::move(stream), executor, options.delay));
+    net::spawn(executor, std::move(connection), [](const std::exception_ptr&) {});
   }
 }
 
-void serve_on(net::asio::io_context& context, net::ListeningSocket listening, base::Duration delay) {
+void serve_on(net::asio::io_context& context, net::ListeningSocket listening, const EchoOptions& options) {
   auto acceptor = std::move(listening).into_acceptor(context.get_executor());
-  net::spawn(context.get_executor(), accept_all(acceptor, context.get_executor(), delay),
+  net::spawn(context.get_executor(), accept_all(acceptor, context.get_executor(), options),
              [](const std::exception_ptr&) {});
   context.run();
 }
@@ -196,7 +204,7 @@ int run_echo(const EchoOptions& options) {
     contexts.push_back(std::make_unique<net::asio::io_context>(1));
     auto& context = *contexts.back();
     threads.emplace_back([&context, listening = std::move(socket), &options]() mutable {
-      serve_on(context, std::move(listening), options.delay);
+      serve_on(context, std::move(listening), options);
     });
   }
   signals.listen([&](int) {

@@ -13,6 +13,7 @@ struct EchoOptions {
   base::Endpoint listen;
   unsigned workers = 1;
   base::Duration delay{0};  // pause before each response
+  bool grpc = false;        // speaks gRPC instead of HTTP/1.1
 };
 // Serves until a signal ends the process.
 int run_echo(const EchoOptions& options);
