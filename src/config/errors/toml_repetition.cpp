@@ -140,7 +140,7 @@ std::string describe_doubled_sign(std::string_view line, const ParserStop& stop,
   const bool behind_value = stop.reason.find("expected a comment") != std::string_view::npos &&
                             !without_blanks(line).starts_with('[');
   if (behind_value && is_one_of(sign, "]}"))
-    return std::string("found a ") + sign + " that closes nothing; remove it";
+    return "found a " + std::string(1, sign) + " that closes nothing; remove it";
   if (sign == '{' && last == '{') return "found {{; write one { and one }";
   if ((sign == '.' && (before.empty() || is_one_of(last, ".[{,"))) || (is_one_of(sign, "=]") && last == '.'))
     return describe_dots(line, at);
