@@ -264,7 +264,8 @@ void Cases::add_refusals(const LogLine& line, Case& made) {
 }
 
 void Cases::settle_by_status(const LogLine& line, const policy::Rule& rule, Event event) {
-  const bool by_status = rule.settlement->kind == policy::Settlement::Kind::None;
+  const bool by_status =
+      rule.settlement->kind == policy::Settlement::Kind::None && rule.settlement->charged_calls == 0;
   if (!by_status || line.status == 0 || policy::is_charged(*rule.settlement, line.status)) return;
   event.what.kind = Amendment::Kind::Settle;
   event.what.cost = 0;

@@ -119,6 +119,10 @@ class Comparison {
       if (std::holds_alternative<limit::LeakyBucket>(*rule.limiter))
         note("rule " + in_quotes +
              " queues; the log does not contain requests that left the queue while they waited");
+      if (rule.settlement && rule.settlement->charged_calls != 0)
+        note("rule " + in_quotes +
+             " charges gRPC calls by their status, which is not in the log; if the log has no such rule, its "
+             "charges stand");
       if (rule.messages)
         note("rule " + in_quotes + " also counts WebSocket messages, which are not in the log");
       if (facts.reset_otherwise != 0)

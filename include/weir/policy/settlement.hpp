@@ -1,5 +1,5 @@
-// Settles a charge by the response. The status decides whether the request is charged. A header or the JSON
-// body states the amount.
+// Settles a charge by the response. The status decides whether the request is charged; of a gRPC call, the
+// status of the call may decide. A header or the JSON body states the amount.
 //
 // Pure. An invalid amount from an upstream is returned as a value, and the amount reserved in advance remains
 // charged.
@@ -32,14 +32,21 @@ struct Settlement {
     Header,  // a header of the response
     Json,    // the body of the response
   };
-  std::vector<StatusRange> charged{};  // only responses with these statuses are charged; empty: all responses
+  // Only responses with these statuses are charged. Empty: all responses, or none if charged_calls is set.
+  std::vector<StatusRange> charged{};
+  // Bit N: gRPC calls that end with the status N are charged. 0: `charged` decides for gRPC calls, too.
+  std::uint32_t charged_calls = 0;
   Kind kind = Kind::None;
   std::string name{};                 // name of the header; for Json: a JSON pointer (RFC 6901)
   std::uint32_t scale = 0;            // a reported number is multiplied by `scale`, as with CostSource::scale
   std::uint64_t max_body = 64 << 10;  // Json: if the body is longer, the reserved amount remains charged
 };
 
+// Returns true if a response with this HTTP status is charged. REQUIRES: the request is no gRPC call, or
+// charged_calls is 0.
 [[nodiscard]] bool is_charged(const Settlement& settlement, unsigned status) noexcept;
+// Returns true if a gRPC call that ends with this status is charged. REQUIRES: charged_calls is not 0.
+[[nodiscard]] bool is_call_charged(const Settlement& settlement, unsigned grpc_status) noexcept;
 
 // The amount that a response reports.
 struct ReportedCost {
@@ -57,8 +64,8 @@ struct ReportedCost {
 // Reads the amount in the body of the response. REQUIRES: `kind` is Json; the body is complete.
 [[nodiscard]] ReportedCost reported_cost_in_body(const Settlement& settlement, std::string_view body);
 
-// Return the settlement in words. describe_charge() returns "charged on 401, 403, 5xx". The other function
-// returns "header X-Tokens of the answer" or "json /usage/total_tokens of the answer".
+// Return the settlement in words. describe_charge() returns "charged on 401, 5xx, UNAUTHENTICATED". The other
+// function returns "header X-Tokens of the answer" or "json /usage/total_tokens of the answer".
 [[nodiscard]] std::string describe_charge(const Settlement& settlement);
 [[nodiscard]] std::string describe_cost(const Settlement& settlement);
 

@@ -9,8 +9,8 @@ class BodyObserver {
  public:
   // Receives the next piece before it is sent. The piece is valid during the call only.
   virtual void see(std::string_view piece) = 0;
-  // Called when the body is complete, before its end is sent.
-  virtual void complete() = 0;
+  // Called when the body is complete, before its end is sent. `trailers`: the lines of the trailer section.
+  virtual void complete(std::string_view trailers) = 0;
 
  protected:
   ~BodyObserver() = default;

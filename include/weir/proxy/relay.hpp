@@ -101,7 +101,7 @@ class Relay {
   // `watch`: observes the body; may be null. All arguments must outlive the relay.
   Relay(BodySource& source, BodySink& sink, BodyObserver* watch = nullptr)
       : source_(source), sink_(sink), watch_(watch) {
-    if (sink.takes_trailers()) source.keep_trailers();
+    if (sink.takes_trailers() || watch != nullptr) source.keep_trailers();
   }
 
   enum class Need : std::uint8_t {

@@ -1,6 +1,7 @@
 // Reads `charge`, and costs that depend on the response.
 #include "config/read/settings_sections.hpp"
 
+#include "weir/http/grpc_status.hpp"
 #include "weir/limit/settle.hpp"
 
 #include <algorithm>
@@ -43,22 +44,42 @@ void read_bound(const TableReader& cost, bool header, policy::Settlement& settle
                      " bytes; expected 1 byte to 16MiB, because weir copies so much of each response");
 }
 
-}  // namespace
-
-void read_charge(const TableReader& rule, policy::Rule& into) {
-  if (!rule.has("charge")) return;
-  const auto charge = rule.table("charge", schema::kCharge);
-  // The missing key `status` was reported already.
-  if (!charge.has("status")) return;
+void read_charged_statuses(const TableReader& charge, policy::Settlement& settlement) {
   const auto texts = charge.texts("status");
   if (texts.empty()) charge.mistake("status", "found none; expected at least one status such as \"401\"");
   for (std::size_t i = 0; i < texts.size(); ++i) {
     const auto range = policy::parse_statuses(texts[i]);
     if (range)
-      settlement_of(into).charged.push_back(*range);
+      settlement.charged.push_back(*range);
     else
       charge.mistake_in("status", i, range.error().message);
   }
+}
+
+void read_charged_calls(const TableReader& charge, policy::Settlement& settlement) {
+  const auto texts = charge.texts("grpc_status");
+  if (texts.empty())
+    charge.mistake("grpc_status", "found none; expected at least one status such as \"UNAUTHENTICATED\"");
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const auto status = http::parse_grpc_status(texts[i]);
+    if (status)
+      settlement.charged_calls |= std::uint32_t{1} << *status;
+    else
+      charge.mistake_in(
+          "grpc_status", i,
+          "found " + in_quotes(texts[i]) + "; expected a name or a number of " + http::grpc_status_names());
+  }
+}
+
+}  // namespace
+
+void read_charge(const TableReader& rule, policy::Rule& into) {
+  if (!rule.has("charge")) return;
+  const auto charge = rule.table("charge", schema::kCharge);
+  if (charge.has("status")) read_charged_statuses(charge, settlement_of(into));
+  if (charge.has("grpc_status")) read_charged_calls(charge, settlement_of(into));
+  if (!charge.mentions("status") && !charge.mentions("grpc_status") && !charge.flawed())
+    charge.missing("status", "status = [\"401\"], or grpc_status = [\"UNAUTHENTICATED\"] for gRPC calls");
 }
 
 bool is_settled_cost(const TableReader& cost) {
@@ -92,6 +113,10 @@ void read_settled_cost(const TableReader& cost, policy::Rule& into) {
 void check_settlement(const TableReader& rule, const policy::Rule& read) {
   const auto* key = rule.mentions("charge") ? "charge" : "cost";
   if (!read.settlement) return;
+  if (read.settlement->charged_calls != 0 && read.settlement->kind != policy::Settlement::Kind::None)
+    rule.mistake("cost",
+                 "found a cost that the response reports beside charge.grpc_status; expected one of them, "
+                 "because the status of a call comes after its messages");
   if (limit::settles(read.limiter)) return;
   const bool holds = limit::holds(read.limiter);
   rule.mistake(key, holds ? "found beside an algorithm that counts requests in flight; expected an algorithm "

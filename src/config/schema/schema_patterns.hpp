@@ -32,6 +32,11 @@ inline constexpr std::string_view kServerAddress =
     "unix:/.{0,106}|" WEIR_HOST ":" WEIR_PORT "|https?://" WEIR_URL_HOST "(?::" WEIR_PORT ")?";
 inline constexpr std::string_view kHostAndPort = WEIR_HOST ":" WEIR_PORT;
 inline constexpr std::string_view kStatuses = "[1-5]xx|" WEIR_STATUS "(?:-" WEIR_STATUS ")?";
+inline constexpr std::string_view kGrpcStatus =
+    "OK|CANCELLED|UNKNOWN|INVALID_ARGUMENT|DEADLINE_EXCEEDED|NOT_FOUND|ALREADY_EXISTS|PERMISSION_DENIED|"
+    "RESOURCE_EXHAUSTED|FAILED_PRECONDITION|ABORTED|OUT_OF_RANGE|UNIMPLEMENTED|INTERNAL|UNAVAILABLE|DATA_"
+    "LOSS|"
+    "UNAUTHENTICATED|0*(?:[0-9]|1[0-6])";
 inline constexpr std::string_view kRetryOn = "broken|late|[2-5]xx|[2-5][0-9]{2}(?:-[2-5][0-9]{2})?";
 inline constexpr std::string_view kPath = "/[^?]*|~.*";
 inline constexpr std::string_view kHours =

@@ -146,11 +146,13 @@ constexpr KeySpec kCostKeys[] = {
           "factor for decimal numbers, whose product is rounded up; absent: whole numbers only"),
 };
 constexpr KeySpec kChargeKeys[] = {
-    {.name = "status",
-     .kind = Kind::OneOrMore,
-     .about = "statuses that are charged: \"401\", \"5xx\", \"500-504\"; other answers return what was held",
-     .required = true,
-     .pattern = pattern::kStatuses},
+    like(pattern::kStatuses,
+         key("status", Kind::OneOrMore, "",
+             "statuses that are charged: \"401\", \"5xx\", \"500-504\"; other answers return what was held")),
+    like(pattern::kGrpcStatus,
+         key("grpc_status", Kind::OneOrMore, "",
+             "statuses of gRPC calls that are charged: \"UNAUTHENTICATED\" or \"16\"; other calls return "
+             "what was held")),
 };
 constexpr KeySpec kLoadShapeKeys[] = {{.kind = Kind::Share, .least = 1, .most = 100}};
 constexpr TableSpec kLoadShapes{kLoadShapeKeys};

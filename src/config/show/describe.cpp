@@ -149,8 +149,8 @@ std::string rule_lines(const policy::Rule& rule) {
   auto text = "    rule " + in_quotes(rule.name) + ": " + limit_words(rule) + ", " +
               (rule.key.empty() ? std::string("shared by all") : "per " + policy::describe(rule.key)) + ", " +
               store_words(rule) + lease_words(rule) + (rule.mode == policy::Mode::Shadow ? ", shadow" : "");
-  if (rule.settlement && !rule.settlement->charged.empty())
-    text += ", " + policy::describe_charge(*rule.settlement);
+  if (const auto charge = rule.settlement ? policy::describe_charge(*rule.settlement) : ""; !charge.empty())
+    text += ", " + charge;
   text += cost_words(rule);
   if (rule.messages) {
     const auto& bucket = std::get<limit::TokenBucket>(*rule.messages->limiter);

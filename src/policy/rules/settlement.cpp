@@ -3,6 +3,7 @@
 #include "policy/rules/decimal.hpp"
 #include "policy/rules/json_number.hpp"
 
+#include "weir/http/grpc_status.hpp"
 #include "weir/policy/cost.hpp"
 
 #include <algorithm>
@@ -70,7 +71,12 @@ base::Result<StatusRange> parse_statuses(std::string_view text) {
 bool is_charged(const Settlement& settlement, unsigned status) noexcept {
   const auto holds = [status](const StatusRange& r) { return r.first <= status && status <= r.last; };
   const auto& charged = settlement.charged;
-  return charged.empty() || std::any_of(charged.begin(), charged.end(), holds);
+  if (charged.empty()) return settlement.charged_calls == 0;
+  return std::any_of(charged.begin(), charged.end(), holds);
+}
+
+bool is_call_charged(const Settlement& settlement, unsigned grpc_status) noexcept {
+  return (settlement.charged_calls >> grpc_status & 1U) != 0;
 }
 
 ReportedCost reported_cost_in_head(const Settlement& settlement, const http::Fields& fields) {
@@ -101,8 +107,12 @@ ReportedCost reported_cost_in_body(const Settlement& settlement, std::string_vie
 
 std::string describe_charge(const Settlement& settlement) {
   std::string words;
-  for (const auto& range : settlement.charged)
-    words += (words.empty() ? "charged on " : ", ") + describe(range);
+  const auto add = [&words](std::string_view word) {
+    (words += words.empty() ? "charged on " : ", ") += word;
+  };
+  for (const auto& range : settlement.charged) add(describe(range));
+  for (unsigned status = 0; status <= http::kMostGrpcStatus; ++status)
+    if (is_call_charged(settlement, status)) add(http::grpc_status_name(status));
   return words;
 }
 

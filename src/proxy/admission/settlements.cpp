@@ -1,5 +1,8 @@
 #include "proxy/admission/settlements.hpp"
 
+#include "weir/http/grpc.hpp"
+#include "weir/http/grpc_status.hpp"
+
 #include <algorithm>
 
 namespace weir::proxy {
@@ -30,7 +33,11 @@ void Settlements::for_each_line(Visit visit) {
 
 void Settlements::begin(policy::Bill& bill, Store store, base::TimePoint charged_at) {
   charged_bills_.push_back({&bill, store, charged_at});
-  for_each_line([this](const ChargedLine&, const Settlement&) { wait_ = Wait::Answer; });
+  is_call_ = http::is_grpc(buffers_.head.fields);
+  for_each_line([this](const ChargedLine&, const Settlement& settlement) {
+    wait_ = Wait::Answer;
+    call_open_ = call_open_ || is_by_call(settlement);
+  });
 }
 
 bool Settlements::want_body() {
@@ -48,8 +55,13 @@ bool Settlements::answered(unsigned status, const http::ResponseHead* head, base
   status_ = status;
   now_ = now;
   bool changed = false;
+  if (call_open_) {
+    const auto call = head != nullptr ? http::grpc_status_in_head(*head) : http::grpc_status_of(status);
+    if (call) changed = settle_calls(*call);
+    if (!call) wait_ = Wait::Body;
+  }
   for_each_line([&](const ChargedLine& line, const Settlement& settlement) {
-    changed = settle_by_head(line, settlement, head) || changed;
+    if (!is_by_call(settlement)) changed = settle_by_head(line, settlement, head) || changed;
   });
   return changed;
 }
@@ -72,6 +84,20 @@ bool Settlements::settle_by_head(const ChargedLine& line, const Settlement& sett
   most_ = std::max(most_, settlement.max_body);
   wait_ = Wait::Body;
   return false;
+}
+
+// Settles the charges that depend on the status of a gRPC call. Returns true if an amount changed.
+bool Settlements::settle_calls(unsigned grpc_status) {
+  bool changed = false;
+  call_open_ = false;
+  for_each_line([&](const ChargedLine& line, const Settlement& settlement) {
+    if (!is_by_call(settlement)) return;
+    if (policy::is_call_charged(settlement, grpc_status))
+      count(line, Settled::Charged);
+    else
+      changed = settle_to(line, 0) || changed;
+  });
+  return changed;
 }
 
 bool Settlements::settle(const ChargedLine& line, const ReportedCost& told) {
@@ -142,7 +168,7 @@ void Settlements::count(const ChargedLine& line, Settled outcome) {
 }
 
 void Settlements::see(std::string_view piece) {
-  if (wait_ != Wait::Body || too_long_) return;
+  if (wait_ != Wait::Body || too_long_ || most_ == 0) return;
   auto& copy = buffers_.copy;
   too_long_ = copy.size() + piece.size() > most_ || !copy.append(piece, length_ != 0 ? length_ : most_);
   if (too_long_) return copy.clear();
@@ -150,14 +176,23 @@ void Settlements::see(std::string_view piece) {
   if (length_ != 0 && copy.size() == length_) settle_by_body(true);
 }
 
-void Settlements::complete() {
+void Settlements::complete(std::string_view trailers) {
+  end_call(http::grpc_status_in_trailers(trailers));
   if (wait_ == Wait::Body) settle_by_body(true);
+}
+
+void Settlements::end_call(unsigned grpc_status) {
+  if (!call_open_) return;
+  now_ = worker_.clock.now();
+  (void)settle_calls(grpc_status);
 }
 
 void Settlements::stand() {
   if (wait_ == Wait::Body) settle_by_body(false);
-  if (wait_ == Wait::Answer)
-    for_each_line([this](const ChargedLine& line, const Settlement&) { count(line, Settled::Unanswered); });
+  for_each_line([this](const ChargedLine& line, const Settlement& settlement) {
+    if (is_by_call(settlement) ? call_open_ : wait_ == Wait::Answer) count(line, Settled::Unanswered);
+  });
+  call_open_ = false;
   wait_ = Wait::Nothing;
 }
 
@@ -167,7 +202,8 @@ void Settlements::settle_by_body(bool whole) {
   wait_ = Wait::Nothing;
   now_ = worker_.clock.now();
   for_each_line([&](const ChargedLine& line, const Settlement& settlement) {
-    if (settlement.kind != Settlement::Kind::Json || !policy::is_charged(settlement, status_)) return;
+    if (is_by_call(settlement) || settlement.kind != Settlement::Kind::Json) return;
+    if (!policy::is_charged(settlement, status_)) return;
     if (length_ > settlement.max_body) return;
     const bool read = whole && !too_long_ && buffers_.copy.size() <= settlement.max_body;
     (void)settle(line, read ? policy::reported_cost_in_body(settlement, buffers_.copy.view())

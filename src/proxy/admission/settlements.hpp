@@ -2,7 +2,7 @@
 // that have a settlement. It sends a correction to Redis without waiting for the result. So for a key in
 // Redis, the rate-limit headers show the state at the time of the charge, computed with the correct amount.
 //
-//   begin ─► answered: by the status or the head ─► see, complete: by a JSON body ─► end
+//   begin ─► answered: by the status or the head ─► see, complete: by a JSON body or trailers ─► end
 //
 // Each charge is settled once, at the first step that can settle it. At the end, the remaining charges stay
 // as they are. cancel() forgets charges that were refunded.
@@ -35,6 +35,7 @@ class Settlements final : public BodyObserver {
   void begin(policy::Bill& bill, Store store, base::TimePoint charged_at);
   void cancel() noexcept {
     wait_ = Wait::Nothing;
+    call_open_ = false;
     charged_bills_.clear();
   }
   // Returns true if a charge may still be settled by an answer that has not arrived.
@@ -42,7 +43,7 @@ class Settlements final : public BodyObserver {
 
   // Returns true if the rest of the answer can still settle a charge.
   [[nodiscard]] bool needs_answer() const noexcept {
-    return wait_ == Wait::Answer || (wait_ == Wait::Body && !too_long_);
+    return wait_ == Wait::Answer || (wait_ == Wait::Body && (call_open_ || !too_long_));
   }
 
   // Returns true if an enforced rule reads its cost in the answer's body. weir must then get the body
@@ -53,10 +54,12 @@ class Settlements final : public BodyObserver {
   // Returns true if an amount changed; the outcomes of the charges then show the present state of their keys.
   bool answered(unsigned status, const http::ResponseHead* head, base::TimePoint now);
 
-  // Returns the observer of the answer's body; null if no rule reads the body.
+  // Returns the observer of the answer's body; null if no rule reads the body or its trailers.
   [[nodiscard]] BodyObserver* watch() noexcept { return wait_ == Wait::Body ? this : nullptr; }
   void see(std::string_view piece) override;
-  void complete() override;
+  void complete(std::string_view trailers) override;
+  // Settles a gRPC call that gets no status from its server. `grpc_status`: the status that the client sees.
+  void end_call(unsigned grpc_status);
 
   // Ends the exchange. Charges that are not settled remain unchanged.
   void end() {
@@ -84,6 +87,10 @@ class Settlements final : public BodyObserver {
   void for_each_line(Visit visit);
   bool settle_by_head(const ChargedLine& line, const policy::Settlement& settlement,
                       const http::ResponseHead* head);
+  [[nodiscard]] bool is_by_call(const policy::Settlement& settlement) const noexcept {
+    return is_call_ && settlement.charged_calls != 0;
+  }
+  bool settle_calls(unsigned grpc_status);
   bool settle(const ChargedLine& line, const policy::ReportedCost& told);
   bool settle_to(const ChargedLine& line, limit::Cost actual);
   void settle_here(const ChargedLine& line, limit::Cost actual);
@@ -102,7 +109,9 @@ class Settlements final : public BodyObserver {
   std::uint64_t length_ = 0;  // Content-Length of the body; 0 if unknown
   unsigned status_ = 0;
   Wait wait_ = Wait::Nothing;
-  bool too_long_ = false;  // the body exceeds most_, or there is no memory for it
+  bool is_call_ = false;    // the request is a gRPC call
+  bool call_open_ = false;  // a charge waits for the status of the call
+  bool too_long_ = false;   // the body exceeds most_, or there is no memory for it
 };
 
 }  // namespace weir::proxy

@@ -81,7 +81,7 @@ bool Relay::finished() const noexcept {
 
 void Relay::show(std::string_view piece) {
   if (status_ == BodySource::Status::Piece) watch_->see(piece);
-  if (status_ == BodySource::Status::End) watch_->complete();
+  if (status_ == BodySource::Status::End) watch_->complete(source_.trailers());
 }
 
 // Moves all available pieces to the sink, until the sink is full.

@@ -4,6 +4,7 @@
 #include "proxy/exchange/body_inspector.hpp"
 
 #include "weir/http/answer.hpp"
+#include "weir/http/grpc_status.hpp"
 #include "weir/net/signal.hpp"
 
 #include <algorithm>
@@ -157,8 +158,10 @@ std::optional<Outcome> AnswerRelay::abort_answer(Relay::Need need) {
   // If the server still waits for the body because the client has not sent it, the server is not to blame.
   const bool owed = upload_ != nullptr && upload_->is_expectant();
   auto& lease = attempt_.lease;
-  if (!owed && attempt_.count_failure() && !lease.moved())
-    lease.member().failed(report.sent, context_.worker.clock.now());
+  if (!owed && attempt_.count_failure()) {
+    if (!lease.moved()) lease.member().failed(report.sent, context_.worker.clock.now());
+    context_.admission.settlements().end_call(http::kGrpcUnavailable);
+  }
   if (sink_.is_untouched()) {
     report.answered = {};
     attempt_.error.what = "the upstream's answer is malformed";
@@ -196,7 +199,7 @@ net::Task<void> AnswerRelay::read_to_end() {
     const auto status = body_.take(piece);
     if (auto* watch = admission.settlements().watch()) {
       if (status == BodySource::Status::Piece) watch->see(piece);
-      if (status == BodySource::Status::End) watch->complete();
+      if (status == BodySource::Status::End) watch->complete(body_.trailers());
     }
     if (status == BodySource::Status::Piece) continue;
     if (status != BodySource::Status::NeedBytes || !admission.needs_answer(end - clock.now())) break;

@@ -5,6 +5,7 @@
 
 #include "weir/http/answer.hpp"
 #include "weir/http/forwarding.hpp"
+#include "weir/http/grpc_status.hpp"
 #include "weir/http/upgrade.hpp"
 #include "weir/net/signal.hpp"
 
@@ -263,6 +264,8 @@ Outcome UpstreamExchange::give_up() {
     http::append_retry_after(context_.buffers.rate_limit_headers,
                              http::retry_after_seconds(*attempt_.room_after).value_or(1));
   }
+  // A call that its server broke off. A deadline keeps the charge, because the client may choose it.
+  if (attempt_.error.status == 502) context_.admission.settlements().end_call(http::kGrpcUnavailable);
   return {attempt_.error};
 }
 

@@ -141,6 +141,9 @@ TEST(Describe, ShowsHowResponsesSettleACharge) {
   const auto of = [](const std::string& more) { return describe(parse_settings(with_rule(more), kFile)); };
   EXPECT_THAT(of("charge = { status = [\"401\", \"5xx\", \"300-303\"] }\n"),
               HasSubstr(", in memory, charged on 401, 5xx, 300-303\n"));
+  EXPECT_THAT(of("charge = { grpc_status = \"OK\" }\n"), HasSubstr(", in memory, charged on OK\n"));
+  EXPECT_THAT(of("charge = { status = \"401\", grpc_status = [\"UNAUTHENTICATED\", \"2\"] }\n"),
+              HasSubstr(", in memory, charged on 401, UNKNOWN, UNAUTHENTICATED\n"));
   EXPECT_THAT(of("cost = { response_header = \"X-Tokens\", reserve = 7 }\n"),
               HasSubstr(", in memory, cost from header X-Tokens of the answer, reserve 7\n"));
   EXPECT_THAT(of("charge = { status = \"2xx\" }\n"

@@ -229,7 +229,28 @@ const WrongConfiguration kWrongRules[] = {
      {"weir.toml:14: rule[x].mode: found \"shado\"; did you mean \"shadow\"?"}},
     {"RuleChargeNothing",
      with_rule("charge = {}\n"),
-     {"weir.toml:14: rule[x].charge.status: missing; expected a string or a list of strings"}},
+     {"weir.toml:14: rule[x].charge.status: missing; expected status = [\"401\"], or grpc_status = "
+      "[\"UNAUTHENTICATED\"] for gRPC calls"}},
+    {"RuleChargeNoGrpcStatus",
+     with_rule("charge = { grpc_status = [] }\n"),
+     {"weir.toml:14: rule[x].charge.grpc_status: found none; expected at least one status such as "
+      "\"UNAUTHENTICATED\""}},
+    {"RuleChargeWrongGrpcStatuses",
+     with_rule("charge = { grpc_status = [\"OK\", \"UNAUTHENTICATD\", \"17\"] }\n"),
+     {"weir.toml:14: rule[x].charge.grpc_status: found \"UNAUTHENTICATD\"; expected a name or a number of OK "
+      "(0), CANCELLED (1), UNKNOWN (2), INVALID_ARGUMENT (3), DEADLINE_EXCEEDED (4), NOT_FOUND (5), "
+      "ALREADY_EXISTS (6), PERMISSION_DENIED (7), RESOURCE_EXHAUSTED (8), FAILED_PRECONDITION (9), ABORTED "
+      "(10), OUT_OF_RANGE (11), UNIMPLEMENTED (12), INTERNAL (13), UNAVAILABLE (14), DATA_LOSS (15), "
+      "UNAUTHENTICATED (16)",
+      "weir.toml:14: rule[x].charge.grpc_status: found \"17\"; expected a name or a number of OK (0), "
+      "CANCELLED (1), UNKNOWN (2), INVALID_ARGUMENT (3), DEADLINE_EXCEEDED (4), NOT_FOUND (5), "
+      "ALREADY_EXISTS (6), PERMISSION_DENIED (7), RESOURCE_EXHAUSTED (8), FAILED_PRECONDITION (9), ABORTED "
+      "(10), OUT_OF_RANGE (11), UNIMPLEMENTED (12), INTERNAL (13), UNAVAILABLE (14), DATA_LOSS (15), "
+      "UNAUTHENTICATED (16)"}},
+    {"RuleChargeOfCallsBesideASettledCost",
+     with_rule("charge = { grpc_status = \"OK\" }\ncost = { response_header = \"X-Cost\", reserve = 2 }\n"),
+     {"weir.toml:15: rule[x].cost: found a cost that the response reports beside charge.grpc_status; "
+      "expected one of them, because the status of a call comes after its messages"}},
     {"RuleChargeNoStatus",
      with_rule("charge = { status = [] }\n"),
      {"weir.toml:14: rule[x].charge.status: found none; expected at least one status such as \"401\""}},

@@ -7,6 +7,7 @@
 
 #include "weir/base/endpoint.hpp"
 #include "weir/base/units.hpp"
+#include "weir/http/grpc_status.hpp"
 #include "weir/policy/hours.hpp"
 #include "weir/policy/rule.hpp"
 #include "weir/policy/settlement.hpp"
@@ -61,6 +62,9 @@ const std::vector<Read>& reads() {
          return read || read.error().message.find("end is below its start") != std::string::npos;
        },
        {"1", "4", "401", "599", "600", "0", "xx", "x", "-", " "}},
+      {pattern::kGrpcStatus,
+       [](const std::string& text) { return static_cast<bool>(http::parse_grpc_status(text)); },
+       {"OK", "UNKNOWN", "UNAUTHENTICATED", "UNAVAILABLE", "_", "ok", "0", "1", "7", "16", "17", " "}},
       {pattern::kHours,
        [](const std::string& text) {
          const auto read = policy::parse_hours(text);

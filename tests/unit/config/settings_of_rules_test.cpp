@@ -207,6 +207,9 @@ TEST(Settings, ReadsHowResponsesSettleACharge) {
   EXPECT_EQ(rule.settlement->max_body, 4096U);
   EXPECT_EQ(rule.cost, 50U);
   EXPECT_FALSE(parse(with_rule("cost = 3\n")).rules[1].settlement);
+  const auto by_call = parse(with_rule("charge = { grpc_status = [\"OK\", \"16\"] }\n")).rules[1];
+  EXPECT_EQ(by_call.settlement->charged_calls, 0x10001U);
+  EXPECT_TRUE(by_call.settlement->charged.empty());
   const auto by_header =
       parse(with_rule("cost = { response_header = \"X-Tokens\", reserve = 9 }\n")).rules[1];
   EXPECT_EQ(by_header.settlement->kind, policy::Settlement::Kind::Header);

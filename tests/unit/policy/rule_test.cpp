@@ -188,6 +188,7 @@ TEST(DigestOfReads, DependsOnEveryRequestPartThatARuleReads) {
   EXPECT_TRUE(changed([](Rule& r) { r.tiers[0].tier = "free"; }));
   EXPECT_TRUE(changed([](Rule& r) { r.settlement.reset(); }));
   EXPECT_TRUE(changed([](Rule& r) { r.settlement->charged = {{200, 299}}; }));
+  EXPECT_TRUE(changed([](Rule& r) { r.settlement->charged_calls = 1; }));
   EXPECT_TRUE(changed([](Rule& r) { r.settlement->kind = Settlement::Kind::Header; }));
   EXPECT_TRUE(changed([](Rule& r) { r.settlement->scale = 100; }));
   EXPECT_TRUE(changed([](Rule& r) { r.settlement->max_body = 7; }));

@@ -42,6 +42,18 @@ TEST(Settlement, ChargesOnlyTheConfiguredStatuses) {
   EXPECT_EQ(describe_charge(charged_on({"400-499", "100-100"})), "charged on 4xx, 100");
 }
 
+TEST(Settlement, ChargesOnlyCallsWithTheConfiguredStatuses) {
+  const Settlement settlement{.charged_calls = 1U << 0U | 1U << 16U};
+  for (unsigned status = 0; status <= 16; ++status)
+    EXPECT_EQ(is_call_charged(settlement, status), status == 0 || status == 16) << status;
+  EXPECT_FALSE(is_charged(settlement, 200)) << "of other requests, none is charged";
+  EXPECT_EQ(describe_charge(settlement), "charged on OK, UNAUTHENTICATED");
+  auto both = charged_on({"401"});
+  both.charged_calls = 1U << 7U;
+  EXPECT_TRUE(is_charged(both, 401));
+  EXPECT_EQ(describe_charge(both), "charged on 401, PERMISSION_DENIED");
+}
+
 TEST(Settlement, ParsesStatusesClassesAndRanges) {
   EXPECT_EQ(parse_statuses("500-504").value(), (StatusRange{500, 504}));
   EXPECT_EQ(parse_statuses("1xx").value(), (StatusRange{100, 199}));

@@ -261,8 +261,11 @@ TEST_F(RelayTest, ReportsAReceiverThatDisconnected) {
 class Witness : public BodyObserver {
  public:
   void see(std::string_view piece) override { seen += piece; }
-  void complete() override { ++completed; }
-  std::string seen;
+  void complete(std::string_view trailers) override {
+    ++completed;
+    said = trailers;
+  }
+  std::string seen, said;
   int completed = 0;
 };
 
@@ -287,6 +290,17 @@ TEST_F(RelayTest, ObserverSeesTheWholeBodyInEveryFraming) {
       EXPECT_TRUE(witness.seen == sent) << witness.seen.size() << " of " << size;
       EXPECT_EQ(witness.completed, 1);
     }
+}
+
+TEST_F(RelayTest, ObserverSeesTheTrailersIfTheReceiverTakesNone) {
+  open(Framing::Chunked, Framing::Chunked, 0);
+  Witness witness;
+  out.clear();
+  framed.emplace(*sink, Framing::Chunked, out);
+  relay.emplace(*body, *framed, &witness);
+  send_in_pieces(sender.number(), "2\r\nok\r\n0\r\ngrpc-status: 7\r\n\r\n", 1, true);
+  EXPECT_EQ(relay_to_end(), Need::Nothing);
+  EXPECT_TRUE(witness.said.starts_with("grpc-status: 7\r\n")) << witness.said;
 }
 
 TEST_F(RelayTest, ObserverDoesNotSeeATruncatedBodyAsComplete) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace weir::replay {
@@ -289,6 +290,15 @@ TEST_F(ReplayTest, RepeatsLoggedSettlementsAndSettlesNewRulesByStatus) {
                 .newly.refused,
             0U);
   EXPECT_EQ(replay({{.said = {said}}, {.at = kStart + 1s, .said = {said}}}, {rule}).newly.refused, 1U);
+}
+
+TEST_F(ReplayTest, ChargesOfCallsByTheirStatusStand) {
+  auto rule = rule_of("failures", bucket("1/h", 1), {"ip"});
+  rule.settlement = policy::Settlement{.charged_calls = 1U << 16U};
+  const auto report = replay({{.status = 200}, {.at = kStart + 1s, .status = 200}}, {rule});
+  EXPECT_EQ(report.newly.refused, 1U);
+  EXPECT_THAT(report.notes,
+              ::testing::Contains(::testing::HasSubstr("\"failures\" charges gRPC calls by their status")));
 }
 
 TEST_F(ReplayTest, HoldsAConcurrencyPermitAsLongAsTheRequestLasted) {

@@ -4,6 +4,8 @@
 
 #include "unit/proxy/lone_worker.hpp"
 
+#include "weir/http/grpc_status.hpp"
+
 #include <chrono>
 #include <cstdint>
 #include <initializer_list>
@@ -40,8 +42,11 @@ Settlement by_body(std::uint64_t most = 64) {
 
 // An exchange whose charge is settled when its answer arrives.
 struct Reserved : LoneWorker {
-  explicit Reserved(const std::vector<Settlement>& of_rules, policy::Store a_store = policy::Store::Memory)
+  explicit Reserved(const std::vector<Settlement>& of_rules, policy::Store a_store = policy::Store::Memory,
+                    bool is_call = false)
       : LoneWorker({}, &nowhere()), in(a_store) {
+    if (is_call)
+      space.head.fields.push_back({"content-type", "application/grpc", http::FieldId::ContentType});
     for (const auto& settlement : of_rules) {
       const auto index = static_cast<limit::RuleIndex>(rules.size());
       rules.push_back({.name = "r", .index = index, .cells = index, .limiter = kHundred});
@@ -193,7 +198,7 @@ TEST(Settlements, SettlesTheCostInTheBodyWhenTheBodyIsComplete) {
   EXPECT_FALSE(one.settlements.want_body()) << "the cost is already known";
   one.pass({R"({"n")", ":4", "2}"});
   EXPECT_EQ(one.spent(), kReserved) << "the body may continue";
-  one.settlements.watch()->complete();
+  one.settlements.watch()->complete({});
   EXPECT_EQ(one.spent(), 42U);
   EXPECT_EQ(one.bill.outcomes()[0].remaining, 58U);
   EXPECT_LE(one.space.journal.amendments.at(0).at, one.clock.now())
@@ -201,6 +206,117 @@ TEST(Settlements, SettlesTheCostInTheBodyWhenTheBodyIsComplete) {
   EXPECT_EQ(one.settlements.watch(), nullptr);
   one.settlements.end();
   EXPECT_TRUE(one.settled(Settled::Debt));
+}
+
+// Returns a settlement that charges gRPC calls with these statuses.
+Settlement by_call(std::initializer_list<unsigned> statuses) {
+  Settlement settlement;
+  for (const auto status : statuses) settlement.charged_calls |= std::uint32_t{1} << status;
+  return settlement;
+}
+
+// An exchange of a gRPC call.
+struct ReservedCall : Reserved {
+  explicit ReservedCall(const std::vector<Settlement>& of_rules)
+      : Reserved(of_rules, policy::Store::Memory, true) {
+    head.status = 200;
+    head.framing = Framing::Chunked;
+  }
+  // Passes an answer with messages and these trailers.
+  void ends_with(std::string_view trailers) {
+    EXPECT_FALSE(answered());
+    pass({std::string_view("\0\0\0\0\1x", 6)});
+    EXPECT_EQ(spent(), kReserved) << "the status is not known yet";
+    EXPECT_TRUE(settlements.needs_answer());
+    settlements.complete(trailers);
+    EXPECT_EQ(settlements.watch(), nullptr);
+    settlements.end();
+  }
+};
+
+TEST(Settlements, ChargesACallByTheStatusInItsTrailers) {
+  const std::pair<const char*, bool> cases[] = {
+      {"grpc-status: 16\r\n", true}, {"grpc-status: 0\r\n", false}, {"x: y\r\n", true}, {"", true}};
+  for (const auto& [trailers, charged] : cases) {
+    SCOPED_TRACE(trailers);
+    ReservedCall one({by_call({16, http::kGrpcUnknown})});
+    one.ends_with(trailers);
+    EXPECT_EQ(one.spent(), charged ? kReserved : 0U);
+    EXPECT_TRUE(one.settled(charged ? Settled::Charged : Settled::Refunded));
+  }
+}
+
+TEST(Settlements, ChargesACallByTheStatusInATrailersOnlyResponse) {
+  for (const char* status : {"16", "0"}) {
+    ReservedCall one({by_call({16})});
+    one.head.framing = Framing::None;
+    one.head.fields.push_back({"grpc-status", status});
+    EXPECT_EQ(one.answered(), *status == '0');
+    EXPECT_EQ(one.settlements.watch(), nullptr);
+    EXPECT_EQ(one.spent(), *status == '0' ? 0U : kReserved);
+  }
+}
+
+TEST(Settlements, ChargesACallByTheStatusThatStandsForAnHttpError) {
+  ReservedCall unavailable({by_call({http::kGrpcUnavailable})});
+  unavailable.head.status = 503;
+  EXPECT_FALSE(unavailable.answered(503));
+  EXPECT_TRUE(unavailable.settled(Settled::Charged));
+  ReservedCall denied({by_call({http::kGrpcUnavailable})});
+  denied.head.status = 403;
+  EXPECT_TRUE(denied.answered(403));
+  EXPECT_TRUE(denied.settled(Settled::Refunded));
+}
+
+TEST(Settlements, ChargesACallThatWeirRefusesByTheStatusOfTheRefusal) {
+  ReservedCall one({by_call({http::kGrpcResourceExhausted})});
+  EXPECT_FALSE(one.settlements.answered(429, nullptr, one.charged_at));
+  EXPECT_TRUE(one.settled(Settled::Charged));
+}
+
+TEST(Settlements, ACallThatItsServerBreaksOffIsUnavailable) {
+  for (const unsigned charged : {http::kGrpcUnavailable, 0U}) {
+    ReservedCall one({by_call({charged})});
+    EXPECT_FALSE(one.answered());
+    one.settlements.end_call(http::kGrpcUnavailable);
+    one.settlements.end();
+    EXPECT_EQ(one.spent(), charged != 0 ? kReserved : 0U);
+    EXPECT_TRUE(one.settled(charged != 0 ? Settled::Charged : Settled::Refunded));
+  }
+}
+
+TEST(Settlements, ACallThatItsClientLeavesStaysCharged) {
+  ReservedCall one({by_call({16})});
+  EXPECT_FALSE(one.answered());
+  one.settlements.end();
+  EXPECT_EQ(one.spent(), kReserved);
+  EXPECT_TRUE(one.settled(Settled::Unanswered));
+}
+
+TEST(Settlements, StatusesOfCallsDecideOnlyForCalls) {
+  auto both = by_call({16});
+  both.charged = {{401, 401}};
+  for (const unsigned status : {401U, 200U}) {
+    Reserved request({both, by_call({16, 2})});
+    EXPECT_TRUE(request.answered(status));
+    EXPECT_EQ(request.spent(0), status == 401 ? kReserved : 0U);
+    EXPECT_EQ(request.spent(1), 0U) << "a request that is no call costs nothing";
+  }
+  ReservedCall call({both, by_status()});
+  call.ends_with("grpc-status: 16\r\n");
+  EXPECT_EQ(call.spent(0), kReserved);
+  EXPECT_EQ(call.spent(1), kReserved) << "the HTTP status decides without grpc_status";
+}
+
+TEST(Settlements, ACallIsSettledBesideACostInItsBody) {
+  ReservedCall both({by_call({16}), by_body()});
+  EXPECT_FALSE(both.answered());
+  both.pass({R"({"n":4})"});
+  both.settlements.complete("grpc-status: 0\r\n");
+  EXPECT_EQ(both.spent(0), 0U);
+  EXPECT_EQ(both.spent(1), 4U);
+  EXPECT_TRUE(both.settled(Settled::Refunded, 0));
+  EXPECT_TRUE(both.settled(Settled::Surplus, 1));
 }
 
 // The client may send its next request when it has received the last byte. By then the charge of this request
@@ -212,7 +328,7 @@ TEST(Settlements, SettlesABodyOfKnownLengthAtItsLastByte) {
   EXPECT_EQ(one.spent(), kReserved);
   one.pass({"4}"});
   EXPECT_EQ(one.spent(), 4U);
-  one.settlements.complete();
+  one.settlements.complete({});
   EXPECT_TRUE(one.settled(Settled::Surplus));
 }
 
@@ -245,7 +361,7 @@ TEST(Settlements, ReadsABodyOfTheMaximumSize) {
     Reserved one({by_body(64)});
     ASSERT_TRUE(one.begins(framing, framing == Framing::Length ? 64 : 0));
     one.pass({body});
-    one.settlements.complete();
+    one.settlements.complete({});
     EXPECT_EQ(one.spent(), 4U);
   }
 }
@@ -258,7 +374,7 @@ TEST(Settlements, KeepsTheChargeIfTheBodyIsTooLong) {
   ASSERT_TRUE(chunked.begins(Framing::Chunked));
   chunked.pass({std::string(60, ' '), "12345", R"({"n":4})"});
   EXPECT_TRUE(chunked.space.copy.empty()) << "the copy of the body is dropped";
-  chunked.settlements.complete();
+  chunked.settlements.complete({});
   EXPECT_TRUE(chunked.settled(Settled::Unreadable));
   for (const auto* one : {&announced, &chunked}) EXPECT_EQ(one->spent(), kReserved);
 }
@@ -272,7 +388,7 @@ TEST(Settlements, EachRuleReadsTheBodyUpToItsOwnBound) {
     both.head.content_length = framing == Framing::Length ? body.size() : 0;
     EXPECT_TRUE(both.says("3")) << "the cost in the header";
     both.pass({body});
-    both.settlements.complete();
+    both.settlements.complete({});
     EXPECT_EQ(both.spent(0), 4U);
     EXPECT_TRUE(both.settled(Settled::Surplus, 0));
     EXPECT_EQ(both.spent(1), kReserved);
@@ -289,7 +405,7 @@ TEST(Settlements, CostInTheBodyDoesNotChargeARuleThatTheStatusRefunded) {
   both.head.framing = Framing::Chunked;
   EXPECT_TRUE(both.answered(404));
   both.pass({R"({"n":4})"});
-  both.settlements.complete();
+  both.settlements.complete({});
   EXPECT_EQ(both.spent(0), 0U);
   EXPECT_TRUE(both.settled(Settled::Refunded, 0));
   EXPECT_EQ(both.spent(1), 4U);
