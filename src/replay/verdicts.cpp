@@ -123,8 +123,7 @@ class Comparison {
         note("rule " + in_quotes +
              " charges gRPC calls by their status, which is not in the log; if the log has no such rule, its "
              "charges stand");
-      if (rule.messages)
-        note("rule " + in_quotes + " also counts WebSocket messages, which are not in the log");
+      if (rule.messages) note("rule " + in_quotes + " also counts messages, which are not in the log");
       if (facts.reset_otherwise != 0)
         note("of rule " + in_quotes + " " + std::to_string(facts.reset_otherwise) +
              " keys were reset under another version of the rule; the replay does not reset them");

@@ -18,7 +18,7 @@ KeyLocation location_of(const policy::Rule& rule, const policy::AppliedLimiter& 
            .lease = rule.lease ? policy::units_of(*rule.lease, *applied.limiter) : 0}};
 }
 
-// Returns the location of the state that counts WebSocket messages. Messages are always counted in the key
+// Returns the location of the state that counts messages. Messages are always counted in the key
 // table, even if the rule's store is Redis. Their key differs from the key of the requests.
 KeyLocation location_of_messages(const policy::Rule& rule, policy::AppliedLimiter applied,
                                  const limit::Key& requests) {

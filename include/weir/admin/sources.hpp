@@ -34,7 +34,7 @@ struct RuleText {
   std::string store;           // "memory" or "redis"
   std::string mode;            // "enforce" or "shadow"
   bool settles = false;        // responses correct the charges of this rule
-  bool messages = false;       // the rule counts WebSocket messages
+  bool messages = false;       // the rule counts messages of WebSockets and gRPC calls
   limit::RuleIndex label = 0;  // label of the rule's counters (observe::Counters)
 };
 [[nodiscard]] RuleText describe(const policy::Rule& rule);

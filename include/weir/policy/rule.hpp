@@ -95,10 +95,16 @@ struct Variant {
   std::optional<Elastic> elastic{};
 };
 
-// The limit of a client's WebSocket messages. Messages have the same key as requests, but a separate counter.
+// The senders whose gRPC messages a rule counts. Of WebSocket messages it counts those of clients, unless
+// only servers' messages count.
+enum class MessageDirection : std::uint8_t { Client, Server, Both };
+
+// The limit of a client's WebSocket messages and of the messages of its gRPC calls. Messages have the same
+// key as requests, but a separate counter.
 struct Messages {
   limit::SharedLimiter limiter;
-  bool closes = false;  // excess messages close the connection; otherwise they wait
+  bool closes = false;  // excess messages end the WebSocket or the call; otherwise they wait
+  MessageDirection direction = MessageDirection::Client;
 };
 
 // The number of units of a key that one weir process may take from Redis in advance. No units if both members

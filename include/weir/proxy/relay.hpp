@@ -5,6 +5,7 @@
 #include "weir/http/chunked.hpp"
 #include "weir/http/head.hpp"
 #include "weir/net/byte_reader.hpp"
+#include "weir/proxy/body_gate.hpp"
 #include "weir/proxy/body_observer.hpp"
 #include "weir/proxy/body_sink.hpp"
 #include "weir/proxy/buffer.hpp"
@@ -58,6 +59,12 @@ class BodySource {
     last_again_ = taken.empty() ? std::string_view{} : last;
   }
 
+  // Makes take() return `rest` next, which must be the end of the piece that it returned last.
+  void give_back(std::string_view rest) noexcept {
+    last_again_ = again_;
+    again_ = rest;
+  }
+
   // For a body of known length: returns what take() can return without fill(), in one piece. The view may
   // extend beyond the end of the body.
   [[nodiscard]] std::string_view at_hand() const noexcept {
@@ -87,8 +94,8 @@ class BodySource {
   std::uint64_t most_;
   std::uint64_t received_ = 0;
   std::uint64_t filled_ = 0;
-  std::string_view again_;       // stored by put_back(); take() returns it next
-  std::string_view last_again_;  // stored by put_back(); take() returns it after again_
+  std::string_view again_;       // stored by put_back() or give_back(); take() returns it next
+  std::string_view last_again_;  // take() returns it after again_
   std::string trailers_;
   bool keeps_trailers_ = false;
   bool ended_ = false;
@@ -98,9 +105,10 @@ class BodySource {
 // Moves a body from a source to a sink, which frames it.
 class Relay {
  public:
-  // `watch`: observes the body; may be null. All arguments must outlive the relay.
-  Relay(BodySource& source, BodySink& sink, BodyObserver* watch = nullptr)
-      : source_(source), sink_(sink), watch_(watch) {
+  // `watch`: observes the body; may be null. `gate`: may hold octets back; null: all octets pass. All
+  // arguments must outlive the relay.
+  Relay(BodySource& source, BodySink& sink, BodyObserver* watch = nullptr, BodyGate* gate = nullptr)
+      : source_(source), sink_(sink), watch_(watch), gate_(gate) {
     if (sink.takes_trailers() || watch != nullptr) source.keep_trailers();
   }
 
@@ -108,15 +116,20 @@ class Relay {
     Nothing,     // the whole body was sent
     Bytes,       // wait for the source
     Room,        // wait for the sink
+    Gate,        // wait until the gate may admit more
     SinkBroken,  // sending failed
     Source,      // the source failed: see status()
   };
+  // Returns true if the relay can go on after a wait.
+  [[nodiscard]] static bool is_wait(Need need) noexcept {
+    return need == Need::Bytes || need == Need::Room || need == Need::Gate;
+  }
   // The caller must yield to other tasks after this number of waits, because each wait may have ended at
   // once.
   static constexpr unsigned kPiecesInTurn = 16;
   // Moves what can be moved without waiting.
   [[nodiscard]] Need advance();
-  // Waits for what advance() needs.
+  // Waits for what advance() needs. REQUIRES: Bytes or Room.
   [[nodiscard]] net::Task<net::ErrorCode> wait(Need need);
 
   // Returns the source's last status. Meaningful after Need::Source.
@@ -124,12 +137,15 @@ class Relay {
 
  private:
   [[nodiscard]] bool finished() const noexcept;
+  void hold_back(std::string_view& piece);
   void gather();
   void show(std::string_view piece);
 
   BodySource& source_;
   BodySink& sink_;
   BodyObserver* const watch_;
+  BodyGate* const gate_;
+  bool held_ = false;  // the gate holds octets back
   BodySource::Status status_ = BodySource::Status::Piece;
 };
 

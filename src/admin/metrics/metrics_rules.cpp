@@ -24,8 +24,7 @@ void tell_settlements(MetricsPage& page) {
 }
 
 void tell_messages(MetricsPage& page) {
-  Family messages =
-      page.counter("weir_messages_total", "Decisions of each rule on WebSocket messages, by outcome.");
+  Family messages = page.counter("weir_messages_total", "Decisions of each rule on messages, by outcome.");
   for (std::size_t rule = 0; rule < page.sources().rules.size(); ++rule) {
     if (!page.sources().rules[rule].messages) continue;
     for (std::size_t i = 0; i < observe::kMessageOutcomes; ++i) {

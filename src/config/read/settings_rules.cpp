@@ -190,8 +190,10 @@ void read_hold(const TableReader& table, Algorithm algorithm, policy::Rule& rule
 void read_messages(const TableReader& table, policy::Rule& rule) {
   const auto rate = table.rate("messages");
   const bool closes = table.choice<Over>("messages_over") == Over::Close;
-  for (const auto& [key, given] :
-       {std::pair{"messages_burst", table.has("messages_burst")}, {"messages_over", closes}})
+  const auto direction = table.choice<policy::MessageDirection>("direction");
+  for (const auto& [key, given] : {std::pair{"messages_burst", table.has("messages_burst")},
+                                   {"messages_over", closes},
+                                   {"direction", direction != policy::MessageDirection::Client}})
     if (given && !table.mentions("messages"))
       table.mistake(key, "found without messages; expected messages = \"20/s\" beside it");
   if (!rate) return;
@@ -199,7 +201,7 @@ void read_messages(const TableReader& table, policy::Rule& rule) {
       table.has("messages_burst") ? static_cast<std::uint64_t>(table.whole("messages_burst")) : rate->count;
   auto bucket = limit::TokenBucket::make(*rate, burst);
   if (!bucket) return table.mistake("messages", bucket.error().message);
-  rule.messages = {*bucket, closes};
+  rule.messages = {*bucket, closes, direction};
 }
 
 void read_tiers(const TableReader& table, const Terms& terms, policy::Rule& rule,

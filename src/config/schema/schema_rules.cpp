@@ -45,6 +45,7 @@ constexpr Choice kRefills[] = {{"continuous"}, {"stepwise"}};
 constexpr Choice kAligns[] = {{"day"}, {"month"}};
 constexpr Choice kOnMissing[] = {{"skip"}, {"ip"}, {"reject"}};
 constexpr Choice kMessagesOver[] = {{"delay"}, {"close"}};
+constexpr Choice kDirections[] = {{"client"}, {"server"}, {"both"}};
 constexpr Choice kOnStoreFailure[] = {{"local"}, {"open"}, {"closed"}};
 constexpr Choice kModes[] = {{"enforce"}, {"shadow"}};
 
@@ -116,10 +117,12 @@ constexpr KeySpec kRuleKeys[] = {
     key("body", Kind::Text, "", "text of a refusal; absent: JSON"),
     table("charge", schema::kCharge, "answers that are charged; absent: all"),
     key("messages", Kind::Rate, "",
-        "rate of a client's WebSocket messages, counted beside its requests; absent: no limit"),
+        "rate of a client's WebSocket and gRPC messages, counted beside its requests; absent: no limit"),
     whole("messages_burst", 1, kBillion, "", "most messages at once; absent: the count in messages"),
     choice("messages_over", kMessagesOver, "delay",
-           "a message above the rate waits, or closes the connection with 1008"),
+           "a message above the rate waits, or ends the WebSocket (1008) or the gRPC call (8)"),
+    choice("direction", kDirections, "client",
+           "who sends the gRPC messages that count; of WebSockets, servers' messages never count"),
     kSoft,
     kElastic,
     misplaced("priority", "priority in a [[route]], or in one of the rule's tiers"),

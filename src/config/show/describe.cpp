@@ -156,6 +156,8 @@ std::string rule_lines(const policy::Rule& rule) {
     const auto& bucket = std::get<limit::TokenBucket>(*rule.messages->limiter);
     text += ", messages " + limit::to_string(bucket.gcra_core().rate()) + ", burst " +
             std::to_string(bucket.quota()) + (rule.messages->closes ? ", else closed" : ", else delayed");
+    if (rule.messages->direction == policy::MessageDirection::Server) text += ", of servers";
+    if (rule.messages->direction == policy::MessageDirection::Both) text += ", of both sides";
   }
   if (rule.max_body != 0) text += ", reads bodies up to " + size_words(rule.max_body);
   if (rule.queue_per_client != policy::kNoBound)

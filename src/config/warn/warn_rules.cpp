@@ -113,10 +113,19 @@ void warn_of_messages(const policy::Rule& rule, const Settings& settings, Config
     return !route.respond && !plainly_disjoint(route.match, rule.match) &&
            std::find(route.upgrades.begin(), route.upgrades.end(), "websocket") != route.upgrades.end();
   };
-  if (rule.messages && std::none_of(settings.routes.begin(), settings.routes.end(), has_messages))
+  const auto speaks_http2 = [](const net::ListenerSettings& listener) {
+    return listener.protocols.h2 || listener.protocols.h2c;
+  };
+  if (!rule.messages || std::any_of(settings.listeners.begin(), settings.listeners.end(), speaks_http2))
+    return;
+  if (rule.messages->direction == policy::MessageDirection::Server)
+    return warnings.add(rule,
+                        "counts gRPC messages of servers, but no listener speaks HTTP/2; write protocols = "
+                        "[\"h2c\"] in a listener without tls");
+  if (std::none_of(settings.routes.begin(), settings.routes.end(), has_messages))
     warnings.add(rule,
-                 "counts messages, but no route that it applies to allows WebSockets; write upgrade = "
-                 "[\"websocket\"] in a route");
+                 "counts messages, but no route that it applies to allows WebSockets, and no listener speaks "
+                 "HTTP/2 for gRPC; write upgrade = [\"websocket\"] in a route");
 }
 
 // Returns the number of entries in a full log; 0 if the limiter is not an exact sliding log.

@@ -13,17 +13,39 @@ using observe::MessageOutcome;
 
 static_assert(limit::kMaxCharges <= std::numeric_limits<std::uint32_t>::digits, "a bit for each");
 
-MessageLimits::MessageLimits(Worker& worker, const ExchangeBuffers& buffers) : worker_(worker) {
-  gather(buffers.evaluation.local);
-  gather(buffers.evaluation.remote);
-  for (const auto& line : buffers.unasked) add(*line.rule, line.charge);
+namespace {
+
+// Calls visit(Rule, Charge) for each rule that matched the request and limits messages of this sender.
+// `Charge`: the charge of the request.
+template <class Visit>
+void for_each_limit(const ExchangeBuffers& buffers, MessageLimits::Sender sender, Visit visit) {
+  using policy::MessageDirection;
+  const auto other =
+      sender == MessageLimits::Sender::Client ? MessageDirection::Server : MessageDirection::Client;
+  const auto counts = [&](const policy::Rule& rule) {
+    return rule.messages && rule.messages->direction != other;
+  };
+  for (const auto* bill : {&buffers.evaluation.local, &buffers.evaluation.remote})
+    for (std::size_t i = 0; i < bill->charges().size(); ++i) {
+      const auto& [rule, applied] = bill->line(i);
+      if (!applied.counted && counts(*rule)) visit(*rule, bill->charges()[i]);
+    }
+  for (const auto& line : buffers.unasked)
+    if (counts(*line.rule)) visit(*line.rule, line.charge);
 }
 
-void MessageLimits::gather(const policy::Bill& bill) {
-  for (std::size_t i = 0; i < bill.charges().size(); ++i) {
-    const auto& [rule, applied] = bill.line(i);
-    if (!applied.counted && rule->messages) add(*rule, bill.charges()[i]);
-  }
+}  // namespace
+
+MessageLimits::MessageLimits(Worker& worker, const ExchangeBuffers& buffers, Sender sender)
+    : worker_(worker) {
+  for_each_limit(buffers, sender,
+                 [this](const policy::Rule& rule, const limit::Charge& charge) { add(rule, charge); });
+}
+
+bool MessageLimits::would_count(const ExchangeBuffers& buffers, Sender sender) noexcept {
+  bool counts = false;
+  for_each_limit(buffers, sender, [&](const policy::Rule&, const limit::Charge&) { counts = true; });
+  return counts;
 }
 
 void MessageLimits::add(const policy::Rule& rule, const limit::Charge& of_requests) {

@@ -1,7 +1,9 @@
-// Limits the messages of one WebSocket client by the rules that have `messages`.
+// Limits the messages of one WebSocket client, or of one side of a gRPC call, by the rules that have
+// `messages`.
 //
 // This process's key table counts the messages under the rule's key, even if the rule counts its requests in
-// Redis. All connections of a client share the count. A MessageLimits belongs to one tunnel.
+// Redis. All connections and calls of a client share the count, and both sides of a call share it, too. A
+// MessageLimits belongs to one tunnel, or to one side of a call.
 #pragma once
 
 #include "weir/limit/charge.hpp"
@@ -21,9 +23,13 @@ struct ExchangeBuffers;
 
 class MessageLimits {
  public:
+  enum class Sender : std::uint8_t { Client, Server };
+
   // Collects the message limits of the rules that matched the request, even if Redis was unreachable.
   // `buffers`: the buffers of the exchange, not yet cleared. `worker` and the rules must outlive this object.
-  MessageLimits(Worker& worker, const ExchangeBuffers& buffers);
+  MessageLimits(Worker& worker, const ExchangeBuffers& buffers, Sender sender);
+  // Returns true if a MessageLimits with these arguments would count.
+  [[nodiscard]] static bool would_count(const ExchangeBuffers& buffers, Sender sender) noexcept;
 
   // counts() returns true if any rule limits messages; enforced() returns true if any enforced rule does.
   [[nodiscard]] bool counts() const noexcept { return !charges_.empty(); }
@@ -31,14 +37,13 @@ class MessageLimits {
 
   struct MessageVerdict {
     bool admitted = true;
-    bool closes = false;     // a rule that refuses the message demands that the connection closes
+    bool closes = false;     // a rule that refuses the message demands that the connection or call ends
     base::Duration wait{0};  // if not admitted and not closing: time until the message may be admitted
   };
   // Charges one message to all rules. If an enforced rule refuses the message, charges nothing.
   [[nodiscard]] MessageVerdict ask();
 
  private:
-  void gather(const policy::Bill& bill);
   void add(const policy::Rule& rule, const limit::Charge& of_requests);
   void count(bool admitted);
 

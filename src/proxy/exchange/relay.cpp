@@ -84,15 +84,25 @@ void Relay::show(std::string_view piece) {
   if (status_ == BodySource::Status::End) watch_->complete(source_.trailers());
 }
 
-// Moves all available pieces to the sink, until the sink is full.
+// Gives the part of the piece back that the gate does not admit.
+void Relay::hold_back(std::string_view& piece) {
+  const auto admitted = gate_->admit(piece);
+  held_ = admitted < piece.size();
+  if (held_) source_.give_back(piece.substr(admitted));
+  piece = piece.substr(0, admitted);
+}
+
+// Moves all available pieces to the sink, until the sink is full or the gate holds a piece back.
 void Relay::gather() {
-  while (!finished() && !sink_.is_full()) {
+  held_ = false;
+  while (!held_ && !finished() && !sink_.is_full()) {
     std::string_view piece;
     status_ = source_.take(piece);
+    if (gate_ != nullptr && status_ == BodySource::Status::Piece) hold_back(piece);
     if (watch_ != nullptr) show(piece);
     if (status_ == BodySource::Status::End) sink_.end(source_.trailers());
     if (status_ != BodySource::Status::Piece) return;
-    sink_.add(piece);
+    if (!piece.empty()) sink_.add(piece);
   }
 }
 
@@ -107,6 +117,7 @@ Relay::Need Relay::advance() {
     if (!sink_.flush(ec)) return ec ? Need::SinkBroken : Need::Room;
     if (status_ == BodySource::Status::End) return Need::Nothing;
     if (status_ == BodySource::Status::NeedBytes) return Need::Bytes;
+    if (held_) return Need::Gate;
     if (finished()) return Need::Source;
   }
 }

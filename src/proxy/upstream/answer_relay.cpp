@@ -11,16 +11,18 @@
 
 namespace weir::proxy {
 
-AnswerRelay::AnswerRelay(ExchangeContext& context, ServerAttempt& attempt, const Upload* upload)
+AnswerRelay::AnswerRelay(ExchangeContext& context, ServerAttempt& attempt, const Upload* upload,
+                         MessageGate* gate)
     : context_(context),
       attempt_(attempt),
       upload_(upload),
+      gate_(gate),
       request_sent_(is_request_sent()),
       sink_(begin()),
       body_(attempt.lease.stream(), context.buffers.answer, attempt.body_framing,
             context.buffers.response.content_length, BodySource::kUnbounded,
             http::ChunkDecoder::Sender::Server),
-      relay_(body_, sink_, context.admission.settlements().watch()),
+      relay_(body_, sink_, context.admission.settlements().watch(), gate),
       pace_(context.config.server.min_rate) {}
 
 bool AnswerRelay::is_request_sent() const noexcept {
@@ -60,9 +62,13 @@ net::Task<std::optional<Outcome>> AnswerRelay::run() {
 }
 
 net::Task<std::optional<Outcome>> AnswerRelay::run_on(Relay::Need need) {
-  if (need == Relay::Need::Bytes || need == Relay::Need::Room) need = co_await relay_rest(need);
+  if (Relay::is_wait(need)) need = co_await relay_rest(need);
   if (need == Relay::Need::Nothing) co_return finish();
   const bool abandoned = is_abandoned(need);
+  if (!abandoned && is_message_refused()) {
+    const auto refused = co_await refuse_message();
+    co_return refused;
+  }
   const auto outcome = abort_answer(need);
   if (abandoned && is_request_sent()) co_await read_to_end();
   co_return outcome;
@@ -76,7 +82,7 @@ net::Task<Relay::Need> AnswerRelay::relay_rest(Relay::Need need) {
   const auto response = attempt_.pool.settings().timeouts.response;
   const auto look =
       pace_.counts() ? std::min(server.min_rate.grace, server.write_timeout) : server.write_timeout;
-  for (unsigned pieces = 1; need == Relay::Need::Bytes || need == Relay::Need::Room; ++pieces) {
+  for (unsigned pieces = 1; Relay::is_wait(need); ++pieces) {
     const bool reading = need == Relay::Need::Bytes;
     if (pieces % Relay::kPiecesInTurn == 0) {
       co_await net::Pause(context_.worker.executor);
@@ -84,6 +90,12 @@ net::Task<Relay::Need> AnswerRelay::relay_rest(Relay::Need need) {
     }
     if (attempt_.lease.member().suspect()) note_lasting_answer();
     if (attempt_.body_fault) break;  // the upload may have failed during another wait
+    if (need == Relay::Need::Gate) {
+      const bool goes_on = co_await wait_at_gate();
+      if (!goes_on) break;
+      need = relay_.advance();
+      continue;
+    }
     watch.arm(reading ? response : look);
     if (reading) watch.begin_cancellable_wait();
     attempt_.client_stalls = !reading;
@@ -97,6 +109,45 @@ net::Task<Relay::Need> AnswerRelay::relay_rest(Relay::Need need) {
     need = relay_.advance();
   }
   co_return need;
+}
+
+// Waits until the server's next message may pass. Returns false if the answer must end.
+net::Task<bool> AnswerRelay::wait_at_gate() {
+  if (gate_->refuses()) co_return false;
+  auto& watch = context_.watch;
+  watch.arm(gate_->wait() + attempt_.pool.settings().timeouts.response);
+  watch.begin_cancellable_wait();
+  static_cast<void>(co_await gate_->hold());
+  context_.read_clock();
+  watch.end_cancellable_wait();
+  co_return !watch.late() && !watch.left() && !context_.worker.hard_stop;
+}
+
+bool AnswerRelay::is_message_refused() const noexcept {
+  return (gate_ != nullptr && gate_->refuses()) || attempt_.body_fault.status == kTooManyMessages;
+}
+
+// Ends a gRPC call in which a message exceeded its limit. Trailers tell the client why, if its protocol has
+// trailers.
+net::Task<Outcome> AnswerRelay::refuse_message() {
+  note_body_fault(context_, {.status = kTooManyMessages});
+  attempt_.note_answer();
+  bool sent = false;
+  const bool chunked = context_.buffers.response.framing == http::Framing::Chunked;
+  if (body_.complete() || (sink_.takes_trailers() && chunked)) {
+    if (!body_.complete()) sink_.end("grpc-status: 8\r\ngrpc-message: too many messages\r\n");
+    net::ErrorCode ec;
+    sent = sink_.flush(ec);
+    while (!sent && !ec) {
+      context_.watch.arm(context_.config.server.write_timeout);
+      ec = co_await sink_.wait_for_room();
+      if (!ec) sent = sink_.flush(ec);
+    }
+  }
+  context_.worker.counters.bytes_out.add(sink_.sent());
+  context_.report.body_out = body_.received();
+  if (!sent) context_.client.cut_answer();
+  co_return Outcome{.ending = sent ? Ending::Answered : Ending::Abort};
 }
 
 // Returns true if the client accepts the answer fast enough. Measures acknowledged octets, because the kernel

@@ -20,8 +20,8 @@ namespace weir::proxy {
 class AnswerRelay {
  public:
   // Must be created once the answer's head was read. All arguments must outlive the relay. `upload`: null if
-  // the whole request was sent at once.
-  AnswerRelay(ExchangeContext& context, ServerAttempt& attempt, const Upload* upload);
+  // the whole request was sent at once. `gate`: limits the messages in the answer; may be null.
+  AnswerRelay(ExchangeContext& context, ServerAttempt& attempt, const Upload* upload, MessageGate* gate);
 
   // Relays the answer. Returns nothing if no octet of the answer reached the client and none will. The
   // returned task has nearly always ended already.
@@ -33,6 +33,9 @@ class AnswerRelay {
   void note_pause();
   [[nodiscard]] net::Task<std::optional<Outcome>> run_on(Relay::Need need);
   [[nodiscard]] net::Task<Relay::Need> relay_rest(Relay::Need need);
+  [[nodiscard]] net::Task<bool> wait_at_gate();
+  [[nodiscard]] net::Task<Outcome> refuse_message();
+  [[nodiscard]] bool is_message_refused() const noexcept;
   [[nodiscard]] bool keeps_reading(base::Duration waited, const net::ErrorCode& ec);
   void note_lasting_answer() noexcept;
   [[nodiscard]] Outcome finish();
@@ -45,6 +48,7 @@ class AnswerRelay {
   ExchangeContext& context_;
   ServerAttempt& attempt_;
   const Upload* const upload_;
+  MessageGate* const gate_;
   const bool request_sent_;  // the whole request was sent before the answer began
   BodySink& sink_;
   BodySource body_;

@@ -23,7 +23,8 @@ net::Task<std::optional<Outcome>> ProtocolUpgrade::run() {
       co_await client.send_upgrade(buffers.response, attempt_.upgrade, buffers.rate_limit_headers);
   if (ec) co_return end(observe::TunnelEnd::ClientBroke);
   std::optional<MessageLimits> limits;
-  if (attempt_.upgrade == "websocket") limits.emplace(context_.worker, buffers);
+  if (attempt_.upgrade == "websocket")
+    limits.emplace(context_.worker, buffers, MessageLimits::Sender::Client);
   release_body(buffers);
   const bool counted = limits && limits->counts();
   const auto octets = client.octets();

@@ -16,6 +16,9 @@
 
 namespace weir::proxy {
 
+// The BodyFault of a gRPC call in which a message exceeded its limit.
+inline constexpr unsigned kTooManyMessages = 429;
+
 // Why the client's body did not arrive completely. Status 0: there is no fault. The body arrived, or the
 // server did not accept all of it.
 struct BodyFault {

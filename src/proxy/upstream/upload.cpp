@@ -2,6 +2,7 @@
 
 #include "proxy/exchange/body_inspector.hpp"
 
+#include "weir/http/grpc_status.hpp"
 #include "weir/proxy/http1_sink.hpp"
 
 #include <algorithm>
@@ -13,8 +14,12 @@ namespace weir::proxy {
 void note_body_fault(ExchangeContext& context, const BodyFault& fault) {
   using observe::ClientError;
   const auto [status, slow] = fault;
-  context.report.failure = status == 503 ? "out_of_memory" : slow ? "slow_body" : "bad_body";
-  if (status == 503 || status == 400) return;
+  context.report.failure = status == 503                ? "out_of_memory"
+                           : status == kTooManyMessages ? "message_limit"
+                           : slow                       ? "slow_body"
+                                                        : "bad_body";
+  if (status == kTooManyMessages) context.admission.settlements().end_call(http::kGrpcResourceExhausted);
+  if (status == 503 || status == 400 || status == kTooManyMessages) return;
   context.worker.counters
       .client_errors(slow            ? ClientError::SlowBody
                      : status == 408 ? ClientError::BodyTimeout
@@ -25,15 +30,17 @@ void note_body_fault(ExchangeContext& context, const BodyFault& fault) {
 LocalError error_of(const BodyFault& fault) noexcept {
   const auto status = fault.status;
   if (status == 503) return {status, "this server is out of memory; please retry"};
+  if (status == kTooManyMessages) return {status, "too many messages"};
   if (status == 400) return {status, "the request body is malformed or incomplete"};
   if (fault.slow) return {status, "the request body comes too slowly"};
   if (status == 408) return {status, "the request body did not come in time"};
   return {status, "the request body is too large"};
 }
 
-Upload::Upload(ExchangeContext& context, ServerAttempt& attempt, std::string_view head)
+Upload::Upload(ExchangeContext& context, ServerAttempt& attempt, std::string_view head, MessageGate* gate)
     : context_(context),
       attempt_(attempt),
+      gate_(gate),
       finished_(context.worker.executor),
       out_(head),
       response_(attempt.pool.settings().timeouts.response),
@@ -53,6 +60,7 @@ net::Signal::Wait Upload::end() noexcept {
     stop_ = true;
     context_.client.cancel();
     attempt_.lease.cancel();
+    if (gate_ != nullptr) gate_->cancel();
   }
   return finished_.wait();
 }
@@ -63,18 +71,24 @@ net::Task<void> Upload::run() {
   auto& watch = context_.watch;
   Http1Sink sink(attempt_.lease.stream(), head.framing, out_);
   sink.goes_on();
-  Relay relay(context_.client.body(), sink);
+  Relay relay(context_.client.body(), sink, nullptr, gate_);
   MinRateCheck pace(context_.config.server.min_rate);
   auto need = relay.advance();
   began_ = context_.now;
   expectant_ = head.expects_continue && body.received() == 0 && body.at_hand().empty() && !body.complete();
   bool word_awaited = !expectant_;
-  for (unsigned pieces = 1; need == Relay::Need::Bytes || need == Relay::Need::Room; ++pieces) {
+  for (unsigned pieces = 1; Relay::is_wait(need); ++pieces) {
     const bool reading = need == Relay::Need::Bytes;
     if (pieces % Relay::kPiecesInTurn == 0) {
       co_await net::Pause(context_.worker.executor);
       const bool late = watch.late() && !attempt_.client_stalls && !expectant_;
       if (stop_ || watch.left() || late) co_return;
+    }
+    if (need == Relay::Need::Gate) {
+      const bool goes_on = co_await wait_at_gate();
+      if (!goes_on) co_return;
+      need = relay.advance();
+      continue;
     }
     if (reading && !attempt_.whole) release_body(context_.buffers);  // everything that was received was sent
     if (reading && !std::exchange(word_awaited, true)) await_continue();
@@ -87,6 +101,26 @@ net::Task<void> Upload::run() {
     need = relay.advance();
   }
   finish(need, relay.status());
+}
+
+// Waits until the client's next message may pass. Returns false if the upload must end.
+net::Task<bool> Upload::wait_at_gate() {
+  if (gate_->refuses()) {
+    fail(kTooManyMessages, false);
+    co_return false;
+  }
+  const auto& watch = context_.watch;
+  const bool answered = context_.report.answered != base::TimePoint{};
+  const auto longest = gate_->wait() + response_;
+  context_.read_clock();
+  if (answered && !attempt_.client_stalls) context_.watch.arm(longest);
+  if (!answered) attempt_.arm(longest);
+  static_cast<void>(co_await gate_->hold());
+  const bool late = watch.late() && !attempt_.client_stalls;
+  // The exchange may wait for the answer without the client, but the rest of the request will not come.
+  if (watch.has_gone() && !stop_) fail(400, false);
+  if (watch.has_gone()) co_return false;
+  co_return !stop_ && !watch.left() && !late && !context_.worker.hard_stop;
 }
 
 Upload::Next Upload::judge_wait(const net::ErrorCode& ec, bool reading, MinRateCheck& pace) {

@@ -7,6 +7,7 @@
 // the time that it has already waited.
 #pragma once
 
+#include "proxy/exchange/message_gate.hpp"
 #include "proxy/upstream/server_attempt.hpp"
 
 #include "weir/net/signal.hpp"
@@ -21,9 +22,9 @@ namespace weir::proxy {
 
 class Upload {
  public:
-  // `head`: the part of the request's head that the server has not accepted yet. The other arguments must
-  // outlive the upload.
-  Upload(ExchangeContext& context, ServerAttempt& attempt, std::string_view head);
+  // `head`: the part of the request's head that the server has not accepted yet. `gate`: limits the messages
+  // in the body; may be null. The other arguments must outlive the upload.
+  Upload(ExchangeContext& context, ServerAttempt& attempt, std::string_view head, MessageGate* gate);
 
   // Starts the upload. If start() throws, the upload has already ended.
   void start();
@@ -52,6 +53,7 @@ class Upload {
   enum class Next : std::uint8_t { Wait, Advance, End };
 
   [[nodiscard]] net::Task<void> run();
+  [[nodiscard]] net::Task<bool> wait_at_gate();
   [[nodiscard]] Next judge_wait(const net::ErrorCode& ec, bool reading, MinRateCheck& pace);
   void finish(Relay::Need need, BodySource::Status status);
   void fail(unsigned status, bool slow) noexcept;
@@ -61,6 +63,7 @@ class Upload {
 
   ExchangeContext& context_;
   ServerAttempt& attempt_;
+  MessageGate* const gate_;
   net::Signal finished_;  // raised when the upload has ended
   std::string out_;       // text to send: first the rest of the head, then the framing
   const base::Duration

@@ -5,6 +5,7 @@
 
 #include "weir/http/answer.hpp"
 #include "weir/http/forwarding.hpp"
+#include "weir/http/grpc.hpp"
 #include "weir/http/grpc_status.hpp"
 #include "weir/http/upgrade.hpp"
 #include "weir/net/signal.hpp"
@@ -22,7 +23,9 @@ net::Task<Outcome> UpstreamExchange::run() {
   std::exception_ptr thrown;
   try {
     begin_request();
-    auto next = Next::Try;
+    bool admitted = true;
+    if (from_client_ && !attempt_.body.empty()) admitted = co_await admit_messages();
+    auto next = admitted ? Next::Try : Next::GiveUp;
     while (next == Next::Try) {
       bool leased = attempt_.lease_at_once();
       if (!leased) leased = co_await attempt_.wait_for_server(priority_);
@@ -60,6 +63,8 @@ net::Task<Outcome> UpstreamExchange::run() {
 
 void UpstreamExchange::cancel() noexcept {
   if (protocol_upgrade_) protocol_upgrade_->cancel();
+  if (from_client_) from_client_->cancel();
+  if (from_server_) from_server_->cancel();
   attempt_.cancel();
 }
 
@@ -73,6 +78,10 @@ void UpstreamExchange::begin_request() {
   if (head.expects_continue && sends) http::remove_expectation(head);
   attempt_.expects_continue = head.expects_continue;
   if (head.wants_upgrade) attempt_.upgrade = http::protocol_to_ask(head, context_.route()->upgrades);
+  if (http::is_grpc(head.fields)) {
+    from_client_ = MessageGate::make(context_.worker, context_.buffers, MessageGate::Sender::Client);
+    from_server_ = MessageGate::make(context_.worker, context_.buffers, MessageGate::Sender::Server);
+  }
   write_request_head(context_, attempt_, {});
   attempt_.whole = head.framing == http::Framing::None;
   if (head.framing == http::Framing::Length && body.at_hand().size() >= head.content_length)
@@ -80,6 +89,26 @@ void UpstreamExchange::begin_request() {
   if (!attempt_.whole) return;
   std::string_view nothing;
   (void)body.take(nothing);  // makes the source reach the end of the body
+}
+
+// Waits until the messages of a body that came with its head may pass. Returns false if they may not.
+net::Task<bool> UpstreamExchange::admit_messages() {
+  auto& watch = context_.watch;
+  auto rest = attempt_.body;
+  for (;;) {
+    rest.remove_prefix(from_client_->admit(rest));
+    if (rest.empty()) co_return true;
+    if (from_client_->refuses()) attempt_.body_fault.status = kTooManyMessages;
+    if (from_client_->refuses()) co_return false;
+    context_.read_clock();
+    attempt_.arm(from_client_->wait() + attempt_.pool.settings().timeouts.response);
+    watch.begin_cancellable_wait();
+    const auto ended = co_await from_client_->hold();
+    watch.end_cancellable_wait();
+    if (!ended) continue;
+    attempt_.error = {504, "the limit of messages did not admit the call in time"};
+    co_return false;
+  }
 }
 
 // Sends the request, or as much of it as the server accepts at once.
@@ -112,7 +141,8 @@ void UpstreamExchange::send_request() {
 void UpstreamExchange::start_upload(std::size_t sent) {
   const std::string_view head = context_.buffers.out;
   const auto of_head = std::min(sent, head.size());
-  auto upload = std::make_unique<Upload>(context_, attempt_, head.substr(of_head));
+  auto* const gate = attempt_.whole ? nullptr : from_client_.get();
+  auto upload = std::make_unique<Upload>(context_, attempt_, head.substr(of_head), gate);
   if (attempt_.whole) context_.client.body().put_back(attempt_.body.substr(sent - of_head));
   upload_ = std::move(upload);
   context_.upload_begun = true;
@@ -236,7 +266,7 @@ net::Task<std::optional<Outcome>> UpstreamExchange::take_answer() {
     protocol_upgrade_.emplace(context_, attempt_);
     return protocol_upgrade_->run();
   }
-  relay_.emplace(context_, attempt_, upload_.get());
+  relay_.emplace(context_, attempt_, upload_.get(), from_server_.get());
   return relay_->run();
 }
 

@@ -35,6 +35,7 @@ class UpstreamExchange {
     GiveUp,
   };
   void begin_request();
+  [[nodiscard]] net::Task<bool> admit_messages();
   [[nodiscard]] net::Task<bool> exchange_heads();
   void send_request();
   void start_upload(std::size_t sent);
@@ -54,7 +55,9 @@ class UpstreamExchange {
   ExchangeContext& context_;
   ServerAttempt attempt_;
   const policy::Priority priority_;
-  std::unique_ptr<Upload> upload_;  // set if the request could not be sent at once
+  std::unique_ptr<MessageGate> from_client_;  // limits the client's gRPC messages; null: no limit
+  std::unique_ptr<MessageGate> from_server_;  // the same for the server's messages
+  std::unique_ptr<Upload> upload_;            // set if the request could not be sent at once
   std::optional<AnswerRelay> relay_;
   std::optional<ProtocolUpgrade> protocol_upgrade_;
 };

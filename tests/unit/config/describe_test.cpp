@@ -191,6 +191,10 @@ TEST(Describe, ShowsWebSocketMessageLimitsAndAllowedUpgrades) {
   EXPECT_THAT(of("messages = \"20/s\"\n"), HasSubstr(", in memory, messages 20/s, burst 20, else delayed\n"));
   EXPECT_THAT(of("messages = \"2/s\"\nmessages_burst = 9\nmessages_over = \"close\"\n"),
               HasSubstr(", messages 2/s, burst 9, else closed\n"));
+  EXPECT_THAT(of("messages = \"2/s\"\ndirection = \"server\"\n"),
+              HasSubstr(", messages 2/s, burst 2, else delayed, of servers\n"));
+  EXPECT_THAT(of("messages = \"2/s\"\ndirection = \"both\"\n"),
+              HasSubstr(", messages 2/s, burst 2, else delayed, of both sides\n"));
   EXPECT_THAT(of("[[route]]\nname = \"a\"\nupstream = \"api\"\nupgrade = []\n"),
               HasSubstr("route \"a\": everything -> upstream \"api\", without upgrades\n"));
   EXPECT_THAT(of("[[route]]\nname = \"a\"\nupstream = \"api\"\nupgrade = [\"websocket\", \"chat\"]\n"),

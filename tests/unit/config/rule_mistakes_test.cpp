@@ -17,6 +17,9 @@ const WrongConfiguration kWrongRules[] = {
      with_rule("queue_per_client = 3\n"),
      {"weir.toml:14: rule[x].queue_per_client: only leaky_bucket uses this; expected algorithm = "
       "\"leaky_bucket\""}},
+    {"DirectionWithoutMessages",
+     with_rule("direction = \"both\"\n"),
+     {"weir.toml:14: rule[x].direction: found without messages; expected messages = \"20/s\" beside it"}},
     {"MessagesBurstWithoutMessages",
      with_rule("messages_burst = 3\n"),
      {"weir.toml:14: rule[x].messages_burst: found without messages; expected messages = \"20/s\" beside "

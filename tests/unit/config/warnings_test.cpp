@@ -308,6 +308,22 @@ TEST(Warnings, WarnOfMessageLimitsWithoutWebSockets) {
   EXPECT_THAT(of("", "match = { path = \"/api/*\" }\n"), warned);
 }
 
+TEST(Warnings, WarnOfMessageLimitsForGrpcWithoutAListenerForHttp2) {
+  const auto of = [](const std::string& listener, const std::string& direction) {
+    return warnings_of("[[listener]]\naddress = \"127.0.0.1:80\"\n" + listener +
+                       "[[upstream]]\nname = \"api\"\nservers = [\"a:1\"]\n[[route]]\nupstream = \"api\"\n"
+                       "upgrade = []\n[[rule]]\nname = \"x\"\nlimit = \"1/s\"\nmessages = \"9/s\"\n" +
+                       direction);
+  };
+  const auto warned = Contains(::testing::ContainsRegex("counts (gRPC )?messages"));
+  EXPECT_THAT(of("protocols = [\"h2c\"]\n", ""), Not(warned));
+  EXPECT_THAT(of("", ""), Contains(HasSubstr("rule \"x\" counts messages, but no route")));
+  EXPECT_THAT(of("protocols = [\"h2c\"]\n", "direction = \"server\"\n"), Not(warned));
+  EXPECT_THAT(
+      of("", "direction = \"server\"\n"),
+      Contains(HasSubstr("rule \"x\" counts gRPC messages of servers, but no listener speaks HTTP/2")));
+}
+
 TEST(Warnings, WarnOfDefaultCostsThatAreNeverAdmitted) {
   const auto of = [](const std::string& more) { return warnings_of(with_rule(more)); };
   EXPECT_THAT(

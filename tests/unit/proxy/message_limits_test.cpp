@@ -1,4 +1,5 @@
-// Tests which rules limit the messages of a WebSocket, and under which keys they count the messages.
+// Tests which rules limit the messages of a WebSocket or a gRPC call, and under which keys they count the
+// messages.
 #include "proxy/exchange/message_limits.hpp"
 
 #include "proxy/admission/admission_controller.hpp"
@@ -30,7 +31,7 @@ struct Chat : LoneWorker {
       : LoneWorker(a_config, redis) {}
 
   // Opens a connection, sends ten messages at once, and returns how many of them were admitted.
-  int passed(std::string_view api_key) {
+  int passed(std::string_view api_key, MessageLimits::Sender sender = MessageLimits::Sender::Client) {
     ExchangeBuffers space(worker);
     space.request.head = &head;
     space.request.client.api_key = api_key;
@@ -39,7 +40,8 @@ struct Chat : LoneWorker {
     if (!gate.decide_here(clock.now(), policy::kDefaultPriority, admission_result))
       net::spawn(context.get_executor(), ask_redis(gate, admission_result), [](const std::exception_ptr&) {});
     EXPECT_EQ(admission_result.decision.verdict, policy::Verdict::Forward);
-    MessageLimits limits(worker, space);
+    EXPECT_EQ(MessageLimits::would_count(space, sender), MessageLimits(worker, space, sender).counts());
+    MessageLimits limits(worker, space, sender);
     int admitted = 0;
     for (int i = 0; i < 10; ++i) admitted += limits.counts() && !limits.ask().admitted ? 0 : 1;
     return admitted;
@@ -57,6 +59,25 @@ TEST(MessageLimits, ConnectionsOfOneClientShareTheMessageLimit) {
   EXPECT_EQ(chat.passed("a"), 2);
   EXPECT_EQ(chat.passed("a"), 0);
   EXPECT_EQ(chat.passed("b"), 2);
+}
+
+TEST(MessageLimits, CountOnlyTheSendersOfTheirDirection) {
+  using policy::MessageDirection;
+  using Sender = MessageLimits::Sender;
+  const auto admitted = [](MessageDirection direction, Sender sender) {
+    auto config = two_messages_a_client(policy::Store::Memory, OnStoreFailure::Local);
+    config.rules[0].messages->direction = direction;
+    return Chat(config).passed("a", sender);
+  };
+  EXPECT_EQ(admitted(MessageDirection::Client, Sender::Client), 2);
+  EXPECT_EQ(admitted(MessageDirection::Client, Sender::Server), 10) << "no limit";
+  EXPECT_EQ(admitted(MessageDirection::Server, Sender::Client), 10) << "no limit";
+  EXPECT_EQ(admitted(MessageDirection::Server, Sender::Server), 2);
+  auto config = two_messages_a_client(policy::Store::Memory, OnStoreFailure::Local);
+  config.rules[0].messages->direction = MessageDirection::Both;
+  Chat both(config);
+  EXPECT_EQ(both.passed("a", Sender::Server), 2);
+  EXPECT_EQ(both.passed("a", Sender::Client), 0) << "both sides share one limit";
 }
 
 TEST(MessageLimits, ApplyToConnectionsOpenedWhileRedisWasUnreachable) {

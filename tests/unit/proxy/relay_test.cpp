@@ -3,6 +3,7 @@
 #include "unit/net/tls.hpp"
 #include "unit/proxy/relay_fixture.hpp"
 
+#include <algorithm>
 #include <future>
 #include <optional>
 #include <random>
@@ -301,6 +302,42 @@ TEST_F(RelayTest, ObserverSeesTheTrailersIfTheReceiverTakesNone) {
   send_in_pieces(sender.number(), "2\r\nok\r\n0\r\ngrpc-status: 7\r\n\r\n", 1, true);
   EXPECT_EQ(relay_to_end(), Need::Nothing);
   EXPECT_TRUE(witness.said.starts_with("grpc-status: 7\r\n")) << witness.said;
+}
+
+// A gate that admits a number of octets.
+class Allowance : public BodyGate {
+ public:
+  std::size_t admit(std::string_view octets) override {
+    const auto admitted = std::min(left, octets.size());
+    left -= admitted;
+    return admitted;
+  }
+  std::size_t left = 0;
+};
+
+TEST_F(RelayTest, SendsWhatTheGateAdmits) {
+  for (const auto in : {Framing::Length, Framing::Chunked}) {
+    open(in, Framing::Length, 8);
+    came_with_the_head(in == Framing::Length ? "helloabc" : "5\r\nhello\r\n3\r\nabc\r\n0\r\n\r\n");
+    out = "HEAD";
+    Allowance gate;
+    Witness witness;
+    framed.emplace(*sink, Framing::Length, out);
+    relay.emplace(*body, *framed, &witness, &gate);
+    EXPECT_EQ(relay->advance(), Need::Gate);
+    EXPECT_EQ(relay->advance(), Need::Gate) << "the gate is asked again";
+    gate.left = 2;
+    EXPECT_EQ(relay->advance(), Need::Gate);
+    EXPECT_EQ(witness.seen, "he");
+    gate.left = 4;
+    EXPECT_EQ(relay->advance(), Need::Gate);
+    EXPECT_EQ(witness.seen, "helloa");
+    gate.left = 2;
+    EXPECT_EQ(relay->advance(), Need::Nothing);
+    EXPECT_EQ(witness.seen, "helloabc");
+    EXPECT_EQ(received(), "HEADhelloabc");
+    EXPECT_EQ(body->received(), 8U);
+  }
 }
 
 TEST_F(RelayTest, ObserverDoesNotSeeATruncatedBodyAsComplete) {
