@@ -1,0 +1,209 @@
+"""gRPC servers and channels for tests, with Google's library (python3-grpcio). Messages are plain octets, so no code is generated."""
+
+import pathlib
+import tempfile
+import threading
+from concurrent import futures
+
+import grpc
+from harness import PATIENCE, TestCase, Weir, make_certificate
+
+SERVING, NOT_SERVING = 1, 2  # of grpc.health.v1.HealthCheckResponse
+MESSAGE = "100 % café\n"  # of Fail
+UNLIMITED = ("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)
+WITHOUT_RETRIES = ("grpc.enable_retries", 0)
+
+
+class Call:
+    """A call as the server sees it. `ended` is set at its end; `cancelled` then says whether the client or weir ended it."""
+
+    def __init__(self, method, metadata):
+        self.method, self.metadata, self.answered = method, dict(metadata), False
+        self.received, self.ended, self.cancelled = 0, threading.Event(), None
+
+    def end(self):
+        self.cancelled = not self.answered
+        self.ended.set()
+
+    def wait_until_cancelled(self):
+        if not self.ended.wait(PATIENCE):
+            raise AssertionError(f"{self.method} goes on at the server")
+        return self.cancelled
+
+
+class GrpcServer(grpc.GenericRpcHandler):
+    """A server on a port without TLS, and with `files` of make_certificate() on one with TLS. It answers each service. The method says how:
+
+    Unary: the request. Sum: all requests, joined. Count: as many messages as the request says. Chat: each request as it comes.
+    Fail, FailEarly, FailLate: the status in the metadata `x-status`; at once, before the request has come, or after a message. Hold,
+    HoldUnary: a message after release().
+
+    Metadata that begin with `first-` and `last-` come back before and after the messages. The health check answers `health`, a
+    dictionary of statuses by service."""
+
+    def __init__(self, files=None, port=0, health=None, compression=None, options=()):
+        self.calls, self.health, self.health_checks, self.released = [], health or {}, 0, threading.Event()
+        self.server = grpc.server(futures.ThreadPoolExecutor(150), handlers=(self,), options=[*UNLIMITED, *options], compression=compression)
+        self.port = self.server.add_insecure_port(f"127.0.0.1:{port}")
+        if files:
+            pair = files["server.key"].encode(), files["server.crt"].encode()
+            self.tls_port = self.server.add_secure_port("127.0.0.1:0", grpc.ssl_server_credentials([pair]))
+        self.server.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def stop(self, grace=None):
+        """Sends a GOAWAY. Cancels the calls that are open after `grace` seconds."""
+        ended = self.server.stop(grace)
+        if grace is None:
+            self.released.set()
+        ended.wait(PATIENCE)
+
+    def release(self):
+        self.released.set()
+
+    def count(self, method):
+        return sum(call.method == method for call in self.calls)
+
+    def service(self, details):
+        service, _, method = details.method[1:].partition("/")
+        if service == "grpc.health.v1.Health":
+            return grpc.unary_unary_rpc_method_handler(self.check_health)
+        make = {"Sum": grpc.stream_unary_rpc_method_handler, "Count": grpc.unary_stream_rpc_method_handler,
+                "Chat": grpc.stream_stream_rpc_method_handler, "Hold": grpc.stream_stream_rpc_method_handler,
+                "FailLate": grpc.unary_stream_rpc_method_handler, "FailEarly": grpc.stream_unary_rpc_method_handler}.get(method, grpc.unary_unary_rpc_method_handler)
+        behave = {"Sum": self.sum, "Count": self.count_up, "Chat": self.chat, "Fail": self.fail, "FailEarly": self.fail, "FailLate": self.fail_late,
+                  "Hold": self.hold, "HoldUnary": self.hold_unary}.get(method, self.unary)
+        return make(lambda request, context: self.begin(method, details, context, behave, request))
+
+    def begin(self, method, details, context, behave, request):
+        call = Call(method, details.invocation_metadata)
+        if not context.add_callback(call.end):
+            call.end()
+        self.calls.append(call)
+        if first := [(name, value) for name, value in call.metadata.items() if name.startswith("first-")]:
+            context.send_initial_metadata(first)
+        context.set_trailing_metadata([(name, value) for name, value in call.metadata.items() if name.startswith("last-")])
+        return behave(call, request, context)
+
+    def unary(self, call, request, _):
+        call.answered = True
+        return request
+
+    def sum(self, call, requests, _):
+        joined = b"".join(requests)
+        call.answered = True
+        return joined
+
+    def count_up(self, call, request, _):
+        for number in range(int(request)):
+            yield b"%d" % number
+        call.answered = True
+
+    def chat(self, call, requests, _):
+        for request in requests:
+            call.received += 1
+            yield request
+        call.answered = True
+
+    def fail(self, call, _, context):
+        call.answered = True
+        status = next(status for status in grpc.StatusCode if status.value[0] == int(call.metadata["x-status"]))
+        context.abort(status, MESSAGE)
+
+    def fail_late(self, call, request, context):
+        yield request
+        self.fail(call, request, context)
+
+    def hold(self, call, requests, context):
+        context.send_initial_metadata(())
+        for request in requests:
+            call.received += 1
+            yield request
+            break
+        yield self.hold_unary(call, b"released", context)
+
+    def hold_unary(self, call, request, _):
+        self.released.wait(PATIENCE)
+        call.answered = not call.ended.is_set()
+        return request
+
+    def check_health(self, request, context):
+        """Reads HealthCheckRequest { string service = 1; } and writes HealthCheckResponse { ServingStatus status = 1; }."""
+        self.health_checks += 1
+        status = self.health.get(request[2:].decode())
+        if status is None:
+            context.abort(grpc.StatusCode.NOT_FOUND, "unknown service")
+        return bytes([8, status])
+
+
+class GrpcTestCase(TestCase):
+    """A test case with a certificate of weir (edge) and one of a server (server)."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory(prefix="weir-grpc-")))
+        cls.files = {**make_certificate(cls.folder), **make_certificate(cls.folder, "server", "grpc.test", "127.0.0.1")}
+
+    def serve(self, **options):
+        return self.start(GrpcServer(**options))
+
+    @classmethod
+    def config(cls, upstreams, rules="", server="", routes=""):
+        """`upstreams`: texts of [[upstream]] without the name, by the service that they get. Two listeners, without and with TLS."""
+        text = f"""
+[server]
+workers = 2
+drain = "5s"
+{server}
+[log]
+access = "off"
+[[listener]]
+address = "127.0.0.1:0"
+protocols = ["http/1.1", "h2c"]
+[[listener]]
+address = "127.0.0.1:0"
+tls = {{ certificates = [{{ cert = "edge.crt", key = "edge.key" }}] }}
+[admin]
+address = "127.0.0.1:0"
+{routes}
+"""
+        for name, more in upstreams.items():
+            text += f'[[upstream]]\nname = "{name}"\n{more}\n[[route]]\nmatch = {{ path = "/{name}.Service/*" }}\nupstream = "{name}"\n'
+        return text + rules
+
+    def weir(self, peer, upstream="", **more):
+        """Starts a weir with one server, which gets the service `h2c`."""
+        upstreams = {"h2c": f'servers = ["127.0.0.1:{peer.port}"]\nprotocol = "h2c"\n{upstream}'}
+        return self.start(Weir(self.config(upstreams, **more), files=self.files))
+
+    @classmethod
+    def open(cls, weir, secure=False, options=(WITHOUT_RETRIES,), **more):
+        """Returns a channel with a connection of its own."""
+        options = [*UNLIMITED, *options, ("grpc.use_local_subchannel_pool", 1)]
+        if not secure:
+            return grpc.insecure_channel(f"127.0.0.1:{weir.ports[0]}", options, **more)
+        trust = grpc.ssl_channel_credentials(cls.files["edge.crt"].encode())
+        return grpc.secure_channel(f"127.0.0.1:{weir.ports[1]}", trust, [*options, ("grpc.ssl_target_name_override", "localhost")], **more)
+
+    def channel(self, weir, secure=False, **more):
+        return self.start(self.open(weir, secure, **more))
+
+    def refused(self, call, status):
+        """Checks that a call, or a function that calls, fails with this status. Returns the error."""
+        with self.assertRaises(grpc.RpcError) as raised:
+            list(call() if callable(call) else call)
+        self.assertEqual(raised.exception.code(), status, raised.exception)
+        return raised.exception
+
+
+def unary(channel, method="Unary", service="h2c"):
+    return channel.unary_unary(f"/{service}.Service/{method}")
+
+
+def stream(channel, method="Chat", service="h2c"):
+    return channel.stream_stream(f"/{service}.Service/{method}")
