@@ -35,8 +35,8 @@ class GrpcServer(grpc.GenericRpcHandler):
     """A server on a port without TLS, and with `files` of make_certificate() on one with TLS. It answers each service. The method says how:
 
     Unary: the request. Sum: all requests, joined. Count: as many messages as the request says. Chat: each request as it comes.
-    Fail, FailEarly, FailLate: the status in the metadata `x-status`; at once, before the request has come, or after a message. Hold,
-    HoldUnary: a message after release().
+    Fail, FailEarly, FailLate: the status in the metadata `x-status`; at once, before the request has come, or after a message. Hold:
+    the first request, and a message after release(). HoldUnary, HoldSum: a message after release().
 
     Metadata that begin with `first-` and `last-` come back before and after the messages. The health check answers `health`, a
     dictionary of statuses by service."""
@@ -73,11 +73,8 @@ class GrpcServer(grpc.GenericRpcHandler):
         service, _, method = details.method[1:].partition("/")
         if service == "grpc.health.v1.Health":
             return grpc.unary_unary_rpc_method_handler(self.check_health)
-        make = {"Sum": grpc.stream_unary_rpc_method_handler, "Count": grpc.unary_stream_rpc_method_handler,
-                "Chat": grpc.stream_stream_rpc_method_handler, "Hold": grpc.stream_stream_rpc_method_handler,
-                "FailLate": grpc.unary_stream_rpc_method_handler, "FailEarly": grpc.stream_unary_rpc_method_handler}.get(method, grpc.unary_unary_rpc_method_handler)
-        behave = {"Sum": self.sum, "Count": self.count_up, "Chat": self.chat, "Fail": self.fail, "FailEarly": self.fail, "FailLate": self.fail_late,
-                  "Hold": self.hold, "HoldUnary": self.hold_unary}.get(method, self.unary)
+        kind, behave = self.METHODS.get(method, ("unary_unary", GrpcServer.unary))
+        make = getattr(grpc, f"{kind}_rpc_method_handler")
         return make(lambda request, context: self.begin(method, details, context, behave, request))
 
     def begin(self, method, details, context, behave, request):
@@ -88,27 +85,27 @@ class GrpcServer(grpc.GenericRpcHandler):
         if first := [(name, value) for name, value in call.metadata.items() if name.startswith("first-")]:
             context.send_initial_metadata(first)
         context.set_trailing_metadata([(name, value) for name, value in call.metadata.items() if name.startswith("last-")])
-        return behave(call, request, context)
+        return behave(self, call, request, context)
 
-    def unary(self, call, request, _):
-        call.answered = True
+    def unary(self, call, request, context):
+        call.answered = context.is_active()
         return request
 
-    def sum(self, call, requests, _):
+    def sum(self, call, requests, context):
         joined = b"".join(requests)
-        call.answered = True
+        call.answered = context.is_active()
         return joined
 
-    def count_up(self, call, request, _):
+    def count_up(self, call, request, context):
         for number in range(int(request)):
             yield b"%d" % number
-        call.answered = True
+        call.answered = context.is_active()
 
-    def chat(self, call, requests, _):
+    def chat(self, call, requests, context):
         for request in requests:
             call.received += 1
             yield request
-        call.answered = True
+        call.answered = context.is_active()
 
     def fail(self, call, _, context):
         call.answered = True
@@ -127,10 +124,13 @@ class GrpcServer(grpc.GenericRpcHandler):
             break
         yield self.hold_unary(call, b"released", context)
 
-    def hold_unary(self, call, request, _):
+    def hold_unary(self, call, request, context):
         self.released.wait(PATIENCE)
-        call.answered = not call.ended.is_set()
+        call.answered = context.is_active()
         return request
+
+    def hold_sum(self, call, _, context):
+        return self.hold_unary(call, b"released", context)
 
     def check_health(self, request, context):
         """Reads HealthCheckRequest { string service = 1; } and writes HealthCheckResponse { ServingStatus status = 1; }."""
@@ -139,6 +139,10 @@ class GrpcServer(grpc.GenericRpcHandler):
         if status is None:
             context.abort(grpc.StatusCode.NOT_FOUND, "unknown service")
         return bytes([8, status])
+
+    METHODS = {"Sum": ("stream_unary", sum), "Count": ("unary_stream", count_up), "Chat": ("stream_stream", chat),
+               "Fail": ("unary_unary", fail), "FailEarly": ("stream_unary", fail), "FailLate": ("unary_stream", fail_late),
+               "Hold": ("stream_stream", hold), "HoldUnary": ("unary_unary", hold_unary), "HoldSum": ("stream_unary", hold_sum)}
 
 
 class GrpcTestCase(TestCase):
@@ -176,9 +180,9 @@ address = "127.0.0.1:0"
             text += f'[[upstream]]\nname = "{name}"\n{more}\n[[route]]\nmatch = {{ path = "/{name}.Service/*" }}\nupstream = "{name}"\n'
         return text + rules
 
-    def weir(self, peer, upstream="", **more):
-        """Starts a weir with one server, which gets the service `h2c`."""
-        upstreams = {"h2c": f'servers = ["127.0.0.1:{peer.port}"]\nprotocol = "h2c"\n{upstream}'}
+    def weir(self, peer, upstream="", bounds="", **more):
+        """Starts a weir with one server, which gets the service `h2c`. `upstream`, `bounds`: more keys of the upstream and the server."""
+        upstreams = {"h2c": f'servers = [{{ address = "127.0.0.1:{peer.port}"{bounds} }}]\nprotocol = "h2c"\n{upstream}'}
         return self.start(Weir(self.config(upstreams, **more), files=self.files))
 
     @classmethod
