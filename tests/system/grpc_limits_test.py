@@ -7,11 +7,11 @@ import socket
 import threading
 
 import grpc
-from grpc_peer import GrpcTestCase, stream, unary
+from grpc_peer import PATIENT, GrpcTestCase, stream, unary
 from harness import PATIENCE, Weir, closed_port, eventually, main, rule, together
 from http2_client import Http2Client
 
-PATIENT = {"timeout": PATIENCE}
+
 
 
 def kinds(channel, more=(), service="h2c"):

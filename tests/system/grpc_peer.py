@@ -1,24 +1,28 @@
 """gRPC servers and channels for tests, with Google's library (python3-grpcio). Messages are plain octets, so no code is generated."""
 
+import collections
 import pathlib
+import queue
 import tempfile
 import threading
 from concurrent import futures
 
 import grpc
-from harness import PATIENCE, TestCase, Weir, make_certificate
+from harness import PATIENCE, TestCase, Weir, eventually, make_certificate
 
 SERVING, NOT_SERVING = 1, 2  # of grpc.health.v1.HealthCheckResponse
 MESSAGE = "100 % café\n"  # of Fail
+TLS_LISTENER = 'tls = { certificates = [{ cert = "edge.crt", key = "edge.key" }] }\n'
 UNLIMITED = ("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)
+PATIENT = {"timeout": PATIENCE}  # of a call
 WITHOUT_RETRIES = ("grpc.enable_retries", 0)
 
 
 class Call:
     """A call as the server sees it. `ended` is set at its end; `cancelled` then says whether the client or weir ended it."""
 
-    def __init__(self, method, metadata):
-        self.method, self.metadata, self.answered = method, dict(metadata), False
+    def __init__(self, method, metadata, peer):
+        self.method, self.metadata, self.peer, self.answered = method, dict(metadata), peer, False
         self.received, self.ended, self.cancelled = 0, threading.Event(), None
 
     def end(self):
@@ -78,7 +82,7 @@ class GrpcServer(grpc.GenericRpcHandler):
         return make(lambda request, context: self.begin(method, details, context, behave, request))
 
     def begin(self, method, details, context, behave, request):
-        call = Call(method, details.invocation_metadata)
+        call = Call(method, details.invocation_metadata, context.peer())
         if not context.add_callback(call.end):
             call.end()
         self.calls.append(call)
@@ -157,25 +161,20 @@ class GrpcTestCase(TestCase):
         return self.start(GrpcServer(**options))
 
     @classmethod
-    def config(cls, upstreams, rules="", server="", routes=""):
-        """`upstreams`: texts of [[upstream]] without the name, by the service that they get. Two listeners, without and with TLS."""
+    def config(cls, upstreams, rules="", server="", workers=2, doors=(False, True)):
+        """`upstreams`: texts of [[upstream]] without the name, by the service that they get. `doors`: for each listener, whether it has TLS."""
         text = f"""
 [server]
-workers = 2
+workers = {workers}
 drain = "5s"
 {server}
 [log]
 access = "off"
-[[listener]]
-address = "127.0.0.1:0"
-protocols = ["http/1.1", "h2c"]
-[[listener]]
-address = "127.0.0.1:0"
-tls = {{ certificates = [{{ cert = "edge.crt", key = "edge.key" }}] }}
 [admin]
 address = "127.0.0.1:0"
-{routes}
 """
+        for secure in doors:
+            text += '[[listener]]\naddress = "127.0.0.1:0"\n' + (TLS_LISTENER if secure else 'protocols = ["http/1.1", "h2c"]\n')
         for name, more in upstreams.items():
             text += f'[[upstream]]\nname = "{name}"\n{more}\n[[route]]\nmatch = {{ path = "/{name}.Service/*" }}\nupstream = "{name}"\n'
         return text + rules
@@ -192,10 +191,14 @@ address = "127.0.0.1:0"
         if not secure:
             return grpc.insecure_channel(f"127.0.0.1:{weir.ports[0]}", options, **more)
         trust = grpc.ssl_channel_credentials(cls.files["edge.crt"].encode())
-        return grpc.secure_channel(f"127.0.0.1:{weir.ports[1]}", trust, [*options, ("grpc.ssl_target_name_override", "localhost")], **more)
+        return grpc.secure_channel(f"127.0.0.1:{weir.ports[-1]}", trust, [*options, ("grpc.ssl_target_name_override", "localhost")], **more)
 
     def channel(self, weir, secure=False, **more):
         return self.start(self.open(weir, secure, **more))
+
+    def clients(self, weir, options=(WITHOUT_RETRIES,)):
+        """Returns eight channels, half of them with TLS."""
+        return [self.channel(weir, secure=number % 4 > 1, options=options) for number in range(8)]
 
     def refused(self, call, status):
         """Checks that a call, or a function that calls, fails with this status. Returns the error."""
@@ -211,3 +214,61 @@ def unary(channel, method="Unary", service="h2c"):
 
 def stream(channel, method="Chat", service="h2c"):
     return channel.stream_stream(f"/{service}.Service/{method}")
+
+
+class Conversation:
+    """A bidirectional stream that stays open."""
+
+    def __init__(self, channel):
+        self.requests = queue.Queue()
+        self.answers = stream(channel)(iter(self.requests.get, None), **PATIENT)
+
+    def says(self, message):
+        """Sends a message, and returns true if the server sends it back."""
+        self.requests.put(message)
+        return next(self.answers) == message
+
+    def ends(self):
+        """Returns true if the stream ends with status 0."""
+        self.requests.put(None)
+        return list(self.answers) == [] and self.answers.code() == grpc.StatusCode.OK
+
+
+class Load:
+    """Clients that call until they are stopped, one call after another: unary calls, and short streams. `channels`: a client for each."""
+
+    def __init__(self, channels):
+        self.ending, self.answered, self.failed = threading.Event(), 0, []
+        self.threads = [threading.Thread(target=self.run, args=(channel, number), daemon=True) for number, channel in enumerate(channels)]
+        for thread in self.threads:
+            thread.start()
+
+    def __enter__(self):
+        self.goes_on()
+        return self
+
+    def __exit__(self, *_):
+        self.ending.set()
+
+    def run(self, channel, number):
+        while not self.ending.is_set():
+            try:
+                if number % 2:
+                    assert unary(channel)(b"x", **PATIENT) == b"x"
+                else:
+                    assert list(stream(channel)(iter([b"x", b"y"]), **PATIENT)) == [b"x", b"y"]
+                self.answered += 1
+            except Exception as fault:  # each exception is a lost call
+                self.failed.append(fault)
+
+    def goes_on(self, count=200):
+        seen = self.answered
+        eventually(lambda: self.answered > seen + count, "calls are answered")
+
+    def stop(self):
+        """Returns the failures by status and message."""
+        self.ending.set()
+        for thread in self.threads:
+            thread.join(2 * PATIENCE)
+        print(f"\n{self.answered} calls answered, {len(self.failed)} failed", flush=True)
+        return collections.Counter((fault.code().name, fault.details()) if isinstance(fault, grpc.RpcError) else repr(fault) for fault in self.failed)

@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""Reloads and drains of weir while gRPC clients call: no call is lost."""
+
+import signal
+
+import grpc
+from grpc_peer import PATIENT, WITHOUT_RETRIES, Conversation, GrpcTestCase, Load, unary
+from harness import main
+from lineage import Lineage, adopt_orphans
+
+NONE = {False: {}, True: {}}
+
+
+class LiveChanges(GrpcTestCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        adopt_orphans()
+
+    def check(self, change, options):
+        """Changes weir three times while clients call, and while a stream stays open. Returns the failures for each kind of listener."""
+        failures = {}
+        for secure in (False, True):
+            server = self.serve()
+            text = self.config({"h2c": f'servers = ["127.0.0.1:{server.port}"]\nprotocol = "h2c"'}, doors=[secure])
+            weir = self.start(Lineage(text, files=self.files))
+            load = self.start(Load([self.channel(weir, secure, options=options) for _ in range(6)]))
+            kept = Conversation(self.channel(weir, secure))
+            self.assertTrue(kept.says(b"before"))
+            for number in range(3):
+                change(weir, text, number)
+                load.goes_on()
+            self.assertTrue(kept.says(b"after") and kept.ends())
+            failures[secure] = load.stop()
+        return failures
+
+    def reload(self, weir, text, number):
+        weir.write(text.replace('protocol = "h2c"\n', f'protocol = "h2c"\nmax_streams = {50 + number}\n'))
+        weir.signal(signal.SIGHUP)
+        weir.wait_for("the configuration was reloaded", number + 1)
+
+    def test_reloads_lose_no_call(self):
+        self.assertEqual(self.check(self.reload, [WITHOUT_RETRIES]), NONE)
+
+    def test_drain_lets_open_streams_go_on_until_they_end(self):
+        weir = self.weir(self.serve())
+        kept = [Conversation(self.channel(weir, secure)) for secure in (False, True)]
+        self.assertTrue(all([each.says(b"before") for each in kept]))
+        weir.signal(signal.SIGTERM)
+        weir.wait_for("draining: completing open requests")
+        self.assertTrue(all([each.says(b"after") for each in kept]))
+        self.refused(lambda: unary(self.channel(weir))(b"", **PATIENT), grpc.StatusCode.UNAVAILABLE)
+        self.assertTrue(all([each.ends() for each in kept]))
+        self.assertEqual(weir.wait(), 0)
+
+
+if __name__ == "__main__":
+    main()
