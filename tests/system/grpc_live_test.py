@@ -4,17 +4,27 @@
 import signal
 
 import grpc
-from grpc_peer import PATIENT, WITHOUT_RETRIES, Conversation, GrpcTestCase, Load, unary
+from grpc_peer import PATIENT, WITHOUT_RETRIES, Conversation, GrpcTestCase, Load, caller, unary
 from harness import main
+from js_client import JsClient
 from lineage import Lineage, adopt_orphans
 
 NONE = {False: {}, True: {}}
+
+
+def js_caller(node, weir, secure):
+    """Returns a function that makes a call with the library for Node.js. It returns None, or the status and message of a failure."""
+    def call():
+        made, messages = node.call(weir, "/h2c.Service/Chat", b"x", b"y", kind="both", secure=secure)
+        return None if (made.code, messages) == (0, [b"x", b"y"]) else (f"status {made.code} in Node.js", made.details)
+    return call
 
 
 class LiveChanges(GrpcTestCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
+        cls.node = cls.enterClassContext(JsClient(cls.files["edge.crt"]))
         adopt_orphans()
 
     def check(self, change, options):
@@ -24,7 +34,8 @@ class LiveChanges(GrpcTestCase):
             server = self.serve()
             text = self.config({"h2c": f'servers = ["127.0.0.1:{server.port}"]\nprotocol = "h2c"'}, doors=[secure])
             weir = self.start(Lineage(text, files=self.files))
-            load = self.start(Load([self.channel(weir, secure, options=options) for _ in range(6)]))
+            callers = [caller(self.channel(weir, secure, options=options), number) for number in range(6)]
+            load = self.start(Load([*callers, *[js_caller(self.node, weir, secure) for _ in range(4)]]))
             kept = Conversation(self.channel(weir, secure))
             self.assertTrue(kept.says(b"before"))
             for number in range(3):
@@ -35,12 +46,22 @@ class LiveChanges(GrpcTestCase):
         return failures
 
     def reload(self, weir, text, number):
-        weir.write(text.replace('protocol = "h2c"\n', f'protocol = "h2c"\nmax_streams = {50 + number}\n'))
+        weir.write(text)
         weir.signal(signal.SIGHUP)
         weir.wait_for("the configuration was reloaded", number + 1)
 
-    def test_reloads_lose_no_call(self):
-        self.assertEqual(self.check(self.reload, [WITHOUT_RETRIES]), NONE)
+    def change_upstream(self, weir, text, number):
+        self.reload(weir, text.replace('protocol = "h2c"\n', f'protocol = "h2c"\nmax_streams = {50 + number}\n'), number)
+
+    def change_listener(self, weir, text, number):
+        self.reload(weir, text.replace("[[listener]]\n", f"[[listener]]\nhttp2 = {{ max_streams = {50 + number} }}\n"), number)
+
+    def test_reloads_that_change_the_upstream_lose_no_call(self):
+        self.assertEqual(self.check(self.change_upstream, [WITHOUT_RETRIES]), NONE)
+
+    def test_reloads_that_end_all_connections_lose_no_call(self):
+        """By default, Google's client repeats a call that it has begun on a connection that has just got a GOAWAY."""
+        self.assertEqual(self.check(self.change_listener, []), NONE)
 
     def test_drain_lets_open_streams_go_on_until_they_end(self):
         weir = self.weir(self.serve())

@@ -196,10 +196,6 @@ address = "127.0.0.1:0"
     def channel(self, weir, secure=False, **more):
         return self.start(self.open(weir, secure, **more))
 
-    def clients(self, weir, options=(WITHOUT_RETRIES,)):
-        """Returns eight channels, half of them with TLS."""
-        return [self.channel(weir, secure=number % 4 > 1, options=options) for number in range(8)]
-
     def refused(self, call, status):
         """Checks that a call, or a function that calls, fails with this status. Returns the error."""
         with self.assertRaises(grpc.RpcError) as raised:
@@ -234,12 +230,23 @@ class Conversation:
         return list(self.answers) == [] and self.answers.code() == grpc.StatusCode.OK
 
 
-class Load:
-    """Clients that call until they are stopped, one call after another: unary calls, and short streams. `channels`: a client for each."""
+def caller(channel, number):
+    """Returns a function that makes a call: a unary one, or a short stream. It returns None, or the status and message of a failure."""
+    def call():
+        try:
+            assert unary(channel)(b"x", **PATIENT) == b"x" if number % 2 else list(stream(channel)(iter([b"x", b"y"]), **PATIENT)) == [b"x", b"y"]
+            return None
+        except grpc.RpcError as error:
+            return error.code().name, error.details()
+    return call
 
-    def __init__(self, channels):
-        self.ending, self.answered, self.failed = threading.Event(), 0, []
-        self.threads = [threading.Thread(target=self.run, args=(channel, number), daemon=True) for number, channel in enumerate(channels)]
+
+class Load:
+    """Clients that call until they are stopped. `callers`: for each client a function that makes a call, and returns a failure or None."""
+
+    def __init__(self, callers):
+        self.ending, self.answered, self.failures = threading.Event(), 0, collections.Counter()
+        self.threads = [threading.Thread(target=self.run, args=(call,), daemon=True) for call in callers]
         for thread in self.threads:
             thread.start()
 
@@ -250,25 +257,25 @@ class Load:
     def __exit__(self, *_):
         self.ending.set()
 
-    def run(self, channel, number):
+    def run(self, call):
         while not self.ending.is_set():
             try:
-                if number % 2:
-                    assert unary(channel)(b"x", **PATIENT) == b"x"
-                else:
-                    assert list(stream(channel)(iter([b"x", b"y"]), **PATIENT)) == [b"x", b"y"]
-                self.answered += 1
+                failure = call()
             except Exception as fault:  # each exception is a lost call
-                self.failed.append(fault)
+                failure = repr(fault)
+            if failure is None:
+                self.answered += 1
+            else:
+                self.failures[failure] += 1
 
     def goes_on(self, count=200):
         seen = self.answered
         eventually(lambda: self.answered > seen + count, "calls are answered")
 
     def stop(self):
-        """Returns the failures by status and message."""
+        """Returns how often each failure has happened."""
         self.ending.set()
         for thread in self.threads:
             thread.join(2 * PATIENCE)
-        print(f"\n{self.answered} calls answered, {len(self.failed)} failed", flush=True)
-        return collections.Counter((fault.code().name, fault.details()) if isinstance(fault, grpc.RpcError) else repr(fault) for fault in self.failed)
+        print(f"\n{self.answered} calls answered, {self.failures.total()} failed", flush=True)
+        return self.failures

@@ -4,7 +4,7 @@
 import collections
 
 import grpc
-from grpc_peer import NOT_SERVING, PATIENT, SERVING, Conversation, GrpcTestCase, Load, unary
+from grpc_peer import NOT_SERVING, PATIENT, SERVING, Conversation, GrpcTestCase, Load, caller, unary
 from harness import PATIENCE, Weir, eventually, main
 
 CANCELLED_BY_SERVER = {("CANCELLED", "CANCELLED")}  # the library's answer to calls that arrive while its server stops
@@ -80,13 +80,16 @@ class Health(GrpcTestCase):
 
 
 class Restarts(GrpcTestCase):
+    def channels(self, weir):
+        return [self.channel(weir, secure=number % 4 > 1) for number in range(8)]
+
     def test_rolling_restart_of_the_servers_loses_no_call(self):
         """A server that ends sends a GOAWAY and answers its open calls. It returns on the same port."""
         servers = [self.serve() for _ in range(2)]
         addresses = ", ".join(f'"127.0.0.1:{server.port}"' for server in servers)
         eject = 'eject = { least = "100ms", most = "1s" }'
         weir = self.start(Weir(self.config({"h2c": f'servers = [{addresses}]\nprotocol = "h2c"\n{eject}'}), files=self.files))
-        load = self.start(Load(self.clients(weir)))
+        load = self.start(Load([caller(channel, number) for number, channel in enumerate(self.channels(weir))]))
         for number in (0, 1, 0, 1):
             servers[number].stop(grace=PATIENCE)
             load.goes_on()
@@ -97,7 +100,7 @@ class Restarts(GrpcTestCase):
     def test_server_that_drops_its_calls_fails_only_those(self):
         server = self.serve()
         weir = self.weir(server)
-        conversations = [Conversation(channel) for channel in self.clients(weir)]
+        conversations = [Conversation(channel) for channel in self.channels(weir)]
         self.assertTrue(all([each.says(b"x") for each in conversations]))
         successor = self.serve(port=server.port)
         server.stop()

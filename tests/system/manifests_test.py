@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Kubernetes and Compose accept the manifests and Compose files in the documents, and weir accepts the configurations in them.
 
-The schemas are packages of the npm registry (tests/schemas), which `./dev test` installs into build/schemas. Without npm, the
-tests that need the schemas are skipped."""
+The schemas are packages of the npm registry (tests/schemas), which `./dev test` installs into build/schemas. Without the registry,
+the tests that need the schemas are skipped."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from documents import PAGES, SECRETS, TREE, blocks, place
 from harness import PATIENCE, WEIR, TestCase, main
 
 PACKAGES = TREE / "build/schemas/node_modules"
-needs_schemas = unittest.skipUnless(PACKAGES.is_dir(), f"{PACKAGES} is not there: ./dev test installs it if npm is found")
+needs_schemas = unittest.skipUnless(PACKAGES.is_dir(), f"{PACKAGES} is not there: ./dev test installs it if npm reaches its registry")
 
 
 def files():
