@@ -97,6 +97,19 @@ class Restarts(GrpcTestCase):
             eventually(lambda: servers[number].calls, "the server gets calls again")  # noqa: B023
         self.assertEqual(set(load.stop()) - CANCELLED_BY_SERVER, set())
 
+    def test_abrupt_restart_under_load_fails_only_open_calls(self):
+        """Each of eight clients has one open call, and may begin another that meets the server while it closes its listener."""
+        server = self.serve()
+        weir = self.weir(server)
+        load = self.start(Load([caller(channel, number) for number, channel in enumerate(self.channels(weir))]))
+        successor = self.serve(port=server.port)
+        server.stop()
+        eventually(lambda: successor.calls, "the new server gets calls")
+        load.goes_on()
+        failures = load.stop()
+        self.assertLessEqual({status for status, _ in failures}, {"UNAVAILABLE", "CANCELLED"})
+        self.assertLessEqual(failures.total(), 16)
+
     def test_server_that_drops_its_calls_fails_only_those(self):
         server = self.serve()
         weir = self.weir(server)
