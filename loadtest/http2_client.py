@@ -34,8 +34,8 @@ class Http2Client:
     """A connection to 127.0.0.1:port. Sends nothing but the preface before the server's SETTINGS have come. Raises ConnectionError
     if they do not.
 
-    Each request ends in one of three ways: its body is in `answered`, or the server has said that it did not process the request
-    (`unprocessed` counts those; a client sends them again elsewhere), or it is lost."""
+    Each request ends in one of three ways. Its body is in `answered`. Or the server has said that it did not process the request;
+    `unprocessed` counts those, and a client sends them again elsewhere. Or it is lost."""
 
     def __init__(self, port, tls=None):
         sock = socket.create_connection(("127.0.0.1", port), PATIENCE)
