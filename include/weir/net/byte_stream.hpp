@@ -1,5 +1,5 @@
-// ByteStream carries octets both ways. Implementations: a connection (Stream), and one request to an HTTP/2
-// server, which looks like a connection of HTTP/1.1.
+// ByteStream carries octets both ways. Implementations: a connection (Stream), one request to an HTTP/2
+// server, which looks like a connection of HTTP/1.1, and a WebSocket of an HTTP/2 client.
 #pragma once
 
 #include "weir/net/byte_reader.hpp"
@@ -36,6 +36,19 @@ class ByteStream : public ByteReader {
 
  protected:
   ~ByteStream() = default;
+};
+
+// A ByteStream whose two directions end separately, so that it can be one side of a tunnel.
+class DuplexStream : public ByteStream {
+ public:
+  // Ends the sending side. Reading remains possible. While owes_write() is true, wait_writable() waits for
+  // the peer to accept the end.
+  virtual void shutdown_send() noexcept = 0;
+  // Frees memory that an idle stream does not need.
+  virtual void trim() noexcept = 0;
+
+ protected:
+  ~DuplexStream() = default;
 };
 
 }  // namespace weir::net

@@ -21,7 +21,7 @@
 
 namespace weir::net {
 
-class Stream final : public ByteStream {
+class Stream final : public DuplexStream {
  public:
   // Takes ownership of the descriptor of a stream socket, connected or about to connect.
   Stream(const Executor& executor, int fd);
@@ -137,12 +137,12 @@ class Stream final : public ByteStream {
   // Returns true if the TLS buffers contain bytes that try_read() has not returned yet.
   [[nodiscard]] bool has_pending() const noexcept;
   // Frees memory that an idle connection does not need.
-  void trim() noexcept;
+  void trim() noexcept override;
 
   void cancel() noexcept override;
   // Sends close_notify (TLS) and FIN. Reading remains possible. While owes_write() is true, sends no
   // close_notify, so that the peer sees the truncation.
-  void shutdown_send() noexcept;
+  void shutdown_send() noexcept override;
   void close() noexcept;
 
   [[nodiscard]] bool is_tls() const noexcept { return tls_ != nullptr || context_ != nullptr; }

@@ -65,6 +65,7 @@ class Inbox {
 
   // Returns the block to the pool. Unread bytes are lost.
   void release();
+  [[nodiscard]] bool is_pinned() const noexcept { return pinned_ != 0; }
   [[nodiscard]] bool holds_block() const noexcept { return block_ != nullptr; }
 
  private:

@@ -77,12 +77,13 @@ class ClientStream {
   // Makes sure that a truncated answer cannot look complete.
   virtual void cut_answer() noexcept = 0;
 
-  // Forwards a server's 101. After that, the octets of `stream` and `inbox` belong to the new protocol.
+  // Accepts the change of the protocol, after a server's 101. After that, the octets of `stream` and `inbox`
+  // belong to the new protocol.
   [[nodiscard]] virtual net::Task<net::ErrorCode> send_upgrade(const http::ResponseHead& head,
                                                                std::string_view protocol,
                                                                std::string_view fields) = 0;
   struct Octets {
-    net::Stream& stream;
+    net::DuplexStream& stream;
     Inbox& inbox;
   };
   [[nodiscard]] virtual Octets octets() noexcept = 0;

@@ -18,13 +18,13 @@ constexpr base::Duration kFarewell{2'000'000};
 
 }  // namespace
 
-Tunnel::Tunnel(Worker& worker, ClientWatch& watch, net::Stream& client, Inbox& inbox, net::Stream& server,
-               Inbox& early, base::Duration idle, MessageLimits* limits)
+Tunnel::Tunnel(Worker& worker, ClientWatch& watch, net::DuplexStream& client, Inbox& inbox,
+               net::DuplexStream& server, Inbox& early, base::Duration idle, MessageLimits* limits)
     : worker_(worker),
       watch_(watch),
       idle_(idle),
       linger_(idle),
-      up_{client, server, inbox, true},
+      up_{client, server, inbox},
       down_{server, client, early},
       limits_(limits),
       pause_(worker.executor),
@@ -77,7 +77,10 @@ net::Task<void> Tunnel::pump(Way& way) {
       co_await hold(way);
       continue;
     }
-    if (reading && way.ended) co_return pass_end(way);
+    if (reading && way.ended) {
+      co_await pass_end(way);
+      co_return;
+    }
     auto ec = reading ? receive(way) : send(way);
     if (ec == net::asio::error::eof) {
       way.scanner.reset();  // forwards the rest of a partial frame unchanged
@@ -89,10 +92,15 @@ net::Task<void> Tunnel::pump(Way& way) {
   }
 }
 
-void Tunnel::pass_end(Way& way) {
+// Ends the sending side of the other stream. Over HTTP/2 the end may have to wait for the last octets.
+net::Task<void> Tunnel::pass_end(Way& way) {
   way.to.shutdown_send();
   if (&way == &down_) idle_ = linger_;
   moved();
+  while (!over_ && way.to.owes_write()) {
+    const auto ec = co_await await(way, false);
+    if (ec) stop(broken(way, false));
+  }
 }
 
 net::Task<net::ErrorCode> Tunnel::await(Way& way, bool reading) {
@@ -229,7 +237,7 @@ void Tunnel::moved() noexcept {
 
 // Releases an empty buffer before a wait.
 void Tunnel::rest(Way& way) {
-  if (!way.pinned && way.inbox.empty()) way.inbox.release();
+  if (!way.inbox.is_pinned() && way.inbox.empty()) way.inbox.release();
   way.from.trim();
 }
 

@@ -1,6 +1,7 @@
-// A connection after a protocol upgrade: relays bytes both ways without interpreting them. If one side
-// accepts no more bytes, weir stops reading from the other side (back-pressure). If one side closes its
-// sending side, weir closes its own sending side towards the other, which can still send.
+// A connection after a protocol upgrade, or a WebSocket of an HTTP/2 client: relays bytes both ways without
+// interpreting them. If one side accepts no more bytes, weir stops reading from the other side
+// (back-pressure). If one side closes its sending side, weir closes its own sending side towards the other,
+// which can still send.
 //
 // If a rule limits WebSocket messages, the tunnel also parses the frames. It can then delay a message that
 // exceeds the limit, or send a Close frame of its own between two frames.
@@ -26,12 +27,12 @@ namespace weir::proxy {
 
 class Tunnel {
  public:
-  // `inbox`: octets received from `client`, after a pinned head. `early`: octets that the server sent after
-  // its 101. `idle`: how long no octet may move in either direction; while one side accepts nothing, octets
-  // from that side do not extend this time. `limits`: the message limits of a WebSocket; null: frames are not
-  // parsed.
-  Tunnel(Worker& worker, ClientWatch& watch, net::Stream& client, Inbox& inbox, net::Stream& server,
-         Inbox& early, base::Duration idle, MessageLimits* limits);
+  // `inbox`: octets received from `client`, perhaps after a pinned head. `early`: octets that the server sent
+  // after its 101. `idle`: how long no octet may move in either direction; while one side accepts nothing,
+  // octets from that side do not extend this time. `limits`: the message limits of a WebSocket; null: frames
+  // are not parsed.
+  Tunnel(Worker& worker, ClientWatch& watch, net::DuplexStream& client, Inbox& inbox,
+         net::DuplexStream& server, Inbox& early, base::Duration idle, MessageLimits* limits);
   ~Tunnel();
   Tunnel(const Tunnel&) = delete;
   Tunnel& operator=(const Tunnel&) = delete;
@@ -52,10 +53,9 @@ class Tunnel {
 
  private:
   struct Way {
-    net::Stream& from;
-    net::Stream& to;
+    net::DuplexStream& from;
+    net::DuplexStream& to;
     Inbox& inbox;
-    bool pinned = false;  // the request's head is pinned in `inbox`
     std::optional<http::FrameScanner> scanner{};
     bool begun = false;     // `to` accepted only a part of the last octets
     bool stuck = false;     // `to` accepts no more at the moment, or a message is delayed
@@ -65,7 +65,7 @@ class Tunnel {
     std::uint64_t bytes = 0;
   };
   [[nodiscard]] net::Task<void> pump(Way& way);
-  void pass_end(Way& way);
+  [[nodiscard]] net::Task<void> pass_end(Way& way);
   [[nodiscard]] net::Task<net::ErrorCode> await(Way& way, bool reading);
   void scan(Way& way);
   [[nodiscard]] bool pass(Way& way, const http::FrameScanner::Piece& piece);
