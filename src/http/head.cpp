@@ -19,6 +19,7 @@ void RequestHead::clear() noexcept {
   framing = Framing::None;
   content_length = 0;
   http2 = false;
+  opens_websocket = false;
   keep_alive = true;
   expects_continue = false;
   wants_upgrade = false;

@@ -71,6 +71,8 @@ struct RequestHead {
   Framing framing = Framing::None;
   std::uint64_t content_length = 0;
   bool http2 = false;  // sent in HTTP/2; the other members describe the same request in HTTP/1.1
+  // A WebSocket of an HTTP/2 client (RFC 8441). The other members describe the handshake of HTTP/1.1.
+  bool opens_websocket = false;
   bool keep_alive = true;
   bool expects_continue = false;
   bool wants_upgrade = false;                 // HTTP/1.1 and Connection has `upgrade` (RFC 9110 §7.8)

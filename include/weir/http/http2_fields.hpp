@@ -29,6 +29,9 @@ class Http2Fields {
   void add_trailers(std::string_view lines);
   // Adds the end-to-end fields of a server's response, except Content-Length.
   void add_forwarded(const Fields& fields);
+  // Adds the response that opens a WebSocket (RFC 8441 §5): `:status` 200, and the end-to-end fields of a
+  // server's 101 except Sec-WebSocket-Accept.
+  void add_websocket_response(const Fields& fields);
   // Adds the pseudo-header field `:status`.
   void add_status(unsigned status);
   // Adds a request: the pseudo-header fields and the fields of a valid HTTP/1.1 head whose first field is
@@ -65,14 +68,17 @@ class Http2RequestText {
   // Returns the size of all fields, whether stored or not, computed in the same way as the maximum.
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
+  // Returns true if the request opens a WebSocket (RFC 8441). Its head is that of the handshake in HTTP/1.1.
+  [[nodiscard]] bool opens_websocket() const noexcept { return opens_websocket_; }
   // Returns true if the request is a gRPC call.
   [[nodiscard]] bool is_grpc() const noexcept { return is_grpc_; }
   // Returns why HTTP/1.1 cannot carry the request (RFC 9113 §8.3.1). Returns null if HTTP/1.1 can carry it.
   // The text is static.
   [[nodiscard]] const char* fault() const noexcept;
   // Returns the HTTP/1.1 head. `body`: the length of the body in octets; nullopt if the body has not ended
-  // yet. If fault() is not null, the head may only be logged.
-  [[nodiscard]] std::string head(std::optional<std::uint64_t> body) const;
+  // yet. `key`: the Sec-WebSocket-Key, if the request opens a WebSocket. Such a request has no body. If
+  // fault() is not null, the head may only be logged.
+  [[nodiscard]] std::string head(std::optional<std::uint64_t> body, std::string_view key = {}) const;
 
  private:
   [[nodiscard]] bool take_pseudo(std::string_view name, std::string_view value);
@@ -88,6 +94,7 @@ class Http2RequestText {
   bool several_hosts_ = false;
   bool has_length_ = false;
   bool is_grpc_ = false;
+  bool opens_websocket_ = false;
 };
 
 // Collects the fields of a response as they arrive, and writes the same response as HTTP/1.1 text. The parser

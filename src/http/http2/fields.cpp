@@ -99,6 +99,14 @@ void Http2Fields::add_forwarded(const Fields& fields) {
       add(field.name, field.value);
 }
 
+void Http2Fields::add_websocket_response(const Fields& fields) {
+  add_status(200);
+  for (const auto& field : fields)
+    if (!field.hop_by_hop && field.id != FieldId::ContentLength && !is_about_connection(field.name) &&
+        !equal_ignoring_case(field.name, "sec-websocket-accept"))
+      add(field.name, field.value);
+}
+
 void Http2Fields::add_status(unsigned status) {
   std::string digits;
   base::TextWriter(digits, base::TextWriter::kDigits) << status;
@@ -157,6 +165,8 @@ bool Http2RequestText::take_pseudo(std::string_view name, std::string_view value
     scheme_ = value;
   else if (name == ":authority")
     authority_ = value, has_authority_ = true;
+  else if (name == ":protocol")
+    opens_websocket_ = equal_ignoring_case(value, "websocket");
   return name.starts_with(':');
 }
 
@@ -170,7 +180,7 @@ void Http2RequestText::add(std::string_view name, std::string_view value) {
   } else if (name == "cookie") {
     if (!cookies_.empty()) cookies_ += "; ";
     cookies_ += value;
-  } else {
+  } else if (!opens_websocket_ || name != "sec-websocket-key") {
     has_length_ = has_length_ || name == "content-length";
     is_grpc_ = is_grpc_ || (name == "content-type" && is_grpc_type(value));
     append_line(lines_, name, value);
@@ -182,17 +192,22 @@ const char* Http2RequestText::fault() const noexcept {
     return ":authority and Host differ";
   if (!scheme_.empty() && scheme_ != "http" && scheme_ != "https") return ":scheme is neither http nor https";
   if (!path_.empty() && path_ != "*" && !path_.starts_with('/')) return ":path does not begin with a slash";
+  if (opens_websocket_ && has_length_) return "a request for a WebSocket has a Content-Length";
   return nullptr;
 }
 
-std::string Http2RequestText::head(std::optional<std::uint64_t> body) const {
+std::string Http2RequestText::head(std::optional<std::uint64_t> body, std::string_view key) const {
   std::string text;
   text.reserve(lines_.size() + cookies_.size() + authority_.size() + host_.size() + path_.size() + 128);
-  text.append(method_).append(" ").append(path_.empty() ? authority_ : path_).append(" HTTP/1.1\r\n");
+  text.append(opens_websocket_ ? "GET" : method_).append(" ");
+  text.append(path_.empty() ? authority_ : path_).append(" HTTP/1.1\r\n");
   if (has_authority_ || has_host_) append_line(text, "host", has_authority_ ? authority_ : host_);
   text += lines_;
   if (!cookies_.empty()) append_line(text, "cookie", cookies_);
-  if (!has_length_ && !body)
+  if (opens_websocket_) {
+    text += "connection: upgrade\r\nupgrade: websocket\r\n";
+    append_line(text, "sec-websocket-key", key);
+  } else if (!has_length_ && !body)
     text += "transfer-encoding: chunked\r\n";
   else if (!has_length_ && *body != 0)
     append_line(text, "content-length", std::to_string(*body));

@@ -130,6 +130,50 @@ TEST(Http2RequestTextTest, WritesTheAuthorityAsTargetOfConnect) {
             "CONNECT a.example:443 HTTP/1.1\r\nhost: a.example:443\r\n\r\n");
 }
 
+TEST(Http2RequestTextTest, WritesAnExtendedConnectAsTheHandshakeOfAWebSocket) {
+  const auto text = request({{":method", "CONNECT"},
+                             {":protocol", "WebSocket"},
+                             {":scheme", "https"},
+                             {":path", "/chat"},
+                             {":authority", "a"},
+                             {"sec-websocket-version", "13"},
+                             {"sec-websocket-key", "the client's"}});
+  EXPECT_TRUE(text.opens_websocket());
+  EXPECT_EQ(text.fault(), nullptr);
+  const auto head = text.head(std::nullopt, "key");
+  EXPECT_EQ(head,
+            "GET /chat HTTP/1.1\r\nhost: a\r\nsec-websocket-version: 13\r\nconnection: upgrade\r\n"
+            "upgrade: websocket\r\nsec-websocket-key: key\r\n\r\n");
+  EXPECT_EQ(text.head(5, "key"), head) << "octets behind the head belong to the WebSocket";
+}
+
+TEST(Http2RequestTextTest, OpensNoWebSocketForOtherProtocols) {
+  const auto text =
+      request({{":method", "CONNECT"}, {":protocol", "connect-udp"}, {":path", "/"}, {":authority", "a"}});
+  EXPECT_FALSE(text.opens_websocket());
+  EXPECT_EQ(text.head(0, "key"), "CONNECT / HTTP/1.1\r\nhost: a\r\n\r\n");
+}
+
+TEST(Http2RequestTextTest, RejectsAWebSocketWithAContentLength) {
+  EXPECT_EQ(head_of({{":method", "CONNECT"},
+                     {":protocol", "websocket"},
+                     {":path", "/"},
+                     {":authority", "a"},
+                     {"content-length", "1"}}),
+            "a request for a WebSocket has a Content-Length");
+}
+
+TEST(Http2FieldsTest, AnswersAnExtendedConnectWith200) {
+  constexpr std::string_view kSwitching =
+      "HTTP/1.1 101 Switching\r\nConnection: upgrade, X-Hop\r\nUpgrade: websocket\r\nX-Hop: 1\r\n"
+      "Sec-WebSocket-Accept: a\r\nSec-WebSocket-Protocol: chat\r\nX-Kept: yes\r\n\r\n";
+  ResponseHead head;
+  ASSERT_FALSE(parse_response_head(kSwitching, false, head));
+  Http2Fields fields;
+  fields.add_websocket_response(head.fields);
+  EXPECT_EQ(lines_of(fields), ":status=200\nsec-websocket-protocol=chat\nx-kept=yes\n");
+}
+
 TEST(Http2RequestTextTest, WritesTheBodyFramingOfHttp1) {
   const Pairs plain{{":method", "POST"}, {":path", "/"}};
   EXPECT_EQ(head_of(plain, 0), "POST / HTTP/1.1\r\n\r\n");
