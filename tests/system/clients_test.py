@@ -5,6 +5,7 @@ trust only weir's own certificate."""
 import base64
 import hashlib
 import http.client
+import json
 import os
 import pathlib
 import shutil
@@ -13,7 +14,7 @@ import tempfile
 import unittest
 
 from browser import Browser, find_chromium
-from harness import PATIENCE, TestCase, Upstream, Weir, answer, client_tls, config, main, make_certificate
+from harness import PATIENCE, TestCase, Upstream, Weir, answer, client_tls, config, eventually, main, make_certificate
 
 BODY = b"0123456789abcdef" * 20_000  # larger than all buffers between client and upstream
 DEBIANS_PYTHON = "/usr/bin/python3"
@@ -90,7 +91,8 @@ class RealClients(TestCase):
 
     def weir_before(self, port, files, routes=""):
         tls = 'tls = { certificates = [{ cert = "edge.crt", key = "edge.key" }] }'
-        return self.start(Weir(config(port, listener=tls, routes=routes), files))
+        text = config(port, listener=tls, routes=routes).replace('access = "off"', 'access = "access.log"')
+        return self.start(Weir(text, files))
 
     def connections(self):
         return self.weir.metric("weir_connections_accepted_total")
@@ -151,6 +153,10 @@ class RealClients(TestCase):
             self.assertEqual(page.evaluate(CHAT), [5, 100_000, 1000, True])
             self.assertEqual(page.complaints, [])
         self.await_metric(self.weir, 1, "weir_tunnels_total", end="closed")
+        log = self.weir.folder / "access.log"
+        chat = eventually(lambda: [line for line in map(json.loads, log.read_text().splitlines()) if line["target"] == "/chat"],
+                          "the line of the WebSocket is written")
+        self.assertEqual([(line["protocol"], line["status"]) for line in chat], [("HTTP/2", 101)])
 
 
 if __name__ == "__main__":

@@ -270,6 +270,7 @@ Http2Session::Http2Session(Http2Events& events, const Http2Limits& limits, Http2
   check((serves ? nghttp2_session_server_new2 : nghttp2_session_client_new2)(&made, Callbacks::all(), this,
                                                                              Callbacks::option()));
   session_.reset(made);
+  // A server also announces that it accepts WebSockets (RFC 8441 §3).
   const auto first = serves
                          ? nghttp2_settings_entry{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, limits.max_streams}
                          : nghttp2_settings_entry{NGHTTP2_SETTINGS_ENABLE_PUSH, 0};
@@ -277,8 +278,10 @@ Http2Session::Http2Session(Http2Events& events, const Http2Limits& limits, Http2
       first,
       nghttp2_settings_entry{NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, limits.stream_window},
       nghttp2_settings_entry{NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, limits.max_head},
+      nghttp2_settings_entry{NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL, 1},
   };
-  check(nghttp2_submit_settings(made, NGHTTP2_FLAG_NONE, settings.data(), settings.size()));
+  const auto count = serves ? settings.size() : settings.size() - 1;
+  check(nghttp2_submit_settings(made, NGHTTP2_FLAG_NONE, settings.data(), count));
   check(nghttp2_session_set_local_window_size(made, NGHTTP2_FLAG_NONE, 0,
                                               static_cast<std::int32_t>(limits.connection_window)));
 }

@@ -1,6 +1,7 @@
 // Checks requests before any limit is checked. Pure.
 #pragma once
 
+#include "weir/http/upgrade.hpp"
 #include "weir/policy/match.hpp"
 #include "weir/policy/route.hpp"
 
@@ -17,6 +18,7 @@ enum class PreCheck : std::uint8_t {
   Excess,         // the request has more parameters, cookies or repeated fields than weir reads
   PathAmbiguous,  // servers may read the path in several ways, and these lead to different routes
   Ambiguous,      // the request has contradictory values that identify its client
+  NoWebSocket,    // a client of HTTP/2 opens a WebSocket, which the route does not permit
   UnknownKey,     // the API key is unknown, and unknown_keys = "reject"
 };
 
@@ -34,6 +36,10 @@ struct PreCheckAnswer {
   if (request.head->excess()) return PreCheck::Excess;
   if (request.routes_differ) return PreCheck::PathAmbiguous;
   if (!request.client.ambiguity.empty()) return PreCheck::Ambiguous;
+  // With HTTP/1.1 the server would answer. With HTTP/2 its 200 would open the WebSocket (RFC 8441 §5).
+  if (request.head->opens_websocket && route != nullptr &&
+      http::protocol_to_ask(*request.head, route->upgrades).empty())
+    return PreCheck::NoWebSocket;
   return request.client.key_rejected ? PreCheck::UnknownKey : PreCheck::None;
 }
 
@@ -45,6 +51,7 @@ struct PreCheckAnswer {
   if (pre_check == PreCheck::PathAmbiguous)
     return {400, "servers may read the path in several ways, which the routes lead apart"};
   if (pre_check == PreCheck::Ambiguous) return {400, request.client.ambiguity};
+  if (pre_check == PreCheck::NoWebSocket) return {501, "the route permits no WebSocket"};
   return {401, "the API key is not known"};
 }
 

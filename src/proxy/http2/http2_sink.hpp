@@ -28,6 +28,8 @@ class Http2Sink final : public BodySink {
   void end(std::string_view trailers) override;
   [[nodiscard]] bool is_full() const noexcept override { return !piece_.empty(); }
   [[nodiscard]] bool is_stuck() const noexcept override { return partly_given_; }
+  // Returns true if the codec has everything, and the end, if it was added, is in the output buffer.
+  [[nodiscard]] bool is_flushed() const noexcept { return piece_.empty() && (!ended_ || end_sent_); }
   [[nodiscard]] bool flush(net::ErrorCode& ec) override;
   [[nodiscard]] net::Task<net::ErrorCode> wait_for_room() override;
   [[nodiscard]] bool is_untouched() const noexcept override { return !begun_; }
@@ -50,8 +52,6 @@ class Http2Sink final : public BodySink {
   void cancel() noexcept { room_.cancel(); }
 
  private:
-  [[nodiscard]] bool is_flushed() const noexcept { return piece_.empty() && (!ended_ || end_sent_); }
-
   Http2Connection& connection_;
   const std::int32_t id_;
   const http::Http2Fields& fields_;

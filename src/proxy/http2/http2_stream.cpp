@@ -8,13 +8,26 @@
 
 #include "weir/http/forwarding.hpp"
 #include "weir/http/grpc.hpp"
+#include "weir/http/websocket_handshake.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <utility>
 
 namespace weir::proxy {
+
+namespace {
+
+std::string new_websocket_key() {
+  std::array<std::uint8_t, 16> chance{};
+  ::arc4random_buf(chance.data(), chance.size());
+  return http::websocket_key(chance);
+}
+
+}  // namespace
 
 bool Http2StreamWatch::has_gone() const noexcept {
   return stream_.is_gone();
@@ -67,6 +80,7 @@ net::Task<void> Http2Stream::serve() {
     const ScopedCancelTarget cancel_target(exchange_, exchange);
     ending_ = co_await exchange.run();
   }
+  if (tunnel_) end_tunnel();
   sink_.reset();  // the sink refers to memory of the exchange
   out_ = nullptr;
 }
@@ -81,9 +95,18 @@ net::Task<void> Http2Stream::wait_out_pause() {
   }
 }
 
+// Ends the stream with END_STREAM if weir has refused a message. A WebSocket that breaks off ends with CANCEL
+// (RFC 8441 §5).
+void Http2Stream::end_tunnel() noexcept {
+  if (ending_ == Ending::Answered) tunnel_->shutdown_send();
+  if (!answered_ || ending_ == Ending::Abort) ending_ = Ending::Close;
+  tunnel_.reset();
+}
+
 void Http2Stream::finish(bool ended) noexcept {
   using http::Http2Error;
   finished_ = true;
+  tunnel_.reset();
   sink_.reset();
   watch_.disarm();
   if (closed_) return;
@@ -111,6 +134,7 @@ void Http2Stream::note_gone() noexcept {
   arrival_.notify();
   room_.notify();
   if (sink_) sink_->wake();
+  if (tunnel_) tunnel_->note_progress();
   if (pause_waiter_ != nullptr) pause_waiter_->wake();
   watch_.note_gone();
 }
@@ -129,6 +153,7 @@ void Http2Stream::cancel() noexcept {
   arrival_.cancel();
   room_.cancel();
   if (sink_) sink_->cancel();
+  if (tunnel_) tunnel_->cancel_sending();
 }
 
 void Http2Stream::close() noexcept {
@@ -140,12 +165,15 @@ void Http2Stream::close() noexcept {
 std::optional<http::Fault> Http2Stream::read_head(ExchangeBuffers& buffers) {
   out_ = &buffers.out;
   auto& head = buffers.head;
-  head_text_ = request_->head(ended_ ? std::optional(arrived_.size()) : std::nullopt);
+  const bool opens_websocket = request_->opens_websocket();
+  head_text_ = request_->head(ended_ ? std::optional(arrived_.size()) : std::nullopt,
+                              opens_websocket ? new_websocket_key() : std::string());
   if (request_->is_too_large()) return http::Fault{431, "the request head is too large"};
   if (const auto* const fault = request_->fault()) return http::Fault{400, fault};
   if (auto fault = http::parse_request_head(head_text_, head)) return fault;
   request_.reset();
   head.http2 = true;
+  head.opens_websocket = opens_websocket;
   const auto framing = head.framing == http::Framing::Chunked ? http::Framing::UntilClose : head.framing;
   body_ = &source_.emplace(static_cast<net::ByteReader&>(*this), inbox_, framing, head.content_length);
   if (unconsumed() == 0) return std::nullopt;
@@ -253,14 +281,22 @@ BodySink& Http2Stream::begin_answer(const http::ResponseHead& head, const Answer
   return sink_.emplace(connection_, id_, fields_, length, gone_);
 }
 
-// HTTP/2 requests cannot ask for an upgrade (RFC 9113 §8.6), so weir never forwards a 101 here.
-net::Task<net::ErrorCode> Http2Stream::send_upgrade(const http::ResponseHead&, std::string_view,
-                                                    std::string_view) {
-  return net::Task<net::ErrorCode>::ended(net::asio::error::operation_not_supported);
+// Only a WebSocket can be opened: HTTP/2 has no Upgrade (RFC 9113 §8.6).
+net::Task<net::ErrorCode> Http2Stream::send_upgrade(const http::ResponseHead& head, std::string_view,
+                                                    std::string_view fields) {
+  fields_.clear();
+  fields_.add_websocket_response(head.fields);
+  fields_.add_lines(fields);
+  auto& sink = sink_.emplace(connection_, id_, fields_, std::nullopt, gone_);
+  net::ErrorCode ec;
+  static_cast<void>(sink.flush(ec));
+  tunnel_.emplace(connection_, *this, sink);
+  worker.counters.bytes_out.add(sink.sent());
+  return net::Task<net::ErrorCode>::ended(ec);
 }
 
 ClientStream::Octets Http2Stream::octets() noexcept {
-  return {connection_.session().client, inbox_};
+  return {*tunnel_, inbox_};
 }
 
 void Http2Stream::on_field(std::string_view name, std::string_view value) {
@@ -287,6 +323,7 @@ void Http2Stream::on_data(std::string_view octets) {
 void Http2Stream::on_end_sent() {
   answered_ = true;
   if (sink_) sink_->note_end();
+  if (tunnel_) tunnel_->note_progress();
 }
 
 void Http2Stream::on_end() {
@@ -304,6 +341,7 @@ void Http2Stream::on_closed(http::Http2Error error) {
 std::size_t Http2Stream::give(char* at, std::size_t room, bool& ended) noexcept {
   const auto given = sink_ ? sink_->give(at, room, ended) : 0;
   if (given != 0) connection_.note_sent(given);
+  if (tunnel_) tunnel_->note_progress();
   return given;
 }
 
@@ -320,17 +358,29 @@ std::size_t Http2Stream::take_arrived(char* at, std::size_t size) {
   return size;
 }
 
-net::Task<std::size_t> Http2Stream::read_some(char* at, std::size_t size, net::ErrorCode& ec) {
+std::size_t Http2Stream::try_read(char* at, std::size_t size, net::ErrorCode& ec) {
   ec = {};
-  while (!ec && unconsumed() == 0) {
-    if (gone_)
-      ec = net::asio::error::connection_reset;
-    else if (ended_)
-      ec = net::asio::error::eof;
-    else
-      ec = co_await arrival_.wait();
+  if (unconsumed() != 0) return take_arrived(at, size);
+  if (gone_)
+    ec = net::asio::error::connection_reset;
+  else if (ended_)
+    ec = net::asio::error::eof;
+  else
+    ec = net::asio::error::would_block;
+  return 0;
+}
+
+net::Task<std::size_t> Http2Stream::read_some(char* at, std::size_t size, net::ErrorCode& ec) {
+  auto count = try_read(at, size, ec);
+  while (ec == net::asio::error::would_block) {
+    ec = co_await wait_readable();
+    if (!ec) count = try_read(at, size, ec);
   }
-  co_return ec ? 0 : take_arrived(at, size);
+  co_return count;
+}
+
+void Http2Stream::trim() noexcept {
+  if (unconsumed() == 0) std::string().swap(arrived_);
 }
 
 }  // namespace weir::proxy

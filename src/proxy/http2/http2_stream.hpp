@@ -8,6 +8,7 @@
 #include "proxy/client/client_stream.hpp"
 #include "proxy/exchange/ending.hpp"
 #include "proxy/http2/http2_sink.hpp"
+#include "proxy/http2/http2_tunnel.hpp"
 
 #include "weir/http/head_parser.hpp"
 #include "weir/http/http2_session.hpp"
@@ -67,6 +68,16 @@ class Http2Stream final : public ClientStream, public http::Http2StreamEvents, p
   void note_room() noexcept;
   // Ends every wait of the exchange.
   void cancel_all() noexcept;
+  // Reads octets of the body that have arrived. Returns 0 only with an error: eof at the end, would_block if
+  // no octets are available, connection_reset if the client has gone.
+  [[nodiscard]] std::size_t try_read(char* at, std::size_t size, net::ErrorCode& ec);
+  [[nodiscard]] net::Task<std::size_t> read_some(char* at, std::size_t size, net::ErrorCode& ec) override;
+  // Waits until try_read() has something to return.
+  [[nodiscard]] net::Port::Wait wait_readable() noexcept {
+    return arrival_.wait(unconsumed() != 0 || gone_ || ended_);
+  }
+  // Frees memory that the stream does not need while it waits.
+  void trim() noexcept;
 
   [[nodiscard]] bool is_secure() const noexcept override;
   [[nodiscard]] std::optional<http::ConnectionEnds> ends() const override;
@@ -99,12 +110,12 @@ class Http2Stream final : public ClientStream, public http::Http2StreamEvents, p
   }
 
  private:
-  [[nodiscard]] net::Task<std::size_t> read_some(char* at, std::size_t size, net::ErrorCode& ec) override;
   [[nodiscard]] net::Task<void> wait_out_pause();
   [[nodiscard]] std::optional<http::Fault> read_head(ExchangeBuffers& buffers);
   [[nodiscard]] net::Task<void> refuse(http::Fault fault);
   [[nodiscard]] net::Task<net::ErrorCode> send_now();
   [[nodiscard]] std::size_t take_arrived(char* at, std::size_t size);
+  void end_tunnel() noexcept;
   void reset(http::Http2Error error) noexcept;
 
   Http2Connection& connection_;
@@ -118,8 +129,9 @@ class Http2Stream final : public ClientStream, public http::Http2StreamEvents, p
   std::optional<BodySource> source_;
   http::Http2Fields fields_;
   std::optional<Http2Sink> sink_;
-  net::Notification arrival_;  // notified when octets, the end of the body or the end of the stream arrive
-  net::Notification room_;     // notified when the connection's output buffer has room
+  std::optional<Http2Tunnel> tunnel_;  // set while the stream carries a WebSocket
+  net::Readiness arrival_;  // notified when octets, the end of the body or the end of the stream arrive
+  net::Notification room_;  // notified when the connection's output buffer has room
   Exchange* exchange_ = nullptr;
   DecisionPause::Waiter* pause_waiter_ = nullptr;
   std::string* out_ = nullptr;  // memory of the exchange for an answer's text

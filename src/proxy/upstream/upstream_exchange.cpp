@@ -8,6 +8,7 @@
 #include "weir/http/grpc.hpp"
 #include "weir/http/grpc_status.hpp"
 #include "weir/http/upgrade.hpp"
+#include "weir/http/websocket_handshake.hpp"
 #include "weir/net/signal.hpp"
 
 #include <algorithm>
@@ -261,6 +262,11 @@ void UpstreamExchange::note_silence(const net::ErrorCode& why) {
 
 // Relays the answer. Returns nothing if no octet of the answer reached the client and none will.
 net::Task<std::optional<Outcome>> UpstreamExchange::take_answer() {
+  if (const auto* const fault = http::websocket_fault(context_.buffers.head, context_.buffers.response)) {
+    attempt_.error = {502, fault};
+    attempt_.count_failure();
+    return net::Task<std::optional<Outcome>>::ended(std::nullopt);
+  }
   if (context_.buffers.response.status == 101) {
     attempt_.note_answer();
     protocol_upgrade_.emplace(context_, attempt_);

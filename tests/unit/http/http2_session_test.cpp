@@ -102,6 +102,12 @@ class Http2SessionTest : public ::testing::Test {
   std::optional<Http2Client> client{std::in_place};
 };
 
+TEST_F(Http2SessionTest, AnnouncesThatItAcceptsWebSockets) {
+  ASSERT_TRUE(exchange());
+  EXPECT_EQ(nghttp2_session_get_remote_settings(client->session(), NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL),
+            1U);
+}
+
 TEST_F(Http2SessionTest, AnnouncesItsLimitsInSettings) {
   ASSERT_TRUE(exchange());
   const auto announced = [this](nghttp2_settings_id id) {
