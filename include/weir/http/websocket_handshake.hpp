@@ -1,4 +1,4 @@
-// The opening handshake of a WebSocket (RFC 6455 §4), which weir does itself for a client of HTTP/2. Such a
+// The opening handshake of a WebSocket (RFC 6455 §4), which weir does itself for a client of HTTP/2. This
 // client sends an extended CONNECT instead (RFC 8441).
 #pragma once
 
