@@ -57,7 +57,7 @@ class GrpcEchoCall final : public http::Http2StreamEvents {
     if (checks_health_ && status_ == "0") pending_ = kServing;
     advance();
   }
-  void on_answered() override {}
+  void on_end_sent() override {}
   void on_closed(http::Http2Error) override { calls_.erase(id_); }
 
   [[nodiscard]] std::size_t give(char* at, std::size_t room, bool& ended) noexcept override {
