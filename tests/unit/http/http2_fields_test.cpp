@@ -290,7 +290,7 @@ TEST(Http2ResponseTextTest, WritesInterimHeadsBeforeTheFinalOne) {
     response.end_fields(text);
   }
   EXPECT_EQ(text,
-            "HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nlink: "
+            "HTTP/1.1 103 Unknown\r\nlink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nlink: "
             "</a>\r\n\r\n");
 }
 
