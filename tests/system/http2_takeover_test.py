@@ -22,7 +22,7 @@ class Load:
 
     def __init__(self, weir, tls, reconnects=True):
         self.ending, self.reconnects = threading.Event(), reconnects
-        self.statuses, self.lost, self.unprocessed, self.goodbyes = [], [], 0, 0
+        self.statuses, self.lost, self.unprocessed, self.refused, self.goodbyes = [], [], 0, 0, 0
         self.threads = [threading.Thread(target=self.run, args=(port, tls), daemon=True)
                         for port, tls in zip(weir.ports, tls) for _ in range(3)]
         for thread in self.threads:
@@ -63,6 +63,7 @@ class Load:
             last = client.goaways[-1][1] if client.goaways else stream
             if response.error == REFUSED or stream > last:
                 self.unprocessed += 1
+                self.refused += response.error == REFUSED
             else:
                 self.lost.append((stream, response.error, client.goaways))
         return response.ended or response.error is not None
@@ -238,6 +239,7 @@ class Upgrade(Http2TestCase):
                     weir.upgrade()
                 eventually(lambda: load.lost or 429 in load.statuses, "the limit is reached")  # noqa: B023
                 self.assertEqual(load.stop(), [])
+                self.assertEqual(load.refused, 0, "libraries for gRPC do not repeat calls that were reset")
                 self.assertEqual(load.statuses.count(200), 5000)
                 self.assertEqual(set(load.statuses), {200, 429})
                 self.assertGreaterEqual(load.goodbyes, 3 * UPGRADES)

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -92,8 +93,8 @@ enum class Http2Cheap : std::uint8_t {
 // The events of the connection. The session calls these functions.
 class Http2Events {
  public:
-  // Called when a client opens a stream. Returns the object that gets the stream's events, or null to refuse
-  // the stream. Not called for a client.
+  // Called when a client opens a stream that no GOAWAY excludes. Returns the object that gets the stream's
+  // events, or null to refuse the stream. Not called for a client.
   [[nodiscard]] virtual Http2StreamEvents* on_stream(std::int32_t id) = 0;
   // Called for each cheap frame that arrives. `Fault`: weir answers a fault of the peer with a reset.
   // `Refused`: the peer has opened more streams than it may.
@@ -156,6 +157,11 @@ class Http2Session {
   // Ends the connection: ignores streams that the peer opens from now on. Open streams continue if `error` is
   // None; otherwise they end.
   void go_away(Http2Error error);
+  // Ends the connection as go_away(None) does, and tells the peer that streams with a higher ID than `last`
+  // were not processed. Closes these streams without a frame.
+  void go_away_after(std::int32_t last);
+  // Returns true if the last GOAWAY excludes this stream.
+  [[nodiscard]] bool excludes(std::int32_t id) const noexcept { return id > last_accepted_; }
 
  private:
   struct Callbacks;
@@ -170,6 +176,7 @@ class Http2Session {
   const Http2Side side_;
   std::unique_ptr<nghttp2_session, Free> session_;
   std::int32_t last_opened_ = -1;  // the last stream that the peer has opened; -1: none
+  std::int32_t last_accepted_ = std::numeric_limits<std::int32_t>::max();  // of the last GOAWAY, if any
   // The peer skipped the stream IDs between skipped_from_ and skipped_to_. It may not use these IDs any more.
   std::int32_t skipped_from_ = 0;
   std::int32_t skipped_to_ = 0;

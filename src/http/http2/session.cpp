@@ -1,5 +1,6 @@
 #include "weir/http/http2_session.hpp"
 
+#include <algorithm>
 #include <array>
 #include <new>
 #include <utility>
@@ -130,8 +131,9 @@ struct Http2Session::Callbacks {
     if (!is_request(*frame)) return 0;
     const auto id = frame->hd.stream_id;
     return guarded(data, [&] {
-      auto* const stream = of(data).events_.on_stream(id);
       of(data).note_opened(id);
+      if (of(data).excludes(id)) return;  // nghttp2 closes the stream when it has sent the GOAWAY
+      auto* const stream = of(data).events_.on_stream(id);
       if (stream != nullptr)
         check(nghttp2_session_set_stream_user_data(session, id, stream));
       else
@@ -386,8 +388,13 @@ void Http2Session::announce_end() {
 void Http2Session::go_away(Http2Error error) {
   const auto code = static_cast<std::uint32_t>(error);
   if (error != Http2Error::None) return check(nghttp2_session_terminate_session(session_.get(), code));
-  check(nghttp2_submit_goaway(session_.get(), NGHTTP2_FLAG_NONE,
-                              nghttp2_session_get_last_proc_stream_id(session_.get()), code, nullptr, 0));
+  go_away_after(nghttp2_session_get_last_proc_stream_id(session_.get()));
+}
+
+void Http2Session::go_away_after(std::int32_t last) {
+  last_accepted_ = std::min(last_accepted_, last);
+  check(
+      nghttp2_submit_goaway(session_.get(), NGHTTP2_FLAG_NONE, last_accepted_, NGHTTP2_NO_ERROR, nullptr, 0));
 }
 
 }  // namespace weir::http

@@ -198,7 +198,7 @@ void Http2Connection::remove_done() {
 
 http::Http2StreamEvents* Http2Connection::on_stream(std::int32_t id) {
   // A stream that was reset is counted until its exchange has ended.
-  if (gone_away_ || streams_.size() >= 2 * std::size_t{settings_.limits.max_streams}) return nullptr;
+  if (streams_.size() >= 2 * std::size_t{settings_.limits.max_streams}) return nullptr;
   streams_.push_back(std::make_unique<Http2Stream>(*this, id));
   head_begun_ = heard_;
   worker_.counters.http2_streams_open.add();

@@ -19,6 +19,7 @@
 #include "weir/proxy/http2_settings.hpp"
 #include "weir/proxy/worker.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -60,6 +61,8 @@ class Http2Connection final : private http::Http2Events {
   // Announces the end of the connection, because weir stops, the listener closed, or another process takes
   // over.
   void leave();
+  // Must be called when an exchange begins for a stream. Must not be called while `retiring`.
+  void note_taken(std::int32_t id) noexcept { last_taken_ = std::max(last_taken_, id); }
   // Returns true while the client's socket accepts nothing.
   [[nodiscard]] bool is_blocked() const noexcept { return blocked_since_ != base::TimePoint{}; }
   // Ends the connection at once, without another frame. Used for errors such as a lack of memory.
@@ -101,6 +104,7 @@ class Http2Connection final : private http::Http2Events {
   void end_stream(Http2Stream& stream, bool ended) noexcept;
   void remove_done();
   void end_by(observe::Goaway reason);
+  void send_last_goaway();
   void note_room() noexcept;
   void note_progress(base::TimePoint now) noexcept;
   void watch_peer(base::TimePoint now);
@@ -120,6 +124,7 @@ class Http2Connection final : private http::Http2Events {
   std::size_t uncounted_ = 0;        // octets in the inbox that bytes_in does not contain yet
   std::size_t data_read_ = 0;        // octets of bodies in the current read; the exchanges count them
   std::size_t serving_ = 0;          // streams whose exchange has not ended
+  std::int32_t last_taken_ = 0;      // the highest ID of the streams for which an exchange began; 0: none
   unsigned begun_in_turn_ = 0;       // requests that began since the connection last yielded
   base::TimePoint head_begun_{};     // when the incomplete head began; the epoch: no head is incomplete
   std::size_t unread_ = 0;           // octets that the client's system had not acknowledged at the last check

@@ -48,8 +48,7 @@ void Http2Connection::on_cheap(http::Http2Cheap frame) {
 
 // The client has answered the PING that follows announce_end(), so it knows that it must open no stream.
 void Http2Connection::on_pong() {
-  if (announced_ == base::TimePoint{} || std::exchange(gone_away_, true)) return;
-  codec_.go_away(http::Http2Error::None);
+  if (announced_ != base::TimePoint{} && !gone_away_) send_last_goaway();
 }
 
 // Counts the end of a connection that the codec has ended because of the client's fault.
@@ -66,8 +65,8 @@ void Http2Connection::end_by(observe::Goaway reason) {
 }
 
 // Announces the end by a first GOAWAY and a PING. on_pong() or on_tick() then sends the last GOAWAY. If
-// another process already has the limits, sends the last GOAWAY at once, because this process then refuses
-// all new requests.
+// another process already has the limits, sends the last GOAWAY at once, because this process then takes no
+// new requests.
 void Http2Connection::leave() {
   if (gone_away_ || failed_) return;
   if (announced_ == base::TimePoint{}) {
@@ -76,10 +75,23 @@ void Http2Connection::leave() {
     codec_.announce_end();
     codec_.ping();
   }
-  if (worker_.retiring) {
-    gone_away_ = true;
+  if (worker_.retiring) send_last_goaway();
+  output_.notify();
+}
+
+// While limits are handed over to a new process, it is not known yet which process will serve the streams
+// that wait. on_tick() or leave() then sends the GOAWAY later.
+//
+// Once another process has the limits, the GOAWAY excludes the streams that no exchange has taken. Clients
+// repeat excluded requests by themselves. Many of them do not repeat requests that were reset with
+// REFUSED_STREAM.
+void Http2Connection::send_last_goaway() {
+  if (worker_.decision_pause.is_on()) return;
+  gone_away_ = true;
+  if (worker_.retiring)
+    codec_.go_away_after(last_taken_);
+  else
     codec_.go_away(http::Http2Error::None);
-  }
   output_.notify();
 }
 
@@ -97,11 +109,7 @@ void Http2Connection::on_tick() noexcept {
     remove_done();  // the writer also calls this, but not while the client reads nothing
     if (session_.must_leave()) leave();
     const bool announced = announced_ != base::TimePoint{};
-    if (announced && !gone_away_ && now - announced_ >= kRoundTrip) {
-      gone_away_ = true;
-      codec_.go_away(http::Http2Error::None);
-      output_.notify();
-    }
+    if (announced && !gone_away_ && now - announced_ >= kRoundTrip) send_last_goaway();
     // The last GOAWAY may have been sent while no stream was open. In that case nothing else would wake the
     // reader.
     if (gone_away_ && serving_ == 0) session_.client.cancel();

@@ -67,12 +67,14 @@ net::Task<void> Http2Stream::serve() {
   serving_ = true;
   co_await wait_out_pause();
   if (gone_) co_return;
-  // Another process decides on requests from now on. The client sends a refused request again, on another
+  // Another process decides on requests from now on. The client sends the request again, on another
   // connection (RFC 9113 §8.7).
   if (worker.retiring || worker.decision_pause.is_on()) {
+    connection_.leave();
     refused_ = true;
     co_return;
   }
+  connection_.note_taken(id_);
   Exchange exchange(*this);
   if (const auto fault = read_head(exchange.buffers())) {
     co_await refuse(*fault);
@@ -110,6 +112,7 @@ void Http2Stream::finish(bool ended) noexcept {
   sink_.reset();
   watch_.disarm();
   if (closed_) return;
+  if (refused_ && connection_.codec().excludes(id_)) return;  // the GOAWAY closes the stream
   if (refused_)
     reset(Http2Error::RefusedStream);
   else if (!ended || ending_ == Ending::Abort)

@@ -13,9 +13,11 @@
 namespace weir::http {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 // Records the events of a stream, and stores the body of the answer.
 class Stream final : public Http2StreamEvents {
@@ -493,6 +495,28 @@ TEST_F(Http2SessionTest, IgnoresStreamsAfterTheLastGoaway) {
   ASSERT_TRUE(session.receive(crossing));
   EXPECT_EQ(events.streams.count(late), 0U);
   EXPECT_EQ(events.streams.count(open), 1U);
+}
+
+TEST_F(Http2SessionTest, GoawayClosesTheStreamsThatItExcludesWithoutAReset) {
+  const auto kept = client->request();
+  const auto excluded = client->request({}, "x", false);
+  ASSERT_TRUE(exchange());
+  const auto late = client->request();
+  const auto crossing = client->take();
+  session.go_away_after(kept);
+  EXPECT_FALSE(session.excludes(kept));
+  EXPECT_TRUE(session.excludes(excluded));
+  ASSERT_TRUE(session.receive(crossing)) << "the GOAWAY was not written yet";
+  EXPECT_EQ(events.streams.count(late), 0U);
+  ASSERT_TRUE(exchange());
+  EXPECT_THAT(events.streams.at(excluded).log, HasSubstr("closed 7\n"));
+  EXPECT_THAT(cheap(), Not(Contains(Http2Cheap::Refused))) << "no RST_STREAM was sent";
+  EXPECT_EQ(client->goaways.back(), (Http2Client::Goaway{kept, 0}));
+  EXPECT_EQ(client->answers.at(late).closed, static_cast<std::uint32_t>(Http2Error::RefusedStream));
+  answer(kept, false);
+  ASSERT_TRUE(exchange());
+  EXPECT_EQ(client->answers.at(kept).closed, 0U);
+  EXPECT_TRUE(session.is_over());
 }
 
 TEST_F(Http2SessionTest, EndsAllStreamsIfTheConnectionFails) {
