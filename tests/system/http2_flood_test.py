@@ -119,6 +119,27 @@ class CheapFrames(Flood):
         self.assertLess(sent, 1_000)
         self.assertEqual(dribble.goaways, [CALM])
 
+    def test_client_may_open_its_windows_after_each_small_message(self):
+        """Libraries for gRPC do so while a server streams small messages."""
+        go_on = threading.Semaphore(0)
+
+        def stream(exchange):
+            if exchange.target != "/stream":
+                return self.reply(exchange)
+            exchange.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+            while go_on.acquire(timeout=PATIENCE):
+                exchange.send(b"7\r\nmessage\r\n")
+            return None
+
+        self.upstream.reply = stream
+        self.attacker.send(frame(HEADERS, WHOLE, 1, head_block(path="/stream")))
+        for number in range(1, 801):
+            go_on.release()
+            self.assertTrue(self.attacker.wait(lambda: self.attacker.frames[DATA] >= number), number)  # noqa: B023
+            self.attacker.sock.sendall(frame(WINDOW_UPDATE, 0, 1, b"\0\0\0\7") + frame(WINDOW_UPDATE, 0, 0, b"\0\0\0\7"))
+        self.assert_unharmed()
+        self.assertEqual(self.attacker.goaways, [])
+
     def test_flood_of_unrequested_ping_acknowledgements_ends_the_connection(self):
         self.assert_flood_ends("ping", frame(PING, 1, 0, bytes(8)))
 

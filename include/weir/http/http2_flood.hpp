@@ -27,10 +27,11 @@ class Http2FloodGuard {
 
   // Counts a request, or a DATA frame of the client. Each of these permits kPerWork more cheap frames.
   void note_work() noexcept { ++work_; }
-  // Counts a DATA frame that weir sends, with `octets` of a body. It permits kPerWork more cheap frames too,
-  // but only one WINDOW_UPDATE for each kPerUpdate octets. Otherwise a client could request a long answer
-  // octet by octet (CVE-2019-9511).
-  void note_sent(std::size_t octets) noexcept {
+  // Counts a DATA frame that weir sends, with `octets` of a body. It permits kPerWork more cheap frames too.
+  // `cut`: the client's windows permitted no larger frame. The frame then permits only one WINDOW_UPDATE for
+  // each kPerUpdate octets. Otherwise a client could request a long answer octet by octet (CVE-2019-9511).
+  void note_sent(std::size_t octets, bool cut) noexcept {
+    if (!cut) return note_work();
     ++sent_;
     octets_ += octets;
   }
@@ -48,10 +49,10 @@ class Http2FloodGuard {
   base::TimePoint resets_end_{};
   std::uint64_t cheap_ = 0;    // cheap frames in the current window
   std::uint64_t updates_ = 0;  // WINDOW_UPDATE frames among the cheap frames
-  std::uint64_t work_ = 0;     // requests and DATA frames of the client in the current window
-  std::uint64_t sent_ = 0;     // DATA frames that weir has sent in the current window
-  std::uint64_t octets_ = 0;   // octets of bodies in the DATA frames that weir has sent
-  std::uint64_t reset_ = 0;    // resets in the current window of Http2ResetBound
+  std::uint64_t work_ = 0;     // requests, and DATA frames except those in sent_, in the current window
+  std::uint64_t sent_ = 0;  // DATA frames of weir that the client's windows cut short, in the current window
+  std::uint64_t octets_ = 0;  // octets of bodies in these DATA frames
+  std::uint64_t reset_ = 0;   // resets in the current window of Http2ResetBound
 };
 
 }  // namespace weir::http

@@ -73,7 +73,9 @@ class Http2Connection final : private http::Http2Events {
   [[nodiscard]] bool has_failed() const noexcept { return failed_; }
 
   void note_data(std::size_t octets) noexcept;
-  void note_sent(std::size_t octets) noexcept { guard_.note_sent(octets); }
+  // Must be called when a frame with `octets` of a body is sent. `cut`: the client's windows permitted no
+  // larger frame.
+  void note_sent(std::size_t octets, bool cut) noexcept { guard_.note_sent(octets, cut); }
   // Must be called when the head of a stream is complete.
   void note_ready() noexcept {
     ready_ = true;

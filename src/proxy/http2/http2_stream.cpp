@@ -343,7 +343,7 @@ void Http2Stream::on_closed(http::Http2Error error) {
 
 std::size_t Http2Stream::give(char* at, std::size_t room, bool& ended) noexcept {
   const auto given = sink_ ? sink_->give(at, room, ended) : 0;
-  if (given != 0) connection_.note_sent(given);
+  if (given != 0) connection_.note_sent(given, given == room);
   if (tunnel_) tunnel_->note_progress();
   return given;
 }

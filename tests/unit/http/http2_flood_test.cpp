@@ -42,19 +42,27 @@ TEST(Http2FloodGuardTest, RequestsAndDataPermitMoreCheapFrames) {
 TEST(Http2FloodGuardTest, EachSentDataFramePermitsMoreCheapFrames) {
   Http2FloodGuard guard({});
   ASSERT_FALSE(guard.is_flood(Http2Cheap::Ping, kStart));
-  for (int i = 0; i < 100; ++i) guard.note_sent(1);
+  for (int i = 0; i < 100; ++i) guard.note_sent(1, i % 2 == 0);
   EXPECT_EQ(permitted(guard, Http2Cheap::Ping, kStart),
             Http2FloodGuard::kFree + 100 * Http2FloodGuard::kPerWork - 1);
 }
 
-TEST(Http2FloodGuardTest, SentOctetsPermitMoreWindowUpdates) {
+TEST(Http2FloodGuardTest, SmallFramesThatNoWindowCutShortPermitMoreWindowUpdates) {
+  Http2FloodGuard messages({});
+  ASSERT_FALSE(messages.is_flood(Http2Cheap::WindowUpdate, kStart));
+  for (int i = 0; i < 1000; ++i) messages.note_sent(7, false);
+  EXPECT_EQ(permitted(messages, Http2Cheap::WindowUpdate, kStart),
+            Http2FloodGuard::kFree + 1000 * Http2FloodGuard::kPerWork - 1);
+}
+
+TEST(Http2FloodGuardTest, FramesThatAWindowCutShortPermitWindowUpdatesByTheirOctets) {
   Http2FloodGuard dribble({});
   ASSERT_FALSE(dribble.is_flood(Http2Cheap::WindowUpdate, kStart));
-  for (int i = 0; i < 1000; ++i) dribble.note_sent(1);
+  for (int i = 0; i < 1000; ++i) dribble.note_sent(1, true);
   EXPECT_EQ(permitted(dribble, Http2Cheap::WindowUpdate, kStart), Http2FloodGuard::kFree - 1 + 1000 / 32);
   Http2FloodGuard download({});
   ASSERT_FALSE(download.is_flood(Http2Cheap::WindowUpdate, kStart));
-  for (int i = 0; i < 1000; ++i) download.note_sent(16 << 10);
+  for (int i = 0; i < 1000; ++i) download.note_sent(16 << 10, true);
   EXPECT_EQ(permitted(download, Http2Cheap::WindowUpdate, kStart),
             Http2FloodGuard::kFree + 1000 * Http2FloodGuard::kPerWork - 1)
       << "the bound of all cheap frames is lower here";
