@@ -24,14 +24,10 @@ constexpr std::uint32_t kQuietAfterTicks = 1'000'000 / net::Watchdog::kTick.coun
 // sent the whole body.
 constexpr base::Duration kLingerPause{5'000'000};
 constexpr base::Duration kLingerTime{30'000'000};
-// After this number of requests without a wait for the client, the connection yields to other connections.
-constexpr unsigned kRequestsInTurn = 16;
 // The first line of HTTP/2's preface (RFC 9113 §3.4), which looks like the head of a request.
 constexpr std::string_view kPreface = "PRI * HTTP/2.0\r\n\r\n";
 // The ALPN name of HTTP/2 over TLS (RFC 9113 §3.2).
 constexpr std::string_view kHttp2 = "h2";
-// The connection also yields after this much work, because some requests take longer than others.
-constexpr base::Duration kWorkInTurn{500};
 
 }  // namespace
 

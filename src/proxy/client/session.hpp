@@ -27,6 +27,10 @@ class Http2Connection;
 
 class Session final : public ClientWatch {
  public:
+  // After this number of requests, or this much work on them, a connection yields to other connections.
+  static constexpr unsigned kRequestsInTurn = 16;
+  static constexpr base::Duration kWorkInTurn{500};
+
   // `slot`: the entry of this connection in the count of its client address; empty if the connection is not
   // counted or not counted yet. `listener`: the settings of the listener, which may change later.
   // `acceptor_closed`: true once that listener is closed. Both must outlive the session.

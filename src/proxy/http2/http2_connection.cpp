@@ -11,9 +11,6 @@ namespace weir::proxy {
 
 namespace {
 
-// After this many requests that began at once, the connection yields to other connections.
-constexpr unsigned kRequestsInTurn = 16;
-
 http::Http2Limits limits_of(const Http2Settings& settings, const Worker& worker) {
   auto limits = settings.limits;
   limits.max_head = static_cast<std::uint32_t>(worker.config().server.max_head);
@@ -77,16 +74,21 @@ net::Task<void> Http2Connection::read_all() {
   heard_ = worker_.clock.now();
   for (unsigned pieces = 1;; ++pieces) {
     const bool goes_on = take_received();
+    begin_streams();
+    remove_done();
     net::ErrorCode ec;
     if (!writing_ && !write_some(ec)) output_.notify();
     if (!goes_on || ec || failed_ || codec_.is_over()) co_return;
-    if (serving_ != 0)
+    if (serving_ != 0 || ready_)
       session_.note_busy();
     else if (!session_.is_idle())
       session_.begin_idling();
-    ec = co_await read_more();
-    if (pieces % Relay::kPiecesInTurn == 0 || std::exchange(begun_in_turn_, 0) >= kRequestsInTurn)
+    if (!ready_) ec = co_await read_more();
+    if (pieces % Relay::kPiecesInTurn == 0 || is_turn_over()) {
+      begun_in_turn_ = 0;
+      work_in_turn_ = {};
       co_await net::Pause(worker_.executor);
+    }
     if (ec && !outlast(ec)) co_return;
   }
 }
@@ -143,8 +145,7 @@ bool Http2Connection::outlast(const net::ErrorCode& ec) {
   return true;
 }
 
-// Gives the octets that have arrived to the codec, then begins the exchanges of the streams whose heads are
-// complete. So an exchange can use a small body that arrived with its head at once.
+// Gives the octets that have arrived to the codec. Returns false if they break the connection.
 bool Http2Connection::take_received() {
   auto& inbox = session_.inbox;
   if (inbox.empty()) return true;
@@ -156,16 +157,29 @@ bool Http2Connection::take_received() {
   worker_.counters.bytes_in.add(uncounted_ - std::min(uncounted_, data_read_));
   uncounted_ = 0;
   inbox.use(octets.size());
-  begin_streams();
-  remove_done();
   return sound;
 }
 
+bool Http2Connection::is_turn_over() const noexcept {
+  return begun_in_turn_ >= Session::kRequestsInTurn || work_in_turn_ >= Session::kWorkInTurn;
+}
+
+// Begins the exchanges of streams whose heads are complete, until the connection's turn is over. Must be
+// called after the codec has handled all octets, so that an exchange can use a small body that arrived with
+// its head at once.
 void Http2Connection::begin_streams() {
-  if (!std::exchange(ready_, false)) return;
+  if (!ready_) return;
+  auto since = worker_.clock.now();
   // An exchange may end at once, but only remove_done() changes the list.
-  for (std::size_t i = 0; i < streams_.size(); ++i)
-    if (streams_[i]->is_ready()) begin(*streams_[i]);
+  for (std::size_t i = 0; i < streams_.size(); ++i) {
+    if (!streams_[i]->is_ready()) continue;
+    if (is_turn_over()) return;
+    begin(*streams_[i]);
+    const auto now = worker_.clock.now();
+    work_in_turn_ += now - since;
+    since = now;
+  }
+  ready_ = false;
 }
 
 void Http2Connection::begin(Http2Stream& stream) {
@@ -184,7 +198,7 @@ void Http2Connection::begin(Http2Stream& stream) {
 void Http2Connection::end_stream(Http2Stream& stream, bool ended) noexcept {
   stream.finish(ended);
   --serving_;
-  if (serving_ == 0 && reads_) session_.begin_idling();
+  if (serving_ == 0 && reads_ && !ready_) session_.begin_idling();
   if (serving_ == 0) ended_.notify();
   output_.notify();
 }

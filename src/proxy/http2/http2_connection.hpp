@@ -101,6 +101,7 @@ class Http2Connection final : private http::Http2Events {
   [[nodiscard]] net::Task<void> write_all();
   [[nodiscard]] bool write_some(net::ErrorCode& ec);
   [[nodiscard]] bool has_output() const noexcept { return out_.size() != sent_; }
+  [[nodiscard]] bool is_turn_over() const noexcept;
   void begin_streams();
   void begin(Http2Stream& stream);
   void end_stream(Http2Stream& stream, bool ended) noexcept;
@@ -128,6 +129,7 @@ class Http2Connection final : private http::Http2Events {
   std::size_t serving_ = 0;          // streams whose exchange has not ended
   std::int32_t last_taken_ = 0;      // the highest ID of the streams for which an exchange began; 0: none
   unsigned begun_in_turn_ = 0;       // requests that began since the connection last yielded
+  base::Duration work_in_turn_{};    // time that the beginning of these requests took
   base::TimePoint head_begun_{};     // when the incomplete head began; the epoch: no head is incomplete
   std::size_t unread_ = 0;           // octets that the client's system had not acknowledged at the last check
   base::TimePoint heard_{};          // when octets last arrived
