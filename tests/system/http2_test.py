@@ -364,6 +364,26 @@ class Observation(Http2TestCase):
         self.assertEqual({line["target"]: line["bytes_in"] >= 5 for line in told if line["target"] == "/three"}, {"/three": True})
         self.assertTrue(all(line["status"] == 200 for line in told))
 
+    def test_access_log_has_the_octets_of_both_bodies_of_answers_by_weir_itself(self):
+        text = self.text(doors=[False], rules=rule("one", "1/day", key="[]"))
+        with tempfile.NamedTemporaryFile() as log:
+            client = self.client(self.start(Weir(text.replace('access = "off"', f'access = "{log.name}"'), self.files)))
+            self.assertEqual(client.get("/").status, 200)
+            with client.corked():
+                upload = client.open("POST", end=False)
+                client.h2.send_data(upload, b"12345", end_stream=True)
+            answers = [client.read(upload), client.request("get"), client.get("/", x_large="x" * 20_000)]
+            self.assertEqual([each.status for each in answers], [429, 400, 431])
+
+            def lines():
+                with open(log.name) as file:
+                    told = [json.loads(line) for line in file.read().splitlines()]
+                return told if len(told) == 4 else None
+
+            told = eventually(lines, "four lines are written")[1:]
+        self.assertEqual([line["bytes_out"] for line in told], [len(each.body) for each in answers])
+        self.assertEqual(told[0]["bytes_in"], 5)
+
     def test_connections_and_streams_are_counted(self):
         release = threading.Event()
         self.upstream.reply = lambda exchange: (release.wait(PATIENCE), exchange.send(answer()))

@@ -192,12 +192,13 @@ net::Task<void> Http2Stream::refuse(http::Fault fault) {
   auto answer = refusal.answer(fault);
   std::string fields(answer.fields);
   if (request_->is_grpc()) http::make_trailers_only(answer, fields);
+  const auto body_size = answer.body.size();
   auto sent = try_answer(answer);
   if (!sent) {
     watch_.arm(worker.config().server.write_timeout);
     sent = co_await finish_answer();
   }
-  refusal.report(fault, out_->size());
+  refusal.report(fault, *sent ? 0 : body_size);
   ending_ = *sent ? Ending::Abort : Ending::Answered;
 }
 
@@ -243,6 +244,8 @@ net::Task<net::ErrorCode> Http2Stream::send_now() {
 }
 
 std::optional<net::ErrorCode> Http2Stream::try_answer(http::Answer answer) {
+  // Counts the part of the body that has arrived, as Http1Stream does.
+  if (answer.keep_alive && body_ != nullptr && !body_->complete()) static_cast<void>(body_->drop());
   answer.keep_alive = true;
   out_->clear();
   http::write_answer(*out_, answer);
