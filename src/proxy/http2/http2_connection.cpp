@@ -286,6 +286,7 @@ net::Task<void> Http2Connection::write_all() {
         blocked_since_ = worker_.clock.now();
         unread_ = session_.client.unacknowledged();
       }
+      out_.erase(0, std::exchange(sent_, 0));  // so that the buffer keeps its bound in the wait
       writing_ = true;
       const auto ended = co_await session_.client.wait_writable();
       writing_ = false;
@@ -295,7 +296,6 @@ net::Task<void> Http2Connection::write_all() {
         progress_.notify();
       if (!ended) blocked_since_ = {};
       ended_.notify();
-      out_.erase(0, std::exchange(sent_, 0));
       note_room();
     }
     if (serving_ == 0 && codec_.is_over()) session_.client.cancel();
