@@ -309,8 +309,6 @@ void read_protocol(const TableReader& table, upstream::UpstreamSettings& upstrea
                   "found " + in_quotes(table.text("protocol")) +
                       " with proxy_protocol; a connection of HTTP/2 serves many clients, so write "
                       "\"http/1.1\" or remove proxy_protocol");
-  if (protocol == Protocol::Http1 && table.has("max_streams"))
-    table.mistake("max_streams", "found with protocol = \"http/1.1\"; it needs \"h2\", \"h2c\" or \"auto\"");
 }
 
 std::string read_name(const TableReader& table, std::set<std::string>& taken) {

@@ -63,7 +63,29 @@ const WrongConfiguration kWrongUpstreams[] = {
       "\"least_in_flight\", \"random_two\", \"hash\""}},
     {"UpstreamHealthWithoutPath",
      with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nhealth = { interval = \"1s\" }\n"),
-     {"weir.toml:14: upstream[b].health.path: missing; expected a string: path of the probe, a GET request"}},
+     {"weir.toml:14: upstream[b].health: found neither path nor grpc; add path = \"/healthz\", or grpc = "
+      "\"\" "
+      "for a gRPC server"}},
+    {"UpstreamHealthByPathAndGrpc",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nprotocol = \"h2c\"\nhealth = { path = \"/\", "
+          "grpc = \"\" }\n"),
+     {"weir.toml:15: upstream[b].health.grpc: found beside path; remove one of the two"}},
+    {"UpstreamHealthByGrpcOverHttp1",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nhealth = { grpc = \"\" }\n"),
+     {"weir.toml:14: upstream[b].health.grpc: found with protocol = \"http/1.1\"; write protocol = \"h2\" or "
+      "\"h2c\" in the upstream"}},
+    {"UpstreamH2cWithTls",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"https://a:1\"]\nprotocol = \"h2c\"\n"),
+     {"weir.toml:14: upstream[b].protocol: found \"h2c\" with a server that uses TLS; write \"h2\", which is "
+      "HTTP/2 over TLS"}},
+    {"UpstreamH2WithoutTls",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nprotocol = \"h2\"\n"),
+     {"weir.toml:14: upstream[b].protocol: found \"h2\" with a server that uses no TLS; write \"h2c\", which "
+      "is HTTP/2 without TLS, or an address such as \"https://10.0.0.1:8443\""}},
+    {"UpstreamH2cWithProxyProtocol",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nprotocol = \"h2c\"\nproxy_protocol = true\n"),
+     {"weir.toml:14: upstream[b].protocol: found \"h2c\" with proxy_protocol; a connection of HTTP/2 serves "
+      "many clients, so write \"http/1.1\" or remove proxy_protocol"}},
     {"UpstreamHealthPath",
      with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nhealth = { path = \"healthz\", status = \"fine\" "
           "}\n"),
