@@ -242,17 +242,6 @@ class Upgrades(PairTestCase):
 
     SWITCH = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
 
-    def test_a_websocket_by_extended_connect_is_refused(self):
-        client = self.client(self.plain_weir(routes=self.SOCKET))
-        self.assert_answers(client)
-        self.assertFalse(client.h2.remote_settings.enable_connect_protocol)
-        pseudo = [(":method", "CONNECT"), (":protocol", "websocket"), (":scheme", "http"), (":path", "/chat"),
-                  (":authority", "localhost")]
-        refused = client.request(pseudo=pseudo, fields=[("sec-websocket-version", "13")], body=b"")
-        self.assertTrue(refused.error is not None or refused.status in (405, 501), refused.raw)
-        self.assert_answers(client)
-        self.assertEqual([exchange.target for exchange in self.upstream.exchanges], ["/", "/"])
-
     def test_a_stream_asks_no_server_for_an_upgrade(self):
         self.upstream.reply = lambda exchange: exchange.send(self.SWITCH if exchange.target == "/chat" else answer())
         client = self.client(self.plain_weir(routes=self.SOCKET))
