@@ -231,7 +231,7 @@ class Mistakes(Http2UpstreamTestCase):
                 ("https://127.0.0.1:9", 'protocol = "h2c"', "h2"), ("127.0.0.1:9", 'protocol = "h2"', "h2c"),
                 ("127.0.0.1:9", 'protocol = "auto"', "h2c"), ("127.0.0.1:9", 'protocol = "h2c"\nproxy_protocol = true', "proxy_protocol"),
                 ("127.0.0.1:9", 'protocol = "http2"', "h2c"), ("127.0.0.1:9", 'protocol = "h2c"\nmax_streams = 0', "max_streams"),
-                ("127.0.0.1:9", 'protocol = "h2c"\nmax_streams = 10001', "max_streams"), ("127.0.0.1:9", "max_streams = 10", "max_streams"),
+                ("127.0.0.1:9", 'protocol = "h2c"\nmax_streams = 10001', "max_streams"),
                 ("127.0.0.1:9", 'health = { grpc = "" }', "h2c"), ("127.0.0.1:9", 'protocol = "h2c"\nhealth = { grpc = "", path = "/" }', "path")):
             with self.subTest(upstream, address=address):
                 status, errors = self.refused(address, upstream)
