@@ -117,7 +117,7 @@ class Limits(JsTestCase):
                   "retryableStatusCodes": ["RESOURCE_EXHAUSTED"]}
         options = {"grpc.service_config": json.dumps({"methodConfig": [{"name": [{}], "retryPolicy": policy}]})}
         server = self.serve()
-        weir = self.weir(server, rules=rule("per-key", "1/s", key='["header:x-key"]', algorithm='"token_bucket"', burst=1))
+        weir = self.weir(server, rules=rule("per-key", "1/4s", key='["header:x-key"]', algorithm='"token_bucket"', burst=1))
         keys = [(kind, {"metadata": [("x-key", f"{kind}{secure}")], "secure": secure, "options": options})
                 for kind in KINDS for secure in (False, True)]
         for attempts in (None, "1"):
@@ -132,14 +132,14 @@ class Ends(JsTestCase):
     def test_deadline_of_the_client_ends_the_call_at_the_server(self):
         server = self.serve()
         weir = self.weir(server)
-        begun = [self.node.begin(weir, f"/h2c.Service/{method}", b"x", kind=kind, secure=secure, timeout=1)
+        begun = [self.node.begin(weir, f"/h2c.Service/{method}", b"x", kind=kind, secure=secure, timeout=3)
                  for secure in (False, True) for method, kind in (("HoldUnary", "unary"), ("Hold", "both"))]
         self.assertEqual([(call.finish(), call.code) for call in begun], [([], DEADLINE_EXCEEDED), ([b"x"], DEADLINE_EXCEEDED)] * 2)
         eventually(lambda: [call.cancelled for call in server.calls] == [True] * 4, "the server sees that the calls have ended")
 
     def test_late_server_sees_the_cancellation_and_the_client_deadline_exceeded(self):
         server = self.serve()
-        weir = self.weir(server, 'timeouts = { response = "300ms" }\nretry = { attempts = 1 }')
+        weir = self.weir(server, 'timeouts = { response = "1500ms" }\nretry = { attempts = 1 }')
         self.assertEqual(self.node.call(weir, "/h2c.Service/HoldUnary", b"")[0].code, DEADLINE_EXCEEDED)
         self.assertTrue(server.calls[0].wait_until_cancelled())
 

@@ -83,7 +83,7 @@ class Retries(GrpcTestCase):
     def test_client_retries_a_refused_call_after_the_pushback_time(self):
         """The pause of the client's own policy is longer than the test waits. Only the time that weir tells lets the call succeed."""
         server = self.serve()
-        weir = self.weir(server, rules=rule("per-key", "1/s", key='["header:x-key"]', algorithm='"token_bucket"', burst=1))
+        weir = self.weir(server, rules=rule("per-key", "1/4s", key='["header:x-key"]', algorithm='"token_bucket"', burst=1))
         for secure in (False, True):
             channel = self.channel(weir, secure, options=[retry("RESOURCE_EXHAUSTED")])
             all_kinds = [kinds(channel, [("x-key", f"{kind}{secure}")])[kind] for kind in kinds(channel)]
@@ -108,7 +108,7 @@ class Retries(GrpcTestCase):
         held = unary(channel, "HoldUnary").future(b"held", **PATIENT)
         eventually(lambda: server.count("HoldUnary") == 1, "the call reaches the server")
         waiting = unary(channel).future(b"waited", **PATIENT)
-        eventually(lambda: weir.metric("weir_upstream_crowded_total") == 1, "weir refuses a call")
+        eventually(lambda: weir.metric("weir_upstream_crowded_total") >= 1, "weir refuses a call")
         server.release()
         self.assertEqual((held.result(), waiting.result()), (b"held", b"waited"))
         self.assertEqual(server.count("Unary"), 1)
@@ -140,8 +140,8 @@ class Deadlines(GrpcTestCase):
         server = self.serve()
         weir = self.weir(server)
         channels = self.channel(weir), self.channel(weir, secure=True)
-        calls = [unary(channel, "HoldUnary").future(b"", timeout=1) for channel in channels]
-        calls += [stream(channel, "Hold")(iter([b""]), timeout=1) for channel in channels]
+        calls = [unary(channel, "HoldUnary").future(b"", timeout=3) for channel in channels]
+        calls += [stream(channel, "Hold")(iter([b""]), timeout=3) for channel in channels]
         for call in calls:
             self.assertEqual(call.code(), grpc.StatusCode.DEADLINE_EXCEEDED)
         eventually(lambda: [call.cancelled for call in server.calls] == [True] * 4, "the server sees that the calls have ended")
@@ -158,7 +158,7 @@ class Deadlines(GrpcTestCase):
 
     def test_late_server_sees_the_cancellation_and_the_client_deadline_exceeded(self):
         server = self.serve()
-        channel = self.channel(self.weir(server, 'timeouts = { response = "300ms" }\nretry = { attempts = 1 }'))
+        channel = self.channel(self.weir(server, 'timeouts = { response = "1500ms" }\nretry = { attempts = 1 }'))
         self.refused(lambda: unary(channel, "HoldUnary")(b"", **PATIENT), grpc.StatusCode.DEADLINE_EXCEEDED)
         self.assertTrue(server.calls[0].wait_until_cancelled())
 

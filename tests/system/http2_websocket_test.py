@@ -401,11 +401,11 @@ class Ends(WebSocketTestCase):
                          ("HTTP/2", "GET", 101, 5, 3, "upstream_truncated"))
 
     def test_idle_websocket_is_reset_and_octets_extend_it(self):
-        weir = self.weir(upstream='timeouts = { tunnel = "600ms" }')
+        weir = self.weir(upstream='timeouts = { tunnel = "2s" }')
         client = self.client(weir)
         websocket = self.opened(client)
         began = time.monotonic()
-        while time.monotonic() < began + 1.5:
+        while time.monotonic() < began + 3:
             self.assertEqual(websocket.through(b"x"), b"x")
             time.sleep(0.1)
         self.assertEqual(websocket.wait_for_end(), CANCEL)
@@ -423,7 +423,7 @@ class Ends(WebSocketTestCase):
         eventually(lambda: not self.upstream.open, "weir closes the server's connection")
 
     def test_drain_announces_the_end_and_waits_for_websockets(self):
-        weir = Weir(self.text().replace('drain = "5s"', 'drain = "1500ms"'), self.files, output=subprocess.DEVNULL)
+        weir = Weir(self.text().replace('drain = "5s"', 'drain = "4s"'), self.files, output=subprocess.DEVNULL)
         with weir:
             client = self.client(weir)
             staying, leaving = self.opened(client), self.opened(client)
