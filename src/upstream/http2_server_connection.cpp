@@ -107,7 +107,7 @@ net::Task<void> Http2ServerConnection::read_all(
     pinged_ = false;
     broken_ = !codec_->receive({received_.data(), count});
     note_output();
-    if (state_ == State::Greeting) note_open();
+    if (state_ == State::Greeting && !broken_ && codec_->accepts_requests()) note_open();
     leaving_ = leaving_ || broken_;
     if (broken_) co_return;  // the writer sends the last frames and ends the connection
     if (pieces % kReadsInTurn == 0) co_await net::Pause(executor_);

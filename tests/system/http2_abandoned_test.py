@@ -84,7 +84,7 @@ class WithoutAnswer(SettledTestCase):
 
     def test_late_and_lost_answers_are_charged(self):
         self.upstream.reply = lambda exchange: exchange.wait_for_close() if exchange.target == "/late" else exchange.close()
-        weir = self.plain_weir(rule(**LOGIN), upstream='timeouts = { response = "200ms" }\nretry = { on = [] }')
+        weir = self.plain_weir(rule(**LOGIN), upstream='timeouts = { response = "2s" }\nretry = { on = [] }')
         client = self.client(weir)
         self.assertEqual([client.get("/late").status, client.request("POST", "/lost", body=b"x").status], [504, 502])
         self.await_settled(weir, "login", unanswered=2)

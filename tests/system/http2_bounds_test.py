@@ -215,7 +215,7 @@ class Pace(PairTestCase):
         table = '[[upstream]]\nname = "{}"\nservers = ["127.0.0.1:{}"]\ntimeouts = {{ {} }}\n'
         tables = "".join(table.format(*each) for each in (
             ("late", silent.port, 'response = "200ms"'), ("total", silent.port, 'response = "60s", total = "200ms"'),
-            ("half", halves.port, 'response = "200ms"')))
+            ("half", halves.port, 'response = "2s"')))
         routes = "".join(f'[[route]]\nmatch = {{ path = "/{name}" }}\nupstream = "{name}"\n' for name in ("late", "total", "half"))
         self.upstream.reply = lambda exchange: (self.release.wait(PATIENCE), exchange.send(answer()))
         client = self.client(self.plain_weir(routes=tables + routes + '[[route]]\nupstream = "api"\n'))

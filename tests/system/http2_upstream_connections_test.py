@@ -186,7 +186,7 @@ class Ends(Http2UpstreamTestCase):
         silent = threading.Event()
         self.addCleanup(silent.set)
         server = self.serve(tls=ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ahead=lambda _: silent.wait(PATIENCE))
-        weir = self.weir(server, protocol="h2", scheme="https://", upstream='tls = { verify = false }\ntimeouts = { connect = "300ms" }')
+        weir = self.weir(server, protocol="h2", scheme="https://", upstream='tls = { verify = false }\ntimeouts = { connect = "2s" }')
         client = self.client(weir)
         streams = [client.open() for _ in range(20)]
         for stream in streams:

@@ -17,7 +17,7 @@ SERVING, NOT_SERVING = b"\0\0\0\0\2\x08\1", b"\0\0\0\0\2\x08\2"
 class Deadlines(Http2UpstreamTestCase):
     def test_a_late_answer_is_a_504_and_resets_its_stream_alone(self):
         server = self.serve(lambda request: request.wait_for_reset() if request.path == "/late" else hello(request))
-        weir = self.weir(server, upstream='timeouts = { response = "400ms" }\neject = { failures = 1000 }')
+        weir = self.weir(server, upstream='timeouts = { response = "2s" }\neject = { failures = 1000 }')
         for number, version in enumerate(BOTH, 1):
             with self.subTest(version):
                 self.assert_own_error(ask(self.client(weir, version), "POST", "/late", body=b"abc").answer, 504)
@@ -32,7 +32,7 @@ class Deadlines(Http2UpstreamTestCase):
             request.wait_for_reset()
 
         server = self.serve(reply)
-        client = self.client(self.weir(server, upstream='timeouts = { response = "300ms" }\neject = { failures = 1000 }'))
+        client = self.client(self.weir(server, upstream='timeouts = { response = "2s" }\neject = { failures = 1000 }'))
         got = of_stream(client.read(client.open()))
         self.assertEqual((got.status, got.body, got.is_whole), (200, b"abc", False))
         self.await_error(server.requests[0], CANCEL)
@@ -41,13 +41,13 @@ class Deadlines(Http2UpstreamTestCase):
         silent = threading.Event()
         server = self.serve(ahead=lambda _: silent.wait(PATIENCE))
         self.addCleanup(silent.set)
-        weir = self.weir(server, upstream='timeouts = { response = "300ms" }')
+        weir = self.weir(server, upstream='timeouts = { response = "2s" }')
         for version in BOTH:
             self.assert_own_error(ask(self.client(weir, version)).answer, 504)
 
     def test_a_server_that_permits_no_stream_is_not_flooded_with_connections(self):
         server = self.serve(settings={MOST_STREAMS: 0})
-        weir = self.weir(server, upstream='timeouts = { response = "300ms", total = "2s" }')
+        weir = self.weir(server, upstream='timeouts = { response = "2s", total = "2s" }')
         for version in BOTH:
             self.assertIn(ask(self.client(weir, version)).status, (502, 503))
         self.assertLess(server.connections, 6)
@@ -92,7 +92,7 @@ class Failures(Http2UpstreamTestCase):
     def test_a_late_request_is_sent_to_another_server(self):
         late = self.serve(lambda request: request.wait_for_reset())
         good = self.serve()
-        weir = self.weir(late, good, upstream='timeouts = { response = "300ms" }\nretry = { attempts = 2, on = ["late"] }\nbalance = "round_robin"')
+        weir = self.weir(late, good, upstream='timeouts = { response = "2s" }\nretry = { attempts = 2, on = ["late"] }\nbalance = "round_robin"')
         self.assertEqual([self.client(weir).get().status for _ in range(4)], [200] * 4)
         self.await_error(late.requests[0], CANCEL)
 
@@ -134,7 +134,7 @@ class Failures(Http2UpstreamTestCase):
 
 
 class Probes(Http2UpstreamTestCase):
-    HEALTH = 'health = { KEY, interval = "50ms", timeout = "500ms", unhealthy_after = 2, healthy_after = 2 }'
+    HEALTH = 'health = { KEY, interval = "50ms", timeout = "5s", unhealthy_after = 2, healthy_after = 2 }'
 
     def follows(self, key, reply, good, bad):
         """Checks that the server's health follows its answers to probes."""

@@ -170,11 +170,13 @@ class Handshake(WebSocketTestCase):
         self.assertEqual([each.through(b"on") for each in (first, second)], [b"on", b"on"])
 
     def test_websocket_that_the_route_does_not_permit_is_refused_without_a_charge(self):
-        routes = '[[route]]\nmatch = { path = "/none" }\nupgrade = []\nupstream = "api"\n[[route]]\nupstream = "api"\n'
+        routes = ('[[route]]\nmatch = { path = "/none" }\nupgrade = []\nupstream = "api"\n'
+                  '[[route]]\nmatch = { path = "/weir" }\nrespond = { status = 200 }\n[[route]]\nupstream = "api"\n')
         client = self.client(self.weir(rules=rule("one", "1/day", algorithm='"fixed_window"', key='["ip"]'), routes=routes))
-        websocket = WebSocket(client, path="/none")
-        websocket.wait_for_end()
-        self.assert_own_error(websocket.answer, 501)
+        for path in ("/none", "/weir"):
+            websocket = WebSocket(client, path=path)
+            websocket.wait_for_end()
+            self.assert_own_error(websocket.answer, 501)
         self.assertEqual(len(self.upstream.exchanges), 0)
         self.opened(client)
 

@@ -36,9 +36,10 @@ struct PreCheckAnswer {
   if (request.head->excess()) return PreCheck::Excess;
   if (request.routes_differ) return PreCheck::PathAmbiguous;
   if (!request.client.ambiguity.empty()) return PreCheck::Ambiguous;
-  // With HTTP/1.1 the server would answer. With HTTP/2 its 200 would open the WebSocket (RFC 8441 §5).
+  // With HTTP/1.1 the server, or the route itself, would answer. With HTTP/2 that 200 would open the
+  // WebSocket (RFC 8441 §5).
   if (request.head->opens_websocket && route != nullptr &&
-      http::protocol_to_ask(*request.head, route->upgrades).empty())
+      (route->respond || http::protocol_to_ask(*request.head, route->upgrades).empty()))
     return PreCheck::NoWebSocket;
   return request.client.key_rejected ? PreCheck::UnknownKey : PreCheck::None;
 }

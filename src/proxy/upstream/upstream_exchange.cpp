@@ -106,7 +106,7 @@ net::Task<bool> UpstreamExchange::admit_messages() {
     watch.begin_cancellable_wait();
     const auto ended = co_await from_client_->hold();
     watch.end_cancellable_wait();
-    if (!ended) continue;
+    if (!ended && !watch.late() && !watch.left()) continue;
     attempt_.error = {504, "the limit of messages did not admit the call in time"};
     co_return false;
   }
