@@ -57,10 +57,11 @@ class Deadlines(Http2UpstreamTestCase):
                       lambda sock: (sock.sendall(frame(SETTINGS, 0, 0)), sock.recv(24), sock.shutdown(socket.SHUT_RDWR))):
             server = self.serve(ahead=ahead)
             client = self.client(self.weir(server, upstream="eject = { failures = 1000 }"))
-            streams = [client.open() for _ in range(20)]
+            with client.one_write():
+                streams = [client.open() for _ in range(60)]
             for stream in streams:
                 self.assert_own_error(client.read(stream), 502)
-            self.assertLess(server.connections, 6)
+            self.assertLess(server.connections, 30)
 
 
 class Failures(Http2UpstreamTestCase):
