@@ -102,7 +102,7 @@ BAD = [
     '[[upstream]]\nname = "b"\nservers = ["a:1"]\nbalance = "roundrobin"',
     '[[upstream]]\nname = "b"\nservers = ["a:1"]\nretry = { budget = "120%" }',
     '[[upstream]]\nname = "b"\nservers = ["a:1"]\nretry = { on = ["timeout"] }',
-    '[[upstream]]\nname = "b"\nservers = ["a:1"]\nhealth = { interval = "1s" }',
+    '[[upstream]]\nname = "b"\nservers = ["a:1"]\nhealth = { path = "up" }',
     '[[route]]\nname = "r"\nmatch = { path = "login" }\nupstream = "api"',
     '[[route]]\nname = "r"\nmatch = { path = "/a?b=c" }\nupstream = "api"',
     '[[route]]\nname = "r"\nmatch = { methods = true }\nupstream = "api"',
