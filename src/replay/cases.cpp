@@ -44,7 +44,10 @@ void split_target(http::RequestHead& head, std::string_view rest) {
     rest.remove_prefix(std::min(rest.find_first_of("/?"), rest.size()));
   }
   const auto question = std::min(rest.find('?'), rest.size());
-  const bool of_all = rest.empty() && head.method == "OPTIONS";  // a target without a path means "*" (§3.2.4)
+  const bool of_all =
+      rest.empty() &&
+      head.method ==
+          "OPTIONS";  // the target of an OPTIONS request without a path means "*" (RFC 9112 §3.2.4)
   head.path = of_all          ? std::string_view("*")
               : question == 0 ? std::string_view("/")
                               : rest.substr(0, question);

@@ -150,7 +150,7 @@ class Alerts(TestCase):
 
 @unittest.skipUnless(WAY, "unshare(1) may give no mount namespace here, so weir cannot have an /etc/hosts of its own")
 class WebhookNames(TestCase):
-    def test_webhook_name_found_after_the_timeout_is_looked_up_again(self):
+    def test_webhook_host_name_is_looked_up_again_if_the_first_lookup_timed_out(self):
         upstream, receiver = self.start(Upstream()), self.start(Upstream(lambda exchange: exchange.wait_for_close()))
         names, server = self.start(Names()), self.start(NameServer())
         names.ask(server)

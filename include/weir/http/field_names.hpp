@@ -74,10 +74,11 @@ class FieldNames {
   [[nodiscard]] bool is_listed(std::size_t row, std::string_view name) const noexcept;
   void add_to(std::size_t row, const Name& name);
 
-  std::array<std::uint64_t, kRows> lengths_{};     // bit n: the row has a name of n characters
-  std::array<std::uint16_t, kRows + 1> begins_{};  // where each row begins in names_
-  std::vector<Name> names_;                        // the names of all rows, row after row
-  std::uint32_t known_ = 0;                        // bit n: the set has the field with FieldId n
+  std::array<std::uint64_t, kRows> lengths_{};  // bit n: the row has a name of n characters
+  std::array<std::uint16_t, kRows + 1>
+      begins_{};             // the index in names_ at which each row of the hash table begins
+  std::vector<Name> names_;  // the names of all rows, row after row
+  std::uint32_t known_ = 0;  // bit n: the set has the field with FieldId n
 };
 
 // Returns the fields that tell a server who its client is. Only trusted peers may send these fields, because

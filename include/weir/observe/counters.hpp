@@ -1,10 +1,10 @@
 // The counters of one worker.
 //
-// Each worker has one Counters object, which only the worker's thread writes. The admin thread may read the
-// Counters of all workers at any time and adds them up (tally.hpp). The configuration determines the number
-// of counters, so clients cannot create any. Routes, rules and upstreams have labels: numbers that a reload
-// assigns to names. A name that stays in the configuration keeps its label and its counts. A label is cleared
-// before another name gets it.
+// Each worker has one Counters object. Only the worker's thread counts; the thread that reloads adds and
+// clears labels. The admin thread may read the Counters of all workers at any time and adds them up
+// (tally.hpp). The configuration determines the number of counters, so clients cannot create any. Routes,
+// rules and upstreams have labels: numbers that a reload assigns to names. A name that stays in the
+// configuration keeps its label and its counts. A label is cleared before another name gets it.
 #pragma once
 
 #include "weir/limit/charge.hpp"

@@ -102,7 +102,7 @@ inline constexpr std::array<const char*, kTunnelEnds> kTunnelEndNames{
 // The state of a connection that weir closed so that other clients can connect.
 enum class Evicted : std::uint8_t {
   Idle,   // the connection was waiting for a request, or for the end of a refused request
-  Begun,  // the TLS handshake, PROXY header or request head was incomplete for some time
+  Begun,  // the TLS handshake, PROXY header or request head has begun and is incomplete
 };
 inline constexpr std::size_t kEvicted = 2;
 inline constexpr std::array<const char*, kEvicted> kEvictedNames{"idle", "begun"};

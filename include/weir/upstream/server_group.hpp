@@ -92,7 +92,7 @@ class ServerGroup {
       std::uint32_t moves;  // number of times that the addresses changed so far
     };
     [[nodiscard]] Location location() const;
-    // Makes the next connect try the address with the index `first` first (net::Dial::next()). `then`: the
+    // Makes the next connect begin with the address of index `first` (net::Dial::next()). `then`: the
     // location() that the finished connect used. Does nothing if the addresses have changed since.
     void begin_with(std::size_t first, const Location& then) noexcept;
     [[nodiscard]] std::uint32_t moves() const noexcept {

@@ -28,7 +28,8 @@ class ClientWatch : public net::Watched {
     wake();
   }
   void end_cancellable_wait() noexcept { waits_cancellably_ = false; }
-  // While `goes_on` is true, waits for a server, the queue or Redis continue when the client disconnects.
+  // While `goes_on` is true, a wait for a server, for the queue or for Redis continues even if the client
+  // disconnects.
   void keep_waiting_without_client(bool goes_on) noexcept { waits_without_client_ = goes_on; }
   // While `ends` is true, a client that closes its sending side counts as disconnected, whatever [server]
   // half_close says.

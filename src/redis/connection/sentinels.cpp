@@ -204,7 +204,8 @@ net::Task<net::ErrorCode> Sentinels::subscribe() {
   co_return ec;
 }
 
-// If `master` differs from located_, makes the next call of locate() begin with this Sentinel.
+// If `master` differs from located_, makes the next call of locate() begin with the Sentinel that sent this
+// message.
 void Sentinels::hear(const base::Endpoint& master) {
   last_heard_ = master;
   if (stopped_ || master == located_ || located_.port == 0) return;

@@ -136,7 +136,7 @@ TEST_F(ResolverTest, ServerWithoutAddressesIsDownUntilALookUpSucceeds) {
   EXPECT_THAT(lines, Contains(HasSubstr("server api.test:80 resolves now, to 10.0.0.2")));
 }
 
-TEST_F(ResolverTest, WithoutAPeriodANameIsLookedUpUntilItHasAnAddress) {
+TEST_F(ResolverTest, WithoutARefreshIntervalANameIsLookedUpUntilItHasAnAddress) {
   known.clear();
   const auto server_group = server_group_of("api", {"api.test"}, 0s);
   system->say(at("10.0.0.2"));

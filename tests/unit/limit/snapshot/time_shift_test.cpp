@@ -21,7 +21,7 @@ SavedRule rule_with(std::initializer_list<const Limiter*> limiters) {
 
 // Shifts states of every limiter. By the new clock, windows and buckets begin at other instants. Spent units
 // must stay spent.
-TEST(TimeShift, KeepsRemainingUnitsAndTimes) {
+TEST(TimeShift, KeepsRemainingUnitsAndDurations) {
   const auto seed = new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   Dice dice(seed);

@@ -152,7 +152,7 @@ TEST_F(Script, RefundsAsTheLocalLimitersDo) {
     set_state(line, before);
     // Refunds the departure that the charge promised, or another departure.
     const auto paid_from = limit::gcra_core(limiter)->refund(before, cost);
-    if (paid_from == 0) continue;  // no charge can start from a TAT before the epoch
+    if (paid_from == 0) continue;  // a refund stops at the epoch, so no charge can start there
     const auto instant = limit::drained_at(limiter, cell_of(paid_from));
     const auto departure = up_to(3) == 1 ? instant + base::Duration(up_to(5)) : instant;
     worker_.store.refund(line, departure);
