@@ -108,7 +108,7 @@ class Restarts(GrpcTestCase):
         load.goes_on()
         failures = load.stop()
         self.assertLessEqual({status for status, _ in failures}, {"UNAVAILABLE", "CANCELLED"})
-        self.assertLessEqual(failures.total(), 40)
+        self.assertLessEqual(failures.total(), 16)
 
     def test_server_that_drops_its_calls_fails_only_those(self):
         server = self.serve()

@@ -58,10 +58,10 @@ class Deadlines(Http2UpstreamTestCase):
             server = self.serve(ahead=ahead)
             client = self.client(self.weir(server, upstream="eject = { failures = 1000 }"))
             with client.one_write():
-                streams = [client.open() for _ in range(60)]
+                streams = [client.open() for _ in range(20)]
             for stream in streams:
                 self.assert_own_error(client.read(stream), 502)
-            self.assertLess(server.connections, 30)
+            self.assertLess(server.connections, 6)
 
 
 class Failures(Http2UpstreamTestCase):
