@@ -39,7 +39,7 @@ TEST(TimeZone, ReturnsLocalDateAndTime) {
       {"Europe/Zurich", utc(2026, 10, 25, 30min), year(2026) / 10 / 25, 2h + 30min},
       {"Europe/Zurich", utc(2026, 10, 25, 1h + 30min), year(2026) / 10 / 25, 2h + 30min},  // the hour repeats
       {"America/New_York", utc(2050, 7, 1, 4h), year(2050) / 7 / 1,
-       0h},  // after the last change in the zone file
+       0h},  // an instant after the last change in the zone file
       {"Asia/Kathmandu", utc(2026, 1, 1), year(2026) / 1 / 1, 5h + 45min},
       {"Pacific/Kiritimati", utc(2026, 1, 1, 10h), year(2026) / 1 / 2, 0h},
   };
