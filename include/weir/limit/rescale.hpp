@@ -38,7 +38,7 @@ namespace weir::limit {
 [[nodiscard]] Cost rescaled_refund(const Limiter& from, Cost cost, const Limiter& to) noexcept;
 [[nodiscard]] Cost rescaled_debt(const Limiter& from, Cost cost, const Limiter& to) noexcept;
 
-// Returns true if a reload from one limiter to the other keeps the usage of each key. False if all keys start
+// Returns true if a reload that replaces `from` by `to` keeps the usage of each key. False if all keys start
 // with nothing used.
 [[nodiscard]] bool rescales(const Limiter& from, const Limiter& to) noexcept;
 

@@ -50,7 +50,7 @@ class Limiters {
   struct Hash {
     std::size_t operator()(const base::Digest128& digest) const noexcept { return digest.lo; }
   };
-  std::unordered_map<base::Digest128, SharedLimiter, Hash> kept_;  // by fingerprint
+  std::unordered_map<base::Digest128, SharedLimiter, Hash> kept_;  // the limiters by fingerprint
 };
 
 }  // namespace weir::limit

@@ -8,7 +8,7 @@ namespace weir::limit {
 
 struct Share {
   std::size_t keys = 0;
-  std::size_t log_entries = 0;  // for each rule that keeps logs
+  std::size_t log_entries = 0;  // the log entries that are reserved for each rule that keeps logs
 };
 
 // Returns the reserved part of each rule, in a table for `max_keys` keys with `rules` rules. `log_rules` of

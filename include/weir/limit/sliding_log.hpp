@@ -49,7 +49,8 @@ class SlidingLog {
   struct Answer {
     Outcome outcome;
     std::uint64_t mark;  // where to enter the cost if the request is charged: the number of a time step
-    base::TimePoint drained_at;  // when the log drains, with the new entry if allowed
+    // when the log will have drained; if the request is allowed, this includes its own entry
+    base::TimePoint drained_at;
   };
   // Returns the answer of a log. `log` must have three members. The first, newest(), returns the time step
   // (mark) of the newest entry, 0 if the log is empty. The second, total(), returns the cost of all entries.
@@ -72,8 +73,8 @@ class SlidingLog {
   [[nodiscard]] Cell settle(const Cell& cell, base::TimePoint charged_at, Cost reserved,
                             Cost actual) const noexcept;
   [[nodiscard]] base::TimePoint drained_at(const Cell& cell) const noexcept;
-  // Returns a state with the same cost, entered at a time step (mark) so that it expires at `drained_at`, or
-  // less than one step later.
+  // Returns a state with the same cost, entered at a time step (mark) so that the entry expires at
+  // `drained_at`, or less than one step later.
   [[nodiscard]] Cell carry_over(const Cell& cell, base::TimePoint drained_at) const noexcept;
 
   // Return the mark (number of the time step) that contains an instant, the first instant of a mark, and the

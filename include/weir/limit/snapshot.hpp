@@ -58,7 +58,7 @@ inline constexpr base::Duration kClocksAgree{2'000'000};
 // The clock of the process that restores a snapshot.
 struct RestoreAt {
   base::TimePoint now;      // the present time, by the clock of this process
-  base::Duration shift{0};  // to be added to all instants
+  base::Duration shift{0};  // the duration to add to all instants
 };
 
 // Receives the bytes of a snapshot, piece by piece. write_snapshot() passes on the sink's exceptions.

@@ -13,7 +13,7 @@ namespace {
 static_assert(kHundredYears == micros(kLongestDebt));
 
 // Returns the debt (units beyond the reserved cost) to add to a count. If the count still contains the
-// reserved cost, the debt is the difference of the costs. Otherwise it is the whole actual cost.
+// reserved cost, the debt is the difference of the costs. Otherwise the debt is the whole actual cost.
 constexpr Cost rest_of(bool reserve_counts, Cost reserved, Cost actual) noexcept {
   return reserve_counts ? actual - reserved : actual;
 }

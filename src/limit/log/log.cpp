@@ -88,8 +88,8 @@ void Log::erase(LogStore::Ref before, LogStore::Ref at, std::size_t index) noexc
   set(latest, total(), last);
 }
 
-// Refunds the cost in `entry` from the first log entry at or after entry.mark; if that entry has less,
-// refunds all its cost. Returns the refunded cost; 0 if no entry is at or after entry.mark.
+// Refunds entry.cost from the first log entry at or after entry.mark, or the whole cost of that log entry if
+// that cost is lower. Returns the refunded cost; 0 if no log entry is at or after entry.mark.
 Cost Log::take_back_first(const LogEntry& entry) noexcept {
   if (total() == 0 || entry.mark > newest()) return 0;
   if (tail() == 0) {

@@ -78,9 +78,9 @@ class Log : public LogReader {
   // SlidingLog::kMostTotal − total().
   void push(const LogEntry& entry, LogStore::Ref spare) noexcept;
 
-  // Refunds a cost from the first entry that has it, from the time step (mark) entry.mark on. The entry may
-  // be later than entry.mark, because another worker's clock was ahead or no chunk was left. REQUIRES: the
-  // entry has not expired.
+  // Refunds entry.cost from the first entries at or after the time step (mark) entry.mark. The cost may be in
+  // a later entry, because another worker's clock was ahead or no chunk was left. REQUIRES: the entry has not
+  // expired.
   void take_back_from(const LogEntry& entry) noexcept;
   // Adds entry.cost to the entry that contains an earlier charge, up to `most_entered` and
   // SlidingLog::kMostTotal. Returns false if no entry contains the charge.

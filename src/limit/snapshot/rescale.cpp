@@ -64,9 +64,9 @@ template <RescaledBucket L>
 Cell carried(const L& from, const Cell& cell, const L& to, base::TimePoint now) noexcept {
   const Ticks wait = beyond(tat_of(cell), from.gcra_core().ticks(now));
   if (wait == 0) return {};
-  const Ticks most =
-      std::max(depth_of(to.gcra_core()),
-               Ticks{kHundredYears} * to.gcra_core().rate().count);  // more than the depth, for keys in debt
+  const Ticks most = std::max(depth_of(to.gcra_core()),
+                              // above the depth, because a key may be in debt
+                              Ticks{kHundredYears} * to.gcra_core().rate().count);
   return cell_of(to.gcra_core().ticks(now) +
                  scaled(wait, depth_of(to.gcra_core()), depth_of(from.gcra_core()), most));
 }

@@ -156,8 +156,8 @@ void Reader::read_shared(const SeeShared& see) {
   }
 }
 
-// Converts a shared overflow cell to the rule `next` and reports it, as KeyTable::define_rule() does. No
-// charge uses the cell under its former index.
+// Converts a shared overflow cell to the rule `next` and reports the result, as KeyTable::define_rule() does.
+// The conversion cannot wait, because no charge will use the cell under its former index.
 void Reader::hand_off(const SharedCell& shared, std::uint64_t variant, const SavedRule& next,
                       const SeeShared& see) {
   const auto index = static_cast<RuleIndex>(&next - rules_.data());

@@ -75,8 +75,8 @@ class LimiterVersions {
   [[nodiscard]] std::array<CellAction, kMaxRules> cell_actions() const;
 
   // Returns the quota accounts. An account counts the slots or chunks that a rule holds
-  // (limit/table/quota.hpp). All versions of a rule share the account of the newest version, and only that
-  // account has a reserved part.
+  // (limit/table/quota.hpp). All versions of a rule use the account of its newest version, which has a
+  // reserved part. The account of a removed rule has no reserved part.
   [[nodiscard]] QuotaAccounts accounts() const;
 
   // Returns the newest version of a rule and sets `index` to its RuleIndex. Returns null if the rule is

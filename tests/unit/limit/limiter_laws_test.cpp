@@ -8,7 +8,7 @@ namespace weir::limit {
 namespace {
 
 constexpr int kLawCases = 40'000;
-constexpr int kLawRequests = 12;  // in each case
+constexpr int kLawRequests = 12;  // requests in each case
 
 // One request in random traffic, with the state before the request.
 struct Moment {

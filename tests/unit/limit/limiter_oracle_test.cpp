@@ -56,7 +56,7 @@ class TokenLevel {
   Fraction capacity_, interval_, level_, last_ = 0;
 };
 
-// The virtual scheduling of ITU-T I.371 for cells, its units of data. A cell conforms unless it arrives
+// The virtual scheduling of ITU-T I.371, whose units of data are cells. A cell conforms unless it arrives
 // before TAT - tolerance. A request of cost n stands for n cells that arrive together. All of them must
 // conform.
 class VirtualScheduling {
@@ -77,9 +77,9 @@ class VirtualScheduling {
 };
 
 // A queue as a list of promised departures. Each unit of cost occupies the server for one interval.
-class HandoffSender {
+class PromisedDepartures {
  public:
-  explicit HandoffSender(const Case& c) : rule_(c), interval_(interval(c.rate)) {}
+  explicit PromisedDepartures(const Case& c) : rule_(c), interval_(interval(c.rate)) {}
   std::optional<Fraction> ask(TimePoint now, Cost cost) {
     const Fraction arrival = micros(now);
     while (!promised_.empty() && promised_.front().ends <= arrival) promised_.pop_front();
@@ -177,7 +177,7 @@ TEST(LimiterOracle, GcraAgreesWithTheVirtualSchedulingAlgorithm) {
 
 TEST(LimiterOracle, LeakyBucketAgreesWithAModelThatQueuesDepartures) {
   for_each_case(Algorithm::LeakyBucket, [](const Case& c, Dice& dice) {
-    HandoffSender oracle(c);
+    PromisedDepartures oracle(c);
     Cell cell;
     TimePoint now = dice.start();
     for (int i = 0; i < kOracleRequests; ++i) {

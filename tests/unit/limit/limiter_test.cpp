@@ -138,7 +138,8 @@ TEST(LeakyBucket, RejectsRequestsThatWouldWaitLongerThanMaxWait) {
   EXPECT_EQ(client.ask(50ms).delay, 250ms);
 }
 
-// Regression: the load meter once measured such a queue as nearly empty, because it ignored max_wait.
+// Regression: the load meter ignored max_wait. It measured a queue as nearly empty although max_wait admitted
+// no further request.
 TEST(LeakyBucket, QueueLengthIsAlsoBoundedByMaxWait) {
   struct Case {
     std::uint64_t queue;

@@ -75,7 +75,7 @@ class Pairs {
   std::vector<Charged> charged_;
 };
 
-TEST(LimiterPair, EachLimiterCountsWhatBothLimitersAdmitted) {
+TEST(LimiterPair, EachLimiterAlsoCountsTheAdmissionsOfTheOther) {
   const auto seed = new_seed();
   Dice dice(seed);
   for (int round = 0; round < 10'000 && !testing::Test::HasFatalFailure(); ++round) {
@@ -151,7 +151,7 @@ TEST(LimiterPair, SlidingLogNeverHasMoreEntriesThanTheLargerLimitCanAdmit) {
 
 // The rule's normal log allows two requests in ten seconds. The elastic limiter admits a third request. The
 // normal log stores the third request at its own time, and keeps the entry until it expires.
-TEST(LimiterPair, EntriesOfALogBeyondItsLimitExpireOnTime) {
+TEST(LimiterPair, SlidingLogChargedBeyondItsLimitExpiresItsEntriesOnTime) {
   const RandomPair pair{
       {SlidingLog::make(rate("2/10s")).value(), SlidingLog::make(rate("3/10s")).value()}, false, {}};
   KeyTable table(64);

@@ -35,8 +35,8 @@ struct Level {
   bool was_full = false;
 };
 
-// Computes the spent units of a bucket as multiples of 1/period. In this measure, `count` refill each
-// microsecond.
+// Computes the spent units of a bucket as multiples of 1/period of a unit. In each microsecond, `count` such
+// multiples refill.
 Level bucket_level(const Case& c, const std::vector<Event>& events, TimePoint now) {
   const Whole period = c.rate.period.count();
   Whole spent = 0;
@@ -137,7 +137,7 @@ class Traffic {
     ask_again();
   }
 
-  int exact = 0;  // number of exact comparisons; none for a bucket that was full in the meantime
+  int exact = 0;  // number of comparisons; a bucket that was full since its first charge is not compared
   int in_debt = 0;
 
  private:
@@ -169,7 +169,8 @@ class Traffic {
     under_way_.erase(under_way_.begin() + static_cast<std::ptrdiff_t>(which));
     const Cost most = std::max(reserved, most_settled(case_));
     const Cost actual = dice_.one_in(3) ? 0 : dice_.one_in(4) ? reserved : dice_.magnitude(0, most);
-    note_full();  // the definition checks whether the bucket is full before each change, as the table does
+    // the definition checks whether the bucket is full before each change, and so does the table
+    note_full();
     table_.settle(charge(reserved), {events_[event].at, actual, now_});
     events_[event].cost = actual;
     note_full();

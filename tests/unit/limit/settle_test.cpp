@@ -41,7 +41,7 @@ TEST_F(Settling, RefundsTheUnusedPartOfTheReservedCost) {
   EXPECT_EQ(current_outcome(budget, kStart).remaining, 199'750U);
 }
 
-TEST_F(Settling, ActualCostBeyondTheLimitDelaysRetryAfter) {
+TEST_F(Settling, ActualCostBeyondTheLimitLengthensRetryAfter) {
   const auto budget = token_bucket("10/s", 100);
   ASSERT_TRUE(charge(budget, 50));
   settle(budget, 50, 350);

@@ -58,7 +58,7 @@ TEST(SteppedBucket, RefillsAtWholePeriodsAfterItStoppedBeingFull) {
             (Outcome{.allowed = true, .remaining = 30, .reset_after = 96h, .more_after = 24h}));
   EXPECT_EQ(client.ask(34h, 131).retry_after, 72h);
   EXPECT_EQ(client.ask(34h, 201).retry_after, base::kForever);
-  // The bucket has been full in the meantime. Its periods now start at the next charge.
+  // The bucket has become full since the last charge. Its periods now start at the next charge.
   EXPECT_EQ(client.ask(34h + 96h + 5h, 1).more_after, 24h);
 }
 

@@ -73,7 +73,7 @@ TEST(Rescale, ChangedConcurrencyLimitKeepsTheNumberInFlight) {
   EXPECT_EQ(left_after(many, 8, few), 0);
 }
 
-TEST(Rescale, AnotherAlgorithmStartsWithItsFullLimit) {
+TEST(Rescale, RuleWithAnotherAlgorithmStartsWithItsFullLimit) {
   const Limiter bucket = TokenBucket::make({10, 1s}, 100).value();
   const Limiter window = FixedWindow::make({10, 1h}).value();
   EXPECT_EQ(rescaled(bucket, spent(bucket, 60), window, kStart), Cell{});

@@ -85,7 +85,7 @@ class SnapshotOfChangedRule : public SnapshotOfOneRule {
   }
 
   const Limiter twice_ = FixedWindow::make({10, 24h}).value();
-  FormerRule former_;  // must outlive the table
+  FormerRule former_;  // the table points to the limiters of this rule, so it must outlive the table
 };
 
 TEST_F(SnapshotOfChangedRule, ConvertedKeysKeepTheShareThatIsUsed) {
@@ -113,7 +113,7 @@ TEST_F(SnapshotOfChangedRule, ConvertsTheKeysOfEachTierSeparately) {
   EXPECT_EQ(left(3, hourly_, 2), 1);
 }
 
-TEST_F(SnapshotOfChangedRule, AnotherAlgorithmStartsWithItsFullLimit) {
+TEST_F(SnapshotOfChangedRule, RuleWithAnotherAlgorithmStartsWithItsFullLimit) {
   KeyTable table(100), again(100);
   EXPECT_TRUE(charge(table, {key_of(1), &daily_, 3, 0}, kStart));
   const auto restored = go_on(table, rule({{0, 0, 0, &daily_}}), again, rule({{0, 0, 0, &hourly_}}));

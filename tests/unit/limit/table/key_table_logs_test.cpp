@@ -151,9 +151,9 @@ TEST_F(KeyTableLogs, RefundRemovesTheLogEntryOfItsCharge) {
   Outcome out;
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(charge(table, line, kStart + i * 1min, out));
   const auto now = kStart + 20min;
-  table.refund(line, kStart + 5min, now);   // an entry in the middle
-  table.refund(line, kStart + 19min, now);  // the newest entry
-  table.refund(line, kStart, now);          // the oldest entry
+  table.refund(line, kStart + 5min, now);   // refunds an entry in the middle
+  table.refund(line, kStart + 19min, now);  // refunds the newest entry
+  table.refund(line, kStart, now);          // refunds the oldest entry
   const auto then = table.peek(line, kStart + 20min);
   EXPECT_EQ(then.remaining, 2) << "two of three were refunded, and one was charged";
   EXPECT_EQ(then.more_after, 41min) << "the oldest entry is now at minute 1";

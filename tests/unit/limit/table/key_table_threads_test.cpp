@@ -56,7 +56,7 @@ struct Rush {
   std::vector<Charge> bill;
 };
 
-// Lets all threads make many such sets of charges on one table at once.
+// Lets all threads make many random sets of charges (Rush) on one table at once.
 void rush(Dice& dice) {
   constexpr std::size_t kRushes = 50;
   std::vector<std::unique_ptr<Rush>> rushes;

@@ -283,7 +283,7 @@ TEST_F(KeyTableGenerations, PermitOfAFormerAlgorithmNeitherOccupiesNorFreesAUnit
   EXPECT_EQ(room(now), 2);
 }
 
-TEST_F(KeyTableGenerations, IdleKeyHasItsFullLimitAfterTheAlgorithmChangedAndReturned) {
+TEST_F(KeyTableGenerations, IdleKeyHasItsFullLimitAfterTheAlgorithmWasChangedTwice) {
   table_.define_rule(0, reading("r", two_), kNow);
   std::vector<Permit> held;
   held.push_back(hold(charge(1, two_, 0)));
@@ -317,8 +317,8 @@ TEST_F(KeyTableGenerations, AdaptiveLimitCountsOnlyItsOwnPermitsAfterAChangeOfAl
 }
 
 // A request that began under the old configuration is charged late, for example after a slow body. Its permit
-// is counted in the overflow cell. There it cannot occupy the new limit forever, and its release frees
-// nothing that it never took.
+// is counted in the overflow cell. In that cell the permit cannot occupy the new limit forever, and its
+// release frees no unit of the new limit.
 TEST_F(KeyTableGenerations, RequestFromBeforeAChangeOfAlgorithmIsCountedInTheOverflowCell) {
   const auto late = [this](const Limiter& was, const Limiter& is) {
     SCOPED_TRACE(describe(was) + ", then " + describe(is));

@@ -13,7 +13,7 @@
 namespace weir::limit {
 namespace {
 
-constexpr std::size_t kKeys = 2'000;  // all in one shard
+constexpr std::size_t kKeys = 2'000;  // so few keys that the table has one shard
 
 class Shares : public KeyTableTest {
  protected:
