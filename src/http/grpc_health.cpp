@@ -30,7 +30,7 @@ std::optional<std::uint64_t> take_varint(std::string_view& text) noexcept {
 
 // Returns field 1 of a HealthCheckResponse, its only field; 0 (UNKNOWN) if it is missing.
 std::uint64_t health_of(std::string_view message) noexcept {
-  constexpr std::uint64_t kStatusField = 1U << 3U;  // number 1, type varint
+  constexpr std::uint64_t kStatusField = 1U << 3U;  // field number 1, type varint
   const auto field = take_varint(message);
   return field == kStatusField ? take_varint(message).value_or(0) : 0;
 }

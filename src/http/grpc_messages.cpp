@@ -8,7 +8,8 @@ std::size_t GrpcMessageScanner::take(std::string_view octets) noexcept {
   if (octets.empty()) return 0;
   if (at_boundary()) prefix_left_ = kPrefix;
   std::size_t taken = 0;
-  // Five shifts of a 32-bit number leave the length, without the flag.
+  // Shifts the five octets of a prefix into a 32-bit number. The flag, which comes first, drops out, and the
+  // length remains.
   for (; prefix_left_ != 0 && taken < octets.size(); ++taken, --prefix_left_)
     left_ = left_ << 8U | static_cast<unsigned char>(octets[taken]);
   if (prefix_left_ != 0) return taken;

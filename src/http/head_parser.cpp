@@ -17,7 +17,7 @@ constexpr Fault kMalformed{400, "the request head is malformed"};
 constexpr Fault kNoAnswer{502, "the response of the upstream is malformed"};
 
 // Returns true for fields that RFC 9110 §7.6.1 makes hop-by-hop, whether or not Connection names them.
-bool is_final_recipient(FieldId id) noexcept {
+bool is_always_hop_by_hop(FieldId id) noexcept {
   switch (id) {
     case FieldId::Connection:
     case FieldId::KeepAlive:
@@ -41,7 +41,7 @@ std::optional<Fault> read_fields(HeadLines& lines, Fields& fields, Fault malform
     if (result == HeadLines::Result::Malformed) return malformed;
     if (fields.size() == fields.capacity()) return too_many;
     field.id = field_id(field.name);
-    field.hop_by_hop = is_final_recipient(field.id);
+    field.hop_by_hop = is_always_hop_by_hop(field.id);
     fields.push_back(field);
   }
 }

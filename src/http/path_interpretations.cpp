@@ -135,7 +135,7 @@ unsigned slash_kinds(std::string_view text) noexcept {
 void remove_parameters(std::string& path) {
   std::string names;
   for (std::string_view rest = path; !rest.empty();) {
-    const auto segment = rest.substr(0, rest.find('/', 1));  // including the slash before it
+    const auto segment = rest.substr(0, rest.find('/', 1));  // the segment, with the slash before it
     const auto name = segment.substr(0, segment.find(';'));
     names += name == "/." || name == "/.." ? segment : name;
     rest.remove_prefix(segment.size());

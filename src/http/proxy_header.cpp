@@ -91,7 +91,7 @@ base::IpAddress v4_at(std::string_view bytes, std::size_t at) noexcept {
 // Reads the addresses of a version 2 header. `body` begins with the addresses. Does not set `ends` for
 // families other than IP. Returns false if the body is invalid.
 bool read_ends(unsigned family, std::string_view body, std::optional<ConnectionEnds>& ends) noexcept {
-  if ((family >> 4) > 3 || (family & 15U) > 2) return false;  // reserved values
+  if ((family >> 4) > 3 || (family & 15U) > 2) return false;  // reserved families or protocols
   if (family == 0x11) {
     if (body.size() < kV4) return false;
     ends = {v4_at(body, 0), v4_at(body, 4), port_at(body, 8), port_at(body, 10)};

@@ -70,7 +70,7 @@ RejectedHead read_rejected_head(std::string_view bytes) {
   const auto authority = authority_in(target);
   if (authority.empty()) return head;
   head.host = without_userinfo(authority);
-  const auto userinfo = authority.size() - head.host.size();  // including the '@'
+  const auto userinfo = authority.size() - head.host.size();  // size of user name and password, with the '@'
   if (userinfo > 1)
     head.target.replace(static_cast<std::size_t>(authority.data() - target.data()), userinfo - 1, "***");
   return head;

@@ -46,13 +46,13 @@ class ChunkDecoder {
     Extension,  // an extension in a body of a server, with any content
     ExtensionStart,
     ExtensionName,
-    NameOver,  // blanks after the name
+    NameOver,  // blanks after the name of an extension
     ValueStart,
     Value,
     Quoted,
     Escaped,
-    QuoteOver,  // the octet after the closing quote
-    ValueOver,  // blanks after the value
+    QuoteOver,  // the octet after the closing quote of a value
+    ValueOver,  // blanks after the value of an extension
     SizeLf,
     Data,
     DataCr,

@@ -69,12 +69,13 @@ class FieldNames {
   [[nodiscard]] static std::size_t row_of(std::string_view name) noexcept {
     const auto first = static_cast<unsigned char>(detail::folded(name.front()));
     const auto third = static_cast<unsigned char>(name.size() > 2 ? detail::folded(name[2]) : '-');
-    return (5U * first + third) % kRows;  // names with a common prefix get different rows
+    return (5U * first + third) % kRows;  // names with a common prefix get different rows of the hash table
   }
   [[nodiscard]] bool is_listed(std::size_t row, std::string_view name) const noexcept;
   void add_to(std::size_t row, const Name& name);
 
-  std::array<std::uint64_t, kRows> lengths_{};  // bit n: the row has a name of n characters
+  // for each row of the hash table; bit n: the row has a name of n characters
+  std::array<std::uint64_t, kRows> lengths_{};
   std::array<std::uint16_t, kRows + 1>
       begins_{};             // the index in names_ at which each row of the hash table begins
   std::vector<Name> names_;  // the names of all rows, row after row

@@ -1,4 +1,4 @@
-// Writes the heads that weir forwards (RFC 9110 §7.6). Its input is the heads that weir has parsed.
+// Writes the heads that weir forwards (RFC 9110 §7.6), from heads that weir has parsed.
 #pragma once
 
 #include "weir/http/field_names.hpp"
@@ -20,8 +20,8 @@ struct ForwardedBy {
   bool add_forwarded = false;                  // also write Forwarded (RFC 7239)
   bool underscores = false;                    // also forward fields whose names contain '_'
   const FieldNames* trusted_fields = nullptr;  // fields that only trusted peers may send; null: none
-  // True: weir itself will read the response. So it asks for the identity coding (RFC 9110 §12.5.3) and for
-  // no range.
+  // True: weir itself will read the response. So weir asks the server for the identity coding (RFC 9110
+  // §12.5.3) and for no range.
   bool whole_and_plain = false;
   std::string_view upgrade{};  // the protocol to request in Upgrade; empty: none
   std::string_view host{};     // the server's host, which becomes Host if the request has none
@@ -39,7 +39,8 @@ void remove_expectation(RequestHead& head) noexcept;
 
 // How weir sends the response to the client.
 struct ResponseForm {
-  Framing framing = Framing::None;  // UntilClose instead of Chunked if the client speaks HTTP/1.0
+  // how the body ends; UntilClose instead of Chunked for a client of HTTP/1.0
+  Framing framing = Framing::None;
   bool keep_alive = true;
   unsigned client_minor_version = 1;
 };

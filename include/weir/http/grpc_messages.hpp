@@ -22,7 +22,8 @@ class GrpcMessageScanner {
   static constexpr std::size_t kPrefix = 5;
 
   std::size_t prefix_left_ = 0;  // octets of the prefix that have not come yet
-  std::uint32_t left_ = 0;       // octets of the content that have not come yet; only behind the prefix
+  // octets of the content that have not come yet; not known until the prefix is complete
+  std::uint32_t left_ = 0;
 };
 
 }  // namespace weir::http

@@ -22,8 +22,9 @@ inline constexpr unsigned kMostGrpcStatus = 16;
 // Returns all names with their numbers: "OK (0), CANCELLED (1), …".
 [[nodiscard]] std::string grpc_status_names();
 
-// Returns the status that the head of a response decides: that of a trailers-only response, or the one that
-// stands for an HTTP status other than 200. Returns nullopt if trailers may follow, which decide then.
+// Returns the status that the head of a response decides. For a trailers-only response, this is its own
+// status. For an HTTP status other than 200, this is the gRPC status that stands for it. Returns nullopt if
+// trailers may follow: then the trailers decide.
 [[nodiscard]] std::optional<unsigned> grpc_status_in_head(const ResponseHead& head) noexcept;
 // Returns the status in a trailer section. A missing or unknown status is UNKNOWN.
 [[nodiscard]] unsigned grpc_status_in_trailers(std::string_view lines) noexcept;

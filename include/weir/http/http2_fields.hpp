@@ -98,8 +98,9 @@ class Http2RequestText {
 };
 
 // Collects the fields of a response as they arrive, and writes the same response as HTTP/1.1 text. The parser
-// of heads and the decoder of bodies then read it like that of any other server. A body is always written in
-// chunks, so that trailers can follow, but the head does not say so: it may have a Content-Length.
+// of heads and the decoder of bodies then read this text like the response of an HTTP/1.1 server. A body is
+// always written in chunks, so that trailers can follow, but the head does not say so: it may have a
+// Content-Length.
 class Http2ResponseText {
  public:
   // `to_head`: the request's method is HEAD. `most`: the bound on a head in octets, computed as for
@@ -118,7 +119,7 @@ class Http2ResponseText {
  private:
   const bool to_head_;
   const std::size_t most_;
-  std::size_t size_ = 0;  // of the fields in lines_, computed as for the bound
+  std::size_t size_ = 0;  // size of the fields in lines_, computed like the bound
   std::string status_, lines_;
   bool final_ = false;      // the last head was not that of an interim response
   bool has_body_ = false;   // the final head permits a body

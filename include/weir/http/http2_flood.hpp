@@ -51,7 +51,7 @@ class Http2FloodGuard {
   std::uint64_t updates_ = 0;  // WINDOW_UPDATE frames among the cheap frames
   std::uint64_t work_ = 0;     // requests, and DATA frames except those in sent_, in the current window
   std::uint64_t sent_ = 0;  // DATA frames of weir that the client's windows cut short, in the current window
-  std::uint64_t octets_ = 0;  // octets of bodies in these DATA frames
+  std::uint64_t octets_ = 0;  // octets of bodies in the DATA frames that sent_ counts
   std::uint64_t reset_ = 0;   // resets in the current window of Http2ResetBound
 };
 

@@ -10,8 +10,8 @@ struct RejectedHead {
   std::string_view method;
   // The target as received, including blanks. A user name and password before the '@' of a host become "***".
   std::string target;
-  // The host of the target if the target is a URL, otherwise of the first Host line. Without user name and
-  // password.
+  // The host of the target if the target is a URL; otherwise the host of the first Host line. Without user
+  // name and password.
   std::string_view host;
 };
 

@@ -16,7 +16,7 @@ namespace weir::http {
 [[nodiscard]] std::string_view protocol_to_ask(const RequestHead& head,
                                                std::span<const std::string> allowed) noexcept;
 
-// Returns true if a 101 response names this protocol and no other, as it must.
+// Returns true if a 101 response names this protocol and no other.
 [[nodiscard]] bool switches_to(const ResponseHead& head, std::string_view protocol) noexcept;
 
 // Returns true if the configuration may allow protocol `name`: "websocket" or "name/version". Returns false

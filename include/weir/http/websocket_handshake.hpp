@@ -19,7 +19,7 @@ namespace weir::http {
 
 // Returns why weir must not forward a server's final response or 101 to a client of HTTP/2 that opens a
 // WebSocket. To that client, each 2xx would mean that the WebSocket is open. Returns null if weir may forward
-// the response, or if the request is not such a one. The text is static.
+// the response, or if the request does not open a WebSocket. The text is static.
 [[nodiscard]] const char* websocket_fault(const RequestHead& request, const ResponseHead& response);
 
 }  // namespace weir::http

@@ -226,7 +226,7 @@ void Http2ResponseText::add(std::string_view name, std::string_view value) {
 }
 
 void Http2ResponseText::end_fields(std::string& out) {
-  if (final_ || too_large_) return;  // these are the trailers, which end() writes
+  if (final_ || too_large_) return;  // the fields were trailers, which end() writes
   final_ = !status_.starts_with('1');
   has_body_ = final_ && !to_head_ && status_ != "204" && status_ != "304";
   unsigned status = 0;

@@ -70,8 +70,8 @@ TEST(WriteRequestHead, KeepsTargetAndFieldsAndAddsForwardingFields) {
             "\r\n");
 }
 
-// Returns those of the field lines `lines` that weir forwards. `by`: the peer, and the fields that only
-// trusted peers may send.
+// Returns the lines of `lines` that weir forwards. `by`: the peer, and the fields that only trusted peers may
+// send.
 std::string forwarded_of(const std::string& lines, ForwardedBy by) {
   const auto names = usual_trusted_fields();
   by.trusted_fields = &names;
@@ -164,8 +164,8 @@ TEST(WriteRequestHead, WritesForwardedIfConfigured) {
             std::string::npos);
 }
 
-// The peer of a unix socket has no address. For this case Forwarded has the word "unknown" (RFC 7239 §6.3),
-// and X-Forwarded-For has no word.
+// The peer of a unix socket has no address. Forwarded has the word "unknown" for such a peer (RFC 7239 §6.3).
+// X-Forwarded-For has no such word.
 TEST(WriteRequestHead, WritesNoAddressForPeersOnUnixSockets) {
   auto by = kTrusted;
   by.peer = {};

@@ -15,7 +15,7 @@ using Sender = FrameScanner::Sender;
 
 constexpr unsigned kFinal = 0x80;
 
-// Returns a frame as a client or a server sends it.
+// Returns a frame in the form in which `sender` sends it: clients mask their frames.
 std::string frame(unsigned first, std::size_t length, Sender sender = Sender::Client) {
   std::string out(1, static_cast<char>(first));
   const unsigned mask = sender == Sender::Client ? 0x80 : 0;
@@ -23,7 +23,7 @@ std::string frame(unsigned first, std::size_t length, Sender sender = Sender::Cl
   out += static_cast<char>(mask | (width == 0 ? length : width == 2 ? 126U : 127U));
   for (unsigned at = width; at-- > 0;) out += static_cast<char>(length >> (8 * at) & 0xffU);
   if (mask != 0) out += "mask";
-  return out + std::string(length, '\x81');  // these payload octets could begin a frame
+  return out + std::string(length, '\x81');  // the payload looks like the beginning of a frame
 }
 
 char letter(Kind kind) {

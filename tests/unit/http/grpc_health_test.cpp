@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::string_literals;
 
-const auto kServing = "\0\0\0\0\2\x08\1"s;  // a gRPC message: field 1 is 1
+const auto kServing = "\0\0\0\0\2\x08\1"s;  // a gRPC message whose field 1 is 1 (SERVING)
 
 std::string response(const std::string& message, const std::string& trailers = "grpc-status: 0\r\n") {
   auto text = "HTTP/1.1 200 \r\nContent-Type: application/grpc\r\n\r\n"s;
@@ -25,11 +25,11 @@ TEST(GrpcHealth, AsksAboutTheWholeServerWithAnEmptyMessage) {
 
 TEST(GrpcHealth, AsksAboutAServiceByItsName) {
   EXPECT_TRUE(grpc_health_request("host", "a.B").ends_with("Length: 10\r\n\r\n\0\0\0\0\5\x0a\3a.B"s));
-  const std::string name(200, 's');  // its length takes two octets
+  const std::string name(200, 's');  // the length of this name takes two octets
   EXPECT_TRUE(grpc_health_request("host", name).ends_with("\0\0\0\0\xcb\x0a\xc8\1"s + name));
 }
 
-TEST(GrpcHealth, IsGoodIfTheServiceIsServing) {
+TEST(GrpcHealth, ResponseIsGoodIfTheServiceIsServing) {
   EXPECT_EQ(grpc_health_fault(response(kServing)), "");
   EXPECT_EQ(grpc_health_fault("HTTP/1.1 103 \r\nlink: a\r\n\r\n" + response(kServing)), "");
 }

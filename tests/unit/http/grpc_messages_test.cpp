@@ -30,12 +30,12 @@ std::vector<std::size_t> beginnings(std::string_view octets, const std::vector<s
   return found;
 }
 
-TEST(GrpcMessages, EachBeginsAfterTheContentOfTheLast) {
+TEST(GrpcMessages, EachMessageBeginsAfterTheContentOfThePreviousMessage) {
   const auto octets = message(3) + message(0) + message(70'000, '\1') + message(1);
   EXPECT_EQ(beginnings(octets, {octets.size()}), (std::vector<std::size_t>{0, 8, 13, 70'018}));
 }
 
-TEST(GrpcMessages, AreFoundHoweverTheOctetsArrive) {
+TEST(GrpcMessages, MessagesAreFoundForEverySplitOfTheOctets) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
@@ -52,7 +52,7 @@ TEST(GrpcMessages, AreFoundHoweverTheOctetsArrive) {
   }
 }
 
-TEST(GrpcMessages, TheLongestMessageIsFourGibioctets) {
+TEST(GrpcMessages, LongestMessageHasFourGibibytes) {
   GrpcMessageScanner scanner;
   EXPECT_EQ(scanner.take(std::string_view("\0\xff\xff\xff\xff", 5)), 5U);
   const std::string block(1 << 20, 'x');
@@ -62,7 +62,7 @@ TEST(GrpcMessages, TheLongestMessageIsFourGibioctets) {
   EXPECT_TRUE(scanner.at_boundary());
 }
 
-TEST(GrpcMessages, ATruncatedPrefixIsNoBoundary) {
+TEST(GrpcMessages, TruncatedPrefixIsNoMessageBoundary) {
   GrpcMessageScanner scanner;
   EXPECT_TRUE(scanner.at_boundary());
   EXPECT_EQ(scanner.take({"\0\0\0\0", 4}), 4U);

@@ -20,7 +20,7 @@ TEST(GrpcStatus, ParsesNamesAndNumbers) {
   EXPECT_TRUE(grpc_status_names().ends_with("DATA_LOSS (15), UNAUTHENTICATED (16)"));
 }
 
-TEST(GrpcStatus, ATrailersOnlyResponseStatesItInItsHead) {
+TEST(GrpcStatus, TrailersOnlyResponseStatesTheStatusInItsHead) {
   ResponseHead head;
   head.status = 200;
   for (const auto framing : {Framing::None, Framing::Length, Framing::Chunked}) {
@@ -34,7 +34,7 @@ TEST(GrpcStatus, ATrailersOnlyResponseStatesItInItsHead) {
   }
 }
 
-TEST(GrpcStatus, AnHttpErrorStandsForOne) {
+TEST(GrpcStatus, HttpErrorStandsForAGrpcStatus) {
   const std::pair<unsigned, unsigned> statuses[] = {{400, 13}, {401, 16}, {403, 7},  {404, 12}, {429, 14},
                                                     {502, 14}, {503, 14}, {504, 14}, {500, 2},  {204, 2}};
   for (const auto& [http, grpc] : statuses) {
@@ -45,7 +45,7 @@ TEST(GrpcStatus, AnHttpErrorStandsForOne) {
   }
 }
 
-TEST(GrpcStatus, TrailersDecideIfTheyMayFollow) {
+TEST(GrpcStatus, TrailersDecideTheStatusIfTheyMayFollowTheHead) {
   ResponseHead head;
   head.status = 200;
   head.framing = Framing::Chunked;
@@ -54,7 +54,7 @@ TEST(GrpcStatus, TrailersDecideIfTheyMayFollow) {
   EXPECT_EQ(grpc_status_in_head(head), kGrpcUnknown) << "no trailers may follow";
 }
 
-TEST(GrpcStatus, IsReadInATrailerSection) {
+TEST(GrpcStatus, StatusIsReadFromATrailerSection) {
   EXPECT_EQ(grpc_status_in_trailers("grpc-message: no\r\nGRPC-Status: \t16 \r\nx: y\r\n"), 16U);
   EXPECT_EQ(grpc_status_in_trailers("grpc-status:0\n"), 0U);
   EXPECT_EQ(grpc_status_in_trailers("grpc-status: 5"), 5U);

@@ -25,7 +25,7 @@ TEST(Grpc, IsRecognisedByItsContentType) {
   EXPECT_FALSE(is_grpc({}));
 }
 
-TEST(Grpc, HasAGrpcStatusForEachHttpStatusOfWeir) {
+TEST(Grpc, EachHttpStatusOfWeirHasAGrpcStatus) {
   const std::pair<unsigned, unsigned> statuses[] = {{400, 3},  {401, 16}, {403, 7}, {404, 12}, {408, 4},
                                                     {413, 8},  {429, 8},  {431, 8}, {500, 13}, {502, 14},
                                                     {503, 14}, {504, 4},  {418, 2}, {200, 2}};
@@ -61,7 +61,7 @@ TEST(Grpc, MessageIsPercentEncoded) {
   EXPECT_NE(fields.find("grpc-message: 100%25 %C3%A4\r\n"), std::string::npos) << fields;
 }
 
-TEST(Grpc, TheTimeoutHasSixUnits) {
+TEST(Grpc, TimeoutIsReadInAllSixUnits) {
   const std::pair<const char*, base::Duration> timeouts[] = {
       {"1H", 1h},  {"2M", 2min},   {"3S", 3s}, {"4m", 4ms},
       {"5u", 5us}, {"1500n", 2us}, {"0S", 0s}, {"99999999H", 99999999h}};

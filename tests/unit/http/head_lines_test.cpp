@@ -137,7 +137,8 @@ void compare(const Seeds& seeds) {
   for (int i = 0; i < 200'000; ++i) {
     const auto text = mutated(std::string(seeds[random() % std::size(seeds)]), random);
     const auto mine = ours<kIsRequest>(text);
-    const bool reason_without_space = !kIsRequest && text.substr(12, 1) == "\r";  // Beast rejects such a line
+    // Beast rejects a status line without a space before the reason
+    const bool reason_without_space = !kIsRequest && text.substr(12, 1) == "\r";
     if (!mine.taken || reason_without_space) continue;
     ++taken;
     ASSERT_EQ(mine, Oracle<kIsRequest>::read(text)) << ::testing::PrintToString(text);

@@ -70,7 +70,7 @@ TEST(Http2FieldsTest, AddsTheTrailersOfAChunkedBody) {
   EXPECT_EQ(lines_of(fields), "grpc-status=0\nx-sum=9\n");
 }
 
-TEST(Http2FieldsTest, AddsOnlyTheEndToEndFieldsOfAServer) {
+TEST(Http2FieldsTest, AddsOnlyTheEndToEndFieldsOfAResponse) {
   ResponseHead head;
   ASSERT_FALSE(
       parse_response_head("HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: X-Hop\r\nX-Hop: 1\r\nETag: "
@@ -245,7 +245,7 @@ TEST(Http2FieldsTest, AsksAGrpcServerForTrailers) {
   EXPECT_FALSE(other.contains("te"));
 }
 
-// Writes a response with these fields, body and trailers as text.
+// Writes a response as text. The response has the given fields, body and trailers.
 std::string text_of(const Pairs& fields, std::string_view body, const Pairs& trailers = {},
                     bool to_head = false, std::size_t most = 1 << 14) {
   Http2ResponseText response(to_head, most);
@@ -281,7 +281,7 @@ TEST(Http2ResponseTextTest, WritesNoFramingForAResponseWithoutBody) {
   EXPECT_EQ(text_of({{":status", "200"}}, "", {}, true), "HTTP/1.1 200 OK\r\n\r\n");
 }
 
-TEST(Http2ResponseTextTest, WritesInterimHeadsBeforeTheFinalOne) {
+TEST(Http2ResponseTextTest, WritesInterimHeadsBeforeTheFinalHead) {
   Http2ResponseText response(false, 1 << 14);
   std::string text;
   for (const auto* status : {"103", "200"}) {
@@ -294,7 +294,7 @@ TEST(Http2ResponseTextTest, WritesInterimHeadsBeforeTheFinalOne) {
             "</a>\r\n\r\n");
 }
 
-TEST(Http2ResponseTextTest, WritesAnOversizedHeadAsALargeIncompleteOne) {
+TEST(Http2ResponseTextTest, WritesAnOversizedHeadAsALargeIncompleteHead) {
   const std::string large(600, 'x');
   const auto text = text_of({{":status", "200"}, {"a", large}, {"b", large}}, "", {}, false, 1000);
   EXPECT_GT(text.size(), 1000U);

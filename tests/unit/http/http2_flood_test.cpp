@@ -47,7 +47,7 @@ TEST(Http2FloodGuardTest, EachSentDataFramePermitsMoreCheapFrames) {
             Http2FloodGuard::kFree + 100 * Http2FloodGuard::kPerWork - 1);
 }
 
-TEST(Http2FloodGuardTest, SmallFramesThatNoWindowCutShortPermitMoreWindowUpdates) {
+TEST(Http2FloodGuardTest, SmallDataFramesThatNoWindowCutsShortPermitMoreWindowUpdates) {
   Http2FloodGuard messages({});
   ASSERT_FALSE(messages.is_flood(Http2Cheap::WindowUpdate, kStart));
   for (int i = 0; i < 1000; ++i) messages.note_sent(7, false);
@@ -55,7 +55,7 @@ TEST(Http2FloodGuardTest, SmallFramesThatNoWindowCutShortPermitMoreWindowUpdates
             Http2FloodGuard::kFree + 1000 * Http2FloodGuard::kPerWork - 1);
 }
 
-TEST(Http2FloodGuardTest, FramesThatAWindowCutShortPermitWindowUpdatesByTheirOctets) {
+TEST(Http2FloodGuardTest, DataFramesThatAWindowCutsShortPermitOneWindowUpdateFor32Octets) {
   Http2FloodGuard dribble({});
   ASSERT_FALSE(dribble.is_flood(Http2Cheap::WindowUpdate, kStart));
   for (int i = 0; i < 1000; ++i) dribble.note_sent(1, true);

@@ -28,7 +28,7 @@ void operator delete(void* p, std::size_t) noexcept {
 namespace weir::http {
 namespace {
 
-// Answers each request with a body and a trailer. Allocates in every function that is allowed to.
+// Answers each request with a body and a trailer. Most of its callbacks allocate memory.
 class Server final : public Http2Events, public Http2StreamEvents {
  public:
   Server() : session_(*this, {}) { trailers_.add("x-sum", std::string(100, '1')); }

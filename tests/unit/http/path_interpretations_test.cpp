@@ -30,7 +30,7 @@ TEST(PathInterpretations, AreEmptyIfAllServersReadThePathAlike) {
     EXPECT_THAT(interpretations_of(raw).others, IsEmpty()) << raw;
 }
 
-TEST(PathInterpretations, IncludePathsOfServersThatSplitParametersAtEncodedSlashes) {
+TEST(PathInterpretations, IncludePathsThatServersSplitAtEncodedSlashesInParameters) {
   const auto interpretations = interpretations_of("/signin;returnPath=%2Ftrack");
   EXPECT_TRUE(interpretations.equal);
   EXPECT_THAT(interpretations.others, ::testing::ElementsAre("/signin/track"));

@@ -26,8 +26,8 @@ TEST(NormalisePath, EverySpellingOfAPathGivesTheSamePath) {
     EXPECT_EQ(path(way), "/a") << way;
 }
 
-// A path may contain these octets unencoded (pchar). Servers decode such octets before they look up the
-// resource, so the encoded form names the same resource.
+// A path may contain the octets of pchar (RFC 3986 §3.3) unencoded. Servers decode such octets before they
+// look up the resource, so the encoded form names the same resource.
 TEST(NormalisePath, DecodesCharactersThatAPathMayContain) {
   for (const char c : std::string_view("-._~!$&'()*+,=:@")) {
     char encoded[4];
@@ -88,8 +88,8 @@ TEST(PathWarning, WarnsOfPathsThatServersReadDifferently) {
     EXPECT_EQ(path_warning(raw), nullptr) << raw << ": " << path_warning(raw);
 }
 
-// A server such as nginx decodes slashes before it removes dot segments. It then reads a different path from
-// the normal form.
+// A server such as nginx decodes slashes before it removes dot segments. The server then reads a path that
+// differs from the normal form.
 TEST(PathWarning, WarnsOfEncodedSlashesThatTheNormalisedPathHides) {
   for (const std::string slash : {"%2f", "%2F", "%5c", "%5C", "%25"}) {
     for (const std::string& raw :

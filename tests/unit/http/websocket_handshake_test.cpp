@@ -44,14 +44,14 @@ TEST(WebSocketHandshake, RejectsA101ThatDoesNotConfirmTheKey) {
   EXPECT_NE(fault_of("HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"), "");
 }
 
-TEST(WebSocketHandshake, RejectsSuccessWithout101) {
+TEST(WebSocketHandshake, RejectsASuccessStatusOtherThan101) {
   EXPECT_NE(fault_of("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), "");
   EXPECT_NE(fault_of("HTTP/1.1 204 No Content\r\n\r\n"), "");
   EXPECT_EQ(fault_of("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"), "");
   EXPECT_EQ(fault_of("HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n"), "");
 }
 
-TEST(WebSocketHandshake, DoesNotCheckOtherRequests) {
+TEST(WebSocketHandshake, DoesNotCheckResponsesToOtherRequests) {
   EXPECT_EQ(fault_of("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", false), "");
   EXPECT_EQ(fault_of(switching("another"), false), "");
 }
