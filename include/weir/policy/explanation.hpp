@@ -35,15 +35,15 @@ struct RuleCheck {
 
 // The state of a key in one limiter.
 struct LimitState {
-  std::string choice;           // describe_choice()
-  std::string limiter;          // "token_bucket 10/s, burst 100"
-  std::string store;            // "memory", "redis"
-  std::string note;             // a note about the source of the state; usually empty
-  std::string digest;           // the key's name, as in the access log
-  bool counted = false;         // true: the limiter is charged, but another limiter of the rule decides
-  bool known = false;           // true: the members below are set; otherwise `note` says why they are not set
-  limit::Outcome outcome{};     // for the request's cost, or for cost 0 if only the state is shown
-  std::uint64_t limit = 0;      // the limit that clients see
+  std::string choice;        // which limiter of the rule was chosen, in words (describe_choice())
+  std::string limiter;       // such as "token_bucket 10/s, burst 100"
+  std::string store;         // "memory", "redis"
+  std::string note;          // a note about the source of the state; usually empty
+  std::string digest;        // the key's name, as in the access log
+  bool counted = false;      // true: the limiter is charged, but another limiter of the rule decides
+  bool known = false;        // true: the members below are set; otherwise `note` says why they are not set
+  limit::Outcome outcome{};  // the outcome for the request's cost, or for cost 0 if only the state is shown
+  std::uint64_t limit = 0;   // the limit that clients see
   std::uint64_t remaining = 0;  // the remaining units that clients see
   std::size_t waiting = 0;      // requests in the limiter's queue
 };
@@ -83,7 +83,7 @@ struct VerdictExplanation {
   std::string why;      // the reason for the verdict, one sentence
   std::string rule;     // the rule that refuses or delays; empty: none
   base::Duration delay{};
-  base::Duration retry_after{};  // for "refuse"; zero: no Retry-After
+  base::Duration retry_after{};  // if the verdict is "refuse"; zero: the answer has no Retry-After
   unsigned status = 0;           // 0: the server chooses the status
   std::vector<std::pair<std::string, std::string>> headers;
   std::string body;

@@ -44,7 +44,7 @@ struct ClientSettings {
   Source user;  // user, org and service are read from trusted peers only, unless they are claims
   Source org;
   Source service;
-  Source device;                // read from any peer
+  Source device;                // device is read from any peer
   std::optional<ApiKeys> keys;  // the keys file, if one is configured
   UnknownKeys unknown_keys = UnknownKeys::Anonymous;
   http::FieldNames trusted_fields;  // header fields that only trusted peers may send

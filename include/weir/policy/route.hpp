@@ -25,8 +25,8 @@ struct CannedResponse {
   std::string content_type = "text/plain; charset=utf-8";
 };
 
-// The treatment of a request whose path servers may read in several ways, if its rules or routes depend on
-// the way.
+// The treatment of a request whose path servers may read in several ways, if rules or routes treat these
+// readings differently.
 enum class AmbiguousPaths : std::uint8_t {
   Refuse,  // answer 400
   Pass,    // rules and routes use the normal form only

@@ -87,7 +87,7 @@ struct Elastic {
 // from those of the rule. The members have the same meaning as those of Rule.
 struct Variant {
   std::string tier;  // the name of the tier; empty for an override
-  Match match{};     // for an override
+  Match match{};     // the conditions of an override
   limit::SharedLimiter limiter;
   std::optional<limit::SharedLimiter> local_share{};
   std::optional<limit::SharedLimiter> soft{};
@@ -95,8 +95,8 @@ struct Variant {
   std::optional<Elastic> elastic{};
 };
 
-// The senders whose gRPC messages a rule counts. Of WebSocket messages it counts those of clients, unless
-// only servers' messages count.
+// The senders whose gRPC messages a rule counts. WebSocket messages count only if a client sends them, so
+// Server excludes all of them.
 enum class MessageDirection : std::uint8_t { Client, Server, Both };
 
 // The limit of a client's WebSocket messages and of the messages of its gRPC calls. Messages have the same
@@ -135,7 +135,7 @@ struct Rule {
   std::optional<Elastic> elastic{};
   std::vector<Variant> overrides{};  // the first matching override applies, even if a tier would apply, too
   std::vector<Variant> tiers{};
-  limit::Cost cost = 1;  // also used if cost_from finds no cost in the request
+  limit::Cost cost = 1;  // cost of a request; also used if cost_from finds no cost in the request
   CostSource cost_from{};
   // Bytes of the body that conditions, overrides and cost read; 0: no body is needed.
   std::uint64_t max_body = 0;
@@ -178,7 +178,7 @@ inline constexpr std::size_t kMostVariants = 65'534;
 struct AppliedLimiter {
   const limit::Limiter* limiter;  // the limiter to enforce
   const limit::Limiter* told;  // the limiter that clients see; lower than `limiter` if there is a soft limit
-  std::uint16_t variant = 0;   // 0: the rule itself; overrides and tiers follow; part of the key
+  std::uint16_t variant = 0;   // 0: the rule itself; then the overrides, then the tiers, in order
   bool elastic = false;        // the elastic limiter of the variant
   bool paired = false;         // true: the variant has two limiters, and both must be charged
   bool counted = false;        // true: this limiter is charged but does not decide

@@ -326,7 +326,8 @@ const KeyPart* most_telling(const Rule& rule) noexcept {
 
 }  // namespace
 
-// Hashes only attributes, not the rule's name. So all rules without key parts get the same slot hash.
+// Hashes only one value of the client, not the rule's name. So all rules without key parts get the same slot
+// hash, because they hash nothing.
 limit::SlotHash slot_hash_of_values(const Rule& rule, std::span<const KeyValue> values, base::SipKey key) {
   SipHash128 hash(key);
   const KeyPart* const telling = most_telling(rule);

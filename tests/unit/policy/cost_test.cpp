@@ -192,10 +192,10 @@ TEST(CostInBody, ReadsAllDigitsOfANumber) {
   const auto of = [](std::string_view body, std::uint32_t scale) {
     return cost_in_body({Kind::Json, "/n", scale}, body, 3);
   };
-  EXPECT_EQ(of(R"({"n": 1.00000000000000001})", 100), 101U);  // a double would be 1
+  EXPECT_EQ(of(R"({"n": 1.00000000000000001})", 100), 101U);  // as a double, the number would be 1
   EXPECT_EQ(of(R"({"n": 1.5e1})", 1), 15U);
   EXPECT_EQ(of(R"({"n": 0.29})", 100), 29U);
-  EXPECT_EQ(of(R"({"n": 1e-400})", 100), 1U);  // a double would be 0
+  EXPECT_EQ(of(R"({"n": 1e-400})", 100), 1U);  // as a double, the number would be 0
 }
 
 TEST(CostInBody, AcceptsWholeNumbersWithPointExponentOrQuotes) {

@@ -51,7 +51,8 @@ class CountryFile {
   }
 
  private:
-  static constexpr std::int64_t kNothing = 0;  // stands for "no data", because no record refers to the root
+  // the number of the root node; stands for "no data", because no record refers to the root
+  static constexpr std::int64_t kNothing = 0;
 
   static std::string number(std::int64_t value, int octets) {
     std::string big_endian;

@@ -43,8 +43,8 @@ TEST_F(Decide, ForwardsIfNoRuleApplies) {
 }
 
 TEST_F(Decide, ReportsTheRuleWithTheSmallestRemainingShare) {
-  add(local_, ten_, admitted(5));         // 50 %
-  add(remote_, thousand_, admitted(60));  // 6 %
+  add(local_, ten_, admitted(5));         // 50 % remain
+  add(remote_, thousand_, admitted(60));  // 6 % remain
   const auto d = decision();
   EXPECT_EQ(d.verdict, Verdict::Forward);
   EXPECT_EQ(d.rule, &thousand_);

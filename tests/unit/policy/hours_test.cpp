@@ -55,8 +55,8 @@ TEST(Hours, CanCoverWholeDaysAndEndAtMidnight) {
 
 TEST(Hours, FollowTheClockOfTheTimeZone) {
   const auto evening = hours_of("18:00-19:00", {}, "Europe/Zurich");
-  EXPECT_TRUE(evening.hold(at(1, 2, 17h)));  // in winter
-  EXPECT_TRUE(evening.hold(at(7, 2, 16h)));  // in summer
+  EXPECT_TRUE(evening.hold(at(1, 2, 17h)));  // in winter, Zurich is one hour ahead of UTC
+  EXPECT_TRUE(evening.hold(at(7, 2, 16h)));  // in summer, Zurich is two hours ahead of UTC
   EXPECT_FALSE(evening.hold(at(7, 2, 17h)));
   const auto small = hours_of("02:00-03:00", {"sun"}, "Europe/Zurich");
   EXPECT_FALSE(small.hold(at(3, 29, 1h)));  // the clock skips this hour: from 02:00 to 03:00

@@ -40,11 +40,13 @@ TEST(ForwardedClient, IgnoresSpoofedElements) {
       {"203.0.113.7", {"198.51.100.1"}, "203.0.113.7"},  // the peer is not a trusted proxy
       {"10.0.0.1", {}, "10.0.0.1"},
       {"10.0.0.1", {"203.0.113.7"}, "203.0.113.7"},
-      {"10.0.0.1", {"198.51.100.1, 203.0.113.7"}, "203.0.113.7"},  // the client may have invented the left
+      // the client may have invented the left address
+      {"10.0.0.1", {"198.51.100.1, 203.0.113.7"}, "203.0.113.7"},
       {"10.0.0.1", {"198.51.100.1, 203.0.113.7, 10.9.9.9"}, "203.0.113.7"},  // two trusted proxies
       {"10.0.0.1", {"198.51.100.1", "203.0.113.7"}, "203.0.113.7"},          // several lines form one list
       {"10.0.0.1", {"203.0.113.7", "10.9.9.9"}, "203.0.113.7"},
-      {"10.0.0.1", {"10.1.1.1, 10.2.2.2"}, "10.1.1.1"},  // all are trusted: the client is the leftmost
+      // all addresses are trusted, so the client is the leftmost
+      {"10.0.0.1", {"10.1.1.1, 10.2.2.2"}, "10.1.1.1"},
       {"10.0.0.1", {"198.51.100.1, rubbish, 10.9.9.9"}, "10.9.9.9"},  // an invalid element ends the search
       {"10.0.0.1", {"198.51.100.1, unknown"}, "10.0.0.1"},
       {"10.0.0.1", {"198.51.100.1", "rubbish"}, "10.0.0.1"},        // an invalid line ends the search
@@ -279,7 +281,7 @@ TEST(Identify, LooksUpTheApiKeyInTheKeysFile) {
   EXPECT_EQ(known.api_key, "known");
   EXPECT_EQ(known.tier, "pro");
   EXPECT_EQ(known.user, "bob");  // the keys file overrides the header
-  EXPECT_EQ(known.org, "acme");  // from the query; the keys file has no org for the key
+  EXPECT_EQ(known.org, "acme");  // from the query, because the keys file has no org for the key
   EXPECT_EQ(known.service, "billing");
   EXPECT_EQ(with("unknown").api_key, "");
   EXPECT_FALSE(with("unknown").key_rejected);

@@ -103,7 +103,7 @@ TEST_F(Inspection, ReadsAsManyBytesAsAnyApplicableRuleNeeds) {
   rules_[1].max_body = 1000;
   rules_[2].cost_from = {CostSource::Kind::Json, "/n", 0};
   rules_[2].max_body = 100;
-  EXPECT_EQ(wanted_body(rules_, request_), 100U);  // the path excludes the rule that needs 1000
+  EXPECT_EQ(wanted_body(rules_, request_), 100U);  // the path excludes the rule that needs 1000 bytes
   request_.path = "/messages";
   EXPECT_EQ(wanted_body(rules_, request_), 1000U);
 }
@@ -157,7 +157,8 @@ TEST_F(Inspection, ReadsACostFromTheBody) {
             "the cost in the json /n cannot be read: the request body is not JSON; send JSON in UTF-8");
 }
 
-// Otherwise a long or encoded body would evade a rule, also a rule with negated conditions.
+// If weir accepted unreadable bodies, a long or encoded body would evade a rule, even a rule with negated
+// conditions.
 TEST_F(Inspection, RejectsUnreadableBodies) {
   for (const auto& match : {words({"free"}), negation(words({"free"}))}) {
     only(match);
@@ -178,7 +179,7 @@ TEST_F(Inspection, RejectsUnreadableBodies) {
   }
 }
 
-TEST_F(Inspection, RulesThatNeedNoBodyRejectNothing) {
+TEST_F(Inspection, RulesThatNeedNoBodyAcceptUnreadableBodies) {
   only(both(path("/messages"), words({"free"})));
   body({}, State::TooLong);
   EXPECT_FALSE(collect());

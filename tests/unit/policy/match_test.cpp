@@ -191,7 +191,7 @@ TEST_F(MatchTest, ChecksTheHoursOfTheRequest) {
   EXPECT_FALSE(holds());
 }
 
-TEST_F(MatchTest, NotNegatesAllItsConditionsTogether) {
+TEST_F(MatchTest, NegationHoldsUnlessAllNegatedConditionsHold) {
   Match inner;
   inner.methods = {"GET"};
   inner.host = "other.example.com";

@@ -36,7 +36,7 @@ TEST_F(NameKey, NameDependsOnTheNameOfTheRuleInsteadOfItsPosition) {
   EXPECT_NE(name(rule), before);
 }
 
-TEST_F(NameKey, MappedAddressesAreNamedAsIpv4AndIpv6AddressesByPrefix) {
+TEST_F(NameKey, NamesMappedAddressesAsIpv4AddressesAndIpv6AddressesByPrefix) {
   const ClientSettings settings;
   const auto of = [&](std::string_view peer) {
     request_.client = identify(settings, ip(peer), head_);
@@ -203,7 +203,8 @@ TEST_F(NameKey, ReportsDifferentValuesOfAnAttribute) {
   EXPECT_EQ(found({"query:q"}, {}, "q=&q=2"), "query parameter q");
   EXPECT_EQ(found({"ip", "cookie:s"}, {{"Cookie", "s=1"}, {"Cookie", "s=2"}}, ""), "cookie s");
   EXPECT_EQ(found({"header:X-T|ip"}, {{"X-T", "1"}, {"x-t", "2"}}, ""), "header x-t");
-  EXPECT_EQ(found({"ip|header:X-T"}, {{"X-T", "1"}, {"x-t", "2"}}, ""), "");  // the request has an address
+  // the key uses the address, so the header is not read
+  EXPECT_EQ(found({"ip|header:X-T"}, {{"X-T", "1"}, {"x-t", "2"}}, ""), "");
   EXPECT_EQ(found({"query:q"}, {}, "q=%31&q=1&p=1&p=2"), "");
   EXPECT_EQ(found({"ip"}, {{"X-T", "1"}, {"x-t", "2"}}, "q=1&q=2"), "");
 }
@@ -297,8 +298,8 @@ TEST_F(NameKey, NamingAllRulesTogetherGivesTheSameNamesAsNamingEachRule) {
   EXPECT_EQ(names.size(), 2U * 3 * 2 * 2 * 4);
 }
 
-// The format of a limiter's state may differ between versions of weir. With equal names, they would read each
-// other's state as missing.
+// The format of a limiter's state may differ between versions of weir. With equal names, two versions would
+// read each other's state as missing.
 TEST_F(NameKey, NamesInRedisDependOnTheFormatOfTheState) {
   const limit::Rate rate{.count = 10, .period = base::Duration{1'000'000}};
   const limit::SharedLimiter limiters[] = {

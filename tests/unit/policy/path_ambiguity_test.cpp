@@ -95,7 +95,8 @@ TEST(PathAmbiguity, PathThatAnyServerReadsAsAProtectedPathIsRejected) {
     EXPECT_EQ(outcome(rule_on(on_path("/admin*")), target), Outcome::Met) << target;
 }
 
-// Most servers treat "%2F" as a part of a name. The rule applies to the normal form of each of these paths.
+// Most servers treat "%2F" as a part of a name. In this test the rule applies to the normal form of each
+// path.
 TEST(PathAmbiguity, AcceptsEncodedSlashesIfTheRuleAppliesToAllReadings) {
   const auto rule = rule_on(on_path("~^/projects/[^/]+/issues$"));
   EXPECT_EQ(outcome(rule, "/projects/group%2Fproject/issues"), Outcome::Met);

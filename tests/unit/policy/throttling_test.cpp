@@ -55,7 +55,8 @@ TEST_F(Throttling, SoftLimitAdmitsItsMarginAndReportsThatTheLimitIsExceeded) {
   EXPECT_EQ(refused.verdict, Verdict::Reject);
   EXPECT_FALSE(refused.exceeded);
   EXPECT_EQ(refused.outcome.remaining, 0U);
-  EXPECT_EQ(refused.outcome.retry_after, std::chrono::seconds(1));  // then the soft limit admits a request
+  // after a second, the soft limit admits a request
+  EXPECT_EQ(refused.outcome.retry_after, std::chrono::seconds(1));
   EXPECT_TRUE(ask(1, kNow + std::chrono::seconds(1)).exceeded);
 }
 
@@ -64,7 +65,8 @@ TEST_F(Throttling, ReportsTheRuleWithTheSmallestShareOfItsReportedLimit) {
   rules_[0].soft = bucket(1, 8);
   rules_.push_back(rule_of("s", {"ip"}));
   rules_[1].limiter = bucket(1, 10);
-  for (int i = 0; i < 4; ++i) EXPECT_EQ(ask().rule, rules_.data());  // 4 of 8 are left; weir reports 0 of 4
+  // 4 of 8 units are left, but weir reports 0 of the 4 units that clients see
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(ask().rule, rules_.data());
 }
 
 // The result must depend neither on the order of the rules nor on which rule is reported.
@@ -140,7 +142,7 @@ TEST_F(ElasticLimit, NormalLimitAppliesAtHighLoad) {
   EXPECT_EQ(admitted_of(9, 0.1), 3);  // the elastic limit also counts the two requests admitted before
 }
 
-// Otherwise a client could use up both limits when the load rises and falls.
+// If the two limits were charged separately, a client could use up both when the load rises and falls.
 TEST_F(ElasticLimit, AdmissionsAtLowLoadUseUpTheLimitForHighLoad) {
   EXPECT_EQ(admitted_of(4, 0.1), 4);
   EXPECT_EQ(admitted_of(9, 0.9), 0);

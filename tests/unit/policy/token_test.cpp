@@ -184,7 +184,7 @@ TEST(Token, RejectsAMissingExpiryIfRequired) {
   EXPECT_EQ(fault_of(token, verifier({"HS256", kSecret, {}, {}, 0s, true})), TokenFault::Claim);
 }
 
-TEST(Token, RejectsADateThatIsNotFinite) {
+TEST(Token, RejectsATimeClaimThatIsNotAFiniteNumber) {
   for (const char* claims : {R"({"exp":1e400})", R"({"exp":-1e400})", R"({"exp":1900000000,"nbf":-1e400})"})
     for (const bool require_exp : {false, true})
       EXPECT_EQ(
