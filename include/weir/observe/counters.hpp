@@ -33,8 +33,8 @@ class alignas(64) Counters {
     std::size_t rules = 0;
     std::size_t upstreams = 0;
   };
-  // The maximum numbers of routes and upstreams in a process. Older configurations with unfinished requests
-  // are included.
+  // The maximum numbers of routes and upstreams in a process. The numbers include the routes and upstreams of
+  // older configurations that still have unfinished requests.
   static constexpr std::size_t kMostRoutes = 4096;
   static constexpr std::size_t kMostUpstreams = 1024;
 
@@ -150,7 +150,7 @@ class alignas(64) Counters {
 
   Tally connections_accepted;  // from clients
   Gauge connections_open;
-  Gauge http2_connections_open;  // part of connections_open
+  Gauge http2_connections_open;  // open HTTP/2 connections; connections_open includes them
   Gauge http2_streams_open;
   Gauge tunnels_open;         // upgraded client connections
   Tally bytes_in;             // from clients, including heads, after TLS

@@ -27,8 +27,8 @@ class History {
   [[nodiscard]] std::size_t series() const noexcept { return last_.size(); }
   // Returns the number of stored steps, at most `kept`.
   [[nodiscard]] std::size_t steps() const noexcept { return steps_; }
-  // Returns by how much a series grew in a step; step 0 is the oldest. A larger growth than the return type
-  // can hold becomes its maximum. REQUIRES: series < series(), step < steps().
+  // Returns by how much a series grew in a step; step 0 is the oldest. If the growth exceeds the maximum of
+  // the return type, returns that maximum. REQUIRES: series < series(), step < steps().
   [[nodiscard]] std::uint32_t increase(std::size_t series, std::size_t step) const noexcept;
 
  private:

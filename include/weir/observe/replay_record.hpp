@@ -58,7 +58,7 @@ struct AppliedRule {
   limit::Cost cost = 1;
   // A word from kRuleOutcomeNames, or "won" if the request took the queue place of another request.
   std::string_view says;
-  std::uint16_t variant = 0;  // see policy::AppliedLimiter::variant
+  std::uint16_t variant = 0;  // number of the variant whose limiter decided (policy::AppliedLimiter::variant)
   bool elastic = false;
 };
 
@@ -94,10 +94,10 @@ struct ForgottenKey {
 };
 struct ResetRecord {
   std::uint64_t run = 0;
-  base::TimePoint at{};           // by weir's own clock
+  base::TimePoint at{};           // time of the reset, by weir's own clock
   base::Duration clock_ahead{0};  // how far weir's clock was ahead of the machine's
   std::string_view rule;
-  std::uint32_t asks = 0;  // see policy::Rule::asks
+  std::uint32_t asks = 0;  // policy::Rule::asks, a digest of what the rule reads
   std::span<const ForgottenKey> keys;
 };
 

@@ -12,8 +12,8 @@
 //  3. The true cost of a client without a counter is at most `floor()`, which is the smallest count and at
 //     most N / K. So every client that spent more than N / K has a counter.
 //
-// Merged summaries keep invariants 2 and 3; N is then the sum for both (Agarwal, Cormode et al., "Mergeable
-// summaries", 2012, §3).
+// Merged summaries keep invariants 2 and 3; N is then the sum of all costs in both summaries (Agarwal,
+// Cormode et al., "Mergeable summaries", 2012, §3).
 //
 // Pure. Allocates once. Finding a client costs one probe of a hash index. A new client usually costs no more.
 // From time to time, one pass over all counters collects those with the smallest count. New clients get these

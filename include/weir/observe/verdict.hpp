@@ -1,4 +1,4 @@
-// The decision about a request, as the counters distinguish it.
+// The decisions about requests that the counters distinguish.
 #pragma once
 
 #include <array>

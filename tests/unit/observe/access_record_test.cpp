@@ -89,7 +89,7 @@ TEST(AccessRecord, FieldNamesEqualTheNamesInTheLine) {
   }
 }
 
-TEST(TraceId, IsReadOnlyFromAValidTraceparentField) {
+TEST(TraceId, IsTakenOnlyFromAValidTraceparentField) {
   const std::string trace = "4bf92f3577b34da6a3ce929d0e0e4736", parent = "00f067aa0ba902b7";
   const auto good = "00-" + trace + "-" + parent + "-01";
   EXPECT_EQ(trace_id_of(good), trace);

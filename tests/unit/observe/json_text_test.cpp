@@ -21,7 +21,7 @@ TEST(JsonText, PlainTextIsUnchanged) {
             "\"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x8c\x8a\"");
 }
 
-TEST(JsonText, EscapesTheEndsOfStringAndLine) {
+TEST(JsonText, EscapesQuotesBackslashesAndControlCharacters) {
   EXPECT_EQ(json_of("a\"b\\c"), R"("a\"b\\c")");
   EXPECT_EQ(json_of("a\r\nb\tc"), R"("a\r\nb\tc")");
   EXPECT_EQ(json_of(std::string_view("\0\x01\x1f", 3)), R"("\u0000\u0001\u001f")");

@@ -21,7 +21,7 @@ std::size_t no_text(std::span<char>) {
 
 // A stream of requests and the true cost of each client. The tests compare the summary with these costs.
 struct Truth {
-  std::map<std::uint64_t, std::uint64_t> spent;  // by client
+  std::map<std::uint64_t, std::uint64_t> spent;  // the cost of each client
   std::uint64_t total = 0;
 
   void feed(SpaceSaving& summary, std::uint64_t who, std::uint64_t cost) {
@@ -105,7 +105,7 @@ TEST(SpaceSaving, MergedSummariesKeepTheErrorBounds) {
   }
 }
 
-TEST(SpaceSaving, FormatsTheTextOnlyOfClientsThatGetACounter) {
+TEST(SpaceSaving, FormatsOnlyTheTextsOfClientsThatGetACounter) {
   SpaceSaving summary(2);
   const auto add = [&](std::uint64_t who, std::string_view text) {
     int described = 0;

@@ -14,7 +14,7 @@ constexpr limit::Rate per_minute(std::uint64_t count) {
   return {.count = count, .period = std::chrono::minutes(1)};
 }
 
-// Calls note() once a second, with a total that grows by `step` each time. Stops when the alert begins or
+// Calls note() once a second, with a total that grows by `step` each time. Stops when the surge begins or
 // ends.
 struct Watch {
   Surge surge;
@@ -33,20 +33,20 @@ struct Watch {
   }
 };
 
-TEST(RateThresholdTest, EventsBeforeTheFirstCallDoNotFire) {
+TEST(SurgeTest, EventsBeforeTheFirstCallDoNotFire) {
   Watch watch({.above = per_minute(100)});
   watch.total = 5'000;
   EXPECT_EQ(watch.run(300, 0), Change::None);
   EXPECT_EQ(watch.surge.seen(), 0U);
 }
 
-TEST(RateThresholdTest, ExactlyTheLimitDoesNotFire) {
+TEST(SurgeTest, RateEqualToTheLimitDoesNotFire) {
   Watch watch({.above = per_minute(60)});
   EXPECT_EQ(watch.run(600, 1), Change::None);
   EXPECT_EQ(watch.surge.seen(), 60U);
 }
 
-TEST(RateThresholdTest, OneMoreThanTheLimitFiresAtOnce) {
+TEST(SurgeTest, OneEventMoreThanTheLimitFiresAtOnce) {
   Watch watch({.above = per_minute(100)});
   EXPECT_EQ(watch.run(20, 0), Change::None);
   watch.total += 101;
@@ -56,7 +56,7 @@ TEST(RateThresholdTest, OneMoreThanTheLimitFiresAtOnce) {
   EXPECT_EQ(watch.surge.seen(), 101U);
 }
 
-TEST(RateThresholdTest, EndsOneMinuteAfterEventsFallBelowTheLimit) {
+TEST(SurgeTest, EndsOneMinuteAfterEventsFallBelowTheLimit) {
   Watch watch({.above = per_minute(100)});
   EXPECT_EQ(watch.run(1, 0), Change::None);
   EXPECT_EQ(watch.run(1, 101), Change::Began);
@@ -65,7 +65,7 @@ TEST(RateThresholdTest, EndsOneMinuteAfterEventsFallBelowTheLimit) {
   EXPECT_FALSE(watch.surge.firing());
 }
 
-TEST(RateThresholdTest, BurstBeforeTheEndKeepsTheAlertFiring) {
+TEST(SurgeTest, BurstBeforeTheEndKeepsTheAlertFiring) {
   Watch watch({.above = per_minute(100)});
   EXPECT_EQ(watch.run(1, 0), Change::None);
   EXPECT_EQ(watch.run(1, 101), Change::Began);
@@ -75,7 +75,7 @@ TEST(RateThresholdTest, BurstBeforeTheEndKeepsTheAlertFiring) {
   EXPECT_TRUE(watch.surge.firing());
 }
 
-TEST(RateThresholdTest, DoesNotFireForABurstShorterThanTheConfiguredTime) {
+TEST(SurgeTest, DoesNotFireForABurstShorterThanTheConfiguredTime) {
   Watch watch(
       {.above = {.count = 5, .period = std::chrono::seconds(10)}, .lasting = std::chrono::seconds(30)});
   EXPECT_EQ(watch.run(1, 0), Change::None);
@@ -86,7 +86,7 @@ TEST(RateThresholdTest, DoesNotFireForABurstShorterThanTheConfiguredTime) {
   EXPECT_EQ(watch.now, 1 + 1 + 200 + 1 + 30);
 }
 
-TEST(RateThresholdTest, FiringIsReportedAgainAtEachRepeatInterval) {
+TEST(SurgeTest, FiringSurgeIsReportedAgainAtEachRepeatInterval) {
   Watch watch({.above = per_minute(10), .repeat = std::chrono::minutes(5)});
   EXPECT_EQ(watch.run(60, 1), Change::Began);
   const auto began = watch.now;
@@ -97,7 +97,7 @@ TEST(RateThresholdTest, FiringIsReportedAgainAtEachRepeatInterval) {
   EXPECT_EQ(watch.surge.since(), at(began));
 }
 
-TEST(RateThresholdTest, DecreasedTotalIsTreatedAsRestartedFromZero) {
+TEST(SurgeTest, DecreasedTotalIsTreatedAsRestartedFromZero) {
   Watch watch({.above = per_minute(10)});
   watch.total = 1'000'000;
   EXPECT_EQ(watch.run(2, 0), Change::None);
@@ -107,7 +107,7 @@ TEST(RateThresholdTest, DecreasedTotalIsTreatedAsRestartedFromZero) {
   EXPECT_EQ(watch.run(2, 6), Change::Began);
 }
 
-TEST(RateThresholdTest, LongPeriodIsCountedWithAPrecisionOfOneSixtieth) {
+TEST(SurgeTest, LongPeriodIsCountedWithAPrecisionOfOneSixtieth) {
   Watch watch({.above = {.count = 1000, .period = std::chrono::hours(24)}});
   EXPECT_EQ(watch.run(1, 0), Change::None);
   EXPECT_EQ(watch.run(1, 1001), Change::Began);
