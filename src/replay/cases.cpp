@@ -200,7 +200,7 @@ void Cases::collect(const LogLine& line, Case& made) {
     add_entries(line, *bill, made);
 }
 
-// Adds a rule's charge to the bill as the log has it: if the rule applied, with the logged key and cost.
+// Adds the logged charge of a rule to the bill: only if the rule applied, and with the logged key and cost.
 void Cases::add_told(const policy::Rule& rule, const LogLine& line, policy::Bill& bill) {
   const auto* said = said_of(line, rule);
   if (said == nullptr) return;

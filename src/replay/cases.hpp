@@ -27,7 +27,7 @@ struct Case {
   std::uint8_t entries = 0;
   std::uint8_t refusals = 0;
   bool admitted_then = false;
-  bool unmet_now = false;  // true: the request lacks a value that a tried rule needs
+  bool unmet_now = false;  // true: the request lacks a value that a tried rule needs, so the rule refuses it
   bool by_queue = false;   // the request took another request's place in a queue, so no limiter decided
   bool admitted_now = false;
 };
@@ -36,12 +36,12 @@ struct Case {
 struct Entry {
   limit::Charge charge;
   ClientId client = 0;
-  bool counted = false;         // true: the charge does not decide (policy::AppliedLimiter::counted)
+  bool counted = false;         // true: another charge of the rule decides (policy::AppliedLimiter::counted)
   observe::RuleOutcome said{};  // the logged outcome; valid if `met_then`
   bool met_then = false;
   bool allowed = false;  // the outcome in the replay
   bool overflow = false;
-  std::int64_t delay = 0;  // in the replay, in µs
+  std::int64_t delay = 0;  // the delay in the replay, in µs
 };
 
 // A rule that refused the request, according to the log.
@@ -55,7 +55,7 @@ struct Event {
   observe::Amendment what;
   std::uint32_t of_case = 0;
   std::uint32_t entry = 0;
-  bool departs_now = false;  // true: the departure comes from the replay, not from the log
+  bool departs_now = false;  // true: use the departure of the replay instead of the logged departure
 };
 
 // A key that was reset. The key is either as in the log, or as the tried rules name it.

@@ -21,7 +21,7 @@ struct Fault {
   Unusable why;
 };
 
-constexpr std::string_view kCutText = "\xe2\x80\xa6";      // ends a text that weir cut
+constexpr std::string_view kCutText = "\xe2\x80\xa6";      // the end of a text that weir cut
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // replaces an octet that is not UTF-8
 
 const json::value* find(const json::object& object, std::string_view name) {
@@ -223,7 +223,7 @@ struct LogLineReader::Impl {
   std::array<unsigned char, kRoom> room;  // longer lines use the heap
   std::array<unsigned char, 4096> stack;
   std::optional<json::monotonic_resource> memory;
-  std::optional<json::value> value;  // `memory` provides its memory
+  std::optional<json::value> value;  // parsed in the memory of `memory`
   json::parser parser{{}, {}, stack.data(), stack.size()};
   LogLine line;
 };

@@ -292,7 +292,7 @@ TEST_F(ReplayTest, RepeatsLoggedSettlementsAndSettlesNewRulesByStatus) {
   EXPECT_EQ(replay({{.said = {said}}, {.at = kStart + 1s, .said = {said}}}, {rule}).newly.refused, 1U);
 }
 
-TEST_F(ReplayTest, ChargesOfCallsByTheirStatusStand) {
+TEST_F(ReplayTest, NeverRefundsGrpcCallsThatAreChargedByTheirStatus) {
   auto rule = rule_of("failures", bucket("1/h", 1), {"ip"});
   rule.settlement = policy::Settlement{.charged_calls = 1U << 16U};
   const auto report = replay({{.status = 200}, {.at = kStart + 1s, .status = 200}}, {rule});
