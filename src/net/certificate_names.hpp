@@ -19,9 +19,10 @@
 namespace weir::net {
 
 struct CertificateNames {
-  int key_type = 0;                      // the result of EVP_PKEY_get_base_id(3): RSA, EC, Ed25519, …
-  std::vector<std::string> hosts{};      // in lower case; "*.example.com" means all names one label below
-  std::vector<std::string> addresses{};  // in binary form; clients cannot request an address by SNI
+  int key_type = 0;  // the result of EVP_PKEY_get_base_id(3): RSA, EC, Ed25519, …
+  // in lower case; "*.example.com" stands for every name with one label more than "example.com"
+  std::vector<std::string> hosts{};
+  std::vector<std::string> addresses{};  // IP addresses in binary form; clients cannot request them by SNI
 };
 
 // Returns the names in the context's first certificate.

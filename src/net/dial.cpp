@@ -123,7 +123,7 @@ void Dial::begin() {
   one.wants_room = true;
   const auto& address = target_.addresses[address_of(one)];
   const int fd = open_socket(address);
-  // The process has no free descriptor, or this host does not support the address family.
+  // There is no socket: the process has no free descriptor, or this host does not support the address family.
   if (fd < 0) return drop(one, {errno, boost::system::system_category()});
   Stream stream = target_.tls ? Stream(executor_, fd, *target_.tls) : Stream(executor_, fd);  // owns fd
   one.stream = std::make_unique<Stream>(std::move(stream));

@@ -235,7 +235,7 @@ std::string_view Stream::distrust(const ErrorCode& ended) const noexcept {
   return verdict == X509_V_OK ? std::string_view{} : X509_verify_cert_error_string(verdict);
 }
 
-// OpenSSL gives received alerts reason codes that are larger than all its other reason codes.
+// For received alerts, OpenSSL uses reason codes that are larger than all its other reason codes.
 bool Stream::was_alerted(const ErrorCode& ended) noexcept {
   if (ended.category() != asio::error::get_ssl_category()) return false;
   const auto code = static_cast<unsigned long>(ended.value());

@@ -206,12 +206,13 @@ bool contains(const STACK_OF(X509_NAME) * names, const X509_NAME* name) {
   return false;
 }
 
-// Sends clients the subjects of the trusted certificates, by which they choose a certificate.
+// Sends the subjects of the trusted certificates to clients. A client chooses its own certificate by these
+// subjects.
 bool name_authorities(SSL_CTX* context) {
   const auto* trusted = X509_STORE_get0_objects(SSL_CTX_get_cert_store(context));
   for (int i = 0; i < sk_X509_OBJECT_num(trusted); ++i) {
     X509* certificate = X509_OBJECT_get0_X509(sk_X509_OBJECT_value(trusted, i));
-    if (certificate == nullptr) continue;  // it is a revocation list
+    if (certificate == nullptr) continue;  // the entry is a revocation list
     const bool known = contains(SSL_CTX_get_client_CA_list(context), X509_get_subject_name(certificate));
     if (!known && SSL_CTX_add_client_CA(context, certificate) != 1) return false;
   }
@@ -230,7 +231,7 @@ bool bind_sessions(SSL_CTX* context, const TlsSettings& settings) {
   if (!settings.client_ca.empty()) {
     authorities += requires_certificate(settings) ? "requires " : "asks for ";
     if (const auto text = read_file(settings.client_ca))
-      authorities += *text;  // ask_clients() reports a file that cannot be read
+      authorities += *text;  // if the file cannot be read, ask_clients() reports the error
   }
   std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
   static_assert(SHA256_DIGEST_LENGTH <= SSL_MAX_SID_CTX_LENGTH);

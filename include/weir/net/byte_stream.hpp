@@ -27,11 +27,11 @@ class ByteStream : public ByteReader {
   // Returns true if a part of a text was sent and the rest was not.
   [[nodiscard]] virtual bool owes_write() const noexcept = 0;
 
-  // Waits until try_read() has octets or the end to return.
+  // Waits until try_read() can return octets or the end of the stream.
   [[nodiscard]] virtual Port::Wait wait_readable() noexcept = 0;
   // Waits until try_rest() can continue.
   [[nodiscard]] virtual Port::Wait wait_writable() noexcept = 0;
-  // Ends both waits with operation_aborted.
+  // Ends the waits of wait_readable() and wait_writable() with operation_aborted.
   virtual void cancel() noexcept = 0;
 
  protected:

@@ -17,12 +17,13 @@ class ClockStep {
   static constexpr base::Duration kTolerance{2'000'000};
   enum class Change {
     None,
-    Apart,  // the clocks disagree now, or the difference has changed sign, doubled or halved since the last
-            // Apart
+    // the clocks disagree now. Returned again when the difference has changed sign, doubled or halved since
+    // the last report.
+    Apart,
     Agree,  // the clocks agree again
   };
 
-  // Updates the step. `ahead`: how far the machine's clock is ahead now. Only one thread may call it.
+  // Updates the step. `ahead`: how far the machine's clock is ahead now. Only one thread may call look().
   Change look(base::Duration ahead) noexcept {
     const auto before = seconds();
     const auto after = next(before, ahead);
@@ -51,8 +52,10 @@ class ClockStep {
     const auto now = std::chrono::abs(step), then = std::chrono::abs(told_);
     return !same_side || now >= 2 * then || 2 * now <= then;
   }
-  // Returns the new step. A step that is not zero becomes zero in two cases: the difference is below half of
-  // the tolerance, or it jumped to a value below the tolerance.
+  // `ahead`: how far the machine's clock is ahead now. Returns `step` if `ahead` differs from `step` by at
+  // most kTolerance, otherwise `ahead` rounded to seconds. Returns zero instead in two cases: `ahead` is at
+  // most kTolerance / 2 (without its sign), or `ahead` is at most kTolerance while `step` differs from it by
+  // more.
   [[nodiscard]] static std::chrono::seconds next(std::chrono::seconds step, base::Duration ahead) noexcept {
     const bool moved = std::chrono::abs(ahead - step) > kTolerance;
     const bool near = std::chrono::abs(ahead) <= kTolerance;

@@ -150,7 +150,7 @@ class Port {
   friend class Reactor;
   void note(std::uint32_t events) noexcept;
   void abort(Wait* waiter) noexcept;
-  // Ends the wait and returns its coroutine, which the caller must resume; null if `waiter` is null.
+  // Ends `waiter` and returns its coroutine, which the caller must resume. Returns null if `waiter` is null.
   [[nodiscard]] static std::coroutine_handle<> release(bool ready, Wait* waiter) noexcept;
 
   Reactor& reactor_;

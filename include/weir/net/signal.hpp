@@ -80,7 +80,7 @@ class Notification {
   Wait* waiter_ = nullptr;
 };
 
-// A wait like that for a socket, for an object that is no socket.
+// Lets a coroutine wait as for a socket (Port::Wait), but for an event of an object that is no socket.
 class Readiness {
  public:
   explicit Readiness(const Executor& executor) : reactor_(Reactor::of(executor)) {}

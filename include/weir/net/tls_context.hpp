@@ -39,8 +39,8 @@ using TlsContext = std::unique_ptr<SSL_CTX, FreeContext>;
 
 // The reason why no client ever gets a certain certificate of the listener.
 struct Hidden {
-  // The index of an earlier certificate with the same key type, which clients get instead. Absent: the
-  // certificate contains no host name and is not the first.
+  // The index of an earlier certificate with the same key type. Clients get that certificate instead. Absent:
+  // the hidden certificate contains no host name and is not the first certificate.
   std::optional<std::size_t> behind{};
 };
 

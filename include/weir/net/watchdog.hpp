@@ -54,7 +54,7 @@ class Watched
   // Called when the deadline has passed. The deadline is then no longer set. Must not destroy any watched
   // object.
   virtual void on_late() noexcept = 0;
-  // Called once in each tick unless the object dozes. If the deadline has passed, the call comes before
+  // Called once in each tick unless the object dozes. If the deadline has passed, on_tick() is called before
   // on_late().
   virtual void on_tick() noexcept {}
 
@@ -68,7 +68,7 @@ class Watchdog {
   static constexpr base::Duration kTick{50'000};
   static constexpr std::uint64_t kDoze = 20;  // in ticks
   // The number of objects to check in one turn of the event loop; this takes about 0.1 ms. Later turns check
-  // the other objects, unless that would take longer than half a tick.
+  // the other objects. Once half a tick has passed, a single turn checks all remaining objects.
   static constexpr std::size_t kAtOnce = 256;
 
   explicit Watchdog(Executor executor) : timer_(executor) {}

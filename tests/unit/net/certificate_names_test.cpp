@@ -25,7 +25,7 @@ TEST(CertificateNames, WildcardNameCoversExactlyOneLabel) {
   EXPECT_FALSE(covers("*.test", "a.test")) << "OpenSSL accepts no such wildcard";
 }
 
-TEST(CertificateNames, DefaultOfEachKeyTypeSharesANameWithTheFirstCertificate) {
+TEST(CertificateNames, StandInOfEachKeyTypeSharesANameWithTheFirstCertificate) {
   EXPECT_THAT(stand_ins(All{{kRsa, {"a.test"}}}), IsEmpty());
   EXPECT_THAT(stand_ins(All{{kRsa, {"a.test"}},
                             {kEc, {"b.test"}},

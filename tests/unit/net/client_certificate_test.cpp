@@ -85,7 +85,7 @@ class ClientCertificate : public ::testing::Test {
     });
     const auto ec = run(context, stream->handshake());
     ErrorCode ignored;
-    // The client reads the session tickets of TLS 1.3 before these bytes.
+    // A client of TLS 1.3 receives the session tickets before these bytes.
     if (!ec) (void)stream->try_write("ok", {}, ignored);
     ::shutdown(made.ours, SHUT_WR);
     other.get();
@@ -141,7 +141,7 @@ TEST_F(ClientCertificate, ForeignOrExpiredCertificateIsRejectedWithTheReason) {
   }
 }
 
-TEST_F(ClientCertificate, ClientWithoutACertificateIsRejectedOnlyIfItIsRequired) {
+TEST_F(ClientCertificate, ClientWithoutACertificateIsRejectedOnlyIfCertificatesAreRequired) {
   ask(ClientAuth::Require);
   const auto ec = connect(nullptr);
   EXPECT_TRUE(ec);

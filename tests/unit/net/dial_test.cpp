@@ -175,7 +175,7 @@ TEST_F(Dialling, AttemptInATlsHandshakeIsNotReplacedByNewerAttempts) {
   const auto server = make_tls_context(certificates.settings()).value();
   auto other = std::async(std::launch::async, [&] {
     const auto theirs = slow.accept();
-    std::this_thread::sleep_for(1500ms);  // until the attempts to all other addresses have begun
+    std::this_thread::sleep_for(1500ms);  // waits until the attempts to all other addresses have begun
     const std::unique_ptr<SSL, decltype(&SSL_free)> ssl(SSL_new(server.get()), SSL_free);
     SSL_set_fd(ssl.get(), theirs.number());
     return SSL_accept(ssl.get());

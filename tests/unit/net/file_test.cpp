@@ -61,7 +61,7 @@ TEST_F(FileTest, RejectsAFileAboveTheMaximumSize) {
             "it is larger than 1 MiB, which is the most that is read");
 }
 
-TEST_F(FileTest, RejectsFilesThatAreNotRegularWithoutWaiting) {
+TEST_F(FileTest, RejectsPipesSocketsDirectoriesAndDevicesWithoutWaiting) {
   ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
   const OwnedDescriptor socket(::socket(AF_UNIX, SOCK_STREAM, 0));
   sockaddr_un name{};

@@ -123,7 +123,8 @@ TEST(Listener, PortSharedByWorkersCannotBeOpenedByAnotherProcess) {
 
 TEST(Listener, OnlyOneOfTwoSimultaneousOpensOfAPortSucceeds) {
   for (int round = 0; round < 300; ++round) {
-    const auto address = ListeningSocket::open(local())->address();  // the socket is closed again
+    // the socket is closed at the end of this line
+    const auto address = ListeningSocket::open(local())->address();
     std::barrier start(2);
     std::barrier end(2);
     std::atomic<int> opened{0};

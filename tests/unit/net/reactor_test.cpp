@@ -127,7 +127,7 @@ TEST_F(ReactorTest, WaitFailsAtOnceIfTheSocketCannotBeRegistered) {
 TEST_F(ReactorTest, EventLoopEndsIfThereAreNoPorts) {
   port.reset();
   context.restart();
-  context.run();  // must return, because no work is left
+  context.run();  // returns, because no work is left
 }
 
 TEST(ReactorEnd, WaitingTasksAreDestroyedWithTheEventLoop) {

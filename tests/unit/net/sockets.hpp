@@ -40,7 +40,7 @@ class Descriptor {
 
 struct Pair {
   int ours;           // a Stream takes ownership of this descriptor
-  Descriptor theirs;  // in blocking mode
+  Descriptor theirs;  // the peer's descriptor, in blocking mode
 };
 
 inline Pair socket_pair() {

@@ -136,7 +136,7 @@ TEST_F(TlsFiles, ErrorSaysWhatACaFileWithoutCertificatesContains) {
 }
 
 TEST_F(TlsFiles, ClientsReceiveTheNameOfEachAuthorityOnce) {
-  const Certificates another;  // has the same subject
+  const Certificates another;  // another authority with the same subject
   auto settings = folder_.settings();
   settings.client_ca = write("authorities", contents(folder_.cert()) + contents(another.cert()));
   const auto made = make_tls_context(settings).value();

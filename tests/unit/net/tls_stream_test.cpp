@@ -207,8 +207,8 @@ std::string fill(Stream& stream, std::string_view text) {
   return taken;
 }
 
-// OpenSSL first sends the record that it holds. It would treat the octets of this record as part of the new
-// text.
+// OpenSSL first sends the record that it holds. If weir wrote another text meanwhile, OpenSSL would treat the
+// octets of this record as a part of that text.
 TEST_F(TlsStream, RejectsANewWriteWhileOpenSslHoldsAPartialRecord) {
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     open(TlsVersion::Tls12);
@@ -375,7 +375,7 @@ TEST_F(TlsStream, AcceptsAFewKeyUpdates) {
       << "a data record makes up for only one empty record";
 }
 
-TEST_F(TlsStream, DataRecordReadInPiecesDoesNotRaiseTheBoundOfEmptyRecords) {
+TEST_F(TlsStream, DataRecordPermitsNoMoreEmptyRecordsIfItIsReadInPieces) {
   TlsClient client(theirs.number());
   ASSERT_TRUE(shake_hands(client));
   std::string got;

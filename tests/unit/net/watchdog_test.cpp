@@ -89,8 +89,8 @@ TEST_F(WatchdogTest, DeadlineOfTwoTicksFiresAtTheThirdTick) {
   EXPECT_EQ(watcher.ticks, 3);
 }
 
-// The watchdog must not make up for missed ticks. Otherwise deadlines that were set in the meantime would
-// come too early.
+// The watchdog must not make up for missed ticks. Otherwise deadlines that were set while the event loop was
+// blocked would come too early.
 TEST_F(WatchdogTest, DeadlineIsNotEarlyAfterTheEventLoopWasBlocked) {
   for (const auto held : {20, 60, 130, 210}) {
     Watcher watcher(watchdog);
@@ -259,7 +259,8 @@ TEST_F(WatchdogTest, DeadlineIsOnTimeWithManyAwakeObjectsAndABusyEventLoop) {
   }
 }
 
-// A tick is stopped midway; the next start checks the remaining objects.
+// The watchdog is stopped when a tick has checked only some of the objects. After the next start it checks
+// the remaining objects.
 TEST_F(WatchdogTest, CanBeStoppedDuringATickAndStartedAgain) {
   std::vector<std::unique_ptr<Watcher>> watchers;
   for (std::size_t i = 0; i < 2 * Watchdog::kAtOnce; ++i)
