@@ -114,7 +114,7 @@ std::string AccessLog::fault_of(const std::string& target) {
     ::close(fd);
     return "";
   }
-  if (errno == ENXIO) return "";  // the file is a pipe without a reader
+  if (errno == ENXIO) return "";  // the file is a pipe that nobody reads yet, which is no fault
   if (errno == ENOENT) {
     const auto folder = std::filesystem::path(target).parent_path();
     if (::faccessat(AT_FDCWD, folder.empty() ? "." : folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0) return "";

@@ -91,7 +91,7 @@ struct Log::Impl {
   std::shared_ptr<spdlog::details::thread_pool> pool;
   spdlog::sink_ptr sink;
   std::shared_ptr<spdlog::async_logger> logger;
-  std::shared_ptr<spdlog::async_logger> audit;  // has a fixed level, which set_level() does not change
+  std::shared_ptr<spdlog::async_logger> audit;  // for audit(); its level never changes
   std::mutex mutex;                             // guards the members below
   Clock::time_point window_start{};
   unsigned in_window = 0;
