@@ -16,7 +16,7 @@ def message(content):
 
 
 def reply(exchange):
-    """Sends a message, and the status that the metadata ask for."""
+    """Sends a message, and then the status that the metadata of the request ask for."""
     exchange.read_body()
     status = exchange.head["x-grpc-status"] or "0"
     exchange.send(HEAD + chunked(message(b"answer"))[:-2] + f"grpc-status: {status}\r\n\r\n".encode())
@@ -36,7 +36,7 @@ class GrpcCharges(TestCase):
         return weir
 
     def call(self, status=0):
-        """Returns the code with which a call ends that asks the server for this status."""
+        """Makes a call that asks the server for this status. Returns the status code with which the call ends."""
         try:
             self.channel.unary_unary("/shop.Cart/Get")(b"abc", timeout=PATIENCE, metadata=[("x-grpc-status", str(status))])
         except grpc.RpcError as error:
@@ -54,7 +54,7 @@ class GrpcCharges(TestCase):
         self.assertEqual(len(self.upstream.exchanges), 6)
         self.assertEqual((self.settled(weir, "charged"), self.settled(weir, "refunded")), (2, 4))
 
-    def test_a_call_is_settled_before_its_client_has_the_status(self):
+    def test_call_is_settled_before_its_client_receives_the_status(self):
         self.weir(limit="1/day")
         self.assertEqual([self.call() for _ in range(200)], [OK] * 200)
 
@@ -63,11 +63,11 @@ class GrpcCharges(TestCase):
         self.assertEqual([self.call(status) for status in (7, 16, 7, 16, 7)],
                          [grpc.StatusCode.PERMISSION_DENIED, UNAUTHENTICATED] * 2 + [EXHAUSTED])
 
-    def test_an_http_error_of_the_server_counts_as_the_status_that_clients_see(self):
+    def test_http_error_of_the_server_is_charged_as_the_grpc_status_that_clients_see(self):
         self.weir(upstream_reply=answer(b"", status="401 Unauthorized"))
         self.assertEqual([self.call(), self.call(), self.call()], [UNAUTHENTICATED, UNAUTHENTICATED, EXHAUSTED])
 
-    def test_a_call_that_its_server_breaks_off_is_unavailable(self):
+    def test_call_that_its_server_breaks_off_is_charged_as_unavailable(self):
         def break_off(exchange):
             exchange.read_body()
             exchange.send(HEAD + b"7\r\n\0\0\0")
@@ -77,7 +77,7 @@ class GrpcCharges(TestCase):
         self.assertNotEqual(self.call(), EXHAUSTED)
         eventually(lambda: self.settled(weir, "charged") == 1, "the broken call is charged")
 
-    def test_a_broken_call_is_refunded_if_unavailable_is_not_listed(self):
+    def test_call_that_its_server_breaks_off_is_refunded_if_unavailable_is_not_charged(self):
         def break_off(exchange):
             exchange.read_body()
             exchange.send(HEAD + b"7\r\n\0\0\0")
@@ -100,7 +100,7 @@ class GrpcCharges(TestCase):
         self.upstream.exchanges[0].close()
         eventually(lambda: self.settled(weir, "unanswered") == 1, "the charge stands")
 
-    def test_requests_that_are_no_calls_are_charged_by_the_http_status_alone(self):
+    def test_requests_that_are_no_grpc_calls_are_charged_by_their_http_status(self):
         weir = self.weir('{ status = "401", grpc_status = "16" }', answer(b"", status="401 Unauthorized"))
         with Client(weir.port) as client:
             self.assertEqual([client.request("GET", "/").status for _ in range(3)], [401, 401, 429])

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`weir echo --grpc`, the gRPC server of demos and tests, asked by another project's client (python3-grpcio)."""
+"""`weir echo --grpc`, the gRPC server of demos and tests, tested with another project's client (python3-grpcio)."""
 
 import queue
 import time
@@ -50,7 +50,7 @@ class GrpcEcho(TestCase):
         self.assertEqual(next(first), b"late")
         waiting.put(None)
 
-    def test_the_metadata_set_the_status_after_the_messages(self):
+    def test_metadata_of_a_call_choose_the_status_that_follows_the_messages(self):
         call = self.channel().stream_stream(METHOD)(iter([b"a", b"b"]), timeout=PATIENCE, metadata=[("x-grpc-status", "16")])
         self.assertEqual([next(call), next(call)], [b"a", b"b"])
         self.assertEqual(status_of(lambda: next(call)), grpc.StatusCode.UNAUTHENTICATED)
@@ -66,14 +66,14 @@ class GrpcEcho(TestCase):
         check = self.channel().unary_unary("/grpc.health.v1.Health/Check")
         self.assertEqual(check(b"\x0a\x04shop", timeout=PATIENCE), b"\x08\x01")
 
-    def test_the_delay_comes_before_each_answer(self):
+    def test_option_delay_delays_each_answer(self):
         unary = self.channel("--delay", "300ms").unary_unary(METHOD)
         started = time.monotonic()
         self.assertEqual(unary(b"abc", timeout=PATIENCE), b"abc")
         self.assertGreaterEqual(time.monotonic() - started, 0.3)
         self.assertEqual(status_of(lambda: unary(b"abc", timeout=0.1)), grpc.StatusCode.DEADLINE_EXCEEDED)
 
-    def test_other_content_types_are_unsupported(self):
+    def test_request_with_another_content_type_gets_415(self):
         echo = self.start(Echo("--grpc"))
         client = self.start(Http2Client(echo.port))
         self.assertEqual(client.get("/").status, 415)

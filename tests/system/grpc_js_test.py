@@ -94,7 +94,7 @@ class EachWay(JsTestCase):
 
 
 class Limits(JsTestCase):
-    def test_call_above_the_limit_gets_resource_exhausted_with_fields_for_each_kind(self):
+    def test_call_of_each_kind_above_the_limit_gets_resource_exhausted_and_rate_limit_fields(self):
         server = self.serve()
         weir = self.weir(server, rules=rule("per-key", "1/day", key='["header:x-key"]', algorithm='"fixed_window"'))
         for secure in (False, True):
@@ -137,7 +137,7 @@ class Ends(JsTestCase):
         self.assertEqual([(call.finish(), call.code) for call in begun], [([], DEADLINE_EXCEEDED), ([b"x"], DEADLINE_EXCEEDED)] * 2)
         eventually(lambda: [call.cancelled for call in server.calls] == [True] * 4, "the server sees that the calls have ended")
 
-    def test_late_server_sees_the_cancellation_and_the_client_deadline_exceeded(self):
+    def test_late_call_is_cancelled_at_the_server_and_its_client_gets_deadline_exceeded(self):
         server = self.serve()
         weir = self.weir(server, 'timeouts = { response = "1500ms" }\nretry = { attempts = 1 }')
         self.assertEqual(self.node.call(weir, "/h2c.Service/HoldUnary", b"")[0].code, DEADLINE_EXCEEDED)

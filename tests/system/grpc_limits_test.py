@@ -30,7 +30,7 @@ def retry(*statuses, backoff="60s"):
 
 
 class Limits(GrpcTestCase):
-    def test_call_above_the_limit_gets_resource_exhausted_with_fields_for_each_kind(self):
+    def test_call_of_each_kind_above_the_limit_gets_resource_exhausted_and_rate_limit_fields(self):
         server = self.serve()
         weir = self.weir(server, rules=rule("per-key", "3/day", key='["header:x-key"]', algorithm='"fixed_window"'))
         for secure in (False, True):
@@ -51,7 +51,7 @@ class Limits(GrpcTestCase):
         self.assertEqual(len(server.calls), seen)
         unlimited()
 
-    def test_admitted_calls_get_the_fields_as_initial_metadata(self):
+    def test_admitted_calls_get_rate_limit_fields_as_initial_metadata(self):
         channel = self.channel(self.weir(self.serve(), rules=rule(limit="2/day", algorithm='"fixed_window"')))
         fields = dict(unary(channel).with_call(b"", **PATIENT)[1].initial_metadata())
         self.assertEqual(fields["x-ratelimit-remaining"], "1")
@@ -81,7 +81,8 @@ class Limits(GrpcTestCase):
 
 class Retries(GrpcTestCase):
     def test_client_retries_a_refused_call_after_the_pushback_time(self):
-        """The pause of the client's own policy is longer than the test waits. Only the time that weir tells lets the call succeed."""
+        """The pause of the client's own policy is longer than the test waits. So the call succeeds only if the client uses the time
+        that weir states."""
         server = self.serve()
         weir = self.weir(server, rules=rule("per-key", "1/4s", key='["header:x-key"]', algorithm='"token_bucket"', burst=1))
         for secure in (False, True):
@@ -101,7 +102,7 @@ class Retries(GrpcTestCase):
         self.assertEqual(call.code(), grpc.StatusCode.DEADLINE_EXCEEDED)
         self.assertEqual(weir.metric("weir_decisions_total", outcome="refused"), 1)
 
-    def test_client_retries_while_no_server_has_room(self):
+    def test_client_retries_until_a_server_at_max_in_flight_is_free(self):
         server = self.serve()
         weir = self.weir(server, "queue = 0", ", max_in_flight = 1")
         channel = self.channel(weir, options=[retry("UNAVAILABLE")])
@@ -146,7 +147,7 @@ class Deadlines(GrpcTestCase):
             self.assertEqual(call.code(), grpc.StatusCode.DEADLINE_EXCEEDED)
         eventually(lambda: [call.cancelled for call in server.calls] == [True] * 4, "the server sees that the calls have ended")
 
-    def test_weir_keeps_the_deadline_for_a_server_that_does_not(self):
+    def test_weir_enforces_the_deadline_if_the_server_does_not(self):
         """The client of this test does not end the call by itself, and the server accepts nothing."""
         with socket.create_server(("127.0.0.1", 0)) as silent:
             upstreams = {"h2c": f'servers = ["127.0.0.1:{silent.getsockname()[1]}"]\nprotocol = "h2c"'}
@@ -156,7 +157,7 @@ class Deadlines(GrpcTestCase):
                 answer = client.request("POST", "/h2c.Service/Unary", fields, bytes(5))
         self.assertEqual((answer.status, answer["grpc-status"]), (200, "4"))
 
-    def test_late_server_sees_the_cancellation_and_the_client_deadline_exceeded(self):
+    def test_late_call_is_cancelled_at_the_server_and_its_client_gets_deadline_exceeded(self):
         server = self.serve()
         channel = self.channel(self.weir(server, 'timeouts = { response = "1500ms" }\nretry = { attempts = 1 }'))
         self.refused(lambda: unary(channel, "HoldUnary")(b"", **PATIENT), grpc.StatusCode.DEADLINE_EXCEEDED)
@@ -193,7 +194,7 @@ class Cancellations(GrpcTestCase):
         eventually(lambda: [call.cancelled for call in server.calls] == [True] * 20, "the server sees that the client has left")
         self.await_metric(weir, 0, "weir_http2_streams")
 
-    def test_cancelled_call_leaves_the_other_calls_of_its_connections_alone(self):
+    def test_cancelled_call_does_not_affect_other_calls_of_its_connections(self):
         server = self.serve()
         channel = self.channel(self.weir(server))
         calls = [stream(channel, "Hold")(iter([b"x"]), **PATIENT) for _ in range(20)]

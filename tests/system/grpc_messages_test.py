@@ -93,7 +93,7 @@ class GrpcMessages(TestCase):
         eventually(lambda: not self.upstream.open, "weir ends the request to the server")
         self.assertEqual(self.got, message(b"one") + message(bytes(100_000)))
 
-    def test_a_client_that_leaves_ends_a_delayed_message_also_if_its_status_is_awaited(self):
+    def test_client_that_leaves_ends_its_delayed_message_even_if_a_charge_waits_for_the_status(self):
         sent = queue.Queue()
 
         def silent(exchange):
@@ -178,12 +178,12 @@ class GrpcMessages(TestCase):
         self.assertEqual(self.refused(lambda: next(call)).code(), EXHAUSTED)
         contents.put(None)
 
-    def test_a_shadow_rule_counts_and_delays_nothing(self):
+    def test_shadow_rule_counts_messages_but_delays_and_refuses_none(self):
         weir = self.weir("1/day", mode='"shadow"', messages_over='"close"')
         self.assertEqual(len(list(self.stream([b"x"] * 3))), 3)
         self.await_metric(weir, 2, "weir_messages_total", outcome="shadow_refused")
 
-    def test_a_call_over_http_1_is_cut_because_its_client_gets_no_trailers(self):
+    def test_call_over_http_1_is_cut_off_because_its_client_gets_no_trailers(self):
         self.answer_with(b"one", b"two")
         weir = self.weir("1/day", messages_over='"close"', direction='"server"')
         with Client(weir.port) as client:
@@ -191,7 +191,7 @@ class GrpcMessages(TestCase):
             received = client.wire.read_to_end()
         self.assertTrue(received.endswith(chunk(message(b"one"))), received)
 
-    def test_other_requests_have_no_messages(self):
+    def test_bodies_of_requests_that_are_no_grpc_calls_are_not_limited(self):
         self.answer_with(b"x", b"y")
         weir = self.weir("1/day", messages_over='"close"', direction='"both"')
         with Client(weir.port) as client:

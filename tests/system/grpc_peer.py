@@ -10,11 +10,11 @@ from concurrent import futures
 import grpc
 from harness import PATIENCE, TestCase, Weir, eventually, make_certificate
 
-SERVING, NOT_SERVING = 1, 2  # of grpc.health.v1.HealthCheckResponse
-MESSAGE = "100 % café\n"  # of Fail
+SERVING, NOT_SERVING = 1, 2  # statuses in a grpc.health.v1.HealthCheckResponse
+MESSAGE = "100 % café\n"  # the status message of the method Fail
 TLS_LISTENER = 'tls = { certificates = [{ cert = "edge.crt", key = "edge.key" }] }\n'
 UNLIMITED = ("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)
-PATIENT = {"timeout": PATIENCE}  # of a call
+PATIENT = {"timeout": PATIENCE}  # options of a call
 WITHOUT_RETRIES = ("grpc.enable_retries", 0)
 
 
@@ -36,10 +36,11 @@ class Call:
 
 
 class GrpcServer(grpc.GenericRpcHandler):
-    """A server on a port without TLS, and with `files` of make_certificate() on one with TLS. It answers each service. The method says how:
+    """A server without TLS. With `files` from make_certificate(), it also has a port with TLS. It answers calls to every service as the
+    method says:
 
     Unary: the request. Sum: all requests, joined. Count: as many messages as the request says. Chat: each request as it comes.
-    Fail, FailEarly, FailLate: the status in the metadata `x-status`; at once, before the request has come, or after a message. Hold:
+    Fail, FailEarly, FailLate: the status in the metadata `x-status`; at once, before the request has arrived, or after a message. Hold:
     the first request, and a message after release(). HoldUnary, HoldSum: a message after release().
 
     Metadata that begin with `first-` and `last-` come back before and after the messages. The health check answers `health`, a
@@ -162,7 +163,7 @@ class GrpcTestCase(TestCase):
 
     @classmethod
     def config(cls, upstreams, rules="", server="", workers=2, doors=(False, True)):
-        """`upstreams`: texts of [[upstream]] without the name, by the service that they get. `doors`: for each listener, whether it has TLS."""
+        """`upstreams`: the text of an [[upstream]] without its name, for each service. `doors`: for each listener, true if it uses TLS."""
         text = f"""
 [server]
 workers = {workers}

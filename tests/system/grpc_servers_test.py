@@ -37,7 +37,7 @@ class ManyStreams(GrpcTestCase):
             self.assertEqual(len({call.peer for call in server.calls}), connections)
             self.assertTrue(all([each.ends() for each in streams]))
 
-    def test_server_that_permits_few_streams_is_not_exceeded(self):
+    def test_weir_opens_no_more_streams_than_the_server_permits(self):
         server = self.serve(options=[("grpc.max_concurrent_streams", 5)])
         channel = self.channel(self.weir(server, workers=1))
         streams = [Conversation(channel) for _ in range(40)]
@@ -75,7 +75,7 @@ class Health(GrpcTestCase):
     def test_server_that_is_not_serving_gets_no_calls_until_it_serves(self):
         self.check("", "h2c")
 
-    def test_health_of_one_service_is_asked_over_tls(self):
+    def test_health_check_of_one_service_works_over_tls(self):
         self.check("shop.Cart", "auto", "https://", 'tls = { ca = "server.crt" }')
 
 
@@ -110,7 +110,7 @@ class Restarts(GrpcTestCase):
         self.assertLessEqual({status for status, _ in failures}, {"UNAVAILABLE", "CANCELLED"})
         self.assertLessEqual(failures.total(), 16)
 
-    def test_server_that_drops_its_calls_fails_only_those(self):
+    def test_server_that_drops_its_calls_fails_only_these_calls(self):
         server = self.serve()
         weir = self.weir(server)
         conversations = [Conversation(channel) for channel in self.channels(weir)]

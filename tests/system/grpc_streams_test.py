@@ -99,7 +99,7 @@ class EachWay(GrpcTestCase):
                 self.assertEqual(error.details(), MESSAGE)
                 self.assertEqual(dict(error.trailing_metadata())["last-details-bin"], details)
 
-    def test_trailers_only_answer_stays_one_head(self):
+    def test_trailers_only_answer_is_forwarded_as_a_single_head(self):
         fields = [("content-type", "application/grpc"), ("te", "trailers"), ("x-status", "5")]
         with Http2Client(self.proxy.port) as client:
             for service in ("h2c", "h2", "auto"):
@@ -123,7 +123,7 @@ class Compression(GrpcTestCase):
         self.assertEqual((answer["grpc-encoding"], answer.body[0]), ("gzip", 1))
         self.assertLess(answer.size, 1000)
 
-    def test_larger_messages_than_max_body_get_resource_exhausted(self):
+    def test_messages_larger_than_max_body_get_resource_exhausted(self):
         weir = self.weir(self.serve(), server='max_body = "64KiB"')
         for secure in (False, True):
             channel = self.channel(weir, secure)

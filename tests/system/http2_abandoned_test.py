@@ -29,13 +29,13 @@ class WithoutAnswer(SettledTestCase):
         self.upstream.reply = reply
 
     def reset(self, client, **more):
-        """Resets a stream whose request is at the server, and waits until weir has read that."""
+        """Resets a stream whose request is at the server, and waits until weir has read the reset."""
         stream = client.open(**more)
         self.assertTrue(self.asked.acquire(timeout=PATIENCE))
         client.reset(stream)
         client.ping()
 
-    def test_a_reset_stream_is_charged_by_the_answer_that_still_comes(self):
+    def test_reset_stream_is_charged_by_the_answer_that_the_server_still_sends(self):
         for status, outcome in (("401", "charged"), ("200", "refunded")):
             with self.subTest(status=status):
                 self.hold(answer(status=STATUS[status]))
@@ -62,7 +62,7 @@ class WithoutAnswer(SettledTestCase):
                 self.await_settled(weir, "tokens", debt=1)
                 self.await_metric(weir, 1, "weir_abandoned_answers_total", read="whole")
 
-    def test_a_client_that_leaves_is_charged_if_no_answer_is_read(self):
+    def test_client_that_leaves_is_charged_if_weir_does_not_read_the_answer(self):
         self.hold(answer())
         weir = self.plain_weir(rule(**LOGIN), upstream='timeouts = { abandoned = "0s" }')
         self.reset(self.client(weir))
@@ -73,7 +73,7 @@ class WithoutAnswer(SettledTestCase):
         client.sock.close()
         self.await_settled(weir, "login", unanswered=2)
 
-    def test_requests_that_no_server_took_are_refunded(self):
+    def test_requests_that_no_server_received_are_refunded(self):
         self.upstream.port = closed_port()
         pair = self.pair(rule("day", "5/day") + rule(**LOGIN))
         self.assertEqual(self.statuses_of(pair, [Ask()] * 7), [502] * 7)
@@ -89,7 +89,7 @@ class WithoutAnswer(SettledTestCase):
         self.assertEqual([client.get("/late").status, client.request("POST", "/lost", body=b"x").status], [504, 502])
         self.await_settled(weir, "login", unanswered=2)
 
-    def test_an_upload_that_is_reset_is_charged_only_if_no_rule_waits_for_the_body(self):
+    def test_reset_upload_is_charged_only_if_no_rule_waits_for_the_body(self):
         weir = self.plain_weir(rule("words", "5/day", match='{ path = "/words", body_contains = "x" }'),
                                rule("plain", "5/day", match='{ path = "/plain" }'))
         client = self.client(weir)
@@ -102,7 +102,7 @@ class WithoutAnswer(SettledTestCase):
             self.await_metric(weir, 0, "weir_http2_streams")
         self.assertEqual([client.request("POST", path, body=b"x")["x-ratelimit-remaining"] for path in ("/words", "/plain")], ["4", "3"])
 
-    def test_a_permit_is_kept_until_the_server_has_answered_if_the_rule_says_so(self):
+    def test_permit_is_held_until_the_server_answers_if_hold_is_answer(self):
         self.hold(answer())
         permits = '[[rule]]\nname = "two"\nalgorithm = "concurrency"\nlimit = 2\nkey = ["ip"]\nhold = "{}"\n'
         weir = self.plain_weir(permits.format("answer"))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Bounds on a single HTTP/2 request: its head, body, pace and deadlines. A request that exceeds one ends alone."""
+"""Bounds on a single HTTP/2 request: its head, body, pace and deadlines. If a request exceeds a bound, only its stream ends."""
 
 import threading
 
@@ -11,7 +11,7 @@ WORDS = rule("words", "1000/day", key="[]", match='{ path = "/words", body_conta
 
 
 class Heads(PairTestCase):
-    def test_heads_and_targets_are_bounded_alike(self):
+    def test_heads_and_targets_have_the_same_bounds_as_in_http_1_1(self):
         routes = '[[route]]\nmatch = { path = "/small" }\nupstream = "api"\nmax_head = "1KiB"\n[[route]]\nupstream = "api"\n'
         pair = self.pair(routes=routes, server='max_head = "8KiB"')
         large = {"x_large": "x" * 2000}
@@ -20,7 +20,7 @@ class Heads(PairTestCase):
         self.assertEqual(self.statuses_of(pair, asks), [431, 200, 431, 431])
         self.assert_own_error(self.client(pair[1]).get("/" + "a" * 9000), 431)
 
-    def test_the_last_hop_and_methods_are_answered_alike(self):
+    def test_max_forwards_and_methods_are_treated_as_in_http_1_1(self):
         pair = self.pair(rule("many", "1000/day"))
         asks = [Ask("/", method, {"max_forwards": "0"}) for method in ("OPTIONS", "TRACE")]
         asks += [Ask("/", "OPTIONS", {"max_forwards": "1"}), Ask("/", "OPTIONS"), Ask("/", "BREW"), Ask("/", "DELETE")]
@@ -38,7 +38,7 @@ class Heads(PairTestCase):
 
 
 class Bodies(PairTestCase):
-    def test_bodies_are_bounded_alike(self):
+    def test_bodies_have_the_same_bounds_as_in_http_1_1(self):
         routes = '[[route]]\nmatch = { path = "/small" }\nupstream = "api"\nmax_body = "1KiB"\n[[route]]\nupstream = "api"\n'
         pair = self.pair(rule("word", "9/day", match='{ path = "/word", body_contains = "x", max_body = "2KiB" }'), routes=routes,
                          server='max_body = "4KiB"')
@@ -49,7 +49,7 @@ class Bodies(PairTestCase):
         statuses = [client.request("POST", ask.path, body=ask.body).status for ask in asks]
         self.assertEqual(statuses, [200, 413, 200, 413, 200, 413], "no length is announced")
 
-    def test_a_refusal_needs_no_body_and_the_connection_goes_on(self):
+    def test_refusal_does_not_wait_for_the_body_and_the_connection_stays_open(self):
         """In HTTP/1.1 weir closes the connection after a large body. In HTTP/2 it ends only the stream."""
         client = self.client(self.plain_weir(rule("few", "1/day", match='{ path = "/few" }'), WORDS))
         self.assertEqual(client.get("/few").status, 200)
@@ -81,7 +81,7 @@ class Bodies(PairTestCase):
         whole = client.request("POST", "/words", body=b"x" * ((256 << 10) + 1))
         self.assertEqual((whole.status, b"longer than max_body_memory" in whole.body), (413, True))
 
-    def test_a_body_that_a_rule_reads_is_charged_when_it_is_complete(self):
+    def test_request_whose_body_a_rule_reads_is_charged_when_the_body_is_complete(self):
         weir = self.plain_weir(rule("words", "1/day", key="[]", match='{ path = "/words", body_contains = "free" }'))
         client = self.client(weir)
         stream = client.open("POST", "/words", end=False)
@@ -91,7 +91,7 @@ class Bodies(PairTestCase):
         self.assertEqual(client.read(stream).status, 429)
         self.assertEqual([exchange.body for exchange in self.upstream.exchanges], [b"free"])
 
-    def test_a_word_is_found_across_frames_with_padding(self):
+    def test_word_in_a_body_is_found_across_padded_frames(self):
         words = rule("words", "1/day", key="[]", match='{ path = "/words", body_contains = "wire transfer" }')
         client = self.client(self.plain_weir(words))
         for status in (200, 429):
@@ -142,7 +142,7 @@ class Windows(PairTestCase):
             client.reset(stream)
         return client.answers[stream].status
 
-    def test_ended_uploads_give_the_window_of_their_connection_back(self):
+    def test_ended_uploads_return_their_octets_to_the_window_of_the_connection(self):
         queue = rule("queue", "1/day", key="[]", algorithm='"leaky_bucket"', queue=99, match='{ path = "/queue" }')
         words = rule("words", "1000/day", key="[]", match='{ path = "/words", body_contains = "never", max_body = "32KiB" }')
         routes = '[[route]]\nmatch = { path = "/own" }\nrespond = { status = 200 }\n[[route]]\nupstream = "api"\n'
@@ -174,7 +174,7 @@ class Pace(PairTestCase):
                 client.receive()
         return client.read(stream)
 
-    def test_an_upload_below_the_minimum_rate_ends_alone(self):
+    def test_upload_below_min_rate_ends_but_its_connection_stays_open(self):
         weir = self.plain_weir(WORDS, server='min_rate = "10KiB"\nmin_rate_grace = "300ms"')
         client = self.client(weir)
         for count, path in enumerate(("/", "/words"), 1):
@@ -185,7 +185,7 @@ class Pace(PairTestCase):
         self.assert_answers(client)
         self.assertEqual([exchange.body for exchange in self.upstream.exchanges if exchange.method == "POST"], [None])
 
-    def test_an_answer_that_is_read_below_the_minimum_rate_ends_alone(self):
+    def test_answer_that_is_read_below_min_rate_ends_but_its_connection_stays_open(self):
         self.upstream.reply = lambda exchange: exchange.send(answer(b"x" * (MIB if exchange.target == "/large" else 10)))
         weir = self.plain_weir(server='min_rate = "100KiB"\nmin_rate_grace = "300ms"')
         client, pause = self.client(weir, window=100), threading.Event()
@@ -199,7 +199,7 @@ class Pace(PairTestCase):
         self.assertEqual((client.answers[slow].status, client.answers[slow].ended, client.ended), (200, False, False))
         self.assertEqual(client.get("/").size, 10)
 
-    def test_an_answer_without_window_ends_alone_after_write_timeout(self):
+    def test_answer_whose_window_stays_empty_ends_after_write_timeout_but_its_connection_stays_open(self):
         self.upstream.reply = lambda exchange: exchange.send(answer(b"x" * (MIB if exchange.target == "/large" else 10)))
         weir = self.plain_weir(server='write_timeout = "300ms"\nmin_rate = "0B"')
         client = self.client(weir, window=100)
@@ -208,7 +208,7 @@ class Pace(PairTestCase):
         self.await_metric(weir, 1, "weir_client_errors_total", kind="write_timeout")
         self.assertEqual((client.answers[stuck].ended, client.ended, client.get("/").size), (False, False, 10))
 
-    def test_timeouts_of_servers_end_a_stream_alone(self):
+    def test_timeout_of_a_server_ends_only_its_stream(self):
         silent = self.start(Upstream(lambda exchange: exchange.wait_for_close()))
         half = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"
         halves = self.start(Upstream(lambda exchange: (exchange.send(half), exchange.wait_for_close())))
@@ -242,7 +242,7 @@ class Upgrades(PairTestCase):
 
     SWITCH = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
 
-    def test_a_stream_asks_no_server_for_an_upgrade(self):
+    def test_stream_cannot_request_an_upgrade_from_the_server(self):
         self.upstream.reply = lambda exchange: exchange.send(self.SWITCH if exchange.target == "/chat" else answer())
         client = self.client(self.plain_weir(routes=self.SOCKET))
         forced = client.get("/chat", sec_websocket_key="dGhlIHNhbXBsZSBub25jZQ==", sec_websocket_version="13")
@@ -251,7 +251,7 @@ class Upgrades(PairTestCase):
         self.assertEqual((head["upgrade"], "upgrade" in (head["connection"] or "").lower()), (None, False))
         self.assert_answers(client)
 
-    def test_the_upgrade_of_old_clients_works_beside_streams(self):
+    def test_http_1_1_client_can_upgrade_while_streams_are_open(self):
         self.upstream.reply = lambda exchange: exchange.send(self.SWITCH if exchange.head["upgrade"] else answer())
         weir = self.plain_weir(rule("day", "2/day"), routes=self.SOCKET)
         with weir.connect() as old:

@@ -40,7 +40,7 @@ class Chaos(PairTestCase):
         exchange.send(answer(b"x" * (400_000 if exchange.target == "/large" else 10), status, "X-Tokens: 1\r\n"))
 
     def disturb(self, weir, seed):
-        """Opens streams, sends parts of bodies, and resets some of the streams. Closes the connection in the middle of the rest."""
+        """Opens streams, sends parts of bodies, and resets some of the streams. Closes the connection while other streams are open."""
         chance, tls = random.Random(seed), self.tls if seed % 2 else None
         for _ in range(20):
             with contextlib.suppress(OSError), Http2Client(weir.ports[seed % 2], tls=tls, window=70_000) as client:
@@ -93,7 +93,7 @@ class Chaos(PairTestCase):
             self.assertGreater(ended[code], 0, code)
 
     def assert_places(self, client):
-        """Checks that no request counts among those at the server that is not there any more."""
+        """Checks that weir does not count requests that have left the server: the upstream admits MOST new requests."""
         self.release.clear()
         before = len(self.upstream.exchanges)
         streams = [client.open(path="/held") for _ in range(MOST)]

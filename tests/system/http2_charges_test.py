@@ -44,7 +44,7 @@ class ByStatus(SettledTestCase):
         answers = self.same(pair, [Ask(path) for path in ("/ping", "/ping", "/no", "/no")])
         self.assertEqual([each["x-ratelimit-remaining"] for each in answers], ["5", "5", "4", "3"])
 
-    def test_of_64_guesses_at_once_on_one_connection_5_reach_the_server(self):
+    def test_only_5_of_64_parallel_guesses_on_one_connection_reach_the_server(self):
         all_refused = threading.Event()
         self.addCleanup(all_refused.set)
         self.upstream.reply = lambda exchange: (exchange.read_body(), all_refused.wait(PATIENCE),
@@ -70,7 +70,7 @@ class ByStatus(SettledTestCase):
         self.await_settled(weir, "login", refunded=300)
         self.assertEqual(client.get("/", x_say="200")["x-ratelimit-remaining"], "100")
 
-    def test_an_answer_ahead_of_the_whole_upload_is_charged_by_its_status(self):
+    def test_answer_before_the_end_of_the_upload_is_charged_by_its_status(self):
         def refuse(exchange):
             exchange.send(answer(status=STATUS[exchange.head["x-say"]], headers="Connection: close\r\n"))
             exchange.wait_for_close()
@@ -101,7 +101,7 @@ class ByCost(SettledTestCase):
     def remaining(self, weir, case):
         return get(weir.admin, f"/api/keys?rule=tokens&key={case}").json()["limits"][0]["remaining"]
 
-    def test_costs_in_fields_are_settled_alike(self):
+    def test_costs_in_response_fields_are_settled_as_in_http_1_1(self):
         cases = {"surplus": ("X-Tokens: 250\r\n", 250), "debt": ("X-Tokens: 2250\r\n", 2250), "nothing": ("X-Tokens: 0\r\n", 0),
                  "same": ("X-Tokens: 1000\r\n", 1000), "none": ("", 1000), "negative": ("X-Tokens: -5\r\n", 1000),
                  "two": ("X-Tokens: 1\r\nX-Tokens: 2\r\n", 1000)}
@@ -112,7 +112,7 @@ class ByCost(SettledTestCase):
         for weir in pair:
             self.await_settled(weir, "tokens", surplus=1, debt=1, refunded=1, charged=1, untold=1, unreadable=2)
 
-    def test_costs_in_json_bodies_are_settled_alike(self):
+    def test_costs_in_json_bodies_are_settled_as_in_http_1_1(self):
         whole, coded = usage(3000, 9000), answer(gzip.compress(usage(5)), headers="Content-Encoding: gzip\r\n")
         replies = {"length": (answer(whole), 3000),
                    "chunks": (answer(chunked(whole, 700), headers="Transfer-Encoding: chunked\r\n", length=False), 3000),
@@ -135,7 +135,7 @@ class ByCost(SettledTestCase):
             spent = {case: 10_000 - self.remaining(weir, case) for case in replies}
             self.assertEqual(spent, {case: cost for case, (_, cost) in replies.items()})
 
-    def test_a_stream_forwards_no_coding_and_range_that_hide_the_cost(self):
+    def test_forwarded_request_asks_for_no_coding_or_range_that_would_hide_the_cost(self):
         self.upstream.reply = answer(usage(5))
         client = self.client(self.plain_weir(rule(**BUDGET, cost=JSON_COST)))
         client.get("/", x_case="a", accept_encoding="gzip", range="bytes=0-0")
@@ -149,14 +149,14 @@ class ByCost(SettledTestCase):
                             [Ask(f"/{status}", fields={"x_case": "a"}) for status in ("200", "503", "200")])
         self.assertEqual([each["x-ratelimit-remaining"] for each in answers], ["9950", "9950", "9900"])
 
-    def test_a_truncated_answer_costs_the_reserve(self):
+    def test_truncated_answer_is_charged_the_reserved_cost(self):
         cut = b"HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n" + usage(5)
         self.upstream.reply = lambda exchange: (exchange.send(cut), exchange.close())
         weir = self.plain_weir(rule(**BUDGET, cost=JSON_COST))
         self.assertIsNotNone(self.client(weir).get("/", x_case="a").error)
         self.await_settled(weir, "tokens", unreadable=1)
 
-    def test_each_of_a_hundred_streams_holds_its_own_reserve(self):
+    def test_each_of_a_hundred_streams_reserves_its_own_cost(self):
         go = threading.Event()
         self.addCleanup(go.set)
         self.upstream.reply = lambda exchange: (go.wait(PATIENCE), exchange.send(answer(headers="X-Tokens: 10\r\n")))

@@ -22,7 +22,7 @@ KINDS = {
 
 class Parallel(PairTestCase):
     def test_many_streams_of_many_connections_admit_exactly_the_limit(self):
-        """Connections with and without TLS and old clients share the key. Each algorithm has a rule of its own."""
+        """HTTP/2 connections with and without TLS and HTTP/1.1 clients share the key. Each algorithm has a rule of its own."""
         rules = [rule(name, **{"algorithm": f'"{name}"', "key": "[]", "match": f'{{ path = "/{name}" }}', **more})
                  for name, more in KINDS.items()]
         weir = self.weir(rules="".join(rules))
@@ -47,8 +47,8 @@ class Parallel(PairTestCase):
             self.assertEqual((name, statuses.count(200), statuses.count(429)), (name, 137, 340 - 137))
         self.assertEqual(len(self.upstream.exchanges), 137 * len(KINDS))
 
-    def test_streams_that_several_rules_count_charge_all_or_none(self):
-        """Requests of an API key meet its own rule, the one of its address and the one for all."""
+    def test_stream_is_charged_to_all_of_its_rules_or_to_none(self):
+        """Three rules count each request: by its API key, by its address, and all requests together."""
         weir = self.plain_weir(rule("all", "60/3000day", algorithm='"fixed_window"', key="[]"),
                                rule("ip", "50/3000day", algorithm='"sliding_log"', key='["ip"]'),
                                rule("key", "7/3000day", algorithm='"sliding_window"', key='["api_key"]'))
@@ -81,7 +81,7 @@ class RealClients(PairTestCase):
         self.assertIn("status codes: 0 2xx, 0 3xx, 1500 4xx, 0 5xx", told[1])
         self.assertEqual(weir.metric("weir_http2_goaways_total", reason="resets"), 0)
 
-    def test_h2load_keeps_the_bound_of_concurrent_requests(self):
+    def test_h2load_never_exceeds_the_limit_of_concurrent_requests(self):
         most, now, lock = [0], [0], threading.Lock()
 
         def reply(exchange):
@@ -101,7 +101,7 @@ class RealClients(PairTestCase):
         client = self.client(weir)
         eventually(lambda: client.get("/")["x-ratelimit-remaining"] == "4", "no permit is held")
 
-    def test_nghttp_and_curl_get_as_many_answers_as_the_limit_says(self):
+    def test_nghttp_and_curl_get_as_many_answers_as_the_limit_admits(self):
         self.upstream.reply = lambda exchange: exchange.send(answer(f"<{exchange.target}>".encode()))
         weir = self.weir(rules=rule("few", "7/day", match='{ path = "/n*" }') + rule("many", "9/day", match='{ path = "/c*" }'))
         told = self.run_client("nghttp", *(f"http://127.0.0.1:{weir.port}/n{number}" for number in range(20)))
@@ -109,7 +109,7 @@ class RealClients(PairTestCase):
         told = self.curl(weir, "/c[1-20]", "-Z", "-o", "/dev/null", "-w", "%{http_version} %{http_code}\\n")
         self.assertEqual((told.count("2 200\n"), told.count("2 429\n")), (9, 11))
 
-    def test_curl_waits_as_long_as_a_refusal_says(self):
+    def test_curl_retries_successfully_after_the_time_in_the_refusal(self):
         weir = self.weir(rules=rule("one", "1/2s"))
         self.assert_answers(self.client(weir))
         told = self.curl(weir, "/", "--retry", "3", "-w", " %{http_version} %{http_code}")
@@ -134,7 +134,7 @@ class Reloads(PairTestCase):
         weir.signal(signal.SIGHUP)
         self.await_metric(weir, before + 1, "weir_reloads_total", result="ok")
 
-    def test_a_reload_in_the_middle_of_streams_keeps_counts_and_streams(self):
+    def test_reload_keeps_the_counts_and_the_open_streams(self):
         self.upstream.reply = lambda exchange: (exchange.read_body(), self.release.wait(PATIENCE), exchange.send(answer()))
         limit = rule("day", "{}/3000day", algorithm='"fixed_window"')
         weir = self.plain_weir(limit.format(20))
@@ -188,13 +188,13 @@ class Repeated(PairTestCase):
         self.assertGreater(len(broken.exchanges), 0)
         self.assertEqual(client.get("/")["x-ratelimit-remaining"], "29")
 
-    def test_streams_move_from_a_server_that_is_away_and_are_charged_once(self):
+    def test_requests_that_move_from_an_unreachable_server_are_charged_once(self):
         text = config(closed_port(), self.upstream.port, listener='protocols = ["http/1.1", "h2c"]', rules=rule("day", "50/day"))
         client = self.client(self.start(Weir(text)))
         self.assertEqual({client.read(stream).status for stream in [client.open("POST") for _ in range(20)]}, {200})
         self.assertEqual(client.get("/")["x-ratelimit-remaining"], "29")
 
-    def test_a_client_has_the_same_server_by_both_protocols(self):
+    def test_client_gets_the_same_server_by_both_protocols(self):
         servers = [self.start(Upstream(answer(str(number).encode()))) for number in range(3)]
         text = config(*(server.port for server in servers), listener='protocols = ["http/1.1", "h2c"]',
                       state='key_secret = "the same everywhere"', upstream='balance = "hash"\nhash_key = ["cookie:session|ip"]')

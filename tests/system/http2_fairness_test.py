@@ -15,7 +15,7 @@ ANSWER_ITSELF = '[[route]]\nrespond = { status = 204 }\n'
 class WorkerFairness(Http2TestCase):
     def place_of_another_client(self, count, rules="", fields=(), http2=""):
         """Sends this number of requests in one write, while weir is stopped, and then a request of another client. Returns how
-        many of the requests weir answers before that one."""
+        many of the requests weir answers before the other client's request."""
         log = pathlib.Path(self.start(tempfile.TemporaryDirectory(prefix="weir-test-"))) / "access.log"
         text = self.text(http2, doors=[False], rules=rules, routes=ANSWER_ITSELF).replace("workers = 2", "workers = 1")
         weir = self.start(Weir(text.replace('access = "off"', f'access = "{log}"'), self.files))
@@ -31,10 +31,10 @@ class WorkerFairness(Http2TestCase):
         eventually(lambda: log.read_text().count("\n") == count + 3, "every request is in the log")
         return next(number for number, line in enumerate(log.read_text().splitlines()) if "/modest" in line) - 2
 
-    def test_others_have_their_turn_after_sixteen_streams(self):
+    def test_other_clients_are_served_after_at_most_sixteen_streams(self):
         self.assertLess(self.place_of_another_client(2000, http2="max_streams = 5000"), 200)
 
-    def test_streams_with_slow_decisions_do_not_delay_others(self):
+    def test_streams_with_slow_decisions_do_not_delay_other_clients(self):
         """One long field stands in the table of HPACK, so each further request has fourteen octets, and takes about a millisecond
         to decide."""
         slow = "~x[xy]{14}z"  # more states than RE2 caches

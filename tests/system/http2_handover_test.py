@@ -44,7 +44,7 @@ class Upgrades(Http2TestCase):
         eventually(lambda: len(self.upstream.exchanges) == seen + count, "the server has the requests")
         return streams
 
-    def test_counts_go_on_in_the_new_process(self):
+    def test_new_process_continues_the_counts(self):
         weir = self.lineage(rule("ip", "20/3000day", algorithm='"sliding_log"'), rule("all", "50/day", key="[]"))
         client = self.client(weir)
         self.assertEqual([client.get("/")["x-ratelimit-remaining"] for _ in range(5)], ["19", "18", "17", "16", "15"])
@@ -55,7 +55,7 @@ class Upgrades(Http2TestCase):
         statuses = [client.read(stream).status for stream in streams]
         self.assertEqual((statuses.count(200), statuses.count(429)), (15, 15))
 
-    def test_the_new_process_counts_permits_of_streams_in_the_old_one(self):
+    def test_new_process_counts_the_permits_of_streams_in_the_old_process(self):
         weir = self.lineage('[[rule]]\nname = "five"\nalgorithm = "concurrency"\nlimit = 5\nkey = []\n')
         old = self.client(weir)
         held = self.open(old, 3)
@@ -70,7 +70,7 @@ class Upgrades(Http2TestCase):
         self.assertEqual([old.read(stream).status for stream in held] + [new.read(stream).status for stream in more], [200] * 4)
         eventually(lambda: new.get("/")["x-ratelimit-remaining"] == "4", "all permits are free")
 
-    def test_queued_streams_leave_the_old_process_and_new_ones_wait_behind_them(self):
+    def test_new_requests_wait_behind_the_queued_streams_of_the_old_process(self):
         weir = self.lineage(rule("queue", "1/s", algorithm='"leaky_bucket"', key="[]", queue=9))
         old = self.client(weir)
         with old.corked():
@@ -81,7 +81,7 @@ class Upgrades(Http2TestCase):
         self.assertEqual([old.read(stream).status for stream in streams], [200] * 4)
         self.assertEqual([exchange.target for exchange in self.upstream.exchanges], ["/0", "/1", "/2", "/3", "/new"])
 
-    def test_a_body_that_a_rule_reads_meanwhile_is_decided_by_the_old_process(self):
+    def test_old_process_decides_a_request_whose_body_it_is_reading(self):
         weir = self.lineage(rule("words", "9/day", match='{ path = "/words", body_contains = "x" }'))
         old = self.client(weir)
         stream = old.open("POST", "/words", end=False)
@@ -114,7 +114,7 @@ class Upgrades(Http2TestCase):
 
 
 class Drains(PairTestCase):
-    def test_requests_in_a_queue_at_the_end_of_the_drain_end_alike(self):
+    def test_queued_requests_get_the_same_status_as_in_http_1_1_when_the_drain_ends(self):
         text = self.text(doors=[False], rules=rule("queue", "1/day", algorithm='"leaky_bucket"', key="[]", queue=9))
         text = text.replace('drain = "5s"', 'drain = "300ms"')
         weir = self.start(Weir(text))
@@ -174,7 +174,7 @@ class InRedis(PairTestCase):
         release.set()
         self.assertEqual({client.read(stream).status for client, stream in [*waiting, (clients[0], more)]}, {200})
 
-    def test_a_reset_stream_gives_its_departure_back(self):
+    def test_departure_of_a_reset_stream_is_returned_to_the_queue(self):
         weir = self.ready(rule("queue", "1/day", algorithm='"leaky_bucket"', key="[]", queue=2, store='"redis"'))
         client = self.client(weir)
         self.assertEqual(client.get("/").status, 200)
@@ -185,7 +185,7 @@ class InRedis(PairTestCase):
         self.await_metric(weir, 1, "weir_queue_depth")
         eventually(lambda: get(weir.admin, "/api/keys?rule=queue").json()["limits"][0]["remaining"] == 1, "the departure is free in Redis")
 
-    def test_without_redis_each_rule_does_what_it_says_alike(self):
+    def test_without_redis_on_store_failure_applies_as_in_http_1_1(self):
         rules = [rule(name, "4/day", key="[]", store='"redis"', on_store_failure=f'"{name}"', match=f'{{ path = "/{name}" }}')
                  for name in ("local", "open", "closed")]
         pair = self.pair(*rules, state=f'replicas = 2\n{self.state}')
@@ -197,7 +197,7 @@ class InRedis(PairTestCase):
         for name, statuses in (("local", [200, 200, 429, 429]), ("open", [200] * 4), ("closed", [503] * 4)):
             self.assertEqual(self.statuses_of(pair, [Ask(f"/{name}")] * 4), statuses, name)
 
-    def test_units_in_advance_admit_a_thousand_streams_exactly(self):
+    def test_units_taken_in_advance_admit_exactly_the_limit_of_a_thousand_streams(self):
         leased = rule("leased", "1000/3000day", key="[]", algorithm='"fixed_window"', store='"redis"', lease='"10%"')
         pair = [self.ready(leased) for _ in range(2)]
         admitted = 0

@@ -21,7 +21,7 @@ CERTIFICATES = 'tls = {{ certificates = [{{ cert = "edge.crt", key = "edge.key" 
 
 
 class Tokens(PairTestCase):
-    def test_tokens_are_verified_and_rejected_alike(self):
+    def test_tokens_are_verified_and_rejected_as_in_http_1_1(self):
         issuer = TokenIssuer(self.enterContext(tempfile.TemporaryDirectory()))
         more = 'issuer = "me", audience = "api", leeway = "1s", require_exp = true'
         pair = self.pair(rule("claim", "2/day", key='["claim:sub"]', on_missing='"reject"'), files={"jwt.pem": issuer.public},
@@ -46,7 +46,7 @@ class Tokens(PairTestCase):
         other = Ask(fields={"authorization": f"Bearer {issuer.token(**{**good, 'sub': 'bob'})}"})
         self.assertEqual(self.statuses_of(pair, [*mine, other]), [200, 200, 429, 200])
 
-    def test_streams_of_one_connection_are_told_apart_by_their_tokens(self):
+    def test_streams_of_one_connection_are_distinguished_by_their_tokens(self):
         issuer = TokenIssuer(self.enterContext(tempfile.TemporaryDirectory()))
         text = self.text(doors=[False], rules=rule("claim", "3/day", key='["claim:sub|ip"]'),
                          client='jwt = { algorithm = "ES256", public_key = "jwt.pem" }')
@@ -87,7 +87,7 @@ class Certificates(PairTestCase):
         self.assertEqual(statuses, [8, 2, 8])
         self.assert_own_error(self.connect(weir, None).get("/"), 401)
 
-    def test_a_required_certificate_has_to_be_of_the_authority(self):
+    def test_client_certificate_of_another_authority_is_rejected(self):
         weir = self.edge("require", rule())
         self.assertEqual(self.connect(weir, "alice").get("/").status, 200)
         for shown in (None, "stranger"):
@@ -109,7 +109,7 @@ class Proxies(PairTestCase):
         statuses = [stranger.get("/", x_forwarded_for=f"198.51.100.{number}").status for number in range(5)]
         self.assertEqual(statuses, [200] * 3 + [429] * 2)
 
-    def test_forwarded_fields_name_the_client_alike(self):
+    def test_forwarded_fields_identify_the_client_as_in_http_1_1(self):
         pair = self.pair(rule("ip", "1/day", key='["ip"]'), client=f'{PROXIED}\naddress_from = "forwarded"', server="forwarded = true")
         values = ("for=203.0.113.7;proto=https", 'for="203.0.113.8:4711"', 'for=198.51.100.1, for="203.0.113.7:1"', "for=unknown",
                   "for=_hidden")
@@ -132,7 +132,7 @@ class Proxies(PairTestCase):
            "proxy": "evil.test:80", "x-request-id": "edge-1", "x_api_key": "twin", "x-api-key": "k", "x-device": "d",
            "authorization": "Basic x", "cookie": "a=1; b=2", "traceparent": "00-none", "te": "trailers"}
 
-    def test_the_server_is_told_the_same_of_a_client(self):
+    def test_server_gets_the_same_fields_about_a_client_as_in_http_1_1(self):
         for client in ("", PROXIED + "\n"):
             for server in ("", "underscores_in_headers = true\nforwarded = true"):
                 with self.subTest(client=client, server=server):
@@ -140,7 +140,7 @@ class Proxies(PairTestCase):
                     self.assertEqual("x-real-ip" in head, bool(client))
                     self.assertEqual(head["x-forwarded-for"], "6.6.6.6, 127.0.0.1" if client else "127.0.0.1")
 
-    def test_every_documented_identity_field_is_dropped_from_a_stranger(self):
+    def test_documented_identity_fields_of_untrusted_clients_are_dropped(self):
         page = pathlib.Path(os.environ.get("WEIR_SOURCE", "."), "docs", "security.md").read_text()
         listed = page.split("## Fields of trusted proxies")[1].split("\n\nCase does not matter")[0]
         names = re.findall("`([A-Z][A-Za-z0-9-]*[*]?)`", listed)
@@ -162,7 +162,7 @@ class ProxyProtocol(PairTestCase):
                       client=PROXIED, **more)
         return self.start(Weir(text, {**self.files, **make_authority(self.enterContext(tempfile.TemporaryDirectory()))}))
 
-    def test_both_versions_name_the_client_of_all_streams(self):
+    def test_proxy_header_of_each_version_names_the_client_of_all_streams(self):
         weir = self.edge(rule("ip", "5/day", key='["ip"]'))
         preambles = {"203.0.113.1": first("203.0.113.1"), "203.0.113.2": second("203.0.113.2"),
                      "203.0.113.3": second("203.0.113.3", tlvs=b"\x04\0\x02hi"), "2001:db8::7": first("2001:db8::7", "TCP6", "::1"),
@@ -175,13 +175,13 @@ class ProxyProtocol(PairTestCase):
                     self.assertEqual([client.read(stream).status for stream in streams].count(200), 0 if tls else 5)
             self.assertEqual({exchange.head["x-forwarded-for"] for exchange in self.upstream.exchanges[-5:]}, {source})
 
-    def test_a_preamble_without_addresses_keeps_the_address_of_the_proxy(self):
+    def test_proxy_header_without_addresses_means_the_address_of_the_proxy(self):
         weir = self.edge()
         for preamble in (b"PROXY UNKNOWN\r\n", SIGNATURE + b"\x20\0\0\0"):
             self.assertEqual(self.start(Http2Client(weir.port, ahead=preamble)).get("/").status, 200)
             self.assertEqual(self.upstream.exchanges[-1].head["x-forwarded-for"], "127.0.0.1")
 
-    def test_a_connection_without_a_preamble_is_closed(self):
+    def test_connection_without_a_proxy_header_is_closed(self):
         weir = self.edge()
         self.assert_closed(weir, PREFACE)
         self.await_metric(weir, 1, "weir_client_errors_total", kind="preamble")
@@ -191,7 +191,7 @@ class ProxyProtocol(PairTestCase):
             client.send(data)
             self.assertTrue(client.closed(), "the connection is closed without an answer")
 
-    def test_connections_are_bounded_by_the_address_in_the_preamble_and_streams_are_not(self):
+    def test_connections_but_not_streams_are_bounded_by_the_address_in_the_proxy_header(self):
         weir = self.edge(server="max_connections_per_ip = 2")
 
         def enter(source):
@@ -208,7 +208,7 @@ class ProxyProtocol(PairTestCase):
         kinds = [self.start(kind(weir.port, ahead=first())) for kind in (OldClient, NewClient)]
         self.assertEqual([client.ask(Ask()).status for client in kinds * 3], [200] * 4 + [429] * 2)
 
-    def test_the_preamble_of_curl_is_accepted_before_http_2(self):
+    def test_proxy_header_of_curl_is_accepted_before_http_2(self):
         weir = self.edge()
         done = subprocess.run(["curl", "-sS", "--haproxy-protocol", "--http2-prior-knowledge", "--max-time", str(PATIENCE),
                                "-w", "%{http_version}", f"http://127.0.0.1:{weir.port}/"], capture_output=True, text=True, check=False)

@@ -15,13 +15,14 @@ from http2_client import END_HEADERS, END_STREAM, HEADERS, SETTINGS, WINDOW_UPDA
 from proxy_test import MIB
 
 COUNT = 1000
-BUFFER = 4096  # octets that the kernel holds for a client, about
+BUFFER = 4096  # about how many octets the kernel holds for a client
 SIZE = 100 * MIB
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % SIZE
 PIECE = b"x" * (256 << 10)
 SETTLED = 1  # seconds without more memory and without octets from the server
-WINDOW = 1 << 30  # octets; no answer here is as large
-# Bounds in KiB of a request, of a session of HTTP/2, and of frames to send (docs/http2.md) with what malloc keeps while they grow.
+WINDOW = 1 << 30  # octets; more than any answer of this test
+# Bounds in KiB of a request, of a session of HTTP/2, and of frames to send (docs/http2.md). They include the memory that malloc
+# keeps while these buffers grow.
 REQUEST, SESSION, OUTPUT = 80, 24, 112
 
 

@@ -20,7 +20,7 @@ def queue_rule(limit, queue, **more):
 
 
 def open_together(client, asks):
-    """Opens a stream for each path and fields, and sends all heads at once. So weir reads all of them before it answers one."""
+    """Opens a stream for each pair of path and fields, and sends all heads at once. So weir reads all of them before it answers one."""
     with client.corked():
         return [client.open(path=path, fields=[(name.replace("_", "-"), value) for name, value in fields.items()]) for path, fields in asks]
 
@@ -38,7 +38,7 @@ class QueueTestCase(Http2TestCase):
 
 
 class Order(QueueTestCase):
-    def test_streams_of_one_client_leave_in_order(self):
+    def test_queued_streams_of_one_client_depart_in_order(self):
         client, began = self.client(self.plain_weir(queue_rule("20/s", 50))), time.monotonic()
         streams = open_together(client, [("/queue", {"x_name": f"{number:02}"}) for number in range(20)])
         self.assertEqual({client.read(stream).status for stream in streams}, {200})
@@ -53,7 +53,7 @@ class Order(QueueTestCase):
         self.assertEqual({client.read(stream).status for stream in streams}, {200})
         self.assertEqual(self.names(), ["d0", "a1", "b1", "c1", "a2", "b2", "a3"])
 
-    def test_the_better_priority_leaves_first(self):
+    def test_request_of_better_priority_departs_first(self):
         tiers = rule("tiers", "1000/s", key='["ip"]', tiers='{ pro = { limit = "1000/s", priority = 1 } }')
         client = self.client(self.keyed(queue_rule(UNHURRIED, 20), tiers, routes=CLASSES))
         asks = [{"x_name": "first"}, {"x_name": "batch", "x_class": "batch"}, {"x_name": "middle"},
@@ -62,7 +62,7 @@ class Order(QueueTestCase):
         self.assertEqual({client.read(stream).status for stream in streams}, {200})
         self.assertEqual(self.names(), ["first", "urgent", "gold", "middle", "batch"])
 
-    def test_streams_and_old_clients_share_a_queue(self):
+    def test_http_2_and_http_1_1_clients_share_a_queue(self):
         weir = self.keyed(queue_rule(UNHURRIED, 20))
         client = self.client(weir)
         first, waiting = open_together(client, [("/queue", {"x_name": name, "x_api_key": name[0]}) for name in ("d0", "a1")])
@@ -72,7 +72,7 @@ class Order(QueueTestCase):
 
 
 class Places(QueueTestCase):
-    """Requests leave the queue once in a day, so the places change only by what the test does."""
+    """One request a day departs, so the queue changes only by what the test does."""
 
     def full(self, weir, client, asks):
         """Fills the queue: the first request leaves at once, and the others wait."""
@@ -81,7 +81,7 @@ class Places(QueueTestCase):
         self.wait_for_depth(weir, len(asks))
         return streams
 
-    def test_a_full_queue_refuses_a_stream_and_the_connection_goes_on(self):
+    def test_full_queue_refuses_a_stream_and_the_connection_stays_open(self):
         weir = self.plain_weir(queue_rule("1/day", 3), rule("day", "10/3000day", algorithm='"fixed_window"'))
         client = self.client(weir)
         self.full(weir, client, [{}] * 3)
@@ -104,13 +104,13 @@ class Places(QueueTestCase):
         self.assertEqual(client.get("/queue").status, 429)
         self.assertEqual(len(self.upstream.exchanges), 2, "no request that was reset reaches the server")
 
-    def test_streams_behind_a_reset_one_move_up(self):
+    def test_streams_behind_a_reset_stream_move_up_in_the_queue(self):
         weir = self.plain_weir(queue_rule("1/day", 9))
         client = self.client(weir)
         waiting = self.full(weir, client, [{}] * 3)
 
         def newcomer():
-            """Returns how many requests wait, and how many days another one would wait."""
+            """Returns how many requests wait, and how many days another request would wait."""
             limit = post(weir.admin, "/api/explain", {"host": "localhost", "path": "/queue"}).json()["rules"][0]["limits"][0]
             return limit["waiting"], round(limit["delay_seconds"] / 86_400, 2)
 
@@ -120,7 +120,7 @@ class Places(QueueTestCase):
         self.wait_for_depth(weir, 1)
         self.assertEqual(newcomer(), (1, 2))
 
-    def test_the_end_of_a_connection_empties_its_places(self):
+    def test_end_of_a_connection_frees_its_places_in_the_queue(self):
         weir = self.plain_weir(queue_rule("1/day", 50))
         client = self.client(weir)
         self.full(weir, client, [{}] * 50)
@@ -128,7 +128,7 @@ class Places(QueueTestCase):
         self.wait_for_depth(weir, 0)
         self.await_metric(weir, 0, "weir_http2_streams")
 
-    def test_a_better_priority_takes_a_place_on_the_same_connection(self):
+    def test_request_of_better_priority_takes_the_place_of_another_request_of_its_connection(self):
         weir = self.plain_weir(queue_rule("1/day", 3), routes=CLASSES)
         client = self.client(weir)
         waiting = self.full(weir, client, [{"x_class": "batch"}] * 3)
@@ -139,7 +139,7 @@ class Places(QueueTestCase):
         self.await_metric(weir, 1, "weir_queue_refused_total", reason="displaced")
         self.assertEqual([client.answers[stream].status for stream in waiting[:2]], [None, None])
 
-    def test_a_client_with_fewer_places_takes_one_on_the_same_connection(self):
+    def test_client_with_fewer_queued_requests_takes_a_place_of_another_client_on_its_connection(self):
         weir = self.keyed(queue_rule("1/day", 6))
         client = self.client(weir)
         waiting = self.full(weir, client, [{"x_api_key": "a"}] * 6)
@@ -149,7 +149,7 @@ class Places(QueueTestCase):
         self.await_metric(weir, 3, "weir_queue_refused_total", reason="levelled")
         self.assertEqual(client.get("/queue", x_api_key="b").status, 429, "both have three places")
 
-    def test_places_of_each_client_are_bounded(self):
+    def test_queued_requests_of_each_client_are_bounded(self):
         weir = self.keyed(queue_rule("1/day", 20, queue_per_client=2))
         client = self.client(weir)
         self.full(weir, client, [{"x_api_key": "a"}] * 2)
@@ -158,7 +158,7 @@ class Places(QueueTestCase):
         open_together(client, [("/queue", {"x_api_key": "b"})])
         self.wait_for_depth(weir, 3)
 
-    def test_a_wait_beyond_max_wait_is_refused_at_once(self):
+    def test_request_that_would_wait_longer_than_max_wait_is_refused_at_once(self):
         client = self.client(self.plain_weir(queue_rule("1/day", 10, max_wait='"500ms"')))
         self.assertEqual([client.get("/queue").status for _ in range(2)], [200, 429])
 
@@ -207,7 +207,7 @@ class AtTheServer(QueueTestCase):
         self.assertEqual({client.read(stream).status for stream in streams}, {200})
         self.assertEqual(self.names(), ["first", "urgent0", "urgent1", "middle0", "middle1", "batch0", "batch1"])
 
-    def test_a_reset_stream_gives_its_turn_to_the_next_one(self):
+    def test_server_gets_the_next_stream_in_place_of_a_reset_stream(self):
         weir = self.bounded()
         client = self.client(weir)
         streams = open_together(client, [(f"/{number}", {}) for number in range(4)])
@@ -247,7 +247,7 @@ class AtTheServer(QueueTestCase):
         self.tokens.release()
         self.assertEqual(client.get("/", x_class="batch").status, 200)
 
-    def test_of_a_hundred_streams_ten_are_at_the_server(self):
+    def test_only_ten_of_a_hundred_streams_are_at_the_server_at_once(self):
         weir = self.plain_weir('[[rule]]\nname = "ten"\nalgorithm = "concurrency"\nlimit = 10\nkey = ["ip"]\n')
         client = self.client(weir)
         streams = open_together(client, [("/", {})] * 100)
@@ -275,7 +275,7 @@ class AtTheServer(QueueTestCase):
         self.tokens.release(100)
         self.assertLess(int(client.get("/")["x-ratelimit-limit"]), 10)
 
-    def test_a_server_limit_paces_streams(self):
+    def test_limit_of_an_upstream_spaces_streams(self):
         self.tokens.release(100)
         client, began = self.client(self.bounded(bound='limit = "5/s"')), time.monotonic()
         streams = open_together(client, [("/", {})] * 8)

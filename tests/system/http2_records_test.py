@@ -14,7 +14,7 @@ from http2_client import Http2Client
 from protocol_pair import Ask, LoggedTestCase, NewClient, OldClient
 
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-UNLIKE = {"time", "protocol", "request_id", "key", "run", "clock_us", "at_us", "asked_us", "turn"}  # of two processes
+UNLIKE = {"time", "protocol", "request_id", "key", "run", "clock_us", "at_us", "asked_us", "turn"}  # these differ between processes
 TIMED = {"total_us", "queued_us", "upstream_us", "latency_us", "departure_us"}
 CLIENT = 'keys = "keys.toml"\ntrusted_proxies = ["127.0.0.0/8"]\ngeo = "c.mmdb"\n' + "".join(
     f'{name} = {{ header = "X-{name.title()}" }}\n' for name in ("user", "org", "service", "device"))
@@ -49,7 +49,7 @@ upstream = "api"
 
 
 def alike(value):
-    """Returns a part of a log line without what differs between two processes."""
+    """Returns a part of a log line without the fields that differ between two processes."""
     if isinstance(value, dict):
         return {name: "N" if name in TIMED else alike(each) for name, each in value.items() if name not in UNLIKE}
     return [alike(each) for each in value] if isinstance(value, list) else value
@@ -60,7 +60,7 @@ class Log(LoggedTestCase):
         pairs = [self.logged(*rules, name=name, **more) for name in ("old.log", "new.log")]
         return [weir for weir, _ in pairs], [path for _, path in pairs]
 
-    def test_each_field_is_the_same_as_of_http_1_1(self):
+    def test_each_log_field_is_the_same_as_for_http_1_1(self):
         slow = self.start(Upstream(lambda exchange: exchange.wait_for_close()))
 
         def reply(exchange):
@@ -90,7 +90,7 @@ class Log(LoggedTestCase):
         self.assertEqual({each.status for each in answers}, {200, 400, 401, 404, 415, 429, 502, 504})
         old, new = (self.lines(path, len(asks)) for path in paths)
         for ask, one, other, response in zip(asks, old, new, answers):
-            if "server" not in one:  # how much of a body comes before an answer of weir's own is chance
+            if "server" not in one:  # weir itself answered, perhaps before the whole body arrived
                 one["bytes_in"] = other["bytes_in"] = 0
             self.assertEqual(alike(other), alike(one), ask)
             self.assertEqual((one["protocol"], other["protocol"], other["status"]), ("HTTP/1.1", "HTTP/2", response.status))
@@ -196,7 +196,7 @@ class Explained(ExplainTestCase):
                 self.assertAlmostEqual(int(said["headers"]["Retry-After"]), int(got["retry-after"]), delta=PATIENCE)
                 self.assertEqual(json.loads(said["body"])["rule"], got.json()["rule"])
 
-    def test_a_key_that_streams_used_up_can_be_shown_named_by_its_digest_and_reset(self):
+    def test_used_up_key_can_be_shown_and_reset_by_its_address_or_its_digest(self):
         self.begin(rule("few", "2/day", key='["ip"]'), rule("busy", "9/day", key='["api_key|ip"]'))
         for text in ("127.0.0.1", None):
             streams = [self.client.open() for _ in range(20)]
@@ -210,7 +210,7 @@ class Explained(ExplainTestCase):
         self.assertEqual(top[0]["client"], "127.0.0.1")
         self.assertGreaterEqual(top[0]["cost"], 18)
 
-    def test_a_key_that_is_reset_in_the_middle_of_streams_owes_nothing(self):
+    def test_key_that_is_reset_while_streams_are_open_owes_nothing(self):
         held, gate = threading.Semaphore(0), threading.Event()
         self.begin(rule("login", "5/3000day", algorithm='"sliding_log"', key='["ip"]', charge='{ status = ["401"] }'))
         self.upstream.reply = lambda exchange: (held.release(), gate.wait(PATIENCE), exchange.send(answer(status="200 OK")))

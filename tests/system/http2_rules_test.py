@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Rules decide a request of HTTP/2 as the same request of HTTP/1.1: each algorithm, key, match, cost and kind of refusal. Both
+"""Rules decide an HTTP/2 request like the same request in HTTP/1.1: each algorithm, key, match, cost and kind of refusal. Both
 protocols share the counts of a client."""
 
 from country_file import country_file
@@ -36,7 +36,7 @@ COUNTING = [name for name in ALGORITHMS if "concurrency" not in name and name !=
 
 
 class Algorithms(PairTestCase):
-    def test_each_algorithm_admits_and_tells_the_same(self):
+    def test_each_algorithm_decides_and_reports_as_in_http_1_1(self):
         pair = self.pair(*ALGORITHMS.values())
         for name in ALGORITHMS:
             with self.subTest(name):
@@ -46,7 +46,7 @@ class Algorithms(PairTestCase):
                 self.assertEqual([each.status for each in answers], [200] * admitted + [429] * (count - admitted))
                 self.assertTrue(answers[0]["ratelimit-policy"].startswith(f'"{name}";q='))
 
-    def test_costs_of_each_algorithm_count_the_same(self):
+    def test_each_algorithm_charges_costs_as_in_http_1_1(self):
         pair = self.pair(*(ALGORITHMS[name] + 'cost = { header = "X-Cost" }\n' for name in COUNTING))
         for name in COUNTING:
             with self.subTest(name):
@@ -62,7 +62,7 @@ class Algorithms(PairTestCase):
                 self.assertEqual([each.status for each in answers], [200] * 5 + [429])
                 self.assertEqual([each["x-ratelimit-remaining"] for each in answers], list("432100"))
 
-    def test_all_rules_are_charged_or_none(self):
+    def test_stream_is_charged_to_all_of_its_rules_or_to_none(self):
         week = '{ days = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"], hours = "00:00-24:00" }'
         rules = rule("many", "9/day") + rule("few", "2/day", **at("/few")) + rule("hours", "9/day", match=week)
         answers = self.same(self.pair(rules), [Ask("/few")] * 4 + [Ask("/"), Ask("/few"), Ask("/")])
@@ -71,7 +71,7 @@ class Algorithms(PairTestCase):
 
 
 class Limits(PairTestCase):
-    def test_shadow_soft_and_overridden_limits_decide_the_same(self):
+    def test_shadow_soft_and_overridden_limits_decide_as_in_http_1_1(self):
         rules = (rule("shadow", "1/day", mode='"shadow"', **at("/shadow")),
                  rule("soft", "4/day", soft='"50%"', **at("/soft")),
                  rule("other", "1/day", burst=3, match='{ path = "/other*" }',
@@ -90,7 +90,7 @@ class Limits(PairTestCase):
         client = self.client(self.plain_weir(rule(limit="100/day", elastic='{ limit = "500/day", while_load_below = 1 }')))
         eventually(lambda: client.get("/")["x-ratelimit-limit"] == "500", "the elastic limit is used")
 
-    def test_tiers_of_the_keys_file_hold_for_streams(self):
+    def test_tiers_of_the_keys_file_apply_to_streams(self):
         keys = '[[key]]\nkey = "free-key"\nuser = "ann"\ntier = "free"\n[[key]]\nkey = "pro-key"\nuser = "bob"\ntier = "pro"\n'
         plan = rule("plan", "1/day", tiers='{ pro = { limit = "3/day" } }')
         pair = self.pair(plan, client='keys = "keys.toml"', files={"keys.toml": keys})
@@ -105,7 +105,7 @@ class Limits(PairTestCase):
 
 
 class Keys(PairTestCase):
-    """A value of a key is admitted once. Equal values share that, and others do not."""
+    """Each value of the key is admitted once. So a second request with an equal value is refused."""
 
     CASES = {
         "api_key": [{"x_api_key": "a"}, {"x_api_key": "b"}],
@@ -122,7 +122,7 @@ class Keys(PairTestCase):
         f'{name} = {{ header = "X-{name.title()}" }}\n' for name in ("user", "org", "service", "device"))
     FILES = {"c.mmdb": country_file({"203.0.113.0/24": "CH", "198.51.100.0/24": "DE"})}
 
-    def test_each_attribute_of_a_field_can_be_a_key(self):
+    def test_each_attribute_that_is_read_from_a_field_can_be_a_key(self):
         rules = [rule(f"r{number}", "1/day", key=f'["{key}"]', **at(f"/{number}")) for number, key in enumerate(self.CASES)]
         pair = self.pair(*rules, client=self.CLIENT, files=self.FILES)
         for number, (key, (one, other)) in enumerate(self.CASES.items()):
@@ -130,7 +130,7 @@ class Keys(PairTestCase):
                 asks = [Ask(f"/{number}", fields=fields) for fields in (one, one, other, other)]
                 self.assertEqual(self.statuses_of(pair, asks), [200, 429, 200, 429])
 
-    def test_each_attribute_of_the_request_line_can_be_a_key(self):
+    def test_each_attribute_that_is_read_from_the_request_line_can_be_a_key(self):
         cases = {"method": [Ask("/x/method"), Ask("/x/method", "PUT")],
                  "host": [Ask("/x/host", host="a.test"), Ask("/x/host", host="b.test:1")],
                  "path": [Ask("/x/path/a"), Ask("/x/path/b;c")], "query:q": [Ask("/x/query:q?q=a"), Ask("/x/query:q?r=1&%71=b+c")],
@@ -154,7 +154,7 @@ class Keys(PairTestCase):
         for name, statuses in (("skip", [200, 200]), ("ip", [200, 429]), ("reject", [400, 400]), ("user", [401, 401])):
             self.assertEqual(self.statuses_of(pair, [Ask(f"/{name}")] * 2), statuses, name)
 
-    def test_streams_of_one_connection_are_one_client_and_their_keys_are_told_apart(self):
+    def test_streams_of_one_connection_share_their_address_and_are_distinguished_by_their_api_keys(self):
         """A hundred streams are sent before the first answer is read."""
         weir = self.plain_weir(rule("ip", "40/day", **at("/ip", key='["ip"]')), rule("key", "3/day", **at("/key", key='["api_key"]')))
         client = self.client(weir)
@@ -168,7 +168,7 @@ class Keys(PairTestCase):
         self.assertEqual([other.get("/ip").status, other.get("/key", x_api_key="k1").status], [429, 429])
         self.assertEqual(self.client(weir, source="127.0.0.9").get("/ip").status, 200)
 
-    def test_a_cookie_in_crumbs_is_the_same_key(self):
+    def test_cookie_in_a_field_of_its_own_gives_the_same_key(self):
         """HTTP/2 clients may send each cookie in a field of its own (RFC 9113, section 8.2.3)."""
         client = self.client(self.plain_weir(rule("session", "1/day", key='["cookie:session"]')))
         asks = [[("cookie", "a=1; session=x; b=2")], [("cookie", "b=2"), ("cookie", "session=x")],
@@ -179,7 +179,7 @@ class Keys(PairTestCase):
 
 
 class Conditions(PairTestCase):
-    def test_each_condition_matches_the_same(self):
+    def test_each_condition_matches_as_in_http_1_1(self):
         conditions = {
             "methods": ('methods = ["PUT", "DELETE"]', Ask("/m", "PUT"), Ask("/m")),
             "path": ('path = "/a/login"', Ask("/a/%6cogin;v=1"), Ask("/a/other")),
@@ -216,7 +216,7 @@ class Conditions(PairTestCase):
         for response in self.same(pair, [Ask("/field", fields={"x_cost": "1.01"}), Ask("/query?n=101"), json(b'{"amount":101}')]):
             self.assertEqual((response.status, "retry-after" in response), (429, False))
 
-    def test_doubtful_requests_are_refused_alike(self):
+    def test_ambiguous_requests_are_refused_as_in_http_1_1(self):
         pair = self.pair(rule("signin", "9/day", **at("/signin")), rule("tenant", "9/day", key='["header:X-Tenant"]'),
                          rule("q", "9/day", key='["query:q"]'), server="max_parameters = 3\nmax_repeats = 2")
         asks = [Ask("/signin;a=%2Fx"), Ask("/x/..;/signin"), Ask("/a\\b"), Ask("/%00"), Ask("/", "get"), Ask("/?q=1&q=2"),
@@ -228,7 +228,7 @@ class Conditions(PairTestCase):
 
 
 class Refusals(PairTestCase):
-    def test_each_form_of_a_refusal_is_the_same(self):
+    def test_each_form_of_a_refusal_is_the_same_as_in_http_1_1(self):
         pair = self.pair(rule("json", "1/day", **at("/json")), rule("text", "1/day", status=503, body='"come later"', **at("/text")))
         asks = [Ask("/json"), Ask("/json"), Ask("/json", fields={"accept": "application/problem+json"}), Ask("/json", "HEAD"),
                 Ask("/json", "POST", body=b"x" * 100), Ask("/text"), Ask("/text")]
@@ -237,7 +237,7 @@ class Refusals(PairTestCase):
         self.assertEqual((answers[2]["content-type"], answers[6].body), ("application/problem+json", b"come later"))
         self.assertEqual((answers[3].body, answers[3].ended), (b"", True))
 
-    def test_header_families_and_limits_of_the_server_are_told_the_same(self):
+    def test_rate_limit_fields_of_weir_and_of_the_server_are_the_same_as_in_http_1_1(self):
         said = 'X-RateLimit-Limit: 3\r\nX-RateLimit-Remaining: 2\r\nX-RateLimit-Reset: 9\r\nRateLimit: "theirs";r=1\r\nRetry-After: 7\r\n'
         self.upstream.reply = f"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n{said}\r\nok".encode()
         for families in ('["x", "ietf"]', '["ietf"]', "[]"):

@@ -145,7 +145,8 @@ class Request:
             self.finished = True
 
     def raw(self, *frames):
-        """Sends frames (kind, flags, content) on this stream. The library only knows what DATA takes of the windows."""
+        """Sends frames (kind, flags, content) on this stream. The library is told only how much DATA they have, so that its
+        windows stay right."""
         connection, data = self.connection, sum(len(content) for kind, _, content in frames if kind == DATA)
         with connection.changed:
             connection.h2.outbound_flow_control_window -= data

@@ -30,7 +30,7 @@ class Server(TestCase):
         self.assertEqual(len(server.requests), 2 * len(SIZES))
         self.assertEqual(server.connections, 1)
 
-    def test_tls_with_alpn(self):
+    def test_tls_connection_chooses_http_2_by_alpn(self):
         with tempfile.TemporaryDirectory() as folder:
             files = make_certificate(folder)
             server = self.serve(tls=server_tls(pathlib.Path(folder, "edge.crt"), pathlib.Path(folder, "edge.key")))
@@ -39,7 +39,7 @@ class Server(TestCase):
         self.assertEqual([client.get().status for _ in range(3)], [200] * 3)
         self.assertEqual(server.requests[0][":scheme"], "https")
 
-    def test_interim_answers_and_trailers(self):
+    def test_interim_answers_and_trailers_arrive(self):
         def reply(request):
             request.interim(103, [("link", "</a>")])
             request.answer(b"body", length=False, trailers=[("x-sum", "1")])
@@ -48,7 +48,7 @@ class Server(TestCase):
         self.assertEqual([dict(each)[":status"] for each in answer.interim], ["103"])
         self.assertEqual((answer.body, answer.trailers), (b"body", [("x-sum", "1")]))
 
-    def test_resets_in_both_directions(self):
+    def test_resets_arrive_in_both_directions(self):
         server = self.serve(lambda request: request.reset(REFUSED) if request.path == "/no" else request.wait_for_reset())
         client = self.connect(server)
         self.assertEqual(client.get("/no").error, REFUSED)
@@ -104,7 +104,7 @@ class Server(TestCase):
         server.sessions[0].reads.set()
         client.wait(lambda: 3 in client.answers and client.answers[3].status)
 
-    def test_raw_frames(self):
+    def test_server_can_send_raw_frames(self):
         server = self.serve(lambda request: request.raw(
             (HEADERS, END_HEADERS, literal((":status", "200"), ("x-a", "1"))), (DATA, END_STREAM, b"raw")))
         answer = self.connect(server).get()

@@ -45,7 +45,7 @@ class Sharing(Http2UpstreamTestCase):
         bodies |= {path: client.read().body for path, client in others.items()}
         self.assertEqual(bodies, {f"/{number}": f"/{number}".encode() for number in range(count)})
 
-    def test_requests_share_one_connection_also_while_it_connects(self):
+    def test_requests_share_one_connection_even_while_it_is_being_opened(self):
         held = Held()
         server = self.serve(held)
         self.at_once(self.weir(server), server, 40, held)
@@ -60,7 +60,7 @@ class Sharing(Http2UpstreamTestCase):
         self.at_once(weir, server, 1, held)
         self.assertEqual(server.connections, 3)
 
-    def test_the_bound_of_the_server_holds(self):
+    def test_open_requests_never_exceed_the_servers_bound_on_streams(self):
         held = Held()
         server = self.serve(held, settings={MOST_STREAMS: 2})
         weir = self.weir(server)
@@ -71,7 +71,7 @@ class Sharing(Http2UpstreamTestCase):
         self.assertEqual([len(session.requests) for session in server.sessions[:1]], [3])
         self.assertLessEqual(max(counts(server)), 3)
 
-    def test_requests_that_wait_for_a_connect_keep_to_the_bound_of_the_server(self):
+    def test_requests_that_waited_for_the_connection_never_exceed_the_servers_bound_on_streams(self):
         """The server names its bound only after the connect."""
         sent = threading.Event()
         server = self.serve(settings={MOST_STREAMS: 2}, ahead=lambda _: sent.wait(PATIENCE))
@@ -82,7 +82,7 @@ class Sharing(Http2UpstreamTestCase):
         sent.set()
         self.assertEqual({client.read(stream).status for stream in streams}, {200})
 
-    def test_the_bound_of_the_server_may_change(self):
+    def test_server_may_change_its_bound_on_streams(self):
         held = Held()
         server = self.serve(held)
         weir = self.weir(server)
@@ -95,14 +95,14 @@ class Sharing(Http2UpstreamTestCase):
         self.at_once(weir, server, 2, held)
         self.assertEqual(counts(server), [1, 2])
 
-    def test_two_workers_have_a_connection_each_at_most(self):
+    def test_two_workers_open_at_most_one_connection_each(self):
         server = self.serve()
         weir = self.weir(server, workers=2)
         for _ in range(20):
             self.assertEqual(self.client(weir, "HTTP/1.1").get().status, 200)
         self.assertLessEqual(server.connections, 2)
 
-    def test_a_cancelled_request_makes_room(self):
+    def test_cancelled_request_makes_room_for_a_waiting_request(self):
         server = self.serve(lambda request: request.wait_for_reset() if request.path == "/held" else request.answer())
         client = self.client(self.weir(server, upstream="max_streams = 1"))
         stream = client.open(path="/held")
@@ -147,7 +147,7 @@ class Ends(Http2UpstreamTestCase):
         self.assertEqual([ask(client, "POST", body=b"abc").status for client in clients], [200] * 2)
         self.assertEqual([request.body for request in server.requests], [b"abc"] * 2)
 
-    def test_the_end_of_a_connection_breaks_its_requests(self):
+    def test_lost_connection_breaks_its_requests(self):
         server = self.serve(lambda request: None)
         weir = self.weir(server, upstream="eject = { failures = 1000 }\nretry = { attempts = 1 }")
         client = self.client(weir)
@@ -174,7 +174,7 @@ class Ends(Http2UpstreamTestCase):
         session = server.sessions[0]
         session.wait(lambda: session.ended)
 
-    def test_a_server_that_is_away_is_a_502(self):
+    def test_unreachable_server_gives_502(self):
         class Away:
             port = closed_port()
 
@@ -210,7 +210,7 @@ class Ends(Http2UpstreamTestCase):
         session = old.sessions[0]
         session.wait(lambda: session.ended)
 
-    def test_a_server_of_http1_is_a_502(self):
+    def test_server_that_speaks_only_http_1_1_gives_502(self):
         weir = self.weir(self.start(Upstream(lambda exchange: exchange.send(answer(status="400 Bad Request")))))
         for version in BOTH:
             self.assert_own_error(ask(self.client(weir, version)).answer, 502)
@@ -265,7 +265,7 @@ class Tls(Http2UpstreamTestCase):
         self.assertEqual([client.read(stream).status for stream in streams], [200] * 10)
         self.assertEqual(len(new.faults), 0)
 
-    def test_h2_is_required_of_the_server(self):
+    def test_protocol_h2_gives_502_if_the_server_offers_no_http_2(self):
         for alpn in (["http/1.1"], []):
             with self.subTest(alpn):
                 server = self.start(Upstream(tls=self.context(*alpn)))

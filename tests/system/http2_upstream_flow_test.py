@@ -35,7 +35,7 @@ class SlowClients(Http2UpstreamTestCase):
 
         return self.serve(reply)
 
-    def test_weir_keeps_little_of_an_answer_that_its_client_does_not_read(self):
+    def test_weir_buffers_little_of_an_answer_that_its_client_does_not_read(self):
         server = self.large(8 * MIB)
         weir = self.weir(server)
         client = self.client(weir, window=1000)
@@ -50,7 +50,7 @@ class SlowClients(Http2UpstreamTestCase):
         got = of_stream(client.read(stream))
         self.assertEqual((len(got.body), got.is_whole, server.connections), (8 * MIB, True, 1))
 
-    def test_weir_keeps_little_of_an_answer_that_a_client_of_http1_does_not_read(self):
+    def test_weir_buffers_little_of_an_answer_that_an_http_1_1_client_does_not_read(self):
         server = self.large(32 * MIB)
         weir = self.weir(server)
         client = self.client(weir, "HTTP/1.1")
@@ -62,8 +62,8 @@ class SlowClients(Http2UpstreamTestCase):
         got = of_connection(client)
         self.assertEqual((len(got.body), got.is_whole), (32 * MIB, True))
 
-    def test_many_slow_clients_delay_no_other_and_bound_the_memory(self):
-        """Together they hold more than the window of any connection."""
+    def test_many_slow_clients_delay_no_other_client_and_take_bounded_memory(self):
+        """Together the clients leave more octets unread than the window of any connection."""
         server = self.large(4 * MIB)
         weir = self.weir(server, upstream="max_streams = 1000")
         for _ in range(5):
@@ -88,7 +88,7 @@ class SlowClients(Http2UpstreamTestCase):
         got = quick.request("GET", "/large")
         self.assertEqual((got.size, got.ended), (4 * MIB, True), "the windows of the reset streams are free again")
 
-    def test_the_window_of_many_cancelled_answers_is_not_lost(self):
+    def test_cancelled_answers_return_their_octets_to_the_window(self):
         server = self.large(4 * MIB)
         client = self.client(self.weir(server), window=0)
         for number in range(60):
@@ -144,7 +144,7 @@ class SlowServers(Http2UpstreamTestCase):
         self.assertEqual(client.read(stream).body, str(len(body)).encode())
         self.assertEqual(server.connections, 1)
 
-    def test_a_server_that_reads_nothing_bounds_the_memory(self):
+    def test_upload_to_a_server_that_reads_nothing_takes_bounded_memory(self):
         server = self.serve()
         weir = self.weir(server, upstream="max_streams = 1000")
         client = self.client(weir)
@@ -167,7 +167,7 @@ class SlowServers(Http2UpstreamTestCase):
             client.send_body(stream, b"x" * 100_000)
         self.assertEqual([client.read(stream).status for stream in streams], [200] * 20)
 
-    def test_a_slow_answer_delays_no_other(self):
+    def test_slow_answer_delays_no_other_answer(self):
         release = threading.Event()
 
         def reply(request):
@@ -199,7 +199,7 @@ class SlowServers(Http2UpstreamTestCase):
             self.assertTrue(client.read(stream).body == bytes([number]) * MIB, number)
         self.assertEqual(server.connections, 1)
 
-    def test_padding_takes_nothing_of_the_windows_for_ever(self):
+    def test_padding_is_returned_to_the_windows(self):
         def reply(request):
             if request.path == "/":
                 return request.answer()
@@ -216,8 +216,8 @@ class SlowServers(Http2UpstreamTestCase):
         self.assertEqual(client.get().status, 200)
         self.assertEqual(server.connections, 1)
 
-    def test_interim_answers_without_end_bound_the_memory(self):
-        """They take nothing of any window. The client reads none of them."""
+    def test_endless_interim_answers_take_bounded_memory(self):
+        """Interim answers take nothing of any window. The client reads none of them."""
         def reply(request):
             if request.path == "/":
                 return request.answer()
@@ -245,8 +245,8 @@ class SlowServers(Http2UpstreamTestCase):
                 if not SANITIZED:
                     self.assertLess(rss_kib(weir.pid) - before, 16 * KIB)
 
-    def test_pings_without_end_bound_the_memory(self):
-        """The server reads no answer to them."""
+    def test_endless_pings_take_bounded_memory(self):
+        """The server sends PINGs and reads no answer to them."""
         def reply(request):
             if request.path == "/":
                 return request.answer()

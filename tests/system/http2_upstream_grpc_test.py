@@ -72,7 +72,7 @@ class Calls(TestCase):
         options = [("grpc.enable_retries", 0), ("grpc.max_receive_message_length", -1)]
         return self.start(grpc.insecure_channel(f"127.0.0.1:{self.weir.port}", options=options))
 
-    def test_unary_calls_of_all_sizes(self):
+    def test_unary_calls_of_all_sizes_succeed(self):
         echo = self.channel().unary_unary("/shop.Cart/Echo")
         for size in (0, 1, 16_384, 65_531, 65_536, 3 << 20):
             message, call = echo.with_call(b"x" * size, timeout=PATIENCE, metadata=(("x-mine", "a"), ("x-mine-bin", b"\1\2")))
@@ -84,7 +84,7 @@ class Calls(TestCase):
         self.assertEqual((seen["x-mine"], seen["x-mine-bin"]), ("a", b"\1\2"))
         self.assertIn("via", seen)
 
-    def test_many_calls_at_once(self):
+    def test_many_parallel_calls_succeed(self):
         echo = self.channel("max_streams = 10").unary_unary("/shop.Cart/Echo")
         calls = [echo.future(b"%d" % number * 1000, timeout=2 * PATIENCE) for number in range(200)]
         self.assertEqual([call.result() for call in calls], [b"%d" % number * 1000 for number in range(200)])
@@ -99,15 +99,15 @@ class Calls(TestCase):
             self.channel().unary_unary("/shop.Cart/Unknown")(b"", timeout=PATIENCE)
         self.assertEqual(raised.exception.code(), grpc.StatusCode.UNIMPLEMENTED)
 
-    def test_streams_in_both_directions(self):
+    def test_streams_pass_in_both_directions(self):
         channel = self.channel()
         self.assertEqual(list(channel.unary_stream("/shop.Cart/Count")(b"10000", timeout=2 * PATIENCE)),
                          [b"%d" % number for number in range(10_000)])
         numbers = (b"%d" % number for number in range(2000))
         self.assertEqual(channel.stream_unary("/shop.Cart/Sum")(numbers, timeout=2 * PATIENCE), b"1999000")
 
-    def test_a_conversation_has_no_delay(self):
-        """Each message is sent after the answer to the one before it."""
+    def test_messages_of_a_bidirectional_stream_are_forwarded_at_once(self):
+        """Each message is sent after the answer to the previous message."""
         said, go_on = [], threading.Semaphore(1)
 
         def messages():
@@ -126,7 +126,7 @@ class Calls(TestCase):
         call.cancel()
         self.assertTrue(self.service.cancelled.wait(PATIENCE))
 
-    def test_a_deadline_ends_the_call_everywhere(self):
+    def test_deadline_ends_the_call_at_the_client_and_at_the_server(self):
         with self.assertRaises(grpc.RpcError) as raised:
             self.channel().unary_unary("/shop.Cart/Held")(b"", timeout=3)
         self.assertEqual(raised.exception.code(), grpc.StatusCode.DEADLINE_EXCEEDED)
@@ -139,7 +139,7 @@ class Calls(TestCase):
             echo(b"a", timeout=PATIENCE)
         self.assertEqual(raised.exception.code(), grpc.StatusCode.RESOURCE_EXHAUSTED)
 
-    def test_health_checks_follow_the_server(self):
+    def test_health_check_follows_the_state_of_a_grpc_service(self):
         check = 'health = { grpc = "SERVICE", interval = "50ms", timeout = "2s", unhealthy_after = 2, healthy_after = 2 }'
         for service in ("", "my.Cart"):
             with self.subTest(service):
@@ -155,7 +155,7 @@ class Calls(TestCase):
         self.weir.wait_for("is down: its grpc-status is 5")
 
     def test_a_server_that_stops_gracefully_loses_no_call(self):
-        """Its GOAWAY arrives while calls are under way. Another server takes the next ones."""
+        """The server's GOAWAY arrives while calls are in progress. Another server gets the later calls."""
         channel = self.channel('retry = { attempts = 2 }\neject = { least = "10ms", most = "10ms" }')
         calls = [channel.unary_unary("/shop.Cart/Held").future(b"%d" % number, timeout=2 * PATIENCE) for number in range(10)]
         eventually(lambda: len(self.service.metadata) == 10, "the calls reach the server")

@@ -77,16 +77,16 @@ class Malformed(Http2UpstreamTestCase):
                     faults[f"{case.name} ({version})"] = fault
         self.assertEqual(faults, {})
 
-    def test_malformed_heads_are_a_502_and_harm_no_other_stream(self):
+    def test_malformed_heads_give_502_and_harm_no_other_stream(self):
         self.check_all(http2_raw_responses.HEADS)
 
     def test_malformed_bodies_are_cut_off_and_harm_no_other_stream(self):
         self.check_all(http2_raw_responses.BODIES)
 
-    def test_faults_of_the_connection_end_it(self):
+    def test_connection_errors_end_the_connection_to_the_server(self):
         self.check_all(http2_raw_responses.CONNECTIONS)
 
-    def test_sound_frames_pass(self):
+    def test_valid_frames_are_accepted(self):
         self.check_all(http2_raw_responses.WHOLE)
         self.assertEqual(self.server.connections, 1)
 

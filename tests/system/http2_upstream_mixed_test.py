@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Random requests to an HTTP/2 server that cancels, refuses, ends connections and goes away at random. Each answer belongs to its
-request, and weir is sound afterwards."""
+request, and weir works afterwards."""
 
 import collections
 import random
@@ -57,7 +57,7 @@ class Mixed(Http2UpstreamTestCase):
         return self.client(self.weir_, "HTTP/1.1")
 
     def judge(self, path, size, got):
-        """Returns how the request ended. Appends to `mixed` if the answer is another's."""
+        """Returns how the request ended. Appends to `mixed` if the answer belongs to another request."""
         if got.status != 200:
             return got.status
         expected = body_of(path, size)
@@ -78,7 +78,7 @@ class Mixed(Http2UpstreamTestCase):
             body = None if method == "GET" else body_of(path, sent)
             try:
                 got = ask(client, method, path, body=body, streamed=body is not None and chance.random() < 0.5)
-            except (EOFError, ConnectionError):  # the answer before this one had its length, but no end
+            except (EOFError, ConnectionError):  # the previous answer was complete by its length, but its connection had ended
                 results.append("closed")
                 client = self.client(self.weir_, version)
                 continue

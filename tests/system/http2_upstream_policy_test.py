@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""HTTP/2 servers have the same rules as others: deadlines, ejection, retries, health probes, settlement, and mistakes in the
+"""weir treats HTTP/2 servers like HTTP/1.1 servers: deadlines, ejection, retries, health probes, settlement, and mistakes in the
 configuration."""
 
 import socket
@@ -15,7 +15,7 @@ SERVING, NOT_SERVING = b"\0\0\0\0\2\x08\1", b"\0\0\0\0\2\x08\2"
 
 
 class Deadlines(Http2UpstreamTestCase):
-    def test_a_late_answer_is_a_504_and_resets_its_stream_alone(self):
+    def test_late_answer_gives_504_and_resets_only_its_stream(self):
         server = self.serve(lambda request: request.wait_for_reset() if request.path == "/late" else hello(request))
         weir = self.weir(server, upstream='timeouts = { response = "2s" }\neject = { failures = 1000 }')
         for number, version in enumerate(BOTH, 1):
@@ -37,7 +37,7 @@ class Deadlines(Http2UpstreamTestCase):
         self.assertEqual((got.status, got.body, got.is_whole), (200, b"abc", False))
         self.await_error(server.requests[0], CANCEL)
 
-    def test_a_server_that_accepts_and_says_nothing_is_a_504(self):
+    def test_server_that_accepts_and_sends_nothing_gives_504(self):
         silent = threading.Event()
         server = self.serve(ahead=lambda _: silent.wait(PATIENCE))
         self.addCleanup(silent.set)
@@ -90,7 +90,7 @@ class Failures(Http2UpstreamTestCase):
             self.assertEqual({ask(client, "POST", body=b"abc").status for _ in range(4)}, {200, 503})
         self.assertEqual({len(server.sessions) for server in (bad, good)}, {1})
 
-    def test_a_late_request_is_sent_to_another_server(self):
+    def test_request_without_an_answer_in_time_is_sent_to_another_server(self):
         late = self.serve(lambda request: request.wait_for_reset())
         good = self.serve()
         weir = self.weir(late, good, upstream='timeouts = { response = "2s" }\nretry = { attempts = 2, on = ["late"] }\nbalance = "round_robin"')
@@ -150,7 +150,7 @@ class Probes(Http2UpstreamTestCase):
         self.await_metric(weir, 1, "weir_upstream_healthy", upstream="api")
         return server.requests[0]
 
-    def test_a_path_is_probed(self):
+    def test_health_probe_requests_the_configured_path(self):
         probe = self.follows('path = "/healthz?a"', lambda request: request.answer(status=self.reply_now), 200, 503)
         self.assertEqual((probe.method, probe.path, probe["user-agent"]), ("GET", "/healthz?a", "weir-health"))
 
@@ -164,11 +164,11 @@ class Probes(Http2UpstreamTestCase):
         else:
             request.answer(self.reply_now, fields=[("content-type", "application/grpc")], length=False, trailers=[("grpc-status", "0")])
 
-    def test_a_grpc_service_is_probed(self):
+    def test_health_probe_can_ask_about_a_grpc_service(self):
         self.follows('grpc = "my.Service"', self.grpc, SERVING, NOT_SERVING)
         self.assertEqual(self.asked, b"\0\0\0\0\x0c\n\x0amy.Service")
 
-    def test_a_grpc_server_as_a_whole_is_probed(self):
+    def test_health_probe_can_ask_about_a_whole_grpc_server(self):
         for bad in (5, 12, b"", b"\0\0\0\0\0", b"\0\0\0\0\2\x08"):
             with self.subTest(bad):
                 self.follows('grpc = ""', self.grpc, SERVING, bad)

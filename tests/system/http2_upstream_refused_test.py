@@ -37,7 +37,7 @@ class Refused(Http2UpstreamTestCase):
         first, second = server.requests[:2]
         self.assertIsNot(first.connection, second.connection, "on another connection")
 
-    def test_a_request_refused_twice_is_a_503_and_costs_nothing(self):
+    def test_request_refused_twice_gets_503_and_is_not_charged(self):
         server = self.serve(lambda request: request.reset(REFUSED))
         weir = self.weir(server, rules=ONE)
         for version in BOTH:
@@ -49,7 +49,7 @@ class Refused(Http2UpstreamTestCase):
         server.reply = lambda request: request.answer()
         self.assertEqual(self.statuses(weir.port, 2), [200, 429])
 
-    def test_another_server_gets_a_request_that_one_refuses(self):
+    def test_request_that_one_server_refuses_is_sent_to_another_server(self):
         refusing = self.serve(lambda request: request.reset(REFUSED))
         good = self.serve(lambda request: request.answer(request.read_body()))
         weir = self.weir(refusing, good, upstream='balance = "round_robin"')
@@ -103,7 +103,7 @@ class Refused(Http2UpstreamTestCase):
 
 
 class GoneAway(Http2UpstreamTestCase):
-    def test_open_requests_finish_after_goaway_and_new_ones_use_another_connection(self):
+    def test_open_requests_finish_after_goaway_and_new_requests_use_another_connection(self):
         release = threading.Event()
 
         def reply(request):
@@ -147,7 +147,7 @@ class GoneAway(Http2UpstreamTestCase):
                         self.assertEqual((got.status, len(got.body)), (200, len(body or b"")))
                         self.assertEqual((server.connections, len(server.requests)), (2, 3))
 
-    def test_a_request_that_every_connection_goes_away_from_is_a_503_and_costs_nothing(self):
+    def test_request_that_every_goaway_excludes_gets_503_and_is_not_charged(self):
         server = self.serve(lambda request: request.connection.goaway(0))
         weir = self.weir(server, rules=ONE)
         self.assert_own_error(ask(self.client(weir), "POST", body=BODY).answer, 503)
@@ -156,7 +156,7 @@ class GoneAway(Http2UpstreamTestCase):
         self.assertEqual(self.statuses(weir.port, 2), [200, 429])
 
     def test_no_request_is_lost_or_doubled_while_connections_go_away(self):
-        """The server ends each connection after a few requests. The other requests arrive on another one."""
+        """The server ends each connection after a few requests. The other requests arrive on another connection."""
         processed, tops, lock = collections.Counter(), collections.Counter(), threading.Lock()
 
         def reply(request):
@@ -192,7 +192,7 @@ class GoneAway(Http2UpstreamTestCase):
         self.assertGreater(server.connections, 10)
 
     def test_goaway_in_two_steps_loses_no_request(self):
-        """A server first permits every stream, and names the last one a round trip later (RFC 9113 §6.8)."""
+        """A server first permits every stream, and names the last permitted stream a round trip later (RFC 9113 §6.8)."""
         release = threading.Event()
 
         def reply(request):

@@ -15,7 +15,7 @@ class Resets(Http2UpstreamTestCase):
     def leave(self, client, stream=None):
         if isinstance(client, Http2Client):
             client.reset(stream)
-            client.ping()  # reads on, as a client does that goes on to use the connection
+            client.ping()  # continues to read, like a client that keeps its connection
         else:
             client.leave()
 
@@ -25,7 +25,7 @@ class Resets(Http2UpstreamTestCase):
         client.send(head)
         return None
 
-    def test_a_client_that_leaves_resets_its_stream_alone(self):
+    def test_client_that_leaves_resets_only_its_stream(self):
         server = self.serve(lambda request: request.wait_for_reset() if request.path == "/held" else request.answer())
         weir = self.weir(server)
         other = self.client(weir)
@@ -43,7 +43,7 @@ class Resets(Http2UpstreamTestCase):
         other.reset(held)
         self.await_error(server.requests[0], CANCEL)
 
-    def test_a_client_that_leaves_within_its_upload_resets_the_stream(self):
+    def test_client_that_leaves_during_its_upload_resets_the_stream(self):
         server = self.serve(lambda request: request.wait_for_reset())
         weir = self.weir(server)
         for number, version in enumerate(BOTH, 1):
@@ -58,7 +58,7 @@ class Resets(Http2UpstreamTestCase):
                 self.await_error(request, CANCEL)
                 self.assertFalse(request.ended)
 
-    def test_a_client_that_leaves_within_the_answer_resets_the_stream(self):
+    def test_client_that_leaves_during_the_answer_resets_the_stream(self):
         def reply(request):
             request.head()
             request.send(b"x" * (1 << 24))
@@ -78,14 +78,14 @@ class Resets(Http2UpstreamTestCase):
                 self.await_error(request, CANCEL)
         self.assertEqual(server.connections, 1)
 
-    def test_a_reset_before_the_head_is_a_502(self):
+    def test_reset_before_the_head_gives_502(self):
         weir = self.weir(self.serve(lambda request: request.reset(INTERNAL)), upstream="eject = { failures = 1000 }")
         for version in BOTH:
             for method, body in (("GET", None), ("POST", b"abc")):
                 with self.subTest(version, method=method):
                     self.assert_own_error(ask(self.client(weir, version), method, body=body).answer, 502)
 
-    def test_a_reset_within_the_body_cuts_the_answer(self):
+    def test_reset_during_the_body_cuts_off_the_answer(self):
         def reply(request):
             request.head(fields=[("content-length", "10")] if request.path == "/known" else [])
             request.send(b"abc")
@@ -114,8 +114,8 @@ class Resets(Http2UpstreamTestCase):
                         self.assertEqual(head.status, 200)
                         self.assertNotIn(b"0\r\n\r\n", rest)
 
-    def test_an_answer_ahead_of_the_body_ends_the_stream(self):
-        """The server goes on to wait for the body, and weir tells it that none comes."""
+    def test_answer_before_the_end_of_the_upload_ends_the_stream(self):
+        """The server still waits for the body, so weir must reset the stream."""
         server = self.serve(lambda request: request.answer(b"no", 403))
         weir = self.weir(server)
         client = self.client(weir)
@@ -128,7 +128,7 @@ class Resets(Http2UpstreamTestCase):
             self.assertIn(request.wait_for_reset(), (0, CANCEL))
         self.assertEqual((len(server.requests), server.connections), (2, 1))
 
-    def test_an_answer_ahead_of_the_body_passes_whole(self):
+    def test_answer_before_the_end_of_the_upload_is_forwarded_completely(self):
         """A server may answer, and then reset the stream with NO_ERROR, because it needs no more of the body (RFC 9113 §8.1)."""
         def reply(request):
             request.answer(b"x" * 100_000, 403)

@@ -8,7 +8,7 @@ from harness import main
 from http2_client import PING
 from http2_upstream import Http2UpstreamTestCase
 
-QUIET = 15  # seconds until weir sends a PING, and again until it ends the connection
+QUIET = 15  # seconds until weir sends a PING; after as many more seconds, weir ends the connection
 
 
 class Silence(Http2UpstreamTestCase):

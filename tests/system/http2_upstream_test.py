@@ -49,7 +49,7 @@ class AllVersions(Http2UpstreamTestCase):
                         if path == "/known":
                             self.assertEqual(got.answer["content-length"], str(size))
 
-    def test_answers_without_a_body(self):
+    def test_answers_without_a_body_are_forwarded(self):
         def reply(request):
             request.read_body()
             status = int(request.path[1:])
@@ -81,7 +81,7 @@ class AllVersions(Http2UpstreamTestCase):
                 if spoken == "HTTP/2":
                     self.assertEqual(got.answer.trailers, [("x-sum", "7")])
 
-    def test_trailers_of_requests_do_no_harm(self):
+    def test_trailers_of_a_request_do_not_change_its_body(self):
         for client, spoken, served in self.pairs(echo, echo_of_http1):
             if spoken == "HTTP/2":
                 stream = client.open("POST", "/known", end=False)
@@ -94,7 +94,7 @@ class AllVersions(Http2UpstreamTestCase):
                 got = of_connection(client)
             self.assertEqual((got.status, got.body), (200, b"abc"), served)
 
-    def test_103_passes_ahead_of_the_answer(self):
+    def test_interim_answer_103_is_forwarded_before_the_answer(self):
         def reply(request):
             request.interim(103, [("link", "</a.css>")])
             request.interim(103, [("link", "</b.css>")])
@@ -130,7 +130,7 @@ class Continue(Http2UpstreamTestCase):
 
         return head.status == 100, finish_http1
 
-    def test_a_server_asks_for_the_body(self):
+    def test_server_that_sends_100_gets_the_body(self):
         def reply(request):
             self.assertEqual(request["expect"], "100-continue")
             self.assertEqual(request.size, 0)
@@ -145,7 +145,7 @@ class Continue(Http2UpstreamTestCase):
                 got = finish()
                 self.assertEqual((got.status, got.body), (200, b"abcd"))
 
-    def test_weir_asks_for_the_body_if_the_server_does_not(self):
+    def test_weir_sends_100_if_the_server_does_not(self):
         weir = self.weir(self.serve(echo), upstream='timeouts = { expect_continue = "50ms" }')
         for version in BOTH:
             with self.subTest(version):
@@ -153,7 +153,7 @@ class Continue(Http2UpstreamTestCase):
                 self.assertTrue(asked)
                 self.assertEqual(finish().body, b"abcd")
 
-    def test_a_server_refuses_the_body(self):
+    def test_server_can_refuse_an_upload_before_its_body(self):
         weir = self.weir(self.serve(lambda request: request.answer(b"too large", 413)), upstream='timeouts = { expect_continue = "20s" }')
         client = self.client(weir)
         stream = client.open("POST", "/", [("expect", "100-continue"), ("content-length", "4")], end=False)
@@ -188,7 +188,7 @@ class Fields(Http2UpstreamTestCase):
         self.assertEqual(server.requests[0]["te"], "trailers")
         self.assertEqual((got.status, got.body, got.trailers), (200, b"\0\0\0\0\0", [("grpc-status", "0"), ("grpc-message", "fine")]))
 
-    def test_an_upgrade_is_not_asked_of_an_http2_server(self):
+    def test_upgrade_is_not_requested_from_an_http2_server(self):
         server = self.serve()
         client = self.client(self.weir(server), "HTTP/1.1")
         got = client.get("/chat", Connection="Upgrade", Upgrade="websocket", Sec_WebSocket_Version="13", Sec_WebSocket_Key="dGhlIHNhbXBsZSBub25jZQ==")

@@ -180,7 +180,7 @@ class Handshake(WebSocketTestCase):
         self.assertEqual(len(self.upstream.exchanges), 0)
         self.opened(client)
 
-    def test_other_protocols_and_bodies_are_refused(self):
+    def test_extended_connect_with_another_protocol_or_a_body_is_refused(self):
         client = self.client(self.weir())
         for options, status in (({"protocol": "connect-udp"}, 405), ({"fields": [("content-length", "5")]}, 400)):
             with self.subTest(options):
