@@ -108,6 +108,17 @@ class CheapFrames(Flood):
     def test_flood_of_window_updates_ends_the_connection(self):
         self.assert_flood_ends("window_update", frame(WINDOW_UPDATE, 0, 0, b"\0\0\0\1"))
 
+    def test_flood_of_frames_of_unknown_types_ends_the_connection(self):
+        self.assert_flood_ends("other", frame(0xbe, 0, 0, b"x" * 100) + frame(0x0a, 0, 0))
+
+    def test_client_may_send_a_few_frames_of_unknown_types(self):
+        """As clients do that follow RFC 8701 (GREASE), or later extensions."""
+        for number in range(100):
+            self.attacker.send(frame(0xbe, 0xff, 0, b"x" * 100) + frame(HEADERS, WHOLE, 2 * number + 1, head_block()))
+            self.assertTrue(self.attacker.wait(lambda: self.attacker.frames[HEADERS] == number + 1))  # noqa: B023
+        self.assertEqual((self.attacker.ended, self.attacker.goaways), (False, []))
+        self.assert_unharmed()
+
     def test_client_that_requests_an_answer_octet_by_octet_is_disconnected(self):
         """A stream's window begins at 0. Each WINDOW_UPDATE makes weir send one DATA frame of one octet (CVE-2019-9511)."""
         self.upstream.reply = lambda exchange: exchange.send(answer(b"x" * 100_000 if exchange.target == "/long" else b"ok"))

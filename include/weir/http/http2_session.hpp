@@ -111,6 +111,10 @@ enum class Http2Side : std::uint8_t { Server, Client };
 
 class Http2Session {
  public:
+  // The number of frames of unknown types that a server may send without a frame of a response in between.
+  // With more, the connection ends. Http2FloodGuard bounds the frames of clients.
+  static constexpr std::uint32_t kMostUnknown = 1000;
+
   // Creates one end of a connection. `events` must outlive the session. A client accepts no push, so it
   // announces no max_streams.
   Http2Session(Http2Events& events, const Http2Limits& limits, Http2Side side = Http2Side::Server);
@@ -170,6 +174,7 @@ class Http2Session {
   };
 
   void note_opened(std::int32_t id) noexcept;
+  [[nodiscard]] bool is_flood(std::uint8_t type) noexcept;
   void rethrow();
 
   Http2Events& events_;
@@ -180,6 +185,7 @@ class Http2Session {
   // The peer skipped the stream IDs between skipped_from_ and skipped_to_. It may not use these IDs any more.
   std::int32_t skipped_from_ = 0;
   std::int32_t skipped_to_ = 0;
+  std::uint32_t unknown_ = 0;  // frames of unknown types since the last frame of a message
   std::int32_t unsent_ = -1;   // the last stream whose request could not be sent; -1: none
   std::exception_ptr thrown_;  // the exception that a callback has thrown
 };

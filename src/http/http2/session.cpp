@@ -20,6 +20,9 @@ using NameValues = boost::container::small_vector<nghttp2_nv, kUsualFields>;
 // heads.
 constexpr std::size_t kMostHeadToSend = 2 << 20;
 
+// The types of frames that RFC 9113 does not define. Receivers ignore them (RFC 9113 §4.1).
+constexpr unsigned kFirstUnknownType = 0xa, kLastUnknownType = 0xff;
+
 std::string_view view(const std::uint8_t* octets, std::size_t size) noexcept {
   return {reinterpret_cast<const char*>(octets), size};
 }
@@ -118,13 +121,19 @@ struct Http2Session::Callbacks {
     const auto& session = of(data);
     const auto id = frame->stream_id;
     const bool late = opens && id > session.skipped_from_ && id < session.skipped_to_;
-    if (!late && (of_message || acknowledges)) return 0;
+    const bool flood = of(data).is_flood(frame->type);
+    if (!late && !flood && (of_message || acknowledges)) return 0;
     return guarded(data, [&] {
-      if (late)
-        of(data).go_away(Http2Error::Protocol);
+      if (late || flood)
+        of(data).go_away(late ? Http2Error::Protocol : Http2Error::EnhanceYourCalm);
       else
         of(data).events_.on_cheap(resets_nothing(codec, *frame) ? Http2Cheap::Other : kind_of(*frame));
     });
+  }
+
+  // Drops a frame of an unknown type, which begin_frame() has reported.
+  static int unknown_frame(nghttp2_session*, void**, const nghttp2_frame_hd*, void*) noexcept {
+    return NGHTTP2_ERR_CANCEL;
   }
 
   static int begin_head(nghttp2_session* session, const nghttp2_frame* frame, void* data) noexcept {
@@ -234,6 +243,7 @@ struct Http2Session::Callbacks {
       nghttp2_session_callbacks* made = nullptr;
       check(nghttp2_session_callbacks_new(&made));
       nghttp2_session_callbacks_set_on_begin_frame_callback(made, begin_frame);
+      nghttp2_session_callbacks_set_unpack_extension_callback(made, unknown_frame);
       nghttp2_session_callbacks_set_on_begin_headers_callback(made, begin_head);
       nghttp2_session_callbacks_set_on_header_callback(made, field);
       nghttp2_session_callbacks_set_on_invalid_header_callback(made, faulty_field);
@@ -248,13 +258,15 @@ struct Http2Session::Callbacks {
   }
 
   // Disables automatic WINDOW_UPDATE frames. weir sends these frames itself, when octets of a body leave its
-  // memory.
+  // memory. Has nghttp2 report frames of unknown types, which it would skip otherwise.
   static nghttp2_option* option() {
     static nghttp2_option* const option = [] {
       nghttp2_option* made = nullptr;
       check(nghttp2_option_new(&made));
       nghttp2_option_set_no_auto_window_update(made, 1);
       nghttp2_option_set_max_send_header_block_length(made, kMostHeadToSend);
+      for (unsigned type = kFirstUnknownType; type <= kLastUnknownType; ++type)
+        nghttp2_option_set_user_recv_extension_type(made, static_cast<std::uint8_t>(type));
       return made;
     }();
     return option;
@@ -296,6 +308,12 @@ void Http2Session::note_opened(std::int32_t id) noexcept {
     skipped_to_ = id;
   }
   last_opened_ = id;
+}
+
+// Returns true if this frame of the server is one unknown frame too many.
+bool Http2Session::is_flood(std::uint8_t type) noexcept {
+  if (type == NGHTTP2_DATA || type == NGHTTP2_HEADERS) unknown_ = 0;
+  return side_ == Http2Side::Client && type >= kFirstUnknownType && ++unknown_ > kMostUnknown;
 }
 
 void Http2Session::rethrow() {

@@ -403,6 +403,50 @@ TEST_F(Http2SessionTest, ReportsEachKindOfCheapFrame) {
   EXPECT_THAT(cheap(), ElementsAre(Http2Cheap::Other));
 }
 
+// Returns a frame with a content of 5 octets on stream 0.
+std::string frame_of_type(unsigned type) {
+  return std::string("\0\0\5", 3) + static_cast<char>(type) + std::string(5, '\0') + "hello";
+}
+
+TEST_F(Http2SessionTest, IgnoresFramesOfUnknownTypesButReportsThem) {
+  ASSERT_TRUE(exchange());
+  for (const unsigned type : {0x0aU, 0x0cU, 0x7fU, 0xbeU, 0xffU}) {
+    SCOPED_TRACE(type);
+    cheap();
+    ASSERT_TRUE(session.receive(frame_of_type(type)));
+    EXPECT_THAT(cheap(), ElementsAre(Http2Cheap::Other));
+  }
+  const auto id = client->request();
+  ASSERT_TRUE(exchange());
+  EXPECT_THAT(events.streams.at(id).log, HasSubstr("head\nend\n"));
+  EXPECT_EQ(events.failures, 0);
+}
+
+TEST_F(Http2SessionTest, BoundsTheUnknownFramesOfAServerBetweenItsResponses) {
+  Http2Session asking{events, kLimits, Http2Side::Client};
+  Http2Fields fields;
+  fields.add(":method", "GET");
+  fields.add(":scheme", "http");
+  fields.add(":path", "/");
+  fields.add(":authority", "a");
+  Stream stream;
+  ASSERT_TRUE(asking.request(fields, false, stream));
+  std::string sent;
+  asking.write(sent, kMost);
+  ASSERT_TRUE(asking.receive(std::string("\0\0\0\4\0\0\0\0\0", 9)));  // SETTINGS
+  std::string most;
+  for (std::uint32_t i = 0; i < Http2Session::kMostUnknown; ++i) most += frame_of_type(0xbe);
+  const std::string head{"\0\0\1\1\4\0\0\0\1\x88", 10};  // HEADERS: 200
+  ASSERT_TRUE(asking.receive(most + head + most));
+  EXPECT_THAT(stream.log, HasSubstr("head"));
+  asking.write(sent, kMost);
+  EXPECT_EQ(events.failures, 0);
+  static_cast<void>(asking.receive(frame_of_type(0xbe)));
+  asking.write(sent, kMost);
+  EXPECT_EQ(events.failures, 1) << "the connection ends with a GOAWAY";
+  EXPECT_FALSE(asking.accepts_requests());
+}
+
 TEST_F(Http2SessionTest, ResetsAMalformedRequestAndReportsAFault) {
   use(false, true);
   const std::vector<Http2Client::Lines> bad = {{{"x", " a"}},          {{"connection", "close"}},
