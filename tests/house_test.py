@@ -14,7 +14,7 @@ PURE = {"base", "limit", "http", "policy", "observe", "replay"}
 CONFINED = [
     (r"boost/asio", r"^(include/weir|src|tests/unit)/(net|redis|upstream|proxy|admin|log|config|upgrade|server|cli)/"),
     (r"boost/beast", r"^tests/unit/http/head_lines_test\.cpp$|^src/net/beast\.cpp$|^src/admin/(server/server\.cpp|pages/messages\.[ch]pp)$"),
-    (r"nghttp2/", r"^src/http/http2/session\.cpp$|^tests/unit/http/http2_client\.hpp$"),
+    (r"nghttp2/", r"^src/http/http2/session\.cpp$|^tests/unit/http/http2/http2_client\.hpp$"),
     (r"hiredis", r"^src/redis/connection/resp\.cpp$"),
     (r"toml\+\+", r"^src/config/read/toml_reader\.cpp$"),
     (r"cctz/", r"^src/base/time_zone\.cpp$"),

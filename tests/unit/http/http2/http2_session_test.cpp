@@ -1,6 +1,6 @@
 #include "weir/http/http2_session.hpp"
 
-#include "unit/http/http2_client.hpp"
+#include "unit/http/http2/http2_client.hpp"
 
 #include <algorithm>
 #include <map>

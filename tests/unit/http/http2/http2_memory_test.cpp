@@ -1,5 +1,5 @@
 // Makes each allocation of weir fail in turn while the codec serves a request.
-#include "unit/http/http2_client.hpp"
+#include "unit/http/http2/http2_client.hpp"
 #include "unit/scarce_memory.hpp"
 
 #include "weir/http/http2_session.hpp"
