@@ -10,6 +10,7 @@ import unittest
 
 from browser import Browser, find_chromium
 from harness import Client, TestCase, Upstream, Weir, closed_port, config, get, main, rule
+from http2_client import Http2Client
 
 WEB = pathlib.Path(os.environ.get("WEIR_SOURCE", ".")) / "src" / "admin" / "web"
 RULES = (rule("per-ip", "10/s", burst=5, key='["ip"]') + rule("candidate", "2/s", key='["ip"]', mode='"shadow"')
@@ -116,6 +117,18 @@ class Dashboard(TestCase):
             before = page.text("#freshness")
             page.await_true(f"document.querySelector('#freshness').innerText !== {before!r}")
             self.assert_clean(weir, page)
+
+    def test_page_shows_which_connections_speak_http2(self):
+        listener = 'protocols = ["http/1.1", "h2c"]'
+        weir = self.weir_of(listener=listener)
+        tile = """[...document.querySelectorAll("#tiles div")].map((each) => each.innerText).find((text) => text.startsWith("Connections"))"""
+        page = self.open(weir)
+        page.await_true(f"/0\\s+open, from clients/.test({tile})")
+        with Http2Client(weir.port) as client, Client(weir.port) as other:
+            client.get("/")
+            other.get("/")
+            page.await_true(f"/2\\s+1 HTTP.2 with 0 streams/.test({tile})")
+        self.assert_clean(weir, page)
 
     def test_texts_have_enough_contrast_and_size_on_every_screen(self):
         weir = self.weir_of()

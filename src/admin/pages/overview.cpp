@@ -142,6 +142,11 @@ json::object redis(const std::vector<RedisFigures>& workers) {
           {"reconnects", sum.reconnects}};
 }
 
+json::object http2(const Sources& sources) {
+  return {{"connections", level(sources, &Counters::http2_connections_open)},
+          {"streams", level(sources, &Counters::http2_streams_open)}};
+}
+
 json::object keys(const limit::KeyTable::Stats& stats) {
   return {{"used", stats.keys}, {"slots", stats.slots}, {"overflowed", stats.overflowed}};
 }
@@ -200,6 +205,7 @@ std::string overview_json(const Sources& sources) {
                    {"answers", answers(sources)},
                    {"latency", latency(sources)},
                    {"connections", level(sources, &Counters::connections_open)},
+                   {"http2", http2(sources)},
                    {"queue_depth", level(sources, &Counters::queue_depth)},
                    {"store_failures", total(sources, &Counters::store_failures)},
                    {"top", sources.top != nullptr},

@@ -15,14 +15,15 @@ export function show(overview, rates, history) {
 const tile = (name, value, more) => h("div", {}, h("dt", {}, name), h("dd", {}, value, more && h("small", {}, more)));
 
 function tiles(overview, rates) {
-  const { keys } = overview;
+  const { http2, keys } = overview;
   const errors = rates.of((seen) => seen.answers["5xx"]);
   const shed = rates.of((seen) => seen.traffic.shed);
   fill(find("#tiles"),
     tile("Latency", micros(rates.quantile(0.5)), `p99 ${micros(rates.quantile(0.99))}`),
     tile("Waiting in queues", count(overview.queue_depth), "requests"),
     tile("5xx responses", `${rate(errors)}/s`, shed > 0 ? `${rate(shed)}/s shed` : "on all routes"),
-    tile("Connections", count(overview.connections), "open, from clients"),
+    tile("Connections", count(overview.connections),
+      http2.connections > 0 ? `${count(http2.connections)} HTTP/2 with ${plural(http2.streams, "stream")}` : "open, from clients"),
     keys && tile("Keys", compact(keys.used), `of ${compact(keys.slots)} slots`));
 }
 

@@ -83,11 +83,20 @@ class Frame {
     const auto& figures = now_.figures;
     line(fitting({{"weir at " + std::string(address)},
                   {a_second("requests", rate("weir_requests_total")), 1},
-                  {"connections " + short_number(figures.sum("weir_connections_open")), 3},
+                  {connections(), 3},
                   {"queued " + short_number(figures.sum("weir_queue_depth")), 2},
                   {"keys " + short_number(figures.sum("weir_keys")), 4}},
                  screen_.width),
          kBold);
+  }
+
+  [[nodiscard]] std::string connections() const {
+    const auto& figures = now_.figures;
+    const auto all = "connections " + short_number(figures.sum("weir_connections_open"));
+    const auto http2 = figures.sum("weir_connections", {{"protocol", "HTTP/2"}});
+    return http2 == 0 ? all
+                      : all + " (" + short_number(http2) + " HTTP/2, streams " +
+                            short_number(figures.sum("weir_http2_streams")) + ")";
   }
 
   void show_servers() {

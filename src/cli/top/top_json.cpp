@@ -67,6 +67,8 @@ std::string top_json(const Sample& before, const Sample& now, std::string_view a
   json::object out{{"address", address},
                    {"requests_per_second", rate(before, now, "weir_requests_total")},
                    {"connections", whole(figures.sum("weir_connections_open"))},
+                   {"http2_connections", whole(figures.sum("weir_connections", {{"protocol", "HTTP/2"}}))},
+                   {"http2_streams", whole(figures.sum("weir_http2_streams"))},
                    {"queued", whole(figures.sum("weir_queue_depth"))},
                    {"keys", whole(figures.sum("weir_keys"))},
                    {"servers", servers(figures)}};

@@ -57,6 +57,9 @@ TEST_F(OverviewTest, HasTheTotalsOfAllWorkers) {
   one_.shed[3].add(2);
   one_.queue_depth.add(3);
   two_.connections_open.add(4);
+  one_.http2_connections_open.add(1);
+  two_.http2_connections_open.add(2);
+  two_.http2_streams_open.add(30);
   two_.upstream(0).errors.add(9);
   one_.request_seconds.record(base::Duration{70});
   const auto told = overview();
@@ -68,6 +71,7 @@ TEST_F(OverviewTest, HasTheTotalsOfAllWorkers) {
   EXPECT_EQ(told.at("answers"), json::parse(R"({"none":1,"1xx":0,"2xx":7,"3xx":0,"4xx":1,"5xx":0})"));
   EXPECT_EQ(told.at("queue_depth").as_int64(), 3);
   EXPECT_EQ(told.at("connections").as_int64(), 4);
+  EXPECT_EQ(told.at("http2"), json::parse(R"({"connections":3,"streams":30})"));
   EXPECT_EQ(told.at("upstreams").at(0).at("errors").to_number<int>(), 9);
   const auto& latency = told.at("latency").as_object();
   EXPECT_EQ(latency.at("counts").as_array().size(), latency.at("bounds_us").as_array().size() + 1);

@@ -80,14 +80,29 @@ TEST(TopJson, WritesRatesAndClientsAsPlainNumbers) {
   Sample now{.taken = before.taken + std::chrono::seconds(2), .figures = Figures{later}, .top = {}};
   now.top = {
       {.rule = "login", .seconds = 74, .admitted = {{"203.0.113.7", "83a5", 12345, 4}}, .refused = {}}};
-  EXPECT_EQ(top_json(before, now, "here"),
-            R"({"address":"here","requests_per_second":0,"connections":0,"queued":3,"keys":0,)"
-            R"("servers":[{"upstream":"api","server":"10.0.0.1:80","healthy":false}],)"
-            R"("redis":{"connections":2,"up":1,"calls_per_second":0,"failures_per_second":0},)"
-            R"("clients_counted":true,"rules":[{"rule":"login","mode":"enforce","admitted_per_second":28800,)"
-            R"("delayed_per_second":0,"refused_per_second":0,"would_refuse_per_second":0,"seconds":74,)"
-            R"("admitted":[{"client":"203.0.113.7","digest":"83a5","cost":12345,"error":4}],"refused":[]}]})"
-            "\n");
+  EXPECT_EQ(
+      top_json(before, now, "here"),
+      R"({"address":"here","requests_per_second":0,"connections":0,"http2_connections":0,"http2_streams":0,"queued":3,"keys":0,)"
+      R"("servers":[{"upstream":"api","server":"10.0.0.1:80","healthy":false}],)"
+      R"("redis":{"connections":2,"up":1,"calls_per_second":0,"failures_per_second":0},)"
+      R"("clients_counted":true,"rules":[{"rule":"login","mode":"enforce","admitted_per_second":28800,)"
+      R"("delayed_per_second":0,"refused_per_second":0,"would_refuse_per_second":0,"seconds":74,)"
+      R"("admitted":[{"client":"203.0.113.7","digest":"83a5","cost":12345,"error":4}],"refused":[]}]})"
+      "\n");
+}
+
+TEST(TopFrame, ShowsTheConnectionsThatSpeakHttp2) {
+  const auto first_line = [](const char* http2) {
+    Sample sample{.taken = {},
+                  .figures = Figures{std::string("weir_connections_open 40\nweir_http2_streams 120\n") +
+                                     "weir_connections{protocol=\"HTTP/1\"} 32\n" + http2},
+                  .top = {}};
+    const auto frame = draw(sample, sample, "here", {.width = 100, .height = 0});
+    return frame.substr(0, frame.find('\n'));
+  };
+  EXPECT_THAT(first_line("weir_connections{protocol=\"HTTP/2\"} 8\n"),
+              HasSubstr("connections 40 (8 HTTP/2, streams 120)   queued"));
+  EXPECT_THAT(first_line("weir_connections{protocol=\"HTTP/2\"} 0\n"), HasSubstr("connections 40   queued"));
 }
 
 std::vector<std::string> lines_of(std::string_view frame) {
