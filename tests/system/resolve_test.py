@@ -15,6 +15,8 @@ import time
 import unittest
 
 from harness import (PATIENCE, WEIR, Redis, TestCase, Upstream, Weir, answer, config, eventually, main, request_bytes, rule)
+from http2_client import Http2Client
+from http2_server import Http2Server
 from own_etc import WAY, Names, NameServer
 
 
@@ -46,12 +48,13 @@ class Mute(Silent):
 
 @unittest.skipUnless(WAY, "unshare(1) may give no mount namespace here, so weir cannot have an /etc/hosts of its own")
 class Resolve(TestCase):
-    def two(self, **options):
+    def two(self, kind=Upstream, first=answer(b"first"), second=answer(b"second")):
         """Returns two servers, at 127.0.0.2 and 127.0.0.3, that use the same port."""
+        replies = first, second
         for _ in range(20):
-            first = Upstream(answer(b"first"), host="127.0.0.2", **options)
+            first = kind(replies[0], host="127.0.0.2")
             try:
-                second = Upstream(answer(b"second"), host="127.0.0.3", port=first.port, **options)
+                second = kind(replies[1], host="127.0.0.3", port=first.port)
             except OSError:  # another process uses this port at the second address
                 first.__exit__()
                 continue
@@ -153,6 +156,41 @@ class Resolve(TestCase):
             self.assertEqual(early.read().body, b"first")
             eventually(lambda: not first.open, "the connection to the old address is not kept")
             self.assertEqual([late.get("/").body for _ in range(3)], [b"second"] * 3)
+
+    def test_http2_requests_follow_the_name_and_open_ones_end_at_their_server(self):
+        """An open HTTP/2 connection to the old address finishes its requests, gets no further ones, and ends."""
+        release = threading.Event()
+        self.addCleanup(release.set)
+
+        def slowly(request):
+            if request.path == "/held":
+                request.head(200)
+                request.send(b"fir")
+                release.wait(PATIENCE)
+                request.send(b"st", end=True)
+            else:
+                request.answer(b"first")
+
+        first, second = self.two(Http2Server, slowly, lambda request: request.answer(b"second"))
+        names = self.start(Names(api="127.0.0.2"))
+        weir = self.weir(names, first.port, more='protocol = "h2c"', listener='protocols = ["http/1.1", "h2c"]')
+        with Http2Client(weir.port) as client:
+            held = client.open(path="/held")
+            eventually(lambda: first.requests, "the first server has the request")
+            self.assertEqual(client.get("/").body, b"first")
+            self.assertEqual(len(first.sessions), 1)
+            names.say(api="127.0.0.3")
+            eventually(lambda: self.resolves(weir, "changed"), "the new address is found")
+            eventually(lambda: client.get("/").body == b"second", "requests go to the new address")
+            self.assertEqual([client.get("/").body for _ in range(8)], [b"second"] * 8)
+            self.assertEqual((first.sessions[0].ended, len(first.sessions)), (False, 1))
+            release.set()
+            answered = client.read(held)
+            self.assertEqual((answered.status, answered.body), (200, b"first"))
+            first.sessions[0].wait(lambda: first.sessions[0].ended)
+            self.assertEqual(first.sessions[0].goaways, [0], "the old connection ends with a GOAWAY")
+        self.assertEqual(self.resolves(weir, "changed"), 1)
+        self.assertEqual(weir.metric("weir_upstream_ejections_total"), 0)
 
     def test_server_name_that_becomes_unknown_keeps_its_address(self):
         first, _ = self.two()
