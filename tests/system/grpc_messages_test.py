@@ -125,6 +125,27 @@ class GrpcMessages(TestCase):
         eventually(lambda: not self.upstream.open, "weir ends the request to the server")
         self.assertEqual(self.got, message(b"one") + message(b"two"))
 
+    def test_a_client_that_exceeds_its_messages_stays_charged_also_if_the_status_is_awaited(self):
+        """Otherwise a client that learns from a message that its guess was wrong could get the charge back by another message."""
+        weir = self.weir("1/day", messages_over='"close"', charge='{ grpc_status = ["UNAUTHENTICATED"] }')
+        contents = queue.Queue()
+        call = self.stream(iter(contents.get, None))
+        contents.put(b"guess")
+        self.assertEqual(next(call), b"guess")
+        contents.put(b"one too many")
+        self.assertEqual(self.refused(lambda: next(call)).code(), EXHAUSTED)
+        contents.put(None)
+        self.await_metric(weir, 1, "weir_settlements_total", rule="chat", outcome="unanswered")
+        self.assertEqual(weir.metric("weir_settlements_total", rule="chat", outcome="refunded"), 0)
+
+    def test_a_server_that_exceeds_the_messages_returns_the_charge(self):
+        weir = self.weir("1/day", messages_over='"close"', direction='"server"', charge='{ grpc_status = ["UNAUTHENTICATED"] }')
+        self.answer_with(b"one", b"two")
+        call = self.stream([b"abc"])
+        self.assertEqual(next(call), b"one")
+        self.assertEqual(self.refused(lambda: next(call)).code(), EXHAUSTED)
+        self.await_metric(weir, 1, "weir_settlements_total", rule="chat", outcome="refunded")
+
     def test_a_unary_call_above_the_limit_reaches_no_server(self):
         weir = self.weir("2/day", messages_over='"close"')
         self.assertEqual([self.unary(), self.unary()], [b"abc", b"abc"])

@@ -128,8 +128,11 @@ bool AnswerRelay::is_message_refused() const noexcept {
 }
 
 // Ends a gRPC call in which a message exceeded its limit. Trailers tell the client why, if its protocol has
-// trailers.
+// trailers. If the message is the client's, the charge stands as for a client that leaves. Otherwise a client
+// could end a call whose status costs it something.
 net::Task<Outcome> AnswerRelay::refuse_message() {
+  if (gate_ != nullptr && gate_->refuses())
+    context_.admission.settlements().end_call(http::kGrpcResourceExhausted);
   note_body_fault(context_, {.status = kTooManyMessages});
   attempt_.note_answer();
   bool sent = false;
@@ -211,7 +214,8 @@ std::optional<Outcome> AnswerRelay::abort_answer(Relay::Need need) {
   auto& lease = attempt_.lease;
   if (!owed && attempt_.count_failure()) {
     if (!lease.moved()) lease.member().failed(report.sent, context_.worker.clock.now());
-    context_.admission.settlements().end_call(http::kGrpcUnavailable);
+    // An answer of which the client has nothing may still be replaced by another one.
+    if (!sink_.is_untouched()) context_.admission.settlements().end_call(http::kGrpcUnavailable);
   }
   if (sink_.is_untouched()) {
     report.answered = {};

@@ -2,7 +2,6 @@
 
 #include "proxy/exchange/body_inspector.hpp"
 
-#include "weir/http/grpc_status.hpp"
 #include "weir/proxy/http1_sink.hpp"
 
 #include <algorithm>
@@ -18,7 +17,6 @@ void note_body_fault(ExchangeContext& context, const BodyFault& fault) {
                            : status == kTooManyMessages ? "message_limit"
                            : slow                       ? "slow_body"
                                                         : "bad_body";
-  if (status == kTooManyMessages) context.admission.settlements().end_call(http::kGrpcResourceExhausted);
   if (status == 503 || status == 400 || status == kTooManyMessages) return;
   context.worker.counters
       .client_errors(slow            ? ClientError::SlowBody
