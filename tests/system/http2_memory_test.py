@@ -10,8 +10,11 @@ import threading
 import time
 import unittest
 
-from harness import PATIENCE, SANITIZED, eventually, main, request_bytes, rss_kib
+import hpack
+
+from harness import PATIENCE, SANITIZED, Weir, eventually, main, request_bytes, rss_kib
 from http2_client import END_HEADERS, END_STREAM, HEADERS, SETTINGS, WINDOW_UPDATE, Http2TestCase, frame, head_block
+from http2_websocket_test import switch
 from proxy_test import MIB
 
 COUNT = 1000
@@ -24,6 +27,10 @@ WINDOW = 1 << 30  # octets; more than any answer of this test
 # Bounds in KiB of a request, of a session of HTTP/2, and of frames to send (docs/http2.md). They include the memory that malloc
 # keeps while these buffers grow.
 REQUEST, SESSION, OUTPUT = 80, 24, 112
+
+
+WAVE = 200  # clients with a WebSocket
+BURST = 60_000  # octets that the server sends on each
 
 
 class Pourer(threading.Thread):
@@ -96,11 +103,11 @@ def ask(port, octets):
     return sock
 
 
-def http2_request(window):
+def http2_request(window, request=frame(HEADERS, END_STREAM | END_HEADERS, 1, head_block())):
     """Returns the octets of a client that asks for an answer. `window`: octets that each stream permits."""
     settings = b"\0\4" + window.to_bytes(4, "big")
     return (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(SETTINGS, 0, 0, settings) +
-            frame(WINDOW_UPDATE, 0, 0, WINDOW.to_bytes(4, "big")) + frame(HEADERS, END_STREAM | END_HEADERS, 1, head_block()))
+            frame(WINDOW_UPDATE, 0, 0, WINDOW.to_bytes(4, "big")) + request)
 
 
 @unittest.skipIf(SANITIZED, "a sanitizer keeps freed memory")
@@ -147,6 +154,40 @@ class Memory(Http2TestCase):
 
     def test_answers_of_http1_that_clients_do_not_read_take_bounded_memory(self):
         self.assertLess(self.kib_each("HTTP/1.1, not read", request_bytes("GET", "/")), REQUEST)
+
+
+@unittest.skipIf(SANITIZED, "a sanitizer keeps freed memory")
+class IdleWebSockets(Http2TestCase):
+    """Clients whose only request is a WebSocket on which nothing moves any more."""
+
+    PSEUDO = ((":method", "CONNECT"), (":protocol", "websocket"), (":scheme", "http"), (":path", "/"), (":authority", "localhost"))
+
+    def open_some(self, weir):
+        """Opens WebSockets of a wave of clients, and reads a burst of octets on each."""
+        head = hpack.Encoder().encode([(name, value, True) for name, value in (*self.PSEUDO, ("sec-websocket-version", "13"))])
+        octets = http2_request(WINDOW, frame(HEADERS, END_HEADERS, 1, head))
+        for _ in range(WAVE):
+            sock = self.start(socket.create_connection(("127.0.0.1", weir.port)))
+            sock.settimeout(PATIENCE)
+            sock.sendall(octets)
+            got = 0
+            while got < BURST:
+                got += len(sock.recv(1 << 16))
+        self.assertGreater(got, BURST)
+        return rss_kib(weir.pid)
+
+    def test_connections_with_idle_websockets_hold_no_buffers(self):
+        """The second wave uses the memory of the buffers that the first wave has given back after two seconds of silence."""
+        self.upstream.reply = lambda exchange: (switch(exchange, bytes(BURST)), exchange.wait_for_close())
+        weir = self.start(Weir(self.text(doors=(False,)).replace("workers = 2", "workers = 1"), self.files))
+        before = rss_kib(weir.pid)
+        first = self.open_some(weir)
+        time.sleep(2 + 2)  # and a tick, which may come a second later
+        second = self.open_some(weir)
+        each = ((first - before) / WAVE, (second - first) / WAVE)
+        print(f"\n{WAVE} idle WebSockets: {each[0]:.1f} KiB each, the next {each[1]:.1f} KiB each", flush=True)
+        self.assertEqual(weir.metric("weir_tunnels_open"), 2 * WAVE)
+        self.assertLess(each[1], each[0] - 48)
 
 
 if __name__ == "__main__":

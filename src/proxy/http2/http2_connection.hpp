@@ -109,6 +109,7 @@ class Http2Connection final : private http::Http2Events {
   void end_by(observe::Goaway reason);
   void send_last_goaway();
   void note_room() noexcept;
+  void rest(base::TimePoint now) noexcept;
   void note_progress(base::TimePoint now) noexcept;
   void watch_peer(base::TimePoint now);
 

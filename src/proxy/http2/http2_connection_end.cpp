@@ -13,6 +13,9 @@ namespace {
 // How long weir waits for the answer to the PING that follows the announcement of the end (RFC 9113 §6.8).
 constexpr base::Duration kRoundTrip{1'000'000};
 
+// How long nothing must have arrived before the connection releases its buffers.
+constexpr base::Duration kRestAfter{2'000'000};
+
 observe::Goaway reason_of(http::Http2Cheap frame) noexcept {
   using http::Http2Cheap;
   switch (frame) {
@@ -107,6 +110,7 @@ void Http2Connection::on_tick() noexcept {
   try {
     const auto now = worker_.clock.now();
     remove_done();  // the writer also calls this, but not while the client reads nothing
+    rest(now);
     if (session_.must_leave()) leave();
     const bool announced = announced_ != base::TimePoint{};
     if (announced && !gone_away_ && now - announced_ >= kRoundTrip) send_last_goaway();
@@ -117,6 +121,15 @@ void Http2Connection::on_tick() noexcept {
   } catch (const std::bad_alloc&) {
     fail();
   }
+}
+
+// Releases the empty buffers of a connection that receives nothing, such as one whose only streams are idle
+// WebSockets. The next octets take new ones.
+void Http2Connection::rest(base::TimePoint now) noexcept {
+  if (now - heard_ < kRestAfter) return;
+  if (session_.inbox.empty()) session_.inbox.release();
+  if (out_.empty()) std::string().swap(out_);
+  session_.client.trim();
 }
 
 // Counts acknowledged octets as a sign of life. The kernel reports room only once much of its buffer is free,
