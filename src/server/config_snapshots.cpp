@@ -96,6 +96,7 @@ base::Result<ConfigSnapshots::Draft> ConfigSnapshots::make(const config::Setting
                              .routes = settings.routes,
                              .tier_priorities = settings.tier_priorities,
                              .rules = std::move(*rules),
+                             .rule_finder = {},
                              .elastic = config::asks_for_load(settings),
                              .inspects = config::asks_for_bodies(settings),
                              .settles = config::asks_for_answers(settings),
@@ -105,6 +106,7 @@ base::Result<ConfigSnapshots::Draft> ConfigSnapshots::make(const config::Setting
                              .upstreams = settings.upstreams,
                              .route_labels = {},
                              .upstream_labels = {}};
+  config_snapshot->config.rule_finder = policy::RuleFinder(config_snapshot->config.rules);
   for (const auto& route : settings.routes) {
     const auto label = routes_.take(route.name);
     if (!label)
@@ -235,10 +237,12 @@ ConfigSnapshots::Draft ConfigSnapshots::renamed(const policy::NamingKeys& names)
 // snapshot, whichever worker releases it last.
 std::shared_ptr<const proxy::ConfigSnapshot> ConfigSnapshots::put_in_force(const Draft& draft) {
   const auto& config = draft.config_snapshot->config;
+  std::vector<limit::KeyTable::DefinedRule> defined;
   for (const auto& rule : config.rules) {
     cell_versions_[rule.cells] = {saved(rule), false};
-    table_.define_rule(rule.cells, *cell_versions_[rule.cells].rule, clock_.now());
+    defined.push_back({rule.cells, *cell_versions_[rule.cells].rule});
   }
+  table_.define_rules(defined, clock_.now());
   Use use{.config_snapshot = draft.config_snapshot.get(),
           .routes = config.route_labels,
           .upstreams = config.upstream_labels,
@@ -360,20 +364,24 @@ void ConfigSnapshots::tidy_cells(const std::vector<limit::RuleIndex>& elsewhere)
   for (const auto cells : elsewhere) used[cells] = true;
   for (const auto& use : live_)
     for (const auto cells : use.cells) used[cells] = true;
+  std::vector<limit::RuleIndex> forgotten;
   for (std::size_t i = 0; i < cell_versions_.size(); ++i) {
     auto& reading = cell_versions_[i];
     if (!reading.rule || used[i] || find_rule(current_->config.rules, reading.rule->name) != nullptr)
       continue;
     reading.forgotten = true;
-    table_.forget(static_cast<limit::RuleIndex>(i));
+    forgotten.push_back(static_cast<limit::RuleIndex>(i));
   }
+  table_.forget_rules(forgotten);
   table_.migrate_cells(clock_.now());
   const auto keys = table_.stats().keys_by_rule;
+  std::vector<limit::RuleIndex> retired;
   for (std::size_t i = 0; i < cell_versions_.size(); ++i) {
     if (!cell_versions_[i].rule || used[i] || keys[i] != 0) continue;
     cell_versions_[i] = {};
-    table_.retire(static_cast<limit::RuleIndex>(i));
+    retired.push_back(static_cast<limit::RuleIndex>(i));
   }
+  table_.retire_rules(retired);
 }
 
 }  // namespace weir::server

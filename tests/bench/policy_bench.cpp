@@ -2,6 +2,7 @@
 #include "weir/http/target.hpp"
 #include "weir/limit/key_table.hpp"
 #include "weir/policy/evaluation.hpp"
+#include "weir/policy/rule_finder.hpp"
 
 #include <string>
 #include <vector>
@@ -51,6 +52,27 @@ void collect(benchmark::State& state, std::string_view part) {
 BENCHMARK_CAPTURE(collect, ip, "ip")->Arg(1)->Arg(5);
 BENCHMARK_CAPTURE(collect, api_key_or_ip, "api_key|ip")->Arg(1)->Arg(5);
 BENCHMARK_CAPTURE(collect, header, "header:X-API-Key")->Arg(1);
+
+// The cost of finding and testing the rules of a request. Five of the rules match it. All others are for
+// other paths.
+void find_among(benchmark::State& state) {
+  std::vector<Rule> rules;
+  for (int i = 0; i < state.range(0); ++i) {
+    rules.push_back(rule_of("rule-" + std::to_string(i), "ip"));
+    const auto other = "/tenants/" + std::to_string(i) + "/*";
+    rules.back().match.path = *PathMatch::parse(i % (state.range(0) / 5) == 0 ? "/api/*" : other);
+  }
+  const RuleFinder finder(rules);
+  const auto head = browser_head();
+  Request request{.head = &head, .path = head.path, .host = "api.example.com", .route = "api", .client = {}};
+  std::vector<const Rule*> room;
+  for (auto _ : state) {
+    Evaluation evaluation;
+    benchmark::DoNotOptimize(evaluation.collect(finder.find(rules, request, room), request, kKeys));
+    benchmark::DoNotOptimize(evaluation.local.charges().data());
+  }
+}
+BENCHMARK(find_among)->ArgName("rules")->Arg(5)->Arg(100)->Arg(1'000);
 
 // The cost of five local rules with five algorithms per request, from matching to the decision. Clients'
 // names are computed each time; their state is warm.

@@ -148,29 +148,39 @@ class KeyTable {
   // limit::holds(*charge.limiter).
   [[nodiscard]] bool hold(const Charge& charge, base::TimePoint now);
 
+  // A rule and the RuleIndex that stands for it. Refers to the rule.
+  struct DefinedRule {
+    RuleIndex index;
+    const SavedRule& rule;
+  };
   // For reloads. Only one thread may call this function; other threads may charge at the same time. Declares
-  // that RuleIndex `index` stands for `rule` from now on. Must be called before the first charge under
-  // `index`. Keys of the same rule may have another index. The next request with such a key converts the
+  // that each RuleIndex stands for its rule from now on. Must be called before the first charge under
+  // the index. Keys of the same rule may have another index. The next request with such a key converts the
   // key's state (limit/rescale.hpp), or resets the state if it cannot be converted. The limiters must outlive
-  // the table. REQUIRES, if `index` is in use: is_current(index), and counts_as(rule) is true for the old
-  // rule.
-  void define_rule(RuleIndex index, const SavedRule& rule, base::TimePoint now);
+  // the table. REQUIRES, if the index is in use: is_current(index), and counts_as(rule) is true for the
+  // old rule. The time grows with the product of the numbers of rules and shards, so many rules must come in
+  // one call.
+  void define_rules(std::span<const DefinedRule> rules, base::TimePoint now);
+  void define_rule(RuleIndex index, const SavedRule& rule, base::TimePoint now) {
+    define_rules(std::array{DefinedRule{index, rule}}, now);
+  }
   // Declares that `index` stands for `rule`, the version of the rule that an earlier process used. All other
   // versions of the rule are newer. Returns false if no present rule takes over the keys of that old version.
   // The limiters must outlive the table.
   [[nodiscard]] bool define_former_rule(RuleIndex index, const SavedRule& rule);
   // Returns true if `index` is in use, and no later version of its rule has reset the keys.
   [[nodiscard]] bool is_current(RuleIndex index) const;
-  // Declares that the rule of `index` no longer exists: no charge uses this index any more. migrate_cells()
-  // evicts the rule's keys.
-  void forget(RuleIndex index);
+  // Declares that the rules of these indexes no longer exist: no charge uses the indexes any more.
+  // migrate_cells() evicts the rules' keys.
+  void forget_rules(const std::vector<RuleIndex>& indexes);
   // Evicts the keys of rules that no longer exist, and keys whose rule has another algorithm now. Converts
   // the states of keys that no request has used since the reload. A rule with several limiters is left out,
   // because a state does not say to which limiter it belongs. Locks one shard at a time. So a charge waits
   // for at most one shard, which has some 4,000 keys in a table of a million.
   void migrate_cells(base::TimePoint now);
-  // Frees `index` for another rule. REQUIRES: no key has this index, and no charge uses this index any more.
-  void retire(RuleIndex index);
+  // Frees the indexes for other rules. REQUIRES: no key has one of the indexes, and no charge uses one of
+  // them any more.
+  void retire_rules(const std::vector<RuleIndex>& indexes);
 
   struct Stats {
     std::uint64_t keys = 0;              // slots in use, including drained keys that no sweep has evicted yet
@@ -181,7 +191,7 @@ class KeyTable {
     std::uint64_t log_chunks_used = 0;   // chunks in use
     std::uint64_t log_merged = 0;        // admissions so far for which the log store had no free chunk
     // The number of keys by the RuleIndex of their last charge.
-    std::array<std::uint64_t, kMaxRules> keys_by_rule{};
+    std::vector<std::uint64_t> keys_by_rule = std::vector<std::uint64_t>(kMaxRules);
   };
   [[nodiscard]] Stats stats() const;
 

@@ -161,6 +161,7 @@ class alignas(64) Counters {
   std::array<Tally, policy::kPriorities> shed;  // answered 503 because of load, by priority
   Gauge body_memory;                            // bytes in use now for bodies that rules read
   Tally body_memory_refused;                    // bodies for which no memory was left
+  Tally rules_exceeded;   // answered 503 because too many rules apply (limit::kMaxCharges)
   Tally queue_crowded;    // refused because the client already had its maximum of queued requests
   Tally queue_displaced;  // refused because a request of better priority took the place in the queue
   Tally queue_levelled;   // refused because a client with fewer queued requests took the place in the queue

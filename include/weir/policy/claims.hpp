@@ -5,7 +5,7 @@
 
 #include "weir/policy/identity.hpp"
 #include "weir/policy/match.hpp"
-#include "weir/policy/rule.hpp"
+#include "weir/policy/rule_list.hpp"
 
 #include <optional>
 #include <span>
@@ -19,7 +19,7 @@ namespace weir::policy {
 // Returns true if a rule that may apply needs claims for its key or for the name of the client in its queue.
 [[nodiscard]] bool needs_claims(const Rule& rule, const Request& request);
 // Returns true if any of the rules needs claims.
-[[nodiscard]] bool needs_claims(std::span<const Rule> rules, const Request& request);
+[[nodiscard]] bool needs_claims(RuleList rules, const Request& request);
 
 // Returns the token's fault if the fault explains why the request lacks a part of a key. Returns nullopt if
 // no alternative of the part is a claim. REQUIRES: the token was verified.

@@ -12,7 +12,7 @@
 #include "weir/limit/charge.hpp"
 #include "weir/limit/outcome.hpp"
 #include "weir/policy/naming.hpp"
-#include "weir/policy/rule.hpp"
+#include "weir/policy/rule_list.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -42,12 +42,15 @@ struct Objection {
   JsonFault json = JsonFault::None;   // why the JSON body names no cost
   http::Excess excess{};              // the exceeded bound that caused `ambiguity`, if any
   std::optional<TokenFault> token{};  // why the token lacks `part`; set only if `part` is a claim
+  // True: more rules apply to the request than a bill can hold (limit::kMaxCharges). `rule` is the first rule
+  // that does not fit.
+  bool too_many_rules = false;
 
   explicit operator bool() const noexcept { return rule != nullptr; }
 };
 // Returns the status of the response to the client. It is 401 for a missing credential (api_key, user, org,
 // service, claim, cert) and 413 for a body that is too long. It is 415 for a compressed or otherwise encoded
-// body, and 400 for every other objection.
+// body, 503 if too many rules apply, and 400 for every other objection.
 [[nodiscard]] unsigned status_of(const Objection& objection) noexcept;
 // Returns the sentence that tells the client why weir rejects the request. The text needs no escaping in
 // JSON.
@@ -113,17 +116,17 @@ class Evaluation {
  public:
   // Finds the rules that apply, computes the names of their keys, and reads the cost of the request. Returns
   // the first objection of an enforced rule; if there is one, both bills are empty. Objections are: a missing
-  // key with on_missing = "reject", an invalid cost, an unreadable body, and differing values. Omits shadow
-  // rules that have an objection. REQUIRES: at most kMaxCharges charges for each store; the first
-  // wanted_body() bytes of the body were read.
-  Objection collect(std::span<const Rule> rules, const Request& request, const NamingKeys& keys);
+  // key with on_missing = "reject", an invalid cost, an unreadable body, differing values, and too many
+  // rules: the two bills together hold at most kMaxCharges charges. Omits shadow rules that have an
+  // objection. REQUIRES: the first wanted_body() bytes of the body were read.
+  Objection collect(RuleList rules, const Request& request, const NamingKeys& keys);
 
   // Does what collect() does, but only for rules that need no body. May be called before the body arrives.
-  Objection collect_by_head(std::span<const Rule> rules, const Request& request, const NamingKeys& keys);
+  Objection collect_by_head(RuleList rules, const Request& request, const NamingKeys& keys);
 
   // Does what collect() does, but only for rules that need neither the body nor the claims of an unverified
   // token.
-  Objection collect_unverified(std::span<const Rule> rules, const Request& request, const NamingKeys& keys);
+  Objection collect_unverified(RuleList rules, const Request& request, const NamingKeys& keys);
 
   // Does what collect() does for a single rule, which may be in shadow mode. Adds the rule's charges if the
   // rule applies and has no objection.
@@ -144,8 +147,7 @@ class Evaluation {
   Objection collect_rule(const Rule& rule, const Request& request, const NamingKeys& keys, Namer& namer);
   Objection add_rule(const Rule& rule, const Request& request, const NamingKeys& keys, Namer& namer);
   template <class Takes>
-  Objection collect_those(std::span<const Rule> rules, const Request& request, const NamingKeys& keys,
-                          Takes takes);
+  Objection collect_those(RuleList rules, const Request& request, const NamingKeys& keys, Takes takes);
 };
 
 // Returns how long the rule refuses: until the limiter admits the request, or until the rule's hours end if

@@ -1,7 +1,7 @@
 // Decides which requests need their bodies before weir can check the rules. Pure.
 #pragma once
 
-#include "weir/policy/rule.hpp"
+#include "weir/policy/rule_list.hpp"
 
 #include <cstdint>
 #include <span>
@@ -16,11 +16,11 @@ namespace weir::policy {
 [[nodiscard]] bool asks_for_body(const Rule& rule, const Request& request);
 
 // Returns how many bytes of this request's body the rules read; 0 if no rule needs the body.
-[[nodiscard]] std::uint64_t wanted_body(std::span<const Rule> rules, const Request& request);
+[[nodiscard]] std::uint64_t wanted_body(RuleList rules, const Request& request);
 
 // Returns the same number as wanted_body(), but ignores rules in shadow mode. A shadow rule does not apply to
 // a body that weir cannot read.
-[[nodiscard]] std::uint64_t body_wanted_to_enforce(std::span<const Rule> rules, const Request& request);
+[[nodiscard]] std::uint64_t body_wanted_to_enforce(RuleList rules, const Request& request);
 
 // Returns why weir cannot read the body that the rule needs. Returns Whole if weir can read the body, or if
 // the rule needs no body.

@@ -69,6 +69,8 @@ class PathMatch {
   // Returns true if this pattern matches every path that begins with '/'. Returns false for every regular
   // expression.
   [[nodiscard]] bool holds_of_all() const noexcept { return prefix_ && text_.size() <= 1; }
+  // Returns text with which every path begins that this pattern matches; empty for a regular expression.
+  [[nodiscard]] std::string_view literal_start() const noexcept { return text_; }
   [[nodiscard]] std::string describe() const;
 
  private:

@@ -7,6 +7,7 @@
 #include "weir/policy/redaction.hpp"
 #include "weir/policy/route.hpp"
 #include "weir/policy/rule.hpp"
+#include "weir/policy/rule_finder.hpp"
 #include "weir/proxy/server_settings.hpp"
 #include "weir/upstream/upstream_settings.hpp"
 
@@ -21,10 +22,11 @@ struct Configuration {
   std::vector<policy::Route> routes;
   policy::TierPriorities tier_priorities;
   std::vector<policy::Rule> rules;
-  bool elastic = false;         // some rule depends on the load
-  bool inspects = false;        // some rule reads request bodies
-  bool settles = false;         // some rule corrects its charge by the response
-  policy::Redaction redaction;  // hides values of targets in the access log
+  policy::RuleFinder rule_finder;  // of `rules`; an empty one returns all rules
+  bool elastic = false;            // some rule depends on the load
+  bool inspects = false;           // some rule reads request bodies
+  bool settles = false;            // some rule corrects its charge by the response
+  policy::Redaction redaction;     // hides values of targets in the access log
   policy::NamingKeys names;
   // True if all weirs that use this Redis have the same secret key names.shared. If false, weir treats Redis
   // as unavailable.

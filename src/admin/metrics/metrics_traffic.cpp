@@ -63,6 +63,8 @@ void tell_requests(MetricsPage& page) {
       &Counters::body_memory_refused, "weir_body_memory_refused_total",
       "Bodies not read because max_body_memory was used up: requests answered 503 or 413, or passed by "
       "rules in shadow mode, and responses not inspected.");
+  page.total(&Counters::rules_exceeded, "weir_rules_exceeded_total",
+             "Requests answered 503 because more than 32 limits apply to them.");
   Family shed = page.counter("weir_shed_total", "Requests shed with 503 because of load, by priority.");
   for (std::size_t i = 0; i < policy::kPriorities; ++i)
     shed.add({{"priority", std::to_string(i)}},

@@ -6,15 +6,19 @@
 
 #include "weir/base/units.hpp"
 #include "weir/config/snapshot_path.hpp"
+#include "weir/policy/rule_finder.hpp"
 
 #include <algorithm>
 #include <filesystem>
 #include <set>
+#include <span>
 #include <utility>
 
 namespace weir::config {
 
 namespace {
+
+constexpr std::size_t kMostRules = 1000;
 
 // Returns which missing setting makes it impossible for a request to have the attribute; empty if none is
 // missing.
@@ -367,26 +371,37 @@ policy::KeyPattern read_key(const TableReader& table, std::string_view key, cons
   return pattern;
 }
 
+namespace {
+
+// Reports a rule with which too many rules certainly apply to one request.
+void report_too_many_at_once(const std::vector<TableReader>& tables, std::span<const policy::Rule> rules) {
+  const auto* rule = policy::first_beyond(rules, limit::kMaxCharges);
+  if (rule == nullptr) return;
+  tables[static_cast<std::size_t>(rule - rules.data())].mistake(
+      "", "found more than " + std::to_string(limit::kMaxCharges) + " limits for every request that rule " +
+              in_quotes(rule->name) + " matches; expected at most " + std::to_string(limit::kMaxCharges) +
+              ". A rule with an elastic limit counts twice. Give rules a narrower `match`");
+}
+
+}  // namespace
+
 std::vector<policy::Rule> read_rules(const TableReader& root, const Settings& settings,
                                      ReadContext& context) {
   std::vector<policy::Rule> rules;
   std::set<std::string> taken;
-  // Number of charges of a request that matches all rules.
-  std::size_t lines = 0;
-  for (const auto& table : root.tables("rule", schema::kRule)) {
+  const auto tables = root.tables("rule", schema::kRule);
+  for (const auto& table : tables) {
     auto rule = read_rule(table, settings, context, taken);
     rule.index = rule.cells = static_cast<limit::RuleIndex>(rules.size());
     rule.asks = policy::digest_of_asks(rule);
     rule.marks = policy::marks_of(rule);
     context.lines["rule " + in_quotes(rule.name)] = table.line();
-    const auto before = lines;
-    lines += is_elastic(rule) ? 2 : 1;
+    if (rules.size() == kMostRules)
+      table.mistake("", "found rule number " + std::to_string(kMostRules + 1) + "; expected at most " +
+                            std::to_string(kMostRules) + " rules");
     rules.push_back(std::move(rule));
-    if (before <= limit::kMaxCharges && lines > limit::kMaxCharges)
-      table.mistake("", "found rule number " + std::to_string(rules.size()) + "; expected at most " +
-                            std::to_string(limit::kMaxCharges) + " rules" +
-                            (lines > rules.size() ? "; rules with an elastic limit count twice" : ""));
   }
+  report_too_many_at_once(tables, rules);
   return rules;
 }
 

@@ -15,7 +15,7 @@ LogStore::Ref LogStore::take_beyond_share(RuleIndex rule) noexcept {
   return take_any(rule);
 }
 
-void LogStore::share_out(const QuotaAccounts& accounts, QuotaSplit split) noexcept {
+void LogStore::share_out(const QuotaAccounts& accounts, QuotaSplit split) {
   const std::lock_guard lock(mutex_);
   quota_.share_out(accounts, accounts.logs, split);
 }

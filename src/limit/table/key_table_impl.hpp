@@ -112,6 +112,8 @@ struct KeyTable::Impl {
   void fill(Slot& slot, RuleIndex rule, std::span<const LogEntry> entries, unsigned cost_bits) noexcept;
   // Divides the slots and the log chunks among the rules (limit/table/quota.hpp).
   void share_out();
+  [[nodiscard]] std::vector<SharedCell> carried_overflow(RuleIndex index, const SavedRule& rule,
+                                                         base::TimePoint now) const;
 
   const Shape shape;
   const Pages pages;

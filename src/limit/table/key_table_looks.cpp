@@ -60,8 +60,8 @@ KeyTable::Stats KeyTable::stats() const {
   for (std::size_t i = 0; i < impl_->shape.shards; ++i) {
     const Shard& shard = impl_->shards[i];
     const std::lock_guard lock(shard.mutex);
-    for (std::size_t rule = 0; rule < kMaxRules; ++rule)
-      stats.keys_by_rule[rule] += shard.keys_by_rule()[rule];
+    const auto keys = shard.keys_by_rule();
+    for (std::size_t rule = 0; rule < keys.size(); ++rule) stats.keys_by_rule[rule] += keys[rule];
   }
   for (const auto keys : stats.keys_by_rule) stats.keys += keys;
   stats.log_chunks = impl_->logs.size();

@@ -84,21 +84,31 @@ void KeyTable::Impl::share_out() {
   logs.share_out(accounts, shape.split_of_chunks(accounts.logs.count()));
 }
 
-void KeyTable::define_rule(RuleIndex index, const SavedRule& rule, base::TimePoint now) {
+// Returns the shared overflow cells of the rule's version before `index`, in the numbers of the rule.
+std::vector<SharedCell> KeyTable::Impl::carried_overflow(RuleIndex index, const SavedRule& rule,
+                                                         base::TimePoint now) const {
   RuleIndex before = index;
-  const SavedRule* older = impl_->limiter_versions.newest(rule.name, before);
+  const SavedRule* older = limiter_versions.newest(rule.name, before);
+  std::vector<SharedCell> cells;
+  if (older == nullptr || before == index) return cells;
+  const std::lock_guard lock(overflow.mutex);
+  overflow.for_each([&](RuleIndex of, LimiterId limiter_id, const Limiter& units, const Cell& cell) {
+    const auto* was = of == before ? older->variant_of(limiter_id) : nullptr;
+    if (was == nullptr || holds(units)) return;
+    for (const auto& is : rule.variants)
+      if (is.name == was->name && is.limiter != nullptr)
+        cells.push_back({index, is.limiter_id, *is.limiter, rescaled(units, cell, *is.limiter, now)});
+  });
+  return cells;
+}
+
+void KeyTable::define_rules(std::span<const DefinedRule> rules, base::TimePoint now) {
   std::vector<SharedCell> shared;
-  if (older != nullptr && before != index) {
-    const std::lock_guard lock(impl_->overflow.mutex);
-    impl_->overflow.for_each([&](RuleIndex of, LimiterId limiter_id, const Limiter& units, const Cell& cell) {
-      const auto* was = of == before ? older->variant_of(limiter_id) : nullptr;
-      if (was == nullptr || holds(units)) return;
-      for (const auto& is : rule.variants)
-        if (is.name == was->name && is.limiter != nullptr)
-          shared.push_back({index, is.limiter_id, *is.limiter, rescaled(units, cell, *is.limiter, now)});
-    });
+  for (const auto& [index, rule] : rules) {
+    const auto carried = impl_->carried_overflow(index, rule, now);
+    shared.insert(shared.end(), carried.begin(), carried.end());
+    impl_->limiter_versions.define_rule(index, rule);
   }
-  impl_->limiter_versions.define_rule(index, rule);
   impl_->share_out();
   for (const auto& cell : shared) restore(cell);
 }
@@ -113,8 +123,8 @@ bool KeyTable::is_current(RuleIndex index) const {
   return impl_->limiter_versions.is_current(index);
 }
 
-void KeyTable::forget(RuleIndex index) {
-  impl_->limiter_versions.forget(index);
+void KeyTable::forget_rules(const std::vector<RuleIndex>& indexes) {
+  for (const auto index : indexes) impl_->limiter_versions.forget(index);
   impl_->share_out();
 }
 
@@ -133,11 +143,11 @@ void KeyTable::migrate_cells(base::TimePoint now) {
   }
 }
 
-void KeyTable::retire(RuleIndex index) {
-  impl_->limiter_versions.retire(index);
+void KeyTable::retire_rules(const std::vector<RuleIndex>& indexes) {
+  for (const auto index : indexes) impl_->limiter_versions.retire(index);
   impl_->share_out();
   const std::lock_guard lock(impl_->overflow.mutex);
-  impl_->overflow.forget(index);
+  for (const auto index : indexes) impl_->overflow.forget(index);
 }
 
 }  // namespace weir::limit

@@ -35,7 +35,7 @@ void LimiterVersions::define_rule(RuleIndex index, const SavedRule& rule) {
     limiter = variant.limiter;
     known.generations.push_back(generation);
   }
-  known_[index] = std::move(known);
+  put(index, std::move(known));
 }
 
 bool LimiterVersions::define_former_rule(RuleIndex index, const SavedRule& rule) {
@@ -51,8 +51,13 @@ bool LimiterVersions::define_former_rule(RuleIndex index, const SavedRule& rule)
     known.generations.push_back(is_same_generation ? found->second.generation : ++generations_begun_);
   }
   if (generations_left(known) == 0) return false;
-  known_[index] = std::move(known);
+  put(index, std::move(known));
   return true;
+}
+
+void LimiterVersions::put(RuleIndex index, Version version) {
+  known_[index] = std::move(version);
+  used_ = std::max<std::size_t>(used_, index + std::size_t{1});
 }
 
 bool LimiterVersions::is_current(RuleIndex index) const {
@@ -76,9 +81,9 @@ void LimiterVersions::retire(RuleIndex index) {
   end_generations(rule);
 }
 
-std::array<LimiterVersions::CellAction, kMaxRules> LimiterVersions::cell_actions() const {
+std::vector<LimiterVersions::CellAction> LimiterVersions::cell_actions() const {
   const std::shared_lock lock(mutex_);
-  std::array<CellAction, kMaxRules> cell_actions{};
+  std::vector<CellAction> cell_actions(kMaxRules);
   for (std::size_t i = 0; i < kMaxRules; ++i) {
     if (!known_[i]) continue;
     cell_actions[i].forgotten = known_[i]->forgotten || generations_left(*known_[i]) == 0;
@@ -99,9 +104,10 @@ QuotaAccounts LimiterVersions::accounts() const {
     if (!is_first && known_[i]->age > known_[entry->second]->age) entry->second = i;
   }
   QuotaAccounts accounts;
-  for (std::size_t i = 0; i < kMaxRules; ++i) {
+  accounts.of.resize(used_);
+  for (std::size_t i = 0; i < used_; ++i) {
     const bool counts = known_[i] && !known_[i]->forgotten;
-    accounts.of[i] = static_cast<std::uint8_t>(counts ? newest.at(known_[i]->rule.name) : i);
+    accounts.of[i] = static_cast<RuleIndex>(counts ? newest.at(known_[i]->rule.name) : i);
   }
   for (const auto& [name, index] : newest) {
     accounts.rules.set(index);

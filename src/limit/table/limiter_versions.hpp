@@ -72,7 +72,8 @@ class LimiterVersions {
     const Limiter* from = nullptr;  // the limiter to convert from; null: nothing to convert
     const Limiter* to = nullptr;
   };
-  [[nodiscard]] std::array<CellAction, kMaxRules> cell_actions() const;
+  // By RuleIndex.
+  [[nodiscard]] std::vector<CellAction> cell_actions() const;
 
   // Returns the quota accounts. An account counts the slots or chunks that a rule holds
   // (limit/table/quota.hpp). All versions of a rule use the account of its newest version, which has a
@@ -100,11 +101,14 @@ class LimiterVersions {
 
   [[nodiscard]] const std::optional<Version>* newest_of(const std::string& name) const;
   [[nodiscard]] std::size_t generations_left(const Version& known) const;
+  void put(RuleIndex index, Version version);
   void end_generations(const std::string& rule);
   static void link_versions(const Version& older, const Version& newer, RuleIndex index, CellAction& action);
 
   mutable std::shared_mutex mutex_;
   std::array<std::optional<Version>, kMaxRules> known_;
+  // All indexes that were ever in use are below this number.
+  std::size_t used_ = Quota::kFirst;
   // The latest limiter of each variant: by the name of the rule, then by the name of the variant.
   std::map<std::string, std::map<std::uint64_t, Latest>> latest_;
   std::uint64_t introduced_ = 0;

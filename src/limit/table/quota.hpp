@@ -14,18 +14,20 @@
 #include "weir/limit/charge.hpp"
 
 #include <algorithm>
-#include <array>
 #include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <numeric>
+#include <span>
+#include <vector>
 
 namespace weir::limit {
 
 // The accounts of all rules (an account counts the slots or chunks that a rule holds), by RuleIndex.
 struct QuotaAccounts {
-  // The account of each RuleIndex; accounts are numbered as RuleIndexes are.
-  std::array<std::uint8_t, kMaxRules> of{};
+  // The account of each RuleIndex up to the highest one in use. Accounts are numbered as RuleIndexes are.
+  std::vector<RuleIndex> of;
   std::bitset<kMaxRules> rules;  // the accounts that have a reserved part
   std::bitset<kMaxRules> logs;   // the accounts of rules that keep logs
 };
@@ -46,19 +48,25 @@ constexpr QuotaSplit split(std::size_t places, std::size_t usable, std::size_t r
 
 class Quota {
  public:
-  Quota() noexcept {
-    for (std::size_t i = 0; i < kMaxRules; ++i) account_[i] = static_cast<std::uint8_t>(i);
+  // The number of rules that may take places before the first share_out().
+  static constexpr std::size_t kFirst = 256;
+
+  Quota() : by_rule_(kFirst), held_(kFirst), account_(kFirst) {
+    std::iota(account_.begin(), account_.end(), RuleIndex{0});
   }
 
-  void share_out(const QuotaAccounts& accounts, const std::bitset<kMaxRules>& entitled,
-                 QuotaSplit split) noexcept {
+  // REQUIRES: accounts.of has an element for each RuleIndex that the callers of take() use, and never fewer
+  // elements than before. Throws only std::bad_alloc.
+  void share_out(const QuotaAccounts& accounts, const std::bitset<kMaxRules>& entitled, QuotaSplit split) {
+    by_rule_.resize(accounts.of.size());
+    held_.resize(accounts.of.size());
     account_ = accounts.of;
     entitled_ = entitled;
     split_ = split;
-    held_ = {};
     beyond_ = 0;
-    for (std::size_t i = 0; i < kMaxRules; ++i) held_[account_[i]] += by_rule_[i];
-    for (std::size_t i = 0; i < kMaxRules; ++i) beyond_ += held_[i] - std::min(held_[i], part_of(i));
+    std::fill(held_.begin(), held_.end(), 0);
+    for (std::size_t i = 0; i < by_rule_.size(); ++i) held_[account_[i]] += by_rule_[i];
+    for (std::size_t i = 0; i < held_.size(); ++i) beyond_ += held_[i] - std::min(held_[i], part_of(i));
   }
 
   [[nodiscard]] bool may_take(RuleIndex rule) const noexcept {
@@ -78,7 +86,8 @@ class Quota {
     held_[account] -= places;
   }
 
-  [[nodiscard]] const std::array<std::uint32_t, kMaxRules>& by_rule() const noexcept { return by_rule_; }
+  // Returns the number of slots or chunks that each rule holds, by RuleIndex.
+  [[nodiscard]] std::span<const std::uint32_t> by_rule() const noexcept { return by_rule_; }
 
  private:
   [[nodiscard]] std::uint32_t part_of(std::size_t account) const noexcept {
@@ -87,9 +96,9 @@ class Quota {
 
   QuotaSplit split_;
   std::uint32_t beyond_ = 0;  // number of slots or chunks that all rules hold beyond their reserved parts
-  std::array<std::uint32_t, kMaxRules> by_rule_{};
-  std::array<std::uint32_t, kMaxRules> held_{};  // number of slots or chunks that each rule holds
-  std::array<std::uint8_t, kMaxRules> account_{};
+  std::vector<std::uint32_t> by_rule_;
+  std::vector<std::uint32_t> held_;  // number of slots or chunks that each account holds
+  std::vector<RuleIndex> account_;
   std::bitset<kMaxRules> entitled_;
 };
 

@@ -57,7 +57,7 @@ bool needs_claims(const Rule& rule, const Request& request) {
          rule.match.known(request) != Match::Known::No;
 }
 
-bool needs_claims(std::span<const Rule> rules, const Request& request) {
+bool needs_claims(RuleList rules, const Request& request) {
   return !request.client.token.empty() && std::any_of(rules.begin(), rules.end(), [&](const Rule& rule) {
     return needs_claims(rule, request);
   });

@@ -85,6 +85,7 @@ void put(Bill& bill, const RuleLine& line, const limit::Key& key, limit::Cost co
 }  // namespace
 
 unsigned status_of(const Objection& objection) noexcept {
+  if (objection.too_many_rules) return 503;
   if (objection.body == RequestBody::State::Coded) return 415;
   if (objection.body != RequestBody::State::Whole) return 413;
   return objection.part != nullptr &&
@@ -105,6 +106,8 @@ std::string describe(const http::Excess& excess) {
 }
 
 std::string describe(const Objection& objection) {
+  if (objection.too_many_rules)
+    return "more than " + std::to_string(limit::kMaxCharges) + " limits apply to the request";
   if (objection.excess) return describe(objection.excess);
   if (is_about_path(objection))
     return "the path is ambiguous: servers may interpret it in several ways that rule " +
@@ -192,6 +195,8 @@ Objection Evaluation::add_rule(const Rule& rule, const Request& request, const N
   if (!key) return object_to_key(rule, request);
   const auto cost = cost_of(rule, request);
   if (cost == 0) return object_to_cost(rule, request);
+  if (local.charges().size() + remote.charges().size() + (applied.paired ? 2 : 1) > limit::kMaxCharges)
+    return {.rule = &rule, .too_many_rules = true};
   auto& bill = here ? local : remote;
   put(bill, {&rule, applied}, *key, cost);
   if (!applied.paired) return {};
@@ -201,8 +206,8 @@ Objection Evaluation::add_rule(const Rule& rule, const Request& request, const N
 }
 
 template <class Takes>
-Objection Evaluation::collect_those(std::span<const Rule> rules, const Request& request,
-                                    const NamingKeys& keys, Takes takes) {
+Objection Evaluation::collect_those(RuleList rules, const Request& request, const NamingKeys& keys,
+                                    Takes takes) {
   local.clear();
   remote.clear();
   Namer namer(request);
@@ -217,17 +222,15 @@ Objection Evaluation::collect_those(std::span<const Rule> rules, const Request& 
   return {};
 }
 
-Objection Evaluation::collect(std::span<const Rule> rules, const Request& request, const NamingKeys& keys) {
+Objection Evaluation::collect(RuleList rules, const Request& request, const NamingKeys& keys) {
   return collect_those(rules, request, keys, [](const Rule&) { return true; });
 }
 
-Objection Evaluation::collect_by_head(std::span<const Rule> rules, const Request& request,
-                                      const NamingKeys& keys) {
+Objection Evaluation::collect_by_head(RuleList rules, const Request& request, const NamingKeys& keys) {
   return collect_those(rules, request, keys, [&](const Rule& rule) { return !asks_for_body(rule, request); });
 }
 
-Objection Evaluation::collect_unverified(std::span<const Rule> rules, const Request& request,
-                                         const NamingKeys& keys) {
+Objection Evaluation::collect_unverified(RuleList rules, const Request& request, const NamingKeys& keys) {
   return collect_those(rules, request, keys, [&](const Rule& rule) {
     return !needs_claims(rule, request) && !asks_for_body(rule, request);
   });

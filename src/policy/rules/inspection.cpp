@@ -35,14 +35,14 @@ bool asks_for_body(const Rule& rule, const Request& request) {
          overrides_ask(rule, request);
 }
 
-std::uint64_t wanted_body(std::span<const Rule> rules, const Request& request) {
+std::uint64_t wanted_body(RuleList rules, const Request& request) {
   std::uint64_t most = 0;
   for (const Rule& rule : rules)
     if (rule.max_body > most && asks_for_body(rule, request)) most = rule.max_body;
   return most;
 }
 
-std::uint64_t body_wanted_to_enforce(std::span<const Rule> rules, const Request& request) {
+std::uint64_t body_wanted_to_enforce(RuleList rules, const Request& request) {
   std::uint64_t most = 0;
   for (const Rule& rule : rules)
     if (rule.mode == Mode::Enforce && rule.max_body > most && asks_for_body(rule, request))

@@ -212,7 +212,7 @@ bool AdmissionController::decide_here(base::TimePoint now, policy::Priority prio
                                       AdmissionResult& admission_result) {
   auto& evaluation = buffers_.evaluation;
   charged_at_ = decided_at_ = now;
-  admission_result.objection = evaluation.collect(config_.rules, buffers_.request, config_.names);
+  admission_result.objection = evaluation.collect(buffers_.rules, buffers_.request, config_.names);
   if (admission_result.objection) return true;
   if (refused_unasked(now)) {
     admission_result = rule();
@@ -253,13 +253,13 @@ bool AdmissionController::refused_unasked(base::TimePoint now) {
 
 bool AdmissionController::refuses_by_head(base::TimePoint now, AdmissionResult& admission_result) {
   admission_result.objection =
-      buffers_.evaluation.collect_by_head(config_.rules, buffers_.request, config_.names);
+      buffers_.evaluation.collect_by_head(buffers_.rules, buffers_.request, config_.names);
   return refuses_so_far(now, admission_result);
 }
 
 bool AdmissionController::refuses_unverified(base::TimePoint now, AdmissionResult& admission_result) {
   admission_result.objection =
-      buffers_.evaluation.collect_unverified(config_.rules, buffers_.request, config_.names);
+      buffers_.evaluation.collect_unverified(buffers_.rules, buffers_.request, config_.names);
   return refuses_so_far(now, admission_result);
 }
 

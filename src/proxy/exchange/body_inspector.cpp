@@ -31,7 +31,7 @@ policy::RequestBody::State state_by_head(const http::RequestHead& head, std::uin
 // `most_` is at most max_body_memory, because a longer body can never fit into memory.
 BodyInspector::BodyInspector(ExchangeContext& context) noexcept
     : context_(context),
-      wanted_(policy::wanted_body(context.config.rules, context.buffers.request)),
+      wanted_(policy::wanted_body(context.buffers.rules, context.buffers.request)),
       most_(std::min(wanted_, context.config.server.max_body_memory)) {}
 
 // Returns true at once for a body that weir cannot read, such as a compressed one. The rules decide on such a
@@ -57,7 +57,7 @@ net::Task<std::optional<Outcome>> BodyInspector::read() {
   context_.read_clock();
   const auto received = context_.client.body().received();
   if (no_memory_ &&
-      received <= policy::body_wanted_to_enforce(context_.config.rules, context_.buffers.request)) {
+      received <= policy::body_wanted_to_enforce(context_.buffers.rules, context_.buffers.request)) {
     context_.report.failure = "body_memory";
     co_return Outcome{{503, "too many request bodies are being read; please retry"}};
   }

@@ -56,6 +56,7 @@ void Exchange::identify() {
   buffers.request =
       policy::request_of(config.client, peer.address, buffers.head, buffers.credentials, buffers.texts);
   if (config.elastic) buffers.request.load = context_.worker.load.load();
+  buffers.rules = config.rule_finder.find(config.rules, buffers.request, buffers.found_rules);
   begun_ = true;
 }
 
@@ -77,7 +78,7 @@ net::Task<Ending> Exchange::run() {
 
 // Returns true if rules that need no claim refuse the request. weir then does not verify the token.
 bool Exchange::is_rejected_unverified(AdmissionResult& admission_result) {
-  if (!policy::needs_claims(context_.config.rules, context_.buffers.request)) return false;
+  if (!policy::needs_claims(context_.buffers.rules, context_.buffers.request)) return false;
   context_.report.asked_at = context_.now;
   if (context_.admission.refuses_unverified(context_.now, admission_result)) return true;
   context_.verify_token();

@@ -35,6 +35,8 @@ struct ExchangeBuffers {
   policy::Credentials credentials;
   policy::Request request;
   policy::RequestTexts texts;
+  policy::RuleList rules;                        // the rules that the request may match
+  std::vector<const policy::Rule*> found_rules;  // the memory of `rules`
   policy::Evaluation evaluation;
   policy::Bill fallback;  // charges for rules in Redis, made in this process while Redis is unreachable
   std::vector<UnaskedLine> unasked;  // charges that `fallback` replaces, of rules that limit messages
@@ -58,6 +60,7 @@ struct ExchangeBuffers {
     answer.release();
     inspected.clear();
     copy.clear();
+    rules = {};
     rate_limit_headers.clear();
     request_id.clear();
     evaluation.local.clear();

@@ -46,6 +46,7 @@ net::Task<Ending> LocalReply::object(const policy::Objection& objection) {
   if (objection.excess) context_.note_client_error(ClientError::Excess, kTooManyParameters);
   if (policy::is_about_path(objection)) context_.note_client_error(ClientError::BadHead, kAmbiguousPath);
   if (objection.token) note_token_fault(*objection.token);
+  if (objection.too_many_rules) context_.worker.counters.rules_exceeded.add();
   buffers.text.clear();
   append_objection(buffers.rate_limit_headers, buffers.text, objection, context_.config.client);
   return answer(

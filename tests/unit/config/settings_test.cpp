@@ -106,13 +106,26 @@ TEST(Settings, ValuesOfEnvironmentVariablesAreNotExpandedAgain) {
   EXPECT_EQ(*parse(with_rule("body = \"${WEIR_TEST_NAME}\"\n")).rules[1].refusal_body, "${HOME}");
 }
 
-TEST(Settings, RejectsMoreThan32Rules) {
+std::string rule_for_path(const std::string& name, const std::string& path) {
+  return "[[rule]]\nname = \"" + name + "\"\nmatch = { path = \"" + path + "\" }\nlimit = \"1/s\"\n";
+}
+
+TEST(Settings, RejectsMoreThanAThousandRules) {
   std::string text = kLeast;
-  for (int i = 0; i < 31; ++i) text += "[[rule]]\nname = \"r" + std::to_string(i) + "\"\nlimit = \"1/s\"\n";
+  for (int i = 1; i < 1'000; ++i) text += rule_for_path("r" + std::to_string(i), "/" + std::to_string(i));
   EXPECT_THAT(mistakes_in(text), IsEmpty());
-  text += "[[rule]]\nname = \"last\"\nlimit = \"1/s\"\n";
-  EXPECT_THAT(mistakes_in(text),
-              ElementsAre("weir.toml:104: rule[last]: found rule number 33; expected at most 32 rules"));
+  EXPECT_THAT(mistakes_in(text + rule_for_path("last", "/last")),
+              ElementsAre(HasSubstr("rule[last]: found rule number 1001; expected at most 1000 rules")));
+}
+
+TEST(Settings, RejectsMoreThan32RulesThatApplyToOneRequest) {
+  std::string text = kLeast;
+  for (int i = 1; i < 32; ++i) text += rule_for_path("r" + std::to_string(i), "/api/*");
+  text += rule_for_path("beside", "/other/*");
+  EXPECT_THAT(mistakes_in(text), IsEmpty());
+  EXPECT_THAT(mistakes_in(text + rule_for_path("last", "/api/login")),
+              ElementsAre(HasSubstr("rule[last]: found more than 32 limits for every request that rule "
+                                    "\"last\" matches; expected at most 32.")));
 }
 
 // A request stores in 64 bits which servers it has tried, so a 65th server would not fit.

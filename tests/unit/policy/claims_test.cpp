@@ -26,7 +26,7 @@ struct Asked {
 
   Objection collect(const Rule& rule) {
     Evaluation evaluation;
-    return evaluation.collect({&rule, 1}, request, kKeys);
+    return evaluation.collect(std::span(&rule, 1), request, kKeys);
   }
 
   std::string authorization;
@@ -92,7 +92,7 @@ TEST(NeedsClaims, IsFalseWithoutATokenAndAfterVerification) {
 
 TEST(CollectUnverified, OmitsRulesThatNeedClaims) {
   Asked asked(signed_token(R"({"sub":"ann"})", kSecret));
-  const Rule rules[] = {insisting_on({"claim:sub"}), rule_of("by-ip", {"ip"})};
+  const std::vector<Rule> rules = {insisting_on({"claim:sub"}), rule_of("by-ip", {"ip"})};
   Evaluation evaluation;
   EXPECT_FALSE(evaluation.collect_unverified(rules, asked.request, kKeys));
   ASSERT_EQ(evaluation.local.charges().size(), 1U);

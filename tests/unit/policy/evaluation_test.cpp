@@ -215,6 +215,33 @@ TEST_F(Collect, ReplacesUnprintableCharactersOfACostsName) {
   EXPECT_THAT(describe(collect()), ::testing::StartsWith("the cost in the json /?n? is not"));
 }
 
+TEST_F(Collect, ObjectsIfMoreRulesApplyThanABillCanHold) {
+  rules_.clear();
+  for (std::size_t i = 0; i < limit::kMaxCharges; ++i) {
+    rules_.push_back(rule_of(std::to_string(i), {"ip"}));
+    if (i % 2 == 0)
+      rules_.back().store = Store::Redis;  // both bills count, because one may replace the other
+  }
+  EXPECT_FALSE(collect());
+  EXPECT_EQ(evaluation_.local.charges().size() + evaluation_.remote.charges().size(), limit::kMaxCharges);
+  rules_.push_back(rule_of("last", {"ip"}));
+  const auto objection = collect();
+  EXPECT_TRUE(objection.too_many_rules);
+  EXPECT_EQ(objection.rule, &rules_.back());
+  EXPECT_EQ(status_of(objection), 503U);
+  EXPECT_EQ(describe(objection), "more than 32 limits apply to the request");
+  EXPECT_TRUE(evaluation_.local.empty());
+  EXPECT_TRUE(evaluation_.remote.empty());
+}
+
+TEST_F(Collect, OmitsAShadowRuleForWhichABillHasNoRoom) {
+  rules_.clear();
+  for (std::size_t i = 0; i <= limit::kMaxCharges; ++i) rules_.push_back(rule_of(std::to_string(i), {"ip"}));
+  rules_.back().mode = Mode::Shadow;
+  EXPECT_FALSE(collect());
+  EXPECT_EQ(evaluation_.local.charges().size(), limit::kMaxCharges);
+}
+
 TEST_F(Collect, AddReturnsFalseAtTheMaximumNumberOfCharges) {
   Bill bill;
   for (std::size_t i = 0; i < limit::kMaxCharges; ++i) EXPECT_TRUE(bill.add({rules_.data(), {}}, {}));

@@ -77,7 +77,7 @@ TEST_F(KeyTableVersions, MigrationConvertsIdleKeysAndEvictsKeysOfRemovedRules) {
     ask(charge(key + 1000, kTen, 2, 5));
   }
   table_.define_rule(1, reading("r", kTwenty), kNow);
-  table_.forget(2);
+  table_.forget_rules({2});
   table_.migrate_cells(kNow);
   const auto stats = table_.stats();
   EXPECT_EQ(stats.keys_by_rule[0], 0);
@@ -106,7 +106,7 @@ TEST_F(KeyTableVersions, ConvertsASlidingLogOfManyEntries) {
   table_.define_rule(1, reading("r", large), kNow);
   EXPECT_EQ(ask(charge(1, large, 1)).remaining, 79);
   EXPECT_EQ(table_.stats().log_chunks_used, (61 + 6) / 7);
-  table_.forget(1);
+  table_.forget_rules({1});
   table_.migrate_cells(kNow);
   EXPECT_EQ(table_.stats().log_chunks_used, 0);
 }
@@ -254,7 +254,7 @@ TEST_F(KeyTableGenerations, MigrationEvictsKeysWhoseAlgorithmChanged) {
 TEST_F(KeyTableGenerations, RemovedRuleThatReturnsStartsWithItsFullLimit) {
   table_.define_rule(0, reading("r", kTen), kNow);
   EXPECT_TRUE(admits(charge(1, kTen, 0, 4)));
-  table_.forget(0);
+  table_.forget_rules({0});
   EXPECT_FALSE(table_.is_current(0));
   table_.define_rule(1, reading("r", kTen), kNow);
   EXPECT_TRUE(admits(charge(1, kTen, 1, 10)));

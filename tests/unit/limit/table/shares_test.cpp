@@ -110,9 +110,9 @@ TEST_F(Shares, OtherRulesGetTheShareOfARemovedRule) {
   own_cells(2 * kKeys, 0, three_);
   const auto newcomer = line(500'000, three_, 0);
   ASSERT_TRUE(table_.peek(newcomer, kStart).overflow);
-  table_.forget(1);
+  table_.forget_rules({1});
   table_.migrate_cells(kStart);
-  table_.retire(1);
+  table_.retire_rules({1});
   EXPECT_FALSE(table_.peek(newcomer, kStart).overflow);
 }
 
@@ -175,9 +175,9 @@ TEST_F(Shares, RandomOperationsNeverExceedTheShares) {
     ++rules;
   };
   const auto end = [&](RuleIndex rule, TimePoint now) {
-    table_.forget(rule);
+    table_.forget_rules({rule});
     table_.migrate_cells(now);
-    table_.retire(rule);
+    table_.retire_rules({rule});
     there[rule] = false;
     --rules;
   };
@@ -219,7 +219,8 @@ TEST(Quota, CountsAgreeWithASimpleModel) {
   constexpr std::size_t kRules = 6;
   Quota quota;
   QuotaAccounts accounts;
-  for (std::size_t i = 0; i < kMaxRules; ++i) accounts.of[i] = static_cast<std::uint8_t>(i);
+  for (std::size_t i = 0; i < kRules; ++i) accounts.of.push_back(static_cast<RuleIndex>(i));
+  quota.share_out(accounts, accounts.rules, {});
   QuotaSplit parts;
   std::array<std::uint32_t, kRules> held{};
   const auto may_take = [&](std::size_t rule) {
@@ -236,8 +237,7 @@ TEST(Quota, CountsAgreeWithASimpleModel) {
       case 0:
         accounts.rules.reset();
         for (std::size_t i = 0; i < kRules; ++i) accounts.rules.set(i, random() % 2 == 0);
-        for (std::size_t i = 0; i < kRules; ++i)
-          accounts.of[i] = static_cast<std::uint8_t>(random() % kRules);
+        for (std::size_t i = 0; i < kRules; ++i) accounts.of[i] = static_cast<RuleIndex>(random() % kRules);
         parts = split(100, 92, accounts.rules.count());
         quota.share_out(accounts, accounts.rules, parts);
         break;

@@ -1,0 +1,64 @@
+// Finds the rules that a request may match, without testing all rules. So rules for other hosts, methods and
+// paths cost a request nothing.
+//
+//   host ─► method ─► path patterns in order, each with the longest pattern that begins it
+//
+// Pure. Immutable once it is built, so any number of threads may use it.
+#pragma once
+
+#include "weir/policy/rule_list.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir::policy {
+
+class RuleFinder {
+ public:
+  // With at most this number of rules, weir tests every rule, because that takes no longer than a search.
+  static constexpr std::size_t kFew = 16;
+
+  RuleFinder() = default;
+  // REQUIRES: at most 65,536 rules.
+  explicit RuleFinder(std::span<const Rule> rules);
+
+  // Returns the rules whose conditions on host, method and path may hold for the request. Does not test other
+  // conditions. Considers every interpretation of the path, so that rules which tell the interpretations
+  // apart are found. The list refers to `room`, which find() overwrites. REQUIRES: `rules` are those of the
+  // constructor. Throws only std::bad_alloc.
+  [[nodiscard]] RuleList find(std::span<const Rule> rules, const Request& request,
+                              std::vector<const Rule*>& room) const;
+
+ private:
+  using Position = std::uint16_t;  // of a rule in the configuration
+  struct Pattern {
+    std::string text;            // without its '*'; empty for a regular expression and for rules without path
+    std::size_t parent = kNone;  // the position of the longest other pattern with which `text` begins
+    std::vector<Position> rules{};  // the rules with this pattern
+  };
+  using Patterns = std::vector<Pattern>;  // sorted by text
+  template <class Value>
+  using ByName = std::map<std::string, Value, std::less<>>;
+  static constexpr std::size_t kNone = ~std::size_t{0};
+
+  void add(const Rule& rule, Position position, std::string_view method);
+  template <class Visit>
+  void for_each(const Request& request, std::string_view path, Visit visit) const;
+
+  // By host, then by method. The empty name holds the rules for every host or every method. Empty as a whole
+  // if there are few rules.
+  ByName<ByName<Patterns>> by_host_;
+};
+
+// Returns the first rule with which more than `most` charges certainly apply to one request; null if there is
+// none. A rule applies certainly if it has no conditions but host, method and path, and if every request has
+// its key. An elastic rule makes two charges. The time grows with the square of the number of rules.
+[[nodiscard]] const Rule* first_beyond(std::span<const Rule> rules, std::size_t most);
+
+}  // namespace weir::policy

@@ -1,0 +1,127 @@
+#include "weir/policy/rule_finder.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace weir::policy {
+
+RuleFinder::RuleFinder(std::span<const Rule> rules) {
+  if (rules.size() <= kFew) return;
+  for (std::size_t i = 0; i < rules.size(); ++i) {
+    const auto& methods = rules[i].match.methods;
+    if (methods.empty()) add(rules[i], static_cast<Position>(i), "");
+    for (const auto& method : methods) add(rules[i], static_cast<Position>(i), method);
+  }
+  for (auto& [host, methods] : by_host_)
+    for (auto& [method, patterns] : methods)
+      // In sorted order, the parent of a pattern is the pattern before it, or an ancestor of that.
+      for (std::size_t i = 1; i < patterns.size(); ++i) {
+        auto& parent = patterns[i].parent = i - 1;
+        while (parent != kNone && !patterns[i].text.starts_with(patterns[parent].text))
+          parent = patterns[parent].parent;
+      }
+}
+
+void RuleFinder::add(const Rule& rule, Position position, std::string_view method) {
+  auto& patterns = by_host_[rule.match.host.value_or("")][std::string(method)];
+  const auto text = rule.match.path ? rule.match.path->literal_start() : std::string_view{};
+  const auto before = [](const Pattern& pattern, std::string_view other) { return pattern.text < other; };
+  auto at = std::lower_bound(patterns.begin(), patterns.end(), text, before);
+  if (at == patterns.end() || at->text != text) at = patterns.insert(at, Pattern{.text = std::string(text)});
+  at->rules.push_back(position);
+}
+
+// Calls `visit` with the rules of each pattern with which `path` begins, for the request's host and method.
+template <class Visit>
+void RuleFinder::for_each(const Request& request, std::string_view path, Visit visit) const {
+  const auto before = [](std::string_view other, const Pattern& pattern) { return other < pattern.text; };
+  const auto in_patterns = [&](const Patterns& patterns) {
+    // The longest pattern with which the path begins is the last one that sorts before the path, or an
+    // ancestor of that. The shorter ones are its ancestors.
+    const auto after = std::upper_bound(patterns.begin(), patterns.end(), path, before);
+    if (after == patterns.begin()) return;
+    auto at = static_cast<std::size_t>(after - patterns.begin()) - 1;
+    while (at != kNone && !path.starts_with(patterns[at].text)) at = patterns[at].parent;
+    for (; at != kNone; at = patterns[at].parent) visit(patterns[at].rules);
+  };
+  const auto in_methods = [&](const ByName<Patterns>& methods) {
+    if (const auto every = methods.find(""); every != methods.end()) in_patterns(every->second);
+    if (const auto same = methods.find(request.head->method); same != methods.end())
+      in_patterns(same->second);
+  };
+  if (const auto every = by_host_.find(""); every != by_host_.end()) in_methods(every->second);
+  if (request.host.empty()) return;
+  if (const auto same = by_host_.find(request.host); same != by_host_.end()) in_methods(same->second);
+}
+
+RuleList RuleFinder::find(std::span<const Rule> rules, const Request& request,
+                          std::vector<const Rule*>& room) const {
+  const auto* interpretations = request.interpretations;
+  if (by_host_.empty() || (interpretations != nullptr && interpretations->too_many)) return rules;
+  room.clear();
+  const auto add_path = [&](std::string_view path) {
+    // The target of "OPTIONS *" is not a path, but the patterns "*" and "/*" match it.
+    for_each(request, path == "*" ? "/" : path, [&](const std::vector<Position>& positions) {
+      for (const auto position : positions) room.push_back(&rules[position]);
+    });
+  };
+  add_path(request.path);
+  if (interpretations != nullptr)
+    for (const auto& other : interpretations->others) add_path(other);
+  std::sort(room.begin(), room.end());  // the rules are in one array, in the order of the configuration
+  room.erase(std::unique(room.begin(), room.end()), room.end());
+  return RuleList(std::span<const Rule* const>(room));
+}
+
+namespace {
+
+// Returns true if every request has a value for the attribute.
+bool is_always_present(const AttributeRef& attribute) noexcept {
+  constexpr std::array always{Attribute::Ip, Attribute::Method, Attribute::Path};
+  return std::find(always.begin(), always.end(), attribute.kind) != always.end();
+}
+
+// Returns true if the rule applies to every request that meets its conditions on host, method and path.
+bool applies_certainly(const Rule& rule) {
+  const auto& match = rule.match;
+  const bool only_by_target = match.headers.empty() && match.query.empty() && match.tiers.empty() &&
+                              match.ip.empty() && match.countries.empty() && !match.hours &&
+                              match.body_words.empty() && !match.negated;
+  const auto present = [](const KeyPart& part) {
+    return std::any_of(part.begin(), part.end(), is_always_present);
+  };
+  return only_by_target && std::all_of(rule.key.begin(), rule.key.end(), present);
+}
+
+// Returns true if `other` matches every request that `rule` matches. REQUIRES: applies_certainly(other).
+bool covers(const Rule& other, const Rule& rule) {
+  const auto& wide = other.match;
+  const auto& narrow = rule.match;
+  if (wide.host && wide.host != narrow.host) return false;
+  if (wide.path && !wide.path->holds_of_all() && !(narrow.path && wide.path->covers(*narrow.path)))
+    return false;
+  if (wide.methods.empty()) return true;
+  const auto listed = [&](const std::string& method) {
+    return std::find(wide.methods.begin(), wide.methods.end(), method) != wide.methods.end();
+  };
+  return !narrow.methods.empty() && std::all_of(narrow.methods.begin(), narrow.methods.end(), listed);
+}
+
+std::size_t charges_of(const Rule& rule) noexcept {
+  return rule.elastic ? 2 : 1;
+}
+
+}  // namespace
+
+const Rule* first_beyond(std::span<const Rule> rules, std::size_t most) {
+  for (const Rule& rule : rules) {
+    if (!applies_certainly(rule)) continue;
+    std::size_t charges = 0;
+    for (const Rule* other = rules.data(); other <= &rule; ++other)
+      if (applies_certainly(*other) && covers(*other, rule)) charges += charges_of(*other);
+    if (charges > most) return &rule;
+  }
+  return nullptr;
+}
+
+}  // namespace weir::policy
