@@ -11,22 +11,23 @@ namespace weir::http {
 
 namespace {
 
-bool is_decimal_digit(char c) noexcept {
-  return c >= '0' && c <= '9';
-}
-
-// Returns true for characters of reg-name (RFC 3986 §3.2.2), except '%': servers disagree about encoded
-// names.
-bool is_name_character(char c) noexcept {
-  const char l = static_cast<char>(c | 0x20);
-  return is_decimal_digit(c) || (l >= 'a' && l <= 'z') ||
-         std::string_view("-._~!$&'()*+,;=").find(c) != std::string_view::npos;
-}
+// The characters of reg-name (RFC 3986 §3.2.2), except '%': servers disagree about encoded names.
+constexpr auto kNameCharacters = [] {
+  std::array<bool, 256> characters{};
+  for (const char c :
+       std::string_view("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-._~!$&'()*+,;="))
+    characters[static_cast<unsigned char>(c)] = true;
+  return characters;
+}();
 
 // Returns true for a host name. No label may be empty, except after a dot at the end of the name.
 bool is_name(std::string_view text) noexcept {
-  return !text.empty() && text.front() != '.' && text.find("..") == std::string_view::npos &&
-         std::all_of(text.begin(), text.end(), is_name_character);
+  char previous = '.';
+  for (const char c : text) {
+    if (!kNameCharacters[static_cast<unsigned char>(c)] || (c == '.' && previous == '.')) return false;
+    previous = c;
+  }
+  return !text.empty();
 }
 
 // Returns true for an IPv6 address without brackets. Rejects IPvFuture (RFC 3986 §3.2.2), which nobody uses.
@@ -41,9 +42,9 @@ bool is_ipv6(std::string_view text) noexcept {
 // Returns true for a port, the text after the colon. The port may be empty (RFC 3986 §3.2.3).
 bool is_port(std::string_view text) noexcept {
   std::uint16_t ignored = 0;
-  const auto* end = text.data() + text.size();
-  if (!std::all_of(text.begin(), text.end(), is_decimal_digit)) return false;
-  return text.empty() || std::from_chars(text.data(), end, ignored).ec == std::errc{};
+  const auto* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, ignored);
+  return text.empty() || (error == std::errc{} && stop == end);
 }
 
 }  // namespace

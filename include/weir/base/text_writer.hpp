@@ -49,6 +49,7 @@ class TextWriter {
     return *this;
   }
   TextWriter& operator<<(std::uint64_t number) noexcept {
+    if (number < 10) return *this << static_cast<char>('0' + number);  // many numbers have one digit
     at_ = std::to_chars(at_, at_ + kDigits, number).ptr;
     return *this;
   }
