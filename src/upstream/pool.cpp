@@ -43,10 +43,12 @@ std::vector<std::uint64_t> identities(const ServerGroup& server_group) {
   return identities;
 }
 
-// Returns true if the peer closed an idle connection or sent unexpected bytes. The next request would read
-// these bytes as its answer. Costs a system call.
-bool went_stale(net::Stream& stream) noexcept {
+// Returns true if the peer of an idle connection closed it or sent unexpected bytes. The next request would
+// read these bytes as its answer. The event loop has reported what happened before its current turn. If the
+// request can be sent `once` only, looks at the socket, too, which costs a system call.
+bool went_stale(const net::Stream& stream, bool once) noexcept {
   if (!stream.is_quiet()) return true;
+  if (!once) return false;
   char byte = 0;
   const auto got = ::recv(stream.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
   return got >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
@@ -295,17 +297,22 @@ Lease Pool::lease(const LeaseRequest& wanted) {
   const auto choice = loads_.size() == 1 ? Choice{.from = ~wanted.tried & 1U} : look(wanted);
   if (choice.due != 0)
     if (const auto server = take_trial(choice, wanted)) return lend(*server, {.fresh = true});
-  Lease none;
+  std::optional<base::Duration> room_after;
+  bool room_at_any_time = false;
   for (auto from = choice.from; from != 0;) {
-    const auto chosen = std::has_single_bit(from) ? static_cast<std::size_t>(std::countr_zero(from))
-                                                  : balancer_.choose(from, loads_, word(wanted));
+    const bool only_one = (from & (from - 1)) == 0;
+    const auto chosen = only_one ? static_cast<std::size_t>(std::countr_zero(from))
+                                 : balancer_.choose(from, loads_, word(wanted));
     auto& member = server_group_.member(chosen);
     const auto wait = member.enter(wanted.now);
     if (!wait) return lend(chosen, wanted);
-    if (!member.has_room()) none.room_at_any_time_ = true;
-    none.room_after_ = std::min(*wait, none.room_after_.value_or(*wait));
+    if (!member.has_room()) room_at_any_time = true;
+    room_after = std::min(*wait, room_after.value_or(*wait));
     from &= ~bit_of(chosen);
   }
+  Lease none;
+  none.room_after_ = room_after;
+  none.room_at_any_time_ = room_at_any_time;
   return none;
 }
 
@@ -327,7 +334,7 @@ Lease Pool::lend(std::size_t server, const LeaseRequest& wanted) {
   while (!wanted.fresh && !idle.empty() && !lease.stream_) {
     auto stream = std::move(idle.back().stream);
     idle.pop_back();
-    if (went_stale(*stream)) continue;
+    if (went_stale(*stream, wanted.once)) continue;
     lease.stream_ = std::move(stream);
     lease.reused_ = true;
   }

@@ -39,8 +39,10 @@ struct LeaseRequest {
   base::TimePoint now{};
   std::uint64_t tried = 0;  // servers to skip; one bit for each server
   bool fresh = false;       // the request requires a new connection
-  bool once = false;        // the request cannot be sent again, so lease() avoids servers that may not answer
-  bool owed = false;        // the client has not sent the whole body of the request
+  // The request cannot be sent again. So lease() avoids servers that may not answer, and looks at an idle
+  // connection's socket before it lends the connection.
+  bool once = false;
+  bool owed = false;            // the client has not sent the whole body of the request
   const void* avoid = nullptr;  // an HTTP/2 connection that must not be used: Lease::http2_connection()
   std::uint64_t word = 0;       // under Balance::Hash: the client's name
 };
@@ -132,7 +134,8 @@ class Pool final : private net::Watched {
   // tried, and have room. If no server is in service, all servers that were not tried are candidates. An
   // ejected server whose ejection time has passed is tried first, if the request may try it (Member::due()).
   // If the upstream has `health`, only probes try ejected servers. The lease gets an idle connection to the
-  // server if the pool has one that is still open and silent, unless the request requires a new connection.
+  // server if the pool has one, unless the request requires a new connection. The pool drops an idle
+  // connection that the server closed or wrote to, as far as the event loop has reported it.
   [[nodiscard]] Lease lease(const LeaseRequest& wanted);
 
   [[nodiscard]] const UpstreamSettings& settings() const noexcept { return server_group_.settings(); }
