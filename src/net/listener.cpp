@@ -222,7 +222,10 @@ AcceptorSocket ListeningSocket::into_acceptor(Executor executor) && {
   ::getsockname(fd_, reinterpret_cast<sockaddr*>(&bound), &size);
   const asio::generic::stream_protocol protocol(bound.ss_family,
                                                 bound.ss_family == AF_UNIX ? 0 : IPPROTO_TCP);
-  return AcceptorSocket(executor, protocol, std::exchange(fd_, -1));
+  AcceptorSocket acceptor(executor);
+  acceptor.assign(protocol, fd_);  // if it throws, this object still owns the descriptor
+  fd_ = -1;
+  return acceptor;
 }
 
 void close_acceptor(AcceptorSocket& acceptor) noexcept {

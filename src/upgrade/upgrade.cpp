@@ -83,7 +83,10 @@ void Upgrade::start() {
   if (!started) return note(UpgradeEvent::Failed, started.error().message);
   report_.successor = *started;
   log_.write_always(log::LogLevel::Info, "upgrade: started process " + std::to_string(*started));
-  channel_.assign(ends->first.release());
+  net::ErrorCode unwatched;
+  channel_.assign(ends->first.get(), unwatched);
+  if (unwatched) return note(UpgradeEvent::Failed, "weir cannot watch the channel: " + unwatched.message());
+  static_cast<void>(ends->first.release());
   if (!send_listeners(channel_.native_handle())) return note(UpgradeEvent::Failed);
   be_late_after(bounds_.start, "it was not ready within upgrade_timeout");
   await_continue();

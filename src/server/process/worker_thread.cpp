@@ -66,13 +66,19 @@ void WorkerThread::listen_on(std::size_t listener, net::ListeningSocket socket,
   });
 }
 
+// If this worker cannot watch the socket, closes it. The other workers still accept connections.
 void WorkerThread::add(std::size_t listener, net::ListeningSocket socket, proxy::AcceptorSettings settings) {
   if (worker_.draining) return;
-  auto acceptor = std::make_unique<proxy::Acceptor>(
-      worker_, std::move(socket).into_acceptor(context_.get_executor()), std::move(settings),
-      [&log = log_](const std::string& what) { log.warning(what); });
-  if (opened_) acceptor->open();
-  acceptors_.emplace(listener, std::move(acceptor));
+  const auto address = socket.address();
+  try {
+    auto acceptor = std::make_unique<proxy::Acceptor>(
+        worker_, std::move(socket).into_acceptor(context_.get_executor()), std::move(settings),
+        [&log = log_](const std::string& what) { log.warning(what); });
+    if (opened_) acceptor->open();
+    acceptors_.emplace(listener, std::move(acceptor));
+  } catch (const std::exception& error) {
+    log_.error("listener " + address.to_string() + ": a worker cannot accept connections: " + error.what());
+  }
 }
 
 void WorkerThread::start(bool opens) {

@@ -1,12 +1,16 @@
 // Tests that a worker's event loop ends on the worker's thread, and which connections the worker closes.
 #include "server/process/worker_thread.hpp"
 
+#include "weir/net/owned_descriptor.hpp"
+
 #include <memory>
 #include <utility>
 
 #include <boost/asio/ip/tcp.hpp>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 namespace weir::server {
 namespace {
@@ -62,6 +66,20 @@ TEST(WorkerThread, ClosesAConnectionThatArrivesWhenTheDrainBegins) {
   net::ErrorCode ec;
   client.read_some(net::asio::buffer(&byte, 1), ec);
   EXPECT_TRUE(ec == net::asio::error::eof || ec == net::asio::error::connection_reset) << ec.message();
+}
+
+// epoll rejects a descriptor that was opened with O_PATH. It rejects any descriptor if the system's limit of
+// watches is reached.
+TEST(WorkerThread, GoesOnWithoutASocketThatItCannotWatch) {
+  Callbacks callbacks;
+  auto listening = net::ListeningSocket::open(*base::parse_endpoint("127.0.0.1:0"));
+  ASSERT_TRUE(listening.has_value());
+  const net::OwnedDescriptor unwatchable(::open("/", O_PATH | O_CLOEXEC));
+  ASSERT_GE(::dup2(unwatchable.get(), listening->native_handle()), 0);
+  callbacks.worker.listen_on(0, std::move(*listening), {.tls = {}, .most_sessions = 100});
+  callbacks.worker.drain();
+  callbacks.worker.start();
+  callbacks.worker.join();
 }
 
 // While an object of this class exists, no further file descriptors can be opened. Open descriptors stay
