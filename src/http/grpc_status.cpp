@@ -78,7 +78,7 @@ std::string grpc_status_names() {
 std::optional<unsigned> grpc_status_in_head(const ResponseHead& head) noexcept {
   if (const auto* const field = find_field(head.fields, kField))
     return parse_number(field->value).value_or(kGrpcUnknown);
-  if (head.status == 200 && head.framing == Framing::Chunked) return std::nullopt;
+  if (head.status == 200 && head.trailers_may_follow) return std::nullopt;
   return status_of_http(head.status);
 }
 

@@ -71,7 +71,7 @@ void ResponseHead::clear() noexcept {
   minor_version = 1;
   framing = Framing::None;
   content_length = 0;
-  length_known = false;
+  length_known = trailers_may_follow = false;
   keep_alive = true;
   wants_upgrade = false;
 }

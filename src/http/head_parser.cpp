@@ -210,6 +210,7 @@ std::optional<Fault> read_response_framing(ResponseHead& head, bool to_head) {
     head.framing = *framing.length > 0 ? Framing::Length : Framing::None;
   else
     head.framing = Framing::UntilClose;
+  head.trailers_may_follow = head.framing == Framing::Chunked;
   return std::nullopt;
 }
 

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Rules with `charge = { grpc_status = … }`: gRPC calls are charged by the status with which they end. The client is python3-grpcio.
-The server speaks HTTP/1.1 with trailers."""
+The server speaks HTTP/1.1 with trailers, or HTTP/2."""
 
 import grpc
 
 from harness import PATIENCE, Client, TestCase, Upstream, Weir, answer, chunked, config, eventually, main, rule
+from http2_server import Http2Server
 
 OK, UNAUTHENTICATED, EXHAUSTED = grpc.StatusCode.OK, grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.RESOURCE_EXHAUSTED
 GRPC = "Content-Type: application/grpc\r\n"
@@ -28,10 +29,11 @@ def reply_without_messages(exchange):
 
 
 class GrpcCharges(TestCase):
-    def weir(self, charge='{ grpc_status = ["UNAUTHENTICATED"] }', upstream_reply=reply, limit="2/day"):
-        self.upstream = self.start(Upstream(upstream_reply))
+    def weir(self, charge='{ grpc_status = ["UNAUTHENTICATED"] }', upstream_reply=reply, limit="2/day", http2=False):
+        self.upstream = self.start((Http2Server if http2 else Upstream)(upstream_reply))
         rules = rule("failures", limit=limit, key='["ip"]', algorithm='"sliding_log"', charge=charge)
-        weir = self.start(Weir(config(self.upstream.port, rules=rules, listener='protocols = ["http/1.1", "h2c"]')))
+        upstream = 'protocol = "h2c"\n' if http2 else ""
+        weir = self.start(Weir(config(self.upstream.port, rules=rules, listener='protocols = ["http/1.1", "h2c"]', upstream=upstream)))
         self.channel = self.start(grpc.insecure_channel(f"127.0.0.1:{weir.port}", options=[("grpc.enable_retries", 0)]))
         return weir
 
@@ -57,6 +59,15 @@ class GrpcCharges(TestCase):
     def test_call_is_settled_before_its_client_receives_the_status(self):
         self.weir(limit="1/day")
         self.assertEqual([self.call() for _ in range(200)], [OK] * 200)
+
+    def test_trailers_count_also_if_the_answer_has_a_content_length(self):
+        def reply_with_length(request):
+            request.read_body()
+            request.answer(message(b"answer"), fields=[("content-type", "application/grpc")],
+                           trailers=[("grpc-status", request["x-grpc-status"])])
+
+        self.weir(upstream_reply=reply_with_length, http2=True)
+        self.assertEqual([self.call(status) for status in (0, 16, 0, 16, 0)], [OK, UNAUTHENTICATED] * 2 + [EXHAUSTED])
 
     def test_the_status_of_an_answer_without_messages_counts(self):
         self.weir(upstream_reply=reply_without_messages)
@@ -89,6 +100,7 @@ class GrpcCharges(TestCase):
 
     def test_a_client_that_cancels_before_the_status_stays_charged(self):
         def begin(exchange):
+            exchange.read_body()
             exchange.send(HEAD + b"b\r\n" + message(b"answer") + b"\r\n")
             exchange.wait_for_close()
 

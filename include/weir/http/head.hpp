@@ -106,7 +106,8 @@ struct ResponseHead {
   unsigned minor_version = 1;
   Framing framing = Framing::None;
   std::uint64_t content_length = 0;
-  bool length_known = false;  // Content-Length is valid and no Transfer-Encoding overrides it
+  bool length_known = false;         // Content-Length is valid and no Transfer-Encoding overrides it
+  bool trailers_may_follow = false;  // behind the body: it is chunked, or comes over HTTP/2
   bool keep_alive = true;
   bool wants_upgrade = false;  // HTTP/1.1 and Connection has `upgrade` (RFC 9110 §7.8)
 

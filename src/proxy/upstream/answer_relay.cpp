@@ -38,11 +38,10 @@ BodySink& AnswerRelay::begin() {
   context_.settle(response.status, &response);
   keep_stricter(response.fields, buffers.rate_limit_headers);
   context_.report.status = response.status;
-  return context_.client.begin_answer(
-      response, {.fields = buffers.rate_limit_headers,
-                 .date = context_.date(),
-                 .request_sent = request_sent_,
-                 .trailers_may_follow = attempt_.body_framing == http::Framing::Chunked});
+  return context_.client.begin_answer(response, {.fields = buffers.rate_limit_headers,
+                                                 .date = context_.date(),
+                                                 .request_sent = request_sent_,
+                                                 .trailers_may_follow = response.trailers_may_follow});
 }
 
 // Pauses the upstream for the time that its Retry-After demands.

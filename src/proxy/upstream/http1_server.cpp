@@ -85,6 +85,7 @@ void AnswerHeadReader::read_body_framing(bool to_head) noexcept {
   attempt_.body_framing = response.framing;
   if (!attempt_.lease.is_http2() || bodiless) return;
   attempt_.body_framing = http::Framing::Chunked;
+  response.trailers_may_follow = true;
   if (response.framing == http::Framing::UntilClose) response.framing = http::Framing::Chunked;
 }
 

@@ -23,8 +23,8 @@ TEST(GrpcStatus, ParsesNamesAndNumbers) {
 TEST(GrpcStatus, TrailersOnlyResponseStatesTheStatusInItsHead) {
   ResponseHead head;
   head.status = 200;
-  for (const auto framing : {Framing::None, Framing::Length, Framing::Chunked}) {
-    head.framing = framing;
+  for (const bool trailers_may_follow : {false, true}) {
+    head.trailers_may_follow = trailers_may_follow;
     head.fields.clear();
     head.fields.push_back({"Grpc-Status", "7"});
     EXPECT_EQ(grpc_status_in_head(head), 7U);
@@ -40,7 +40,7 @@ TEST(GrpcStatus, HttpErrorStandsForAGrpcStatus) {
   for (const auto& [http, grpc] : statuses) {
     ResponseHead head;
     head.status = http;
-    head.framing = Framing::Chunked;
+    head.trailers_may_follow = true;
     EXPECT_EQ(grpc_status_in_head(head), grpc) << http;
   }
 }
@@ -48,9 +48,10 @@ TEST(GrpcStatus, HttpErrorStandsForAGrpcStatus) {
 TEST(GrpcStatus, TrailersDecideTheStatusIfTheyMayFollowTheHead) {
   ResponseHead head;
   head.status = 200;
-  head.framing = Framing::Chunked;
+  head.framing = Framing::Length;  // over HTTP/2, trailers may follow such a body, too
+  head.trailers_may_follow = true;
   EXPECT_EQ(grpc_status_in_head(head), std::nullopt);
-  head.framing = Framing::Length;
+  head.trailers_may_follow = false;
   EXPECT_EQ(grpc_status_in_head(head), kGrpcUnknown) << "no trailers may follow";
 }
 
