@@ -3,6 +3,7 @@
 #include "upstream/http2_server_stream.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <exception>
 #include <new>
 #include <utility>
@@ -31,11 +32,12 @@ void Http2ServerConnection::start(Target target) {
 void Http2ServerConnection::adopt(std::unique_ptr<net::Stream> stream, std::uint32_t moves) {
   stream_ = std::move(stream);
   moves_ = moves;
-  open();
+  adopt(*stream_);
 }
 
 // The stream's coroutines begin at once, and each holds a reference to this object.
-void Http2ServerConnection::open() {
+void Http2ServerConnection::adopt(net::DuplexStream& octets) {
+  octets_ = &octets;
   // Each stream's window bounds the memory. A smaller window of the connection would let clients that do not
   // read hold up the requests of others.
   constexpr std::uint32_t kMostWindow = 0x7fffffff;
@@ -70,7 +72,7 @@ net::Task<void> Http2ServerConnection::run([[maybe_unused]] std::shared_ptr<Http
   const auto ec = co_await connect(target);
   if (has_ended()) co_return;
   if (ec) co_return end(ec);
-  if (!stream_->is_tls() || stream_->protocol() == "h2") co_return open();
+  if (!stream_->is_tls() || stream_->protocol() == "h2") co_return adopt(*stream_);
   if (target.requires_http2) {
     fault_ = "it does not speak HTTP/2 (ALPN)";
     co_return end(net::asio::error::no_protocol_option);
@@ -97,9 +99,9 @@ net::Task<void> Http2ServerConnection::read_all(
     [[maybe_unused]] std::shared_ptr<Http2ServerConnection> self) {
   for (unsigned pieces = 1; !has_ended(); ++pieces) {
     net::ErrorCode ec;
-    const auto count = stream_->try_read(received_.data(), received_.size(), ec);
+    const auto count = octets_->try_read(received_.data(), received_.size(), ec);
     if (ec == net::asio::error::would_block) {
-      ec = co_await stream_->wait_readable();
+      ec = co_await octets_->wait_readable();
       if (!ec) continue;
     }
     if (ec) co_return end(ec);
@@ -107,7 +109,8 @@ net::Task<void> Http2ServerConnection::read_all(
     pinged_ = false;
     broken_ = !codec_->receive({received_.data(), count});
     note_output();
-    if (state_ == State::Greeting && !broken_ && codec_->accepts_requests()) note_open();
+    const bool greeted = !broken_ && (codec_->accepts_requests() || codec_->peer_goes_away());
+    if (state_ == State::Greeting && greeted) note_open();
     leaving_ = leaving_ || broken_;
     if (broken_) co_return;  // the writer sends the last frames and ends the connection
     if (pieces % kReadsInTurn == 0) co_await net::Pause(executor_);
@@ -124,8 +127,8 @@ net::Task<void> Http2ServerConnection::write_all(
       continue;
     }
     net::ErrorCode ec;
-    out_.erase(0, stream_->try_rest(out_, {}, ec));
-    if (!ec && !out_.empty()) ec = co_await stream_->wait_writable();
+    out_.erase(0, octets_->try_rest(out_, {}, ec));
+    if (!ec && !out_.empty()) ec = co_await octets_->wait_writable();
     // The reader ends the connection, because octets that the server sent before may still be unread.
     leaving_ = leaving_ || ec.failed();
     if (ec) co_return;
@@ -142,13 +145,15 @@ void Http2ServerConnection::doubt() noexcept {
   if (ping_after_ == kPing) silent_ = std::max(silent_, kPing);
 }
 
+// A connection that the server ended by GOAWAY has not failed.
 void Http2ServerConnection::end(const net::ErrorCode& why) noexcept {
   if (has_ended()) return;
+  const bool went_away = codec_ && !broken_ && codec_->peer_goes_away();
   state_ = State::Ended;
-  error_ = why;
+  error_ = went_away ? net::ErrorCode(EBUSY, boost::system::system_category()) : why;
   if (dial_ != nullptr) dial_->cancel();
-  if (stream_) stream_->shutdown_send();
-  if (stream_) stream_->cancel();
+  if (octets_ != nullptr) octets_->shutdown_send();
+  if (octets_ != nullptr) octets_->cancel();
   output_.notify();
   for (auto* const stream : streams_) stream->note_change();
 }

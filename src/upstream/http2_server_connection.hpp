@@ -20,6 +20,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace weir::upstream {
@@ -53,10 +54,13 @@ class Http2ServerConnection final : public std::enable_shared_from_this<Http2Ser
   Http2ServerConnection(const net::Executor& executor, net::Watchdog& watchdog, const Settings& settings);
   ~Http2ServerConnection();
 
-  // Starts to connect. Must be called once, unless adopt() is called.
+  // One of these three functions must be called once. The first one, start(), connects to the server.
   void start(Target target);
   // Uses a stream that is connected already, and on which the server speaks HTTP/2.
   void adopt(std::unique_ptr<net::Stream> stream, std::uint32_t moves);
+  // Uses `octets`, which lead to a server that speaks HTTP/2, and must outlive the connection's coroutines.
+  // stream() must not be called. Tests use this function to do without a socket.
+  void adopt(net::DuplexStream& octets);
 
   [[nodiscard]] bool is_connecting() const noexcept {
     return state_ == State::Connecting || state_ == State::Greeting;
@@ -71,10 +75,16 @@ class Http2ServerConnection final : public std::enable_shared_from_this<Http2Ser
   // Returns true if another request that is attached may be sent. If not, it must use another connection.
   // REQUIRES is_open().
   [[nodiscard]] bool may_send() const noexcept;
+  // Returns false if the server has announced the end of the connection, or broke the protocol. REQUIRES that
+  // the connection is open, or was.
+  [[nodiscard]] bool accepts_requests() const noexcept { return codec_->accepts_requests(); }
+  // Returns true for the first caller only, which counts the connection.
+  [[nodiscard]] bool take_first_use() noexcept { return !std::exchange(used_, true); }
   // Returns true if the server permits no requests at all, by its SETTINGS. REQUIRES is_open().
   [[nodiscard]] bool is_closed_to_requests() const noexcept { return codec_->max_streams() == 0; }
   [[nodiscard]] std::size_t streams() const noexcept { return streams_.size(); }
-  // Returns why the connection could not be opened, or how it broke. No error while it is open.
+  // Returns why the connection could not be opened, or how it broke. No error while it is open. An error for
+  // which is_refusal() is true: the server ended the connection by GOAWAY.
   [[nodiscard]] const net::ErrorCode& error() const noexcept { return error_; }
   // Returns the reason of a failed TLS handshake, as text for the log. May be empty.
   [[nodiscard]] const std::string& fault() const noexcept { return fault_; }
@@ -106,8 +116,11 @@ class Http2ServerConnection final : public std::enable_shared_from_this<Http2Ser
   void doubt() noexcept;
   // Must be called after the codec got something to send.
   void note_output() noexcept { output_.notify(); }
-  // Ends the connection because memory ran out in the codec.
-  void fail() noexcept { end(net::asio::error::no_memory); }
+  // Ends the connection because memory ran out in the codec, which must not be used any more.
+  void fail() noexcept {
+    broken_ = true;
+    end(net::asio::error::no_memory);
+  }
 
  private:
   static constexpr std::size_t kMostOutput = 64 << 10;
@@ -126,7 +139,6 @@ class Http2ServerConnection final : public std::enable_shared_from_this<Http2Ser
 
   [[nodiscard]] net::Task<void> run(std::shared_ptr<Http2ServerConnection> self, Target target);
   [[nodiscard]] net::Task<net::ErrorCode> connect(const Target& target);
-  void open();
   void note_open() noexcept;
   [[nodiscard]] net::Task<void> read_all(std::shared_ptr<Http2ServerConnection> self);
   [[nodiscard]] net::Task<void> write_all(std::shared_ptr<Http2ServerConnection> self);
@@ -141,6 +153,7 @@ class Http2ServerConnection final : public std::enable_shared_from_this<Http2Ser
   std::uint32_t moves_ = 0;
   net::Dial* dial_ = nullptr;  // points into the frame of connect() while connect() waits
   std::unique_ptr<net::Stream> stream_;
+  net::DuplexStream* octets_ = nullptr;  // *stream_, once it is connected
   std::optional<http::Http2Session> codec_;
   std::vector<Http2ServerStream*> streams_;
   std::string out_;           // frames to send
@@ -152,6 +165,7 @@ class Http2ServerConnection final : public std::enable_shared_from_this<Http2Ser
   base::Duration closing_{};     // time since the last request of a connection that accepts no more
   base::Duration unused_{};      // time without a request
   base::Duration connecting_{};
+  bool used_ = false;  // a request has got the connection
   bool pinged_ = false;
   bool leaving_ = false;    // the connection accepts no more requests
   bool gone_away_ = false;  // GOAWAY is queued or sent

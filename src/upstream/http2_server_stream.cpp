@@ -127,9 +127,9 @@ std::size_t Http2ServerStream::add_body(std::string_view text) {
   std::size_t used = 0;
   while (used < text.size() && !body_ended_ && body_.size() - given_ < kMostBody) {
     if (given_ >= body_.size() / 2) body_.erase(0, std::exchange(given_, 0));
-    const auto rest = text.substr(used);
+    const auto rest = text.substr(used, kMostBody - (body_.size() - given_));
     if (left_) {
-      const auto piece = rest.substr(0, std::min<std::uint64_t>(*left_, kMostBody));
+      const auto piece = rest.substr(0, std::min<std::uint64_t>(*left_, rest.size()));
       body_ += piece;
       used += piece.size();
       *left_ -= piece.size();
@@ -140,7 +140,6 @@ std::size_t Http2ServerStream::add_body(std::string_view text) {
     body_ += piece.data;
     used += piece.used;
     body_ended_ = piece.status == http::ChunkDecoder::Status::Done;
-    if (piece.status == http::ChunkDecoder::Status::NeedMore) break;
   }
   return used;
 }

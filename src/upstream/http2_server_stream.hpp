@@ -11,6 +11,7 @@
 #include "weir/http/http2_session.hpp"
 #include "weir/net/byte_stream.hpp"
 #include "weir/net/signal.hpp"
+#include "weir/upstream/pool.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -42,10 +43,10 @@ class Http2ServerStream final : public net::ByteStream, private http::Http2Strea
   [[nodiscard]] net::Task<net::ErrorCode> connected();
   // Returns true if the request was given to the codec.
   [[nodiscard]] bool is_sent() const noexcept { return id_.has_value(); }
-  // Returns true if the stream was reset before the end of the response.
-  [[nodiscard]] bool was_reset() const noexcept { return closed_ && !ended_; }
-  // Returns true if the server has not processed the request (RFC 9113 §8.7), so that it may be sent again.
-  [[nodiscard]] bool was_refused() const noexcept { return refused_; }
+  // Returns how the stream ended before the end of the response. REQUIRES that it did.
+  [[nodiscard]] Break broke_by() const noexcept {
+    return refused_ ? Break::Refusal : closed_ ? Break::Reset : Break::Connection;
+  }
 
   [[nodiscard]] std::size_t try_read(char* at, std::size_t size, net::ErrorCode& ec) override;
   [[nodiscard]] net::Task<std::size_t> read_some(char* at, std::size_t size, net::ErrorCode& ec) override;
@@ -96,10 +97,10 @@ class Http2ServerStream final : public net::ByteStream, private http::Http2Strea
   std::optional<std::uint64_t> left_;  // octets of the body to come; nullopt: chunked
   http::ChunkDecoder decoder_;
   bool body_ended_ = false;
-  bool ended_ = false;   // the server has ended its response
-  bool closed_ = false;  // the codec has forgotten the stream
-  bool refused_ = false;
-  bool heard_ = false;  // a part of the response has arrived
+  bool ended_ = false;    // the server has ended its response
+  bool closed_ = false;   // the codec has forgotten the stream
+  bool refused_ = false;  // the server has not processed the request
+  bool heard_ = false;    // a part of the response has arrived
 };
 
 }  // namespace weir::upstream

@@ -51,6 +51,20 @@ class Sharing(Http2UpstreamTestCase):
         self.at_once(self.weir(server), server, 40, held)
         self.assertEqual(counts(server), [40])
 
+    def test_a_connection_for_which_many_requests_wait_is_counted_once(self):
+        go_on = threading.Event()
+        server = self.serve(ahead=lambda sock: go_on.wait(PATIENCE))
+        weir = self.weir(server, upstream='timeouts = { connect = "20s" }')
+        client = self.client(weir)
+        streams = [client.open() for _ in range(10)]
+        self.await_metric(weir, 10, "weir_http2_streams")
+        go_on.set()
+        self.assertEqual([client.read(stream).status for stream in streams], [200] * 10)
+        self.assertEqual(client.get().status, 200)
+        self.assertEqual(server.connections, 1)
+        self.await_metric(weir, 1, "weir_upstream_connects_total", upstream="api")
+        self.await_metric(weir, 1, "weir_upstream_reused_total", upstream="api")
+
     def test_max_streams_bounds_the_requests_of_a_connection(self):
         held = Held()
         server = self.serve(held)

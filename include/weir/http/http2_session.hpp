@@ -135,8 +135,10 @@ class Http2Session {
   // until on_closed() or detach().
   [[nodiscard]] std::optional<std::int32_t> request(const Http2Fields& fields, bool has_body,
                                                     Http2StreamEvents& stream);
-  // Client: returns false if the server has sent GOAWAY, or no stream ID is left.
+  // Client: returns false if the server has sent GOAWAY, no stream ID is left, or the connection is broken.
   [[nodiscard]] bool accepts_requests() const noexcept;
+  // Returns true if the peer has sent GOAWAY.
+  [[nodiscard]] bool peer_goes_away() const noexcept { return peer_goes_away_; }
   // Client: returns how many streams the server permits at once, by its SETTINGS.
   [[nodiscard]] std::uint32_t max_streams() const noexcept;
   // Makes the session forget the object that gets the stream's events.
@@ -187,6 +189,7 @@ class Http2Session {
   std::int32_t skipped_to_ = 0;
   std::uint32_t unknown_ = 0;  // frames of unknown types since the last frame of a message
   std::int32_t unsent_ = -1;   // the last stream whose request could not be sent; -1: none
+  bool peer_goes_away_ = false;
   std::exception_ptr thrown_;  // the exception that a callback has thrown
 };
 

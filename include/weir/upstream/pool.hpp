@@ -23,7 +23,7 @@ class Dial;
 
 namespace weir::upstream {
 
-class Http2ServerConnection;
+class Http2Connections;
 class Http2ServerStream;
 class Pool;
 
@@ -31,8 +31,16 @@ class Pool;
 // in the queue of a unix socket. In this case the server may be healthy.
 [[nodiscard]] bool is_shortage(const net::ErrorCode& ec) noexcept;
 
-// Returns true if the server permits no requests on its HTTP/2 connection (SETTINGS_MAX_CONCURRENT_STREAMS).
+// Returns true if the server accepts no requests on its HTTP/2 connections. It says so by its SETTINGS, or by
+// a GOAWAY on each new connection.
 [[nodiscard]] bool is_refusal(const net::ErrorCode& ec) noexcept;
+
+// How an exchange with a server can break.
+enum class Break : std::uint8_t {
+  Connection,  // the connection failed or ended
+  Reset,       // the server reset the stream of an HTTP/2 connection
+  Refusal,     // the server has not processed the request, and said so (RFC 9113 §8.7)
+};
 
 // The requirements of a request for the server and the connection that Pool::lease() chooses.
 struct LeaseRequest {
@@ -67,6 +75,9 @@ class Lease {
   // in flight ends.
   [[nodiscard]] bool room_at_any_time() const noexcept { return room_at_any_time_; }
   [[nodiscard]] bool connected() const noexcept;
+  // Returns how many connections connect() has opened. If several requests waited for one connection, only
+  // one of them counts it.
+  [[nodiscard]] unsigned opened() const noexcept { return opened_; }
   // Returns true if the connection has served another request before.
   [[nodiscard]] bool reused() const noexcept { return reused_; }
   [[nodiscard]] const std::string& server_name() const noexcept;
@@ -78,10 +89,8 @@ class Lease {
   [[nodiscard]] bool is_http2() const noexcept { return http2_ != nullptr; }
   // Returns the address of the HTTP/2 connection, for LeaseRequest::avoid; null: the lease has none.
   [[nodiscard]] const void* http2_connection() const noexcept;
-  // Returns true if the server reset the stream of an HTTP/2 connection, before the end of the response.
-  [[nodiscard]] bool was_reset() const noexcept;
-  // Returns true if the server has not processed the request, and said so (RFC 9113 §8.7).
-  [[nodiscard]] bool was_refused() const noexcept;
+  // Returns how the server ended the stream before the end of the response. REQUIRES that it broke.
+  [[nodiscard]] Break broke_by() const noexcept;
   // Returns true if the server's addresses have changed since the connection was leased or opened. A failure
   // of the connection then says nothing about the server's present state.
   [[nodiscard]] bool moved() const noexcept { return moves_ != member().moves(); }
@@ -116,6 +125,7 @@ class Lease {
   net::Dial* dial_ = nullptr;  // points into the frame of connect() while connect() waits
   const void* avoid_ = nullptr;
   std::optional<base::Duration> room_after_;
+  unsigned opened_ = 0;
   bool room_at_any_time_ = false;
   bool reused_ = false;
   bool keep_ = false;
@@ -162,11 +172,6 @@ class Pool final : private net::Watched {
                                                       const LeaseRequest& wanted) noexcept;
   [[nodiscard]] std::uint64_t word(const LeaseRequest& wanted) noexcept;
   [[nodiscard]] Lease lend(std::size_t server, const LeaseRequest& wanted);
-  [[nodiscard]] bool may_speak_http2(std::size_t server) const noexcept;
-  [[nodiscard]] std::shared_ptr<Http2ServerConnection> find_http2(std::size_t server,
-                                                                  const void* avoid) noexcept;
-  [[nodiscard]] std::shared_ptr<Http2ServerConnection> make_http2();
-  [[nodiscard]] std::shared_ptr<Http2ServerConnection> add_http2(std::size_t server, const void* avoid);
   void follow(std::size_t server) noexcept;
 
   net::Executor executor_;
@@ -175,9 +180,7 @@ class Pool final : private net::Watched {
   Balancer balancer_;
   std::vector<Load> loads_;              // for each server; in_flight counts only this worker's requests
   std::vector<std::vector<Idle>> idle_;  // for each server; the most recently used connection is last
-  std::vector<std::vector<std::shared_ptr<Http2ServerConnection>>> http2_;  // for each server
-  // For each server, if the protocol is Auto: it chose HTTP/1.1 on the last connection.
-  std::vector<bool> chose_http1_;
+  std::vector<Http2Connections> http2_;  // for each server
   // For each server: the number of address changes when idle_ was last checked.
   std::vector<std::uint32_t> moves_;
   std::vector<net::TlsSession> sessions_;  // for each server: the newest TLS session; null: none

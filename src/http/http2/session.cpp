@@ -170,6 +170,7 @@ struct Http2Session::Callbacks {
       auto& events = of(data).events_;
       const bool answers = (frame->hd.flags & NGHTTP2_FLAG_ACK) != 0;
       if (frame->hd.type == NGHTTP2_PING && answers) return events.on_pong();
+      if (frame->hd.type == NGHTTP2_GOAWAY) of(data).peer_goes_away_ = true;
       if (is_empty_data(*frame)) events.on_cheap(Http2Cheap::EmptyData);
       if (frame->hd.type != NGHTTP2_DATA && frame->hd.type != NGHTTP2_HEADERS) return;
       auto* stream = stream_of(session, frame->hd.stream_id);

@@ -125,10 +125,8 @@ net::Task<bool> ServerAttempt::connect() {
   const auto ec = co_await lease.connect(proxy_header, patience, fault);
   context_.watch.end_cancellable_wait();
   context_.read_clock();
-  if (!ec) {
-    tallies.connects.add();
-    co_return true;
-  }
+  tallies.connects.add(lease.opened());
+  if (!ec) co_return true;
   connecting_ += context_.now - began;
   note_unreachable(ec, fault);
   co_return false;

@@ -34,6 +34,13 @@ class UpstreamExchange {
     Answer,  // forward this server's answer to the client
     GiveUp,
   };
+  // Why a server sent no answer that can be forwarded. If several reasons apply, the first one counts.
+  enum class Failure : std::uint8_t {
+    Refused,  // the server has not processed the request, and said so (RFC 9113 §8.7)
+    Stale,    // the connection was idle for too long, so the server did not get the request
+    Owed,     // the server may have waited too long for the rest of the body, which the client has not sent
+    Broken,   // the server failed, or answered too late
+  };
   void begin_request();
   [[nodiscard]] net::Task<bool> admit_messages();
   [[nodiscard]] net::Task<bool> exchange_heads();
@@ -46,6 +53,9 @@ class UpstreamExchange {
   void note_silence(const net::ErrorCode& why);
   [[nodiscard]] Next judge_answer();
   [[nodiscard]] Next judge_failure();
+  [[nodiscard]] Failure find_failure() const noexcept;
+  void blame_server();
+  [[nodiscard]] bool is_body_complete() const noexcept { return context_.client.body().complete(); }
   [[nodiscard]] bool is_failed_answer() const noexcept;
   [[nodiscard]] net::Task<bool> retry();
   [[nodiscard]] net::Task<std::optional<Outcome>> take_answer();

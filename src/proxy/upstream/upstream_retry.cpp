@@ -25,55 +25,66 @@ bool UpstreamExchange::is_failed_answer() const noexcept {
          attempt_.pool.others_serve(attempt_.tried_so_far(), context_.now);
 }
 
-// Decides the next step after a server sent no answer that can be forwarded.
+UpstreamExchange::Failure UpstreamExchange::find_failure() const noexcept {
+  const auto& attempt = attempt_;
+  if (!attempt.silent || context_.watch.late()) return Failure::Broken;
+  const auto broke_by = attempt.lease.broke_by();
+  if (broke_by == upstream::Break::Refusal) return Failure::Refused;
+  if (broke_by == upstream::Break::Connection && attempt.lease.reused()) return Failure::Stale;
+  return attempt.whole || is_body_complete() ? Failure::Broken : Failure::Owed;
+}
+
+// Decides the next step after a server sent no answer that can be forwarded. A server that refuses a request
+// may only be about to close the connection. So it gets the request once more on another connection, as it
+// does if the connection was stale.
 UpstreamExchange::Next UpstreamExchange::judge_failure() {
   auto& attempt = attempt_;
-  auto& member = attempt.lease.member();
-  const bool late = context_.watch.late();
-  const bool body_complete = context_.client.body().complete();
   if (attempt.oversized) {  // an oversized head counts as an answer; another server's head would hardly be
                             // smaller
     attempt.tallies.oversized.add();
     attempt.note_answer();
     return Next::GiveUp;
   }
-  // A server that refuses a request (REFUSED_STREAM, GOAWAY) has not processed it (RFC 9113 §8.7). The server
-  // may only be about to close the connection, so it gets the request once more on another connection.
-  const bool refused = attempt.silent && attempt.lease.was_refused() && !late;
-  // If a reused connection closes without an answer, it was probably idle for too long. This says nothing
-  // about its server, and the server did not get the request.
-  const bool lost = attempt.silent && attempt.lease.reused() && !attempt.lease.was_reset() && !late;
-  const bool aged = refused ? !attempt.fresh : lost;
-  // If the client has not sent its whole body, the server may have closed the connection because it waited
-  // too long.
-  const bool owed = attempt.silent && !late && !attempt.whole && !body_complete;
-  const bool tells = !aged && !owed && !refused;
-  const bool theirs = !attempt.client_ended && (tells ? attempt.count_failure() : attempt.is_theirs());
+  const bool late = context_.watch.late();
+  const auto failure = find_failure();
+  const bool refused = failure == Failure::Refused;
+  const bool broken = failure == Failure::Broken;  // only this failure tells something about the server
+  const bool theirs = !attempt.client_ended && (broken ? attempt.count_failure() : attempt.is_theirs());
   // The server sent an interim answer, and the body then did not arrive. So the server did not fail.
-  if (!theirs && attempt.heard && !body_complete) attempt.note_answer();
-  if (theirs && tells && !attempt.lease.moved() && !(late && attempt.cut_short)) {
-    if (attempt.alert.empty())
-      member.failed(context_.report.sent, context_.now);
-    else
-      member.unreachable(context_.now, attempt.alert);
+  if (!theirs && attempt.heard && !is_body_complete()) attempt.note_answer();
+  if (theirs && broken && !(late && attempt.cut_short)) blame_server();
+  const bool once_more = failure == Failure::Stale || (refused && !attempt.fresh);
+  if (refused) {
+    attempt.error = {503, "the upstream refuses the request for now; please retry"};
+    attempt.handed_over = attempt.handed_over_before;
+    attempt.avoid = attempt.lease.http2_connection();
   }
-  if (refused) attempt.error = {503, "the upstream refuses the request for now; please retry"};
-  if (refused) attempt.handed_over = attempt.handed_over_before;
-  if (refused) attempt.avoid = attempt.lease.http2_connection();
   // If no server got the request, weir can retry it whatever its method.
   const bool repeatable = refused ? attempt.is_at_hand() : attempt.is_repeatable();
   if (!theirs || ((attempt.handed_over || refused) && !repeatable)) return Next::GiveUp;
   attempt.fresh = true;
-  if (aged) {
-    member.give_back_unit(context_.now);
+  if (once_more) {
+    attempt.lease.member().give_back_unit(context_.now);
     --attempt.servers;
     attempt.handed_over = attempt.handed_over_before;
   }
   if (attempt.client_takes_no_answer()) return Next::GiveUp;
-  if (aged) attempt.tallies.retries.add();
-  if (aged) return Next::Try;
+  if (once_more) attempt.tallies.retries.add();
+  if (once_more) return Next::Try;
   const auto& policy = attempt.pool.settings().retry;
   return (late ? policy.late : policy.broken) ? Next::Retry : Next::GiveUp;
+}
+
+// Tells the health check of the server that the server failed. Does nothing if the server's addresses have
+// changed since the lease.
+void UpstreamExchange::blame_server() {
+  const auto& attempt = attempt_;
+  auto& member = attempt.lease.member();
+  if (attempt.lease.moved()) return;
+  if (attempt.alert.empty())
+    member.failed(context_.report.sent, context_.now);
+  else
+    member.unreachable(context_.now, attempt.alert);
 }
 
 // Releases the server and waits before a retry. Returns false if no other server is left, no time remains or

@@ -1,0 +1,175 @@
+#include "upstream/http2_connections.hpp"
+#include "upstream/http2_server_stream.hpp"
+#include "upstream/peer.hpp"
+
+#include "weir/net/dial.hpp"
+#include "weir/upstream/pool.hpp"
+
+#include <cerrno>
+#include <initializer_list>
+#include <utility>
+
+namespace weir::upstream {
+
+bool is_shortage(const net::ErrorCode& ec) noexcept {
+  for (const int shortage : {EMFILE, ENFILE, ENOBUFS, ENOMEM, EADDRNOTAVAIL, EAGAIN})
+    if (ec.value() == shortage) return true;
+  return false;
+}
+
+bool is_refusal(const net::ErrorCode& ec) noexcept {
+  return ec.value() == EBUSY;
+}
+
+Lease::Lease() noexcept = default;
+
+Lease::Lease(Pool& pool, std::size_t server) noexcept : pool_(&pool), server_(server) {}
+
+Lease::Lease(Lease&& other) noexcept
+    : pool_(std::exchange(other.pool_, nullptr)),
+      server_(other.server_),
+      moves_(other.moves_),
+      stream_(std::move(other.stream_)),
+      http2_(std::move(other.http2_)),
+      avoid_(other.avoid_),
+      room_after_(other.room_after_),
+      opened_(other.opened_),
+      room_at_any_time_(other.room_at_any_time_),
+      reused_(other.reused_),
+      keep_(other.keep_) {}
+
+Lease& Lease::operator=(Lease&& other) noexcept {
+  if (this == &other) return *this;
+  release();
+  pool_ = std::exchange(other.pool_, nullptr);
+  server_ = other.server_;
+  moves_ = other.moves_;
+  stream_ = std::move(other.stream_);
+  http2_ = std::move(other.http2_);
+  avoid_ = other.avoid_;
+  room_after_ = other.room_after_;
+  room_at_any_time_ = other.room_at_any_time_;
+  reused_ = other.reused_;
+  opened_ = other.opened_;
+  keep_ = other.keep_;
+  return *this;
+}
+
+Lease::~Lease() {
+  release();
+}
+
+void Lease::release() noexcept {
+  if (pool_ == nullptr) return;
+  --pool_->loads_[server_].in_flight;
+  member().leave();
+  auto& idle = pool_->idle_[server_];
+  auto* const opened = !connected() ? nullptr : http2_ ? &http2_->connection()->stream() : stream_.get();
+  if (!reused_ && opened != nullptr && opened->is_tls()) pool_->sessions_[server_] = opened->session();
+  if (keep_ && stream_ && connected() && idle.size() < pool_->settings().max_idle &&
+      (!moved() || leads_to(*stream_, *member().location().addresses)))
+    idle.push_back({std::move(stream_), pool_->now_});
+  stream_.reset();
+  http2_.reset();
+  pool_ = nullptr;
+}
+
+bool Lease::connected() const noexcept {
+  return http2_ ? http2_->connection()->is_open() : stream_ && stream_->is_open();
+}
+
+net::ByteStream& Lease::stream() noexcept {
+  if (http2_) return *http2_;
+  return *stream_;
+}
+
+const void* Lease::http2_connection() const noexcept {
+  return http2_ ? http2_->connection().get() : nullptr;
+}
+
+Break Lease::broke_by() const noexcept {
+  return http2_ ? http2_->broke_by() : Break::Connection;
+}
+
+const std::string& Lease::server_name() const noexcept {
+  return member().name();
+}
+
+ServerGroup::Member& Lease::member() const noexcept {
+  return pool_->server_group_.member(server_);
+}
+
+net::Task<net::ErrorCode> Lease::connect(std::string_view proxy_header, base::Duration patience,
+                                         std::string& fault) {
+  reused_ = false;
+  opened_ = 0;
+  stream_.reset();
+  if (http2_ || pool_->http2_[server_].may_be_used()) {
+    const auto ec = co_await connect_http2(fault);
+    if (ec || http2_ || stream_) co_return ec;
+  }
+  co_return co_await connect_http1(proxy_header, patience, fault);
+}
+
+// Waits for a connection that other requests may wait for, too. If the server chooses HTTP/1.1, the first
+// request gets the connection; the others get neither `http2_` nor `stream_`. If the server closes the
+// connection to requests at once, tries another connection, because the server may only be about to end the
+// first one.
+net::Task<net::ErrorCode> Lease::connect_http2(std::string& fault) {
+  auto& connections = pool_->http2_[server_];
+  for (unsigned refusals = 0; refusals < 2;) {
+    if (!http2_) {
+      auto connection = connections.find_or_start(avoid_, pool_->sessions_[server_].get());
+      http2_ = std::make_unique<Http2ServerStream>(std::move(connection));
+    }
+    const auto connection = http2_->connection();
+    const auto ec = co_await http2_->connected();
+    fault = connection->fault();
+    moves_ = connection->moves();
+    if (!ec && connection->take_first_use()) ++opened_;
+    if (ec && !is_refusal(ec)) co_return ec;
+    if (connection->is_open() && connection->may_send()) co_return ec;
+    if (connection->is_open() && connection->is_closed_to_requests()) break;
+    http2_.reset();
+    if (connection->is_http1()) {
+      connections.note_choice(true);
+      stream_ = connection->take_http1();
+      co_return ec;
+    }
+    // Otherwise the server's SETTINGS permit fewer requests than wait.
+    if (ec || !connection->accepts_requests()) ++refusals;
+  }
+  co_return net::ErrorCode(EBUSY, boost::system::system_category());
+}
+
+net::Task<net::ErrorCode> Lease::connect_http1(std::string_view proxy_header, base::Duration patience,
+                                               std::string& fault) {
+  const auto location = member().location();
+  moves_ = location.moves;
+  // This task holds a reference of its own, because another connection may replace the pool's session
+  // meanwhile.
+  const auto session = net::share(pool_->sessions_[server_].get());
+  const net::Dial::Target target{*location.addresses, location.first, proxy_header,
+                                 member().tls(session.get())};
+  net::Dial dial(pool_->executor_, pool_->watchdog_, target, patience);
+  const net::Dial::ScopedCancelTarget held(dial_, dial);
+  const auto ec = co_await dial.connect();
+  fault = std::move(dial.fault());
+  stream_ = dial.take();
+  if (!ec) ++opened_;
+  member().begin_with(dial.next(), location);
+  auto& connections = pool_->http2_[server_];
+  if (ec) connections.note_choice(false);
+  if (ec || !stream_->is_tls() || stream_->protocol() != "h2") co_return ec;
+  connections.note_choice(false);
+  http2_ = std::make_unique<Http2ServerStream>(connections.adopt(std::move(stream_), location.moves));
+  co_return co_await http2_->connected();
+}
+
+void Lease::cancel() noexcept {
+  if (dial_ != nullptr) dial_->cancel();
+  if (stream_) stream_->cancel();
+  if (http2_) http2_->cancel();
+}
+
+}  // namespace weir::upstream
