@@ -3,15 +3,42 @@
 that no server processes."""
 
 import collections
+import queue
+import socket
 import threading
 
-from harness import PATIENCE, eventually, main, rule, together
-from http2_client import REFUSED
-from http2_server import FOREVER
+import grpc
+
+from harness import PATIENCE, eventually, main, request_bytes, rule, together
+from http2_client import GOAWAY, REFUSED, SETTINGS, Http2Client, frame
+from http2_server import FOREVER, Http2Server
 from http2_upstream import BOTH, Http2UpstreamTestCase, ask, of_connection, of_stream
 
 BODY = b"x" * 5000
 ONE = rule("one", "1/day", algorithm='"fixed_window"', key="[]")
+
+
+class Begun:
+    """A request whose body follows in parts."""
+
+    def __init__(self, client, length=None):
+        self.client, self.chunked = client, length is None
+        size = [] if length is None else [("content-length", str(length))]
+        if isinstance(client, Http2Client):
+            self.stream = client.open("POST", fields=size, end=False)
+            return
+        client.send(request_bytes("POST", "/", dict(size) or {"Transfer-Encoding": "chunked"}))
+
+    def send(self, octets, end=False):
+        if isinstance(self.client, Http2Client):
+            self.client.send_body(self.stream, octets, end=end)
+        elif self.chunked:
+            self.client.send(b"%x\r\n%b\r\n" % (len(octets), octets) + (b"0\r\n\r\n" if end else b""))
+        else:
+            self.client.send(octets)
+
+    def answer(self):
+        return of_stream(self.client.read(self.stream)) if isinstance(self.client, Http2Client) else of_connection(self.client)
 
 
 class Refused(Http2UpstreamTestCase):
@@ -58,22 +85,63 @@ class Refused(Http2UpstreamTestCase):
         self.assertLessEqual(set(statuses), {200, 503})
         self.assertGreaterEqual(statuses.count(200), 5)
 
-    def test_a_body_that_has_begun_is_not_sent_again(self):
-        """The first octets are gone, so weir answers 503. The client may still send the request again."""
+    def test_a_body_that_has_begun_is_sent_again_and_goes_on(self):
         def reply(request):
-            request.wait(lambda: request.size > 0)
+            if len(server.requests) % 2 == 1:
+                request.wait(lambda: request.size >= len(BODY))
+                request.reset(REFUSED)
+            else:
+                request.answer(request.read_body())
+
+        server = self.serve(reply)
+        weir = self.weir(server)
+        for version in BOTH:
+            for length in (True, False):
+                with self.subTest(version, length=length):
+                    before = len(server.requests)
+                    body = Begun(self.client(weir, version), 2 * len(BODY) if length else None)
+                    body.send(BODY)
+                    again = self.await_requests(server, before + 2)
+                    again.wait(lambda again=again: again.size >= len(BODY))
+                    self.assertFalse(again.ended)
+                    body.send(b"y" * len(BODY), end=True)
+                    got = body.answer()
+                    self.assertEqual((got.status, got.body), (200, BODY + b"y" * len(BODY)))
+                    self.assertEqual(again["content-length"], str(2 * len(BODY)) if length else None)
+
+    def test_two_servers_may_refuse_a_body_that_has_begun(self):
+        def refuse(request):
+            request.wait(lambda: request.size >= len(BODY))
+            request.reset(REFUSED)
+
+        refusing = [self.serve(refuse), self.serve(refuse)]
+        good = self.serve(lambda request: request.answer(request.read_body()))
+        weir = self.weir(*refusing, good, upstream='retry = { attempts = 3 }')
+        client = self.client(weir)
+        for number in range(3):
+            body = Begun(client)
+            body.send(BODY)
+            self.await_requests(good, number + 1).wait(lambda number=number: good.requests[number].size >= len(BODY))
+            body.send(BODY, end=True)
+            self.assertEqual(body.answer().body, 2 * BODY)
+
+    def test_a_long_body_that_has_begun_is_not_sent_again(self):
+        """The first octets are gone, so weir answers 503. The client may still send the request again."""
+        size = 80_000
+
+        def reply(request):
+            request.wait(lambda: request.size >= size)
             request.reset(REFUSED)
 
         server = self.serve(reply)
         weir = self.weir(server, rules=ONE)
-        client = self.client(weir)
-        stream = client.open("POST", end=False)
-        client.send_body(stream, BODY, end=False)
-        self.assert_own_error(client.read(stream), 503)
-        old = self.client(weir, "HTTP/1.1")
-        old.send(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n")
-        self.assert_own_error(of_connection(old).answer, 503)
+        for version in BOTH:
+            body = Begun(self.client(weir, version))
+            body.send(bytes(size))
+            self.assert_own_error(body.answer().answer, 503)
         self.assertEqual(len(server.requests), 2)
+        server.reply = lambda request: request.answer()
+        self.assertEqual(self.statuses(weir.port, 2), [200, 429])
 
     def test_a_body_that_has_not_begun_is_sent_again(self):
         def reply(request):
@@ -155,6 +223,53 @@ class GoneAway(Http2UpstreamTestCase):
         server.reply = lambda request: request.answer()
         self.assertEqual(self.statuses(weir.port, 2), [200, 429])
 
+    def test_a_body_above_the_last_stream_is_sent_again_and_goes_on(self):
+        def reply(request):
+            if request.connection.number == 1:
+                request.wait(lambda: request.size >= len(BODY))
+                request.connection.goaway(0)
+                return
+            request.answer(request.read_body())
+
+        for version in BOTH:
+            with self.subTest(version):
+                server = self.serve(reply)
+                body = Begun(self.client(self.weir(server), version))
+                body.send(BODY)
+                self.await_requests(server, 2)
+                body.send(BODY, end=True)
+                got = body.answer()
+                self.assertEqual((got.status, got.body), (200, 2 * BODY))
+
+    def test_requests_that_wait_for_a_connection_that_goes_away_at_once(self):
+        """The server accepts connections, but no requests. Another server gets them; without one they are a 503."""
+        def go_away(sock):
+            release.wait(PATIENCE)
+            sock.sendall(frame(SETTINGS, 0, 0, b"") + frame(GOAWAY, 0, 0, bytes(8)))
+            if not stays:
+                sock.shutdown(socket.SHUT_WR)
+            while sock.recv(1 << 16):
+                pass
+            raise EOFError
+
+        release = threading.Event()
+        for stays in (True, False):
+            for others, status in (((), 503), ((self.serve(),), 200)):
+                with self.subTest(stays=stays, status=status):
+                    release.clear()
+                    server = self.start(Http2Server(ahead=go_away))
+                    weir = self.weir(server, *others, upstream='timeouts = { connect = "20s" }', rules=rule("many", "10/day", key="[]"))
+                    client = self.client(weir)
+                    streams = [client.open() for _ in range(10)]
+                    if not others:
+                        self.await_metric(weir, 10, "weir_http2_streams")
+                    eventually(lambda server=server: server.connections == 1, "weir connects")
+                    release.set()
+                    self.assertEqual([client.read(stream).status for stream in streams], [status] * 10)
+                    self.assertIn(server.connections, (2,) if not others else range(2, 11))
+                    self.assertEqual(weir.metric("weir_upstream_healthy", upstream="api"), len(others) + 1)
+                    self.assertEqual(client.get().status, 429 if others else 503, "a request that no server took costs nothing")
+
     def test_no_request_is_lost_or_doubled_while_connections_go_away(self):
         """The server ends each connection after a few requests. The other requests arrive on another connection."""
         processed, tops, lock = collections.Counter(), collections.Counter(), threading.Lock()
@@ -211,6 +326,64 @@ class GoneAway(Http2UpstreamTestCase):
         release.set()
         self.assertEqual([of_stream(client.read(stream)).status for stream in streams], [200] * 3)
         session.wait(lambda: session.ended)
+
+
+def message(content):
+    return b"\0" + len(content).to_bytes(4, "big") + content
+
+
+class Calls(Http2UpstreamTestCase):
+    """gRPC calls. The client is python3-grpcio, which sends the head and the messages of a call apart."""
+
+    def serve_calls(self, refuse):
+        """Starts a server that refuses the first of two calls when it has a message, and sends each message of the second back."""
+        def reply(request):
+            if len(server.requests) % 2 == 1:
+                request.wait(lambda: request.size > 0)
+                return refuse(request)
+            request.head(200, [("content-type", "application/grpc")])
+            sent = 0
+            while sent < request.size or not request.ended:
+                request.wait(lambda: request.size > sent or request.ended)
+                request.send(request.body[sent:])
+                sent = request.sent
+            request.send_trailers([("grpc-status", "0")])
+
+        server = self.serve(reply)
+        return server
+
+    def channel(self, server, **more):
+        self.weir_ = self.weir(server, **more)
+        return self.start(grpc.insecure_channel(f"127.0.0.1:{self.weir_.port}", options=[("grpc.enable_retries", 0)]))
+
+    def refusals(self):
+        yield "reset", lambda request: request.reset(REFUSED)
+        yield "goaway", lambda request: request.connection.goaway(max(request.stream - 2, 0))
+
+    def test_a_draining_server_loses_no_unary_call(self):
+        for name, refuse in self.refusals():
+            with self.subTest(name):
+                say = self.channel(self.serve_calls(refuse)).unary_unary("/chat.Room/Say")
+                self.assertEqual([say(b"abc" * 100, timeout=2 * PATIENCE) for _ in range(3)], [b"abc" * 100] * 3)
+
+    def test_a_draining_server_loses_no_stream(self):
+        for name, refuse in self.refusals():
+            with self.subTest(name):
+                contents = queue.Queue()
+                call = self.channel(self.serve_calls(refuse)).stream_stream("/chat.Room/Talk")(
+                    iter(contents.get, None), timeout=2 * PATIENCE)
+                for number in range(20):
+                    contents.put(b"%d" % number)
+                    self.assertEqual(next(call), b"%d" % number)
+                contents.put(None)
+                self.assertEqual((list(call), call.code()), ([], grpc.StatusCode.OK))
+
+    def test_messages_that_are_sent_again_count_once(self):
+        server = self.serve_calls(lambda request: request.reset(REFUSED))
+        limit = rule("chat", "100/day", key='["ip"]', messages='"2/day"', messages_over='"close"')
+        call = self.channel(server, rules=limit).stream_stream("/chat.Room/Talk")(iter([b"one", b"two"]), timeout=2 * PATIENCE)
+        self.assertEqual(list(call), [b"one", b"two"])
+        self.assertEqual(self.weir_.metric("weir_messages_total", rule="chat"), 2)
 
 
 if __name__ == "__main__":

@@ -109,7 +109,7 @@ class Relay {
   // arguments must outlive the relay.
   Relay(BodySource& source, BodySink& sink, BodyObserver* watch = nullptr, BodyGate* gate = nullptr)
       : source_(source), sink_(sink), watch_(watch), gate_(gate) {
-    if (sink.takes_trailers() || watch != nullptr) source.keep_trailers();
+    if (sink.takes_trailers() || (watch != nullptr && watch->wants_trailers())) source.keep_trailers();
   }
 
   enum class Need : std::uint8_t {

@@ -34,6 +34,7 @@ BodySink& AnswerRelay::begin() {
   auto& buffers = context_.buffers;
   auto& response = buffers.response;
   if (request_sent_) release_body(buffers);  // from here on no other server can get the request
+  attempt_.copy.drop();
   if (response.status == 429 && context_.route()->honor_retry_after) note_pause();
   context_.settle(response.status, &response);
   keep_stricter(response.fields, buffers.rate_limit_headers);

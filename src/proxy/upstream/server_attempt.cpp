@@ -51,7 +51,7 @@ void ServerAttempt::arm(base::Duration wait) noexcept {
 
 bool ServerAttempt::is_at_hand() const noexcept {
   const auto& source = context_.client.body();
-  return whole || (source.received() == 0 && !source.complete());
+  return whole || copy.is_whole() || (source.received() == 0 && !source.complete());
 }
 
 bool ServerAttempt::is_repeatable() const noexcept {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "proxy/exchange/exchange_context.hpp"
+#include "proxy/upstream/body_copy.hpp"
 
 #include "weir/net/task.hpp"
 #include "weir/upstream/pool.hpp"
@@ -54,16 +55,14 @@ class ServerAttempt {
   // earlier.
   void arm(base::Duration wait) noexcept;
 
-  // Returns true if weir is able to send the request again: the whole body is still in memory, or it has not
-  // begun to arrive.
+  // Returns true if weir is able to send the request again: the whole body is still in memory, or all of it
+  // that has arrived.
   [[nodiscard]] bool is_at_hand() const noexcept;
   // Returns true if weir may send the request to another server: it is at hand, and its method is idempotent.
   [[nodiscard]] bool is_repeatable() const noexcept;
-  // Returns true if the body must stay in memory, because weir may send the request again. An HTTP/2 server
-  // may refuse any request without having processed it.
-  [[nodiscard]] bool may_need_body() const noexcept {
-    return is_repeatable() || (lease.is_http2() && is_at_hand());
-  }
+  // Returns true if `body` must stay in memory, because weir may send the request again. An HTTP/2 server may
+  // refuse any request without having processed it.
+  [[nodiscard]] bool may_need_body() const noexcept { return whole && (is_repeatable() || lease.is_http2()); }
   // Returns true if an answer of another server could not reach the client. If the client has disconnected,
   // the exchange may still wait for the server that has the request
   // (ClientWatch::keep_waiting_without_client), but must not try another server.
@@ -85,6 +84,7 @@ class ServerAttempt {
   std::string_view body;            // the whole request body, if it arrived with the head
   std::string_view upgrade;         // the protocol that the client requests, if the route allows it
   bool whole = false;               // `body` is the complete body, or the request has no body
+  BodyCopy copy;                    // of a body that is not whole, if servers may speak HTTP/2
   const void* avoid = nullptr;      // the HTTP/2 connection on which a server refused the request
   bool fresh = false;               // use no idle connection, because the last idle connection was dead
   bool handed_over = false;         // bytes of the request were sent to a server

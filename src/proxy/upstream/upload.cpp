@@ -35,12 +35,12 @@ LocalError error_of(const BodyFault& fault) noexcept {
   return {status, "the request body is too large"};
 }
 
-Upload::Upload(ExchangeContext& context, ServerAttempt& attempt, std::string_view head, MessageGate* gate)
+Upload::Upload(ExchangeContext& context, ServerAttempt& attempt, std::string begun, MessageGate* gate)
     : context_(context),
       attempt_(attempt),
       gate_(gate),
       finished_(context.worker.executor),
-      out_(head),
+      out_(std::move(begun)),
       response_(attempt.pool.settings().timeouts.response),
       word_(attempt.pool.settings().timeouts.expect_continue) {}
 
@@ -69,7 +69,7 @@ net::Task<void> Upload::run() {
   auto& watch = context_.watch;
   Http1Sink sink(attempt_.lease.stream(), head.framing, out_);
   sink.goes_on();
-  Relay relay(context_.client.body(), sink, nullptr, gate_);
+  Relay relay(context_.client.body(), sink, attempt_.whole ? nullptr : &attempt_.copy, gate_);
   MinRateCheck pace(context_.config.server.min_rate);
   auto need = relay.advance();
   began_ = context_.now;

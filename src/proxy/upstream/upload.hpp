@@ -16,15 +16,15 @@
 #include "weir/proxy/relay.hpp"
 
 #include <string>
-#include <string_view>
 
 namespace weir::proxy {
 
 class Upload {
  public:
-  // `head`: the part of the request's head that the server has not accepted yet. `gate`: limits the messages
-  // in the body; may be null. The other arguments must outlive the upload.
-  Upload(ExchangeContext& context, ServerAttempt& attempt, std::string_view head, MessageGate* gate);
+  // `begun`: text that the server has not accepted yet: the rest of the request's head, then what weir sends
+  // again of the body. `gate`: limits the messages in the body that follows; may be null. The other arguments
+  // must outlive the upload.
+  Upload(ExchangeContext& context, ServerAttempt& attempt, std::string begun, MessageGate* gate);
 
   // Starts the upload. If start() throws, the upload has already ended.
   void start();
@@ -65,7 +65,7 @@ class Upload {
   ServerAttempt& attempt_;
   MessageGate* const gate_;
   net::Signal finished_;  // raised when the upload has ended
-  std::string out_;       // text to send: first the rest of the head, then the framing
+  std::string out_;       // text to send: first what was begun, then the framing
   const base::Duration
       response_;  // time limit for the server's answer, and for each wait until the server accepts more
   const base::Duration word_;  // time limit for the server's 100 Continue

@@ -87,6 +87,9 @@ void UpstreamExchange::begin_request() {
   attempt_.whole = head.framing == http::Framing::None;
   if (head.framing == http::Framing::Length && body.at_hand().size() >= head.content_length)
     attempt_.whole = body.take(attempt_.body) == BodySource::Status::Piece;
+  // An HTTP/2 server may refuse the request after it got a part of the body.
+  if (!attempt_.whole && attempt_.pool.settings().protocol != upstream::Protocol::Http1)
+    attempt_.copy.begin();
   if (!attempt_.whole) return;
   std::string_view nothing;
   (void)body.take(nothing);  // makes the source reach the end of the body
@@ -143,7 +146,9 @@ void UpstreamExchange::start_upload(std::size_t sent) {
   const std::string_view head = context_.buffers.out;
   const auto of_head = std::min(sent, head.size());
   auto* const gate = attempt_.whole ? nullptr : from_client_.get();
-  auto upload = std::make_unique<Upload>(context_, attempt_, head.substr(of_head), gate);
+  std::string begun(head.substr(of_head));
+  if (attempt_.copy.is_whole()) attempt_.copy.append_to(begun, context_.buffers.head.framing);
+  auto upload = std::make_unique<Upload>(context_, attempt_, std::move(begun), gate);
   if (attempt_.whole) context_.client.body().put_back(attempt_.body.substr(sent - of_head));
   upload_ = std::move(upload);
   context_.upload_begun = true;

@@ -1,0 +1,41 @@
+// A copy of the octets that a server got of a request's body, while they are few and the server has not
+// answered. With this copy weir can send the request again to another server, although the client sends its
+// body only once.
+//
+// Bounds: kMost octets of a request. A longer beginning is not kept, so the request cannot be sent again.
+#pragma once
+
+#include "weir/http/head.hpp"
+#include "weir/proxy/body_observer.hpp"
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace weir::proxy {
+
+class BodyCopy final : public BodyObserver {
+ public:
+  static constexpr std::size_t kMost = 64 << 10;
+
+  // Begins the copy. Must be called before the first octet of the body is taken.
+  void begin() noexcept { is_whole_ = true; }
+  // Frees the copy, and copies nothing from now on.
+  void drop() noexcept;
+  // Returns true if the copy has all octets that were taken so far.
+  [[nodiscard]] bool is_whole() const noexcept { return is_whole_; }
+
+  void see(std::string_view piece) override;
+  void complete(std::string_view) override {}
+  [[nodiscard]] bool wants_trailers() const noexcept override { return false; }
+
+  // Appends the copied octets to `out` as HTTP/1.1 text: the beginning of a body with this framing. REQUIRES
+  // is_whole().
+  void append_to(std::string& out, http::Framing framing) const;
+
+ private:
+  std::string octets_;
+  bool is_whole_ = false;
+};
+
+}  // namespace weir::proxy
