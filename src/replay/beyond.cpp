@@ -44,7 +44,7 @@ std::string beyond_log(const policy::Rule& rule) {
       if (found.empty()) found = beyond_log(attribute);
   using Kind = policy::CostSource::Kind;
   if (found.empty() && rule.cost_from.kind == Kind::Header) return "the header " + rule.cost_from.name;
-  if (found.empty() && rule.cost_from.kind == Kind::Json) return "the body";
+  if (found.empty() && policy::reads_body(rule.cost_from)) return "the body";
   return found;
 }
 

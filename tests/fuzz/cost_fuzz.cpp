@@ -4,6 +4,7 @@
 
 #include "weir/policy/cost.hpp"
 #include "weir/policy/settlement.hpp"
+#include "weir/policy/stream_cost.hpp"
 
 #include <algorithm>
 #include <string>
@@ -26,11 +27,32 @@ std::optional<limit::Cost> cost_of(const std::string& pointer, std::string_view 
   return policy::cost_in_body({CostSource::Kind::Json, pointer, scale}, body, kOtherwise);
 }
 
-ReportedCost told_of(const std::string& pointer, std::string_view body) {
+Settlement settled_by(const std::string& pointer) {
   Settlement settlement;
   settlement.kind = Settlement::Kind::Json;
-  settlement.name = pointer;
-  return policy::reported_cost_in_body(settlement, body);
+  settlement.terms = {{.pointers = {pointer}}};
+  return settlement;
+}
+
+ReportedCost told_of(const std::string& pointer, std::string_view body) {
+  return policy::reported_cost_in_body(settled_by(pointer), body);
+}
+
+// Reads the body as a stream, whole and in pieces of every size from 1 to 8.
+void read_stream(const std::string& pointer, std::string_view body, http::StreamFormat format) {
+  const auto settlement = settled_by(pointer);
+  policy::StreamCost whole(settlement, format);
+  whole.read(body);
+  const auto records = whole.records();
+  const auto told = whole.finish();
+  for (std::size_t size = 1; size <= 8; ++size) {
+    policy::StreamCost divided(settlement, format);
+    for (std::size_t at = 0; at < body.size(); at += size) divided.read(body.substr(at, size));
+    require(divided.records() == records, "the number of records does not depend on the pieces");
+    const auto again = divided.finish();
+    require(again.state == told.state && again.amount == told.amount,
+            "the cost of a stream does not depend on the pieces");
+  }
 }
 
 // Compares only whole numbers, because fractions may differ by rounding.
@@ -44,7 +66,8 @@ void compare(const json::value& document, const std::string& pointer, std::strin
     require(told.state != ReportedCost::State::Amount, "where nothing stands, no amount is read");
     return;
   }
-  if (there->is_object() || there->is_array() || there->is_bool() || there->is_null())
+  if (there->is_null()) return require(!cost && told.state != ReportedCost::State::Amount, "null is no cost");
+  if (there->is_object() || there->is_array() || there->is_bool())
     return require(!cost && told.state == ReportedCost::State::Unreadable, "what is no number is no cost");
   if (!there->is_int64() && !there->is_uint64()) return;
   const bool fits = (there->is_uint64() && there->get_uint64() <= limit::kMaxCost) ||
@@ -94,7 +117,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   for (auto at = pointer.find('~'); at != std::string::npos; at = pointer.find('~', at + 1))
     if (at + 1 == pointer.size() || (pointer[at + 1] != '0' && pointer[at + 1] != '1'))
       pointer.insert(at + 1, 1, '0');
-  read_any(input.substr(std::min(end + 1, size)), pointer);
+  const auto body = input.substr(std::min(end + 1, size));
+  read_any(body, pointer);
+  read_stream(pointer, body, weir::http::StreamFormat::Events);
+  read_stream(pointer, body, weir::http::StreamFormat::Lines);
   Input in(bytes, size);
   read_plain(in);
   return 0;

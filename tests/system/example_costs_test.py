@@ -2,7 +2,9 @@
 """Runs the examples of config/examples in which the request or the response contains the cost."""
 
 import datetime
+import json
 
+import language_model
 from examples import DAY, HOUR, Example
 from harness import answer, main, together
 
@@ -127,12 +129,12 @@ class LlmTokens(Example):
         self.assertEqual(int(self.ask(weir, 1200)["x-ratelimit-remaining"]), 197_999)
         self.assertEqual(self.left(weir), 200_000 - 1 - 1200 - 2000)  # the second request refunded 800 of its 2,000
 
-    def test_tokens_in_long_responses_are_charged_and_streams_are_charged_the_reserved_cost(self):
+    def test_tokens_in_long_responses_and_in_streams_are_charged(self):
         weir = self.weir()
         self.assertEqual(self.ask(weir, 1200, how=b"long").status, 200)
         self.assertEqual(self.left(weir), 200_000 - 1200 - 2000)
         self.assertEqual(self.ask(weir, 1200, how=b"stream", path="/V1/completions").status, 200)
-        self.assertEqual(self.left(weir), 200_000 - 1200 - 1 - 2000 - 2000)
+        self.assertEqual(self.left(weir), 200_000 - 1200 - 1 - 1200 - 2000)
 
     def test_overdrawn_token_budget_refuses_requests_until_midnight(self):
         weir = self.weir()
@@ -143,6 +145,84 @@ class LlmTokens(Example):
         self.assertEqual((refused.status, refused["x-ratelimit-remaining"]), (429, "0"))
         self.assertAlmostEqual(int(refused["retry-after"]), (midnight - now).total_seconds(), delta=10)
         self.assertEqual(self.ask(weir, 1, key="bob-1").status, 200)
+
+
+class ModelExample:
+    """Tests of an example for a provider of language models. `key_field` and `key_form`: how clients send their key."""
+
+    key_field, key_form = "X_API_Key", "%s"
+
+    def setUp(self):
+        self.reply = language_model.LanguageModel()
+        super().setUp()
+
+    def ask(self, weir, path, key="ann-1", **asked):
+        """Sends a request and returns the remaining units, minus what the request itself reserves."""
+        body = json.dumps({"model": "m", **asked}).encode()
+        response = self.send(weir, 1, method="POST", path=path, body=body, **{self.key_field: self.key_form % key})[0]
+        self.assertEqual(response.status, 200, response.body)
+        return int(response["x-ratelimit-remaining"])
+
+
+class OpenAi(ModelExample, Example):
+    name = "openai"
+    key_field, key_form = "Authorization", "Bearer %s"
+
+    def test_each_kind_of_answer_costs_the_tokens_that_it_reports(self):
+        weir = self.weir()
+        chat, responses = "/v1/chat/completions", "/v1/responses"
+        told = {"stream": True, "stream_options": {"include_usage": True}}
+        self.assertEqual(self.ask(weir, chat, messages=[{"content": "100 20"}]), 198_000)  # it reserves 2,000
+        self.assertEqual(self.ask(weir, chat, messages=[{"content": "100 3"}], max_tokens=500, **told), 200_000 - 120 - 500)
+        self.assertEqual(self.ask(weir, responses, input="7 30", max_output_tokens=100_000), 200_000 - 223 - 32_000)
+        self.assertEqual(self.ask(weir, responses, input="8 40", max_output_tokens=60, stream=True), 200_000 - 260 - 60)
+        left = self.ask(weir, chat, messages=[{"content": "0 0"}], max_completion_tokens=1)
+        self.assertEqual(left, 200_000 - 308 - 1)
+
+    def test_stream_without_usage_costs_the_reserve(self):
+        weir = self.weir()
+        self.ask(weir, "/v1/chat/completions", messages=[{"content": "9 9"}], max_tokens=700, stream=True)
+        left = self.ask(weir, "/v1/chat/completions", messages=[{"content": "1 1"}], max_tokens=1)
+        self.assertEqual(left, 200_000 - 700 - 1)
+
+    def test_other_paths_are_free_and_bodies_that_are_not_json_are_rejected(self):
+        self.reply = self.upstream.reply = lambda exchange: (exchange.read_body(), exchange.send(answer()))
+        weir = self.weir()
+        self.assertNotIn("x-ratelimit-remaining", self.send(weir, 1, path="/v1/models", Authorization="Bearer ann-1")[0])
+        chat = {"method": "POST", "path": "/v1/chat/completions", "body": b"model=m"}
+        self.assert_own_error(self.send(weir, 1, Authorization="Bearer ann-1", **chat)[0], 400)
+        self.assert_own_error(self.send(weir, 1, Authorization="Bearer invented", **chat)[0], 401)
+
+
+class Anthropic(ModelExample, Example):
+    name = "anthropic"
+
+    def test_tokens_are_charged_by_their_price_streamed_or_not(self):
+        weir = self.weir()
+        for spent, stream in enumerate((False, True)):
+            left = self.ask(weir, "/v1/messages", messages=[{"content": "100 20"}], max_tokens=1000, stream=stream)
+            self.assertEqual(left, 1_000_000 - 200 * spent - 5000)  # 100 + 20 × 5
+        left = self.ask(weir, "/v1/messages", messages=[{"content": "0 0"}], max_tokens=1_000_000)
+        self.assertEqual(left, 1_000_000 - 400 - 200_000)
+
+    def test_cached_input_costs_its_part_of_the_price(self):
+        usage = {"input_tokens": 3, "cache_creation_input_tokens": 10, "cache_read_input_tokens": 101, "output_tokens": 4}
+        body = json.dumps({"usage": usage}).encode()
+        self.upstream.reply = lambda exchange: (exchange.read_body(), exchange.send(answer(body)))
+        weir = self.weir()
+        self.ask(weir, "/v1/messages")
+        self.assertEqual(self.ask(weir, "/v1/messages"), 1_000_000 - 46 - 20_000)  # 3 + 12.5 + 10.1 + 20, rounded up
+
+
+class Ollama(ModelExample, Example):
+    name = "ollama"
+
+    def test_sum_of_prompt_and_answer_is_charged_streamed_or_not(self):
+        weir = self.weir()
+        self.assertEqual(self.ask(weir, "/api/generate", prompt="26 259"), 199_000)
+        self.assertEqual(self.ask(weir, "/api/generate", prompt="5 6", stream=False, options={"num_predict": -1}), 199_000 - 285)
+        left = self.ask(weir, "/api/chat", messages=[{"content": "1 1"}], options={"num_predict": 9000})
+        self.assertEqual(left, 200_000 - 296 - 8000)
 
 
 if __name__ == "__main__":

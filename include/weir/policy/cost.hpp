@@ -11,19 +11,42 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace weir::policy {
 
 // The maximum depth of nested arrays and objects in a JSON body. Each level uses some of the stack.
 inline constexpr std::size_t kDeepestJson = 512;
 
+// One number of a weighted sum of numbers in JSON.
+struct CostTerm {
+  static constexpr std::uint64_t kOne = 1'000'000;  // the weight 1
+
+  std::vector<std::string> pointers{};  // JSON pointers (RFC 6901); the first that is present counts
+  std::uint64_t weight = kOne;          // in millionths, above 0
+  friend bool operator==(const CostTerm&, const CostTerm&) = default;
+};
+
 struct CostSource {
-  enum class Kind : std::uint8_t { None, Header, Query, Json };
+  enum class Kind : std::uint8_t {
+    None,
+    Header,
+    Query,
+    Json,
+    Reserve,  // the JSON body states how much the request may cost; the response states the cost
+  };
   Kind kind = Kind::None;
   std::string name;  // name of the header or query parameter; for Json: a JSON pointer (RFC 6901)
   // 0: only whole numbers are valid; otherwise a number is multiplied by `scale` and rounded up.
   std::uint32_t scale = 0;
+  std::vector<CostTerm> terms{};       // Reserve: the sum of these numbers is reserved, rounded up
+  limit::Cost most = limit::kMaxCost;  // Reserve: at most this much is reserved
 };
+
+// Returns true if the cost is read from the request's body.
+[[nodiscard]] constexpr bool reads_body(const CostSource& source) noexcept {
+  return source.kind == CostSource::Kind::Json || source.kind == CostSource::Kind::Reserve;
+}
 
 // Parses a cost in JSON number syntax. "5", "5.0" and "5e0" are 5. With a scale of 100, "19.99" is 1999 and
 // "0.001" is 1. The result is exact. Returns nullopt for any other text, for a fraction if `scale` is 0, and
@@ -38,7 +61,8 @@ struct CostSource {
 
 // Returns the cost under the pointer in a JSON body: a number, or a string with a number. Returns `otherwise`
 // if the body is empty or has no value under the pointer. Returns nullopt for invalid JSON, an invalid cost,
-// or a member that occurs twice.
+// or a member that occurs twice. A reserve that is not a whole number above 0, such as null or -1 for "no
+// bound", is `otherwise`. REQUIRES: reads_body(source).
 [[nodiscard]] std::optional<limit::Cost> cost_in_body(const CostSource& source, std::string_view body,
                                                       limit::Cost otherwise);
 
@@ -56,7 +80,8 @@ enum class JsonFault : std::uint8_t {
 // Returns the end of the sentence that begins "the request body". REQUIRES: the fault is not None.
 [[nodiscard]] std::string_view describe(JsonFault fault) noexcept;
 
-// Returns the source in words: "header X-Cost", "query cost" or "json /amount"; "request" for Kind::None.
+// Returns the source in words: "header X-Cost", "query cost", "json /amount" or "json /max_tokens up to
+// 32000"; "request" for Kind::None.
 [[nodiscard]] std::string describe(const CostSource& source);
 
 }  // namespace weir::policy

@@ -1,5 +1,5 @@
 // Settles a charge by the response. The status decides whether the request is charged; of a gRPC call, the
-// status of the call may decide. A header or the JSON body states the amount.
+// status of the call may decide. A header, the JSON body, or a stream of JSON records states the amount.
 //
 // Pure. An invalid amount from an upstream is returned as a value, and the amount reserved in advance remains
 // charged.
@@ -8,6 +8,7 @@
 #include "weir/base/result.hpp"
 #include "weir/http/head.hpp"
 #include "weir/limit/rate.hpp"
+#include "weir/policy/cost.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -30,16 +31,18 @@ struct Settlement {
   enum class Kind : std::uint8_t {
     None,    // the status alone decides; the cost is known in advance
     Header,  // a header of the response
-    Json,    // the body of the response
+    Json,    // the body of the response: JSON, or a stream of JSON records (http/event_stream.hpp)
   };
   // Only responses with these statuses are charged. Empty: all responses, or none if charged_calls is set.
   std::vector<StatusRange> charged{};
   // Bit N: gRPC calls that end with the status N are charged. 0: `charged` decides for gRPC calls, too.
   std::uint32_t charged_calls = 0;
   Kind kind = Kind::None;
-  std::string name{};                 // name of the header; for Json: a JSON pointer (RFC 6901)
-  std::uint32_t scale = 0;            // a reported number is multiplied by `scale`, as with CostSource::scale
-  std::uint64_t max_body = 64 << 10;  // Json: if the body is longer, the reserved amount remains charged
+  std::string name{};             // Header: its name
+  std::vector<CostTerm> terms{};  // Json: the cost is their weighted sum, rounded up
+  std::uint32_t scale = 0;        // a reported number is multiplied by `scale`, as with CostSource::scale
+  // Json: if the body is longer, the reserved amount remains charged. Streams may have any length.
+  std::uint64_t max_body = 64 << 10;
 };
 
 // Returns true if a response with this HTTP status is charged. REQUIRES: the request is no gRPC call, or
@@ -61,11 +64,13 @@ struct ReportedCost {
 
 // Reads the amount in a header of the response. REQUIRES: `kind` is Header.
 [[nodiscard]] ReportedCost reported_cost_in_head(const Settlement& settlement, const http::Fields& fields);
-// Reads the amount in the body of the response. REQUIRES: `kind` is Json; the body is complete.
+// Reads the amount in the body of the response. A term whose pointers are all absent or null adds nothing. If
+// all terms are so, the state is Nothing. REQUIRES: `kind` is Json; the body is complete, and no stream.
 [[nodiscard]] ReportedCost reported_cost_in_body(const Settlement& settlement, std::string_view body);
 
 // Return the settlement in words. describe_charge() returns "charged on 401, 5xx, UNAUTHENTICATED". The other
-// function returns "header X-Tokens of the answer" or "json /usage/total_tokens of the answer".
+// function returns "header X-Tokens of the answer" or "json /usage/total_tokens of the answer". Alternatives
+// are separated by "|". A sum is "json /in + 4 x /out of the answer".
 [[nodiscard]] std::string describe_charge(const Settlement& settlement);
 [[nodiscard]] std::string describe_cost(const Settlement& settlement);
 

@@ -54,10 +54,14 @@ void read_body_words(const TableReader& table, policy::Match& match) {
   }
 }
 
+void read_cost_body(const TableReader& table, policy::Rule& rule) {
+  rule.max_body = read_max_body(table);
+}
+
 void read_json_cost(const TableReader& table, policy::Rule& rule) {
   rule.cost_from.kind = policy::CostSource::Kind::Json;
   rule.cost_from.name = table.text("json");
-  rule.max_body = read_max_body(table);
+  read_cost_body(table, rule);
   if (!is_pointer(rule.cost_from.name))
     table.mistake("json",
                   "found " + in_quotes(rule.cost_from.name) +

@@ -70,6 +70,12 @@ void take_address(const TableReader& table, const base::Endpoint& address, ReadC
 void read_charge(const TableReader& rule, policy::Rule& into);
 [[nodiscard]] bool is_settled_cost(const TableReader& cost);
 void read_settled_cost(const TableReader& cost, policy::Rule& into);
+// Reads `reserve` of such a table. Reports a mistake if it is missing.
+void read_reserve(const TableReader& cost, policy::Rule& into);
+// Reads the key of the table that holds JSON pointers: "/a|/b", a list, or a table with weights. `sample`: a
+// pointer for messages.
+[[nodiscard]] std::vector<policy::CostTerm> read_terms(const TableReader& table, std::string_view key,
+                                                       std::string_view sample);
 // Reports a mistake if the rule's cost depends on the response but its algorithm cannot correct a charge.
 // Such algorithms are leaky_bucket and concurrency.
 void check_settlement(const TableReader& rule, const policy::Rule& read);
@@ -83,8 +89,9 @@ void read_lease(const TableReader& rule, bool numbers_are_sound, policy::Rule& i
 [[nodiscard]] policy::Match read_match(const TableReader& table, const ReadContext& context);
 // Reads the settings `body_contains` and `max_body` of a match.
 void read_body_words(const TableReader& table, policy::Match& match);
-// Reads the settings `json` and `max_body` of a cost.
+// Reads the settings `json` and `max_body` of a cost. read_cost_body() reads only `max_body`.
 void read_json_cost(const TableReader& table, policy::Rule& rule);
+void read_cost_body(const TableReader& table, policy::Rule& rule);
 // Returns the most bytes of a request body that the rule reads; 0: the rule reads no bodies.
 [[nodiscard]] std::uint64_t most_body(const policy::Rule& rule);
 // Reads the keys file, which lists API keys.

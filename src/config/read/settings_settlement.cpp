@@ -17,28 +17,30 @@ policy::Settlement& settlement_of(policy::Rule& rule) {
   return *rule.settlement;
 }
 
-bool is_pointer(std::string_view text) noexcept {
-  for (std::size_t at = text.find('~'); at != std::string_view::npos; at = text.find('~', at + 1))
-    if (at + 1 == text.size() || (text[at + 1] != '0' && text[at + 1] != '1')) return false;
-  return text.starts_with('/');
-}
-
 void read_place(const TableReader& cost, bool header, policy::Settlement& settlement) {
   using Kind = policy::Settlement::Kind;
-  const auto key = header ? "response_header" : "response_json";
   settlement.kind = header ? Kind::Header : Kind::Json;
-  settlement.name = cost.text(key);
-  if (header ? !is_token(settlement.name) : !is_pointer(settlement.name))
-    cost.mistake(
-        key, "found " + in_quotes(settlement.name) + "; expected " +
-                 (header ? "a name such as \"X-Tokens\"" : "a JSON pointer such as \"/usage/total_tokens\""));
+  if (!header) {
+    settlement.terms = read_terms(cost, "response_json", "/usage/total_tokens");
+    return;
+  }
+  settlement.name = cost.text("response_header");
+  if (!is_token(settlement.name))
+    cost.mistake("response_header",
+                 "found " + in_quotes(settlement.name) + "; expected a name such as \"X-Tokens\"");
 }
 
-void read_bound(const TableReader& cost, bool header, policy::Settlement& settlement) {
-  if (header && cost.mentions("max_body"))
-    cost.mistake("max_body", "found with response_header; only response_json uses max_body");
+void read_bound(const TableReader& cost, bool header, policy::Rule& into) {
+  auto& settlement = settlement_of(into);
+  const bool request = into.cost_from.kind == policy::CostSource::Kind::Reserve;
+  if (header && !request && cost.mentions("max_body"))
+    cost.mistake(
+        "max_body",
+        "found with response_header; only response_json and a reserve from the request use max_body");
   settlement.max_body = cost.size("max_body").value_or(settlement.max_body);
-  if (settlement.max_body < 1 || settlement.max_body > kMostBody)
+  if (request)
+    read_cost_body(cost, into);
+  else if (settlement.max_body < 1 || settlement.max_body > kMostBody)
     cost.mistake("max_body",
                  "found " + std::to_string(settlement.max_body) +
                      " bytes; expected 1 byte to 16MiB, because weir copies so much of each response");
@@ -102,12 +104,9 @@ void read_settled_cost(const TableReader& cost, policy::Rule& into) {
                    "found beside a cost that the response reports; expected reserve = n, and nothing of the "
                    "request");
   read_place(cost, header, settlement);
-  read_bound(cost, header, settlement);
   if (cost.has("scale")) settlement.scale = static_cast<std::uint32_t>(cost.whole("scale"));
-  if (cost.has("reserve"))
-    into.cost = static_cast<limit::Cost>(cost.whole("reserve"));
-  else if (!cost.flawed())
-    cost.missing("reserve", "a whole number: the charge until the response reports the cost");
+  read_reserve(cost, into);
+  read_bound(cost, header, into);
 }
 
 void check_settlement(const TableReader& rule, const policy::Rule& read) {

@@ -130,20 +130,37 @@ constexpr KeySpec kRuleKeys[] = {
           "units of a busy key that a weir may take from Redis in advance: \"10%\" of the limit, or a "
           "number; absent: none"),
 };
+// The numbers in a JSON body that make a cost: pointers, their sum, or pointers with weights.
+constexpr KeySpec kWeightShapeKeys[] = {{.kind = Kind::Share, .least = 0, .most = 100'000'000}};
+constexpr TableSpec kWeightShapes{kWeightShapeKeys};
+constexpr KeySpec kTermShapeKeys[] = {{.kind = Kind::OneOrMore, .pattern = pattern::kRooted},
+                                      {.kind = Kind::Named, .inner = &kWeightShapes}};
+constexpr TableSpec kTermShapes{kTermShapeKeys};
+constexpr KeySpec kReserveShapeKeys[] = {{.kind = Kind::Whole, .least = 1, .most = kMostCost},
+                                         {.kind = Kind::Subtable, .inner = &schema::kReserve}};
+constexpr TableSpec kReserveShapes{kReserveShapeKeys};
+constexpr KeySpec kReserveKeys[] = {
+    needed(mixed("json", kTermShapes, "",
+                 "JSON pointers to what the request asks for, such as \"/max_tokens\"; written as in "
+                 "response_json")),
+    needed(whole("default", 1, kMostCost, "", "reserve of a request that asks for nothing")),
+    whole("most", 1, kMostCost, "", "largest reserve; a request that asks for more reserves this"),
+};
 constexpr KeySpec kCostKeys[] = {
     key("header", Kind::Text, "", "name of the header field that holds the cost"),
     key("query", Kind::Text, "", "name of the query parameter that holds the cost"),
     like(pattern::kRooted,
          key("json", Kind::Text, "", "JSON pointer to the cost in the body, such as \"/amount\"")),
     key("response_header", Kind::Text, "", "name of the answer's header field that holds the cost"),
-    like(pattern::kRooted,
-         key("response_json", Kind::Text, "",
-             "JSON pointer to the cost in the answer's body, such as \"/usage/total_tokens\"")),
-    whole("reserve", 1, kMostCost, "",
-          "charged until the answer names the cost, and kept if the answer names none"),
+    mixed("response_json", kTermShapes, "",
+          "JSON pointer to the cost in the answer's body or stream; \"/a|/b\": the first that is present; a "
+          "list: the sum; a table: the sum with weights"),
+    mixed("reserve", kReserveShapes, "",
+          "charged until the answer names the cost, and kept if the answer names none: a number, or where "
+          "the request names it"),
     key("max_body", Kind::Size, "64KiB",
         "largest body that weir reads, at most 16MiB; a longer request is refused (413); a longer answer "
-        "costs the reserve"),
+        "costs the reserve; a stream may be longer"),
     whole("default", 1, kMostCost, "1", "cost of a request that names none"),
     whole("scale", 1, kBillion, "",
           "factor for decimal numbers, whose product is rounded up; absent: whole numbers only"),
@@ -192,8 +209,8 @@ constexpr KeySpec kOverrideKeys[] = {needed(table("match", schema::kMatch, "whic
 }  // namespace
 
 namespace schema {
-constinit const TableSpec kMatch{kMatchKeys}, kRule{kRuleKeys}, kCost{kCostKeys}, kCharge{kChargeKeys},
-    kElastic{kElasticKeys}, kTier{kTierKeys}, kOverride{kOverrideKeys};
+constinit const TableSpec kMatch{kMatchKeys}, kRule{kRuleKeys}, kCost{kCostKeys}, kReserve{kReserveKeys},
+    kCharge{kChargeKeys}, kElastic{kElasticKeys}, kTier{kTierKeys}, kOverride{kOverrideKeys};
 }  // namespace schema
 
 }  // namespace weir::config

@@ -1,7 +1,8 @@
 #include "weir/policy/cost.hpp"
 
+#include "policy/rules/cost_terms.hpp"
 #include "policy/rules/decimal.hpp"
-#include "policy/rules/json_number.hpp"
+#include "policy/rules/json_numbers.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -67,6 +68,20 @@ std::optional<limit::Cost> cost_in_query(const CostSource& source, const http::R
   return cost.value_or(otherwise);
 }
 
+bool is_repeated(const JsonNumber& number) noexcept {
+  return number.fault == JsonFault::Repeated;
+}
+
+std::optional<limit::Cost> reserve_in_body(const CostSource& source, std::string_view body,
+                                           limit::Cost otherwise) {
+  const auto found = find_json_numbers(body, pointers_of(source.terms));
+  if (found.fault != JsonFault::None) return std::nullopt;
+  if (std::any_of(found.numbers.begin(), found.numbers.end(), is_repeated)) return std::nullopt;
+  const auto asked = sum_of_terms(source.terms, 0, found.numbers);
+  if (asked.state != ReportedCost::State::Amount || asked.amount == 0) return otherwise;
+  return std::min(asked.amount, source.most);
+}
+
 }  // namespace
 
 std::optional<limit::Cost> parse_cost(std::string_view text, std::uint32_t scale) {
@@ -101,6 +116,7 @@ std::optional<limit::Cost> cost_in_head(const CostSource& source, const http::Re
 std::optional<limit::Cost> cost_in_body(const CostSource& source, std::string_view body,
                                         limit::Cost otherwise) {
   if (body.empty()) return otherwise;
+  if (source.kind == CostSource::Kind::Reserve) return reserve_in_body(source, body, otherwise);
   const auto number = find_json_number(body, source.name);
   if (number.found == JsonNumber::Found::Nothing) return otherwise;
   if (number.found != JsonNumber::Found::Number) return std::nullopt;
@@ -108,7 +124,10 @@ std::optional<limit::Cost> cost_in_body(const CostSource& source, std::string_vi
 }
 
 JsonFault json_fault(const CostSource& source, std::string_view body) {
-  return find_json_number(body, source.name).fault;
+  if (source.kind != CostSource::Kind::Reserve) return find_json_number(body, source.name).fault;
+  const auto found = find_json_numbers(body, pointers_of(source.terms));
+  const auto& numbers = found.numbers;
+  return std::any_of(numbers.begin(), numbers.end(), is_repeated) ? JsonFault::Repeated : found.fault;
 }
 
 std::string_view describe(JsonFault fault) noexcept {
@@ -141,6 +160,9 @@ std::string describe(const CostSource& source) {
       return "query " + source.name;
     case CostSource::Kind::Json:
       return "json " + source.name;
+    case CostSource::Kind::Reserve:
+      return "json " + describe_terms(source.terms) +
+             (source.most < limit::kMaxCost ? " up to " + std::to_string(source.most) : "");
   }
   return "request";
 }

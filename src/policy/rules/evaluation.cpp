@@ -67,8 +67,7 @@ std::string printable(std::string_view name) {
 limit::Cost cost_of(const Rule& rule, const Request& request) {
   const auto& from = rule.cost_from;
   if (from.kind == CostSource::Kind::None) return rule.cost;
-  if (from.kind == CostSource::Kind::Json)
-    return cost_in_body(from, request.body.text, rule.cost).value_or(0);
+  if (reads_body(from)) return cost_in_body(from, request.body.text, rule.cost).value_or(0);
   return cost_in_head(from, *request.head, rule.cost).value_or(0);
 }
 
@@ -150,8 +149,7 @@ Objection object_to_cost(const Rule& rule, const Request& request) {
     ambiguity = {"header", from.name};
   if (from.kind == CostSource::Kind::Query && !value_in_query(*request.head, from.name))
     ambiguity = {"query parameter", from.name};
-  const auto json =
-      from.kind == CostSource::Kind::Json ? json_fault(from, request.body.text) : JsonFault::None;
+  const auto json = reads_body(from) ? json_fault(from, request.body.text) : JsonFault::None;
   return {.rule = &rule, .ambiguity = ambiguity, .json = json};
 }
 

@@ -31,8 +31,7 @@ bool asks_for_body(const Rule& rule, const Request& request) {
   const auto known = rule.match.known(request);
   if (known == Match::Known::No) return false;
   if (rule.on_missing == OnMissing::Skip && missing_part(rule, request) != nullptr) return false;
-  return known == Match::Known::Open || rule.cost_from.kind == CostSource::Kind::Json ||
-         overrides_ask(rule, request);
+  return known == Match::Known::Open || reads_body(rule.cost_from) || overrides_ask(rule, request);
 }
 
 std::uint64_t wanted_body(RuleList rules, const Request& request) {

@@ -1,7 +1,7 @@
 #include "weir/policy/settlement.hpp"
 
+#include "policy/rules/cost_terms.hpp"
 #include "policy/rules/decimal.hpp"
-#include "policy/rules/json_number.hpp"
 
 #include "weir/http/grpc_status.hpp"
 #include "weir/policy/cost.hpp"
@@ -21,24 +21,6 @@ std::optional<unsigned> parse_status(std::string_view text) noexcept {
   for (const char c : text) status = status * 10 + static_cast<unsigned>(c - '0');
   if (status < kFirstStatus || status > kLastStatus) return std::nullopt;
   return status;
-}
-
-// Returns true if a rule with this `scale` accepts the number. A rule for whole numbers also accepts 5.0.
-bool is_taken(std::string_view digits, std::uint32_t scale) noexcept {
-  const auto point = std::min(digits.find('.'), digits.size());
-  return scale != 0 || digits.find_first_not_of("0.", point) == std::string_view::npos;
-}
-
-// Reads the amount of a response. The amount may be 0, unlike the cost of a request. An amount above kMaxCost
-// is read as kMaxCost. If weir rejected such an amount, only the reserved amount would be charged, so the
-// most expensive responses would be the cheapest.
-ReportedCost read_amount(std::string_view text, std::uint32_t scale) {
-  if (!is_taken(text, scale)) return {ReportedCost::State::Unreadable, 0};
-  if (text.find_first_not_of("0.") == std::string_view::npos) return {ReportedCost::State::Amount, 0};
-  auto zeros = text.find_first_not_of('0');
-  if (text[zeros] == '.') --zeros;
-  const auto cost = parse_cost(text.substr(zeros), scale);
-  return {ReportedCost::State::Amount, cost.value_or(limit::kMaxCost)};
 }
 
 std::string describe(const StatusRange& range) {
@@ -93,16 +75,9 @@ ReportedCost reported_cost_in_head(const Settlement& settlement, const http::Fie
 
 ReportedCost reported_cost_in_body(const Settlement& settlement, std::string_view body) {
   if (body.empty()) return {};
-  const auto number = find_json_number(body, settlement.name);
-  switch (number.found) {
-    case JsonNumber::Found::Nothing:
-      return {};
-    case JsonNumber::Found::Number:
-      return read_amount(number.digits, settlement.scale);
-    case JsonNumber::Found::Faulty:
-      break;
-  }
-  return {ReportedCost::State::Unreadable};
+  const auto found = find_json_numbers(body, pointers_of(settlement.terms));
+  if (found.fault != JsonFault::None) return {ReportedCost::State::Unreadable};
+  return sum_of_terms(settlement.terms, settlement.scale, found.numbers);
 }
 
 std::string describe_charge(const Settlement& settlement) {
@@ -123,7 +98,7 @@ std::string describe_cost(const Settlement& settlement) {
     case Settlement::Kind::Header:
       return "header " + settlement.name + " of the answer";
     case Settlement::Kind::Json:
-      return "json " + settlement.name + " of the answer";
+      return "json " + describe_terms(settlement.terms) + " of the answer";
   }
   return "request";
 }

@@ -40,7 +40,7 @@ using Number = std::unique_ptr<BIGNUM, Freed<BN_free>>;
 using EcSignature = std::unique_ptr<ECDSA_SIG, Freed<ECDSA_SIG_free>>;
 using Context = std::unique_ptr<EVP_MD_CTX, Freed<EVP_MD_CTX_free>>;
 
-const unsigned char* octets_of(std::string_view text) noexcept {
+const unsigned char* unsigned_octets(std::string_view text) noexcept {
   return reinterpret_cast<const unsigned char*>(text.data());
 }
 
@@ -71,8 +71,8 @@ bool is_hmac(const TokenAlgorithm& algorithm, std::string_view secret, std::stri
              std::string_view signature) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned size = 0;
-  const auto* made = HMAC(algorithm.hash(), secret.data(), static_cast<int>(secret.size()), octets_of(text),
-                          text.size(), digest.data(), &size);
+  const auto* made = HMAC(algorithm.hash(), secret.data(), static_cast<int>(secret.size()),
+                          unsigned_octets(text), text.size(), digest.data(), &size);
   return made != nullptr && signature.size() == size &&
          CRYPTO_memcmp(digest.data(), signature.data(), size) == 0;
 }
@@ -83,7 +83,7 @@ std::string in_der(const TokenAlgorithm& algorithm, std::string_view signature) 
   const auto size = (static_cast<std::size_t>(algorithm.bits) + 7) / 8;
   if (signature.size() != 2 * size) return {};
   const auto number = [&](std::size_t from) {
-    return Number(BN_bin2bn(octets_of(signature.substr(from)), static_cast<int>(size), nullptr));
+    return Number(BN_bin2bn(unsigned_octets(signature.substr(from)), static_cast<int>(size), nullptr));
   };
   auto r = number(0);
   auto s = number(size);
@@ -133,10 +133,10 @@ bool is_signature(const TokenAlgorithm& algorithm, std::string_view secret, EVP_
     signature = der;
   }
   const Context context(EVP_MD_CTX_new());
-  const bool good =
-      context && EVP_DigestVerifyInit(context.get(), nullptr, algorithm.hash(), nullptr, key) == 1 &&
-      EVP_DigestVerify(context.get(), octets_of(signature), signature.size(), octets_of(text), text.size()) ==
-          1;
+  const bool good = context &&
+                    EVP_DigestVerifyInit(context.get(), nullptr, algorithm.hash(), nullptr, key) == 1 &&
+                    EVP_DigestVerify(context.get(), unsigned_octets(signature), signature.size(),
+                                     unsigned_octets(text), text.size()) == 1;
   if (!good) ERR_clear_error();  // TLS connections on this thread use the same error queue
   return good;
 }

@@ -79,11 +79,20 @@ bool Settlements::settle_by_head(const ChargedLine& line, const Settlement& sett
     return settle(line, policy::reported_cost_in_head(settlement, head->fields));
   if (head->framing == http::Framing::None) return settle(line, {});
   length_ = head->framing == http::Framing::Length ? head->content_length : 0;
-  if (is_coded(*head) || length_ > settlement.max_body)
+  const auto* type = http::find_field(head->fields, "content-type");
+  format_ = type != nullptr ? http::stream_format(type->value) : std::nullopt;
+  if (is_coded(*head) || (!format_ && length_ > settlement.max_body))
     return settle(line, {ReportedCost::State::Unreadable});
+  if (format_) open_stream(settlement);
   most_ = std::max(most_, settlement.max_body);
   wait_ = Wait::Body;
   return false;
+}
+
+void Settlements::open_stream(const Settlement& settlement) {
+  const auto same = [&](const StreamOfRule& one) { return one.settlement == &settlement; };
+  if (std::none_of(stream_costs_.begin(), stream_costs_.end(), same))
+    stream_costs_.push_back({&settlement, {settlement, *format_}});
 }
 
 // Settles the charges that depend on the status of a gRPC call. Returns true if an amount changed.
@@ -169,11 +178,18 @@ void Settlements::count(const ChargedLine& line, Settled outcome) {
 
 void Settlements::see(std::string_view piece) {
   if (wait_ != Wait::Body || too_long_ || most_ == 0) return;
+  if (format_) return see_stream(piece);
   auto& copy = buffers_.copy;
   too_long_ = copy.size() + piece.size() > most_ || !copy.append(piece, length_ != 0 ? length_ : most_);
   if (too_long_) return copy.clear();
   // Settles before the client has the last byte, because the client may then send its next request at once.
   if (length_ != 0 && copy.size() == length_) settle_by_body(true);
+}
+
+void Settlements::see_stream(std::string_view piece) {
+  for (auto& stream : stream_costs_) stream.cost.read(piece);
+  streamed_ += piece.size();
+  if (length_ != 0 && streamed_ == length_) settle_by_body(true);
 }
 
 void Settlements::complete(std::string_view trailers) {
@@ -196,19 +212,32 @@ void Settlements::stand() {
   wait_ = Wait::Nothing;
 }
 
-// Settles the charges that the head did not settle. `whole`: the body is complete. Checks the length of the
-// body against the bound of each rule.
+// Returns the cost that the body reports. `whole`: the body is complete. Checks the length of the body
+// against the bound of the rule.
+ReportedCost Settlements::cost_in_body(const Settlement& settlement, bool whole) {
+  const ReportedCost unreadable{ReportedCost::State::Unreadable};
+  if (!whole) return unreadable;
+  if (format_) {
+    const auto stream = std::find_if(stream_costs_.begin(), stream_costs_.end(),
+                                     [&](const StreamOfRule& one) { return one.settlement == &settlement; });
+    if (!stream->told) stream->told = stream->cost.finish();
+    return *stream->told;
+  }
+  const bool fits = !too_long_ && buffers_.copy.size() <= settlement.max_body;
+  return fits ? policy::reported_cost_in_body(settlement, buffers_.copy.view()) : unreadable;
+}
+
+// Settles the charges that the head did not settle. `whole`: the body is complete.
 void Settlements::settle_by_body(bool whole) {
   wait_ = Wait::Nothing;
   now_ = worker_.clock.now();
   for_each_line([&](const ChargedLine& line, const Settlement& settlement) {
     if (is_by_call(settlement) || settlement.kind != Settlement::Kind::Json) return;
     if (!policy::is_charged(settlement, status_)) return;
-    if (length_ > settlement.max_body) return;
-    const bool read = whole && !too_long_ && buffers_.copy.size() <= settlement.max_body;
-    (void)settle(line, read ? policy::reported_cost_in_body(settlement, buffers_.copy.view())
-                            : ReportedCost{ReportedCost::State::Unreadable});
+    if (!format_ && length_ > settlement.max_body) return;  // the head has settled it
+    (void)settle(line, cost_in_body(settlement, whole));
   });
+  stream_costs_.clear();
 }
 
 }  // namespace weir::proxy

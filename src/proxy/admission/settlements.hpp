@@ -2,7 +2,7 @@
 // that have a settlement. It sends a correction to Redis without waiting for the result. So for a key in
 // Redis, the rate-limit headers show the state at the time of the charge, computed with the correct amount.
 //
-//   begin ─► answered: by the status or the head ─► see, complete: by a JSON body or trailers ─► end
+//   begin ─► answered: by the status or the head ─► see, complete: by a body or trailers ─► end
 //
 // Each charge is settled once, at the first step that can settle it. At the end, the remaining charges stay
 // as they are. cancel() forgets charges that were refunded.
@@ -15,11 +15,14 @@
 #include "weir/base/time.hpp"
 #include "weir/http/head.hpp"
 #include "weir/observe/counters.hpp"
+#include "weir/policy/stream_cost.hpp"
 #include "weir/proxy/body_observer.hpp"
 #include "weir/proxy/worker.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
+#include <vector>
 
 #include <boost/container/static_vector.hpp>
 
@@ -36,6 +39,7 @@ class Settlements final : public BodyObserver {
   void cancel() noexcept {
     wait_ = Wait::Nothing;
     call_open_ = false;
+    stream_costs_.clear();
     charged_bills_.clear();
   }
   // Returns true if a charge may still be settled by an answer that has not arrived.
@@ -97,6 +101,9 @@ class Settlements final : public BodyObserver {
   void settle_in_redis(const ChargedLine& line, limit::Cost actual);
   void note(const ChargedLine& line, limit::Cost actual, limit::HybridTimestamp timestamp) noexcept;
   void count(const ChargedLine& line, observe::Settled outcome);
+  void open_stream(const policy::Settlement& settlement);
+  void see_stream(std::string_view piece);
+  [[nodiscard]] policy::ReportedCost cost_in_body(const policy::Settlement& settlement, bool whole);
   void settle_by_body(bool whole);
   void stand();
 
@@ -105,8 +112,17 @@ class Settlements final : public BodyObserver {
   // One for each of three lists of charges: local, Redis and fallback.
   boost::container::static_vector<ChargedBill, 3> charged_bills_;
   base::TimePoint now_{};
-  std::uint64_t most_ = 0;    // the largest max_body of the rules that read the body
-  std::uint64_t length_ = 0;  // Content-Length of the body; 0 if unknown
+  // The rules that read the answer as a stream of records. Elastic rules are charged twice, but listed once.
+  struct StreamOfRule {
+    const policy::Settlement* settlement;
+    policy::StreamCost cost;
+    std::optional<policy::ReportedCost> told{};  // set at the end of the stream
+  };
+  std::vector<StreamOfRule> stream_costs_;
+  std::optional<http::StreamFormat> format_;  // set if the answer is a stream of records
+  std::uint64_t most_ = 0;                    // the largest max_body of the rules that read the body
+  std::uint64_t length_ = 0;                  // Content-Length of the body; 0 if unknown
+  std::uint64_t streamed_ = 0;                // octets of the stream so far
   unsigned status_ = 0;
   Wait wait_ = Wait::Nothing;
   bool is_call_ = false;    // the request is a gRPC call

@@ -22,6 +22,7 @@ constexpr Described kDescribed[] = {
     {kLimiters, "Keys of `[[rule]]`", &schema::kRule},
     {kLimiters, "Keys of `match`", &schema::kMatch},
     {kLimiters, "Keys of `cost`", &schema::kCost},
+    {kLimiters, "Keys of `reserve`", &schema::kReserve},
     {kLimiters, "Keys of `charge`", &schema::kCharge},
     {kLimiters, "Keys of `elastic`", &schema::kElastic},
     {kLimiters, "Keys of a tier", &schema::kTier},

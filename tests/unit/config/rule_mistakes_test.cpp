@@ -194,7 +194,9 @@ const WrongConfiguration kWrongRules[] = {
       "\"/usage/total_tokens\""}},
     {"RuleCostBoundOfAHeader",
      with_rule("cost = { response_header = \"X-Cost\", reserve = 5, max_body = \"1KiB\" }\n"),
-     {"weir.toml:14: rule[x].cost.max_body: found with response_header; only response_json uses max_body"}},
+     {"weir.toml:14: rule[x].cost.max_body: found with response_header; only response_json and a reserve "
+      "from "
+      "the request use max_body"}},
     {"RuleCostBoundTooLarge",
      with_rule("cost = { response_json = \"/a\", reserve = 5, max_body = \"17MiB\" }\n"),
      {"weir.toml:14: rule[x].cost.max_body: found 17825792 bytes; expected 1 byte to 16MiB, because weir "

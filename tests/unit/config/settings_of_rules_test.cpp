@@ -201,7 +201,7 @@ TEST(Settings, ReadsHowResponsesSettleACharge) {
               ElementsAre(policy::StatusRange{401, 401}, policy::StatusRange{500, 599},
                           policy::StatusRange{300, 303}));
   EXPECT_EQ(rule.settlement->kind, policy::Settlement::Kind::Json);
-  EXPECT_EQ(rule.settlement->name, "/usage/total");
+  EXPECT_THAT(rule.settlement->terms, ElementsAre(policy::CostTerm{{"/usage/total"}}));
   EXPECT_EQ(rule.settlement->scale, 10U);
   EXPECT_EQ(rule.settlement->max_body, 4096U);
   EXPECT_EQ(rule.cost, 50U);
@@ -213,6 +213,41 @@ TEST(Settings, ReadsHowResponsesSettleACharge) {
       parse(with_rule("cost = { response_header = \"X-Tokens\", reserve = 9 }\n")).rules[1];
   EXPECT_EQ(by_header.settlement->kind, policy::Settlement::Kind::Header);
   EXPECT_TRUE(by_header.settlement->charged.empty());
+}
+
+TEST(Settings, ReadsAlternativesSumsAndWeightsOfACost) {
+  const auto terms = [](const std::string& value) {
+    const auto rule = "burst = 50\ncost = { response_json = " + value + ", reserve = 5 }\n";
+    return parse(with_rule(rule)).rules[1].settlement->terms;
+  };
+  constexpr auto kOne = policy::CostTerm::kOne;
+  EXPECT_THAT(terms("\"/a|/b/c\""), ElementsAre(policy::CostTerm{{"/a", "/b/c"}}));
+  EXPECT_THAT(terms("[\"/a\", \"/b|/c\"]"),
+              ElementsAre(policy::CostTerm{{"/a"}}, policy::CostTerm{{"/b", "/c"}}));
+  EXPECT_THAT(
+      terms("{ \"/a\" = 4, \"/b|/c\" = 0.15, \"/d\" = 0.000001, \"/e\" = 1e6, \"/f\" = 999999.999999 }"),
+      ElementsAre(policy::CostTerm{{"/a"}, 4 * kOne}, policy::CostTerm{{"/b", "/c"}, 150'000},
+                  policy::CostTerm{{"/d"}, 1}, policy::CostTerm{{"/e"}, kOne * kOne},
+                  policy::CostTerm{{"/f"}, 999'999'999'999}));
+}
+
+TEST(Settings, ReadsAReserveThatTheRequestStates) {
+  const auto rule =
+      parse(with_rule("burst = 50\ncost = { response_json = \"/n\", max_body = \"4KiB\", reserve = "
+                      "{ json = \"/a|/b\", default = 20, most = 40 } }\n"))
+          .rules[1];
+  EXPECT_EQ(rule.cost_from.kind, policy::CostSource::Kind::Reserve);
+  EXPECT_THAT(rule.cost_from.terms, ElementsAre(policy::CostTerm{{"/a", "/b"}}));
+  EXPECT_EQ(rule.cost_from.most, 40U);
+  EXPECT_EQ(rule.cost, 20U);
+  EXPECT_EQ(rule.max_body, 4096U) << "of the request";
+  EXPECT_EQ(rule.settlement->max_body, 4096U) << "of the answer";
+  const auto by_header = parse(with_rule("burst = 50\ncost = { response_header = \"X-N\", reserve = { json = "
+                                         "{ \"/a\" = 4 }, default = 20 } }\n"))
+                             .rules[1];
+  EXPECT_THAT(by_header.cost_from.terms, ElementsAre(policy::CostTerm{{"/a"}, 4 * policy::CostTerm::kOne}));
+  EXPECT_EQ(by_header.cost_from.most, limit::kMaxCost);
+  EXPECT_EQ(by_header.max_body, 64U << 10U);
 }
 
 }  // namespace

@@ -172,6 +172,42 @@ TEST(CostInBody, AcceptsDeeplyNestedBodies) {
   EXPECT_EQ(json_fault(source, nested(kDeepestJson + 1)), JsonFault::TooDeep);
 }
 
+CostSource reserve(std::vector<CostTerm> terms, limit::Cost most) {
+  CostSource source;
+  source.kind = Kind::Reserve;
+  source.terms = std::move(terms);
+  source.most = most;
+  return source;
+}
+
+TEST(Reserve, IsWhatTheRequestAsksForUpToTheMost) {
+  const auto source = reserve({{{"/max_completion_tokens", "/max_tokens"}}}, 1000);
+  const auto of = [&](std::string_view body) { return cost_in_body(source, body, 200); };
+  EXPECT_EQ(of(R"({"max_tokens": 500})"), 500U);
+  EXPECT_EQ(of(R"({"max_tokens": 500, "max_completion_tokens": 7})"), 7U);
+  EXPECT_EQ(of(R"({"max_tokens": 1001})"), 1000U);
+  EXPECT_EQ(of(R"({"max_tokens": 1e30})"), 1000U);
+  EXPECT_EQ(describe(source), "json /max_completion_tokens|/max_tokens up to 1000");
+  const auto price = reserve({{{"/in"}}, {{"/out"}, 4 * CostTerm::kOne}}, limit::kMaxCost);
+  EXPECT_EQ(cost_in_body(price, R"({"in": 3, "out": 10})", 200), 43U);
+  EXPECT_EQ(describe(price), "json /in + 4 x /out");
+}
+
+TEST(Reserve, IsTheDefaultIfTheRequestAsksForNoAmount) {
+  const auto source = reserve({{{"/n"}}}, 1000);
+  for (const auto* body : {"", "{}", R"({"n": null})", R"({"n": -1})", R"({"n": 0})", R"({"n": "many"})",
+                           R"({"n": 1.5})", R"({"n": {}})", "[1]"})
+    EXPECT_EQ(cost_in_body(source, body, 200), 200U) << body;
+}
+
+TEST(Reserve, RejectsABodyThatIsNoJsonOrNamesTheAmountTwice) {
+  const auto source = reserve({{{"/n"}}}, 1000);
+  EXPECT_EQ(cost_in_body(source, "n=1", 200), kFaulty);
+  EXPECT_EQ(json_fault(source, "n=1"), JsonFault::Malformed);
+  EXPECT_EQ(cost_in_body(source, R"({"n": 1, "n": 500})", 200), kFaulty);
+  EXPECT_EQ(json_fault(source, R"({"n": 1, "n": 500})"), JsonFault::Repeated);
+}
+
 // JSON parsers differ: some use the first of two members with the same name, others the last.
 TEST(CostInBody, RejectsDuplicateJsonMembers) {
   const auto of = [](const char* pointer, std::string_view body) {

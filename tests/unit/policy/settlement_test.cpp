@@ -1,35 +1,25 @@
 // Tests how weir reads the cost in a response, and which responses it charges.
 #include "weir/policy/settlement.hpp"
 
+#include "unit/policy/reported_cost.hpp"
 #include "unit/policy/sample.hpp"
 
-#include <ostream>
 #include <string>
 
 #include <gtest/gtest.h>
 
 namespace weir::policy {
 
-void PrintTo(const ReportedCost& told, std::ostream* out) {
-  constexpr const char* kStates[] = {"amount ", "nothing ", "unreadable "};
-  *out << kStates[static_cast<std::size_t>(told.state)] << told.amount;
-}
-bool operator==(const ReportedCost& a, const ReportedCost& b) {
-  return a.state == b.state && a.amount == b.amount;
-}
-
 namespace {
-
-constexpr ReportedCost kNothing{ReportedCost::State::Nothing};
-constexpr ReportedCost kUnreadable{ReportedCost::State::Unreadable};
-constexpr ReportedCost amount(limit::Cost cost) {
-  return {ReportedCost::State::Amount, cost};
-}
 
 Settlement charged_on(std::initializer_list<std::string_view> texts) {
   Settlement settlement;
   for (const auto text : texts) settlement.charged.push_back(parse_statuses(text).value());
   return settlement;
+}
+
+Settlement in_json(std::vector<CostTerm> terms) {
+  return {.kind = Settlement::Kind::Json, .terms = std::move(terms)};
 }
 
 TEST(Settlement, ChargesOnlyTheConfiguredStatuses) {
@@ -102,7 +92,7 @@ TEST(Settlement, AcceptsWholeNumbersWithPointOrExponent) {
 
 // The amounts exceed the range of a double.
 TEST(Settlement, AmountLargerThanADoubleCountsAsTheMaximum) {
-  const Settlement settlement{.kind = Settlement::Kind::Json, .name = "/n"};
+  const auto settlement = in_json({{{"/n"}}});
   for (const std::string text : {"1e10", "1e308", "1e309", "1e400", "1.5E+99999", "0.001e400", "\"1e400\""}) {
     EXPECT_EQ(reported_cost_in_body(settlement, "{\"n\":" + text + "}"), amount(limit::kMaxCost)) << text;
   }
@@ -119,7 +109,7 @@ TEST(Settlement, ScalesDecimalsAndRoundsUp) {
 }
 
 TEST(Settlement, ReadsTheAmountAtAJsonPointerOfTheBody) {
-  const Settlement settlement{.kind = Settlement::Kind::Json, .name = "/usage/total_tokens"};
+  const auto settlement = in_json({{{"/usage/total_tokens"}}});
   const auto in = [&](std::string_view body) { return reported_cost_in_body(settlement, body); };
   EXPECT_EQ(in(R"({"usage":{"prompt":3,"total_tokens":41}})"), amount(41));
   EXPECT_EQ(in(R"({"usage":{"total_tokens":"41"}})"), amount(41));
@@ -129,16 +119,52 @@ TEST(Settlement, ReadsTheAmountAtAJsonPointerOfTheBody) {
                            R"({"usage":{"total_tokens":"41.0"}})", R"({"usage":{"total_tokens":"4.1e1"}})"})
     EXPECT_EQ(in(body), amount(41)) << body;
   EXPECT_EQ(in(R"({"usage":{}})"), kNothing);
+  EXPECT_EQ(in(R"({"usage":{"total_tokens":null}})"), kNothing);
   EXPECT_EQ(in(""), kNothing);
   for (const auto body :
        {R"({"usage":{"total_tokens":41)", R"({"usage":{"total_tokens":-1}})", "data: {}",
-        R"({"usage":{"total_tokens":null}})", R"({"usage":{"total_tokens":4.5}})", "<html>"})
+        R"({"usage":{"total_tokens":true}})", R"({"usage":{"total_tokens":4.5}})", "<html>"})
     EXPECT_EQ(in(body), kUnreadable) << body;
+}
+
+TEST(Settlement, ReadsTheFirstAlternativeThatIsPresent) {
+  const auto settlement = in_json({{{"/a", "/b/c", "/d"}}});
+  const auto in = [&](std::string_view body) { return reported_cost_in_body(settlement, body); };
+  EXPECT_EQ(in(R"({"d":3,"b":{"c":2},"a":1})"), amount(1));
+  EXPECT_EQ(in(R"({"d":3,"b":{"c":2},"a":null})"), amount(2));
+  EXPECT_EQ(in(R"({"d":3,"b":7})"), amount(3));
+  EXPECT_EQ(in(R"({"d":"x","b":{"c":2}})"), amount(2)) << "only the first one has to be a number";
+  EXPECT_EQ(in(R"({"d":3,"b":{"c":"x"}})"), kUnreadable);
+  EXPECT_EQ(in(R"({"e":3})"), kNothing);
+}
+
+TEST(Settlement, AddsTheTermsThatArePresent) {
+  const auto settlement = in_json({{{"/in"}}, {{"/out"}}, {{"/cached"}}});
+  const auto in = [&](std::string_view body) { return reported_cost_in_body(settlement, body); };
+  EXPECT_EQ(in(R"({"in":3,"out":4,"cached":5})"), amount(12));
+  EXPECT_EQ(in(R"({"in":3,"out":4,"cached":null})"), amount(7));
+  EXPECT_EQ(in(R"({"cached":0})"), amount(0));
+  EXPECT_EQ(in(R"({"in":3,"out":"x"})"), kUnreadable);
+  EXPECT_EQ(in(R"({"in":3,"out":4,"in":3})"), kUnreadable);
+  EXPECT_EQ(in(R"({"total":3})"), kNothing);
+  EXPECT_EQ(in(R"({"in":2147483648,"out":1})"), amount(limit::kMaxCost));
+}
+
+TEST(Settlement, RoundsTheWeightedSumUpOnce) {
+  const auto settlement = in_json({{{"/in"}, 150'000}, {{"/out"}, 4 * CostTerm::kOne}, {{"/x"}, 1}});
+  const auto in = [&](std::string_view body) { return reported_cost_in_body(settlement, body); };
+  EXPECT_EQ(in(R"({"in":20})"), amount(3)) << "0.15 x 20 is exactly 3";
+  EXPECT_EQ(in(R"({"in":21})"), amount(4));
+  EXPECT_EQ(in(R"({"in":20,"out":5})"), amount(23));
+  EXPECT_EQ(in(R"({"in":20,"out":5,"x":1})"), amount(24));
+  EXPECT_EQ(in(R"({"in":0})"), amount(0));
+  EXPECT_EQ(in(R"({"out":2147483647})"), amount(limit::kMaxCost));
+  EXPECT_EQ(describe_cost(settlement), "json 0.15 x /in + 4 x /out + 0.000001 x /x of the answer");
 }
 
 // If weir read the string as 0, it would refund the reserved cost.
 TEST(Settlement, RejectsAStringThatIsNotANumber) {
-  const Settlement settlement{.kind = Settlement::Kind::Json, .name = "/n"};
+  const auto settlement = in_json({{{"/n"}}});
   for (const std::string text : {"none", "unavailable", "e", "1e", "e3", "12e2x", "-1e3", ""})
     EXPECT_EQ(reported_cost_in_body(settlement, R"({"n":")" + text + "\"}"), kUnreadable) << text;
 }
@@ -146,7 +172,9 @@ TEST(Settlement, RejectsAStringThatIsNotANumber) {
 TEST(Settlement, DescriptionShowsTheSourceOfTheCost) {
   EXPECT_EQ(describe_cost({.kind = Settlement::Kind::Header, .name = "X-Tokens"}),
             "header X-Tokens of the answer");
-  EXPECT_EQ(describe_cost({.kind = Settlement::Kind::Json, .name = "/a"}), "json /a of the answer");
+  EXPECT_EQ(describe_cost(in_json({{{"/a"}}})), "json /a of the answer");
+  EXPECT_EQ(describe_cost(in_json({{{"/a", "/b"}}, {{"/c"}, 2'500'000}})),
+            "json /a|/b + 2.5 x /c of the answer");
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ Settlement by_header() {
   return {.charged = {{200, 299}}, .kind = Settlement::Kind::Header, .name = "X-Cost"};
 }
 Settlement by_body(std::uint64_t most = 64) {
-  return {.kind = Settlement::Kind::Json, .name = "/n", .max_body = most};
+  return {.kind = Settlement::Kind::Json, .terms = {{.pointers = {"/n"}}}, .max_body = most};
 }
 
 // An exchange whose charge is settled when its answer arrives.
@@ -189,6 +189,60 @@ TEST(Settlements, RequestThatCostsMoreThanRemainsIsReportedAsAdmitted) {
   EXPECT_EQ(told.remaining, 0U);
   EXPECT_EQ(told.reset_after, hours(150));
   EXPECT_TRUE(told.allowed) << "the request had been admitted";
+}
+
+// A stream may be longer than max_body, which is 64 octets here.
+TEST(Settlements, SettlesTheLastCostInAStreamWhenTheStreamEnds) {
+  Reserved one({by_body(), by_header(), by_body(1)});
+  one.head.fields.push_back({"X-Cost", "3"});
+  one.head.fields.push_back({"Content-Type", "text/event-stream; charset=utf-8"});
+  one.head.framing = Framing::Chunked;
+  EXPECT_TRUE(one.answered()) << "the header settles one charge";
+  one.pass({"data: {\"n\":4", "2}\n", "\nda", "ta: {\"text\":\"" + std::string(200, 'x') + "\"}\n\n",
+            "data: {\"n\":44}\n\n"});
+  EXPECT_EQ(one.spent(), kReserved) << "the stream may continue";
+  one.settlements.watch()->complete({});
+  EXPECT_EQ(one.spent(0), 44U);
+  EXPECT_EQ(one.spent(1), 3U);
+  EXPECT_EQ(one.spent(2), 44U);
+  EXPECT_EQ(one.settlements.watch(), nullptr);
+  one.settlements.end();
+  EXPECT_TRUE(one.settled(Settled::Debt, 0));
+  EXPECT_TRUE(one.settled(Settled::Surplus, 1));
+  EXPECT_TRUE(one.settled(Settled::Debt, 2));
+}
+
+// The client may send its next request as soon as it has the last octet.
+TEST(Settlements, SettlesAStreamOfKnownLengthBeforeItsLastOctetIsSent) {
+  Reserved one({by_body()});
+  one.head.fields.push_back({"Content-Type", "application/x-ndjson"});
+  ASSERT_TRUE(one.begins(Framing::Length, 15));
+  one.pass({"{\"n\":1}\n{\"n\":"});
+  EXPECT_EQ(one.spent(), kReserved);
+  one.pass({"7}"});
+  EXPECT_EQ(one.spent(), 7U);
+}
+
+TEST(Settlements, KeepTheReserveOfAStreamThatIsCutOffOrCompressedOrTellsNothing) {
+  Reserved cut({by_body()});
+  cut.head.fields.push_back({"Content-Type", "text/event-stream"});
+  ASSERT_TRUE(cut.begins(Framing::Chunked));
+  cut.pass({"data: {\"n\":4}\n\n"});
+  cut.settlements.end();
+  EXPECT_EQ(cut.spent(), kReserved);
+  EXPECT_TRUE(cut.settled(Settled::Unreadable));
+  Reserved coded({by_body()});
+  coded.head.fields.push_back({"Content-Type", "text/event-stream"});
+  coded.head.fields.push_back({"Content-Encoding", "gzip"});
+  EXPECT_FALSE(coded.begins(Framing::Chunked));
+  EXPECT_TRUE(coded.settled(Settled::Unreadable));
+  Reserved silent({by_body()});
+  silent.head.fields.push_back({"Content-Type", "text/event-stream"});
+  ASSERT_TRUE(silent.begins(Framing::Chunked));
+  silent.pass({"data: {\"m\":4}\n\ndata: [DONE]\n\n"});
+  silent.settlements.watch()->complete({});
+  EXPECT_EQ(silent.spent(), kReserved);
+  EXPECT_TRUE(silent.settled(Settled::Untold));
 }
 
 TEST(Settlements, SettlesTheCostInTheBodyWhenTheBodyIsComplete) {

@@ -1,0 +1,63 @@
+// Finds the numbers under JSON pointers without building the document.
+//
+// Does not use boost::json::value, which keeps only the last of two members with the same name. An upstream
+// that reads the first member would see another number than weir. So this code handles the parser's events.
+#pragma once
+
+#include "weir/policy/cost.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir::policy {
+
+struct JsonNumber {
+  enum class Found : unsigned char {
+    Nothing,  // no value under the pointer
+    Null,     // the value is null
+    Number,   // `digits` is the number without an exponent; the document may have it as a string
+    Faulty,   // another kind of value, a negative number, or a document with a `fault`
+  };
+  Found found = Found::Nothing;
+  JsonFault fault = JsonFault::None;
+  std::string digits{};
+};
+
+// Finds the number. `pointer` follows RFC 6901: "/items/0/amount"; "" is the whole document. A number of more
+// than 4 KiB is Faulty.
+[[nodiscard]] JsonNumber find_json_number(std::string_view document, std::string_view pointer);
+
+// The numbers under several pointers, in the order of the pointers.
+struct JsonNumbers {
+  JsonFault fault = JsonFault::None;  // if the document has a fault, it has no numbers
+  std::vector<JsonNumber> numbers{};
+};
+inline constexpr std::size_t kMostPointers = 32;
+// REQUIRES: at most kMostPointers pointers.
+[[nodiscard]] JsonNumbers find_json_numbers(std::string_view document, std::span<const std::string> pointers);
+
+// Finds the numbers of documents that arrive in pieces of any size. Uses at most about 32 KiB of memory,
+// however long a document is.
+class JsonNumberReader {
+ public:
+  // REQUIRES: at most kMostPointers pointers.
+  explicit JsonNumberReader(std::span<const std::string> pointers);
+  JsonNumberReader(JsonNumberReader&&) noexcept;
+  JsonNumberReader& operator=(JsonNumberReader&&) noexcept;
+  ~JsonNumberReader();
+
+  // Reads the next piece of the document.
+  void read(std::string_view piece);
+  // Ends the document, and returns its numbers. The next piece begins another document.
+  [[nodiscard]] JsonNumbers finish();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace weir::policy
