@@ -149,9 +149,12 @@ void write_answer(std::string& text, const Answer& a) {
   if (!a.omit_body && !bodiless) out << a.body;
 }
 
-std::optional<std::uint64_t> retry_after_seconds(base::Duration retry_after) noexcept {
+std::optional<std::uint64_t> retry_after_seconds(base::Duration retry_after, Jitter jitter) noexcept {
   if (retry_after == base::kForever) return std::nullopt;
-  return std::max<std::uint64_t>(1, seconds(retry_after));
+  const auto least = std::max<std::uint64_t>(1, seconds(retry_after));
+  __extension__ using Product = unsigned __int128;
+  const auto choices = least * jitter.percent / 100 + 1;
+  return least + static_cast<std::uint64_t>(Product{choices} * jitter.chance >> 32U);
 }
 
 void append_refusal_json(std::string& text, const Refusal& refusal) {

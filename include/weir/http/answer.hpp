@@ -55,9 +55,16 @@ struct Answer {
 };
 void write_answer(std::string& out, const Answer& answer);
 
-// Returns the value of Retry-After in seconds, rounded up and at least 1. Returns nullopt if the request can
-// never succeed.
-[[nodiscard]] std::optional<std::uint64_t> retry_after_seconds(base::Duration retry_after) noexcept;
+// Lengthens Retry-After by a random number of whole seconds, at most `percent` percent. So clients that were
+// refused together do not all return together.
+struct Jitter {
+  unsigned percent = 0;
+  std::uint32_t chance = 0;  // a random number
+};
+// Returns the value of Retry-After in seconds, rounded up and at least 1, then lengthened by the jitter.
+// Returns nullopt if the request can never succeed.
+[[nodiscard]] std::optional<std::uint64_t> retry_after_seconds(base::Duration retry_after,
+                                                               Jitter jitter = {}) noexcept;
 
 struct Refusal {
   std::string_view rule;

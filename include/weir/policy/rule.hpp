@@ -147,6 +147,9 @@ struct Rule {
   Mode mode = Mode::Enforce;
   unsigned refusal_status = 429;
   std::optional<std::string> refusal_body{};
+  std::string refusal_content_type = "text/plain; charset=utf-8";  // of refusal_body
+  std::string refusal_fields{};     // further field lines of refusals, each with its CRLF
+  unsigned retry_after_jitter = 0;  // percent by which a refusal's Retry-After may be longer
   // How the response corrects the charge. Until the response arrives, `cost` is reserved.
   std::optional<Settlement> settlement{};
   std::optional<Messages> messages{};

@@ -22,6 +22,7 @@ struct ServerSettings {
   base::Duration upgrade_pause{5'000'000};     // how long requests may pause during an upgrade
   bool x_ratelimit = true;                     // X-RateLimit-*
   bool ietf_ratelimit = true;                  // RateLimit, RateLimit-Policy
+  unsigned retry_after_jitter = 0;             // percent by which Retry-After may be longer
   bool forwarded = false;                      // adds Forwarded (RFC 7239) beside X-Forwarded-*
   bool underscores_in_headers = false;         // forwards request fields with underscores in their names
   std::uint64_t max_head = 16 << 10;           // largest size of a request's or response's head in bytes

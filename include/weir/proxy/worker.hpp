@@ -21,8 +21,10 @@
 #include "weir/proxy/shaper.hpp"
 #include "weir/redis/store.hpp"
 
+#include <cstdint>
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -101,6 +103,8 @@ class Worker {
 
   // Returns the HTTP-date of an instant of the machine's clock. The text is made once a second.
   [[nodiscard]] std::string_view http_date(base::TimePoint machine_now);
+  // Returns a random number of 32 bits.
+  [[nodiscard]] std::uint32_t chance() noexcept { return static_cast<std::uint32_t>(random_()); }
   // Sets `out` to a request id: 32 hex digits, unique for each request.
   void make_request_id(std::string& out);
 
@@ -118,6 +122,7 @@ class Worker {
 
   std::optional<LoadProbe> load_probe_;
   std::vector<std::unique_ptr<ExchangeBuffers>> free_buffers_;
+  std::mt19937 random_;
   std::string date_;
   std::chrono::sys_seconds date_second_{};
   std::string id_prefix_;  // the first 16 hex digits of each request id

@@ -23,9 +23,7 @@ policy::CannedResponse read_respond(const TableReader& table) {
   if (has_no_content(answer.status) && !answer.body.empty())
     table.mistake("body", "found beside status = " + std::to_string(answer.status) +
                               ", whose responses have no body; expected no body, or another status");
-  const auto visible = [](char c) { return c >= 0x20 && c < 0x7f; };
-  if (answer.content_type.empty() ||
-      !std::all_of(answer.content_type.begin(), answer.content_type.end(), visible))
+  if (!is_media_type(answer.content_type))
     table.mistake("content_type",
                   "found " + in_quotes(answer.content_type) + "; expected one such as \"application/json\"");
   return answer;

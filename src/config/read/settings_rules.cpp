@@ -306,8 +306,7 @@ policy::Rule read_rule(const TableReader& table, const Settings& settings, ReadC
   check_settlement(table, rule);
   rule.mode = table.choice<policy::Mode>("mode");
   read_lease(table, numbers_are_sound, rule);
-  rule.refusal_status = static_cast<unsigned>(table.whole("status"));
-  if (table.has("body")) rule.refusal_body = table.text("body");
+  read_refusal(table, settings.server, rule);
   if (mistakes.count() == before) check_capacity(table, method, rule);
   return rule;
 }

@@ -65,6 +65,15 @@ void take_address(const TableReader& table, const base::Endpoint& address, ReadC
 [[nodiscard]] std::vector<admin::AlertSettings> read_alerts(const TableReader& root, const Settings& settings,
                                                             ReadContext& context);
 
+// Reads the keys that say how refusals of the rule look: status, body, content_type, headers and
+// retry_after_jitter.
+void read_refusal(const TableReader& rule, const proxy::ServerSettings& server, policy::Rule& into);
+// Reads `retry_after_jitter` of a rule or of [server], in percent. REQUIRES: the key is present or has a
+// default.
+[[nodiscard]] unsigned read_jitter(const TableReader& table);
+// Returns true if the text can be the value of Content-Type.
+[[nodiscard]] bool is_media_type(std::string_view text) noexcept;
+
 // read_charge() reads `charge`. is_settled_cost() returns true if `cost` is a table with response_header,
 // response_json or reserve. read_settled_cost() reads such a table.
 void read_charge(const TableReader& rule, policy::Rule& into);

@@ -62,6 +62,7 @@ proxy::ServerSettings read_server(const TableReader& table) {
   server.upgrade_timeout = table.deadline("upgrade_timeout");
   server.upgrade_pause = table.deadline("upgrade_pause");
   read_header_families(table, server);
+  server.retry_after_jitter = read_jitter(table);
   server.forwarded = table.boolean("forwarded");
   server.underscores_in_headers = table.boolean("underscores_in_headers");
   read_sizes(table, server);

@@ -33,6 +33,10 @@ constexpr KeySpec kServerKeys[] = {
     like(pattern::kHeaderFamily,
          key("ratelimit_headers", Kind::Texts, "x ietf",
              "header fields that tell clients their limits: x (X-RateLimit-*), ietf (RateLimit)")),
+    like(pattern::kBudget,
+         key("retry_after_jitter", Kind::Text, "0%",
+             "random share by which weir lengthens Retry-After, so that refused clients do not all return "
+             "together")),
     key("forwarded", Kind::Bool, "false", "adds Forwarded (RFC 7239) beside X-Forwarded-* to requests"),
     key("underscores_in_headers", Kind::Bool, "false",
         "forwards request headers such as X_API_Key, which CGI programs read as X-API-Key"),

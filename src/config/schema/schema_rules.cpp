@@ -77,6 +77,8 @@ constexpr KeySpec kLeaseShapeKeys[] = {{.kind = Kind::Text, .pattern = pattern::
 constexpr TableSpec kLeaseShapes{kLeaseShapeKeys};
 
 constexpr Choice kHolds[] = {{"client"}, {"answer"}};  // in the order of the enumerators of policy::Hold
+constexpr KeySpec kFieldShapeKeys[] = {{.kind = Kind::Text}};
+constexpr TableSpec kFieldShapes{kFieldShapeKeys};
 constexpr KeySpec kRuleKeys[] = {
     like(pattern::kName, required("name", Kind::Text, "unique name, shown in headers, logs and metrics")),
     kLimit,
@@ -115,6 +117,10 @@ constexpr KeySpec kRuleKeys[] = {
     choice("mode", kModes, "enforce", "enforce: the rule refuses; shadow: it only counts"),
     whole("status", 400, 599, "429", "status of a refusal"),
     key("body", Kind::Text, "", "text of a refusal; absent: JSON"),
+    key("content_type", Kind::Text, "text/plain; charset=utf-8", "Content-Type of body"),
+    named("headers", kFieldShapes, "further header fields of a refusal: name = \"text\""),
+    like(pattern::kBudget, key("retry_after_jitter", Kind::Text, "",
+                               "random share by which weir lengthens Retry-After; absent: as in [server]")),
     table("charge", schema::kCharge, "answers that are charged; absent: all"),
     key("messages", Kind::Rate, "",
         "rate of a client's WebSocket and gRPC messages, counted beside its requests; absent: no limit"),

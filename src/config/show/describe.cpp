@@ -147,7 +147,22 @@ std::string limit_words(const Numbers& numbers) {
   return words;
 }
 
-std::string rule_lines(const policy::Rule& rule) {
+// Returns the text about the rule's refusals: their further header fields, and their jitter if it differs
+// from that of [server].
+std::string refusal_words(const policy::Rule& rule, unsigned usual_jitter) {
+  std::string words;
+  std::string_view fields = rule.refusal_fields;
+  while (!fields.empty()) {
+    const auto end = fields.find("\r\n");
+    words.append(words.empty() ? ", refusals with " : " and ").append(fields.substr(0, end));
+    fields.remove_prefix(end + 2);
+  }
+  if (rule.retry_after_jitter != usual_jitter)
+    words += ", Retry-After up to " + std::to_string(rule.retry_after_jitter) + "% longer";
+  return words;
+}
+
+std::string rule_lines(const policy::Rule& rule, unsigned usual_jitter) {
   auto text = "    rule " + in_quotes(rule.name) + ": " + limit_words(rule) + ", " +
               (rule.key.empty() ? std::string("shared by all") : "per " + policy::describe(rule.key)) + ", " +
               store_words(rule) + lease_words(rule) + (rule.mode == policy::Mode::Shadow ? ", shadow" : "");
@@ -164,6 +179,7 @@ std::string rule_lines(const policy::Rule& rule) {
   if (rule.max_body != 0) text += ", reads bodies up to " + size_words(rule.max_body);
   if (rule.queue_per_client != policy::kNoBound)
     text += ", at most " + std::to_string(rule.queue_per_client) + " for each client";
+  text += refusal_words(rule, usual_jitter);
   text += "\n";
   if (!is_everything(rule.match)) text += "      where " + rule.match.describe() + "\n";
   for (const auto& variant : rule.overrides)
@@ -188,7 +204,8 @@ std::string route_lines(const Settings& settings, const policy::Route& route) {
   text += "\n";
   std::string rules;
   for (const auto& rule : settings.rules)
-    if (!plainly_disjoint(route.match, rule.match)) rules += rule_lines(rule);
+    if (!plainly_disjoint(route.match, rule.match))
+      rules += rule_lines(rule, settings.server.retry_after_jitter);
   return text + (rules.empty() ? "    no rule applies\n" : rules);
 }
 

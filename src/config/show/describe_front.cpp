@@ -133,7 +133,11 @@ std::string front_lines(const Settings& settings) {
   if (settings.admin.address)
     text += "admin " + settings.admin.address->to_string() +
             (settings.admin.token.empty() ? "" : " with a token") + "\n";
-  return text + bound_lines(settings.server) + client_lines(settings.client);
+  text += bound_lines(settings.server);
+  if (settings.server.retry_after_jitter != 0)
+    text +=
+        "Retry-After up to " + std::to_string(settings.server.retry_after_jitter) + "% longer, by chance\n";
+  return text + client_lines(settings.client);
 }
 
 std::string alert_lines(const Settings& settings) {

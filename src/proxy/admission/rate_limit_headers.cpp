@@ -121,11 +121,11 @@ void append_rate_limit_headers(std::string& fields, const policy::Decision& deci
 }
 
 RefusalText append_refusal(std::string& fields, std::string& body, const policy::Rule& rule,
-                           base::Duration retry_after, const http::Fields& request) {
-  const http::Refusal refusal{.rule = rule.name,
-                              .status = rule.refusal_status,
-                              .retry_after_seconds = http::retry_after_seconds(retry_after)};
+                           std::optional<std::uint64_t> retry_after_seconds, const http::Fields& request) {
+  const http::Refusal refusal{
+      .rule = rule.name, .status = rule.refusal_status, .retry_after_seconds = retry_after_seconds};
   if (refusal.retry_after_seconds) http::append_retry_after(fields, *refusal.retry_after_seconds);
+  fields += rule.refusal_fields;
   const auto* accept = http::find_field(request, http::FieldId::Accept);
   const bool problem = accept != nullptr && http::wants_problem_json(accept->value);
   if (rule.refusal_body)
@@ -134,7 +134,7 @@ RefusalText append_refusal(std::string& fields, std::string& body, const policy:
     http::append_refusal_problem(body, refusal);
   else
     http::append_refusal_json(body, refusal);
-  return {refusal.status, rule.refusal_body ? "text/plain; charset=utf-8"
+  return {refusal.status, rule.refusal_body ? std::string_view(rule.refusal_content_type)
                           : problem         ? "application/problem+json"
                                             : "application/json"};
 }

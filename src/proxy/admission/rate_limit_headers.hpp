@@ -7,6 +7,8 @@
 #include "weir/policy/evaluation.hpp"
 #include "weir/proxy/server_settings.hpp"
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -32,10 +34,11 @@ struct RefusalText {
   unsigned status;
   std::string_view content_type;
 };
-// Writes the refusal of a rule: appends Retry-After to `fields`, and the body. `request`: the fields of the
-// request, which choose the format. REQUIRES an empty body.
+// Writes the refusal of a rule: appends Retry-After and the rule's own fields to `fields`, and the body.
+// `retry_after_seconds`: nullopt if the request can never succeed. `request`: the fields of the request,
+// which choose the format. REQUIRES an empty body.
 RefusalText append_refusal(std::string& fields, std::string& body, const policy::Rule& rule,
-                           base::Duration retry_after, const http::Fields& request);
+                           std::optional<std::uint64_t> retry_after_seconds, const http::Fields& request);
 
 // Writes an error that weir itself reports: appends the fields that the status requires, and the body.
 // REQUIRES an empty body.

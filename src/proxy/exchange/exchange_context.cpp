@@ -39,6 +39,11 @@ void ExchangeContext::note_rate_limit_headers(const policy::Decision& decision) 
                             admission.reset_at(decision));
 }
 
+void ExchangeContext::append_retry_after(base::Duration wait) {
+  const http::Jitter jitter{config.server.retry_after_jitter, worker.chance()};
+  http::append_retry_after(buffers.rate_limit_headers, http::retry_after_seconds(wait, jitter).value_or(1));
+}
+
 void ExchangeContext::settle(unsigned status, const http::ResponseHead* head) {
   auto& settlements = admission.settlements();
   if (settlements.due() && settlements.answered(status, head, now))

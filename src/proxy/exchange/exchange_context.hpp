@@ -60,6 +60,8 @@ class ExchangeContext {
 
   // Writes the rate-limit fields of the answer, as `decision` requires.
   void note_rate_limit_headers(const policy::Decision& decision);
+  // Appends a Retry-After that no rule has told. Lengthens it by the server's jitter.
+  void append_retry_after(base::Duration wait);
   // Adjusts the charges to the cost in the answer, and updates the rate-limit fields. `head`: null if weir
   // creates the answer itself.
   void settle(unsigned status, const http::ResponseHead* head);

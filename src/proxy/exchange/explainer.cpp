@@ -288,7 +288,8 @@ void Explainer::tell_verdict(policy::Decision decision, std::span<const policy::
     verdict.verdict = "refuse";
     verdict.retry_after = decision.outcome.retry_after;
     const auto refusal =
-        append_refusal(fields, body, *decision.rule, decision.outcome.retry_after, described_.head().fields);
+        append_refusal(fields, body, *decision.rule, http::retry_after_seconds(decision.outcome.retry_after),
+                       described_.head().fields);
     return tell_answer(refusal.status, refusal.content_type, fields, body);
   }
   verdict.verdict = answers_itself() ? "answer" : "forward";

@@ -62,8 +62,10 @@ void LocalReply::note_token_fault(policy::TokenFault fault) {
 net::Task<Ending> LocalReply::refuse_by(const policy::Rule& rule, base::Duration retry_after) {
   auto& buffers = context_.buffers;
   buffers.text.clear();
+  const auto seconds =
+      http::retry_after_seconds(retry_after, {rule.retry_after_jitter, context_.worker.chance()});
   const auto refusal =
-      append_refusal(buffers.rate_limit_headers, buffers.text, rule, retry_after, buffers.head.fields);
+      append_refusal(buffers.rate_limit_headers, buffers.text, rule, seconds, buffers.head.fields);
   return answer({.status = refusal.status,
                  .content_type = refusal.content_type,
                  .body = buffers.text,
@@ -93,9 +95,8 @@ net::Task<Ending> LocalReply::reject_displaced(policy::Priority priority, base::
   context_.worker.counters.shed[priority].add();
   context_.worker.counters.queue_displaced.add();
   context_.report.failure = "queue_displaced";
-  rate_limit_headers = "Retry-After: ";
-  http::append_number(rate_limit_headers, http::retry_after_seconds(retry_after).value_or(1));
-  rate_limit_headers += "\r\n";
+  rate_limit_headers.clear();
+  context_.append_retry_after(retry_after);
   return error({503, "others go first, and no turn is left in the queue; please retry"});
 }
 
@@ -103,7 +104,7 @@ net::Task<Ending> LocalReply::answer_paused(base::Duration wait) {
   context_.tallies().paused.add();
   context_.report.failure = "upstream_paused";
   context_.refund();
-  http::append_retry_after(context_.buffers.rate_limit_headers, http::retry_after_seconds(wait).value_or(1));
+  context_.append_retry_after(wait);
   return error({429, "the upstream has too many requests; please retry later"});
 }
 

@@ -61,7 +61,8 @@ Worker::Worker(net::Executor an_executor, const Shared& shared,
       clock_step(shared.clock_step),
       idle_evictor(watchdog),
       worker_snapshots(an_executor, watchdog, std::move(config_snapshot)),
-      blocks(block_size(config().server)) {
+      blocks(block_size(config().server)),
+      random_(std::random_device{}()) {
   free_buffers_.reserve(kKeptBuffers);
   append_hex(id_prefix_, (std::uint64_t{std::random_device{}()} << 32) | std::random_device{}());
   if (config().elastic) load_probe_.emplace(*this);

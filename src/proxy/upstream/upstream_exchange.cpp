@@ -302,8 +302,7 @@ Outcome UpstreamExchange::give_up() {
   }
   if (attempt_.room_after) {
     context_.report.failure = "upstream_crowded";
-    http::append_retry_after(context_.buffers.rate_limit_headers,
-                             http::retry_after_seconds(*attempt_.room_after).value_or(1));
+    context_.append_retry_after(*attempt_.room_after);
   }
   // A call that its server broke off. A deadline keeps the charge, because the client may choose it.
   if (attempt_.error.status == 502) context_.admission.settlements().end_call(http::kGrpcUnavailable);

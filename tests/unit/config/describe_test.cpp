@@ -44,6 +44,15 @@ TEST(Describe, ListsRulesThatMayApplyToARouteWithTheirConditions) {
   EXPECT_THAT(rules_below("{}", "{}"), AllOf(listed, Not(HasSubstr("where"))));
 }
 
+TEST(Describe, ShowsHowRefusalsLook) {
+  EXPECT_THAT(describe(parse_settings(with_rule("headers = { X-A = \"a\", X-B = \"b\" }\n"), kFile)),
+              HasSubstr(", refusals with X-A: a and X-B: b\n"));
+  EXPECT_THAT(describe(parse_settings(with_rule("retry_after_jitter = \"10%\"\n"), kFile)),
+              HasSubstr(", Retry-After up to 10% longer\n"));
+  EXPECT_THAT(describe(parse_settings(with("[server]\nretry_after_jitter = \"5%\"\n"), kFile)),
+              HasSubstr("\nRetry-After up to 5% longer, by chance\n"));
+}
+
 TEST(Describe, ShowsHttpVersionsOfListeners) {
   const net::Certificates made;
   const auto listener = [](const std::string& keys) {

@@ -3,6 +3,7 @@
 #include "weir/http/head_parser.hpp"
 
 #include <random>
+#include <set>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -153,6 +154,28 @@ TEST(RetryAfterSeconds, IsNeverEarlyAndLessThanASecondLate) {
     ASSERT_GE(told, wait);
     ASSERT_LT(told - wait, std::max<Duration>(seconds(1), Duration(0))) << wait.count();
   }
+}
+
+TEST(RetryAfterSeconds, JitterLengthensItByAShareAtMost) {
+  const Duration wait = seconds(1'000) - microseconds(1);
+  std::set<std::uint64_t> told;
+  for (std::uint64_t i = 0; i < 1'010; ++i) {
+    const auto chance = static_cast<std::uint32_t>((i << 32U) / 1'010);
+    told.insert(retry_after_seconds(wait, {10, chance}).value());
+  }
+  EXPECT_EQ(told.size(), 101U) << "every second of the range";
+  EXPECT_EQ(*told.begin(), 1'000U);
+  EXPECT_EQ(*told.rbegin(), 1'100U);
+}
+
+TEST(RetryAfterSeconds, JitterIsInWholeSeconds) {
+  constexpr std::uint32_t kMost = ~std::uint32_t{0};
+  EXPECT_EQ(retry_after_seconds(seconds(9), {10, kMost}), 9U);
+  EXPECT_EQ(retry_after_seconds(seconds(10), {10, kMost}), 11U);
+  EXPECT_EQ(retry_after_seconds(seconds(1), {100, kMost}), 2U);
+  EXPECT_EQ(retry_after_seconds(seconds(1'000), {0, kMost}), 1'000U);
+  EXPECT_EQ(retry_after_seconds(base::kForever, {100, kMost}), std::nullopt);
+  EXPECT_GT(retry_after_seconds(base::kForever - Duration(1), {100, kMost}), 18'000'000'000'000U);
 }
 
 std::string json(const Refusal& refusal) {
