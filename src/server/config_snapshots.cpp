@@ -92,6 +92,7 @@ base::Result<ConfigSnapshots::Draft> ConfigSnapshots::make(const config::Setting
   // The value of `balance` is fixed. So the upstreams choose the same servers for the same clients after a
   // restart, and in other weir processes that do not share a secret.
   config_snapshot->config = {.server = settings.server,
+                             .cors = settings.cors,
                              .client = settings.client,
                              .routes = settings.routes,
                              .tier_priorities = settings.tier_priorities,

@@ -3,6 +3,7 @@
 
 #include "weir/admin/alert_settings.hpp"
 #include "weir/base/siphash.hpp"
+#include "weir/http/cors.hpp"
 #include "weir/log/log.hpp"
 #include "weir/net/listener_settings.hpp"
 #include "weir/observe/access_record.hpp"
@@ -61,6 +62,7 @@ struct Settings {
   std::vector<net::ListenerSettings> listeners;
   AdminSettings admin;
   LogSettings log;
+  std::optional<http::CorsSettings> cors;
   policy::ClientSettings client;
   StateSettings state;
   std::vector<upstream::UpstreamSettings> upstreams;

@@ -1,6 +1,7 @@
 // The proxy's part of the configuration. Immutable and shared by all workers.
 #pragma once
 
+#include "weir/http/cors.hpp"
 #include "weir/policy/evaluation.hpp"
 #include "weir/policy/identity.hpp"
 #include "weir/policy/priority.hpp"
@@ -12,12 +13,14 @@
 #include "weir/upstream/upstream_settings.hpp"
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 namespace weir::proxy {
 
 struct Configuration {
   ServerSettings server;
+  std::optional<http::CorsSettings> cors;
   policy::ClientSettings client;
   std::vector<policy::Route> routes;
   policy::TierPriorities tier_priorities;

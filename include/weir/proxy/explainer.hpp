@@ -43,6 +43,7 @@ class Explainer {
  private:
   void read(const policy::ExplainRequest& asked, double load);
   void find_route();
+  void tell_uncharged();
   void meet_rules();
   [[nodiscard]] bool peek_refuses();
   void object(const policy::Objection& objection);

@@ -70,6 +70,8 @@ void tell_requests(MetricsPage& page) {
     shed.add({{"priority", std::to_string(i)}},
              page.sum([&](const Counters& c) { return c.shed[i].value(); }));
   page.put(shed);
+  page.total(&Counters::preflights, "weir_preflights_total",
+             "CORS preflights from origins in [cors], for which no rule was asked.");
   Family dropped = page.counter("weir_access_log_dropped_total",
                                 "Access log lines dropped, because writing failed or was too slow.");
   dropped.add({}, page.sum([](const Counters& c) { return c.access_log_dropped.value(); }));

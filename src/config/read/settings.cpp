@@ -33,6 +33,7 @@ Settings parse_settings(std::string_view text, const std::string& file) {
   context.files.push_back(std::filesystem::path(file).lexically_normal().string());
   Settings settings;
   settings.server = read_server(root.table("server", schema::kServer));
+  settings.cors = read_cors(root);
   settings.listeners = read_listeners(root, context);
   settings.admin = read_admin(root, context);
   settings.log = read_log(root.table("log", schema::kLog), context);

@@ -65,6 +65,9 @@ void take_address(const TableReader& table, const base::Endpoint& address, ReadC
 [[nodiscard]] std::vector<admin::AlertSettings> read_alerts(const TableReader& root, const Settings& settings,
                                                             ReadContext& context);
 
+// Reads [cors]; nullopt if the file has no such table.
+[[nodiscard]] std::optional<http::CorsSettings> read_cors(const TableReader& root);
+
 // Reads the keys that say how refusals of the rule look: status, body, content_type, headers and
 // retry_after_jitter.
 void read_refusal(const TableReader& rule, const proxy::ServerSettings& server, policy::Rule& into);

@@ -12,6 +12,7 @@ constexpr KeySpec kRootKeys[] = {
     table("server", schema::kServer, "limits and deadlines for clients"),
     table("log", schema::kLog, "access log and process log"),
     table("admin", schema::kAdmin, "health, metrics and the admin API"),
+    table("cors", schema::kCors, "which pages of other origins may read weir's answers in a browser"),
     tables("listener", schema::kListener, "addresses at which clients connect"),
     table("client", schema::kClient, "how weir identifies a client"),
     table("state", schema::kState, "where the state of limits is kept"),
@@ -96,6 +97,16 @@ constexpr KeySpec kAdminKeys[] = {
     whole("top", 0, 1024, "64",
           "clients that weir lists for each rule, of those that spend most and of those that are refused "
           "most; 0: none"),
+};
+
+constexpr Choice kPreflights[] = {{"forward"}, {"answer"}};
+constexpr KeySpec kCorsKeys[] = {
+    like(pattern::kOrigin, required("origins", Kind::Texts,
+                                    "origins of the pages, as browsers write them; [\"*\"]: all pages")),
+    key("credentials", Kind::Bool, "false", "pages may also read answers to requests with cookies"),
+    key("max_age", Kind::Duration, "10min", "how long a browser may remember a preflight that weir answers"),
+    choice("preflight", kPreflights, "forward",
+           "preflights of these origins go to the server, or weir answers them; no rule charges them"),
 };
 
 constexpr Choice kAddressFields[] = {{"x-forwarded-for"}, {"forwarded"}};
@@ -255,8 +266,8 @@ const KeySpec* TableSpec::find(std::string_view name) const noexcept {
 
 namespace schema {
 constinit const TableSpec kRoot{kRootKeys}, kServer{kServerKeys}, kLog{kLogKeys}, kAdmin{kAdminKeys},
-    kClient{kClientKeys}, kApiKeySource{kApiKeySourceKeys}, kSource{kSourceKeys}, kJwt{kJwtKeys},
-    kState{kStateKeys}, kMemory{kMemoryKeys}, kRedis{kRedisKeys}, kRedisTls{kRedisTlsKeys},
+    kCors{kCorsKeys}, kClient{kClientKeys}, kApiKeySource{kApiKeySourceKeys}, kSource{kSourceKeys},
+    kJwt{kJwtKeys}, kState{kStateKeys}, kMemory{kMemoryKeys}, kRedis{kRedisKeys}, kRedisTls{kRedisTlsKeys},
     kRoute{kRouteKeys}, kRespond{kRespondKeys}, kKeysFile{kKeysFileKeys}, kKey{kKeyKeys};
 }  // namespace schema
 

@@ -66,7 +66,7 @@ struct TableSpec {
 };
 
 namespace schema {
-extern const TableSpec kRoot, kServer, kLog, kAdmin, kListener, kTls, kCertificate, kHttp2, kClient,
+extern const TableSpec kRoot, kServer, kLog, kAdmin, kCors, kListener, kTls, kCertificate, kHttp2, kClient,
     kApiKeySource, kSource, kJwt, kState, kMemory, kRedis, kRedisTls, kUpstream, kServerOfUpstream, kEject,
     kHealth, kRetry, kTimeouts, kUpstreamTls, kRoute, kRespond, kMatch, kRule, kCost, kReserve, kCharge,
     kElastic, kTier, kOverride, kKeysFile, kKey, kAlert;

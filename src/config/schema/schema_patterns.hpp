@@ -53,6 +53,9 @@ inline constexpr std::string_view kRedisUrl = "(?:rediss?|unix)://.+";
 inline constexpr std::string_view kWebhook = "https?://" WEIR_URL_HOST "(?::" WEIR_PORT ")?(?:[/?#].*)?";
 inline constexpr std::string_view kRooted = "/.*";
 inline constexpr std::string_view kDay = "mon|tue|wed|thu|fri|sat|sun";
+// An origin as browsers write it: no path, lower case.
+inline constexpr std::string_view kOrigin =
+    "\\*|[a-z][a-z0-9+.-]*://(?:\\[[0-9a-f:.]+\\]|[a-z0-9._-]+)(?::[1-9][0-9]{0,4})?";
 inline constexpr std::string_view kHeaderFamily = "x|ietf";
 inline constexpr std::string_view kProtocol = "http/1\\.1|h2c?";
 

@@ -102,6 +102,16 @@ std::string bound_lines(const proxy::ServerSettings& server) {
   return text + "\n";
 }
 
+std::string cors_line(const http::CorsSettings& cors) {
+  std::string line = "cors: pages of";
+  if (cors.any_origin) line += " every origin";
+  for (const auto& origin : cors.origins) line += " " + origin;
+  if (cors.credentials) line += ", with credentials";
+  return line + (cors.answers_preflights ? ", weir answers preflights, which browsers remember for " +
+                                               to_string(cors.max_age) + "\n"
+                                         : ", servers answer preflights\n");
+}
+
 std::string alert_line(const admin::AlertSettings& alert) {
   auto line = "alert " + in_quotes(alert.name) + ": ";
   switch (alert.on) {
@@ -137,6 +147,7 @@ std::string front_lines(const Settings& settings) {
   if (settings.server.retry_after_jitter != 0)
     text +=
         "Retry-After up to " + std::to_string(settings.server.retry_after_jitter) + "% longer, by chance\n";
+  if (settings.cors) text += cors_line(*settings.cors);
   return text + client_lines(settings.client);
 }
 

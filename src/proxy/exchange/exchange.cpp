@@ -71,9 +71,19 @@ net::Task<Ending> Exchange::run() {
   const auto pre_check = run_pre_check(request, route, context_.client.head_size(), most);
   if (pre_check != PreCheck::None) return reply_.reject_early(pre_check);
   priority_ = policy::priority_of(request, route, config.tier_priorities);
+  if (config.cors && http::is_preflight(*config.cors, context_.buffers.head)) return take_preflight();
   if (AdmissionResult admission_result; is_rejected_unverified(admission_result))
     return apply_decision(admission_result);
   return config.inspects ? inspect() : decide();
+}
+
+// Forwards the preflight, or answers it if weir answers the requests of the route, too. Asks no rule.
+net::Task<Ending> Exchange::take_preflight() {
+  const auto* route = context_.route();
+  context_.worker.counters.preflights.add();
+  if (route != nullptr && (route->respond || context_.config.cors->answers_preflights))
+    return reply_.answer_preflight();
+  return enter() ? pass_on() : reply_.shed(priority_);
 }
 
 // Returns true if rules that need no claim refuse the request. weir then does not verify the token.

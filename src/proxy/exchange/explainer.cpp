@@ -82,10 +82,23 @@ void Explainer::find_route() {
   told_.route.priority = policy::priority_of(request, route_, config_.tier_priorities);
   const auto most = route_ != nullptr && route_->max_body != 0 ? route_->max_body : config_.server.max_body;
   const auto pre_check = run_pre_check(request, route_, described_.head_size(), most);
-  if (pre_check == PreCheck::None) return;
+  if (pre_check == PreCheck::None) return tell_uncharged();
   if (pre_check == PreCheck::Excess) return reject_early(400, policy::describe(request.head->excess()));
   const auto said = answer_to(pre_check, request);
   reject_early(said.status, said.what);
+}
+
+// Describes a CORS preflight, for which weir asks no rule.
+void Explainer::tell_uncharged() {
+  const auto& head = described_.head();
+  if (!config_.cors || !http::is_preflight(*config_.cors, head)) return;
+  settle("it is a CORS preflight");
+  const bool answers = route_ != nullptr && (route_->respond || config_.cors->answers_preflights);
+  told_.verdict.verdict = answers ? "answer" : "forward";
+  if (!answers) return tell_arrival({});
+  std::string fields;
+  http::append_preflight_fields(fields, *config_.cors, head);
+  tell_answer(204, {}, fields, {});
 }
 
 void Explainer::meet_rules() {
@@ -327,7 +340,9 @@ void Explainer::tell_answer(unsigned status, std::string_view content_type, std:
   verdict.status = status;
   verdict.headers.clear();
   if (!content_type.empty()) verdict.headers.emplace_back("Content-Type", content_type);
-  add_fields(verdict.headers, fields);
+  std::string lines(fields);
+  if (status != 0 && config_.cors) http::append_cors_fields(lines, *config_.cors, described_.head().fields);
+  add_fields(verdict.headers, lines);
   verdict.body = body;
 }
 

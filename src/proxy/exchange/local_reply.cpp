@@ -118,6 +118,12 @@ net::Task<Ending> LocalReply::respond(const policy::Route* route) {
                  .no_store = false});
 }
 
+net::Task<Ending> LocalReply::answer_preflight() {
+  auto& fields = context_.buffers.rate_limit_headers;
+  http::append_preflight_fields(fields, *context_.config.cors, context_.buffers.head);
+  return answer({.status = 204, .fields = fields, .no_store = false});
+}
+
 net::Task<Ending> LocalReply::answer_max_forwards() {
   const auto said = max_forwards_answer(context_.buffers.head);
   context_.settle(said.status, nullptr);
@@ -145,6 +151,14 @@ net::Task<Ending> LocalReply::answer(http::Answer answer) {
   return send(answer);
 }
 
+// Lets pages of other origins read the answer, as [cors] permits.
+void LocalReply::add_cors_fields(http::Answer& answer) {
+  auto& fields = context_.buffers.rate_limit_headers;
+  if (answer.fields.empty()) fields.clear();
+  http::append_cors_fields(fields, *context_.config.cors, context_.buffers.head.fields);
+  answer.fields = fields;
+}
+
 net::Task<Ending> LocalReply::send(http::Answer answer) {
   auto& client = context_.client;
   if (!client.can_answer())
@@ -159,6 +173,7 @@ net::Task<Ending> LocalReply::send(http::Answer answer) {
     buffers.rate_limit_headers.resize(answer.fields.empty() ? 0 : buffers.rate_limit_headers.size());
     http::make_trailers_only(answer, buffers.rate_limit_headers);
   }
+  if (context_.config.cors) add_cors_fields(answer);
   if (!answer.omit_body) context_.report.body_out = answer.body.size();
   const auto sent = client.try_answer(answer);
   return sent ? net::Task<Ending>::ended(answered_with(*sent)) : send_rest();

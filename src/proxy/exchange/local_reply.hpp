@@ -36,6 +36,8 @@ class LocalReply {
 
   // Sends the route's configured response, or 404 if `route` is null.
   [[nodiscard]] net::Task<Ending> respond(const policy::Route* route);
+  // Answers a CORS preflight. REQUIRES that the configuration has [cors].
+  [[nodiscard]] net::Task<Ending> answer_preflight();
   // Answers a request whose Max-Forwards is used up (RFC 9110 §7.6.2).
   [[nodiscard]] net::Task<Ending> answer_max_forwards();
 
@@ -48,6 +50,7 @@ class LocalReply {
   [[nodiscard]] net::Task<Ending> object(const policy::Objection& objection);
   void note_token_fault(policy::TokenFault fault);
   [[nodiscard]] net::Task<Ending> refuse_by(const policy::Rule& rule, base::Duration retry_after);
+  void add_cors_fields(http::Answer& answer);
   [[nodiscard]] net::Task<Ending> send(http::Answer answer);
   [[nodiscard]] net::Task<Ending> send_rest();
   [[nodiscard]] Ending answered_with(const net::ErrorCode& ec);

@@ -53,6 +53,20 @@ TEST(Describe, ShowsHowRefusalsLook) {
               HasSubstr("\nRetry-After up to 5% longer, by chance\n"));
 }
 
+TEST(Describe, ShowsWhoseSitesMayReadAnswers) {
+  const auto cors = [](const std::string& keys) {
+    return describe(parse_settings(with("[cors]\n" + keys), kFile));
+  };
+  EXPECT_THAT(
+      cors("origins = [\"https://a.example\", \"http://b.example:81\"]\ncredentials = true\n"),
+      HasSubstr("\ncors: pages of https://a.example http://b.example:81, with credentials, servers answer "
+                "preflights\n"));
+  EXPECT_THAT(
+      cors("origins = [\"*\"]\npreflight = \"answer\"\n"),
+      HasSubstr(
+          "\ncors: pages of every origin, weir answers preflights, which browsers remember for 10min\n"));
+}
+
 TEST(Describe, ShowsHttpVersionsOfListeners) {
   const net::Certificates made;
   const auto listener = [](const std::string& keys) {

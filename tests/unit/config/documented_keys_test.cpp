@@ -1,5 +1,5 @@
-// The tables of keys in docs/limiters.md, docs/upstreams.md, docs/alerts.md and docs/http2.md must contain
-// exactly the keys of the schema, with types, bounds and defaults.
+// The tables of keys in docs/limiters.md, docs/upstreams.md, docs/alerts.md, docs/http2.md and
+// docs/browsers.md must contain exactly the keys of the schema, with types, bounds and defaults.
 #include "config/schema/schema.hpp"
 #include "unit/config/document.hpp"
 
@@ -36,6 +36,7 @@ constexpr Described kDescribed[] = {
     {kUpstreams, "Keys of `retry`", &schema::kRetry},
     {"alerts.md", "Keys of `[[alert]]`", &schema::kAlert},
     {"http2.md", "Keys of `http2`", &schema::kHttp2},
+    {"browsers.md", "Keys of `[cors]`", &schema::kCors},
 };
 
 std::string quoted(std::string_view text) {

@@ -7,6 +7,7 @@
 
 #include "weir/base/endpoint.hpp"
 #include "weir/base/units.hpp"
+#include "weir/http/cors.hpp"
 #include "weir/http/grpc_status.hpp"
 #include "weir/policy/hours.hpp"
 #include "weir/policy/rule.hpp"
@@ -78,6 +79,10 @@ const std::vector<Read>& reads() {
       {pattern::kProtocol,
        [](const std::string& text) { return text == "http/1.1" || text == "h2" || text == "h2c"; },
        {"http/", "1.1", "1.0", "h2", "h", "2", "c", "http/1.1", "H2", " "}},
+      {pattern::kOrigin,
+       [](const std::string& text) { return text == "*" || http::parse_origin(text); },
+       {"https", "http", "://", "a.example.com", "localhost", "[::1]", ":", "8080", "80", "/", "*", "A", " "},
+       false},
       {pattern::kName,
        [](const std::string& text) { return is_plain_name(text); },
        {"a", " ", "\"", "\\", "~", "\x7f", "[", "]", "é", "!"}},

@@ -408,6 +408,30 @@ const WrongConfiguration kWrongSections[] = {
     {"JitterAbove100",
      with("[server]\nretry_after_jitter = \"101%\"\n"),
      {"weir.toml:12: server.retry_after_jitter: found \"101%\"; expected a share from \"0%\" to \"100%\""}},
+    {"CorsWithoutOrigins",
+     with("[cors]\ncredentials = true\n"),
+     {"weir.toml:11: cors.origins: missing; expected a list of texts"}},
+    {"CorsNoOrigin",
+     with("[cors]\norigins = []\n"),
+     {"weir.toml:12: cors.origins: found none; expected [\"https://app.example.com\"], or remove the table "
+      "[cors]"}},
+    {"CorsOriginWithAPath",
+     with("[cors]\norigins = [\"https://ok.example\",\n\"https://App.example.com/\"]\n"),
+     {"weir.toml:13: cors.origins: found \"https://App.example.com/\", which no browser sends as an origin; "
+      "write \"https://app.example.com\""}},
+    {"CorsOriginWithoutAScheme",
+     with("[cors]\norigins = [\"app.example.com\"]\n"),
+     {"weir.toml:12: cors.origins: found \"app.example.com\"; expected an origin such as "
+      "\"https://app.example.com\", or \"*\" for all"}},
+    {"CorsAllBesideOne",
+     with("[cors]\norigins = [\"*\", \"https://a.example\"]\n"),
+     {"weir.toml:12: cors.origins: found \"*\" beside origins; expected [\"*\"] for all, or a list without "
+      "it"}},
+    {"CorsCredentialsForAll",
+     with("[cors]\norigins = [\"*\"]\ncredentials = true\n"),
+     {"weir.toml:13: cors.credentials: found beside origins = [\"*\"], which would let every site read "
+      "answers "
+      "to your users' cookies; expected a list of origins"}},
     {"MaxKeysZero",
      with("[state]\nmemory = { max_keys = 0 }\n"),
      {"weir.toml:12: state.memory.max_keys: found 0; expected a whole number from 1 to 1073741824"}},

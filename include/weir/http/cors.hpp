@@ -1,0 +1,45 @@
+// Cross-origin resource sharing (CORS): which pages of other origins may read answers, by the Fetch standard,
+// §3.3. A browser hides an answer from a page of another origin unless fields of the answer permit the page
+// to read it. Pure.
+#pragma once
+
+#include "weir/base/result.hpp"
+#include "weir/base/time.hpp"
+#include "weir/http/head.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir::http {
+
+struct CorsSettings {
+  std::vector<std::string> origins;     // as browsers write them, such as "https://app.example.com"
+  bool any_origin = false;              // pages of every origin may read answers; `origins` is then empty
+  bool credentials = false;             // also answers to requests with cookies or other credentials
+  base::Duration max_age{600'000'000};  // how long a browser may remember the answer to a preflight
+  bool answers_preflights = false;      // false: weir forwards preflights to the server
+  friend bool operator==(const CorsSettings&, const CorsSettings&) = default;
+};
+
+// Returns the origin in the form that browsers send: lower case, no path, no default port. The error says
+// what is wrong, and what to write instead.
+[[nodiscard]] base::Result<std::string> parse_origin(std::string_view text);
+
+// Returns the request's Origin if its pages may read the answer; otherwise an empty text.
+[[nodiscard]] std::string_view permitted_origin(const CorsSettings& cors, const Fields& request) noexcept;
+
+// Returns true if a browser asks for a page of a permitted origin whether it may send a request.
+[[nodiscard]] bool is_preflight(const CorsSettings& cors, const RequestHead& request) noexcept;
+
+// Append field lines to `lines`, each with its CRLF. `lines`: the field lines that the answer already has.
+
+// For an answer that weir itself creates: lets the page read the status, the body and the fields in `lines`.
+void append_cors_fields(std::string& lines, const CorsSettings& cors, const Fields& request);
+// For the answer to a preflight: permits the method and the fields that the page asks for.
+void append_preflight_fields(std::string& lines, const CorsSettings& cors, const RequestHead& request);
+// For an answer of a server, which decides itself who may read it: lets the page read the fields in `lines`,
+// too. Appends nothing if there are none, or if the request comes from no permitted origin.
+void append_exposed_names(std::string& lines, const CorsSettings& cors, const Fields& request);
+
+}  // namespace weir::http

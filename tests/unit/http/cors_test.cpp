@@ -1,0 +1,127 @@
+#include "weir/http/cors.hpp"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace weir::http {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Lines = std::initializer_list<std::pair<std::string_view, std::string_view>>;
+
+const CorsSettings kApp{.origins = {"https://app.example.com", "http://localhost:3000"}};
+const CorsSettings kAll{.origins = {}, .any_origin = true};
+
+RequestHead request(Lines lines, std::string_view method = "GET") {
+  RequestHead head;
+  head.method = method;
+  for (const auto& [name, value] : lines) head.fields.push_back({name, value});
+  return head;
+}
+
+std::string answer_fields(const CorsSettings& cors, const RequestHead& head, std::string lines = {}) {
+  append_cors_fields(lines, cors, head.fields);
+  return lines;
+}
+
+TEST(CorsOrigin, AcceptsWhatBrowsersSend) {
+  for (const char* origin : {"https://app.example.com", "http://localhost:3000", "http://127.0.0.1:8080",
+                             "http://[::1]:8080", "capacitor://localhost", "https://xn--caf-dma.example"})
+    EXPECT_EQ(parse_origin(origin).value(), origin);
+}
+
+TEST(CorsOrigin, ErrorNamesTheOriginThatBrowsersSend) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"https://app.example.com/", "\"https://app.example.com\""},
+      {"HTTPS://App.Example.com", "\"https://app.example.com\""},
+      {"https://app.example.com:443", "\"https://app.example.com\""},
+      {"http://app.example.com:80/x?y", "\"http://app.example.com\""},
+  };
+  for (const auto& [text, better] : cases) {
+    const auto parsed = parse_origin(text);
+    ASSERT_FALSE(parsed) << text;
+    EXPECT_THAT(parsed.error().message, HasSubstr(std::string("write ") + better)) << text;
+  }
+  for (const char* text : {"", "app.example.com", "https://", "https://*.example.com", "https://a b", "null",
+                           "https://user@example.com", "https://example.com:0", "https://[::1", "*"})
+    EXPECT_FALSE(parse_origin(text)) << text;
+}
+
+TEST(CorsFields, LetAPageOfAListedOriginReadTheAnswer) {
+  const auto fields = answer_fields(kApp, request({{"Origin", "https://app.example.com"}}),
+                                    "Retry-After: 3\r\nRateLimit: \"a\";r=0\r\n");
+  EXPECT_EQ(fields,
+            "Retry-After: 3\r\nRateLimit: \"a\";r=0\r\n"
+            "Access-Control-Expose-Headers: X-Request-ID, Retry-After, RateLimit\r\n"
+            "Access-Control-Allow-Origin: https://app.example.com\r\nVary: Origin\r\n");
+}
+
+TEST(CorsFields, OtherOriginsGetNoPermission) {
+  for (const char* origin : {"https://evil.example", "https://app.example.com.evil.example", "null", "",
+                             "https://APP.example.com", "https://app.example.com:8443", "*"})
+    EXPECT_EQ(answer_fields(kApp, request({{"Origin", origin}})), "Vary: Origin\r\n") << origin;
+  EXPECT_EQ(answer_fields(kApp, request({})), "Vary: Origin\r\n")
+      << "caches must not serve this answer to a page";
+}
+
+TEST(CorsFields, CredentialsNeedTheOriginItself) {
+  auto cors = kApp;
+  cors.credentials = true;
+  EXPECT_THAT(answer_fields(cors, request({{"Origin", "http://localhost:3000"}})),
+              HasSubstr("Access-Control-Allow-Origin: http://localhost:3000\r\n"
+                        "Access-Control-Allow-Credentials: true\r\n"));
+}
+
+TEST(CorsFields, AnswerForAllOriginsDoesNotDependOnTheOrigin) {
+  const auto fields = answer_fields(kAll, request({{"Origin", "https://any.example"}}));
+  EXPECT_THAT(fields, HasSubstr("Access-Control-Allow-Origin: *\r\n"));
+  EXPECT_THAT(fields, Not(HasSubstr("Vary")));
+}
+
+TEST(CorsPreflight, IsAnOptionsRequestThatNamesAMethodAndAListedOrigin) {
+  const Lines asks{{"Origin", "https://app.example.com"}, {"Access-Control-Request-Method", "PUT"}};
+  EXPECT_TRUE(is_preflight(kApp, request(asks, "OPTIONS")));
+  EXPECT_FALSE(is_preflight(kApp, request(asks, "GET")));
+  EXPECT_FALSE(is_preflight(kApp, request({{"Origin", "https://app.example.com"}}, "OPTIONS")));
+  EXPECT_FALSE(is_preflight(kApp, request({{"Access-Control-Request-Method", "PUT"}}, "OPTIONS")));
+  EXPECT_FALSE(is_preflight(
+      kApp,
+      request({{"Origin", "https://evil.example"}, {"Access-Control-Request-Method", "PUT"}}, "OPTIONS")));
+}
+
+TEST(CorsPreflight, AnswerPermitsWhatThePageAsksFor) {
+  std::string fields;
+  append_preflight_fields(fields, kApp,
+                          request({{"Origin", "https://app.example.com"},
+                                   {"Access-Control-Request-Method", "PUT"},
+                                   {"Access-Control-Request-Headers", "content-type,x-api-key"}},
+                                  "OPTIONS"));
+  EXPECT_EQ(fields,
+            "Access-Control-Allow-Methods: PUT\r\nAccess-Control-Allow-Headers: content-type,x-api-key\r\n"
+            "Access-Control-Max-Age: 600\r\n"
+            "Vary: Access-Control-Request-Method, Access-Control-Request-Headers\r\n");
+}
+
+TEST(CorsExposedNames, NamesTheFieldsThatWeirAddsToAnAnswer) {
+  std::string fields = "X-RateLimit-Limit: 5\r\nRateLimit: \"a\";r=4\r\n";
+  append_exposed_names(fields, kApp, request({{"Origin", "https://app.example.com"}}).fields);
+  EXPECT_EQ(fields,
+            "X-RateLimit-Limit: 5\r\nRateLimit: \"a\";r=4\r\n"
+            "Access-Control-Expose-Headers: X-RateLimit-Limit, RateLimit\r\n");
+}
+
+TEST(CorsExposedNames, AddsNothingWithoutFieldsOrForOtherOrigins) {
+  std::string fields;
+  append_exposed_names(fields, kApp, request({{"Origin", "https://app.example.com"}}).fields);
+  EXPECT_EQ(fields, "");
+  fields = "RateLimit: \"a\";r=4\r\n";
+  append_exposed_names(fields, kApp, request({{"Origin", "https://evil.example"}}).fields);
+  append_exposed_names(fields, kApp, request({}).fields);
+  EXPECT_EQ(fields, "RateLimit: \"a\";r=4\r\n");
+}
+
+}  // namespace
+}  // namespace weir::http
