@@ -129,6 +129,9 @@ struct Match {
   // holds() and why_not() have the same requirement.
   [[nodiscard]] Unmet unmet(const Request& request) const;
   [[nodiscard]] bool holds(const Request& request) const { return unmet(request) == Unmet::Nothing; }
+  // Returns true if the conditions on the client and on the time hold. Ignores the conditions on what the
+  // client requests, also in `negated`.
+  [[nodiscard]] bool holds_for_client(const Request& request) const;
   // Returns the unmet condition in words: "path /login does not match /api/*". Empty if all conditions hold.
   // The text contains no header or query values of the request.
   [[nodiscard]] std::string why_not(const Request& request) const;
@@ -169,6 +172,7 @@ struct Match {
     return ambiguity_by_name(request);
   }
   [[nodiscard]] std::optional<Ambiguity> ambiguity_by_name(const Request& request) const;
+  [[nodiscard]] bool is_about_clients() const noexcept;
   [[nodiscard]] Unmet unmet_by_client(const Request& request) const;
   [[nodiscard]] Unmet unmet_by_head(const Request& request) const;
   // Return the first of `headers` or `query` that no value of the request matches; null if each has a

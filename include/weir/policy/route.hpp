@@ -23,6 +23,8 @@ struct CannedResponse {
   unsigned status = 200;
   std::string body;
   std::string content_type = "text/plain; charset=utf-8";
+  bool usage =
+      false;  // true: `body` is not used; the answer shows the client's own limits (policy/usage.hpp)
 };
 
 // The treatment of a request whose path servers may read in several ways, if rules or routes treat these

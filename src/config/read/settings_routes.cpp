@@ -15,7 +15,7 @@ bool has_no_content(unsigned status) noexcept {
   return status == 204 || status == 205 || status == 304;
 }
 
-policy::CannedResponse read_respond(const TableReader& table) {
+policy::CannedResponse read_canned(const TableReader& table) {
   policy::CannedResponse answer;
   answer.status = static_cast<unsigned>(table.whole("status"));
   answer.body = table.text("body");
@@ -27,6 +27,19 @@ policy::CannedResponse read_respond(const TableReader& table) {
     table.mistake("content_type",
                   "found " + in_quotes(answer.content_type) + "; expected one such as \"application/json\"");
   return answer;
+}
+
+policy::CannedResponse read_respond(const TableReader& route) {
+  const auto& node = *route.node("respond");
+  if (node.table() != nullptr)
+    return read_canned({&node, node.line, route.path() + ".respond", schema::kRespond, route.source_file()});
+  const auto* word = node.text();
+  if (word == nullptr || *word != "usage")
+    route.mistake("respond",
+                  "found " + (word != nullptr ? in_quotes(*word) : std::string(type_name(node))) +
+                      "; expected { status = 200, body = \"…\" }, or \"usage\" to show each client "
+                      "its own limits");
+  return {.status = 200, .body = {}, .content_type = "application/json", .usage = true};
 }
 
 // Returns the size that the key has; 0 if the key is absent. Reports a size of zero as a mistake.
@@ -103,7 +116,7 @@ policy::Route read_route(const TableReader& table, const std::vector<upstream::U
   if (table.has("upstream") && table.has("respond"))
     table.mistake("respond", "found beside upstream; expected one of them");
   else if (table.has("respond"))
-    route.respond = read_respond(table.table("respond", schema::kRespond));
+    route.respond = read_respond(table);
   else if (!table.has("upstream"))
     table.missing("upstream", "the name of an upstream, or respond = { status = …, body = \"…\" }");
   else

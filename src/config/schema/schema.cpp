@@ -224,13 +224,18 @@ constexpr KeySpec kRedisKeys[] = {
 };
 
 constexpr Choice kAmbiguousPaths[] = {{"refuse"}, {"pass"}};  // in the order of policy::AmbiguousPaths
+constexpr Choice kRespondWords[] = {{"usage"}};
+constexpr KeySpec kRespondShapeKeys[] = {{.kind = Kind::Choice, .choices = kRespondWords},
+                                         {.kind = Kind::Subtable, .inner = &schema::kRespond}};
+constexpr TableSpec kRespondShapes{kRespondShapeKeys};
 constexpr KeySpec kRouteKeys[] = {
     like(pattern::kName, key("name", Kind::Text, "", "label of its metrics; default: its path")),
     table("match", schema::kMatch, "which requests; absent: all"),
     key("upstream", Kind::Text, "", "name of an upstream"),
     key("honor_upstream_retry_after", Kind::Bool, "false",
         "after a 429 of the upstream with Retry-After, weir answers 429 itself until that time is over"),
-    table("respond", schema::kRespond, "weir answers itself, in place of an upstream"),
+    mixed("respond", kRespondShapes, "",
+          "weir answers itself, in place of an upstream; \"usage\": with the client's own limits, uncharged"),
     key("upgrade", Kind::Texts, "websocket", "protocols to which a connection may be upgraded; never h2c"),
     key("max_head", Kind::Size, "", "largest head of a request; absent: as in [server]"),
     key("max_body", Kind::Size, "", "largest body of a request; absent: as in [server]"),

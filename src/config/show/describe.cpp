@@ -191,8 +191,10 @@ std::string rule_lines(const policy::Rule& rule, unsigned usual_jitter) {
 
 std::string route_lines(const Settings& settings, const policy::Route& route) {
   auto text = "route " + in_quotes(route.name) + ": " + route.match.describe() + " -> ";
-  text += route.respond ? "answer " + std::to_string(route.respond->status)
-                        : "upstream " + in_quotes(settings.upstreams[route.upstream].name);
+  const bool usage = route.respond && route.respond->usage;
+  text += usage           ? "the client's own limits, uncharged"
+          : route.respond ? "answer " + std::to_string(route.respond->status)
+                          : "upstream " + in_quotes(settings.upstreams[route.upstream].name);
   for (const auto& protocol : route.upgrades)
     if (!route.respond && protocol != "websocket") text += ", may upgrade to " + protocol;
   if (!route.respond && route.upgrades.empty()) text += ", without upgrades";
@@ -204,7 +206,7 @@ std::string route_lines(const Settings& settings, const policy::Route& route) {
   text += "\n";
   std::string rules;
   for (const auto& rule : settings.rules)
-    if (!plainly_disjoint(route.match, rule.match))
+    if (!usage && !plainly_disjoint(route.match, rule.match))
       rules += rule_lines(rule, settings.server.retry_after_jitter);
   return text + (rules.empty() ? "    no rule applies\n" : rules);
 }

@@ -244,6 +244,19 @@ Match::Unmet Match::unmet(const Request& request) const {
   return negated && negated->holds(request) ? Unmet::Excluded : Unmet::Nothing;
 }
 
+bool Match::is_about_clients() const noexcept {
+  return !path && methods.empty() && !host && headers.empty() && query.empty() && body_words.empty() &&
+         (!negated || negated->is_about_clients());
+}
+
+bool Match::holds_for_client(const Request& request) const {
+  const auto block = [&](const base::Cidr& b) { return b.contains(request.client.address); };
+  if (!any_of(tiers, request.client.tier) || !any_of(countries, request.client.country)) return false;
+  if (!ip.empty() && std::none_of(ip.begin(), ip.end(), block)) return false;
+  if (hours && !hours->hold(request.now)) return false;
+  return !negated || !negated->is_about_clients() || !negated->holds_for_client(request);
+}
+
 Match::Known Match::known(const Request& request) const {
   if (unmet_by_head(request) != Unmet::Nothing) return Known::No;
   const auto rest = negated ? negated->known(request) : Known::No;

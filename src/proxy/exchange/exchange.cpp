@@ -72,6 +72,7 @@ net::Task<Ending> Exchange::run() {
   if (pre_check != PreCheck::None) return reply_.reject_early(pre_check);
   priority_ = policy::priority_of(request, route, config.tier_priorities);
   if (config.cors && http::is_preflight(*config.cors, context_.buffers.head)) return take_preflight();
+  if (route != nullptr && route->respond && route->respond->usage) return show_usage();
   if (AdmissionResult admission_result; is_rejected_unverified(admission_result))
     return apply_decision(admission_result);
   return config.inspects ? inspect() : decide();
@@ -84,6 +85,19 @@ net::Task<Ending> Exchange::take_preflight() {
   if (route != nullptr && (route->respond || context_.config.cors->answers_preflights))
     return reply_.answer_preflight();
   return enter() ? pass_on() : reply_.shed(priority_);
+}
+
+net::Task<Ending> Exchange::show_usage() {
+  Usage usage(context_);
+  context_.watch.begin_cancellable_wait();
+  co_await usage.read();
+  context_.watch.end_cancellable_wait();
+  context_.read_clock();
+  if (context_.watch.left()) {
+    context_.note_client_error(observe::ClientError::Left, "client_left");
+    co_return Ending::Close;
+  }
+  co_return co_await reply_.show(usage);
 }
 
 // Returns true if rules that need no claim refuse the request. weir then does not verify the token.

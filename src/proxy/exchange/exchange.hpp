@@ -36,6 +36,7 @@ class Exchange {
  private:
   void identify();
   [[nodiscard]] net::Task<Ending> take_preflight();
+  [[nodiscard]] net::Task<Ending> show_usage();
   [[nodiscard]] bool is_rejected_unverified(AdmissionResult& admission_result);
   [[nodiscard]] net::Task<Ending> inspect();
   [[nodiscard]] net::Task<Ending> read_body();

@@ -88,13 +88,17 @@ void Explainer::find_route() {
   reject_early(said.status, said.what);
 }
 
-// Describes a CORS preflight, for which weir asks no rule.
+// Describes a request for which weir asks no rule: a CORS preflight, or a request for the client's own
+// limits.
 void Explainer::tell_uncharged() {
   const auto& head = described_.head();
-  if (!config_.cors || !http::is_preflight(*config_.cors, head)) return;
-  settle("it is a CORS preflight");
+  const bool preflight = config_.cors && http::is_preflight(*config_.cors, head);
+  const bool usage = route_ != nullptr && route_->respond && route_->respond->usage;
+  if (!preflight && !usage) return;
+  settle(preflight ? "it is a CORS preflight" : "route " + route_->name + " shows the client's own limits");
   const bool answers = route_ != nullptr && (route_->respond || config_.cors->answers_preflights);
   told_.verdict.verdict = answers ? "answer" : "forward";
+  if (!preflight) return tell_answer(200, "application/json", {}, {});
   if (!answers) return tell_arrival({});
   std::string fields;
   http::append_preflight_fields(fields, *config_.cors, head);

@@ -124,6 +124,13 @@ net::Task<Ending> LocalReply::answer_preflight() {
   return answer({.status = 204, .fields = fields, .no_store = false});
 }
 
+net::Task<Ending> LocalReply::show(const Usage& usage) {
+  auto& buffers = context_.buffers;
+  buffers.text.clear();
+  usage.write(buffers.text);
+  return answer({.status = 200, .body = buffers.text, .fields = buffers.rate_limit_headers});
+}
+
 net::Task<Ending> LocalReply::answer_max_forwards() {
   const auto said = max_forwards_answer(context_.buffers.head);
   context_.settle(said.status, nullptr);

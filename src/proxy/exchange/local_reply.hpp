@@ -6,6 +6,7 @@
 
 #include "proxy/exchange/exchange_context.hpp"
 #include "proxy/exchange/pre_check.hpp"
+#include "proxy/exchange/usage.hpp"
 
 #include "weir/http/answer.hpp"
 #include "weir/net/task.hpp"
@@ -38,6 +39,8 @@ class LocalReply {
   [[nodiscard]] net::Task<Ending> respond(const policy::Route* route);
   // Answers a CORS preflight. REQUIRES that the configuration has [cors].
   [[nodiscard]] net::Task<Ending> answer_preflight();
+  // Sends the client's own limits, which `usage` has read.
+  [[nodiscard]] net::Task<Ending> show(const Usage& usage);
   // Answers a request whose Max-Forwards is used up (RFC 9110 §7.6.2).
   [[nodiscard]] net::Task<Ending> answer_max_forwards();
 

@@ -67,6 +67,11 @@ TEST(Describe, ShowsWhoseSitesMayReadAnswers) {
           "\ncors: pages of every origin, weir answers preflights, which browsers remember for 10min\n"));
 }
 
+TEST(Describe, ShowsRoutesThatTellUsage) {
+  const auto text = describe(parse_settings(with("[[route]]\nname = \"u\"\nrespond = \"usage\"\n"), kFile));
+  EXPECT_THAT(text, HasSubstr("-> the client's own limits, uncharged\n    no rule applies\n"));
+}
+
 TEST(Describe, ShowsHttpVersionsOfListeners) {
   const net::Certificates made;
   const auto listener = [](const std::string& keys) {

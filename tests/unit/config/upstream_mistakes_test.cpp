@@ -166,6 +166,13 @@ const WrongConfiguration kWrongUpstreams[] = {
     {"RespondStatus",
      with("[[route]]\nrespond = { status = 99 }\n"),
      {"weir.toml:12: route[#2].respond.status: found 99; expected a whole number from 200 to 599"}},
+    {"RespondAnotherWord",
+     with("[[route]]\nrespond = \"use\"\n[[route]]\nrespond = 204\n"),
+     {"weir.toml:12: route[#2].respond: found \"use\"; expected { status = 200, body = \"…\" }, or \"usage\" "
+      "to "
+      "show each client its own limits",
+      "weir.toml:14: route[#3].respond: found a whole number; expected { status = 200, body = \"…\" }, or "
+      "\"usage\" to show each client its own limits"}},
     {"RespondContentType",
      with("[[route]]\nrespond = { content_type = \"a\\r\\nb\" }\n"),
      {"weir.toml:12: route[#2].respond.content_type: found \"a\\x0d\\x0ab\"; expected one such as "

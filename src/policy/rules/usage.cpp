@@ -1,0 +1,125 @@
+#include "weir/policy/usage.hpp"
+
+#include "weir/limit/limiter.hpp"
+#include "weir/policy/claims.hpp"
+#include "weir/policy/evaluation.hpp"
+#include "weir/policy/explanation.hpp"
+
+#include <algorithm>
+
+namespace weir::policy {
+
+namespace {
+
+// What an attribute says about a client.
+enum class Meaning : std::uint8_t {
+  Who,      // who the client is
+  Group,    // to which group of clients it belongs, or which site it asks
+  Request,  // what it requests
+};
+
+Meaning meaning_of(const AttributeRef& attribute) noexcept {
+  switch (attribute.kind) {
+    case Attribute::Ip:
+    case Attribute::ApiKey:
+    case Attribute::User:
+    case Attribute::Org:
+    case Attribute::Service:
+    case Attribute::Device:
+    case Attribute::Header:
+    case Attribute::Query:
+    case Attribute::Cookie:
+    case Attribute::Claim:
+    case Attribute::CertSubject:
+      return Meaning::Who;
+    case Attribute::Tier:
+    case Attribute::Country:
+    case Attribute::Host:
+      return Meaning::Group;
+    default:
+      return Meaning::Request;
+  }
+}
+
+bool has_meaning(const KeyPart& part, Meaning what) noexcept {
+  return std::any_of(part.begin(), part.end(),
+                     [&](const AttributeRef& one) { return meaning_of(one) == what; });
+}
+
+// Returns true if the rule has one key for each client, whatever the client requests.
+bool counts_clients(const KeyPattern& key) noexcept {
+  return std::any_of(key.begin(), key.end(),
+                     [](const KeyPart& part) { return has_meaning(part, Meaning::Who); }) &&
+         std::none_of(key.begin(), key.end(),
+                      [](const KeyPart& part) { return has_meaning(part, Meaning::Request); });
+}
+
+bool may_tell(const Rule& rule, const Request& request) {
+  return rule.mode == Mode::Enforce && counts_clients(rule.key) && rule.match.holds_for_client(request);
+}
+
+bool has_ambiguous_key(const Rule& rule, const Request& request) {
+  return ambiguity_in_key(rule, request) ||
+         std::any_of(rule.overrides.begin(), rule.overrides.end(),
+                     [&](const Variant& variant) { return variant.match.ambiguity(request).has_value(); });
+}
+
+// Returns the duration in seconds, rounded up.
+std::string whole_seconds(base::Duration duration) {
+  return std::to_string(base::ceil_seconds(duration));
+}
+
+void append_line(std::string& out, const UsageLine& line) {
+  const auto state = state_of(*line.rule, line.applied, line.charge.key, line.outcome);
+  const auto& limiter = *line.applied.told;
+  out += R"({"rule":")" + line.rule->name + R"(","limit":)" + std::to_string(state.limit);
+  if (line.known) {
+    out += ",\"used\":" + std::to_string(state.limit - state.remaining);
+    out += ",\"remaining\":" + std::to_string(state.remaining);
+  }
+  if (!limit::holds(limiter)) {
+    if (line.known) out += ",\"reset_after_seconds\":" + whole_seconds(line.outcome.reset_after);
+    out += ",\"window_seconds\":" + whole_seconds(limit::window(limiter));
+  }
+  out += "}";
+}
+
+}  // namespace
+
+std::vector<UsageLine> usage_lines(std::span<const Rule> rules, const Request& request,
+                                   const NamingKeys& keys) {
+  std::vector<UsageLine> lines;
+  Namer namer(request);
+  for (const Rule& rule : rules) {
+    if (!may_tell(rule, request) || has_ambiguous_key(rule, request)) continue;
+    const auto applied = applied_limiter(rule, request);
+    const auto key = rule.store == Store::Memory ? namer.name(rule, applied, keys.table)
+                                                 : namer.name_in_redis(rule, applied, keys);
+    if (!key) continue;
+    lines.push_back({&rule,
+                     applied,
+                     {.key = *key,
+                      .limiter = applied.limiter,
+                      .cost = 0,
+                      .rule = rule.cells,
+                      .limiter_id = limiter_id_of(applied.variant, applied.elastic)}});
+  }
+  return lines;
+}
+
+bool needs_claims_for_usage(std::span<const Rule> rules, const Request& request) {
+  return std::any_of(rules.begin(), rules.end(), [&](const Rule& rule) {
+    return needs_claims(rule.key, request) && may_tell(rule, request);
+  });
+}
+
+void append_usage_json(std::string& out, std::span<const UsageLine> lines) {
+  out += R"({"limits":[)";
+  for (const auto& line : lines) {
+    if (&line != lines.data()) out += ",";
+    append_line(out, line);
+  }
+  out += "]}\n";
+}
+
+}  // namespace weir::policy

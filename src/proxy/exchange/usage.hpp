@@ -1,0 +1,30 @@
+// Reads the state of the asking client's limits for a route with `respond = "usage"`. Charges nothing, and
+// creates no key.
+#pragma once
+
+#include "proxy/exchange/exchange_context.hpp"
+
+#include "weir/net/task.hpp"
+#include "weir/policy/usage.hpp"
+
+#include <vector>
+
+namespace weir::proxy {
+
+class Usage {
+ public:
+  // `context` must outlive this object.
+  explicit Usage(ExchangeContext& context) noexcept : context_(context) {}
+
+  // Reads the limits from the key table and from Redis. Once Redis has failed to answer, asks it no more: the
+  // limits in Redis then have no numbers.
+  [[nodiscard]] net::Task<void> read();
+  // Appends the answer's body.
+  void write(std::string& body) const { policy::append_usage_json(body, lines_); }
+
+ private:
+  ExchangeContext& context_;
+  std::vector<policy::UsageLine> lines_;
+};
+
+}  // namespace weir::proxy

@@ -1,0 +1,123 @@
+#include "weir/policy/usage.hpp"
+
+#include "unit/policy/sample.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace weir::policy {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+// The request GET /usage of a client with an API key.
+class UsageLines : public ::testing::Test {
+ protected:
+  UsageLines() {
+    request_.path = "/usage";
+    request_.client.api_key = "k1";
+    request_.client.tier = "free";
+  }
+
+  std::vector<std::string> told() {
+    std::vector<std::string> names;
+    for (const auto& line : usage_lines(rules_, request_, kKeys)) names.push_back(line.rule->name);
+    return names;
+  }
+  Rule& add(std::string name, std::initializer_list<std::string_view> key) {
+    rules_.push_back(rule_of(std::move(name), key));
+    return rules_.back();
+  }
+
+  http::RequestHead head_ = head_with({{"X-Tenant", "acme"}});
+  Request request_ = request_of(head_);
+  std::vector<Rule> rules_;
+};
+
+TEST_F(UsageLines, NameRulesThatCountTheClientWhateverItRequests) {
+  add("key", {"api_key"});
+  add("api", {"api_key|ip"}).match.path = PathMatch::parse("/api/*").value();
+  add("posts", {"ip", "host"}).match.methods = {"POST"};
+  add("tenant", {"header:X-Tenant"});
+  EXPECT_THAT(told(), ElementsAre("key", "api", "posts", "tenant"));
+}
+
+TEST_F(UsageLines, LeaveOutRulesThatCountOthersOrSingleRequests) {
+  add("all", {});
+  add("site", {"host"});
+  add("plan", {"tier"});
+  add("each path", {"api_key", "path"});
+  add("each route", {"api_key", "route"});
+  add("either", {"api_key|path"});
+  add("shadow", {"api_key"}).mode = Mode::Shadow;
+  add("user", {"user"});
+  add("no user", {"user"}).on_missing = OnMissing::Reject;
+  EXPECT_THAT(told(), IsEmpty());
+}
+
+TEST_F(UsageLines, HeedConditionsOnTheClient) {
+  add("free", {"api_key"}).match.tiers = {"free"};
+  add("pro", {"api_key"}).match.tiers = {"pro"};
+  add("here", {"ip"}).match.ip = {cidr("203.0.113.0/24")};
+  add("there", {"ip"}).match.ip = {cidr("192.0.2.0/24")};
+  Match pro;
+  pro.tiers = {"pro"};
+  add("not pro", {"ip"}).match.negated = std::make_shared<const Match>(pro);
+  Match free;
+  free.tiers = {"free"};
+  add("not free", {"ip"}).match.negated = std::make_shared<const Match>(free);
+  free.path = PathMatch::parse("/usage").value();
+  add("not the free path", {"ip"}).match.negated = std::make_shared<const Match>(free);
+  EXPECT_THAT(told(), ElementsAre("free", "here", "not pro", "not the free path"));
+}
+
+TEST_F(UsageLines, LeaveOutAmbiguousKeys) {
+  head_.fields.push_back({"X-Tenant", "other"});
+  add("tenant", {"header:X-Tenant"});
+  EXPECT_THAT(told(), IsEmpty());
+}
+
+TEST_F(UsageLines, HaveTheKeyAndTheLimiterOfTheClientsRequests) {
+  auto& rule = add("key", {"api_key"});
+  rule.tiers.push_back({.tier = "free", .match = {}, .limiter = bucket(1, 3)});
+  const auto lines = usage_lines(rules_, request_, kKeys);
+  Evaluation evaluation;
+  ASSERT_FALSE(evaluation.collect(rules_, request_, kKeys));
+  ASSERT_EQ(evaluation.local.charges().size(), 1U);
+  const auto& charged = evaluation.local.charges()[0];
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_EQ(lines[0].charge.key, charged.key);
+  EXPECT_EQ(lines[0].charge.limiter, charged.limiter);
+  EXPECT_EQ(lines[0].charge.limiter_id, charged.limiter_id);
+  EXPECT_EQ(lines[0].charge.cost, 0U);
+}
+
+TEST_F(UsageLines, AreWrittenAsJson) {
+  add("key", {"api_key"});
+  add("window", {"ip"}).limiter = limit::FixedWindow::make({100, std::chrono::hours(1)}).value();
+  add("flights", {"ip"}).limiter = limit::Concurrency::make(5).value();
+  auto lines = usage_lines(rules_, request_, kKeys);
+  ASSERT_EQ(lines.size(), 3U);
+  lines[1].outcome = {.allowed = true, .remaining = 40, .reset_after = std::chrono::milliseconds(1'001)};
+  lines[2].outcome = {.allowed = true, .remaining = 3};
+  lines[1].known = lines[2].known = true;
+  std::string text;
+  append_usage_json(text, lines);
+  EXPECT_EQ(
+      text,
+      R"({"limits":[{"rule":"key","limit":10,"window_seconds":1},)"
+      R"({"rule":"window","limit":100,"used":60,"remaining":40,"reset_after_seconds":2,"window_seconds":3600},)"
+      R"({"rule":"flights","limit":5,"used":2,"remaining":3}]})"
+      "\n")
+      << "the store of the first rule did not answer";
+}
+
+TEST_F(UsageLines, WithoutLimitsAreAnEmptyList) {
+  std::string text;
+  append_usage_json(text, {});
+  EXPECT_EQ(text, "{\"limits\":[]}\n");
+}
+
+}  // namespace
+}  // namespace weir::policy
