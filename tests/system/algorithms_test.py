@@ -46,6 +46,15 @@ class Algorithms(TestCase):
         self.assertEqual(refused.status, 429)
         self.assertEqual(int(refused["x-ratelimit-reset"]), int(first.timestamp()))
 
+    def test_weekly_limit_is_reset_at_the_beginning_of_monday(self):
+        weir = self.weir(rule(limit="1/week", key='["ip"]', algorithm='"fixed_window"', align='"week"'))
+        weir.get("/")
+        refused = weir.get("/")
+        self.assertEqual((refused.status, refused["ratelimit-policy"]), (429, '"per-ip";q=1;w=604800'))
+        reset = datetime.datetime.fromtimestamp(int(refused["x-ratelimit-reset"]), datetime.timezone.utc)
+        self.assertEqual((reset.weekday(), reset.hour, reset.minute, reset.second), (0, 0, 0, 0))
+        self.assertLessEqual(reset.timestamp() - time.time(), 7 * 86400)
+
     def test_queue_bound_is_a_number_of_requests_and_not_of_units(self):
         """The first request is sent at once and takes no place in the queue. Three requests wait 5 hours each. The fifth
         request finds the queue full."""

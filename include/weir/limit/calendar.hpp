@@ -1,6 +1,6 @@
-// The instants at which the days and months of a time zone begin. A Calendar is an immutable table. The
-// configuration reader builds it once from the system's time zones (config/read/calendar.hpp). All limiters
-// that count calendar days or months share it.
+// The instants at which the days, weeks and months of a time zone begin. A Calendar is an immutable table.
+// The configuration reader builds it once from the system's time zones (config/read/calendar.hpp). All
+// limiters that count calendar days, weeks or months share it.
 //
 // A local day begins at its first instant, so clock changes make days of 23 or 25 hours. If a clock skips
 // midnight, the day begins at the skip. If a clock shows midnight twice, the day begins at the first of these
@@ -42,8 +42,9 @@ class Calendar {
 
   [[nodiscard]] const std::string& zone() const noexcept { return zone_; }
 
-  // Return the local day or month that contains `at`. REQUIRES: at ≥ the epoch.
+  // Return the local day, week (from Monday) or month that contains `at`. REQUIRES: at ≥ the epoch.
   [[nodiscard]] Interval day(base::TimePoint at) const noexcept;
+  [[nodiscard]] Interval week(base::TimePoint at) const noexcept;
   [[nodiscard]] Interval month(base::TimePoint at) const noexcept;
 
  private:

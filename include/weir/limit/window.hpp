@@ -19,18 +19,19 @@ namespace weir::limit {
 inline constexpr std::uint64_t kMostCount = 0xffff'ffff;  // maximum count of a window: half a word
 
 // Admits a request if the count of the current window plus the cost is within the limit. Windows are aligned
-// to the epoch, or to the local days or months of a calendar. The fixed window is the simplest and least
-// precise algorithm: around the end of a window, twice the limit can pass.
+// to the epoch, or to the local days, weeks or months of a calendar. The fixed window is the simplest and
+// least precise algorithm: around the end of a window, twice the limit can pass.
 //
 // State: word 0 is the end of the window (µs), word 1 its count. If the count is 0 or the window is over, the
 // key is fresh.
 class FixedWindow {
  public:
-  enum class Align : std::uint8_t { Epoch, Day, Month };
+  // Add new values only at the end, because snapshots contain these numbers.
+  enum class Align : std::uint8_t { Epoch, Day, Month, Week };
 
   [[nodiscard]] static base::Result<FixedWindow> make(Rate limit);
-  // `count` is the limit of a day or a month. All limiters share the calendar. REQUIRES: `calendar` is not
-  // null; `align` is Day or Month.
+  // `count` is the limit of a day, a week or a month. All limiters share the calendar. REQUIRES: `calendar`
+  // is not null; `align` is not Epoch.
   [[nodiscard]] static base::Result<FixedWindow> make(std::uint64_t count, Align align,
                                                       std::shared_ptr<const Calendar> calendar);
 
@@ -47,7 +48,7 @@ class FixedWindow {
   [[nodiscard]] Cell carry_over(const Cell& cell, base::TimePoint drained_at) const noexcept;
 
   [[nodiscard]] Interval window_at(base::TimePoint at) const noexcept;
-  [[nodiscard]] const Rate& rate() const noexcept { return rate_; }  // with a calendar: per 24 h or 31 days
+  [[nodiscard]] const Rate& rate() const noexcept { return rate_; }  // with a calendar: per 1, 7 or 31 days
   [[nodiscard]] Align align() const noexcept { return align_; }
   [[nodiscard]] const Calendar* calendar() const noexcept { return calendar_.get(); }
   [[nodiscard]] std::uint64_t quota() const noexcept { return rate_.count; }

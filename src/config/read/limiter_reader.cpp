@@ -122,12 +122,15 @@ std::uint64_t read_room(const TableReader& table, Algorithm algorithm, const lim
   return static_cast<std::uint64_t>(std::max<std::int64_t>(room, least));
 }
 
-// Reads `limit` for windows of a calendar: "100/day" for days, "100/month" for months.
+// The words of `align`, in the order of FixedWindow::Align.
+constexpr std::array<std::string_view, 4> kAlignWords{"", "day", "month", "week"};
+
+// Reads `limit` for windows of a calendar: "100/day" for days, "100/week" for weeks, "100/month" for months.
 std::optional<limit::Rate> read_calendar_rate(const TableReader& table, Align align) {
   const auto* node = table.node("limit");
   if (node == nullptr || node->text() == nullptr) return table.rate("limit");
   const std::string_view text = *node->text();
-  const std::string_view unit = align == Align::Month ? "month" : "day";
+  const auto unit = kAlignWords[static_cast<std::size_t>(align)];
   const auto slash = text.find('/');
   if (slash == text.npos || text.substr(slash + 1) != unit) {
     table.mistake("limit", "found " + in_quotes(text) + "; expected \"COUNT/" + std::string(unit) +
@@ -256,7 +259,8 @@ Limiters completed(const TableReader& table, const Method& method, const Numbers
 void read_calendar(const TableReader& rule, Method& method) {
   if (!rule.has("align")) {
     if (rule.has("timezone"))
-      rule.mistake("timezone", "found without a calendar; expected align = \"day\" or \"month\" beside it");
+      rule.mistake("timezone",
+                   "found without a calendar; expected align = \"day\", \"week\" or \"month\" beside it");
     return;
   }
   auto calendar = load_calendar(rule.has("timezone") ? rule.text("timezone") : "UTC");
@@ -264,7 +268,8 @@ void read_calendar(const TableReader& rule, Method& method) {
     rule.mistake("timezone", calendar.error().message);
     return;
   }
-  method.align = rule.text("align") == "month" ? Align::Month : Align::Day;
+  const auto* const word = std::find(kAlignWords.begin(), kAlignWords.end(), rule.text("align"));
+  method.align = static_cast<Align>(word - kAlignWords.begin());
   method.calendar = std::move(*calendar);
 }
 

@@ -31,7 +31,8 @@ constexpr Look kLooks[] = {
     {Kind::Rate, "rate", pattern::kRate,
      "COUNT/PERIOD, where the period is a duration or a unit alone, such as \"10/s\" or \"20/10s\""},
     {Kind::Limit, "limit", pattern::kLimit,
-     "a rate such as \"10/s\" or \"20/10s\", or \"COUNT/month\" with align; for concurrency, a whole number",
+     "a rate such as \"10/s\" or \"20/10s\", or \"COUNT/week\" or \"COUNT/month\" with align; for "
+     "concurrency, a whole number",
      1},
     {Kind::Address, "address", pattern::kAddress, "host:port, [v6]:port or unix:/path"},
 };

@@ -26,7 +26,7 @@ namespace weir::config::pattern {
 inline constexpr std::string_view kDuration = "[0-9]+" WEIR_PERIOD;
 inline constexpr std::string_view kSize = "[0-9]+(?:B|[kMG]B|[KMG]iB)?";
 inline constexpr std::string_view kRate = WEIR_COUNT "/(?:0*[1-9][0-9]*)?" WEIR_PERIOD;
-inline constexpr std::string_view kLimit = WEIR_COUNT "/(?:month|(?:0*[1-9][0-9]*)?" WEIR_PERIOD ")";
+inline constexpr std::string_view kLimit = WEIR_COUNT "/(?:week|month|(?:0*[1-9][0-9]*)?" WEIR_PERIOD ")";
 inline constexpr std::string_view kAddress = "unix:/.{0,106}|" WEIR_HOST ":" WEIR_PORT;
 inline constexpr std::string_view kServerAddress =
     "unix:/.{0,106}|" WEIR_HOST ":" WEIR_PORT "|https?://" WEIR_URL_HOST "(?::" WEIR_PORT ")?";

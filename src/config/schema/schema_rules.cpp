@@ -42,7 +42,7 @@ constexpr Choice kAlgorithms[] = {
     {"token_bucket"}, {"gcra"},           {"leaky_bucket"}, {"fixed_window"},
     {"sliding_log"},  {"sliding_window"}, {"concurrency"},  {"adaptive_concurrency"}};
 constexpr Choice kRefills[] = {{"continuous"}, {"stepwise"}};
-constexpr Choice kAligns[] = {{"day"}, {"month"}};
+constexpr Choice kAligns[] = {{"day"}, {"week"}, {"month"}};
 constexpr Choice kOnMissing[] = {{"skip"}, {"ip"}, {"reject"}};
 constexpr Choice kMessagesOver[] = {{"delay"}, {"close"}};
 constexpr Choice kDirections[] = {{"client"}, {"server"}, {"both"}};
@@ -93,8 +93,10 @@ constexpr KeySpec kRuleKeys[] = {
     choice("algorithm", kAlgorithms, "token_bucket", "how the rule counts"),
     choice("refill", kRefills, "continuous",
            "token_bucket: refilled all the time, or by whole amounts at the end of each period"),
-    choice("align", kAligns, "",
-           "fixed_window: windows are days or months of the calendar; absent: counted from the Unix epoch"),
+    choice(
+        "align", kAligns, "",
+        "fixed_window: windows are days, weeks (from Monday) or months of the calendar; absent: counted from "
+        "the Unix epoch"),
     key("timezone", Kind::Text, "", "time zone of align, such as \"Europe/Berlin\"; absent: UTC"),
     whole("buckets", 2, 1'000, "",
           "sliding_window: number of pieces whose sum counts; absent: two windows, the older one by weight"),

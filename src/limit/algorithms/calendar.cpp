@@ -44,6 +44,15 @@ Interval Calendar::day(base::TimePoint at) const noexcept {
   return {start_of(day), start_of(day + 1)};
 }
 
+// Day 0 (1970-01-01) is a Thursday, so day -3 is a Monday.
+Interval Calendar::week(base::TimePoint at) const noexcept {
+  constexpr std::int32_t kDays = 7;
+  const auto day = day_number(at);
+  const auto since_monday = (day + 3) % kDays;
+  const auto monday = day - (since_monday < 0 ? since_monday + kDays : since_monday);
+  return {start_of(monday), start_of(monday + kDays)};
+}
+
 Interval Calendar::month(base::TimePoint at) const noexcept {
   using namespace std::chrono;
   const year_month_day today{sys_days{days{day_number(at)}}};

@@ -38,8 +38,9 @@ struct Numbers {
   }
   std::string operator()(const FixedWindow& l) const {
     if (l.align() == FixedWindow::Align::Epoch) return to_string(l.rate());
-    return std::to_string(l.quota()) + (l.align() == FixedWindow::Align::Day ? "/day" : "/month") +
-           " by the calendar of " + l.calendar()->zone();
+    constexpr const char* kUnits[] = {"", "/day", "/month", "/week"};  // in the order of FixedWindow::Align
+    return std::to_string(l.quota()) + kUnits[static_cast<std::size_t>(l.align())] + " by the calendar of " +
+           l.calendar()->zone();
   }
   std::string operator()(const SlidingWindow& l) const { return to_string(l.rate()); }
   std::string operator()(const SlidingLog& l) const {

@@ -14,14 +14,16 @@ base::Result<FixedWindow> FixedWindow::make(Rate limit) {
 base::Result<FixedWindow> FixedWindow::make(std::uint64_t count, Align align,
                                             std::shared_ptr<const Calendar> calendar) {
   if (align == Align::Epoch || !calendar) return base::Error{"a window of the calendar needs a calendar"};
-  const auto period = std::chrono::hours(align == Align::Day ? 24 : 24 * 31);
-  return FixedWindow({count, period}, align, std::move(calendar));
+  const auto days = align == Align::Day ? 1 : align == Align::Week ? 7 : 31;
+  return FixedWindow({count, std::chrono::hours(24) * days}, align, std::move(calendar));
 }
 
 Interval FixedWindow::window_at(base::TimePoint at) const noexcept {
   switch (align_) {
     case Align::Day:
       return calendar_->day(at);
+    case Align::Week:
+      return calendar_->week(at);
     case Align::Month:
       return calendar_->month(at);
     case Align::Epoch:

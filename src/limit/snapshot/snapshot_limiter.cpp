@@ -114,7 +114,7 @@ class Taking {
     const auto per = rate();
     const auto align = in_.take();
     if (align == static_cast<std::uint64_t>(FixedWindow::Align::Epoch)) return FixedWindow::make(per);
-    if (align > static_cast<std::uint64_t>(FixedWindow::Align::Month)) return base::Error{"no such calendar"};
+    if (align > static_cast<std::uint64_t>(FixedWindow::Align::Week)) return base::Error{"no such calendar"};
     static constexpr std::array<Calendar::Run, 1> kRuns{{{-1, std::chrono::seconds(0)}}};
     auto zone = in_.take_text(count(kLongestZone));
     return FixedWindow::make(per.count, static_cast<FixedWindow::Align>(align),

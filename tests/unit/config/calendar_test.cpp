@@ -42,7 +42,7 @@ class Zone {
   }
 };
 
-TEST(Calendars, AgreeWithTheCLibraryOnDaysAndMonths) {
+TEST(Calendars, AgreeWithTheCLibraryOnDaysWeeksAndMonths) {
   const auto seed = std::random_device{}();
   std::cout << "[     SEED ] " << seed << '\n';
   std::mt19937_64 random(seed);
@@ -66,6 +66,15 @@ TEST(Calendars, AgreeWithTheCLibraryOnDaysAndMonths) {
         ASSERT_TRUE(same_day(Zone::local(day.start), today));
         ASSERT_FALSE(same_day(Zone::local(day.start - 1us), today));
       }
+      const auto week = days->week(at);
+      ASSERT_TRUE(week.start <= day.start && day.end <= week.end);
+      auto sunday = day;  // the first day from this one on after which a Monday begins
+      while (Zone::local(sunday.end).tm_wday != 1) sunday = days->day(sunday.end);
+      ASSERT_EQ(week.end, sunday.end) << at.time_since_epoch().count();
+      if (week.start > TimePoint{} + hours(48)) {
+        ASSERT_EQ(Zone::local(week.start).tm_wday, 1);
+        ASSERT_EQ(days->day(week.start).start, week.start);
+      }
       const auto month = days->month(at);
       ASSERT_TRUE(month.start <= at && at < month.end);
       ASSERT_EQ(Zone::local(month.end - 1us).tm_mon, today.tm_mon);
@@ -85,6 +94,18 @@ TEST(Calendars, GiveADay23Or25HoursWhenClocksChange) {
       << "in Berlin it is April already";
   EXPECT_EQ(berlin->day(utc(2100, 7, 1, 12)).start, utc(2100, 6, 30, 22))
       << "computed by the rule after the end of the table";
+}
+
+TEST(Calendars, GiveAWeek167Or169HoursWhenClocksChange) {
+  const auto berlin = calendar("Europe/Berlin");
+  // Clocks change on a Sunday, so the week before the change is not seven times 24 hours long.
+  const auto spring = berlin->week(utc(2026, 3, 25, 12));
+  EXPECT_EQ(spring, (limit::Interval{utc(2026, 3, 22, 23), utc(2026, 3, 29, 22)}));
+  EXPECT_EQ(spring.end - spring.start, 167h);
+  const auto autumn = berlin->week(utc(2026, 10, 25, 23) - 1us);
+  EXPECT_EQ(autumn, (limit::Interval{utc(2026, 10, 18, 22), utc(2026, 10, 25, 23)}));
+  EXPECT_EQ(autumn.end - autumn.start, 169h);
+  EXPECT_EQ(berlin->week(autumn.end), (limit::Interval{autumn.end, autumn.end + 168h}));
 }
 
 TEST(Calendars, StartADayAtOneOClockIfAClockChangeSkipsMidnight) {

@@ -58,6 +58,10 @@ TEST(LimiterReader, ReadsCalendarWindows) {
   const std::string fixed = "algorithm = \"fixed_window\"\n";
   EXPECT_EQ(understood(fixed + "limit = \"5/day\"\nalign = \"day\"\n"),
             "fixed_window 5/day by the calendar of UTC");
+  EXPECT_EQ(understood(fixed + "limit = \"70/week\"\nalign = \"week\"\ntimezone = \"Europe/Berlin\"\n"),
+            "fixed_window 70/week by the calendar of Europe/Berlin");
+  EXPECT_THAT(rule_mistakes(fixed + "limit = \"70/day\"\nalign = \"week\"\n"),
+              ElementsAre(HasSubstr("expected \"COUNT/week\", because of align = \"week\"")));
   EXPECT_EQ(understood(fixed + "limit = \"10000/month\"\nalign = \"month\"\ntimezone = \"Europe/Berlin\"\n"),
             "fixed_window 10000/month by the calendar of Europe/Berlin");
   EXPECT_THAT(

@@ -158,8 +158,9 @@ class Dice {
       case Algorithm::FixedWindow:
         return counted(FixedWindow::make(rate));
       case Algorithm::Calendar: {
-        const auto align = one_in(2) ? FixedWindow::Align::Day : FixedWindow::Align::Month;
-        return counted(FixedWindow::make(rate.count, align, calendar()));
+        static constexpr std::array<FixedWindow::Align, 3> kAligns = {
+            FixedWindow::Align::Day, FixedWindow::Align::Week, FixedWindow::Align::Month};
+        return counted(FixedWindow::make(rate.count, one_of(kAligns), calendar()));
       }
       case Algorithm::SlidingWindow:
         return counted(SlidingWindow::make(rate));

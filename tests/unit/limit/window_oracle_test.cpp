@@ -43,8 +43,8 @@ class Steps {
   TimePoint next_{};
 };
 
-// Counts each window separately and keeps the counts of all windows. Asks the limiter which day or month an
-// instant belongs to; calendars have their own tests.
+// Counts each window separately and keeps the counts of all windows. Asks the limiter which day, week or
+// month an instant belongs to; calendars have their own tests.
 class Windows {
  public:
   explicit Windows(const Case& c) : rule_(c) {}
@@ -127,7 +127,7 @@ TEST(WindowOracle, SteppedBucketAgreesWithAModelThatRefillsEachPeriod) {
 TEST(WindowOracle, FixedWindowAgreesWithAModelThatCountsPerWindow) {
   compare<Windows>(Algorithm::FixedWindow);
 }
-TEST(WindowOracle, CalendarWindowAgreesWithAModelThatCountsPerDayOrMonth) {
+TEST(WindowOracle, CalendarWindowAgreesWithAModelThatCountsPerDayWeekOrMonth) {
   compare<Windows>(Algorithm::Calendar);
 }
 TEST(WindowOracle, SlidingWindowAgreesWithAModelThatWeightsThePreviousWindow) {

@@ -86,6 +86,27 @@ TEST(FixedWindow, DayOf25HoursIsOneWindow) {
   EXPECT_EQ(limiter.window_at(midnight - 1us).end, midnight);
 }
 
+TEST(FixedWindow, WeekBeginsOnMondayAndMayHave169Hours) {
+  // On day 101, a Sunday, the clocks of this zone are set back by one hour.
+  const auto zone = std::make_shared<Calendar>(
+      "Somewhere", std::vector<Calendar::Run>{{-1, std::chrono::hours(2)}, {102, std::chrono::hours(1)}});
+  const auto limiter = FixedWindow::make(10, Align::Week, zone).value();
+  const TimePoint monday{std::chrono::days(95) - 2h};
+  ASSERT_EQ(std::chrono::weekday(std::chrono::sys_days{std::chrono::days(95)}), std::chrono::Monday);
+  EXPECT_EQ(limiter.window_at(monday), (Interval{monday, monday + 169h}));
+  EXPECT_EQ(limiter.window_at(monday + 169h - 1us).start, monday);
+  EXPECT_EQ(limiter.window_at(monday + 169h), (Interval{monday + 169h, monday + 337h}));
+  EXPECT_EQ(limiter.window_at(monday - 1us), (Interval{monday - 168h, monday}));
+  EXPECT_EQ(limiter.window(), 168h);
+}
+
+TEST(FixedWindow, FirstWeekBeginsBeforeTheEpoch) {
+  const auto utc = std::make_shared<Calendar>("UTC", std::vector<Calendar::Run>{{-1, 0h}});
+  const auto limiter = FixedWindow::make(10, Align::Week, utc).value();
+  const TimePoint monday{std::chrono::sys_days{std::chrono::year{1969} / 12 / 29}};
+  EXPECT_EQ(limiter.window_at(TimePoint{}), (Interval{monday, monday + 168h}));
+}
+
 TEST(SlidingWindow, WeightsThePreviousWindowByItsOverlap) {
   TableClient client(weighted("100/h"));
   ASSERT_TRUE(client.ask(30min, 84).allowed);

@@ -26,6 +26,7 @@ TEST(SnapshotLimiter, RestoresAllParametersThatTheStateDependsOn) {
   const auto calendar = std::make_shared<const Calendar>("Europe/Berlin", kRuns);
   std::vector<Limiter> limiters = {
       FixedWindow::make(7, FixedWindow::Align::Month, calendar).value(),
+      FixedWindow::make(7, FixedWindow::Align::Week, calendar).value(),
       LeakyBucket::make({10, 1s}, 5, 200ms).value(),
       LeakyBucket::make({10, 1s}, 5, base::kForever).value(),
       SteppedBucket::make({10, 1s}, 20).value(),

@@ -51,6 +51,23 @@ TEST_F(CalendarScript, ClockOfRedisChoosesTheWindow) {
   }
 }
 
+// 15 January 2027 is a Friday, so the week ends after two and a half days.
+TEST_F(CalendarScript, ClockOfRedisChoosesTheWeek) {
+  const auto weekly = calendar(FixedWindow::Align::Week);
+  bill_ = {{limit::key_of(3), &weekly}};
+  auto now = kNoon;
+  for (const auto error : {0h, -168h, 168h}) {  // weir's clock is wrong by up to a week
+    ASSERT_EQ(ask(now, error), ReplyReading::Answer) << error.count();
+    EXPECT_EQ(outcomes_[0].remaining, 1U);
+    EXPECT_EQ(outcomes_[0].reset_after, 60h);
+    ASSERT_EQ(ask(now + 60h - 1us, error), ReplyReading::Answer) << error.count();
+    EXPECT_EQ(outcomes_[0].remaining, 0U);
+    ASSERT_EQ(ask(now + 60h, error), ReplyReading::Answer) << error.count();
+    EXPECT_EQ(outcomes_[0].remaining, 1U);
+    now += 2 * 168h;
+  }
+}
+
 // The key must live until the end of the window that Redis selects, whichever window this is.
 TEST_F(CalendarScript, ChosenWindowEndsWithTheDay) {
   auto now = kNoon;
