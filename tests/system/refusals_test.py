@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What refusals say beside the limit: a random share on top of Retry-After, and the rule's own header fields and content type."""
+"""Refusals tell more than the limit: a random share on top of Retry-After, and the rule's own header fields and content type."""
 
 import re
 import time

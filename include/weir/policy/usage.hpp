@@ -22,11 +22,11 @@ struct UsageLine {
   bool known = false;        // set by the caller; false: the rule's store did not answer
 };
 
-// Returns the enforced rules that count this client alone, with the client's key in each. Of the rule's
-// conditions only those on the client count: tier, country, ip and hours. Leaves out rules whose key differs
-// between the client's requests (route, method, path, upstream), rules that several clients share, and rules
-// for whose key the request has no value or several. REQUIRES: the request's token was verified if
-// needs_claims_for_usage().
+// Returns the enforced rules that count this client alone, with the client's key in each. The rule's
+// conditions on the client must hold: tier, country, ip and hours. Its other conditions do not matter. Leaves
+// out rules whose key differs between the client's requests: those with route, method, path or upstream.
+// Leaves out rules that several clients share. Leaves out rules for whose key the request has no value, or
+// several. REQUIRES: the request's token was verified if needs_claims_for_usage().
 [[nodiscard]] std::vector<UsageLine> usage_lines(std::span<const Rule> rules, const Request& request,
                                                  const NamingKeys& keys);
 

@@ -11,7 +11,7 @@ namespace weir::policy {
 
 namespace {
 
-// What an attribute says about a client.
+// An attribute says one of these things about a client.
 enum class Meaning : std::uint8_t {
   Who,      // who the client is
   Group,    // to which group of clients it belongs, or which site it asks

@@ -410,7 +410,7 @@ const WrongConfiguration kWrongSections[] = {
      {"weir.toml:12: server.retry_after_jitter: found \"101%\"; expected a share from \"0%\" to \"100%\""}},
     {"CorsWithoutOrigins",
      with("[cors]\ncredentials = true\n"),
-     {"weir.toml:11: cors.origins: missing; expected a list of texts"}},
+     {"weir.toml:11: cors.origins: missing; expected a list of strings"}},
     {"CorsNoOrigin",
      with("[cors]\norigins = []\n"),
      {"weir.toml:12: cors.origins: found none; expected [\"https://app.example.com\"], or remove the table "
