@@ -14,7 +14,7 @@ TEST_F(Http2MemoryTest, RequestAndResponseAreHttp1TextForTheCaller) {
   EXPECT_EQ(stream.try_write(kGet, {}, ec), kGet.size());
   exchange();
   ASSERT_EQ(requests.size(), 1U);
-  EXPECT_EQ(requests[1].fields, ":method=GET\n:scheme=http\n:authority=b\n:path=/a\n");
+  EXPECT_EQ(requests[1].fields, ":method=GET\n:scheme=http\n:path=/a\n:authority=b\n");
   EXPECT_TRUE(requests[1].ended);
   requests[1].response = "hello";
   requests[1].response_trailers.add("grpc-status", "0");

@@ -275,6 +275,7 @@ struct ReservedCall : Reserved {
       : Reserved(of_rules, policy::Store::Memory, true) {
     head.status = 200;
     head.framing = Framing::Chunked;
+    head.trailers_may_follow = true;
   }
   // Passes an answer with messages and these trailers.
   void ends_with(std::string_view trailers) {
