@@ -2,7 +2,7 @@
 // request.
 #pragma once
 
-#include "config/read/limiter_reader.hpp"
+#include "config/read/rules/limiter_reader.hpp"
 
 #include "weir/policy/rule.hpp"
 

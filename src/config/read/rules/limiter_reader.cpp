@@ -1,4 +1,4 @@
-#include "config/read/limiter_reader.hpp"
+#include "config/read/rules/limiter_reader.hpp"
 
 #include "config/read/calendar.hpp"
 
@@ -107,10 +107,6 @@ base::Result<limit::Limiter> make(const Method& method, const Numbers& numbers) 
       break;
   }
   return as_limiter(limit::AdaptiveConcurrency::make(numbers.least, numbers.most));
-}
-
-limit::Limiter any_limiter() {
-  return *limit::TokenBucket::make({}, 1);
 }
 
 std::uint64_t read_room(const TableReader& table, Algorithm algorithm, const limit::Rate& rate) {
@@ -274,6 +270,10 @@ void read_calendar(const TableReader& rule, Method& method) {
 }
 
 }  // namespace
+
+limit::Limiter any_limiter() {
+  return *limit::TokenBucket::make({}, 1);
+}
 
 Method read_method(const TableReader& rule) {
   Method method;

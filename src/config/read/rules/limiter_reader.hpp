@@ -41,6 +41,9 @@ struct Limiters {
   std::uint64_t room = 0;                      // the value of the setting `burst` or `queue`
 };
 
+// Returns a limiter with arbitrary numbers, until the right one is read or after a mistake.
+[[nodiscard]] limit::Limiter any_limiter();
+
 // Reads the settings algorithm, refill, align, timezone and buckets of a rule.
 [[nodiscard]] Method read_method(const TableReader& rule);
 

@@ -1,7 +1,7 @@
 #include "weir/policy/token.hpp"
 
+#include "unit/policy/identity/token_sample.hpp"
 #include "unit/policy/sample.hpp"
-#include "unit/policy/token_sample.hpp"
 
 #include <memory>
 

@@ -1,6 +1,6 @@
 // Reads [[rule]] and [state].
 #include "config/errors/other_spellings.hpp"
-#include "config/read/limiter_reader.hpp"
+#include "config/read/rules/limiter_reader.hpp"
 #include "config/read/settings_sections.hpp"
 #include "config/warn/capacity.hpp"
 
@@ -158,10 +158,6 @@ void read_numbers(const TableReader& table, const Terms& terms, Numbers& numbers
 }
 
 enum class Over : std::uint8_t { Delay, Close };  // in the order of the schema's choices
-
-limit::Limiter any_limiter() {
-  return *limit::TokenBucket::make({}, 1);
-}
 
 // Reads the priority of a tier. Reports a mistake if another rule sets another priority for the same tier.
 void read_tier_priority(const TableReader& tier, const std::string& name,
