@@ -4,6 +4,7 @@ cost of the request, or a `concurrency` rule counts the requests that the server
 
 import json
 import threading
+import types
 
 from harness import PATIENCE, Client, TestCase, Upstream, Weir, answer, chunked, config, eventually, main, request_bytes, rule
 
@@ -25,7 +26,8 @@ class Abandoned(TestCase):
 
     def start_weir(self, body, rules, head=True, upstream="", server="", whole=None):
         server += 'idle_timeout = "200ms"\n'
-        self.goes_on, self.asked, self.under_way, self.most = threading.Event(), threading.Semaphore(0), 0, 0
+        self.goes_on, self.asked = threading.Event(), threading.Semaphore(0)
+        requests = self.requests = types.SimpleNamespace(now=0, most=0)  # at this upstream; requests of an earlier one may still end
         self.addCleanup(self.goes_on.set)
         whole, lock = whole or answer(body), threading.Lock()
         half = whole.index(b"\r\n\r\n") + self.HALF if head else 0
@@ -33,14 +35,14 @@ class Abandoned(TestCase):
         def reply(exchange):
             exchange.read_body()
             with lock:
-                self.under_way += 1
-                self.most = max(self.most, self.under_way)
+                requests.now += 1
+                requests.most = max(requests.most, requests.now)
             try:
                 exchange.send(whole[:half])
                 self.asked.release()
                 self.goes_on.wait(PATIENCE)
                 with lock:
-                    self.under_way -= 1
+                    requests.now -= 1
                 exchange.send(whole[half:])
             except OSError:
                 pass
@@ -150,7 +152,7 @@ class PermitsOfAbandonedRequests(Abandoned):
                 self.assertEqual([self.weir.get("/").status for _ in range(10)], [429] * 10)
                 self.goes_on.set()
                 eventually(lambda: self.weir.get("/").status == 200, "the permits are released")
-                self.assertEqual(self.most, 2)
+                self.assertEqual(self.requests.most, 2)
 
     def test_permit_is_held_for_a_bounded_time(self):
         self.start_weir(b"x" * 100, self.held("answer"), upstream='timeouts = { abandoned = "200ms" }')
@@ -168,7 +170,7 @@ class PermitsOfAbandonedRequests(Abandoned):
                 self.ask_and_leave()
                 eventually(lambda: self.weir.metric("weir_client_errors_total", kind="left") > before,
                            "weir has noticed that the client left")
-            self.assertGreater(self.most, 2)
+            self.assertGreater(self.requests.most, 2)
 
 
 class FailuresOfAbandonedRequests(Abandoned):

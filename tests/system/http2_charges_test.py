@@ -131,7 +131,7 @@ class ByCost(SettledTestCase):
         answers = self.same(pair, [Ask(fields={"x_case": case}) for case in replies])
         self.assertEqual([each.body for each in answers[:3]], [whole] * 3)
         for weir in pair:
-            self.await_settled(weir, "tokens", debt=4, surplus=1, untold=2, unreadable=3)
+            self.await_settled(weir, "tokens", debt=4, surplus=1, untold=3, unreadable=2)
             spent = {case: 10_000 - self.remaining(weir, case) for case in replies}
             self.assertEqual(spent, {case: cost for case, (_, cost) in replies.items()})
 

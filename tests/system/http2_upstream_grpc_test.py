@@ -13,7 +13,8 @@ class Service(grpc.GenericRpcHandler):
     """Methods of /shop.Cart. Messages are bytes."""
 
     def __init__(self):
-        self.metadata, self.cancelled, self.release = [], threading.Event(), threading.Event()
+        self.metadata = []
+        self.began, self.cancelled, self.release = threading.Event(), threading.Event(), threading.Event()  # of a held call
         self.is_serving = True
 
     def service(self, details):
@@ -33,6 +34,7 @@ class Service(grpc.GenericRpcHandler):
         context.abort(grpc.StatusCode.FAILED_PRECONDITION, "not so: 100 % \xe4")
 
     def held(self, message, context):
+        self.began.set()
         if not context.add_callback(self.cancelled.set):
             self.cancelled.set()
         self.release.wait(PATIENCE)
@@ -122,7 +124,7 @@ class Calls(TestCase):
 
     def test_a_cancelled_call_is_cancelled_at_the_server(self):
         call = self.channel().unary_unary("/shop.Cart/Held").future(b"", timeout=4 * PATIENCE)
-        eventually(lambda: self.service.metadata, "the call reaches the server")
+        self.assertTrue(self.service.began.wait(PATIENCE), "the server has the message of the call")
         call.cancel()
         self.assertTrue(self.service.cancelled.wait(PATIENCE))
 
