@@ -4,6 +4,7 @@
 
 #include "weir/base/siphash.hpp"
 #include "weir/limit/limiter.hpp"
+#include "weir/limit/penalty.hpp"
 
 #include <cstdint>
 
@@ -37,6 +38,14 @@ struct Charge {
   // This charge only adds the admitted request to the count of its limiter (limit/pair.hpp). `enforced` is
   // false if `counted` is true.
   bool counted = false;
+  // The rule's penalty, or null. Owned by the rule. Only functions that decide on the charge read it.
+  // Functions that change an earlier charge do not, because the rule may be gone then.
+  const Penalty* penalty = nullptr;
 };
+
+// Returns the name of the key's penalty in Redis. It selects the same node of a cluster as `key`.
+[[nodiscard]] constexpr Key penalty_key(const Key& key) noexcept {
+  return {key.lo ^ 0x70656e61'6c747900, key.hi};
+}
 
 }  // namespace weir::limit

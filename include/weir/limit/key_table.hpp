@@ -24,7 +24,11 @@
 //  up the store.
 //  7. A concurrency limit counts permits in the key's cell. No sweep evicts a cell while a request holds a
 //     permit of it.
-//  8. A key starts anew, with nothing used, when it is reset or when a reload gives its rule another
+//  8. Violations and penalties (limit/penalty.hpp) are kept beside the slots, for keys with or without a
+//  slot.
+//     They use at most 16 bytes for each key of the table, and at least 1 MiB. A shard's lock guards them
+//     with its slots, so a penalty is decided together with its limiter.
+//  9. A key starts anew, with nothing used, when it is reset or when a reload gives its rule another
 //  algorithm. Earlier charges and permits are then neither refunded nor settled in the new state.
 #pragma once
 
@@ -58,6 +62,12 @@ struct PermitDelta {
   std::int64_t units = 0;
 };
 
+// The meaning of a refusal by a full queue for the rule's penalty.
+enum class FullQueue : std::uint8_t {
+  Refuses,   // it is a violation
+  MayYield,  // it is none yet: the request may displace another one, else the caller calls violate()
+};
+
 class KeyTable {
  public:
   // Creates a table for `max_keys` live keys (1 to 2^30). Reserves at most 64 bytes of memory a key. A page
@@ -71,11 +81,16 @@ class KeyTable {
   // charges[i]. Returns true if the bill was charged. A shadow charge is charged if its limiter admits it and
   // the bill is charged. A charge with `counted` set (limit/pair.hpp) is charged if the previous charge is,
   // even beyond its own limit; its outcome is then `allowed`. If `timestamp` is not null, it receives the
-  // timestamp of the change (limit/hybrid_timestamp.hpp), here and in the functions below. REQUIRES:
+  // timestamp of the change (limit/hybrid_timestamp.hpp), here and in the functions below. If a charge has a
+  // penalty, its limiter's refusal is a violation (limit/penalty.hpp), which is noted although nothing is
+  // charged. REQUIRES:
   // charges.size() == outcomes.size() ≤ kMaxCharges. All keys differ. All pairs of rule and limiter ID
   // differ. If a rule has two charges, one limiter ID is even and the other odd. now ≥ the epoch.
   bool charge(std::span<const Charge> charges, base::TimePoint now, std::span<Outcome> outcomes,
-              HybridTimestamp* timestamp = nullptr);
+              HybridTimestamp* timestamp = nullptr, FullQueue full_queue = FullQueue::Refuses);
+  // Notes that a charge with a penalty was refused, and changes the outcome as charge() does. For refusals by
+  // a full queue after charge() with FullQueue::MayYield, and for outcomes of peek().
+  void violate(const Charge& charge, base::TimePoint now, Outcome& outcome);
 
   // Refunds the allowed charges of a bill that charge() charged at `charged_at`. `outcomes` must be the
   // outcomes that charge() returned: a queued request departs at `charged_at` plus its outcome's delay.
@@ -108,14 +123,15 @@ class KeyTable {
   [[nodiscard]] Outcome current_outcome(const Charge& charge, base::TimePoint now,
                                         bool overflow = false) const;
 
-  // Returns the outcome that `charge` would have now, and charges nothing.
+  // Returns the outcome that `charge` would have now. Charges nothing, and notes no violation.
   [[nodiscard]] Outcome peek(const Charge& charge, base::TimePoint now) const;
 
-  // Resets a key to the state of a fresh key. Charges before `now`, or in the same microsecond, are no longer
-  // refunded or settled. Returns false if the key has no slot, because the key is fresh or uses the shared
-  // overflow cell. REQUIRES: the key holds no permits (limit::holds).
+  // Resets a key to the state of a fresh key, and lifts its penalty. Charges before `now`, or in the same
+  // microsecond, are no longer refunded or settled. Returns false if the key has no slot and no penalty,
+  // because the key is fresh or uses the shared overflow cell. REQUIRES: the key holds no permits
+  // (limit::holds).
   bool forget(const Key& key, base::TimePoint now, HybridTimestamp* timestamp = nullptr);
-  // Returns true if the key has a slot. A key without a slot is fresh or uses the shared overflow cell.
+  // Returns true if the key has a slot, or violations. Other keys are fresh or use the shared overflow cell.
   [[nodiscard]] bool knows(const Key& key) const;
 
   // Evicts drained keys from the next `buckets` buckets, round-robin over the table. Returns the number of
@@ -128,12 +144,15 @@ class KeyTable {
   void visit(base::TimePoint now, std::span<const SavedRule> rules,
              const std::function<void(const SavedKey&)>& see) const;
   [[nodiscard]] std::vector<SharedCell> shared_cells(base::TimePoint now) const;
+  [[nodiscard]] std::vector<SavedPenalty> penalties(base::TimePoint now) const;
   // Restores a key from a snapshot. Returns false if the table has no slot for the key. If the key already
   // has a slot in the table, keeps the slot's state. `cost_bits` must be SavedRule::log_cost_bits() of the
   // rule. The second form restores a shared overflow cell. REQUIRES: the saved state belongs to a limiter of
   // saved.rule.
   bool restore(const SavedKey& saved, unsigned cost_bits, base::TimePoint now);
   void restore(const SharedCell& shared);
+  // Returns false if there is no room. Keeps the present penalty if the key has one.
+  bool restore(const SavedPenalty& saved);
 
   // For upgrades, while another process also counts the permits of this process. watch_permits() reports the
   // present permits of each key to `see`, and after that every change, in order. Shared overflow cells are
@@ -190,6 +209,8 @@ class KeyTable {
     std::uint64_t log_chunks = 0;        // all chunks of the log store, of 64 bytes each
     std::uint64_t log_chunks_used = 0;   // chunks in use
     std::uint64_t log_merged = 0;        // admissions so far for which the log store had no free chunk
+    std::uint64_t penalty_keys = 0;      // keys with violations or penalties that no sweep has removed yet
+    std::uint64_t violations_lost = 0;   // violations so far for which there was no room
     // The number of keys by the RuleIndex of their last charge.
     std::vector<std::uint64_t> keys_by_rule = std::vector<std::uint64_t>(kMaxRules);
   };

@@ -28,15 +28,21 @@ struct Outcome {
   base::Duration more_after{0};
   // The time until a queued request may depart. Zero if the limiter does not delay the request.
   base::Duration delay{0};
+  base::Duration penalty_left{0};  // how long the key's penalty lasts; zero if none runs
   // True: the key had no slot in the table. The overflow cell, the state that keys without a slot share,
   // decided.
   bool overflow = false;
   // True: the request was admitted from units that this process had taken from Redis in advance
   // (src/redis/prefetch/grant_cache.hpp).
   bool in_advance = false;
+  // The three members below belong to the rule's penalty (limit/penalty.hpp). `penalty_begins`: this request
+  // is the violation with which a penalty begins. `violations`: how many violations count, if no penalty
+  // runs.
+  bool penalty_begins = false;
+  std::uint8_t violations = 0;
   // The present limit of a key of adaptive_concurrency, which changes with time. Zero for all other
-  // algorithms, whose limit is quota(). 32 bits, so that `limit` shares a word with `overflow`: outcomes are
-  // on the hot path.
+  // algorithms, whose limit is quota(). 32 bits, so that `limit` shares a word with `overflow` and the
+  // members after it: outcomes are on the hot path.
   std::uint32_t limit = 0;
   // Used only if units of a bucket were taken from Redis in advance. Each unit has a slot: an interval of
   // virtual time (src/redis/prefetch/grant.hpp). `slots_begin` is the instant, in ticks, at which this

@@ -4,6 +4,7 @@
 #include "weir/base/siphash.hpp"
 #include "weir/base/time.hpp"
 #include "weir/limit/charge.hpp"
+#include "weir/limit/penalty.hpp"
 #include "weir/limit/shared_limiter.hpp"
 
 #include <cstdint>
@@ -28,6 +29,14 @@ struct SharedCell {
   LimiterId limiter_id = 0;
   Limiter units;  // the limiter in whose units `cell` counts
   Cell cell;
+};
+
+// The violations and penalties of a key. They do not depend on the numbers of the key's rule.
+struct SavedPenalty {
+  Key key;
+  base::TimePoint forgotten_at;  // until then the state is needed
+  PenaltyState state;
+  friend bool operator==(const SavedPenalty&, const SavedPenalty&) = default;
 };
 
 // The part of a rule that is needed to interpret the states of its keys. A state can be read only with the

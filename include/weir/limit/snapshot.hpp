@@ -8,6 +8,8 @@
 // * a limiter: algorithm | its parameters
 // * a variant: name | numbers | limiter ID | number of its limiter
 // * shared cells: their number, then for each: rule | name of its variant | fingerprint of its limiter | cell
+// * penalties: their number, then for each: key | forgotten_at | end | violations | begins
+// * violations, begins: their number | their times
 // * a key without a log: drained_at, log?, rule (one word) | key | cell
 // * a key with a log: drained_at, log?, rule (one word) | key | number of entries | mark and cost of each
 // * end: a word of ones | number of keys | digest of all words before it
@@ -20,6 +22,7 @@
 // * All instants, by the clock that limits use; and the time of saving, by that clock and by the machine's
 //   clock. A restore shifts all instants to its own clock (shift_of, src/limit/snapshot/time_shift.hpp). The
 //   machine's clock says how much time has passed since the saving.
+// * Violations and penalties, if there are any. A snapshot without them has version 5.
 // * Cells of rules whose numbers are unchanged (SavedRule). Cells of changed rules are converted as after a
 //   reload: a restore gives the old version of the rule a RuleIndex of its own.
 // A snapshot does not keep permits, because their requests ended with the process.
@@ -74,7 +77,7 @@ std::uint64_t write_snapshot(const KeyTable& table, const Snapshot& snapshot,
                              std::span<const SavedRule> rules, const ByteSink& sink);
 
 // Reads all bytes in bounded memory, and trusts nothing until the digest has matched. Errors read "ends
-// early", "is damaged: …" or "is of version 1, this weir reads 4 and 5".
+// early", "is damaged: …" or "has version 1, but this weir reads 4 to 6".
 [[nodiscard]] base::Result<Snapshot> check_snapshot(const ByteSource& source,
                                                     std::span<const SavedRule> rules);
 
@@ -84,6 +87,7 @@ struct Restored {
   std::uint64_t changed = 0;  // keys of rules that no longer exist, and keys whose old rule `adopt` refused
   // Keys for which a new, smaller table had no slot, because it was full of live keys. These keys use the
   // overflow cells of their rules, one state shared by all keys of a limiter ID. That state starts fresh.
+  // Includes keys whose penalties found no room.
   std::uint64_t left_out = 0;
 };
 

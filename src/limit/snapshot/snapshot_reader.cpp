@@ -23,13 +23,16 @@ class Reader {
  public:
   using SeeShared = std::function<void(const SharedCell&)>;
   using SeeKey = std::function<void(const SavedKey&, unsigned cost_bits)>;
+  using SeePenalty = std::function<void(const SavedPenalty&)>;
 
   Reader(const ByteSource& source, std::span<const SavedRule> rules, const RestoreAt& at, const Adopt& adopt)
       : in_(source), rules_(rules), at_(at.now), shift_{at.shift, at.now}, adopt_(adopt) {}
 
-  // Calls `see_shared` for each shared overflow cell, and `see_key` for each key. Leaves out states of rules
-  // that no longer exist or that `adopt` refused. Converts shared cells to the numbers of the present rules.
-  base::Result<Snapshot> read(const SeeShared& see_shared, const SeeKey& see_key);
+  // Calls `see_shared` for each shared overflow cell, `see_penalty` for each key with violations, and
+  // `see_key` for each key. Leaves out states of rules that no longer exist or that `adopt` refused. Converts
+  // shared cells to the numbers of the present rules.
+  base::Result<Snapshot> read(const SeeShared& see_shared, const SeePenalty& see_penalty,
+                              const SeeKey& see_key);
   [[nodiscard]] std::uint64_t changed() const noexcept { return changed_; }
 
  private:
@@ -51,6 +54,9 @@ class Reader {
   [[nodiscard]] Meaning meaning_of(FormerRule older);
   void read_shared(const SeeShared& see);
   void hand_off(const SharedCell& shared, std::uint64_t variant, const SavedRule& next, const SeeShared& see);
+  void read_penalties(const SeePenalty& see);
+  void read_times(std::vector<base::TimePoint>& times, std::uint64_t most);
+  [[nodiscard]] base::TimePoint take_instant();
   void read_keys(const SeeKey& see);
   void read_key(std::uint64_t first, const SeeKey& see);
   void read_log(SavedKey& saved, unsigned cost_bits);
@@ -63,6 +69,7 @@ class Reader {
   std::vector<Meaning> now_;       // indexed by the rule's number in the snapshot
   std::deque<FormerRule> former_;  // the rules whose numbers have changed
   Snapshot snapshot_{};
+  std::uint64_t version_ = 0;
   std::uint64_t changed_ = 0;
   std::string fault_;
 };
@@ -77,9 +84,10 @@ std::uint64_t Reader::take_count(std::uint64_t most, const char* of) {
 void Reader::read_head() {
   if (in_.take() != kSnapshotMagic) return fail("is not a snapshot");
   const std::uint64_t version = in_.take();
-  if (version != kSnapshotVersion && version != kOneClockVersion)
+  if (version < kOneClockVersion || version > kSnapshotVersion)
     return fail("has version " + std::to_string(version) + ", but this weir reads " +
-                std::to_string(kOneClockVersion) + " and " + std::to_string(kSnapshotVersion));
+                std::to_string(kOneClockVersion) + " to " + std::to_string(kSnapshotVersion));
+  version_ = version;
   const std::uint64_t saved_at = in_.take();
   const std::uint64_t machine_at = version == kOneClockVersion ? saved_at : in_.take();
   if (saved_at > kLatest || machine_at > kLatest) return fail("is damaged: its time is impossible");
@@ -166,6 +174,31 @@ void Reader::hand_off(const SharedCell& shared, std::uint64_t variant, const Sav
       see({index, is.limiter_id, *is.limiter, rescaled(shared.units, shared.cell, *is.limiter, at_)});
 }
 
+// Returns an instant, by the clock of this process.
+base::TimePoint Reader::take_instant() {
+  const std::uint64_t micros = in_.take();
+  if (micros > kLatest) fail("is damaged: a penalty has an impossible time");
+  return good() && micros != 0 ? std::max(instant_of(micros) + shift_.by, base::TimePoint{})
+                               : base::TimePoint{};
+}
+
+void Reader::read_times(std::vector<base::TimePoint>& times, std::uint64_t most) {
+  const std::uint64_t count = take_count(most, "times of a penalty");
+  for (std::uint64_t i = 0; i < count && good(); ++i) times.push_back(take_instant());
+}
+
+void Reader::read_penalties(const SeePenalty& see) {
+  if (version_ < kSnapshotVersion) return;
+  const std::uint64_t count = take_count(kMostPenalties, "penalties");
+  for (std::uint64_t i = 0; i < count && good(); ++i) {
+    SavedPenalty saved{.key = in_.take_digest(), .forgotten_at = take_instant(), .state = {}};
+    saved.state.end = take_instant();
+    read_times(saved.state.violations, kMostViolations);
+    read_times(saved.state.begins, kMostBegins);
+    if (good()) see(saved);
+  }
+}
+
 // Reads a log and checks what the table requires: entries must be in order and within one period, and their
 // costs must fit a chunk.
 void Reader::read_log(SavedKey& saved, unsigned cost_bits) {
@@ -218,10 +251,12 @@ void Reader::read_keys(const SeeKey& see) {
   if (good() && snapshot_.keys != keys) fail("is damaged: its number of keys is wrong");
 }
 
-base::Result<Snapshot> Reader::read(const SeeShared& see_shared, const SeeKey& see_key) {
+base::Result<Snapshot> Reader::read(const SeeShared& see_shared, const SeePenalty& see_penalty,
+                                    const SeeKey& see_key) {
   read_head();
   if (good()) read_rules();
   if (good()) read_shared(see_shared);
+  if (good()) read_penalties(see_penalty);
   if (good()) read_keys(see_key);
   if (good() && !in_.take_end()) fail("is damaged: its checksum is wrong");
   if (!good()) {
@@ -241,7 +276,7 @@ base::Duration shift_of(const Snapshot& snapshot, base::TimePoint now) noexcept 
 base::Result<Snapshot> check_snapshot(const ByteSource& source, std::span<const SavedRule> rules) {
   const Adopt nobody;
   Reader reader(source, rules, {}, nobody);
-  return reader.read([](const SharedCell&) {}, [](const SavedKey&, unsigned) {});
+  return reader.read([](const SharedCell&) {}, [](const SavedPenalty&) {}, [](const SavedKey&, unsigned) {});
 }
 
 base::Result<Restored> restore_snapshot(const ByteSource& source, std::span<const SavedRule> rules,
@@ -249,7 +284,10 @@ base::Result<Restored> restore_snapshot(const ByteSource& source, std::span<cons
   Restored restored;
   const auto now = at.now;
   Reader reader(source, rules, at, adopt);
-  const auto read = reader.read([&](const SharedCell& shared) { table.restore(shared); },
+  const auto restore_penalty = [&](const SavedPenalty& saved) {
+    if (saved.forgotten_at > now && !table.restore(saved)) ++restored.left_out;
+  };
+  const auto read = reader.read([&](const SharedCell& shared) { table.restore(shared); }, restore_penalty,
                                 [&](const SavedKey& saved, unsigned cost_bits) {
                                   if (saved.drained_at <= now)
                                     ++restored.drained;

@@ -17,13 +17,16 @@ static_assert(std::endian::native == std::endian::little, "words are copied in t
 
 inline constexpr std::uint64_t kSnapshotMagic = 0x7379'656b'7269'6577;  // "weirkeys"
 // The version must also change if weir computes client names differently (policy/identity/name_key.cpp).
-inline constexpr std::uint64_t kSnapshotVersion = 5;
-inline constexpr std::uint64_t kOneClockVersion = 4;  // snapshots that lack the machine's clock
+inline constexpr std::uint64_t kSnapshotVersion = 6;
+inline constexpr std::uint64_t kNoPenaltyVersion = 5;  // snapshots that lack penalties
+inline constexpr std::uint64_t kOneClockVersion = 4;   // snapshots that also lack the machine's clock
 inline constexpr std::uint64_t kSnapshotEnd = ~std::uint64_t{0};
 inline constexpr std::size_t kLongestRuleName = 128;
 inline constexpr std::size_t kMostVariants = std::size_t{1} << 16;
 inline constexpr std::size_t kMostLimiters = 8 * kMostVariants;
 inline constexpr std::size_t kMostSharedCells = Overflow::kMostCells;
+inline constexpr std::size_t kMostPenalties = std::size_t{1} << 30;
+inline constexpr std::size_t kMostBegins = 64;
 
 // The first word of a key. The bits from kDrainedAt on have drained_at. The bit kIsLog says whether the key
 // has a log. The low eight bits are the number of the rule.

@@ -61,11 +61,31 @@ void put_key(WordWriter& out, const SavedKey& saved) {
 
 }  // namespace
 
+namespace {
+
+// Writes the penalties. If there are none, the snapshot has the version before, which an earlier weir reads.
+void put_penalties(WordWriter& out, std::span<const SavedPenalty> penalties) {
+  if (penalties.empty()) return;
+  out.put(penalties.size());
+  for (const auto& [key, forgotten_at, state] : penalties) {
+    out.put(key);
+    out.put(micros_of(forgotten_at));
+    out.put(micros_of(state.end));
+    for (const auto* times : {&state.violations, &state.begins}) {
+      out.put(times->size());
+      for (const auto at : *times) out.put(micros_of(at));
+    }
+  }
+}
+
+}  // namespace
+
 std::uint64_t write_snapshot(const KeyTable& table, const Snapshot& snapshot,
                              std::span<const SavedRule> rules, const ByteSink& sink) {
   WordWriter out(sink);
+  const auto penalties = table.penalties(snapshot.saved_at);
   out.put(kSnapshotMagic);
-  out.put(kSnapshotVersion);
+  out.put(penalties.empty() ? kNoPenaltyVersion : kSnapshotVersion);
   out.put(micros_of(snapshot.saved_at));
   out.put(micros_of(snapshot.machine_at.value_or(snapshot.saved_at)));
   out.put(snapshot.names.k0);
@@ -76,6 +96,7 @@ std::uint64_t write_snapshot(const KeyTable& table, const Snapshot& snapshot,
   std::erase_if(shared, [&](const SharedCell& cell) { return variant_of(cell, rules) == nullptr; });
   out.put(shared.size());
   for (const auto& cell : shared) put_shared(out, cell, *variant_of(cell, rules));
+  put_penalties(out, penalties);
   std::uint64_t keys = 0;
   table.visit(snapshot.saved_at, rules, [&](const SavedKey& saved) {
     put_key(out, saved);

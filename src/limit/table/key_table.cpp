@@ -234,7 +234,7 @@ KeyTable::KeyTable(std::size_t max_keys) : impl_(std::make_unique<Impl>(max_keys
 KeyTable::~KeyTable() = default;
 
 bool KeyTable::charge(std::span<const Charge> charges, base::TimePoint now, std::span<Outcome> outcomes,
-                      HybridTimestamp* timestamp) {
+                      HybridTimestamp* timestamp, FullQueue full_queue) {
   assert(charges.size() == outcomes.size() && charges.size() <= kMaxCharges);
   Impl::Locks locks(*impl_, charges);
   const HybridTimestamp taken = locks.take_timestamp(now);
@@ -245,6 +245,8 @@ bool KeyTable::charge(std::span<const Charge> charges, base::TimePoint now, std:
     Impl::LineCheck& line = lines.emplace_back(impl_->check(charges[i], now, locks));
     if (follows(charges, i)) [[unlikely]]
       impl_->follow(charges[i], lines[i - 1], now, line);
+    if (charges[i].penalty != nullptr) [[unlikely]]
+      impl_->apply_penalty(charges[i], now, full_queue, line.step.outcome);
     outcomes[i] = line.step.outcome;
     if (line.inherits && !outcomes[i].allowed) [[unlikely]]
       outcomes[i].overflow = true;  // the slot started with charges of other keys
@@ -331,8 +333,9 @@ bool KeyTable::forget(const Key& key, base::TimePoint now, HybridTimestamp* time
   // state.
   impl_->resets.note(key, shard.timestamp);
   shard.note_reset();
+  const bool had_penalty = shard.penalties.forget(key);
   Slot* slot = shard.find(key);
-  if (slot == nullptr) return false;
+  if (slot == nullptr) return had_penalty;
   shard.release(*slot);
   return true;
 }
@@ -347,6 +350,7 @@ std::size_t KeyTable::sweep(base::TimePoint now, std::size_t buckets) {
     Shard& shard = impl_->shards[bucket / impl_->shape.buckets];
     const std::lock_guard lock(shard.mutex);  // held for one bucket only, so that requests wait briefly
     forgotten += shard.sweep(static_cast<std::uint32_t>(bucket % impl_->shape.buckets), now);
+    if (bucket % impl_->shape.buckets == 0) shard.penalties.sweep(now);
   }
   return forgotten;
 }

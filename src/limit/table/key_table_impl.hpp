@@ -47,6 +47,7 @@ struct KeyTable::Impl {
       std::byte* at = pages.at(i * shape.shard_size);
       shards[i].open(reinterpret_cast<Shard::Tag*>(at), reinterpret_cast<Slot*>(at + shape.tags_size),
                      shape.buckets, logs);
+      shards[i].penalties.open(shape.penalties);
     }
   }
 
@@ -73,11 +74,21 @@ struct KeyTable::Impl {
                  base::TimePoint now) noexcept;
   LineCheck check(const Charge& charge, base::TimePoint now, Locks& locks);
   LineCheck check_shared(const Charge& charge, base::TimePoint now, Locks& locks);
+  // Returns what the limiter would decide. REQUIRES: the caller holds the shard's lock.
+  [[nodiscard]] Outcome peek_at_limiter(Shard& shard, const Charge& asked, base::TimePoint now);
   void check_log(const SlidingLog& limiter, const Charge& charge, base::TimePoint now, LineCheck& line);
   // Sets the outcome in `line` for a charge that does not decide (Charge::counted). `decider` is the deciding
   // charge.
   void follow(const Charge& charge, const LineCheck& decider, base::TimePoint now, LineCheck& line) const;
   [[nodiscard]] LogStore::Ref make_room(Log& log, const Charge& charge, const LineCheck& line);
+  // Applies the key's penalty to the outcome of its limiter. look_at_penalty() changes nothing. judge() also
+  // notes a refusal as a violation. REQUIRES: the charge has a penalty, and the caller holds the shard's
+  // lock.
+  static void look_at_penalty(const Shard& shard, const Charge& charge, base::TimePoint now,
+                              Outcome& outcome) noexcept;
+  static void judge(Shard& shard, const Charge& charge, base::TimePoint now, Outcome& outcome) noexcept;
+  void apply_penalty(const Charge& charge, base::TimePoint now, FullQueue full_queue,
+                     Outcome& outcome) const noexcept;
   void finish(const Charge& charge, const LineCheck& line, bool charged);
   void enter(const SlidingLog& limiter, const Charge& charge, const LineCheck& line);
   // Changes the state of an earlier charge: its cell, its log or its overflow cell. `change` and `change_log`

@@ -26,23 +26,29 @@ Outcome KeyTable::current_outcome(const Charge& asked, base::TimePoint now, bool
   return one.allowed ? sliding->ask(log, now, 0).outcome : one;
 }
 
-Outcome KeyTable::peek(const Charge& asked, base::TimePoint now) const {
-  Shard& shard = impl_->shard_of(asked.key);
+Outcome KeyTable::peek(const Charge& charge, base::TimePoint now) const {
+  Shard& shard = impl_->shard_of(charge.key);
   const std::lock_guard lock(shard.mutex);
+  auto outcome = impl_->peek_at_limiter(shard, charge, now);
+  if (charge.penalty != nullptr) Impl::look_at_penalty(shard, charge, now, outcome);
+  return outcome;
+}
+
+Outcome KeyTable::Impl::peek_at_limiter(Shard& shard, const Charge& asked, base::TimePoint now) {
   Slot* slot = shard.find(asked.key);
   const Charge charge =
-      slot == nullptr || slot->due.rule() == asked.rule ? asked : impl_->resolve(*slot, asked, now).charge;
+      slot == nullptr || slot->due.rule() == asked.rule ? asked : resolve(*slot, asked, now).charge;
   const auto* sliding = std::get_if<SlidingLog>(charge.limiter);
   if (slot != nullptr && slot->due.is_log() == (sliding != nullptr)) {
     if (sliding != nullptr)
-      return sliding->ask(LogReader(slot->cell, impl_->logs, sliding->cost_bits()), now, charge.cost).outcome;
+      return sliding->ask(LogReader(slot->cell, logs, sliding->cost_bits()), now, charge.cost).outcome;
     return step(*charge.limiter, slot->cell, now, charge.cost).outcome;
   }
   if (slot != nullptr) return step(*charge.limiter, Cell{}, now, charge.cost).outcome;
   if (shard.has_room(charge.key, charge.rule, now))
-    return step(*charge.limiter, impl_->fresh(charge, now), now, charge.cost).outcome;
-  const std::lock_guard last(impl_->overflow.mutex);
-  const Cell shared = impl_->overflow.cell(charge.rule, charge.limiter_id, *charge.limiter);
+    return step(*charge.limiter, fresh(charge, now), now, charge.cost).outcome;
+  const std::lock_guard last(overflow.mutex);
+  const Cell shared = overflow.cell(charge.rule, charge.limiter_id, *charge.limiter);
   auto outcome = step(*charge.limiter, shared, now, charge.cost).outcome;
   outcome.overflow = true;
   return outcome;
@@ -51,7 +57,7 @@ Outcome KeyTable::peek(const Charge& asked, base::TimePoint now) const {
 bool KeyTable::knows(const Key& key) const {
   const Shard& shard = impl_->shard_of(key);
   const std::lock_guard lock(shard.mutex);
-  return shard.find(key) != nullptr;
+  return shard.find(key) != nullptr || shard.penalties.find(key) != nullptr;
 }
 
 KeyTable::Stats KeyTable::stats() const {
@@ -62,6 +68,8 @@ KeyTable::Stats KeyTable::stats() const {
     const std::lock_guard lock(shard.mutex);
     const auto keys = shard.keys_by_rule();
     for (std::size_t rule = 0; rule < keys.size(); ++rule) stats.keys_by_rule[rule] += keys[rule];
+    stats.penalty_keys += shard.penalties.keys();
+    stats.violations_lost += shard.penalties.lost();
   }
   for (const auto keys : stats.keys_by_rule) stats.keys += keys;
   stats.log_chunks = impl_->logs.size();

@@ -28,6 +28,10 @@ constexpr std::size_t with_slack(std::size_t keys) noexcept {
 inline constexpr std::size_t kBytesPerKey = 64;
 inline constexpr std::size_t kLeastForLogs = std::size_t{1} << 20;
 
+// The memory that penalties may use, for each key of the table and at least (limit/table/penalty_table.hpp).
+inline constexpr std::size_t kPenaltyBytesPerKey = 16;
+inline constexpr std::size_t kLeastForPenalties = std::size_t{1} << 20;
+
 constexpr std::size_t round_up(std::size_t value, std::size_t unit) noexcept {
   return (value + unit - 1) / unit * unit;
 }
@@ -38,6 +42,7 @@ struct Shape {
   std::size_t tags_size;   // bytes of tags in a shard
   std::size_t shard_size;  // bytes of tags and slots in a shard
   std::size_t chunks;      // in the log store
+  std::size_t penalties;   // bytes of penalties in a shard
 
   explicit Shape(std::size_t keys) noexcept {
     shards = std::bit_floor(std::clamp(keys / kKeysPerShard, std::size_t{1}, kMaxShards));
@@ -49,6 +54,7 @@ struct Shape {
     const std::size_t bound = keys * kBytesPerKey;
     const std::size_t for_logs = bound - std::min(bound, shards * shard_size);
     chunks = std::max(for_logs, kLeastForLogs) / sizeof(LogStore::Chunk);
+    penalties = std::max(keys * kPenaltyBytesPerKey, kLeastForPenalties) / shards;
   }
 
   [[nodiscard]] std::size_t shard_slots() const noexcept { return buckets * kBucketSlots; }

@@ -18,6 +18,7 @@
 #pragma once
 
 #include "limit/log/log_store.hpp"
+#include "limit/table/penalty_table.hpp"
 #include "limit/table/quota.hpp"
 
 #include "weir/base/time.hpp"
@@ -146,8 +147,9 @@ class alignas(kCacheLine) Shard {
 
   mutable std::mutex mutex;
   HybridTimestamp timestamp = 0;  // the timestamp of the last change in this shard
-  bool watched = false;  // true: changes of permits are reported to the observer (KeyTable::watch_permits)
-  Quota quota;           // divides the slots among the rules
+  bool watched = false;    // true: changes of permits are reported to the observer (KeyTable::watch_permits)
+  Quota quota;             // divides the slots among the rules
+  PenaltyTable penalties;  // of the keys of this shard, with or without a slot
 
  private:
   struct Homes {  // the two buckets and the tag that a key's digest selects

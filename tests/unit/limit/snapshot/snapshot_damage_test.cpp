@@ -22,7 +22,7 @@ class SnapshotDamage : public testing::Test {
  protected:
   static Words head() {
     return {kSnapshotMagic,
-            kSnapshotVersion,
+            kNoPenaltyVersion,
             kMark,
             kMark,
             1,
@@ -106,6 +106,21 @@ TEST_F(SnapshotDamage, RejectsNumbersBeyondTheirBounds) {
   auto words = of_log({{kMark, 1}});
   words.at(kEntries) = SlidingLog::kMostExact + 1;
   EXPECT_EQ(told(words, exact_), "is damaged: it has too many entries in a log");
+}
+
+TEST_F(SnapshotDamage, RejectsPenaltiesThatATableCannotContain) {
+  const auto told_of = [&](std::uint64_t number, std::uint64_t end, std::uint64_t violations) {
+    auto words = head();
+    words[1] = kSnapshotVersion;
+    words.insert(words.end(), {number, 3, 4, kMark, end, violations});
+    for (std::uint64_t i = 0; i < violations; ++i) words.push_back(kMark);
+    words.push_back(0);  // no begins
+    return told(words, daily_, 0);
+  };
+  EXPECT_EQ(told_of(1, kMark, kMostViolations), "");
+  EXPECT_EQ(told_of(1, kMark, kMostViolations + 1), "is damaged: it has too many times of a penalty");
+  EXPECT_EQ(told_of(1, kLatest + 1, 1), "is damaged: a penalty has an impossible time");
+  EXPECT_EQ(told_of(kMostPenalties + 1, kMark, 1), "is damaged: it has too many penalties");
 }
 
 TEST_F(SnapshotDamage, RejectsAWrongNumberOfKeys) {

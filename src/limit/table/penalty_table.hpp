@@ -1,0 +1,78 @@
+// The penalties and violations (limit/penalty.hpp) of the keys of one shard. Only keys with violations have
+// an entry.
+//
+// The memory is bounded. A rule may take as much as is still free (the dynamic threshold of Choudhury and
+// Hahne, "Dynamic queue length thresholds for shared-memory packet switches", 1998). So one rule alone uses
+// at most half of the memory, and other rules find room. A violation that finds no room is not counted. The
+// table never drops an entry that is still needed.
+//
+// Owned by a shard. REQUIRES for every member: the caller holds the shard's mutex.
+#pragma once
+
+#include "weir/limit/charge.hpp"
+#include "weir/limit/penalty.hpp"
+#include "weir/limit/saved.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <boost/unordered/unordered_flat_map.hpp>
+
+namespace weir::limit {
+
+class PenaltyTable {
+ public:
+  // The bytes that an entry takes without its times, including the tables and the allocator.
+  static constexpr std::size_t kEntryBytes = 176;
+  static constexpr std::size_t kBytesPerTime = sizeof(base::TimePoint);
+
+  // Must be called once, before all other members. `bytes`: the memory that the entries may use.
+  void open(std::size_t bytes) noexcept { bytes_ = bytes; }
+
+  // Returns the state of the key; null if the key has none.
+  [[nodiscard]] const PenaltyState* find(const Key& key) const noexcept;
+  // Notes a violation of the key. Returns true if a penalty begins. Counts the violation as lost, and changes
+  // nothing, if there is no memory for it. REQUIRES: the key's penalty has ended.
+  bool violate(const Key& key, RuleIndex rule, const Penalty& penalty, base::TimePoint now) noexcept;
+  // Returns true if the key had an entry.
+  bool forget(const Key& key) noexcept;
+  // Removes entries that no longer matter.
+  void sweep(base::TimePoint now) noexcept;
+
+  // Keeps the present entry if the key has one. Returns false if there is no room.
+  bool restore(const SavedPenalty& saved) noexcept;
+  template <class Visit>
+  void for_each(Visit visit) const {
+    for (const auto& [key, entry] : entries_) visit(key, entry.forgotten_at, entry.state);
+  }
+
+  [[nodiscard]] std::uint64_t lost() const noexcept { return lost_; }
+  [[nodiscard]] std::size_t keys() const noexcept { return entries_.size(); }
+
+ private:
+  struct Entry {
+    PenaltyState state{};
+    base::TimePoint forgotten_at{};
+    std::uint16_t account = 0;  // the RuleIndex that pays for the entry; kRestored until the next violation
+  };
+  static constexpr std::uint16_t kRestored = kMaxRules;
+  // A key is a digest under a secret key, so any of its bits are random.
+  struct KeyHash {
+    using is_avalanching = void;
+    std::size_t operator()(const Key& key) const noexcept { return key.lo; }
+  };
+
+  [[nodiscard]] static std::size_t bytes_of(const Entry& entry) noexcept;
+  [[nodiscard]] bool has_room(std::uint16_t account, std::size_t bytes) const noexcept;
+  void pay(std::uint16_t account, std::size_t bytes) noexcept;
+  void give_back(std::uint16_t account, std::size_t bytes) noexcept;
+  bool violate_or_throw(const Key& key, RuleIndex rule, const Penalty& penalty, base::TimePoint now);
+
+  boost::unordered_flat_map<Key, Entry, KeyHash> entries_;
+  std::vector<std::size_t> by_account_;  // bytes; empty until the first entry
+  std::size_t bytes_ = 0, used_ = 0;
+  std::uint64_t lost_ = 0;
+};
+
+}  // namespace weir::limit

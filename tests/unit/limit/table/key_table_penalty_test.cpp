@@ -1,0 +1,169 @@
+// Penalties of keys in the key table.
+#include "unit/limit/penalty_oracle.hpp"
+#include "unit/limit/table/key_tables.hpp"
+
+namespace weir::limit {
+namespace {
+
+class KeyTablePenalty : public KeyTableTest {
+ protected:
+  Charge punished(std::uint64_t client, const Limiter& limiter, RuleIndex rule = 0) const {
+    auto charge = line(client, limiter, rule);
+    charge.penalty = &twice_;
+    return charge;
+  }
+  Outcome ask(TimePoint now, std::uint64_t client = 1) {
+    (void)charge(table_, {punished(client, one_)}, now);
+    return outcomes_[0];
+  }
+
+  // The bucket of one token an hour refuses the second request. A penalty lasts for two hours.
+  const Penalty twice_{.after = 2, .first = 2h, .grows = 2, .most = 24h, .forget = 24h};
+  KeyTable table_{1'000};
+};
+
+TEST_F(KeyTablePenalty, RefusesUntilItEnds) {
+  EXPECT_TRUE(ask(kStart).allowed);
+  const auto first = ask(kStart);
+  EXPECT_FALSE(first.allowed);
+  EXPECT_EQ(first.violations, 1);
+  EXPECT_EQ(first.retry_after, 1h) << "the limiter's own time";
+  const auto second = ask(kStart + 1s);
+  EXPECT_TRUE(second.penalty_begins);
+  EXPECT_EQ(second.retry_after, 2h);
+  const auto within = ask(kStart + 90min);
+  EXPECT_FALSE(within.allowed) << "the bucket has a token";
+  EXPECT_FALSE(within.penalty_begins);
+  EXPECT_EQ(within.retry_after, 2h + 1s - 90min) << "a refusal in a penalty extends nothing";
+  EXPECT_TRUE(ask(kStart + 1s + 2h).allowed);
+}
+
+TEST_F(KeyTablePenalty, SecondPenaltyIsLonger) {
+  for (int i = 0; i < 3; ++i) (void)ask(kStart);
+  for (int i = 0; i < 2; ++i) (void)ask(kStart + 2h);
+  EXPECT_EQ(outcomes_[0].violations, 1) << "the violations of the first penalty are used up";
+  EXPECT_EQ(ask(kStart + 2h).retry_after, 4h);
+}
+
+TEST_F(KeyTablePenalty, ChargesNothing) {
+  for (int i = 0; i < 3; ++i) (void)ask(kStart);
+  EXPECT_FALSE(charge(table_, {punished(1, one_), line(1, three_, 1)}, kStart + 90min));
+  EXPECT_TRUE(outcomes_[1].allowed);
+  ASSERT_TRUE(charge(table_, {line(1, three_, 1)}, kStart + 90min));
+  EXPECT_EQ(outcomes_[0].remaining, 2);
+}
+
+TEST_F(KeyTablePenalty, RefusalByAnotherRuleIsNoViolation) {
+  (void)charge(table_, {line(1, one_, 1)}, kStart);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_FALSE(charge(table_, {punished(1, one_), line(1, one_, 1)}, kStart));
+    EXPECT_TRUE(outcomes_[0].allowed);
+    EXPECT_EQ(outcomes_[0].violations, 0);
+  }
+}
+
+TEST_F(KeyTablePenalty, RefusalByBothRulesIsAViolation) {
+  (void)charge(table_, {punished(1, one_), line(1, one_, 1)}, kStart);
+  EXPECT_FALSE(charge(table_, {punished(1, one_), line(1, one_, 1)}, kStart));
+  EXPECT_EQ(outcomes_[0].violations, 1);
+}
+
+TEST_F(KeyTablePenalty, ShadowRuleRefusesNothingButCounts) {
+  const auto ask_shadow = [&](TimePoint now) {
+    EXPECT_TRUE(charge(table_, {shadow(punished(1, one_)), line(1, three_, 1)}, now));
+  };
+  for (int i = 0; i < 3; ++i) ask_shadow(kStart);
+  EXPECT_TRUE(outcomes_[0].penalty_begins);
+  ask_shadow(kStart + 90min);
+  EXPECT_EQ(outcomes_[0].penalty_left, 30min);
+  EXPECT_TRUE(charge(table_, {line(1, one_)}, kStart + 90min))
+      << "the shadow rule charged nothing in between";
+}
+
+TEST_F(KeyTablePenalty, PeekNotesNoViolation) {
+  (void)ask(kStart);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(table_.peek(punished(1, one_), kStart).violations, 0);
+  for (int i = 0; i < 2; ++i) (void)ask(kStart);
+  const auto seen = table_.peek(punished(1, one_), kStart + 1h);
+  EXPECT_FALSE(seen.allowed);
+  EXPECT_EQ(seen.penalty_left, 1h);
+}
+
+TEST_F(KeyTablePenalty, ResetLiftsIt) {
+  for (int i = 0; i < 3; ++i) (void)ask(kStart);
+  EXPECT_TRUE(table_.knows(key_of(1)));
+  EXPECT_TRUE(table_.forget(key_of(1), kStart + 1s));
+  EXPECT_TRUE(ask(kStart + 2s).allowed);
+  EXPECT_EQ(table_.penalties(kStart + 2s).size(), 0);
+}
+
+TEST_F(KeyTablePenalty, OutlivesTheKeysSlot) {
+  for (int i = 0; i < 3; ++i) (void)ask(kStart);
+  (void)table_.sweep(kStart + 90min, 1'000'000);
+  EXPECT_EQ(table_.stats().keys, 0) << "the bucket is full again";
+  EXPECT_EQ(table_.stats().penalty_keys, 1);
+  EXPECT_TRUE(table_.knows(key_of(1)));
+  EXPECT_FALSE(ask(kStart + 90min).allowed);
+  (void)table_.sweep(kStart + 24h, 1'000'000);
+  EXPECT_EQ(table_.stats().penalty_keys, 0);
+}
+
+TEST_F(KeyTablePenalty, FullQueueIsNoViolationIfItMayYield) {
+  const Limiter queue = *LeakyBucket::make({1, 1h}, 0, base::kForever);
+  std::array<Outcome, 1> outcome;
+  const std::array bill{punished(1, queue)};
+  const auto ask_queue = [&](FullQueue full) { return table_.charge(bill, kStart, outcome, nullptr, full); };
+  EXPECT_TRUE(ask_queue(FullQueue::MayYield));
+  EXPECT_FALSE(ask_queue(FullQueue::MayYield));
+  EXPECT_EQ(outcome[0].violations, 0);
+  EXPECT_FALSE(ask_queue(FullQueue::Refuses));
+  EXPECT_EQ(outcome[0].violations, 1);
+  EXPECT_FALSE(ask_queue(FullQueue::MayYield));
+  table_.violate(bill[0], kStart, outcome[0]);
+  EXPECT_TRUE(outcome[0].penalty_begins);
+  EXPECT_EQ(outcome[0].retry_after, 2h);
+}
+
+TEST_F(KeyTablePenalty, RuleLeavesRoomForOtherRules) {
+  KeyTable table(100'000);
+  std::uint64_t client = 0;
+  const auto violate = [&](RuleIndex rule) {
+    const std::array bill{punished(++client, one_, rule)};
+    std::array<Outcome, 1> outcome;
+    for (int i = 0; i < 2; ++i) (void)table.charge(bill, kStart, outcome);
+    return outcome[0].violations == 1;
+  };
+  while (violate(0)) ASSERT_LT(client, 100'000U);
+  EXPECT_EQ(table.stats().violations_lost, 1);
+  EXPECT_GT(table.stats().penalty_keys, 1'000U);
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(violate(1));
+  (void)table.sweep(kStart + 24h, 1'000'000);
+  EXPECT_EQ(table.stats().penalty_keys, 0);
+}
+
+TEST_F(KeyTablePenalty, RandomHistoriesEqualTheOracle) {
+  const auto seed = new_seed();
+  Dice dice(seed);
+  KeyTable table(100'000);
+  std::size_t penalties = 0;
+  for (std::uint64_t number = 0; number < 10'000; ++number) {
+    PenaltyHistory history(dice, number);
+    auto now = kStart + number * 1h;
+    for (int i = 0; i < 20; ++i, now += history.pause()) {
+      const auto request = history.ask(now);
+      std::vector<Charge> bill;
+      for (const auto& line : request.lines) bill.push_back(line.charge);
+      EXPECT_EQ(charge(table, bill, now), request.admitted);
+      for (std::size_t line = 0; line < bill.size(); ++line)
+        EXPECT_EQ(outcomes_[line], request.lines[line].expected) << "rule " << bill[line].rule;
+      ASSERT_FALSE(HasFailure()) << "seed " << seed << ", history " << number << ", request " << i;
+    }
+    penalties += history.penalties();
+    if (number % 100 == 0) (void)table.sweep(now, 1'000'000);
+  }
+  EXPECT_GT(penalties, 10'000U);
+  EXPECT_EQ(table.stats().violations_lost, 0);
+}
+
+}  // namespace
+}  // namespace weir::limit
