@@ -52,7 +52,7 @@ void check_answer(const redis::Reply& reply, const std::vector<limit::Charge>& b
   require(now > base::TimePoint{}, "an answer has a time");
   bool fits = true;
   for (std::size_t i = 0; i < bill.size(); ++i) fits = fits && (!bill[i].enforced || outcomes[i].allowed);
-  const auto refused = redis::answers_of_refused(reply, place, bill.size());
+  const auto refused = redis::answers_of_refused(reply, place, bill);
   require(fits == refused.empty(), "a bill is refused where an enforced line does not fit, and only there");
   for (const auto& outcome : outcomes)
     require(outcome.allowed || outcome.retry_after >= base::Duration::zero(),

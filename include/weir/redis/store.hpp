@@ -131,7 +131,8 @@ class Store {
   // Refuses a bill without a round trip if the store knows that Redis would refuse it now. Sets the outcomes
   // to those that Redis would return, and returns Redis's time, to which the outcomes refer. Charges nothing.
   // Returns nullopt if Redis must decide. Redis must always decide if a line may delay the request. REQUIRES:
-  // what charge() requires; no line's cost depends on the response.
+  // what charge() requires. If a line's cost depends on the response, the caller may use the result only if
+  // that line has a penalty (Outcome::penalty_left).
   [[nodiscard]] std::optional<base::TimePoint> refuses(std::span<const limit::Charge> charges,
                                                        std::span<limit::Outcome> outcomes) noexcept;
 

@@ -26,7 +26,7 @@ bool Pipeline::fills_a_call() const noexcept {
   std::size_t lines = 0;
   for (const Call* call : gathered_) {
     if (call->alone) return true;
-    lines += call->charges.size();
+    lines += script_lines(call->charges);
   }
   return lines >= kMostLines;
 }
@@ -61,7 +61,7 @@ std::vector<Pipeline::Bill> Pipeline::take_group() {
   }
   std::size_t lines = 0;
   for (Call* call : gathered_) {
-    lines += call->charges.size();
+    lines += script_lines(call->charges);
     if (!group.empty() && (group.size() == kMostBills || lines > kMostLines)) break;
     if (!group.empty() &&
         (group.front().call->alone || call->alone || group.front().call->slot != call->slot))

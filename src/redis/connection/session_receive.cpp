@@ -111,10 +111,10 @@ void Store::Session::handle_charges(Pipeline::Entry entry, const Reply& reply) {
 
 void Store::Session::handle_bills(Pipeline::Entry& entry, const Reply& reply) {
   BillPosition place{0, entry.bills.size(), 0, 0};
-  for (const auto& bill : entry.bills) place.lines += bill.lines().size();
+  for (const auto& bill : entry.bills) place.lines += script_lines(bill.lines());
   std::vector<BillPosition> late;
   for (auto& bill : entry.bills) {
-    const auto lines = bill.lines().size();
+    const auto lines = script_lines(bill.lines());
     if (bill.call != nullptr)
       handle_bill(*bill.call, place, entry.sent, reply);
     else
@@ -170,7 +170,7 @@ void Store::Session::handle_bill(Call& call, const BillPosition& place, Pipeline
   if (!faults_.none()) faults_.went_well(Faults::kinds_of(call.charges));
   if (call.looks) return finish(call, {});
   permit_renewer_.keep(call);
-  if (const auto answers = answers_of_refused(reply, place, call.charges.size()); !answers.empty())
+  if (const auto answers = answers_of_refused(reply, place, call.charges); !answers.empty())
     denied_.remember(call.charges, answers, {sent, std::chrono::steady_clock::now(), call.server_now});
   else
     denied_.forget(call.charges);

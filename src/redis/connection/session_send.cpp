@@ -117,7 +117,7 @@ bool Store::Session::forget(const limit::Charge& charge) {
   }
   auto command = std::make_unique<std::string>();
   const CallNumber number = permit_renewer_.next_number();
-  append_reset(*command, refund_sha_, {settings_.prefix, common_ != nullptr}, charge.key, number);
+  append_reset(*command, refund_sha_, {settings_.prefix, common_ != nullptr}, charge, number);
   schedule_flush();
   tell(std::move(command), {.purpose = Purpose::Refund,
                             .number = number,

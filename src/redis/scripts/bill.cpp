@@ -61,6 +61,12 @@ void append_numbers(std::string& out, const Numbers& numbers) {
   out.append(reinterpret_cast<const char*>(numbers.data()), sizeof(Numbers));
 }
 
+// `looks`: the bill is only checked and not charged.
+void append_line(std::string& out, ChargeNumbers numbers, bool looks) {
+  if (looks) numbers[1] = kLooks;
+  append_numbers(out, numbers);
+}
+
 // Appends the start of an argument that contains the call's number, followed by the numbers of all lines.
 template <class Numbers>
 void append_lines_head(std::string& out, std::size_t lines, CallNumber number) {
@@ -122,25 +128,33 @@ Slot slot_of(limit::SlotHash place) noexcept {
   return slot_of(std::string_view(tag.data(), tag.size()));
 }
 
+std::size_t script_lines(Lines bill) noexcept {
+  const auto penalties = std::count_if(bill.begin(), bill.end(),
+                                       [](const limit::Charge& line) { return line.penalty != nullptr; });
+  return bill.size() + static_cast<std::size_t>(penalties);
+}
+
 void append_charge(std::string& out, std::string_view sha, const Naming& naming,
                    std::span<const BillRequest> bills, base::TimePoint around, CallNumber number) {
   std::size_t lines = 0;
-  for (const auto& bill : bills) lines += bill.lines.size();
+  for (const auto& bill : bills) lines += script_lines(bill.lines);
   const bool sharing = share_keys(bills);
   begin_call(out, sha, lines, sharing ? 3 : 2);
   for (const auto& bill : bills)
-    for (const auto& line : bill.lines) append_key(out, naming, line.key);
+    for (const auto& line : bill.lines) {
+      append_key(out, naming, line.key);
+      if (line.penalty != nullptr) append_key(out, naming, limit::penalty_key(line.key));
+    }
   append_lines_head<ChargeNumbers>(out, lines, number);
   for (const auto& bill : bills)
     for (std::size_t i = 0; i < bill.lines.size(); ++i) {
       const auto* decider = limit::follows(bill.lines, i) ? bill.lines[i - 1].limiter : nullptr;
-      auto numbers = numbers_of(bill.lines[i], around, bill.hold, decider);
-      if (bill.looks) numbers[1] = kLooks;
-      append_numbers(out, numbers);
+      append_line(out, numbers_of(bill.lines[i], around, bill.hold, decider), bill.looks);
+      if (bill.lines[i].penalty != nullptr) append_line(out, penalty_numbers_of(bill.lines[i]), bill.looks);
     }
   out.append("\r\n", 2);
   append_bulk_head(out, bills.size());
-  for (const auto& bill : bills) out.push_back(static_cast<char>(bill.lines.size()));
+  for (const auto& bill : bills) out.push_back(static_cast<char>(script_lines(bill.lines)));
   out.append("\r\n", 2);
   if (sharing) append_bulk(out, "1");
 }
@@ -154,12 +168,14 @@ void append_refund(std::string& out, std::string_view sha, const Naming& naming,
   out.append("\r\n", 2);
 }
 
-void append_reset(std::string& out, std::string_view sha, const Naming& naming, const limit::Key& key,
+void append_reset(std::string& out, std::string_view sha, const Naming& naming, const limit::Charge& charge,
                   CallNumber number) {
-  begin_call(out, sha, 1, 1);
-  append_key(out, naming, key);
-  append_lines_head<RefundNumbers>(out, 1, number);
-  append_numbers(out, numbers_of_reset());
+  const std::size_t keys = charge.penalty != nullptr ? 2 : 1;
+  begin_call(out, sha, keys, 1);
+  append_key(out, naming, charge.key);
+  if (keys == 2) append_key(out, naming, limit::penalty_key(charge.key));
+  append_lines_head<RefundNumbers>(out, keys, number);
+  for (std::size_t i = 0; i < keys; ++i) append_numbers(out, numbers_of_reset());
   out.append("\r\n", 2);
 }
 
@@ -186,10 +202,16 @@ ReplyReading read_outcomes(const Reply& reply, const BillPosition& place, Lines 
     return ReplyReading::OtherTime;
   }
   bool fits = !looks;
+  auto at = answers_at(place);
+  const auto next_answer = [&] {
+    at += kAnswerNumbers;
+    return AnswerNumbers(numbers.data() + at - kAnswerNumbers, kAnswerNumbers);
+  };
   for (std::size_t i = 0; i < bill.size(); ++i) {
-    const AnswerNumbers answer(numbers.data() + answers_at(place) + i * kAnswerNumbers, kAnswerNumbers);
-    const auto outcome = outcome_of(bill[i], now, answer);
+    auto outcome = outcome_of(bill[i], now, next_answer());
     if (!outcome) return ReplyReading::Nonsense;
+    if (bill[i].penalty != nullptr && !apply_penalty(now, next_answer(), *outcome))
+      return ReplyReading::Nonsense;
     outcomes[i] = !looks && limit::follows(bill, i)
                       ? limit::counted(*bill[i].limiter, *outcome, outcomes[i - 1].allowed)
                       : *outcome;
@@ -201,9 +223,9 @@ ReplyReading read_outcomes(const Reply& reply, const BillPosition& place, Lines 
 }
 
 std::span<const std::int64_t> answers_of_refused(const Reply& reply, const BillPosition& place,
-                                                 std::size_t lines) noexcept {
+                                                 Lines bill) noexcept {
   if (reply.numbers[verdict_at(place)] != kRefused) return {};
-  return std::span(reply.numbers).subspan(answers_at(place), lines * kAnswerNumbers);
+  return std::span(reply.numbers).subspan(answers_at(place), script_lines(bill) * kAnswerNumbers);
 }
 
 }  // namespace weir::redis

@@ -56,6 +56,10 @@ struct BillRequest {
   bool looks = false;  // true: the script charges nothing and returns the verdict "refused"
 };
 
+// Returns how many lines the script gets for a bill: one for each charge, and one more for each penalty,
+// after the line of its charge.
+[[nodiscard]] std::size_t script_lines(Lines bill) noexcept;
+
 // The most bills and lines of one call of charge.lua. Each bill that shares a call saves Redis the cost of a
 // command. Beyond 16 bills the saving is small, and Redis serves no other client while a script runs. No bill
 // is added to a call that has kMostLines lines. At about 5 µs a line, 64 lines take a third of a millisecond.
@@ -75,9 +79,10 @@ inline constexpr std::size_t kMostRefunds = 256;
 void append_refund(std::string& out, std::string_view sha, const Naming& naming,
                    std::span<const Refund> refunds, CallNumber number);
 
-// Appends one EVALSHA command of refund.lua that resets a key. After the reset, the key has the state of a
-// new key. Redis ignores later refunds and settlements of charges that were made before the reset.
-void append_reset(std::string& out, std::string_view sha, const Naming& naming, const limit::Key& key,
+// Appends one EVALSHA command of refund.lua that resets the charge's key. After the reset, the key has the
+// state of a new key and no penalty. Redis ignores later refunds and settlements of charges that were made
+// before the reset.
+void append_reset(std::string& out, std::string_view sha, const Naming& naming, const limit::Charge& charge,
                   CallNumber number);
 
 enum class ReplyReading : std::uint8_t {
@@ -89,7 +94,7 @@ enum class ReplyReading : std::uint8_t {
 };
 
 // The position of a bill in a call of charge.lua: bill number `bill`, counted from 0, of `bills`.
-// `first_line`: the number of lines of earlier bills. `lines`: the number of lines of all bills.
+// `first_line`: the number of script lines of earlier bills. `lines`: that of all bills.
 struct BillPosition {
   std::size_t bill, bills;
   std::size_t first_line, lines;
@@ -103,12 +108,12 @@ struct BillPosition {
 [[nodiscard]] inline ReplyReading read_outcomes(const Reply& reply, Lines bill,
                                                 std::span<limit::Outcome> outcomes,
                                                 base::TimePoint& server_now) {
-  return read_outcomes(reply, {0, 1, 0, bill.size()}, bill, outcomes, server_now);
+  return read_outcomes(reply, {0, 1, 0, script_lines(bill)}, bill, outcomes, server_now);
 }
 
-// If the bill was refused, returns the numbers for its lines, kAnswerNumbers for each line. Otherwise returns
-// an empty span.
+// If the bill was refused, returns the numbers for its script lines, kAnswerNumbers for each line. Otherwise
+// returns an empty span.
 [[nodiscard]] std::span<const std::int64_t> answers_of_refused(const Reply& reply, const BillPosition& place,
-                                                               std::size_t lines) noexcept;
+                                                               Lines bill) noexcept;
 
 }  // namespace weir::redis

@@ -11,8 +11,11 @@
 --             limit if the kind allows this.
 -- ARGV[2]  A byte for each bill: its number of lines.
 -- ARGV[3]  Present only if lines of several bills have the same key.
+-- A line of Kind.Penalty has the penalty of the line before it. Only lines of this kind are written if their bill is
+-- refused.
 -- returns  The time (now). Then a verdict for each bill: 1 charged, 0 refused, 2 not decided, because now is in none of
 --          the calendar windows sent. Then three numbers for each line, called the answer: its state before the call.
+--          The answer of Kind.Penalty is the result instead.
 --          Then the call's number, which proves to the client that this reply belongs to the call.
 --
 -- Instants and durations are whole microseconds. All numbers stay below 2^53, so doubles are exact. Durations are at
@@ -44,12 +47,12 @@ for bill = 2, bills do
   reply[bill + 1] = 1
 end
 
--- Returns the function of a kind other than Kind.Gcra. That function checks line i, sets its answer, and returns true
--- if the line fits. The function returns nil if the client must send other windows. `beyond`: true if the line must be
--- charged even if it does not fit; buckets ignore `beyond`. `known`: a table that the functions of all kinds share; its
--- only field is `known.others`. A kind's function is made only when the kind first occurs, because making it and its
--- shared variables costs as much as a check of Kind.Gcra. A kind's function uses no variables from outside kind_of, for
--- the same reason.
+-- Returns the function of a kind other than Kind.Gcra. That function checks line i, sets its answer, and returns
+-- true if the line fits. The function returns nil if the client must send other windows. `beyond`: true if the line
+-- must be charged even if it does not fit; buckets ignore `beyond`. `known`: a table that the functions of all kinds
+-- share; its fields are `known.others` and `known.stays`: the lines that are written even if their bill is refused.
+-- A kind's function is made only when the kind first occurs, because making it and its shared variables costs as
+-- much as a check of Kind.Gcra. A kind's function uses no variables from outside kind_of, for the same reason.
 local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, base)
   local call, take, pack, byte, sub = redis.call, struct.unpack, struct.pack, string.byte, string.sub
   local floor, ceil, min, max, concat = math.floor, math.ceil, math.min, math.max, table.concat
@@ -246,6 +249,10 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
 
   -- Each included file defines the function of a kind. The file may use the arguments of kind_of, `answer`,
   -- `beyond_strings`, `most_counted` and the local names of Redis's and Lua's functions above.
+  if kind == Kind.Penalty then
+--#include charge_penalty.lua
+    return punished
+  end
   if kind == Kind.Log then
 --#include charge_log.lua
     return logged
@@ -327,7 +334,11 @@ for bill = 1, bills do
       end
       local check = kinds[kind] or kind_of(kind, known, keys, now, states, nexts, aheads, reply, base)
       kinds[kind] = check
-      fits = check(i, enforced == 3 and decided, a, b, c, d, e, f)
+      local given = enforced == 3 and decided
+      if kind == Kind.Penalty then
+        given = enforced == 2 or decided -- a line that is only checked is no violation
+      end
+      fits = check(i, given, a, b, c, d, e, f)
     end
     if enforced == 3 and not decided then
       aheads[i] = nil
@@ -341,9 +352,11 @@ for bill = 1, bills do
   end
 
   reply[bill + 1] = verdict
+  local stays = verdict == 0 and known and known.stays
   for i = first, last do
     local ahead = aheads[i]
-    if verdict ~= 1 then
+    local written = verdict == 1 or stays and stays[i]
+    if not written then
       aheads[i] = nil
     elseif ahead and charged then
       local before = charged[keys[i]]
@@ -352,7 +365,7 @@ for bill = 1, bills do
       end
       charged[keys[i]] = i
     end
-    if ahead and verdict == 1 and type(nexts[i]) ~= 'string' then
+    if ahead and written and type(nexts[i]) ~= 'string' then
       -- nexts[i] is a function here, which writes the state. If the state is a string, the function returns it for a
       -- later line with the same key.
       nexts[i], aheads[i] = nexts[i]((ahead - ahead % 1000) / 1000 + 2) or false, nil

@@ -269,6 +269,18 @@ RefundNumbers numbers_of(const Refund& refund) noexcept {
                     *refund.charge.limiter);
 }
 
+ChargeNumbers penalty_numbers_of(const limit::Charge& charge) noexcept {
+  const auto& [after, first, grows, most, forget] = *charge.penalty;
+  return {number(Kind::Penalty),
+          charge.enforced ? 1.0 : 0.0,
+          number(std::uint64_t{after}),
+          number(first),
+          number(std::uint64_t{grows}),
+          number(most),
+          number(forget),
+          number(std::uint64_t{limit::begins_kept(*charge.penalty)})};
+}
+
 RefundNumbers numbers_of_reset() noexcept {
   return {number(Kind::Reset)};
 }
@@ -285,6 +297,22 @@ std::optional<limit::Outcome> outcome_of(const limit::Charge& charge, base::Time
         limit::gcra_core(*charge.limiter)->ticks(now + base::Duration(third > 0 ? third - 1 : first)) +
         second;
   return outcome;
+}
+
+bool apply_penalty(base::TimePoint now, AnswerNumbers answer, limit::Outcome& outcome) noexcept {
+  const auto end = answer[0], begins = answer[1], violations = answer[2];
+  const bool known = end >= 0 && end <= kMostMicros && (begins == 0 || begins == 1) && violations >= 0 &&
+                     violations <= limit::kMostViolations;
+  if (!known) return false;
+  if (end == 0) {
+    outcome.violations = static_cast<std::uint8_t>(violations);
+    return begins == 0;
+  }
+  const auto left = base::TimePoint(base::Duration(end)) - now;
+  if (left.count() <= 0 || (begins == 1 && outcome.allowed)) return false;
+  limit::punish(outcome, left);
+  outcome.penalty_begins = begins == 1;
+  return true;
 }
 
 bool has_slots(const limit::Charge& charge) noexcept {

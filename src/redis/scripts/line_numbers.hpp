@@ -59,6 +59,8 @@ inline constexpr std::int64_t kMostMicros = std::int64_t{1} << 53;
                                        const PermitId& hold,
                                        const limit::Limiter* decider = nullptr) noexcept;
 [[nodiscard]] RefundNumbers numbers_of(const Refund& refund) noexcept;
+// Returns the numbers of the penalty's line, which follows the line of the charge. REQUIRES: charge.penalty.
+[[nodiscard]] ChargeNumbers penalty_numbers_of(const limit::Charge& charge) noexcept;
 // Returns the numbers with which refund.lua resets a key.
 [[nodiscard]] RefundNumbers numbers_of_reset() noexcept;
 
@@ -66,6 +68,11 @@ inline constexpr std::int64_t kMostMicros = std::int64_t{1} << 53;
 // state of the limiter has these numbers.
 [[nodiscard]] std::optional<limit::Outcome> outcome_of(const limit::Charge& charge, base::TimePoint now,
                                                        AnswerNumbers answer) noexcept;
+
+// Changes the outcome of a charge's limiter by the script's answer to the penalty's line. Returns false if
+// the answer contradicts the outcome, or if no penalty has these numbers. Does not need the penalty itself,
+// because the rule may be gone when a late reply comes.
+[[nodiscard]] bool apply_penalty(base::TimePoint now, AnswerNumbers answer, limit::Outcome& outcome) noexcept;
 
 // Returns true for a bucket of a rule with `lease`. weir knows the time slots of a charge with slots, and a
 // refund names these time slots.

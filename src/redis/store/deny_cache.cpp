@@ -1,5 +1,7 @@
 #include "redis/store/deny_cache.hpp"
 
+#include "redis/scripts/bill.hpp"
+
 #include <algorithm>
 #include <cassert>
 #include <variant>
@@ -13,15 +15,30 @@ bool lasts(const limit::Limiter& limiter) noexcept {
   return !std::holds_alternative<limit::LeakyBucket>(limiter) && !limit::holds(limiter);
 }
 
+// Applies a penalty that surely runs, or that surely does not. Returns false if Redis must decide: it has to
+// count a refusal by the limiter as a violation.
+bool decide_by_penalty(base::TimePoint clock, base::TimePoint end, base::Duration unsure,
+                       limit::Outcome& outcome) noexcept {
+  const auto left = end - clock;
+  if (left <= base::Duration{0}) return outcome.allowed;
+  limit::punish(outcome, left);
+  return left > unsure;
+}
+
 }  // namespace
 
 void DenyCache::remember(std::span<const limit::Charge> bill, std::span<const std::int64_t> answers,
                          const RoundTrip& trip) noexcept {
-  assert(answers.size() == bill.size() * kAnswerNumbers);
-  for (std::size_t i = 0; i < bill.size(); ++i) {
-    const auto& line = bill[i];
+  assert(answers.size() == script_lines(bill) * kAnswerNumbers);
+  for (const auto& line : bill) {
+    const auto told = answers.first(kAnswerNumbers);
+    answers = answers.subspan(kAnswerNumbers);
+    std::int64_t penalty_end = 0;
+    if (line.penalty != nullptr) {
+      penalty_end = answers[0];
+      answers = answers.subspan(kAnswerNumbers);
+    }
     if (!lasts(*line.limiter)) continue;
-    const auto told = answers.subspan(i * kAnswerNumbers, kAnswerNumbers);
     const auto set = std::span(entries_).subspan(set_of(line.key), kWays);
     const auto older = [](const Entry& a, const Entry& b) { return a.trip.sent < b.trip.sent; };
     // The answer is about a free slot (time interval) of the bucket. Such an answer says nothing about the
@@ -36,6 +53,7 @@ void DenyCache::remember(std::span<const limit::Charge> bill, std::span<const st
               .limiter = line.limiter,
               .cost = line.cost,
               .answer = {},
+              .penalty_end = base::TimePoint(base::Duration(penalty_end)),
               .trip = trip,
               .renewed = {}};
     std::copy(told.begin(), told.end(), entry->answer.begin());
@@ -61,13 +79,15 @@ std::optional<base::TimePoint> DenyCache::refuses(std::span<const limit::Charge>
     const auto told = told_later(*line.limiter, entry->answer, since);
     const auto clock = entry->trip.server_now + since;
     if (i == 0) first = clock;
-    const auto outcome = outcome_of(line, clock, told);
+    auto outcome = outcome_of(line, clock, told);
     if (!outcome) return std::nullopt;
-    outcomes[i] = *outcome;
-    outcomes[i].ahead = clock_ahead(clock, first);
     // How much later Redis's clock may be than `clock`. If the wait is at most this long, Redis may admit the
     // bill now.
     const auto unsure = ceil<base::Duration>(entry->trip.received - entry->trip.sent + since / kPace);
+    if (line.penalty != nullptr && !decide_by_penalty(clock, entry->penalty_end, unsure, *outcome))
+      return std::nullopt;
+    outcomes[i] = *outcome;
+    outcomes[i].ahead = clock_ahead(clock, first);
     refused = refused || (line.enforced && !outcome->allowed && outcome->retry_after > unsure);
   }
   return refused ? std::optional(first) : std::nullopt;

@@ -17,11 +17,15 @@
 //     short. The two clocks may drift apart by one part in kPace.
 //  3. The cache refuses only if it has the states of all lines of the bill. So it can return the longest wait
 //     of all lines that refuse. For a line that others have charged since, the cache has an older state.
+// A limiter's refusal is a violation if the rule has a penalty, and Redis must count it. So for such a rule
+// the cache refuses only while a penalty runs.
+//
 // Only a refund makes a state earlier. A refund by this process makes older cached states unusable
 // (LastRefunds). weir does not notice refunds by other weirs, or the loss of Redis's data. Therefore a state
 // is used for kKnown only. Within that time after such an event, weir may refuse a request that Redis would
 // admit. The cache never admits a request. States of queues and of concurrency limits are not cached, because
-// they often become earlier. Callers must not use the cache for rules whose cost depends on the response.
+// they often become earlier. For rules whose cost depends on the response, callers may
+// use only refusals by a penalty.
 #pragma once
 
 #include "redis/scripts/line_numbers.hpp"
@@ -64,8 +68,8 @@ class DenyCache {
     Time sent, received;
     base::TimePoint server_now;  // Redis's clock, which Redis read between `sent` and `received`
   };
-  // Must be called for a bill that Redis refused. `answers`: kAnswerNumbers numbers for each line of the
-  // bill.
+  // Must be called for a bill that Redis refused. `answers`: kAnswerNumbers numbers for each script line of
+  // the bill.
   void remember(std::span<const limit::Charge> bill, std::span<const std::int64_t> answers,
                 const RoundTrip& trip) noexcept;
 
@@ -92,6 +96,7 @@ class DenyCache {
     const limit::Limiter* limiter = nullptr;  // null: the entry is free
     limit::Cost cost = 0;
     std::array<std::int64_t, kAnswerNumbers> answer{};
+    base::TimePoint penalty_end{};  // of the key's last penalty; the epoch if none ran
     RoundTrip trip{};
     Time renewed{};  // when a request was last sent to Redis to refresh this entry
   };

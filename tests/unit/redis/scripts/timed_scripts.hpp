@@ -41,8 +41,9 @@ class TimedScripts {
   Reply refund(const Refund& line) {
     return call([&](std::string& out) { append_refund(out, refund_[little_], {"w"}, {&line, 1}, kNumber); });
   }
-  Reply reset(const limit::Key& key) {
-    return call([&](std::string& out) { append_reset(out, refund_[little_], {"w"}, key, kNumber); });
+  Reply reset(const limit::Key& key) { return reset(limit::Charge{key, nullptr}); }
+  Reply reset(const limit::Charge& charge) {
+    return call([&](std::string& out) { append_reset(out, refund_[little_], {"w"}, charge, kNumber); });
   }
   // Returns the time to live that the last charge set for the key; zero if the charge set none.
   base::Duration life_of(const limit::Key& key) {

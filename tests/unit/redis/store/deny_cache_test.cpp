@@ -37,7 +37,7 @@ class CachedRefusals : public ::testing::Test {
     const auto reply = scripts_.charge(bill);
     base::TimePoint then;
     EXPECT_EQ(read_outcomes(reply, bill, outcomes, then), ReplyReading::Answer);
-    const auto answers = answers_of_refused(reply, {0, 1, 0, bill.size()}, bill.size());
+    const auto answers = answers_of_refused(reply, {0, 1, 0, bill.size()}, bill);
     if (answers.empty())
       cache_.forget(bill);
     else

@@ -1,0 +1,62 @@
+  -- The penalty of the line before (limit/penalty.hpp). While it runs, this line does not fit, and the line before is
+  -- not charged. Otherwise, if the line before does not fit, that is a violation. A violation is written although the
+  -- bill is refused.
+  --
+  -- State: the end of the last penalty (0: none), the number of violations, their times, and the times at which earlier
+  -- penalties began. Seven bytes each, after the byte of the kind; the number has one byte.
+  --
+  -- `fitted`: whether the line before fits; nil if the client must send other windows. `first`: the length of a first
+  -- penalty. `kept`: how many begins to keep.
+  --
+  -- Answer: the end of the penalty that runs or begins, or 0. Then 1 if the penalty begins now, else 0. Then the number
+  -- of violations that count.
+  local function punished(i, fitted, after, first, grows, most, forget, kept)
+    local state = states[i]
+    local finish, violations, begins = 0, {}, {}
+    if state and #state >= 9 and byte(state) == Kind.Penalty then
+      local noted
+      finish, noted = take('<I7B', state, 2)
+      for at = 10, #state - 6, 7 do
+        local of = (at - 10) / 7 < noted and violations or begins
+        local event = take('<I7', state, at)
+        if now - event < forget then
+          of[#of + 1] = event
+        end
+      end
+    end
+    if finish > now then
+      answer(i, finish, 0)
+      aheads[i - 1] = nil
+      return false
+    end
+    if fitted ~= false then
+      answer(i, 0, 0, #violations)
+      return true
+    end
+    if #violations + 1 >= after then
+      local length = first
+      for _ = 1, #begins do
+        if grows > 1 and length < most then
+          length = length * grows
+        end
+      end
+      finish = now + min(length, most)
+      begins[#begins + 1] = now
+      violations = {}
+      answer(i, finish, 1)
+    else
+      violations[#violations + 1] = now
+      answer(i, 0, 0, #violations)
+    end
+    local pieces, last = { pack('<BI7B', Kind.Penalty, finish, #violations) }, finish
+    for at = 1, #violations do
+      pieces[#pieces + 1], last = pack('<I7', violations[at]), max(last, violations[at] + forget)
+    end
+    for at = max(#begins - kept, 0) + 1, #begins do
+      pieces[#pieces + 1], last = pack('<I7', begins[at]), max(last, begins[at] + forget)
+    end
+    nexts[i], aheads[i] = concat(pieces), last - now
+    known.stays = known.stays or {}
+    known.stays[i] = true
+    return false
+  end
