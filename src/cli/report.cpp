@@ -67,6 +67,11 @@ std::string limit_line(const json::object& limit, Mode mode) {
     if (!reset->is_null() && reset->to_number<double>() > 0)
       line += ", full in " + time(limit, "reset_after_seconds");
   }
+  if (limit.contains("penalty_seconds")) line += ", penalty for " + time(limit, "penalty_seconds");
+  if (limit.contains("violations")) {
+    const auto violations = number(limit, "violations");
+    line += ", " + violations + (violations == "1" ? " violation" : " violations");
+  }
   if (limit.contains("waiting")) line += ", " + number(limit, "waiting") + " waiting";
   line += ", " + std::string(text(limit, "store"));
   if (const auto note = text(limit, "note"); !note.empty()) line += " (" + std::string(note) + ")";

@@ -30,6 +30,7 @@ void Counters::clear_rule(limit::RuleIndex rule) noexcept {
   for (auto& tally : tallies.settlements) tally.clear();
   for (auto& tally : tallies.messages) tally.clear();
   tallies.denied_here.clear();
+  tallies.penalties.clear();
   if (top) top->forget(rule);
 }
 

@@ -218,7 +218,8 @@ void Cases::add_told(const policy::Rule& rule, const LogLine& line, policy::Bill
                                       .rule = rule.index,
                                       .enforced = rule.mode == policy::Mode::Enforce && !applied.counted,
                                       .limiter_id = policy::limiter_id_of(applied.variant, applied.elastic),
-                                      .counted = applied.counted});
+                                      .counted = applied.counted,
+                                      .penalty = policy::penalty_of(rule)});
   };
   auto applied = policy::limiter_of(rule, said->variant, said->elastic);
   add(applied, said->key);
@@ -232,6 +233,8 @@ void Cases::add_entries(const LogLine& line, const policy::Bill& bill, Case& mad
     const auto* said = said_of(line, *rule);
     Entry entry{.charge = bill.charges()[i], .counted = applied.counted, .met_then = said != nullptr};
     entry.charge.limiter = applied.limiter;
+    // `rule` may move (find_hidden); the candidate's rules do not.
+    entry.charge.penalty = policy::penalty_of(candidate_.rules[rule->index]);
     if (said != nullptr) entry.said = outcome_of(said->says);
     entry.client = names.client(entry.charge.key, [&, rule = rule] {
       std::array<char, 128> room;

@@ -71,7 +71,7 @@ std::string several(const policy::Rule& rule, std::span<const std::string> texts
 bool is_whole(const policy::LimitState& state, const KeyLocation& location) {
   const auto& outcome = state.outcome;
   return state.known && outcome.allowed && !outcome.overflow && state.waiting == 0 &&
-         outcome.remaining == limit::quota_of(*location.charge.limiter, outcome);
+         outcome.violations == 0 && outcome.remaining == limit::quota_of(*location.charge.limiter, outcome);
 }
 
 // If all limits have the same digest, adds a note that the key belongs to one of them.
@@ -92,7 +92,8 @@ constexpr const char* kAsShown =
 // Sends the job to the first worker and waits for its end. Returns false after a time-out. The worker then
 // still uses the job, so the caller must not read its results.
 net::Task<bool> Inspector::ask_redis(std::shared_ptr<RedisJob> job) {
-  if (!moment_.config()->names_agreed) {
+  job->config = moment_.config();
+  if (!job->config->names_agreed) {
     for (auto& look : job->looks) look.error = "weir has not read the secret that hashes client keys yet";
     co_return true;
   }

@@ -15,7 +15,8 @@ KeyLocation location_of(const policy::Rule& rule, const policy::AppliedLimiter& 
            .limiter = applied.limiter,
            .rule = rule.cells,
            .limiter_id = policy::limiter_id_of(applied.variant, applied.elastic),
-           .lease = rule.lease ? policy::units_of(*rule.lease, *applied.limiter) : 0}};
+           .lease = rule.lease ? policy::units_of(*rule.lease, *applied.limiter) : 0,
+           .penalty = policy::penalty_of(rule)}};
 }
 
 // Returns the location of the state that counts messages. Messages are always counted in the key
@@ -26,6 +27,7 @@ KeyLocation location_of_messages(const policy::Rule& rule, policy::AppliedLimite
   KeyLocation location = location_of(rule, applied, policy::message_key(requests));
   location.charge.limiter_id = policy::message_limiter_id(rule);
   location.charge.lease = 0;
+  location.charge.penalty = nullptr;
   location.messages = true;
   return location;
 }

@@ -3,6 +3,7 @@
 
 #include "weir/limit/charge.hpp"
 #include "weir/net/task.hpp"
+#include "weir/proxy/configuration.hpp"
 #include "weir/proxy/explainer.hpp"
 #include "weir/redis/store.hpp"
 
@@ -12,6 +13,8 @@
 namespace weir::server {
 
 struct RedisJob {
+  // Owns what the charges point to. The worker may still use the job when nobody waits for it any more.
+  std::shared_ptr<const proxy::Configuration> config;
   std::vector<limit::Charge> forget;      // keys to reset first
   std::vector<proxy::RedisLookup> looks;  // keys to read after the resets, in this order
   // True: read the present state of the keys; false: read the results that the charges would get.

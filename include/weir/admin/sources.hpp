@@ -35,6 +35,7 @@ struct RuleText {
   std::string mode;            // "enforce" or "shadow"
   bool settles = false;        // responses correct the charges of this rule
   bool messages = false;       // the rule counts messages of WebSockets and gRPC calls
+  bool penalty = false;        // the rule has a penalty
   limit::RuleIndex label = 0;  // label of the rule's counters (observe::Counters)
 };
 [[nodiscard]] RuleText describe(const policy::Rule& rule);

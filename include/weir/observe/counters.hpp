@@ -71,6 +71,10 @@ class alignas(64) Counters {
     return rules_[rule].decisions[static_cast<std::size_t>(outcome)];
   }
   // Counts refusals by the rule's deny cache, for which Redis was not asked.
+  [[nodiscard]] Tally& penalties(limit::RuleIndex rule) noexcept { return rules_[rule].penalties; }
+  [[nodiscard]] const Tally& penalties(limit::RuleIndex rule) const noexcept {
+    return rules_[rule].penalties;
+  }
   [[nodiscard]] Tally& denied_here(limit::RuleIndex rule) noexcept { return rules_[rule].denied_here; }
   [[nodiscard]] const Tally& denied_here(limit::RuleIndex rule) const noexcept {
     return rules_[rule].denied_here;
@@ -184,6 +188,7 @@ class alignas(64) Counters {
     std::array<Tally, kSettled> settlements;
     std::array<Tally, kMessageOutcomes> messages;
     Tally denied_here;
+    Tally penalties;  // that began
   };
   [[nodiscard]] StatusRow& row_of(std::optional<std::size_t> route) const noexcept {
     return route ? routes_[*route] : unrouted_;

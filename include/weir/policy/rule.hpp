@@ -143,6 +143,9 @@ struct Rule {
   Store store = Store::Memory;
   OnStoreFailure on_store_failure = OnStoreFailure::Local;
   std::optional<Lease> lease{};
+  // Refuses a key for longer if its limiter refuses too often. Not beside elastic limits, `lease` or
+  // concurrency limits.
+  std::optional<limit::Penalty> penalty{};
   Hold hold = Hold::Client;  // when a concurrency limit releases permits
   Mode mode = Mode::Enforce;
   unsigned refusal_status = 429;
@@ -159,6 +162,11 @@ struct Rule {
   // The results of marks_of(), computed in advance. If empty, weir computes the marks for each name.
   std::vector<base::Digest128> marks{};
 };
+
+// Returns the value of Charge::penalty for the requests of a rule.
+[[nodiscard]] inline const limit::Penalty* penalty_of(const Rule& rule) noexcept {
+  return rule.penalty ? &*rule.penalty : nullptr;
+}
 
 // Returns a digest of everything that a rule reads from requests and responses: conditions, key and cost. The
 // digest does not depend on the rule's limits.

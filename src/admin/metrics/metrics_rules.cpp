@@ -23,6 +23,15 @@ void tell_settlements(MetricsPage& page) {
   page.put(settled);
 }
 
+void tell_penalties(MetricsPage& page) {
+  Family penalties = page.counter("weir_penalties_total", "Penalties that began, by rule.");
+  for (const auto& rule : page.sources().rules)
+    if (rule.penalty)
+      penalties.add({{"rule", rule.name}},
+                    page.sum([&](const Counters& c) { return c.penalties(rule.label).value(); }));
+  page.put(penalties);
+}
+
 void tell_messages(MetricsPage& page) {
   Family messages = page.counter("weir_messages_total", "Decisions of each rule on messages, by outcome.");
   for (std::size_t rule = 0; rule < page.sources().rules.size(); ++rule) {
@@ -65,6 +74,7 @@ void tell_rules(MetricsPage& page) {
   tell_decisions(page);
   tell_settlements(page);
   tell_messages(page);
+  tell_penalties(page);
   tell_load(page);
 }
 

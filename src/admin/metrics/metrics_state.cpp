@@ -25,6 +25,11 @@ void tell_keys(MetricsPage& page) {
   page.put(page.counter("weir_log_merges_total",
                         "Admissions merged with the previous log entry, because no chunk was left.")
                .add({}, stats.log_merged));
+  page.put(page.gauge("weir_penalty_keys", "Keys with violations or penalties in the key table.")
+               .add({}, stats.penalty_keys));
+  page.put(page.counter("weir_penalty_violations_lost_total",
+                        "Violations that started no penalty, because there was no room to count them.")
+               .add({}, stats.violations_lost));
 }
 
 // Writes how far the system's clock is ahead of weir's clock. weir uses the system's clock for calendars and

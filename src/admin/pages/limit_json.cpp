@@ -37,6 +37,8 @@ json::object limit_json(const policy::LimitState& state) {
   out["remaining"] = state.remaining;
   out["reset_after_seconds"] = seconds_json(outcome.reset_after);
   if (!outcome.allowed) out["retry_after_seconds"] = seconds_json(outcome.retry_after);
+  if (outcome.penalty_left.count() > 0) out["penalty_seconds"] = seconds_json(outcome.penalty_left);
+  if (outcome.violations != 0) out["violations"] = outcome.violations;
   if (outcome.delay.count() > 0) out["delay_seconds"] = seconds_json(outcome.delay);
   if (state.waiting != 0) out["waiting"] = state.waiting;
   return out;

@@ -14,6 +14,7 @@ RuleText describe(const policy::Rule& rule) {
           .mode = rule.mode == policy::Mode::Shadow ? "shadow" : "enforce",
           .settles = rule.settlement.has_value(),
           .messages = rule.messages.has_value(),
+          .penalty = rule.penalty.has_value(),
           .label = rule.index};
 }
 

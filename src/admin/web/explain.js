@@ -2,7 +2,7 @@
 
 import { ask, NotThere, Unauthorized } from "./api.js";
 import { find, h, shadow_badge } from "./dom.js";
-import { count, micros, span } from "./words.js";
+import { count, micros, plural, span } from "./words.js";
 
 export function listen(unauthorized) {
   find("#explain-form").addEventListener("submit", async (event) => {
@@ -80,7 +80,12 @@ function says(limit, shadow) {
   const counts = limit.decides === false ? "; does not decide" : "";
   const would = shadow && limit.says !== "admit" && limit.says !== "unknown";
   return h("span", { class: "line" }, h("span", { class: `badge ${would ? "note" : kMoods[limit.says]}` }, would ? `would ${limit.says}` : limit.says),
-    h("span", { class: "detail" }, [limit.limiter, limit.chosen_by, limit.note].filter(Boolean).join("; ") + counts));
+    h("span", { class: "detail" }, [limit.limiter, limit.chosen_by, penalty(limit), limit.note].filter(Boolean).join("; ") + counts));
+}
+
+function penalty(limit) {
+  if (limit.penalty_seconds) return `penalty for ${seconds(limit.penalty_seconds)}`;
+  return limit.violations ? plural(limit.violations, "violation") : "";
 }
 
 function frees(limit) {

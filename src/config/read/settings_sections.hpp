@@ -91,6 +91,8 @@ void read_reserve(const TableReader& cost, policy::Rule& into);
 // Reports a mistake if the rule's cost depends on the response but its algorithm cannot correct a charge.
 // Such algorithms are leaky_bucket and concurrency.
 void check_settlement(const TableReader& rule, const policy::Rule& read);
+// Reads `penalty`. Must be called after the rule's limiters were read.
+void read_penalty(const TableReader& rule, policy::Rule& into);
 // Reads `lease`. Must be called after all other keys of the rule were read. `numbers_are_sound`: false if the
 // rule's numbers have a mistake.
 void read_lease(const TableReader& rule, bool numbers_are_sound, policy::Rule& into);

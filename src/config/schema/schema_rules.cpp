@@ -1,6 +1,7 @@
 // The keys of [[rule]], and of the conditions that routes share with rules.
 #include "config/schema/schema_keys.hpp"
 
+#include "weir/limit/penalty.hpp"
 #include "weir/limit/rate.hpp"
 
 namespace weir::config {
@@ -133,6 +134,7 @@ constexpr KeySpec kRuleKeys[] = {
            "who sends the gRPC messages that count; of WebSockets, servers' messages never count"),
     kSoft,
     kElastic,
+    table("penalty", schema::kPenalty, "longer refusals of a key whose limiter has refused it repeatedly"),
     misplaced("priority", "priority in a [[route]], or in one of the rule's tiers"),
     mixed("lease", kLeaseShapes, "",
           "units of a busy key that a weir may take from Redis in advance: \"10%\" of the limit, or a "
@@ -194,6 +196,15 @@ constexpr KeySpec kElasticKeys[] = {
     needed(mixed("while_load_below", kLoadShapes, "",
                  "a load from 0.01 to 1, such as 0.7, below which the higher limit holds")),
 };
+constexpr KeySpec kPenaltyKeys[] = {
+    whole("after", 1, limit::kMostViolations, "1",
+          "number of refusals by the rule's limiter, within forget, that starts a penalty"),
+    required("for", Kind::Duration, "how long the first penalty lasts, from 1s to 366day"),
+    whole("grows", 1, limit::kMostGrowth, "2",
+          "factor of the length for each penalty that began within forget before; 1: all are equal"),
+    key("most", Kind::Duration, "1day", "longest penalty; from the length in for to 366day"),
+    key("forget", Kind::Duration, "1day", "how long refusals and earlier penalties count, up to 366day"),
+};
 constexpr KeySpec kTierKeys[] = {
     kLimit,
     kBurst,
@@ -218,7 +229,8 @@ constexpr KeySpec kOverrideKeys[] = {needed(table("match", schema::kMatch, "whic
 
 namespace schema {
 constinit const TableSpec kMatch{kMatchKeys}, kRule{kRuleKeys}, kCost{kCostKeys}, kReserve{kReserveKeys},
-    kCharge{kChargeKeys}, kElastic{kElasticKeys}, kTier{kTierKeys}, kOverride{kOverrideKeys};
+    kCharge{kChargeKeys}, kElastic{kElasticKeys}, kPenalty{kPenaltyKeys}, kTier{kTierKeys},
+    kOverride{kOverrideKeys};
 }  // namespace schema
 
 }  // namespace weir::config

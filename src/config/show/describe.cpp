@@ -147,6 +147,14 @@ std::string limit_words(const Numbers& numbers) {
   return words;
 }
 
+std::string penalty_words(const policy::Rule& rule) {
+  if (!rule.penalty) return "";
+  const auto& [after, first, grows, most, forget] = *rule.penalty;
+  return ", penalty of " + base::to_string(first) + " after " + std::to_string(after) +
+         (after == 1 ? " refusal, x " : " refusals, x ") + std::to_string(grows) + " up to " +
+         base::to_string(most) + ", forgotten after " + base::to_string(forget);
+}
+
 // Returns the text about the rule's refusals: their further header fields, and their jitter if it differs
 // from that of [server].
 std::string refusal_words(const policy::Rule& rule, unsigned usual_jitter) {
@@ -168,7 +176,7 @@ std::string rule_lines(const policy::Rule& rule, unsigned usual_jitter) {
               store_words(rule) + lease_words(rule) + (rule.mode == policy::Mode::Shadow ? ", shadow" : "");
   if (const auto charge = rule.settlement ? policy::describe_charge(*rule.settlement) : ""; !charge.empty())
     text += ", " + charge;
-  text += cost_words(rule);
+  text += cost_words(rule) + penalty_words(rule);
   if (rule.messages) {
     const auto& bucket = std::get<limit::TokenBucket>(*rule.messages->limiter);
     text += ", messages " + limit::to_string(bucket.gcra_core().rate()) + ", burst " +

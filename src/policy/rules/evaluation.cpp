@@ -77,7 +77,8 @@ void put(Bill& bill, const RuleLine& line, const limit::Key& key, limit::Cost co
   [[maybe_unused]] const bool added =
       bill.add(line, {key, line.applied.limiter, cost, line.rule->cells, enforced,
                       limiter_id_of(line.applied.variant, line.applied.elastic),
-                      lease ? units_of(*lease, *line.applied.limiter) : 0, line.applied.counted});
+                      lease ? units_of(*lease, *line.applied.limiter) : 0, line.applied.counted,
+                      penalty_of(*line.rule)});
   assert(added);
 }
 

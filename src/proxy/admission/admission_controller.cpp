@@ -25,6 +25,7 @@ void AdmissionController::count(const policy::Bill& bill, bool admitted) {
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     if (bill.line(i).applied.counted) continue;
     const auto& charge = bill.charges()[i];
+    if (outcomes[i].penalty_begins) worker_.counters.penalties(bill.line(i).rule->index).add();
     if (admitted || !outcomes[i].allowed)
       worker_.counters.decisions(bill.line(i).rule->index, outcome_of(charge, outcomes[i])).add();
   }
@@ -219,10 +220,7 @@ bool AdmissionController::decide_here(base::TimePoint now, policy::Priority prio
     return true;
   }
   buffers_.permits.reserve(evaluation.local.charges().size());
-  local_charged_ = evaluation.local.empty() ||
-                   worker_.table.charge(evaluation.local.charges(), now, evaluation.local.outcomes(),
-                                        &buffers_.journal.charged) ||
-                   displace(now, priority);
+  local_charged_ = evaluation.local.empty() || charge_or_displace(now, priority);
   if (local_charged_) hold(evaluation.local);
   if (local_charged_) settle_later(evaluation.local, Settlements::Store::Table, now);
   if (local_charged_ && !evaluation.remote.empty()) return false;
@@ -236,18 +234,23 @@ bool AdmissionController::refused_unasked(base::TimePoint now) {
   auto& [local, remote] = buffers_.evaluation;
   const auto charges = remote.charges();
   if (charges.empty()) return false;
+  // A later correction of the charge may free units for the next request, but ends no penalty.
+  const auto is_settled = [&](std::size_t i) { return remote.line(i).rule->settlement.has_value(); };
   for (std::size_t i = 0; i < charges.size(); ++i)
-    // A later correction of the charge may free units for the next request.
-    if (remote.line(i).rule->settlement) return false;
+    if (is_settled(i) && charges[i].penalty == nullptr) return false;
   const auto there = worker_.redis->refuses(charges, remote.outcomes());
-  refused_unasked_ = there.has_value();
   if (!there) return false;
+  for (std::size_t i = 0; i < charges.size(); ++i)
+    if (is_settled(i) && remote.outcomes()[i].penalty_left.count() == 0) return false;
+  refused_unasked_ = true;
   redis_now_ = *there;
   for (std::size_t i = 0; i < charges.size(); ++i)
     if (charges[i].enforced && !remote.outcomes()[i].allowed)
       worker_.counters.denied_here(remote.line(i).rule->index).add();
-  for (std::size_t i = 0; i < local.charges().size(); ++i)
+  for (std::size_t i = 0; i < local.charges().size(); ++i) {
     local.outcomes()[i] = worker_.table.peek(local.charges()[i], now);
+    note_refusal(local.charges()[i], now, local.outcomes()[i]);
+  }
   return true;
 }
 

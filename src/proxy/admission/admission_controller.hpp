@@ -132,7 +132,10 @@ class AdmissionController {
   void remember_message_rules(limit::LineSet unasked);
   void let_go();
   void settle_later(policy::Bill& bill, Settlements::Store store, base::TimePoint charged_at);
-  // refund…(), abandon(), leave_to_lane(), displace() and charge_but() are defined in transfers.cpp.
+  // refund…(), abandon(), leave_to_lane(), and the functions from here to charge_but() are defined in
+  // transfers.cpp.
+  [[nodiscard]] bool charge_or_displace(base::TimePoint now, policy::Priority priority);
+  void note_refusal(const limit::Charge& charge, base::TimePoint now, limit::Outcome& outcome);
   [[nodiscard]] bool displace(base::TimePoint now, policy::Priority priority);
   [[nodiscard]] bool charge_but(std::size_t line, base::TimePoint now);
   [[nodiscard]] std::span<const policy::Bill* const> asked() const;

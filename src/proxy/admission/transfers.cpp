@@ -17,7 +17,7 @@ namespace weir::proxy {
 namespace {
 
 // Returns the position of the queue's charge if only the queue refused the request. Returns nullopt if
-// another limit refused it too, or if the request can never fit into the queue.
+// another limit refused it too, if the request can never fit into the queue, or if its client has a penalty.
 std::optional<std::size_t> full_queue(const policy::Bill& bill) {
   std::optional<std::size_t> found;
   for (std::size_t i = 0; i < bill.charges().size(); ++i) {
@@ -25,7 +25,8 @@ std::optional<std::size_t> full_queue(const policy::Bill& bill) {
     const auto& outcome = bill.outcomes()[i];
     if (outcome.allowed || !charge.enforced) continue;
     const bool queue = std::holds_alternative<limit::LeakyBucket>(*charge.limiter);
-    if (found || !queue || outcome.retry_after == base::kForever) return std::nullopt;
+    const bool may_fit = outcome.retry_after != base::kForever && outcome.penalty_left.count() == 0;
+    if (found || !queue || !may_fit) return std::nullopt;
     found = i;
   }
   return found;
@@ -125,11 +126,31 @@ void AdmissionController::refund_but(const limit::Key* lane) {
   settlements_.cancel();
 }
 
-// Takes the place of a waiting request. Does so only if no rule needs Redis: otherwise Redis might refuse the
-// request after the other request was evicted.
+// Charges the local limits. If a queue is full, may displace a waiting request. Otherwise the refusal stands.
+bool AdmissionController::charge_or_displace(base::TimePoint now, policy::Priority priority) {
+  auto& bill = buffers_.evaluation.local;
+  const bool may_displace = worker_.shaper.may_displace(priority) && buffers_.evaluation.remote.empty();
+  const auto full_queue = may_displace ? limit::FullQueue::MayYield : limit::FullQueue::Refuses;
+  if (worker_.table.charge(bill.charges(), now, bill.outcomes(), &buffers_.journal.charged, full_queue))
+    return true;
+  if (!may_displace) return false;
+  if (displace(now, priority)) return true;
+  for (std::size_t i = 0; i < bill.charges().size(); ++i)
+    if (std::holds_alternative<limit::LeakyBucket>(*bill.charges()[i].limiter))
+      note_refusal(bill.charges()[i], now, bill.outcomes()[i]);
+  return false;
+}
+
+// Notes that the charge was refused, if its rule has a penalty.
+void AdmissionController::note_refusal(const limit::Charge& charge, base::TimePoint now,
+                                       limit::Outcome& outcome) {
+  if (charge.penalty != nullptr && !outcome.allowed) worker_.table.violate(charge, now, outcome);
+}
+
+// Takes the place of a waiting request. REQUIRES: the priority may displace, and no rule needs Redis:
+// otherwise Redis might refuse the request after the other request was evicted.
 bool AdmissionController::displace(base::TimePoint now, policy::Priority priority) {
   auto& bill = buffers_.evaluation.local;
-  if (!worker_.shaper.may_displace(priority) || !buffers_.evaluation.remote.empty()) return false;
   const auto line = full_queue(bill);
   if (!line) return false;
   const auto& charge = bill.charges()[*line];

@@ -279,7 +279,8 @@ std::string Explainer::sentence(const policy::Decision& decision,
       if (decision.outcome.retry_after == base::kForever)
         return "rule " + decision.rule->name + " refuses: this costs more than it can ever admit";
       return "rule " + decision.rule->name + " refuses, for " +
-             base::to_readable(decision.outcome.retry_after);
+             base::to_readable(decision.outcome.retry_after) +
+             (decision.outcome.penalty_left.count() > 0 ? ": its key has a penalty" : "");
     case policy::Verdict::Delay:
       return "rule " + decision.delayed_by->name + " makes it wait " +
              base::to_readable(decision.start_at - now_);

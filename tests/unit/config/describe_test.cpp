@@ -165,6 +165,14 @@ TEST(Describe, ShowsSoftAndElasticLimits) {
               HasSubstr("burst 10, elastic token_bucket 20/s, burst 20 while load is below 0.7, per"));
 }
 
+TEST(Describe, ShowsPenalties) {
+  const auto of = [](const std::string& more) { return describe(parse_settings(with_rule(more), kFile)); };
+  EXPECT_THAT(of("penalty = { for = \"10min\" }\n"),
+              HasSubstr(", penalty of 10min after 1 refusal, x 2 up to 1day, forgotten after 1day\n"));
+  EXPECT_THAT(of("penalty = { after = 3, for = \"1h\", grows = 1, most = \"2h\", forget = \"7day\" }\n"),
+              HasSubstr(", penalty of 1h after 3 refusals, x 1 up to 2h, forgotten after 7day\n"));
+}
+
 TEST(Describe, ShowsHowResponsesSettleACharge) {
   const auto of = [](const std::string& more) { return describe(parse_settings(with_rule(more), kFile)); };
   EXPECT_THAT(of("charge = { status = [\"401\", \"5xx\", \"300-303\"] }\n"),

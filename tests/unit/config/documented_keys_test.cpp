@@ -25,6 +25,7 @@ constexpr Described kDescribed[] = {
     {kLimiters, "Keys of `reserve`", &schema::kReserve},
     {kLimiters, "Keys of `charge`", &schema::kCharge},
     {kLimiters, "Keys of `elastic`", &schema::kElastic},
+    {kLimiters, "Keys of `penalty`", &schema::kPenalty},
     {kLimiters, "Keys of a tier", &schema::kTier},
     {kLimiters, "Keys of an override", &schema::kOverride},
     {kUpstreams, "Keys of `[[upstream]]`", &schema::kUpstream},

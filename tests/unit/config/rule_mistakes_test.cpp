@@ -325,6 +325,39 @@ const WrongConfiguration kWrongRules[] = {
     {"RuleSoftANumber",
      with_rule("soft = 0.1\n"),
      {"weir.toml:14: rule[x].soft: found a fraction; expected a string"}},
+    {"RulePenaltyWithoutLength",
+     with_rule("penalty = { after = 3 }\n"),
+     {"weir.toml:14: rule[x].penalty.for: missing; expected a duration such as \"250ms\""}},
+    {"RulePenaltyTooShort",
+     with_rule("penalty = { for = \"500ms\" }\n"),
+     {"weir.toml:14: rule[x].penalty.for: found 500ms; expected 1s to 366day"}},
+    {"RulePenaltyNoDuration",
+     with_rule("penalty = { for = \"10 minutes\" }\n"),
+     {"weir.toml:14: rule[x].penalty.for: \"10 minutes\" is not a duration; write for = \"10min\""}},
+    {"RulePenaltyLongerThanTheMost",
+     with_rule("penalty = { for = \"2h\", most = \"1h\" }\n"),
+     {"weir.toml:14: rule[x].penalty.most: found 1h, less than for, 2h; expected that or more"}},
+    {"RulePenaltyLongerThanTheDefaultMost",
+     with_rule("penalty = { for = \"2day\" }\n"),
+     {"weir.toml:14: rule[x].penalty.for: found 2day, longer than most, which is 1day by default; expected a "
+      "longer most beside it"}},
+    {"RulePenaltyForgetsAtOnce",
+     with_rule("penalty = { for = \"1min\", forget = \"0s\" }\n"),
+     {"weir.toml:14: rule[x].penalty.forget: found 0us; expected 1s to 366day"}},
+    {"RulePenaltyAndElastic",
+     with_rule("penalty = { for = \"1min\" }\nelastic = { limit = \"20/s\", while_load_below = 0.5 }\n"),
+     {"weir.toml:14: rule[x].penalty: found beside elastic (of the rule, a tier or an override); expected "
+      "one "
+      "of them"}},
+    {"RulePenaltyAndLease",
+     leased("limit = \"100/s\"\nlease = 10\npenalty = { for = \"1min\" }\n"),
+     {"weir.toml:17: rule[y].lease: found beside penalty, which needs Redis to see every refusal; expected "
+      "one of them"}},
+    {"RulePenaltyOfConcurrency",
+     "[[listener]]\naddress = \"127.0.0.1:8080\"\n[[route]]\nrespond = { status = 204 }\n[[rule]]\nname = "
+     "\"y\"\nlimit = 10\nalgorithm = \"concurrency\"\npenalty = { for = \"1min\" }\n",
+     {"weir.toml:9: rule[y].penalty: found beside an algorithm that counts requests in flight; expected an "
+      "algorithm that counts over time"}},
     {"RuleElasticWithoutLoad",
      with_rule("elastic = { limit = \"20/s\" }\n"),
      {"weir.toml:14: rule[x].elastic.while_load_below: missing; expected a load from 0.01 to 1, such as "

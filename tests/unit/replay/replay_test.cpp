@@ -114,6 +114,15 @@ TEST_F(ReplayTest, ReportsTheClientsThatALowerLimitWouldRefuse) {
   EXPECT_EQ(rule.clients[0].newly.refused, 3U);
 }
 
+TEST_F(ReplayTest, CandidatesPenaltyRefusesForLonger) {
+  std::vector<Request> requests;
+  for (const auto second : {0, 0, 2, 8, 12}) requests.push_back({.at = kStart + second * 1s});
+  auto rule = rule_of("per-ip", bucket("1/s", 1), {"ip"});
+  EXPECT_EQ(replay(requests, {rule}).newly.refused, 1U);
+  rule.penalty = {.after = 1, .first = 10s, .grows = 2, .most = 1h, .forget = 24h};
+  EXPECT_EQ(replay(requests, {rule}).newly.refused, 3U);
+}
+
 TEST_F(ReplayTest, NotesThatTheLogDoesNotBeginWithTheStartOfTheProcess) {
   const auto notes = [&](const std::vector<Request>& requests) { return replay(requests, {}).notes; };
   EXPECT_TRUE(notes({{.first = true}, {.at = kStart + 1s}}).empty());

@@ -22,6 +22,8 @@ std::string obstacle_to_lease(const policy::Rule& rule) {
     return "found beside a cost or charge that depends on the response; expected one of them";
   if (is_elastic(rule))
     return "found beside elastic (of the rule, a tier or an override); expected one of them";
+  if (rule.penalty)
+    return "found beside penalty, which needs Redis to see every refusal; expected one of them";
   if (redis::can_be_leased(rule.limiter)) return {};
   if (limit::holds(rule.limiter))
     return "found beside an algorithm that counts requests in flight; expected an algorithm that counts over "

@@ -301,6 +301,7 @@ policy::Rule read_rule(const TableReader& table, const Settings& settings, ReadC
   rule.max_body = most_body(rule);
   check_settlement(table, rule);
   rule.mode = table.choice<policy::Mode>("mode");
+  read_penalty(table, rule);
   read_lease(table, numbers_are_sound, rule);
   read_refusal(table, settings.server, rule);
   if (mistakes.count() == before) check_capacity(table, method, rule);
