@@ -63,15 +63,22 @@ std::string_view value_of(const Fields& fields, std::string_view name) noexcept 
   return field != nullptr ? field->value : std::string_view{};
 }
 
-// Appends the names of the fields in `lines`, which must not be empty.
+// Returns true for fields that weir writes for browsers and caches. Pages need not read them.
+bool is_for_browsers(std::string_view name) noexcept {
+  return name.starts_with("Access-Control-") || name == "Vary";
+}
+
+// Appends the names of the fields in `lines` that pages may read.
 void append_names(std::string& lines, std::string_view first) {
   const auto end = lines.size();
   lines += "Access-Control-Expose-Headers: ";
   lines += first;
   bool more = !first.empty();
   for (std::size_t at = 0; at < end; at = lines.find("\r\n", at) + 2) {
+    const auto name = lines.substr(at, lines.find(':', at) - at);
+    if (is_for_browsers(name)) continue;
     if (more) lines += ", ";
-    lines += lines.substr(at, lines.find(':', at) - at);
+    lines += name;
     more = true;
   }
   lines += "\r\n";
@@ -101,14 +108,17 @@ std::string_view permitted_origin(const CorsSettings& cors, const Fields& reques
 }
 
 bool is_preflight(const CorsSettings& cors, const RequestHead& request) noexcept {
-  return request.method == "OPTIONS" && !value_of(request.fields, "access-control-request-method").empty() &&
-         !permitted_origin(cors, request.fields).empty();
+  const auto& fields = request.fields;
+  return request.method == "OPTIONS" && request.framing == Framing::None &&
+         !value_of(fields, "access-control-request-method").empty() &&
+         find_field(fields, "authorization") == nullptr && find_field(fields, "cookie") == nullptr &&
+         !permitted_origin(cors, fields).empty();
 }
 
 void append_cors_fields(std::string& lines, const CorsSettings& cors, const Fields& request) {
   const auto origin = permitted_origin(cors, request);
   const bool same_for_all = cors.any_origin && !cors.credentials;
-  if (!origin.empty()) {
+  if (same_for_all || !origin.empty()) {
     append_names(lines, "X-Request-ID");
     lines += "Access-Control-Allow-Origin: ";
     lines += same_for_all ? "*" : origin;
@@ -131,7 +141,9 @@ void append_preflight_fields(std::string& lines, const CorsSettings& cors, const
 }
 
 void append_exposed_names(std::string& lines, const CorsSettings& cors, const Fields& request) {
-  if (!lines.empty() && !permitted_origin(cors, request).empty()) append_names(lines, {});
+  if (lines.empty()) return;
+  if (cors.any_origin || !permitted_origin(cors, request).empty()) append_names(lines, {});
+  if (!cors.any_origin) lines += "Vary: Origin\r\n";
 }
 
 }  // namespace weir::http

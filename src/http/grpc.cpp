@@ -1,5 +1,6 @@
 #include "weir/http/grpc.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 
@@ -31,11 +32,14 @@ void append_percent_encoded(std::string& out, std::string_view text) {
   }
 }
 
+// Returns the rest of the first line that begins with these words; empty if there is none.
 std::string_view line_value(std::string_view lines, std::string_view beginning) noexcept {
-  const auto at = lines.find(beginning);
-  if (at == std::string_view::npos) return {};
-  const auto begin = at + beginning.size();
-  return lines.substr(begin, lines.find('\r', begin) - begin);
+  while (!lines.empty()) {
+    const auto line = lines.substr(0, lines.find("\r\n"));
+    if (line.starts_with(beginning)) return line.substr(beginning.size());
+    lines.remove_prefix(std::min(line.size() + 2, lines.size()));
+  }
+  return {};
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ from http2_client import Http2TestCase
 
 APP = "https://app.example.com"
 ASKS = {"Origin": APP, "Access-Control-Request-Method": "PUT", "Access-Control-Request-Headers": "content-type,x-api-key"}
-LIMIT = rule(limit="2/day", key='["ip"]', algorithm='"fixed_window"', headers='{ X-Reason = "quota" }')
+LIMIT = rule(limit="2/1000day", key='["ip"]', algorithm='"fixed_window"', headers='{ X-Reason = "quota" }')
 USAGE = '[[route]]\nmatch = { path = "/usage" }\nrespond = "usage"\n[[route]]\nmatch = { path = "/own" }\nrespond = { body = "own" }\n'
 TO_SERVER = '[[route]]\nmatch = { path = "/api/*" }\nupstream = "api"\n'
 
@@ -60,7 +60,7 @@ class OwnAnswers(CorsTestCase):
 
     def test_every_answer_of_weir_can_be_read(self):
         self.upstream.reply = lambda exchange: exchange.close()
-        weir = self.cors_weir(rules=rule(limit="9/day", key='["header:X-Who"]', on_missing='"reject"'), credentials="true")
+        weir = self.cors_weir(rules=rule(limit="9/1000day", key='["header:X-Who"]', on_missing='"reject"'), credentials="true")
         for path, who, status in (("/nowhere", "a", 404), ("/own", "a", 200), ("/usage", "a", 200), ("/api/a", None, 400),
                                   ("/api/a", "a", 502)):
             with self.subTest(path=path, status=status), weir.connect() as client:
@@ -81,13 +81,14 @@ class OwnAnswers(CorsTestCase):
         weir = self.cors_weir("*")
         got = weir.get("/own", origin="https://any.example")
         self.assertEqual((got["access-control-allow-origin"], got["vary"]), ("*", None))
+        self.assertEqual(weir.get("/own")["access-control-allow-origin"], "*", "a cache may give this answer to a page")
 
 
 class AnswersOfServers(CorsTestCase):
     def test_server_decides_and_weir_exposes_its_rate_limit_fields(self):
         self.upstream.reply = answer(headers="Access-Control-Allow-Origin: https://other.example\r\n"
                                              "Access-Control-Expose-Headers: X-Total\r\n")
-        weir = self.cors_weir(rules=rule(limit="9/day", key='["ip"]'))
+        weir = self.cors_weir(rules=rule(limit="9/1000day", key='["ip"]'))
         for request in self.requesters(weir):
             got = request("GET", "/api/a", {"Origin": APP})
             self.assertEqual(got.all("access-control-allow-origin"), ["https://other.example"])
@@ -97,7 +98,7 @@ class AnswersOfServers(CorsTestCase):
     def test_answers_without_weirs_fields_stay_as_they_are(self):
         weir = self.cors_weir(rules="")
         self.assertNotIn("access-control-expose-headers", weir.get("/api/a", origin=APP))
-        limited = self.cors_weir(rules=rule(limit="9/day", key='["ip"]'))
+        limited = self.cors_weir(rules=rule(limit="9/1000day", key='["ip"]'))
         for fields in ({}, {"origin": "https://evil.example"}):
             self.assertNotIn("access-control-expose-headers", limited.get("/api/a", **fields))
 

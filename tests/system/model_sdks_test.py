@@ -18,10 +18,10 @@ LIMIT, RESERVE = 100_000_000, 1000
 RULE_OF = {"chat": "openai", "messages": "anthropic"}
 PATHS = {"chat": "/v1/chat/completions", "responses": "/v1/responses", "messages": "/v1/messages"}
 RULES = "\n".join((
-    rule("openai", f"{LIMIT}/day", key="[]", algorithm='"fixed_window"', match='{ path = "~^/v1/(chat|responses)" }',
+    rule("openai", f"{LIMIT}/1000day", key="[]", algorithm='"fixed_window"', match='{ path = "~^/v1/(chat|responses)" }',
          charge='{ status = ["2xx"] }',
          cost=f'{{ response_json = "/usage/total_tokens|/response/usage/total_tokens", reserve = {RESERVE} }}'),
-    rule("anthropic", f"{LIMIT}/day", key="[]", algorithm='"fixed_window"', match='{ path = "/v1/messages" }',
+    rule("anthropic", f"{LIMIT}/1000day", key="[]", algorithm='"fixed_window"', match='{ path = "/v1/messages" }',
          charge='{ status = ["2xx"] }',
          cost=f'{{ response_json = ["/usage/input_tokens|/message/usage/input_tokens", "/usage/output_tokens"], reserve = {RESERVE} }}')))
 

@@ -29,7 +29,9 @@ struct CorsSettings {
 // Returns the request's Origin if its pages may read the answer; otherwise an empty text.
 [[nodiscard]] std::string_view permitted_origin(const CorsSettings& cors, const Fields& request) noexcept;
 
-// Returns true if a browser asks for a page of a permitted origin whether it may send a request.
+// Returns true if a browser asks for a page of a permitted origin whether it may send a request. Browsers
+// send this question without a body, Authorization and Cookie (Fetch standard, "CORS-preflight fetch"). A
+// request with one of them is an ordinary request.
 [[nodiscard]] bool is_preflight(const CorsSettings& cors, const RequestHead& request) noexcept;
 
 // Append field lines to `lines`, each with its CRLF. `lines`: the field lines that the answer already has.
@@ -39,7 +41,7 @@ void append_cors_fields(std::string& lines, const CorsSettings& cors, const Fiel
 // For the answer to a preflight: permits the method and the fields that the page asks for.
 void append_preflight_fields(std::string& lines, const CorsSettings& cors, const RequestHead& request);
 // For an answer of a server, which decides itself who may read it: lets the page read the fields in `lines`,
-// too. Appends nothing if there are none, or if the request comes from no permitted origin.
+// too, if the request comes from a permitted origin. Appends nothing if `lines` is empty.
 void append_exposed_names(std::string& lines, const CorsSettings& cors, const Fields& request);
 
 }  // namespace weir::http

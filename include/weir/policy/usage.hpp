@@ -22,10 +22,12 @@ struct UsageLine {
   bool known = false;        // set by the caller; false: the rule's store did not answer
 };
 
-// Returns the enforced rules that count this client alone, with the client's key in each. The rule's
+// Returns the enforced rules that count this client alone, with the client's key in each: the first
+// limit::kMaxCharges of them. The rule's
 // conditions on the client must hold: tier, country, ip and hours. Its other conditions do not matter. Leaves
 // out rules whose key differs between the client's requests: those with route, method, path or upstream.
-// Leaves out rules that several clients share. Leaves out rules for whose key the request has no value, or
+// Leaves out rules that several clients share, and rules whose key is only a name that a client may choose
+// freely, such as a header field. Leaves out rules for whose key the request has no value, or
 // several. REQUIRES: the request's token was verified if needs_claims_for_usage().
 [[nodiscard]] std::vector<UsageLine> usage_lines(std::span<const Rule> rules, const Request& request,
                                                  const NamingKeys& keys);

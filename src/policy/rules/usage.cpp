@@ -14,7 +14,7 @@ namespace {
 // An attribute says one of these things about a client.
 enum class Meaning : std::uint8_t {
   Who,      // who the client is
-  Group,    // to which group of clients it belongs, or which site it asks
+  Group,    // to which group of clients it belongs, which site it asks, or a name that it may choose freely
   Request,  // what it requests
 };
 
@@ -25,9 +25,6 @@ Meaning meaning_of(const AttributeRef& attribute) noexcept {
     case Attribute::User:
     case Attribute::Org:
     case Attribute::Service:
-    case Attribute::Device:
-    case Attribute::Header:
-    case Attribute::Query:
     case Attribute::Cookie:
     case Attribute::Claim:
     case Attribute::CertSubject:
@@ -35,23 +32,24 @@ Meaning meaning_of(const AttributeRef& attribute) noexcept {
     case Attribute::Tier:
     case Attribute::Country:
     case Attribute::Host:
+    case Attribute::Device:
+    case Attribute::Header:
+    case Attribute::Query:
       return Meaning::Group;
     default:
       return Meaning::Request;
   }
 }
 
-bool has_meaning(const KeyPart& part, Meaning what) noexcept {
-  return std::any_of(part.begin(), part.end(),
-                     [&](const AttributeRef& one) { return meaning_of(one) == what; });
-}
-
-// Returns true if the rule has one key for each client, whatever the client requests.
+// Returns true if the rule has a key for each client, whatever the client requests. One part of the key must
+// always say who the client is: "host|ip" does not, because a request has a host first.
 bool counts_clients(const KeyPattern& key) noexcept {
+  const auto says_who = [](const AttributeRef& one) { return meaning_of(one) == Meaning::Who; };
+  const auto depends = [](const AttributeRef& one) { return meaning_of(one) == Meaning::Request; };
   return std::any_of(key.begin(), key.end(),
-                     [](const KeyPart& part) { return has_meaning(part, Meaning::Who); }) &&
+                     [&](const KeyPart& part) { return std::all_of(part.begin(), part.end(), says_who); }) &&
          std::none_of(key.begin(), key.end(),
-                      [](const KeyPart& part) { return has_meaning(part, Meaning::Request); });
+                      [&](const KeyPart& part) { return std::any_of(part.begin(), part.end(), depends); });
 }
 
 bool may_tell(const Rule& rule, const Request& request) {
@@ -91,6 +89,7 @@ std::vector<UsageLine> usage_lines(std::span<const Rule> rules, const Request& r
   std::vector<UsageLine> lines;
   Namer namer(request);
   for (const Rule& rule : rules) {
+    if (lines.size() == limit::kMaxCharges) break;
     if (!may_tell(rule, request) || has_ambiguous_key(rule, request)) continue;
     const auto applied = applied_limiter(rule, request);
     const auto key = rule.store == Store::Memory ? namer.name(rule, applied, keys.table)

@@ -15,7 +15,7 @@ net::Task<void> Usage::read() {
       line.known = true;
       continue;
     }
-    if (!answers) continue;
+    if (!answers || context_.watch.left()) continue;
     base::TimePoint redis_now;
     auto look = worker.redis->look(line.charge, line.outcome, redis_now);
     const auto error = co_await look;

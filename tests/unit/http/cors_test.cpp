@@ -79,6 +79,7 @@ TEST(CorsFields, AnswerForAllOriginsDoesNotDependOnTheOrigin) {
   const auto fields = answer_fields(kAll, request({{"Origin", "https://any.example"}}));
   EXPECT_THAT(fields, HasSubstr("Access-Control-Allow-Origin: *\r\n"));
   EXPECT_THAT(fields, Not(HasSubstr("Vary")));
+  EXPECT_EQ(answer_fields(kAll, request({})), fields) << "a cache may give this answer to a page";
 }
 
 TEST(CorsPreflight, IsAnOptionsRequestThatNamesAMethodAndAListedOrigin) {
@@ -90,6 +91,18 @@ TEST(CorsPreflight, IsAnOptionsRequestThatNamesAMethodAndAListedOrigin) {
   EXPECT_FALSE(is_preflight(
       kApp,
       request({{"Origin", "https://evil.example"}, {"Access-Control-Request-Method", "PUT"}}, "OPTIONS")));
+}
+
+// Browsers send preflights without these. A client that sends them wants more than permission.
+TEST(CorsPreflight, HasNoBodyAndNoCredentials) {
+  const Lines asks{{"Origin", "https://app.example.com"}, {"Access-Control-Request-Method", "PUT"}};
+  auto head = request(asks, "OPTIONS");
+  head.framing = Framing::Chunked;
+  EXPECT_FALSE(is_preflight(kApp, head));
+  for (const auto& field : Lines{{"Authorization", "Bearer x"}, {"Cookie", "session=1"}}) {
+    Lines more = {asks.begin()[0], asks.begin()[1], field};
+    EXPECT_FALSE(is_preflight(kApp, request(more, "OPTIONS"))) << field.first;
+  }
 }
 
 TEST(CorsPreflight, AnswerPermitsWhatThePageAsksFor) {
@@ -110,17 +123,25 @@ TEST(CorsExposedNames, NamesTheFieldsThatWeirAddsToAnAnswer) {
   append_exposed_names(fields, kApp, request({{"Origin", "https://app.example.com"}}).fields);
   EXPECT_EQ(fields,
             "X-RateLimit-Limit: 5\r\nRateLimit: \"a\";r=4\r\n"
-            "Access-Control-Expose-Headers: X-RateLimit-Limit, RateLimit\r\n");
+            "Access-Control-Expose-Headers: X-RateLimit-Limit, RateLimit\r\nVary: Origin\r\n");
 }
 
-TEST(CorsExposedNames, AddsNothingWithoutFieldsOrForOtherOrigins) {
+// The fields of an answer may have got these names before, for an answer that was not sent.
+TEST(CorsExposedNames, OmitFieldsForBrowsersAndCaches) {
+  std::string fields = "RateLimit: \"a\";r=4\r\nAccess-Control-Expose-Headers: RateLimit\r\nVary: Origin\r\n";
+  const auto before = fields;
+  append_exposed_names(fields, kApp, request({{"Origin", "https://app.example.com"}}).fields);
+  EXPECT_EQ(fields, before + "Access-Control-Expose-Headers: RateLimit\r\nVary: Origin\r\n");
+}
+
+TEST(CorsExposedNames, AreAbsentWithoutFieldsOrForOtherOrigins) {
   std::string fields;
   append_exposed_names(fields, kApp, request({{"Origin", "https://app.example.com"}}).fields);
   EXPECT_EQ(fields, "");
   fields = "RateLimit: \"a\";r=4\r\n";
   append_exposed_names(fields, kApp, request({{"Origin", "https://evil.example"}}).fields);
-  append_exposed_names(fields, kApp, request({}).fields);
-  EXPECT_EQ(fields, "RateLimit: \"a\";r=4\r\n");
+  EXPECT_EQ(fields, "RateLimit: \"a\";r=4\r\nVary: Origin\r\n")
+      << "a cache must not use this answer for the listed origin";
 }
 
 }  // namespace

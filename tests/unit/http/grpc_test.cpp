@@ -47,6 +47,13 @@ TEST(Grpc, RefusalBecomesATrailersOnlyResponse) {
       "grpc-retry-pushback-ms: 30000\r\n");
 }
 
+TEST(Grpc, FieldWhoseNameEndsInRetryAfterIsNoRetryPushback) {
+  Answer answer{.status = 429, .body = ""};
+  std::string fields = "X-Retry-After: soon\r\n";
+  make_trailers_only(answer, fields);
+  EXPECT_EQ(answer.fields.find("grpc-retry-pushback-ms"), std::string_view::npos) << answer.fields;
+}
+
 TEST(Grpc, ResponseWithoutRetryAfterHasNoRetryPushback) {
   Answer answer{.status = 403, .body = "<p>no JSON</p>"};
   std::string fields;

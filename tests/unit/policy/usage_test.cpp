@@ -39,13 +39,15 @@ TEST_F(UsageLines, NameRulesThatCountTheClientWhateverItRequests) {
   add("key", {"api_key"});
   add("api", {"api_key|ip"}).match.path = PathMatch::parse("/api/*").value();
   add("posts", {"ip", "host"}).match.methods = {"POST"};
-  add("tenant", {"header:X-Tenant"});
+  add("tenant", {"ip", "header:X-Tenant"});
   EXPECT_THAT(told(), ElementsAre("key", "api", "posts", "tenant"));
 }
 
 TEST_F(UsageLines, LeaveOutRulesThatCountOthersOrSingleRequests) {
   add("all", {});
   add("site", {"host"});
+  add("site first", {"host|ip"});
+  add("a name that anybody may send", {"header:X-Tenant"});
   add("plan", {"tier"});
   add("each path", {"api_key", "path"});
   add("each route", {"api_key", "route"});
@@ -54,6 +56,11 @@ TEST_F(UsageLines, LeaveOutRulesThatCountOthersOrSingleRequests) {
   add("user", {"user"});
   add("no user", {"user"}).on_missing = OnMissing::Reject;
   EXPECT_THAT(told(), IsEmpty());
+}
+
+TEST_F(UsageLines, AreAtMostAsManyAsLimitsOfARequest) {
+  for (std::size_t i = 0; i <= limit::kMaxCharges; ++i) add(std::to_string(i), {"ip"});
+  EXPECT_EQ(told().size(), limit::kMaxCharges);
 }
 
 TEST_F(UsageLines, HeedConditionsOnTheClient) {
@@ -74,7 +81,7 @@ TEST_F(UsageLines, HeedConditionsOnTheClient) {
 
 TEST_F(UsageLines, LeaveOutAmbiguousKeys) {
   head_.fields.push_back({"X-Tenant", "other"});
-  add("tenant", {"header:X-Tenant"});
+  add("tenant", {"ip", "header:X-Tenant"});
   EXPECT_THAT(told(), IsEmpty());
 }
 

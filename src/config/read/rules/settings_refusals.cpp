@@ -22,9 +22,16 @@ bool is_whole_field_value(std::string_view text) noexcept {
 
 // Returns why a rule must not set the field; empty if it may.
 std::string_view reserved(std::string_view name) {
-  static const http::FieldNames kFraming{
-      "Connection", "Content-Length", "Keep-Alive",        "Proxy-Connection",
-      "TE",         "Trailer",        "Transfer-Encoding", "Upgrade"};
+  static const http::FieldNames kFraming{"Connection",
+                                         "Content-Encoding",
+                                         "Content-Length",
+                                         "Content-Range",
+                                         "Keep-Alive",
+                                         "Proxy-Connection",
+                                         "TE",
+                                         "Trailer",
+                                         "Transfer-Encoding",
+                                         "Upgrade"};
   static const http::FieldNames kWeirs{"Cache-Control", "Date",   "RateLimit*",       "X-RateLimit-*",
                                        "Retry-After",   "grpc-*", "WWW-Authenticate", "X-Request-ID"};
   static const http::FieldNames kCors{"Access-Control-*"};
