@@ -15,7 +15,7 @@ using Lines = std::initializer_list<std::pair<std::string_view, std::string_view
 const CorsSettings kApp{.origins = {"https://app.example.com", "http://localhost:3000"}};
 const CorsSettings kAll{.origins = {}, .any_origin = true};
 
-RequestHead request(Lines lines, std::string_view method = "GET") {
+RequestHead page_request(Lines lines, std::string_view method = "GET") {
   RequestHead head;
   head.method = method;
   for (const auto& [name, value] : lines) head.fields.push_back({name, value});
@@ -51,7 +51,7 @@ TEST(CorsOrigin, ErrorNamesTheOriginThatBrowsersSend) {
 }
 
 TEST(CorsFields, LetAPageOfAListedOriginReadTheAnswer) {
-  const auto fields = answer_fields(kApp, request({{"Origin", "https://app.example.com"}}),
+  const auto fields = answer_fields(kApp, page_request({{"Origin", "https://app.example.com"}}),
                                     "Retry-After: 3\r\nRateLimit: \"a\";r=0\r\n");
   EXPECT_EQ(fields,
             "Retry-After: 3\r\nRateLimit: \"a\";r=0\r\n"
@@ -62,56 +62,56 @@ TEST(CorsFields, LetAPageOfAListedOriginReadTheAnswer) {
 TEST(CorsFields, OtherOriginsGetNoPermission) {
   for (const char* origin : {"https://evil.example", "https://app.example.com.evil.example", "null", "",
                              "https://APP.example.com", "https://app.example.com:8443", "*"})
-    EXPECT_EQ(answer_fields(kApp, request({{"Origin", origin}})), "Vary: Origin\r\n") << origin;
-  EXPECT_EQ(answer_fields(kApp, request({})), "Vary: Origin\r\n")
+    EXPECT_EQ(answer_fields(kApp, page_request({{"Origin", origin}})), "Vary: Origin\r\n") << origin;
+  EXPECT_EQ(answer_fields(kApp, page_request({})), "Vary: Origin\r\n")
       << "caches must not serve this answer to a page";
 }
 
 TEST(CorsFields, CredentialsNeedTheOriginItself) {
   auto cors = kApp;
   cors.credentials = true;
-  EXPECT_THAT(answer_fields(cors, request({{"Origin", "http://localhost:3000"}})),
+  EXPECT_THAT(answer_fields(cors, page_request({{"Origin", "http://localhost:3000"}})),
               HasSubstr("Access-Control-Allow-Origin: http://localhost:3000\r\n"
                         "Access-Control-Allow-Credentials: true\r\n"));
 }
 
 TEST(CorsFields, AnswerForAllOriginsDoesNotDependOnTheOrigin) {
-  const auto fields = answer_fields(kAll, request({{"Origin", "https://any.example"}}));
+  const auto fields = answer_fields(kAll, page_request({{"Origin", "https://any.example"}}));
   EXPECT_THAT(fields, HasSubstr("Access-Control-Allow-Origin: *\r\n"));
   EXPECT_THAT(fields, Not(HasSubstr("Vary")));
-  EXPECT_EQ(answer_fields(kAll, request({})), fields) << "a cache may give this answer to a page";
+  EXPECT_EQ(answer_fields(kAll, page_request({})), fields) << "a cache may give this answer to a page";
 }
 
 TEST(CorsPreflight, IsAnOptionsRequestThatNamesAMethodAndAListedOrigin) {
   const Lines asks{{"Origin", "https://app.example.com"}, {"Access-Control-Request-Method", "PUT"}};
-  EXPECT_TRUE(is_preflight(kApp, request(asks, "OPTIONS")));
-  EXPECT_FALSE(is_preflight(kApp, request(asks, "GET")));
-  EXPECT_FALSE(is_preflight(kApp, request({{"Origin", "https://app.example.com"}}, "OPTIONS")));
-  EXPECT_FALSE(is_preflight(kApp, request({{"Access-Control-Request-Method", "PUT"}}, "OPTIONS")));
+  EXPECT_TRUE(is_preflight(kApp, page_request(asks, "OPTIONS")));
+  EXPECT_FALSE(is_preflight(kApp, page_request(asks, "GET")));
+  EXPECT_FALSE(is_preflight(kApp, page_request({{"Origin", "https://app.example.com"}}, "OPTIONS")));
+  EXPECT_FALSE(is_preflight(kApp, page_request({{"Access-Control-Request-Method", "PUT"}}, "OPTIONS")));
   EXPECT_FALSE(is_preflight(
-      kApp,
-      request({{"Origin", "https://evil.example"}, {"Access-Control-Request-Method", "PUT"}}, "OPTIONS")));
+      kApp, page_request({{"Origin", "https://evil.example"}, {"Access-Control-Request-Method", "PUT"}},
+                         "OPTIONS")));
 }
 
 // Browsers send preflights without these. A client that sends them wants more than permission.
 TEST(CorsPreflight, HasNoBodyAndNoCredentials) {
   const Lines asks{{"Origin", "https://app.example.com"}, {"Access-Control-Request-Method", "PUT"}};
-  auto head = request(asks, "OPTIONS");
+  auto head = page_request(asks, "OPTIONS");
   head.framing = Framing::Chunked;
   EXPECT_FALSE(is_preflight(kApp, head));
   for (const auto& field : Lines{{"Authorization", "Bearer x"}, {"Cookie", "session=1"}}) {
     Lines more = {asks.begin()[0], asks.begin()[1], field};
-    EXPECT_FALSE(is_preflight(kApp, request(more, "OPTIONS"))) << field.first;
+    EXPECT_FALSE(is_preflight(kApp, page_request(more, "OPTIONS"))) << field.first;
   }
 }
 
 TEST(CorsPreflight, AnswerPermitsWhatThePageAsksFor) {
   std::string fields;
   append_preflight_fields(fields, kApp,
-                          request({{"Origin", "https://app.example.com"},
-                                   {"Access-Control-Request-Method", "PUT"},
-                                   {"Access-Control-Request-Headers", "content-type,x-api-key"}},
-                                  "OPTIONS"));
+                          page_request({{"Origin", "https://app.example.com"},
+                                        {"Access-Control-Request-Method", "PUT"},
+                                        {"Access-Control-Request-Headers", "content-type,x-api-key"}},
+                                       "OPTIONS"));
   EXPECT_EQ(fields,
             "Access-Control-Allow-Methods: PUT\r\nAccess-Control-Allow-Headers: content-type,x-api-key\r\n"
             "Access-Control-Max-Age: 600\r\n"
@@ -120,7 +120,7 @@ TEST(CorsPreflight, AnswerPermitsWhatThePageAsksFor) {
 
 TEST(CorsExposedNames, NamesTheFieldsThatWeirAddsToAnAnswer) {
   std::string fields = "X-RateLimit-Limit: 5\r\nRateLimit: \"a\";r=4\r\n";
-  append_exposed_names(fields, kApp, request({{"Origin", "https://app.example.com"}}).fields);
+  append_exposed_names(fields, kApp, page_request({{"Origin", "https://app.example.com"}}).fields);
   EXPECT_EQ(fields,
             "X-RateLimit-Limit: 5\r\nRateLimit: \"a\";r=4\r\n"
             "Access-Control-Expose-Headers: X-RateLimit-Limit, RateLimit\r\nVary: Origin\r\n");
@@ -130,16 +130,16 @@ TEST(CorsExposedNames, NamesTheFieldsThatWeirAddsToAnAnswer) {
 TEST(CorsExposedNames, OmitFieldsForBrowsersAndCaches) {
   std::string fields = "RateLimit: \"a\";r=4\r\nAccess-Control-Expose-Headers: RateLimit\r\nVary: Origin\r\n";
   const auto before = fields;
-  append_exposed_names(fields, kApp, request({{"Origin", "https://app.example.com"}}).fields);
+  append_exposed_names(fields, kApp, page_request({{"Origin", "https://app.example.com"}}).fields);
   EXPECT_EQ(fields, before + "Access-Control-Expose-Headers: RateLimit\r\nVary: Origin\r\n");
 }
 
 TEST(CorsExposedNames, AreAbsentWithoutFieldsOrForOtherOrigins) {
   std::string fields;
-  append_exposed_names(fields, kApp, request({{"Origin", "https://app.example.com"}}).fields);
+  append_exposed_names(fields, kApp, page_request({{"Origin", "https://app.example.com"}}).fields);
   EXPECT_EQ(fields, "");
   fields = "RateLimit: \"a\";r=4\r\n";
-  append_exposed_names(fields, kApp, request({{"Origin", "https://evil.example"}}).fields);
+  append_exposed_names(fields, kApp, page_request({{"Origin", "https://evil.example"}}).fields);
   EXPECT_EQ(fields, "RateLimit: \"a\";r=4\r\nVary: Origin\r\n")
       << "a cache must not use this answer for the listed origin";
 }
