@@ -300,6 +300,7 @@ std::vector<limit::SavedRule> ConfigSnapshots::saved_rules() const {
     if (!table_.is_current(static_cast<limit::RuleIndex>(i)))
       for (auto& variant : rule.variants) variant = {variant.name, 0, variant.limiter_id, nullptr};
   }
+  while (!rules.empty() && rules.back().name.empty()) rules.pop_back();
   return rules;
 }
 

@@ -32,14 +32,13 @@
 
 namespace weir::limit {
 
-// One word of a slot. It holds drained_at (51 bits), whether the cell is a log (1 bit), and the RuleIndex (12
-// bits). A Due rounds drained_at up to units of 16 µs, so no key is evicted too early. 51 bits of these units
-// reach to the year 3111.
+// One word of a slot: drained_at (52 bits), whether the cell is a log (1 bit), and the RuleIndex (11 bits).
+// 52 bits of µs reach to the year 2112.
 class Due {
  public:
   Due() = default;
   Due(base::TimePoint drained_at, RuleIndex rule, bool is_log) noexcept
-      : word_((clamped(rounded_up(drained_at)) << kTimeAt) | (is_log ? kLog : 0) | rule) {}
+      : word_((clamped(drained_at) << kTimeAt) | (is_log ? kLog : 0) | rule) {}
   // Returns a value that marks a slot as used by a bill that weir is checking. A marked (pinned) slot must
   // not be evicted or moved.
   [[nodiscard]] static Due pinned(RuleIndex rule) noexcept { return Due((kPinned << kTimeAt) | rule); }
@@ -48,10 +47,10 @@ class Due {
   // Returns true if the cell belongs to a log. The cell of a log may refer to chunks of the log store, which
   // release() returns.
   [[nodiscard]] bool is_log() const noexcept { return (word_ & kLog) != 0; }
-  // Returns drained_at, rounded up; for a cell that never drains, returns the last instant that a Due can
+  // Returns drained_at; for a cell that never drains, returns the last instant that a Due can
   // store.
   [[nodiscard]] base::TimePoint drained_at() const noexcept {
-    return base::TimePoint(base::Duration(static_cast<base::Duration::rep>((word_ >> kTimeAt) * kUnit)));
+    return base::TimePoint(base::Duration(static_cast<base::Duration::rep>(word_ >> kTimeAt)));
   }
   [[nodiscard]] bool never_drains() const noexcept { return (word_ >> kTimeAt) >= kPinned - 1; }
   [[nodiscard]] bool is_pinned() const noexcept { return (word_ >> kTimeAt) == kPinned; }
@@ -60,24 +59,20 @@ class Due {
   }
 
  private:
-  static constexpr unsigned kTimeAt = 13;
+  static constexpr unsigned kTimeAt = 12;
   static constexpr std::uint64_t kRule = kMaxRules - 1;
-  static constexpr std::uint64_t kLog = std::uint64_t{1} << 12;
-  static constexpr std::uint64_t kPinned = (std::uint64_t{1} << 51) - 1;
-  static constexpr std::uint64_t kUnit = 16;  // µs
+  static constexpr std::uint64_t kLog = std::uint64_t{1} << 11;
+  static constexpr std::uint64_t kPinned = (std::uint64_t{1} << 52) - 1;
   explicit Due(std::uint64_t word) noexcept : word_(word) {}
-  static base::TimePoint rounded_up(base::TimePoint at) noexcept {
-    return at < base::TimePoint::max() - base::Duration(kUnit) ? at + base::Duration(kUnit - 1) : at;
-  }
-  // Returns `at` in units, rounded down. If `at` needs more than 51 bits, returns the largest number of 51
-  // bits that is not kPinned. No clock reaches it.
+  // Returns `at` in µs. If `at` needs more than 52 bits, returns the largest number of 52 bits that is not
+  // kPinned. No clock reaches it.
   static std::uint64_t clamped(base::TimePoint at) noexcept {
-    const auto units = static_cast<std::uint64_t>(at.time_since_epoch().count()) / kUnit;
-    return units < kPinned ? units : kPinned - 1;
+    const auto micros = static_cast<std::uint64_t>(at.time_since_epoch().count());
+    return micros < kPinned ? micros : kPinned - 1;
   }
   std::uint64_t word_ = 0;
 };
-static_assert(kMaxRules == 4096, "an index has 12 bits");
+static_assert(kMaxRules == 2048, "an index has 11 bits");
 
 struct Slot {
   Key key;

@@ -28,6 +28,7 @@ struct Call : LoneWorker {
   explicit Call(bool closes = false, policy::MessageDirection direction = policy::MessageDirection::Client)
       : LoneWorker(two_messages(closes, direction)) {
     space.request.head = &space.head;
+    space.rules = config.rules;
     AdmissionController controller(worker, config, space);
     AdmissionResult result;
     EXPECT_TRUE(controller.decide_here(clock.now(), policy::kDefaultPriority, result));

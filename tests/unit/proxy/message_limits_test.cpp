@@ -34,6 +34,7 @@ struct Chat : LoneWorker {
   int passed(std::string_view api_key, MessageLimits::Sender sender = MessageLimits::Sender::Client) {
     ExchangeBuffers space(worker);
     space.request.head = &head;
+    space.rules = config.rules;
     space.request.client.api_key = api_key;
     AdmissionController gate(worker, config, space);
     AdmissionResult admission_result;

@@ -92,6 +92,7 @@ void read_settled_cost(const TableReader& cost, policy::Rule& into) {
   auto& settlement = settlement_of(into);
   const bool header = cost.has("response_header");
   if (header == cost.has("response_json")) {
+    if (cost.mentions("reserve")) read_reserve(cost, into);
     if (!cost.flawed())
       cost.mistake("", "found " + std::string(header ? "two places" : "no place") +
                            "; expected one: { response_header = \"…\", reserve = n } or { response_json = "

@@ -56,6 +56,7 @@ class AdmissionControllerTest : public ::testing::Test, protected LoneWorker {
     askers.push_back(std::make_unique<Asker>(worker));
     auto& asker = *askers.back();
     asker.space.request.head = &head;
+    asker.space.rules = config.rules;
     asker.space.request.client.api_key = api_key;
     asker.space.request.client.key_vouched = true;
     asker.space.request.client.tier = tier;

@@ -36,6 +36,7 @@ Configuration two_places(policy::Store store,
 struct Asking : LoneWorker {
   explicit Asking(const Configuration& a_config) : LoneWorker(a_config, &settings()) {
     space->request.head = &head;
+    space->rules = config.rules;
     if (config.rules.front().store == policy::Store::Redis) {
       EXPECT_FALSE(decide());
     }
@@ -47,6 +48,7 @@ struct Asking : LoneWorker {
     admission.reset();
     space = std::make_unique<ExchangeBuffers>(worker);
     space->request.head = &head;
+    space->rules = config.rules;
     admission = std::make_unique<AdmissionController>(worker, config, *space);
   }
   void ask() {

@@ -78,6 +78,7 @@ struct Asked {
   explicit Asked(Site& a_site, std::string_view user = "ann", const std::function<void()>& meanwhile = {})
       : site(a_site), space(site.worker), admission(site.worker, site.config, space) {
     space.request.head = &head;
+    space.rules = site.config.rules;
     space.request.client.user = user;
     unasked = admission.decide_here(site.clock.now(), policy::kDefaultPriority, ruling);
     if (unasked) return;
