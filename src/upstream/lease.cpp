@@ -163,6 +163,7 @@ net::Task<net::ErrorCode> Lease::connect_http1(std::string_view proxy_header, ba
   if (ec || !stream_->is_tls() || stream_->protocol() != "h2") co_return ec;
   connections.note_choice(false);
   http2_ = std::make_unique<Http2ServerStream>(connections.adopt(std::move(stream_), location.moves));
+  (void)http2_->connection()->take_first_use();  // counted above
   co_return co_await http2_->connected();
 }
 

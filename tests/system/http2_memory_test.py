@@ -172,7 +172,9 @@ class IdleWebSockets(Http2TestCase):
             sock.sendall(octets)
             got = 0
             while got < BURST:
-                got += len(sock.recv(1 << 16))
+                piece = sock.recv(1 << 16)
+                self.assertTrue(piece, "weir has closed the connection")
+                got += len(piece)
         self.assertGreater(got, BURST)
         return rss_kib(weir.pid)
 

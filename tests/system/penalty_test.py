@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A client whose requests a rule has refused too often is refused for longer (docs/limiters.md, "Penalties"): with the state in
-the key table and in Redis, over reloads, upgrades and restarts."""
+"""A client whose requests a rule has refused too often is refused for longer (docs/limiters.md, "Penalties"). The state is in the
+key table or in Redis, and outlasts reloads, upgrades and restarts."""
 
 import json
 import os
