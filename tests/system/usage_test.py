@@ -62,6 +62,21 @@ class Usage(UsageTestCase):
         self.assertEqual(weir.get("/", x_api_key="key-1").status, 429)
         self.assertNotIn("x-ratelimit-limit", weir.get("/usage"))
 
+    def test_shows_a_penalty_that_runs(self):
+        redis = self.start(Redis())
+        rules = [rule(name, "1/1000day", penalty='{ for = "1h" }', store=f'"{name}"', **BY_KEY) for name in ("memory", "redis")]
+        for name, limits in zip(("memory", "redis"), rules):
+            with self.subTest(name):
+                weir = self.usage_weir(limits, state=f'redis = {{ url = "redis://127.0.0.1:{redis.port}" }}')
+                self.assertEqual(self.statuses(weir.port, 1, "/", x_api_key="ada"), [200])
+                self.assertNotIn("penalty_seconds", self.usage(weir, x_api_key="ada")[0])
+                self.assertEqual(self.statuses(weir.port, 1, "/", x_api_key="ada"), [429])
+                for _ in range(2):  # asking begins no penalty, and extends none
+                    limit, = self.usage(weir, x_api_key="ada")
+                    self.assertTrue(0 < limit["penalty_seconds"] <= 3600, limit)
+                    self.assertEqual(limit["remaining"], 0)
+                self.assertNotIn("penalty_seconds", self.usage(weir, x_api_key="bob")[0])
+
     def test_shows_the_tier_of_the_client(self):
         keys = '[[key]]\nkey = "ada"\ntier = "pro"\n[[key]]\nkey = "bob"\n'
         limits = rule("plan", "5/1000day", tiers='{ pro = { limit = "50/1000day" } }', **BY_KEY)

@@ -35,8 +35,7 @@ struct UsageLine {
 // Returns true if a rule that usage_lines() may return needs claims of the request's token.
 [[nodiscard]] bool needs_claims_for_usage(std::span<const Rule> rules, const Request& request);
 
-// Appends
-// {"limits":[{"rule":…,"limit":…,"used":…,"remaining":…,"reset_after_seconds":…,"window_seconds":…},…]}.
+// Appends {"limits":[{"rule":…,"limit":…,…},…]}. docs/limiters.md names the members.
 void append_usage_json(std::string& out, std::span<const UsageLine> lines);
 
 }  // namespace weir::policy

@@ -79,6 +79,8 @@ void append_line(std::string& out, const UsageLine& line) {
     if (line.known) out += ",\"reset_after_seconds\":" + whole_seconds(line.outcome.reset_after);
     out += ",\"window_seconds\":" + whole_seconds(limit::window(limiter));
   }
+  if (const auto left = line.outcome.penalty_left; left.count() > 0)
+    out += ",\"penalty_seconds\":" + whole_seconds(left);
   out += "}";
 }
 
@@ -101,7 +103,8 @@ std::vector<UsageLine> usage_lines(std::span<const Rule> rules, const Request& r
                       .limiter = applied.limiter,
                       .cost = 0,
                       .rule = rule.cells,
-                      .limiter_id = limiter_id_of(applied.variant, applied.elastic)}});
+                      .limiter_id = limiter_id_of(applied.variant, applied.elastic),
+                      .penalty = rule.penalty ? &*rule.penalty : nullptr}});
   }
   return lines;
 }
