@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""A configuration with a thousand rules, of which few apply to a request."""
+"""A configuration with as many rules as are possible, of which few apply to a request."""
 
 import signal
 
 from harness import TestCase, Upstream, Weir, config, main, rule
 
-MOST = 1000
+MOST = 128
 MOST_AT_ONCE = 32
 
 
 def many(limit="2/day"):
-    """Returns a rule for each of a thousand tenants, each with its own path."""
+    """Returns a rule for each tenant, each with its own path."""
     return "".join(rule(f"tenant-{i}", limit, key='["ip"]', match=f'{{ path = "/tenants/{i}/*" }}') for i in range(MOST))
 
 
@@ -21,21 +21,21 @@ class ManyRules(TestCase):
     def weir(self, rules):
         return self.start(Weir(config(self.upstream.port, rules=rules)))
 
-    def test_each_of_a_thousand_rules_limits_its_own_requests(self):
+    def test_each_of_many_rules_limits_its_own_requests(self):
         weir = self.weir(many())
-        for tenant in (0, 1, 10, 100, 499, 999):
+        for tenant in (0, 1, 10, 63, 127):
             self.assertEqual(self.statuses(weir.port, 3, f"/tenants/{tenant}/a"), [200, 200, 429], tenant)
         self.assertEqual(self.statuses(weir.port, 3, "/tenants"), [200] * 3, "no rule applies")
-        self.assertEqual(weir.metric("weir_decisions_total", rule="tenant-499", outcome="refused"), 1)
+        self.assertEqual(weir.metric("weir_decisions_total", rule="tenant-63", outcome="refused"), 1)
 
-    def test_a_reload_that_changes_a_thousand_rules_keeps_their_counts(self):
+    def test_a_reload_that_changes_many_rules_keeps_their_counts(self):
         weir = self.weir(many())
-        self.assertEqual(self.statuses(weir.port, 1, "/tenants/777/a"), [200])
+        self.assertEqual(self.statuses(weir.port, 1, "/tenants/77/a"), [200])
         (weir.folder / "weir.toml").write_text(config(self.upstream.port, rules=many("4/day")))
         weir.signal(signal.SIGHUP)
         self.await_metric(weir, 1, "weir_reloads_total", result="ok")
-        self.assertEqual(self.statuses(weir.port, 3, "/tenants/777/a"), [200, 200, 429], "half of the limit was used before")
-        self.assertEqual(self.statuses(weir.port, 5, "/tenants/778/a"), [200] * 4 + [429])
+        self.assertEqual(self.statuses(weir.port, 3, "/tenants/77/a"), [200, 200, 429], "half of the limit was used before")
+        self.assertEqual(self.statuses(weir.port, 5, "/tenants/78/a"), [200] * 4 + [429])
 
     def test_request_to_which_more_rules_apply_than_a_bill_holds_gets_503(self):
         headers = "".join(rule(f"rule-{i}", key='["ip"]', match=f'{{ headers = {{ X-Kind = "~{i % 2}" }} }}') for i in range(2 * MOST_AT_ONCE + 2))

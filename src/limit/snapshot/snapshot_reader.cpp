@@ -188,7 +188,7 @@ void Reader::read_times(std::vector<base::TimePoint>& times, std::uint64_t most)
 }
 
 void Reader::read_penalties(const SeePenalty& see) {
-  if (version_ <= kNoPenaltyVersion) return;
+  if (version_ < kSnapshotVersion) return;
   const std::uint64_t count = take_count(kMostPenalties, "penalties");
   for (std::uint64_t i = 0; i < count && good(); ++i) {
     SavedPenalty saved{.key = in_.take_digest(), .forgotten_at = take_instant(), .state = {}};
@@ -220,14 +220,13 @@ void Reader::read_log(SavedKey& saved, unsigned cost_bits) {
 }
 
 void Reader::read_key(std::uint64_t first, const SeeKey& see) {
-  const auto& word = version_ > kFewRulesVersion ? kWideKeyWord : kNarrowKeyWord;
-  const auto drained_at = first >> word.drained_at();
-  SavedKey saved{.key = in_.take_digest(), .rule = 0, .drained_at = instant_of(drained_at)};
-  const std::size_t rule = first & word.rule_mask();
-  if (drained_at > kLatest || rule >= now_.size()) return fail("is damaged: a key has no valid rule or time");
+  SavedKey saved{.key = in_.take_digest(), .rule = 0, .drained_at = instant_of(first >> kDrainedAt)};
+  const std::size_t rule = first & 0xff;
+  if (first >> kDrainedAt > kLatest || rule >= now_.size())
+    return fail("is damaged: a key has no valid rule or time");
   const Meaning& is = now_[rule];
   const unsigned cost_bits = is.rule->log_cost_bits();
-  const bool is_log = (first & word.log_bit()) != 0;
+  const bool is_log = (first & kIsLog) != 0;
   if (is_log)
     read_log(saved, cost_bits);
   else

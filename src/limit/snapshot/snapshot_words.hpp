@@ -17,9 +17,8 @@ static_assert(std::endian::native == std::endian::little, "words are copied in t
 
 inline constexpr std::uint64_t kSnapshotMagic = 0x7379'656b'7269'6577;  // "weirkeys"
 // The version must also change if weir computes client names differently (policy/identity/name_key.cpp).
-inline constexpr std::uint64_t kSnapshotVersion = 7;
-inline constexpr std::uint64_t kFewRulesVersion = 6;   // snapshots with at most kFewRules rules
-inline constexpr std::uint64_t kNoPenaltyVersion = 5;  // snapshots that also lack penalties
+inline constexpr std::uint64_t kSnapshotVersion = 6;
+inline constexpr std::uint64_t kNoPenaltyVersion = 5;  // snapshots that lack penalties
 inline constexpr std::uint64_t kOneClockVersion = 4;   // snapshots that also lack the machine's clock
 inline constexpr std::uint64_t kSnapshotEnd = ~std::uint64_t{0};
 inline constexpr std::size_t kLongestRuleName = 128;
@@ -29,23 +28,11 @@ inline constexpr std::size_t kMostSharedCells = Overflow::kMostCells;
 inline constexpr std::size_t kMostPenalties = std::size_t{1} << 30;
 inline constexpr std::size_t kMostBegins = 64;
 
+// The first word of a key. The bits from kDrainedAt on have drained_at. The bit kIsLog says whether the key
+// has a log. The low eight bits are the number of the rule.
+inline constexpr unsigned kDrainedAt = 9;
+inline constexpr std::uint64_t kIsLog = std::uint64_t{1} << 8;
 inline constexpr std::uint64_t kLatest = (std::uint64_t{1} << 55) - 2;  // µs
-inline constexpr std::size_t kFewRules = 256;
-
-// The first word of a key. The low bits are the number of the rule. The next bit says whether the key has a
-// log. The other bits are drained_at.
-struct KeyWord {
-  unsigned rule_bits;
-
-  [[nodiscard]] constexpr std::uint64_t rule_mask() const noexcept {
-    return (std::uint64_t{1} << rule_bits) - 1;
-  }
-  [[nodiscard]] constexpr std::uint64_t log_bit() const noexcept { return std::uint64_t{1} << rule_bits; }
-  [[nodiscard]] constexpr unsigned drained_at() const noexcept { return rule_bits + 1; }
-};
-inline constexpr KeyWord kNarrowKeyWord{.rule_bits = 8};
-inline constexpr KeyWord kWideKeyWord{.rule_bits = 11};
-static_assert(kFewRules - 1 <= kNarrowKeyWord.rule_mask() && kMaxRules - 1 <= kWideKeyWord.rule_mask());
 
 inline constexpr std::size_t kWordsAtOnce = 8'192;
 

@@ -33,6 +33,7 @@ void put_rule(WordWriter& out, const SavedRule& rule) {
 // Returns the variant whose name the snapshot stores, so that a restore finds the cell's limiter. Returns
 // null if the rule no longer has that variant.
 const SavedRule::Variant* variant_of(const SharedCell& shared, std::span<const SavedRule> rules) {
+  if (shared.rule >= rules.size()) return nullptr;
   const auto& variants = rules[shared.rule].variants;
   const auto found = std::find_if(variants.begin(), variants.end(), [&](const SavedRule::Variant& variant) {
     return variant.limiter_id == shared.limiter_id;
@@ -47,9 +48,9 @@ void put_shared(WordWriter& out, const SharedCell& shared, const SavedRule::Vari
   out.put(shared.cell);
 }
 
-void put_key(WordWriter& out, const SavedKey& saved, const KeyWord& word) {
+void put_key(WordWriter& out, const SavedKey& saved) {
   const bool is_log = !saved.log.empty();
-  out.put((micros_of(saved.drained_at) << word.drained_at()) | (is_log ? word.log_bit() : 0) | saved.rule);
+  out.put((micros_of(saved.drained_at) << kDrainedAt) | (is_log ? kIsLog : 0) | saved.rule);
   out.put(saved.key);
   if (!is_log) return out.put(saved.cell);
   out.put(saved.log.size());
@@ -63,13 +64,9 @@ void put_key(WordWriter& out, const SavedKey& saved, const KeyWord& word) {
 
 namespace {
 
-// Returns the lowest version that can hold the state, so that an earlier weir reads the snapshot if possible.
-std::uint64_t version_for(std::size_t rules, bool penalties) noexcept {
-  if (rules > kFewRules) return kSnapshotVersion;
-  return penalties ? kFewRulesVersion : kNoPenaltyVersion;
-}
-
+// Writes the penalties. If there are none, the snapshot has the version before, which an earlier weir reads.
 void put_penalties(WordWriter& out, std::span<const SavedPenalty> penalties) {
+  if (penalties.empty()) return;
   out.put(penalties.size());
   for (const auto& [key, forgotten_at, state] : penalties) {
     out.put(key);
@@ -89,8 +86,7 @@ std::uint64_t write_snapshot(const KeyTable& table, const Snapshot& snapshot,
   WordWriter out(sink);
   const auto penalties = table.penalties(snapshot.saved_at);
   out.put(kSnapshotMagic);
-  const auto version = version_for(rules.size(), !penalties.empty());
-  out.put(version);
+  out.put(penalties.empty() ? kNoPenaltyVersion : kSnapshotVersion);
   out.put(micros_of(snapshot.saved_at));
   out.put(micros_of(snapshot.machine_at.value_or(snapshot.saved_at)));
   out.put(snapshot.names.k0);
@@ -101,11 +97,10 @@ std::uint64_t write_snapshot(const KeyTable& table, const Snapshot& snapshot,
   std::erase_if(shared, [&](const SharedCell& cell) { return variant_of(cell, rules) == nullptr; });
   out.put(shared.size());
   for (const auto& cell : shared) put_shared(out, cell, *variant_of(cell, rules));
-  if (version > kNoPenaltyVersion) put_penalties(out, penalties);
-  const auto& word = version > kFewRulesVersion ? kWideKeyWord : kNarrowKeyWord;
+  put_penalties(out, penalties);
   std::uint64_t keys = 0;
   table.visit(snapshot.saved_at, rules, [&](const SavedKey& saved) {
-    put_key(out, saved, word);
+    put_key(out, saved);
     ++keys;
   });
   out.put(kSnapshotEnd);

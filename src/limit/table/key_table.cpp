@@ -245,11 +245,11 @@ bool KeyTable::charge(std::span<const Charge> charges, base::TimePoint now, std:
     Impl::LineCheck& line = lines.emplace_back(impl_->check(charges[i], now, locks));
     if (follows(charges, i)) [[unlikely]]
       impl_->follow(charges[i], lines[i - 1], now, line);
+    if (line.inherits && !line.step.outcome.allowed) [[unlikely]]
+      line.step.outcome.overflow = true;  // the slot started with charges of other keys
     if (charges[i].penalty != nullptr) [[unlikely]]
       impl_->apply_penalty(charges[i], now, full_queue, line.step.outcome);
     outcomes[i] = line.step.outcome;
-    if (line.inherits && !outcomes[i].allowed) [[unlikely]]
-      outcomes[i].overflow = true;  // the slot started with charges of other keys
     if (!charges[i].enforced || line.step.outcome.allowed) continue;
     admitted = false;
     if (outcomes[i].overflow) [[unlikely]]

@@ -18,15 +18,16 @@ void KeyTable::Impl::look_at_penalty(const Shard& shard, const Charge& charge, b
 void KeyTable::Impl::judge(Shard& shard, const Charge& charge, base::TimePoint now,
                            Outcome& outcome) noexcept {
   look_at_penalty(shard, charge, now, outcome);
-  if (outcome.allowed || outcome.penalty_left.count() > 0) return;
+  // The shared overflow cell refuses for what other keys have used, too.
+  if (outcome.allowed || outcome.overflow || outcome.penalty_left.count() > 0) return;
   outcome.penalty_begins = shard.penalties.violate(charge.key, charge.rule, *charge.penalty, now);
   look_at_penalty(shard, charge, now, outcome);
 }
 
 void KeyTable::Impl::apply_penalty(const Charge& charge, base::TimePoint now, FullQueue full_queue,
                                    Outcome& outcome) const noexcept {
-  const bool waits =
-      full_queue == FullQueue::MayYield && std::holds_alternative<LeakyBucket>(*charge.limiter);
+  const bool waits = charge.enforced && full_queue == FullQueue::MayYield &&
+                     std::holds_alternative<LeakyBucket>(*charge.limiter);
   if (waits)
     look_at_penalty(shard_of(charge.key), charge, now, outcome);
   else

@@ -48,8 +48,8 @@ constexpr QuotaSplit split(std::size_t places, std::size_t usable, std::size_t r
 
 class Quota {
  public:
-  // The number of rules that may take places before the first share_out(): those of a configuration.
-  static constexpr std::size_t kFirst = 1024;
+  // The number of rules that may take places before the first share_out().
+  static constexpr std::size_t kFirst = kMaxRules;
 
   Quota() : by_rule_(kFirst), held_(kFirst), account_(kFirst) {
     std::iota(account_.begin(), account_.end(), RuleIndex{0});

@@ -32,23 +32,24 @@
 
 namespace weir::limit {
 
-// One word of a slot: drained_at (52 bits), whether the cell is a log (1 bit), and the RuleIndex (11 bits).
-// 52 bits of µs reach to the year 2112.
+// One word of a slot: drained_at (55 bits), whether the cell is a log (1 bit), and the RuleIndex (8 bits). 55
+// bits of µs reach to the year 3111.
 class Due {
  public:
   Due() = default;
   Due(base::TimePoint drained_at, RuleIndex rule, bool is_log) noexcept
-      : word_((clamped(drained_at) << kTimeAt) | (is_log ? kLog : 0) | rule) {}
+      : word_((clamped(drained_at) << kTimeAt) | (is_log ? kLog : 0) | static_cast<std::uint8_t>(rule)) {}
   // Returns a value that marks a slot as used by a bill that weir is checking. A marked (pinned) slot must
   // not be evicted or moved.
-  [[nodiscard]] static Due pinned(RuleIndex rule) noexcept { return Due((kPinned << kTimeAt) | rule); }
+  [[nodiscard]] static Due pinned(RuleIndex rule) noexcept {
+    return Due((kPinned << kTimeAt) | static_cast<std::uint8_t>(rule));
+  }
 
-  [[nodiscard]] RuleIndex rule() const noexcept { return static_cast<RuleIndex>(word_ & kRule); }
+  [[nodiscard]] RuleIndex rule() const noexcept { return static_cast<std::uint8_t>(word_); }
   // Returns true if the cell belongs to a log. The cell of a log may refer to chunks of the log store, which
   // release() returns.
   [[nodiscard]] bool is_log() const noexcept { return (word_ & kLog) != 0; }
-  // Returns drained_at; for a cell that never drains, returns the last instant that a Due can
-  // store.
+  // Returns drained_at; for a cell that never drains, returns the last instant that a Due can store.
   [[nodiscard]] base::TimePoint drained_at() const noexcept {
     return base::TimePoint(base::Duration(static_cast<base::Duration::rep>(word_ >> kTimeAt)));
   }
@@ -59,20 +60,19 @@ class Due {
   }
 
  private:
-  static constexpr unsigned kTimeAt = 12;
-  static constexpr std::uint64_t kRule = kMaxRules - 1;
-  static constexpr std::uint64_t kLog = std::uint64_t{1} << 11;
-  static constexpr std::uint64_t kPinned = (std::uint64_t{1} << 52) - 1;
+  static constexpr unsigned kTimeAt = 9;
+  static constexpr std::uint64_t kLog = std::uint64_t{1} << 8;
+  static constexpr std::uint64_t kPinned = (std::uint64_t{1} << 55) - 1;
   explicit Due(std::uint64_t word) noexcept : word_(word) {}
-  // Returns `at` in µs. If `at` needs more than 52 bits, returns the largest number of 52 bits that is not
-  // kPinned. No clock reaches it.
+  // Returns `at` in µs. If `at` needs more than 55 bits, returns the largest number of 55 bits, which no
+  // clock reaches.
   static std::uint64_t clamped(base::TimePoint at) noexcept {
     const auto micros = static_cast<std::uint64_t>(at.time_since_epoch().count());
     return micros < kPinned ? micros : kPinned - 1;
   }
   std::uint64_t word_ = 0;
 };
-static_assert(kMaxRules == 2048, "an index has 11 bits");
+static_assert(kMaxRules <= 256);
 
 struct Slot {
   Key key;

@@ -15,12 +15,13 @@ bool lasts(const limit::Limiter& limiter) noexcept {
   return !std::holds_alternative<limit::LeakyBucket>(limiter) && !limit::holds(limiter);
 }
 
-// Applies a penalty that surely runs, or that surely does not. Returns false if Redis must decide: it has to
-// count a refusal by the limiter as a violation.
+// Applies a penalty that surely runs. Returns false if Redis must decide. Redis has to decide without a
+// penalty, because it counts a refusal by the limiter as a violation, even if another rule refuses the
+// request, too.
 bool decide_by_penalty(base::TimePoint clock, base::TimePoint end, base::Duration unsure,
                        limit::Outcome& outcome) noexcept {
   const auto left = end - clock;
-  if (left <= base::Duration{0}) return outcome.allowed;
+  if (left <= base::Duration{0}) return false;
   limit::punish(outcome, left);
   return left > unsure;
 }

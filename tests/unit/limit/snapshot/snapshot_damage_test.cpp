@@ -13,9 +13,6 @@
 namespace weir::limit {
 namespace {
 
-constexpr unsigned kDrainedAt = kNarrowKeyWord.drained_at();
-constexpr std::uint64_t kIsLog = kNarrowKeyWord.log_bit();
-
 using Words = std::vector<std::uint64_t>;
 
 constexpr std::uint64_t kMark = 1'700'000'000'000'000, kKey = 16, kEntries = 19, kVariant = 7, kNumbers = 8;

@@ -45,6 +45,21 @@ TEST_F(KeyTablePenalty, SecondPenaltyIsLonger) {
   EXPECT_EQ(ask(kStart + 2h).retry_after, 4h);
 }
 
+// A full table refuses new keys by a cell that many keys share. They have violated nothing.
+TEST_F(KeyTablePenalty, DoesNotBeginForRequestsThatTheOverflowCellRefuses) {
+  const Penalty once{.after = 1, .first = 2h, .grows = 1, .most = 24h, .forget = 24h};
+  std::size_t refused = 0;
+  for (std::uint64_t client = 0; client < 20'000; ++client) {
+    auto one = line(client, one_);
+    one.penalty = &once;
+    if (charge(table_, {one}, kStart)) continue;
+    ++refused;
+    EXPECT_TRUE(outcomes_[0].overflow);
+  }
+  EXPECT_GT(refused, 1'000U);
+  EXPECT_TRUE(table_.penalties(kStart).empty());
+}
+
 TEST_F(KeyTablePenalty, ChargesNothing) {
   for (int i = 0; i < 3; ++i) (void)ask(kStart);
   EXPECT_FALSE(charge(table_, {punished(1, one_), line(1, three_, 1)}, kStart + 90min));
