@@ -67,7 +67,8 @@ TEST(DocumentedUnits, HaveValidExamples) {
   ASSERT_EQ(table.rows.size(), 8u);
   for (const auto& row : table.rows)
     for (const auto& text : codes(table.cell(row, "for example"))) {
-      if (text == "m" || text.ends_with("/week") || text.ends_with("/month") || text.find('=') != text.npos) continue;
+      if (text == "m" || text.ends_with("/week") || text.ends_with("/month") || text.find('=') != text.npos)
+        continue;
       EXPECT_TRUE(text.find('/') == text.npos ? base::parse_duration(text).has_value()
                                               : limit::parse_rate(text).has_value())
           << text;
