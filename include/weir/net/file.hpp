@@ -1,5 +1,5 @@
-// Reads files that the configuration names. A named pipe, a socket, a device and a directory are errors,
-// because reading them could block forever.
+// Reads files that the configuration names. Only a regular file is read. A named pipe, a socket or a device
+// could block forever, and a directory has no text.
 #pragma once
 
 #include "weir/base/result.hpp"

@@ -36,7 +36,7 @@ class ExchangeContext {
   AdmissionController admission;
   RequestReport report;
   base::TimePoint now{};      // the time when the clock was last read; it is read after each wait
-  bool upload_begun = false;  // the current server gets the body while the body still arrives
+  bool upload_begun = false;  // an upload to the current server runs, which did not take the request at once
 
   // Returns the matched route, or null if no route matched.
   [[nodiscard]] const policy::Route* route() const noexcept {

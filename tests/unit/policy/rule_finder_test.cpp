@@ -157,7 +157,7 @@ TEST(RuleFinder, FindsEveryRuleThatMatches) {
   EXPECT_LT(candidates, 3 * matches) << "the finder returned many rules that do not match";
 }
 
-TEST(FirstBeyond, IsTheRuleWithWhichTooManyRulesApplyToOneRequest) {
+TEST(RulesOfOneRequest, FirstRuleBeyondTheMaximumIsTheOneWithWhichTooManyRulesApplyToOneRequest) {
   std::vector<Rule> rules = {rule_for("a", "", ""), rule_for("b", "", "/api/*"),
                              rule_for("c", "h", "/api/x")};
   EXPECT_EQ(first_beyond(rules, 3), nullptr);
@@ -166,7 +166,7 @@ TEST(FirstBeyond, IsTheRuleWithWhichTooManyRulesApplyToOneRequest) {
   EXPECT_EQ(first_beyond(rules, 3), &rules[2]) << "an elastic rule makes two charges";
 }
 
-TEST(FirstBeyond, IgnoresRulesThatMayNotApplyTogether) {
+TEST(RulesOfOneRequest, RulesThatMayNotApplyTogetherAreNotCounted) {
   std::vector<Rule> rules = {rule_for("a", "", "/a/*"), rule_for("b", "", "/b/*"),
                              rule_for("c", "", "", {"GET"}), rule_for("d", "", "", {"PUT"})};
   EXPECT_EQ(first_beyond(rules, 1), nullptr) << "no rule covers another";

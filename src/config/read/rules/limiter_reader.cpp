@@ -169,7 +169,7 @@ std::optional<Numbers> read_numbers(const TableReader& table, const Method& meth
 
 // Returns the numbers of one weir among `replicas`. For buckets and queues, multiplies the period of the rate
 // and does not divide its count, so that the parts add up exactly. Divides bursts, queues and the counts of
-// other algorithms, and rounds them down, but not to zero.
+// other algorithms, and rounds them down, but to 1 at least. Only the burst of gcra may become 0.
 Numbers share(const Numbers& whole, Algorithm algorithm, unsigned replicas) {
   const auto part_of = [&](std::uint64_t quota, std::uint64_t least) {
     return std::max(std::min(quota, least), quota / replicas);
