@@ -231,7 +231,8 @@ bool AdmissionController::decide_here(base::TimePoint now, policy::Priority prio
 // Returns true if this process already knows that Redis refuses the request. In that case nothing is charged.
 // The local limits are only looked up, because Retry-After tells the longest wait of all refusals.
 bool AdmissionController::refused_unasked(base::TimePoint now) {
-  auto& [local, remote] = buffers_.evaluation;
+  auto& local = buffers_.evaluation.local;
+  auto& remote = buffers_.evaluation.remote;
   const auto charges = remote.charges();
   if (charges.empty()) return false;
   // A later correction of the charge may free units for the next request, but ends no penalty.
