@@ -1,7 +1,7 @@
 #include "weir/policy/token.hpp"
 
-#include "policy/rules/base64url.hpp"
-#include "policy/rules/signature.hpp"
+#include "policy/identity/base64url.hpp"
+#include "policy/identity/signature.hpp"
 
 #include "weir/base/plain_number.hpp"
 

@@ -1,4 +1,4 @@
-#include "policy/rules/base64url.hpp"
+#include "policy/identity/base64url.hpp"
 
 #include <array>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "policy/rules/signature.hpp"
+#include "policy/identity/signature.hpp"
 
 #include <algorithm>
 #include <array>
