@@ -18,7 +18,7 @@ CONFINED = [
     (r"hiredis", r"^src/redis/connection/resp\.cpp$"),
     (r"toml\+\+", r"^src/config/read/toml_reader\.cpp$"),
     (r"cctz/", r"^src/base/time_zone\.cpp$"),
-    (r"maxminddb", r"^src/policy/identity/countries\.cpp$"),
+    (r"maxminddb", r"^src/policy/identity/geo_databases\.cpp$"),
     (r"re2/", r"^src/policy/rules/match\.cpp$"),
     (r"spdlog", r"^src/log/"),
     (r"prometheus/", r"^src/admin/metrics/[a-z_]*\.[ch]pp$"),

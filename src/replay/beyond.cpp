@@ -17,6 +17,15 @@ std::string beyond_log(const policy::AttributeRef& attribute) {
       return "the claim " + attribute.name;
     case Attribute::CertSubject:
       return "the client's certificate";
+    case Attribute::Json:
+    case Attribute::Form:
+      return "the body";
+    case Attribute::City:
+      return "the city";
+    case Attribute::Region:
+      return "the region";
+    case Attribute::Asn:
+      return "the autonomous system";
     default:
       return "";
   }
@@ -31,7 +40,10 @@ void add_parameters(const policy::Match& match, ParameterNames& names) {
 
 std::string beyond_log(const policy::Match& match) {
   if (!match.headers.empty()) return "the header " + match.headers.front().name;
-  if (!match.body_words.empty()) return "the body";
+  if (!match.body_words.empty() || !match.json.empty()) return "the body";
+  if (!match.cities.empty()) return "the city";
+  if (!match.regions.empty()) return "the region";
+  if (!match.asns.empty()) return "the autonomous system";
   return match.negated ? beyond_log(*match.negated) : "";
 }
 

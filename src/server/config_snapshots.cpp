@@ -2,6 +2,7 @@
 
 #include "weir/config/settings_needs.hpp"
 #include "weir/limit/rescale.hpp"
+#include "weir/policy/inspection.hpp"
 #include "weir/policy/saved_rule.hpp"
 
 #include <algorithm>
@@ -100,6 +101,7 @@ base::Result<ConfigSnapshots::Draft> ConfigSnapshots::make(const config::Setting
                              .rule_finder = {},
                              .elastic = config::asks_for_load(settings),
                              .inspects = config::asks_for_bodies(settings),
+                             .body_names = policy::body_names(settings.rules),
                              .settles = config::asks_for_answers(settings),
                              .redaction = redaction_of(settings),
                              .names = names,

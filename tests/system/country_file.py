@@ -1,4 +1,4 @@
-"""Writes a small database of countries in MaxMind's format (MaxMind DB file format specification 2.0)."""
+"""Writes small databases of countries, cities and autonomous systems in MaxMind's format (MaxMind DB file format specification 2.0)."""
 
 import ipaddress
 
@@ -20,10 +20,34 @@ def _metadata(nodes):
     return bytes([0xE0 | len(entries)]) + b"".join(_text(key) + value for key, value in entries.items())
 
 
+def _map(**entries):
+    return bytes([0xE0 | len(entries)]) + b"".join(_text(key) + value for key, value in entries.items())
+
+
+def _country(code):
+    return {"country": _map(iso_code=_text(code))}
+
+
 def country_file(countries):
     """Returns the bytes of a database such as {"203.0.113.0/24": "CH"}. Networks must not overlap."""
+    return _file({network: _map(**_country(code)) for network, code in countries.items()})
+
+
+def city_file(places):
+    """Returns the bytes of a database such as {"203.0.113.0/24": ("CH", "GE", "Geneva")}."""
+    return _file({network: _map(**_country(code), city=_map(names=_map(en=_text(city))),
+                                subdivisions=b"\x01\x04" + _map(iso_code=_text(region)))
+                  for network, (code, region, city) in places.items()})
+
+
+def asn_file(systems):
+    """Returns the bytes of a database such as {"203.0.113.0/24": 3303}."""
+    return _file({network: _map(autonomous_system_number=_whole(6, number, 4)) for network, number in systems.items()})
+
+
+def _file(entries):
     nodes, data = [[None, None]], b""
-    for text, country in countries.items():
+    for text, entry in entries.items():
         network = ipaddress.ip_network(text)
         leading = 128 - network.max_prefixlen  # the tree stores IPv4 addresses below ::/96
         bits = f"{int(network.network_address):0128b}"[:leading + network.prefixlen]
@@ -34,7 +58,7 @@ def country_file(countries):
                 nodes.append([None, None])
             node = nodes[node[bit]]
         node[int(bits[-1])] = -1 - len(data)
-        data += b"\xe1" + _text("country") + b"\xe1" + _text("iso_code") + _text(country)
+        data += entry
 
     def record(value):
         count = len(nodes)

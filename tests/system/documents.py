@@ -73,6 +73,8 @@ def files_of(text, keys, folder):
         if name.endswith(".pem"):  # the public key that verifies tokens
             made = subprocess.run(["openssl", "genrsa", "2048"], check=True, capture_output=True).stdout
             found[name] = subprocess.run(["openssl", "rsa", "-pubout"], input=made, check=True, capture_output=True).stdout
+    for name in re.findall(r'"([\w.-]+\.mmdb)"', text):
+        found[name] = (TREE / "config/examples/countries.mmdb").read_bytes()
     if '"keys.toml"' in text:
         found["keys.toml"] = keys or (TREE / "config/examples/keys.toml").read_text()
     return found

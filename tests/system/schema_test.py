@@ -52,6 +52,8 @@ GOOD = [
     '[[route]]\nname = "hours"\nmatch = { path = "~^/v[0-9]?/", hours = "22:00-06:00", days = ["fri", "sat"], timezone = "Europe/Zurich" }\nupstream = "api"',
     RULE + 'key = []',
     RULE + 'key = ["api_key|ip", "header:X-Tenant", "path"]',
+    RULE + 'key = ["json:/email|form:email", "path:2"]\nmax_body = "1KiB"',
+    RULE + 'match = { json = { "/model" = "~^gpt-4", "/stream" = true }, max_body = "1MiB" }',
     RULE + 'cost = 5\nsoft = "10%"',
     RULE + 'body = "{}"\ncontent_type = "application/json"\nheaders = { X-Reason = "quota" }\nretry_after_jitter = "100%"',
     '[[rule]]\nname = "x"\nalgorithm = "fixed_window"\nalign = "week"\nlimit = "700/week"',

@@ -29,10 +29,10 @@ namespace weir::config {
 [[nodiscard]] bool keyed_by(const Settings& settings, policy::Attribute kind);
 // Returns true if any rule reads the bodies of requests.
 [[nodiscard]] bool asks_for_bodies(const Settings& settings);
-// asks_for_claims() returns true if any rule, route or identity uses claims of tokens. asks_for_countries()
-// returns true if any of them uses countries of addresses.
+// asks_for_claims() returns true if any rule, route or identity uses claims of tokens. asks_for_places()
+// returns true if any of them uses the country, city, region or network of addresses.
 [[nodiscard]] bool asks_for_claims(const Settings& settings);
-[[nodiscard]] bool asks_for_countries(const Settings& settings);
+[[nodiscard]] bool asks_for_places(const Settings& settings);
 // Returns true if the rule, one of its tiers or one of its overrides has an elastic limit.
 [[nodiscard]] bool is_elastic(const policy::Rule& rule);
 // Returns true if any rule has an elastic limit, so that weir must measure its load.

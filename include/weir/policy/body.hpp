@@ -8,6 +8,8 @@
 
 namespace weir::policy {
 
+class BodyValues;
+
 // The part of a request's body that weir has read before it decides about the request.
 struct RequestBody {
   enum class State : std::uint8_t {
@@ -19,6 +21,8 @@ struct RequestBody {
   };
   State state = State::Unread;
   std::string_view text{};
+  // The values that keys and conditions read; null unless the body is Whole.
+  const BodyValues* values = nullptr;
 };
 
 // Returns the word in the form that body_contains() expects: with ASCII letters in lower case.

@@ -6,6 +6,7 @@
 #include "weir/base/result.hpp"
 #include "weir/base/time.hpp"
 #include "weir/http/head_parser.hpp"
+#include "weir/policy/body_values.hpp"
 #include "weir/policy/identity.hpp"
 #include "weir/policy/match.hpp"
 #include "weir/policy/route.hpp"
@@ -83,6 +84,8 @@ class DescribedRequest {
  private:
   std::string text_;
   std::string body_;
+  BodyNames body_names_;
+  BodyValues body_values_;
   http::RequestHead head_;
   Credentials credentials_;
   RequestTexts texts_;

@@ -11,7 +11,7 @@
 #include "weir/http/head.hpp"
 #include "weir/policy/api_keys.hpp"
 #include "weir/policy/client_address.hpp"
-#include "weir/policy/countries.hpp"
+#include "weir/policy/geo_databases.hpp"
 #include "weir/policy/token.hpp"
 
 #include <array>
@@ -49,10 +49,10 @@ struct ClientSettings {
   UnknownKeys unknown_keys = UnknownKeys::Anonymous;
   http::FieldNames trusted_fields;  // header fields that only trusted peers may send
   http::ParameterBounds bounds{};   // bounds on the number of parameters, cookies and repeats that weir reads
-  // `tokens` and `countries` are absent unless a rule needs claims or countries, because each of them costs
-  // time in every request.
+  // `tokens` and `geo` are absent unless something needs claims or places, because each of them costs time in
+  // every request.
   std::optional<TokenVerifier> tokens;
-  std::optional<Countries> countries;
+  std::optional<GeoDatabases> geo;
 };
 
 // The client's credentials outside the request, and storage for decoded values. Belongs to one exchange.
@@ -61,6 +61,7 @@ struct Credentials {
   base::TimePoint machine_now{};         // the time by the machine's clock, for the dates in tokens
   std::string_view certificate_subject;  // subject of the client's TLS certificate; empty: no certificate
   Claims claims;                         // claims of the verified token
+  GeoTexts place;                        // storage for texts about the client's place
   std::array<std::string, 5> decoded;    // storage for query and cookie values that needed decoding
 };
 
@@ -78,6 +79,9 @@ struct ClientIdentity {
   // overrides the request's own user, org, service and tier.
   std::string_view api_key, user, org, service, device, tier;
   std::string_view country;              // country of `address`: "CH"
+  std::string_view city;                 // city of `address`, in English: "Geneva"
+  std::string_view region;               // region of `address` (ISO 3166-2): "CH-GE"
+  std::string_view asn;                  // autonomous system of `address`: "AS3303"
   std::string_view certificate_subject;  // like Credentials::certificate_subject
   // A bearer token that is not verified yet; empty if the request has no token or the token was verified.
   // While the token is unverified, the attributes that are claims are empty.

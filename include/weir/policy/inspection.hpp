@@ -1,6 +1,7 @@
 // Decides which requests need their bodies before weir can check the rules. Pure.
 #pragma once
 
+#include "weir/policy/body_values.hpp"
 #include "weir/policy/rule_list.hpp"
 
 #include <cstdint>
@@ -12,8 +13,11 @@ namespace weir::policy {
 [[nodiscard]] bool is_coded(const http::Fields& fields) noexcept;
 
 // Returns true if the rule needs the body of this request. This is so if the head does not decide whether the
-// rule applies, which of its limiters applies, or what the request costs.
+// rule applies, which of its limiters applies, which key it has, or what the request costs.
 [[nodiscard]] bool asks_for_body(const Rule& rule, const Request& request);
+
+// Returns the values in bodies that the rules' keys and conditions read.
+[[nodiscard]] BodyNames body_names(std::span<const Rule> rules);
 
 // Returns how many bytes of this request's body the rules read; 0 if no rule needs the body.
 [[nodiscard]] std::uint64_t wanted_body(RuleList rules, const Request& request);

@@ -23,6 +23,10 @@ struct KeyValue {
 // Returns true if the request has exactly one value of the attribute.
 [[nodiscard]] bool has_value(const AttributeRef& attribute, const Request& request);
 
+// Returns the segment of a path with this number, from 1; empty if the path has fewer segments. "/a/b" has
+// the segments "a" and "b", and "/a/" has "a" only. REQUIRES: `number` is the name of a PathSegment.
+[[nodiscard]] std::string_view path_segment(std::string_view path, std::string_view number) noexcept;
+
 // Returns a value for each part of the key, in order. REQUIRES: the rule has a name for the request.
 [[nodiscard]] std::vector<KeyValue> key_values(const Rule& rule, const Request& request);
 

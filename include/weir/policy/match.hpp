@@ -7,6 +7,7 @@
 #include "weir/http/head.hpp"
 #include "weir/http/path_interpretations.hpp"
 #include "weir/policy/body.hpp"
+#include "weir/policy/cost.hpp"
 #include "weir/policy/hours.hpp"
 #include "weir/policy/identity.hpp"
 
@@ -87,8 +88,10 @@ struct NamedText {
 // An ambiguous value: a rule reads the value, and the request has several different ones. weir does not know
 // which of them the upstream uses.
 struct Ambiguity {
-  const char* place;      // "header", "query parameter", "cookie", "path"
-  std::string_view name;  // name of the header, parameter or cookie in the rule; empty for a path
+  const char* place;      // "header", "query parameter", "cookie", "path", "JSON member", "form field"
+  std::string_view name;  // name of the header, parameter, … in the rule; empty for a path
+  // Set for values of the body: the body repeats the value, or is not JSON.
+  JsonFault fault = JsonFault::None;
 };
 
 struct Match {
@@ -103,11 +106,18 @@ struct Match {
   std::vector<std::string> tiers;      // the tier must be in this list
   std::vector<base::Cidr> ip;          // a block of this list must contain the address
   std::vector<std::string> countries;  // the country must be in this list: "CH"
+  std::vector<std::string> cities;     // the city must be in this list: "Geneva"
+  std::vector<std::string> regions;    // the region must be in this list: "CH-GE"
+  std::vector<std::string> asns;       // the autonomous system must be in this list: "AS3303"
   std::optional<Hours> hours;          // the hours that must include Request::now
   // `body_contains`: the body must contain a word of this list; results of body_word()
   std::vector<std::string> body_words;
+  // All conditions in `json` must hold: the JSON body has the value under the pointer (`name`), and it
+  // matches.
+  std::vector<NamedText> json;
   std::shared_ptr<const Match> negated;  // `not`: at least one of these conditions must not hold
-  // Bytes of the body to read in search of the words, including those in `negated`; 0: no words.
+  // Bytes of the body to read for `body_words` and `json`, including those in `negated`; 0: no such
+  // condition.
   std::uint64_t max_body = 0;
 
   // The first condition that does not hold. The conditions are checked in this order.
@@ -117,16 +127,20 @@ struct Match {
     Host,
     Tier,
     Country,
+    City,
+    Region,
+    Asn,
     Path,
     Ip,
     Hours,
     Header,
     Query,
     Body,
+    Json,
     Excluded,  // the conditions in `negated` hold
   };
-  // Returns the first unmet condition. REQUIRES: if there are body words, the request has its whole body.
-  // holds() and why_not() have the same requirement.
+  // Returns the first unmet condition. REQUIRES: if a condition reads the body, the request has its whole
+  // body. holds() and why_not() have the same requirement.
   [[nodiscard]] Unmet unmet(const Request& request) const;
   [[nodiscard]] bool holds(const Request& request) const { return unmet(request) == Unmet::Nothing; }
   // Returns true if the conditions on the client and on the time hold. Ignores the conditions on what the
@@ -143,10 +157,11 @@ struct Match {
     Open,  // the body decides
   };
   [[nodiscard]] Known known(const Request& request) const;
-  // Returns the first ambiguous condition on the path, a header or the query, if the other conditions on the
-  // head hold. A condition is ambiguous if it holds for one interpretation or value and not for another. In
-  // that case weir rejects the request. Otherwise a client could evade the condition, because the upstream
-  // may use another interpretation than weir.
+  // Returns the first ambiguous condition on the path, a header, the query or the JSON body, if the other
+  // conditions on the head hold. A body that is not JSON makes all conditions on JSON ambiguous. A condition
+  // is ambiguous if it holds for one interpretation or value and not for another. In that case weir rejects
+  // the request. Otherwise a client could evade the condition, because the upstream may use another
+  // interpretation than weir.
   [[nodiscard]] std::optional<Ambiguity> ambiguity(const Request& request) const {
     if (is_path_ambiguous(request)) return Ambiguity{.place = "path", .name = {}};
     return ambiguity_in_values(request);
@@ -165,10 +180,10 @@ struct Match {
   [[nodiscard]] bool divides_interpretations(const Request& request) const;
   // Returns true if each condition on the path has the same result for both paths.
   [[nodiscard]] bool treats_alike(std::string_view one, std::string_view other) const;
-  // Returns an ambiguous condition on a header or the query. Inline, because most rules have no conditions on
-  // headers or the query.
+  // Returns an ambiguous condition on a header, the query or the body. Inline, because most rules have no
+  // such conditions.
   [[nodiscard]] std::optional<Ambiguity> ambiguity_in_values(const Request& request) const {
-    if (headers.empty() && query.empty() && !negated) return std::nullopt;
+    if (headers.empty() && query.empty() && json.empty() && !negated) return std::nullopt;
     return ambiguity_by_name(request);
   }
   [[nodiscard]] std::optional<Ambiguity> ambiguity_by_name(const Request& request) const;
@@ -179,6 +194,9 @@ struct Match {
   // matching value.
   [[nodiscard]] const NamedText* unmet_header(const Request& request) const;
   [[nodiscard]] const NamedText* unmet_parameter(const Request& request) const;
+  // Returns the first of `json` that the body does not meet; null if it meets all.
+  [[nodiscard]] const NamedText* unmet_json(const Request& request) const;
+  [[nodiscard]] std::optional<Ambiguity> fault_in_json(const Request& request) const;
 };
 
 }  // namespace weir::policy

@@ -39,11 +39,19 @@ enum class Attribute : std::uint8_t {
   Claim,  // has a name (AttributeRef::name)
   CertSubject,
   Upstream,
+  PathSegment,  // has a number as its name: "2" is the second segment
+  Json,         // has a JSON pointer as its name
+  Form,         // has the name of a form field
+  City,
+  Region,
+  Asn,
 };
 
 struct AttributeRef {
   Attribute kind = Attribute::Ip;
-  std::string name;  // header (lower case), query parameter, cookie or claim (all case-sensitive)
+  // Header (lower case), query parameter, cookie, claim, form field (all case-sensitive), JSON pointer, or
+  // number of a path segment.
+  std::string name;
   friend bool operator==(const AttributeRef&, const AttributeRef&) = default;
 };
 
@@ -52,6 +60,16 @@ struct AttributeRef {
 using KeyPart = std::vector<AttributeRef>;
 // All parts of a key. A pattern without parts is one key for all clients.
 using KeyPattern = std::vector<KeyPart>;
+
+// Returns true if the attribute is read from the request's body.
+[[nodiscard]] constexpr bool is_in_body(Attribute kind) noexcept {
+  return kind == Attribute::Json || kind == Attribute::Form;
+}
+// Returns true if a part of the key is, or may be, read from the request's body.
+[[nodiscard]] bool reads_body(const KeyPattern& pattern) noexcept;
+// Returns true for a JSON pointer (RFC 6901 §3) of at most 128 characters that can appear in a header without
+// escapes.
+[[nodiscard]] bool is_json_pointer(std::string_view text) noexcept;
 
 // Parses "ip", "api_key|ip" or "header:X-Tenant". The error quotes an unknown word and suggests the nearest
 // attribute.
@@ -137,7 +155,7 @@ struct Rule {
   std::vector<Variant> tiers{};
   limit::Cost cost = 1;  // cost of a request; also used if cost_from finds no cost in the request
   CostSource cost_from{};
-  // Bytes of the body that conditions, overrides and cost read; 0: no body is needed.
+  // Bytes of the body that conditions, overrides, key and cost read; 0: no body is needed.
   std::uint64_t max_body = 0;
   std::uint64_t queue_per_client = kNoBound;  // queued requests that one client may have
   Store store = Store::Memory;

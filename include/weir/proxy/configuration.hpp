@@ -2,6 +2,7 @@
 #pragma once
 
 #include "weir/http/cors.hpp"
+#include "weir/policy/body_values.hpp"
 #include "weir/policy/evaluation.hpp"
 #include "weir/policy/identity.hpp"
 #include "weir/policy/priority.hpp"
@@ -28,6 +29,7 @@ struct Configuration {
   policy::RuleFinder rule_finder;  // of `rules`; an empty one returns all rules
   bool elastic = false;            // some rule depends on the load
   bool inspects = false;           // some rule reads request bodies
+  policy::BodyNames body_names;    // the values in bodies that the rules read
   bool settles = false;            // some rule corrects its charge by the response
   policy::Redaction redaction;     // hides values of targets in the access log
   policy::NamingKeys names;

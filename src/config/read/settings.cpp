@@ -53,7 +53,7 @@ Settings parse_settings(std::string_view text, const std::string& file) {
   for (const auto& [whose, line] : context.lines)
     settings.locations.emplace(whose, file + ":" + std::to_string(line));
   if (!asks_for_claims(settings)) settings.client.tokens.reset();
-  if (!asks_for_countries(settings)) settings.client.countries.reset();
+  if (!asks_for_places(settings)) settings.client.geo.reset();
   return settings;
 }
 

@@ -12,7 +12,6 @@ namespace {
 
 // The largest allowed max_body. A body that a rule reads stays in memory until the whole body has arrived.
 constexpr std::uint64_t kMostRead = 16U << 20;
-constexpr std::size_t kLongestPointer = 128;
 
 std::uint64_t read_max_body(const TableReader& table) {
   const auto size = table.size("max_body").value_or(kMostRead);
@@ -22,28 +21,10 @@ std::uint64_t read_max_body(const TableReader& table) {
   return kMostRead;
 }
 
-// Returns true for a JSON pointer (RFC 6901 §3) that can appear in a header without escapes.
-bool is_pointer(std::string_view text) {
-  if (!text.starts_with('/') || text.size() > kLongestPointer) return false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto c = static_cast<unsigned char>(text[i]);
-    if (c < 0x20 || c == 0x7f || c == '"' || c == '\\') return false;
-    if (c == '~' && text.substr(i, 2) != "~0" && text.substr(i, 2) != "~1") return false;
-  }
-  return true;
-}
-
-}  // namespace
-
-void read_body_words(const TableReader& table, policy::Match& match) {
-  if (!table.has("body_contains")) {
-    if (table.has("max_body"))
-      table.missing("body_contains", "the texts that weir looks for in bodies of up to max_body");
-    return;
-  }
+void read_words(const TableReader& table, policy::Match& match) {
+  if (!table.has("body_contains")) return;
   const auto words = table.texts("body_contains");
   if (words.empty()) table.mistake("body_contains", "found none; expected texts such as \"wire transfer\"");
-  match.max_body = read_max_body(table);
   for (std::size_t i = 0; i < words.size(); ++i) {
     const auto& word = words[i];
     if (word.empty())
@@ -54,6 +35,31 @@ void read_body_words(const TableReader& table, policy::Match& match) {
   }
 }
 
+}  // namespace
+
+void read_body_conditions(const TableReader& table, policy::Match& match) {
+  if (!table.has("body_contains") && !table.has("json")) {
+    if (table.has("max_body") && !table.mentions("json"))
+      table.missing("body_contains", "the texts that weir looks for in bodies of up to max_body");
+    return;
+  }
+  match.max_body = read_max_body(table);
+  read_words(table, match);
+  if (!table.has("json")) return;
+  read_named(table, "json", NameKind::Pointer, match.json);
+  if (table.named("json").empty())
+    table.mistake("json", "found none; expected conditions such as { \"/model\" = \"~^gpt-4\" }");
+}
+
+void read_body_of_key(const TableReader& table, policy::Rule& rule) {
+  if (policy::reads_body(rule.key))
+    rule.max_body = std::max(rule.max_body, read_max_body(table));
+  else if (table.has("max_body"))
+    table.mistake("key",
+                  "found max_body without json: or form: in the key; expected such a key, or max_body in the "
+                  "table of match or cost");
+}
+
 void read_cost_body(const TableReader& table, policy::Rule& rule) {
   rule.max_body = read_max_body(table);
 }
@@ -62,7 +68,7 @@ void read_json_cost(const TableReader& table, policy::Rule& rule) {
   rule.cost_from.kind = policy::CostSource::Kind::Json;
   rule.cost_from.name = table.text("json");
   read_cost_body(table, rule);
-  if (!is_pointer(rule.cost_from.name))
+  if (!policy::is_json_pointer(rule.cost_from.name))
     table.mistake("json",
                   "found " + in_quotes(rule.cost_from.name) +
                       "; expected a JSON pointer (RFC 6901) such as \"/amount\" or \"/items/0/price\"");

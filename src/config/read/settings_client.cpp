@@ -134,15 +134,24 @@ void read_tokens(const TableReader& table, const ReadContext& context, policy::C
     table.mistake(shared ? "secret" : "public_key", tokens.error().message);
 }
 
-void read_countries(const TableReader& table, const ReadContext& context, policy::ClientSettings& client) {
-  const auto file = resolve(context, table.text("geo"));
-  constexpr const char* kExpected = "; expected a database of countries in MaxMind's format";
-  if (const auto fault = net::fault_of_file(file))
-    table.mistake("geo", in_quotes(file) + " cannot be read: " + fault->message + kExpected);
-  else if (auto countries = policy::Countries::open(file))
-    client.countries = std::move(*countries);
-  else
-    table.mistake("geo", in_quotes(file) + ": " + countries.error().message + kExpected);
+// Reads the list of databases. The first database that knows something about an address counts.
+void read_geo(const TableReader& table, const ReadContext& context, policy::ClientSettings& client) {
+  constexpr const char* kExpected = "; expected a database in MaxMind's format";
+  const auto texts = table.texts("geo");
+  if (texts.empty()) table.mistake("geo", "found none; expected files such as \"GeoLite2-Country.mmdb\"");
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const auto file = resolve(context, texts[i]);
+    if (const auto fault = net::fault_of_file(file)) {
+      table.mistake_in("geo", i, in_quotes(file) + " cannot be read: " + fault->message + kExpected);
+    } else if (auto opened = policy::GeoDatabases::open(file)) {
+      if (client.geo)
+        client.geo->add(*opened);
+      else
+        client.geo = std::move(*opened);
+    } else {
+      table.mistake_in("geo", i, in_quotes(file) + ": " + opened.error().message + kExpected);
+    }
+  }
 }
 
 }  // namespace
@@ -160,11 +169,20 @@ policy::ClientSettings read_client(const TableReader& table, ReadContext& contex
   client.trusted_fields = read_trusted_fields(table, client);
   if (table.has("keys")) client.keys = read_api_keys(table, resolve(context, table.text("keys")), context);
   context.tokens = table.mentions("jwt");
-  context.countries = table.mentions("geo");
+  context.geo = table.mentions("geo");
   if (table.has("jwt")) read_tokens(table.table("jwt", schema::kJwt), context, client);
-  if (table.has("geo")) read_countries(table, context, client);
+  if (table.has("geo")) read_geo(table, context, client);
   client.unknown_keys = table.choice<policy::UnknownKeys>("unknown_keys");
   return client;
+}
+
+std::string no_geo(policy::Attribute place) {
+  using policy::Attribute;
+  if (place == Attribute::Country)
+    return "found without a file of countries; expected [client] geo = \"GeoLite2-Country.mmdb\"";
+  if (place == Attribute::Asn)
+    return "found without a file of autonomous systems; expected [client] geo = \"GeoLite2-ASN.mmdb\"";
+  return "found without a file of cities; expected [client] geo = \"GeoLite2-City.mmdb\"";
 }
 
 // Reads the keys file. If the file cannot be read, reports a mistake in the setting `keys` of [client]. The

@@ -14,14 +14,15 @@ bool has(const policy::KeyPattern& pattern, policy::Attribute kind) {
   });
 }
 
-bool names_countries(const policy::Match& match) {
-  return !match.countries.empty() || (match.negated && names_countries(*match.negated));
+bool names_places(const policy::Match& match) {
+  return !match.countries.empty() || !match.cities.empty() || !match.regions.empty() || !match.asns.empty() ||
+         (match.negated && names_places(*match.negated));
 }
 
-bool names_countries(const policy::Rule& rule) {
-  return names_countries(rule.match) ||
+bool names_places(const policy::Rule& rule) {
+  return names_places(rule.match) ||
          std::any_of(rule.overrides.begin(), rule.overrides.end(),
-                     [](const policy::Variant& variant) { return names_countries(variant.match); });
+                     [](const policy::Variant& variant) { return names_places(variant.match); });
 }
 
 }  // namespace
@@ -50,11 +51,13 @@ bool asks_for_claims(const Settings& settings) {
          keyed_by(settings, policy::Attribute::Claim);
 }
 
-bool asks_for_countries(const Settings& settings) {
-  const auto by_rule = [](const policy::Rule& rule) { return names_countries(rule); };
-  const auto by_route = [](const policy::Route& route) { return names_countries(route.match); };
-  return keyed_by(settings, policy::Attribute::Country) ||
-         std::any_of(settings.rules.begin(), settings.rules.end(), by_rule) ||
+bool asks_for_places(const Settings& settings) {
+  const auto by_rule = [](const policy::Rule& rule) { return names_places(rule); };
+  const auto by_route = [](const policy::Route& route) { return names_places(route.match); };
+  using policy::Attribute;
+  const auto keyed = [&](Attribute kind) { return keyed_by(settings, kind); };
+  return keyed(Attribute::Country) || keyed(Attribute::City) || keyed(Attribute::Region) ||
+         keyed(Attribute::Asn) || std::any_of(settings.rules.begin(), settings.rules.end(), by_rule) ||
          std::any_of(settings.routes.begin(), settings.routes.end(), by_route);
 }
 

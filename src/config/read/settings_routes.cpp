@@ -110,9 +110,11 @@ policy::Route read_route(const TableReader& table, const std::vector<upstream::U
   const auto match = table.table("match", schema::kMatch);
   route.match = read_match(match, context);
   if (route.match.max_body != 0)
-    match.mistake(
-        match.has("body_contains") ? "body_contains" : "not",
-        "found body_contains, but weir chooses routes before it reads bodies; expected it in a [[rule]]");
+    match.mistake(match.has("body_contains") ? "body_contains"
+                  : match.has("json")        ? "json"
+                                             : "not",
+                  "found a condition on the body, but weir chooses routes before it reads bodies; expected "
+                  "it in a [[rule]]");
   if (table.has("upstream") && table.has("respond"))
     table.mistake("respond", "found beside upstream; expected one of them");
   else if (table.has("respond"))

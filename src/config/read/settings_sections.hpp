@@ -35,7 +35,7 @@ struct ReadContext {
   bool store_is_said = false;                   // [state] has the key `store`
   bool certificates = false;                    // a listener has the key client_ca, even with a mistake
   bool tokens = false;                          // [client] has the key jwt, even with a mistake
-  bool countries = false;                       // [client] has the key geo, even with a mistake
+  bool geo = false;                             // [client] has the key geo, even with a mistake
   policy::TierPriorities tier_priorities{};     // priorities that rules have set for tiers
   std::vector<Taken> taken{};                   // addresses of the listeners read so far
   // Maps the name of a thing in the file, such as `rule "login"` or `[client]`, to its line. Used by later
@@ -100,9 +100,19 @@ void read_lease(const TableReader& rule, bool numbers_are_sound, policy::Rule& i
 // Reads a rule's key, which is a list of attributes, from the setting `key`.
 [[nodiscard]] policy::KeyPattern read_key(const TableReader& table, std::string_view key,
                                           const ReadContext& context);
+// Returns the message about a setting that needs a database of places, if [client] geo is missing.
+[[nodiscard]] std::string no_geo(policy::Attribute place);
 [[nodiscard]] policy::Match read_match(const TableReader& table, const ReadContext& context);
-// Reads the settings `body_contains` and `max_body` of a match.
-void read_body_words(const TableReader& table, policy::Match& match);
+// The kind of the names in a table of conditions.
+enum class NameKind : std::uint8_t { Field, Parameter, Pointer };
+// Reads a table of conditions: name = "text", "~regex" or true for present.
+void read_named(const TableReader& table, std::string_view key, NameKind kind,
+                std::vector<policy::NamedText>& into);
+// Reads the settings `body_contains`, `json` and `max_body` of a match.
+void read_body_conditions(const TableReader& table, policy::Match& match);
+// Reads the setting `max_body` of a rule whose key reads the body. Must be called after the key and the cost
+// were read.
+void read_body_of_key(const TableReader& table, policy::Rule& rule);
 // Reads the settings `json` and `max_body` of a cost. read_cost_body() reads only `max_body`.
 void read_json_cost(const TableReader& table, policy::Rule& rule);
 void read_cost_body(const TableReader& table, policy::Rule& rule);

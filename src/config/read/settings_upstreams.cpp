@@ -333,6 +333,10 @@ void read_balance(const TableReader& table, const ReadContext& context,
     table.mistake("hash_key", "found without balance = \"hash\"; add it, or remove this key");
   else if (upstream.hash_key.empty() && table.texts("hash_key").empty())
     table.mistake("hash_key", "found none; expected at least one attribute such as \"api_key|ip\"");
+  else if (policy::reads_body(upstream.hash_key))
+    table.mistake(
+        "hash_key",
+        "found json: or form:, but weir chooses servers without the body; expected another attribute");
 }
 
 }  // namespace

@@ -135,7 +135,8 @@ constexpr KeySpec kClientKeys[] = {
         "unknown_keys", kUnknownKeys, "anonymous",
         "what weir does with an API key that the file lacks: it counts as no key, gets 401, or is accepted"),
     table("jwt", schema::kJwt, "how weir verifies bearer tokens"),
-    key("geo", Kind::Text, "", "file of countries by address, in the format of MaxMind"),
+    key("geo", Kind::OneOrMore, "",
+        "databases of countries, cities or autonomous systems by address, in the format of MaxMind"),
 };
 
 constexpr Choice kTokenAlgorithms[] = {{"HS256"}, {"HS384"}, {"HS512"}, {"RS256"}, {"RS384"},

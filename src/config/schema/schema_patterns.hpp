@@ -19,9 +19,10 @@ namespace weir::config::pattern {
 #define WEIR_HOST "(?:\\[[^\\[\\] \\t]+\\]|[^:*\\[\\] \\t][^:\\[\\] \\t]*|\\*[^:\\[\\] \\t]+)"
 #define WEIR_URL_HOST "(?:\\[[^\\[\\]/?#@]+\\]|[^:\\[\\]/?#@]+)"
 #define WEIR_STATUS "[1-5][0-9]{2}"
-#define WEIR_PLACE                                                                                   \
-  "(?:ip|api_key|user|org|tier|service|device|country|route|host|method|path|upstream|cert:subject|" \
-  "header:[!#$%&'*+.^_`~0-9A-Za-z-]+|cookie:[^|=; \\t]+|(?:query|claim):[^|]+)"
+#define WEIR_PLACE                                                                             \
+  "(?:ip|api_key|user|org|tier|service|device|country|city|region|asn|route|host|method|path|" \
+  "upstream|cert:subject|path:[1-9][0-9]{0,2}|header:[!#$%&'*+.^_`~0-9A-Za-z-]+|"              \
+  "cookie:[^|=; \\t]+|(?:query|claim|form):[^|]+|json:/[^|\"\\\\]{0,127})"
 
 inline constexpr std::string_view kDuration = "[0-9]+" WEIR_PERIOD;
 inline constexpr std::string_view kSize = "[0-9]+(?:B|[kMG]B|[KMG]iB)?";
@@ -42,6 +43,8 @@ inline constexpr std::string_view kPath = "/[^?]*|~.*";
 inline constexpr std::string_view kHours =
     "(?:[01][0-9]|2[0-3]):[0-5][0-9]-(?:(?:[01][0-9]|2[0-3]):[0-5][0-9]|24:00)";
 inline constexpr std::string_view kCountry = "[A-Z]{2}";
+inline constexpr std::string_view kRegion = "[A-Z]{2}-[A-Z0-9]{1,3}";
+inline constexpr std::string_view kAsn = "AS(?:[0-9]|[1-9][0-9]{1,9})";
 inline constexpr std::string_view kKeyPart = WEIR_PLACE "(?:\\|" WEIR_PLACE ")*";
 // By how much a soft limit exceeds the limit, as a percentage.
 inline constexpr std::string_view kMargin = "0*(?:[1-9][0-9]?|100)%";

@@ -13,7 +13,7 @@ constexpr auto kMostCost = static_cast<std::int64_t>(limit::kMaxCost);
 
 constexpr KeySpec kMaxBody =
     key("max_body", Kind::Size, "64KiB",
-        "largest body that weir reads for body_contains; a longer one is refused (413)");
+        "largest body that weir reads for body_contains and json; a longer one is refused (413)");
 
 constexpr KeySpec kTextShapeKeys[] = {{.kind = Kind::Text}, {.kind = Kind::Present}};
 constexpr TableSpec kTextShapes{kTextShapeKeys};
@@ -26,11 +26,19 @@ constexpr KeySpec kMatchKeys[] = {
     named("headers", kTextShapes,
           "all of these headers: name = \"text\", \"~regex\", or true if it has to be present"),
     named("query", kTextShapes, "all of these parameters, likewise"),
+    named("json", kTextShapes,
+          "all of these values in the JSON body: pointer = \"text\", \"~regex\", or true if it has to be "
+          "present"),
     key("tier", Kind::OneOrMore, "", "any of these tiers"),
     key("ip", Kind::OneOrMore, "", "any of these addresses and blocks"),
     table("not", schema::kMatch, "the conditions in it must not all hold"),
     like(pattern::kCountry,
          key("country", Kind::OneOrMore, "", "any of these countries: two capital letters, by [client] geo")),
+    key("city", Kind::OneOrMore, "", "any of these cities, by their English names, by [client] geo"),
+    like(pattern::kRegion,
+         key("region", Kind::OneOrMore, "", "any of these regions: \"CH-GE\" (ISO 3166-2), by [client] geo")),
+    like(pattern::kAsn,
+         key("asn", Kind::OneOrMore, "", "any of these autonomous systems: \"AS3303\", by [client] geo")),
     like(pattern::kHours,
          key("hours", Kind::Text, "", "time of day, \"HH:MM-HH:MM\", without the end; it may span midnight")),
     like(pattern::kDay, key("days", Kind::OneOrMore, "", "any of mon … sun: days on which the hours begin")),
@@ -104,6 +112,9 @@ constexpr KeySpec kRuleKeys[] = {
     table("match", schema::kMatch, "which requests; absent: all"),
     like(pattern::kKeyPart,
          key("key", Kind::Texts, "api_key|ip", "what weir counts by; [] counts all requests together")),
+    key("max_body", Kind::Size, "64KiB",
+        "largest body that weir reads for json: and form: in the key, at most 16MiB; a longer one is refused "
+        "(413)"),
     choice("on_missing", kOnMissing, "skip",
            "if a part of the key is missing: the rule does not apply, the address is used, or the request is "
            "refused"),

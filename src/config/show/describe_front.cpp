@@ -82,7 +82,7 @@ std::string token_line(const policy::TokenSettings& tokens) {
 std::string client_lines(const policy::ClientSettings& client) {
   auto text = trust_line(client) + source_lines(client) + keys_line(client);
   if (client.tokens) text += token_line(client.tokens->settings());
-  if (client.countries) text += "countries by " + client.countries->name() + "\n";
+  if (client.geo) text += "places by " + client.geo->names() + "\n";
   return text;
 }
 

@@ -68,8 +68,9 @@ bool heads_cover(const policy::Match& wide, const policy::Match& narrow) {
 // Compares the words of body_contains only if both matches have the same max_body, because weir searches only
 // the first max_body bytes for the words.
 bool bodies_cover(const policy::Match& wide, const policy::Match& narrow) {
-  return wide.body_words.empty() ||
-         (wide.max_body == narrow.max_body && any_covers(wide.body_words, narrow.body_words));
+  return names_cover(wide.json, narrow.json, std::equal_to<>()) &&
+         (wide.body_words.empty() ||
+          (wide.max_body == narrow.max_body && any_covers(wide.body_words, narrow.body_words)));
 }
 
 }  // namespace
@@ -90,8 +91,9 @@ bool plainly_covers(const policy::Match& wide, const policy::Match& narrow) {
   if (wide.hours && (!narrow.hours || wide.hours->describe() != narrow.hours->describe())) return false;
   if (wide.negated && (!narrow.negated || !plainly_covers(*narrow.negated, *wide.negated))) return false;
   return any_covers(wide.methods, narrow.methods) && any_covers(wide.tiers, narrow.tiers) &&
-         any_covers(wide.countries, narrow.countries) && blocks_cover(wide.ip, narrow.ip) &&
-         heads_cover(wide, narrow) && bodies_cover(wide, narrow);
+         any_covers(wide.countries, narrow.countries) && any_covers(wide.cities, narrow.cities) &&
+         any_covers(wide.regions, narrow.regions) && any_covers(wide.asns, narrow.asns) &&
+         blocks_cover(wide.ip, narrow.ip) && heads_cover(wide, narrow) && bodies_cover(wide, narrow);
 }
 
 }  // namespace weir::config

@@ -49,8 +49,9 @@ std::string text_of(const policy::KeyPart& part) {
 // Returns true if clients can choose or invent the attribute's value. Returns false for Route and Upstream,
 // because the number of their values is bounded.
 bool is_chosen(Attribute attribute) {
-  constexpr Attribute kChosen[] = {Attribute::Header, Attribute::Query,  Attribute::Cookie, Attribute::Path,
-                                   Attribute::Device, Attribute::Method, Attribute::Host};
+  constexpr Attribute kChosen[] = {
+      Attribute::Header, Attribute::Query, Attribute::Cookie, Attribute::Path, Attribute::Device,
+      Attribute::Method, Attribute::Host,  Attribute::Json,   Attribute::Form, Attribute::PathSegment};
   return std::find(std::begin(kChosen), std::end(kChosen), attribute) != std::end(kChosen);
 }
 
@@ -101,7 +102,8 @@ bool is_bound_by_match(const policy::AttributeRef& ref, const policy::Match& mat
       return !match.methods.empty();
     case Attribute::Host:
       return match.host.has_value();
-    case Attribute::Path: {
+    case Attribute::Path:
+    case Attribute::PathSegment: {
       const auto path = match.path ? match.path->describe() : "~";
       return !path.starts_with('~') && !path.ends_with('*');
     }
@@ -109,6 +111,8 @@ bool is_bound_by_match(const policy::AttributeRef& ref, const policy::Match& mat
       return is_exact(match.headers, ref.name, false);
     case Attribute::Query:
       return is_exact(match.query, ref.name, true);
+    case Attribute::Json:
+      return is_exact(match.json, ref.name, true);
     default:
       return false;
   }
@@ -201,6 +205,11 @@ bool names(const std::vector<policy::NamedText>& conditions, std::string_view na
   });
 }
 
+bool is_named(const std::vector<policy::NamedText>& conditions, std::string_view name) {
+  return std::any_of(conditions.begin(), conditions.end(),
+                     [&](const policy::NamedText& condition) { return condition.name == name; });
+}
+
 // Returns true if the conditions of the match require the header or query parameter that `source` names.
 bool asks_for(const policy::Match& match, const policy::Source& source) {
   return (source.kind == policy::Source::Kind::Header && names(match.headers, source.name)) ||
@@ -228,6 +237,11 @@ bool can_be_left_out(const policy::AttributeRef& ref, const policy::Match& match
       return !names(match.headers, ref.name);
     case Attribute::Query:
       return !names(match.query, ref.name);
+    case Attribute::Json:
+      return !is_named(match.json, ref.name);
+    case Attribute::Form:
+    case Attribute::PathSegment:
+      return true;
     case Attribute::CertSubject:
       return !certificates_are_required(settings);
     default:

@@ -34,10 +34,13 @@ bool admits_more(const policy::Variant& variant, const policy::Rule& rule) {
 }
 
 // Returns true if a client can decide whether its requests meet the match. The match then has conditions on
-// headers or query parameters, but none on the client's address, tier or country.
+// headers, query parameters or members of JSON, but none on the client's address, tier or place.
 bool is_chosen_by_client(const policy::Match& match) {
-  const bool asks_who = !match.ip.empty() || !match.tiers.empty() || !match.countries.empty();
-  const auto names_text = [](const policy::Match& one) { return !one.headers.empty() || !one.query.empty(); };
+  const bool asks_who = !match.ip.empty() || !match.tiers.empty() || !match.countries.empty() ||
+                        !match.cities.empty() || !match.regions.empty() || !match.asns.empty();
+  const auto names_text = [](const policy::Match& one) {
+    return !one.headers.empty() || !one.query.empty() || !one.json.empty();
+  };
   return !asks_who && (names_text(match) || (match.negated && names_text(*match.negated)));
 }
 

@@ -65,8 +65,9 @@ void warn_of_local_share(const policy::Rule& rule, ConfigWarnings& warnings) {
 // Returns true if all clients share the same queues, because no part of the rule's key differs from client to
 // client.
 bool is_shared_queue(const policy::Rule& rule) {
-  constexpr Attribute kOfMany[] = {Attribute::Route,   Attribute::Host, Attribute::Method,  Attribute::Path,
-                                   Attribute::Country, Attribute::Tier, Attribute::Upstream};
+  constexpr Attribute kOfMany[] = {Attribute::Route,   Attribute::Host, Attribute::Method,   Attribute::Path,
+                                   Attribute::Country, Attribute::Tier, Attribute::Upstream, Attribute::City,
+                                   Attribute::Region,  Attribute::Asn};
   const auto of_many = [&](const policy::AttributeRef& ref) {
     return std::find(std::begin(kOfMany), std::end(kOfMany), ref.kind) != std::end(kOfMany);
   };

@@ -119,8 +119,8 @@ void warn_of_sources(const Settings& settings, ConfigWarnings& warnings) {
     warnings.add("[client]", "unknown_keys has no effect without a keys file");
   if (client.tokens && !asks_for_claims(settings))
     warnings.add("[client]", "jwt is configured, but nothing uses a claim");
-  if (client.countries && !asks_for_countries(settings))
-    warnings.add("[client]", "geo is configured, but nothing uses a country");
+  if (client.geo && !asks_for_places(settings))
+    warnings.add("[client]", "geo is configured, but nothing uses a place");
   if (!client.trusted_proxies.empty()) return;
   const std::pair<std::string_view, const policy::Source*> sources[] = {
       {"user", &client.user}, {"org", &client.org}, {"service", &client.service}};

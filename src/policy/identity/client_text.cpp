@@ -1,5 +1,7 @@
 #include "weir/policy/client_text.hpp"
 
+#include "weir/policy/key_values.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -135,6 +137,18 @@ Shown shown(const AttributeRef& attribute, const Request& request) noexcept {
       return {"path:", request.path};
     case Attribute::Country:
       return {"country:", client.country};
+    case Attribute::City:
+      return {"city:", client.city};
+    case Attribute::Region:
+      return {"region:", client.region};
+    case Attribute::Asn:
+      return {"asn:", client.asn};
+    case Attribute::PathSegment:
+      return {"path:", path_segment(request.path, attribute.name)};
+    case Attribute::Json:
+      return {"json:", attribute.name};
+    case Attribute::Form:
+      return {"form:", attribute.name};
     case Attribute::CertSubject:
       return {"cert:", client.certificate_subject};
     case Attribute::Header:
@@ -185,6 +199,8 @@ bool is_readable(const KeyPattern& key) noexcept {
       case Attribute::Query:
       case Attribute::Cookie:
       case Attribute::Claim:
+      case Attribute::Json:
+      case Attribute::Form:
         return true;
       default:
         return false;

@@ -97,8 +97,14 @@ ClientIdentity identify(const ClientSettings& settings, const base::IpAddress& p
   client.address = client.peer_trusted ? forwarded_client(settings, peer, head.fields) : peer;
   client.network = network_of(settings, client.address);
   client.certificate_subject = credentials.certificate_subject;
-  if (settings.countries)
-    client.country = settings.countries->of(embedded_ipv4(client.address).value_or(client.address));
+  if (settings.geo) {
+    const auto address = embedded_ipv4(client.address).value_or(client.address);
+    const auto place = settings.geo->find(address, credentials.place);
+    client.country = place.country;
+    client.city = place.city;
+    client.region = place.region;
+    client.asn = place.asn;
+  }
   if (settings.tokens)
     client.token = resolve(bearer(head.fields), "the request carries more than one bearer token", client);
   read_attributes(settings, head, credentials, client);

@@ -43,6 +43,8 @@ bool is_secret(const AttributeRef& attribute) {
       return true;
     case Attribute::Header:
     case Attribute::Query:
+    case Attribute::Json:
+    case Attribute::Form:
       return is_called_secret(attribute.name);
     default:
       return false;
@@ -92,6 +94,13 @@ std::optional<std::string> value_of(const AttributeRef& attribute, const ClientS
   std::string scratch;
   if (text.empty()) return std::nullopt;
   if (attribute.kind == Attribute::Path) return std::string(http::normalise_path(text, scratch));
+  if (attribute.kind == Attribute::PathSegment) {
+    const auto path = http::normalise_path("/" + std::string(text), scratch);
+    const auto segment = path.substr(1);
+    return segment.empty() || segment.find('/') != std::string_view::npos
+               ? std::nullopt
+               : std::optional(std::string(segment));
+  }
   if (attribute.kind == Attribute::Host) return std::string(http::normalise_host(text, scratch));
   if (attribute.kind != Attribute::Ip) return octets_of(text);
   const auto address = base::IpAddress::parse(text);
@@ -140,8 +149,9 @@ std::string describe(const KeyValue& value) {
   const auto shown = [&, &attribute = attribute, &text = text] {
     if (attribute.kind == Attribute::Ip) return address_text(text);
     if (is_secret(attribute)) return digest_of(text);
-    return attribute.kind == Attribute::Path ? text
-                                             : octet_text(text);  // a normalised path is readable already
+    // A normalised path is readable already.
+    const bool of_path = attribute.kind == Attribute::Path || attribute.kind == Attribute::PathSegment;
+    return of_path ? text : octet_text(text);
   };
   return describe(attribute) + ":" + shown();
 }

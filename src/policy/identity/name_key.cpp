@@ -18,6 +18,7 @@
 #include "policy/identity/consistent_value.hpp"
 #include "policy/identity/override_identity.hpp"
 
+#include "weir/policy/body_values.hpp"
 #include "weir/policy/evaluation.hpp"
 #include "weir/policy/key_values.hpp"
 
@@ -107,6 +108,13 @@ template <class Use>
   return use(value.value_or(std::string_view{}));
 }
 
+// Returns the value of an attribute that is read from the body; empty if the body is not known.
+std::string_view value_in_body(const AttributeRef& attribute, const Request& request) noexcept {
+  const auto* values = request.body.values;
+  if (values == nullptr) return {};
+  return attribute.kind == Attribute::Json ? values->json(attribute.name) : values->field(attribute.name);
+}
+
 // Calls `use` with the value of the attribute. The value is empty if the request lacks it or has differing
 // values. ambiguity_in_key() reports differing values.
 template <class Use>
@@ -149,6 +157,17 @@ bool use_value(const AttributeRef& attribute, const Request& request, Use use) {
       return client.claims != nullptr && use(client.claims->find(attribute.name));
     case Attribute::CertSubject:
       return use(client.certificate_subject);
+    case Attribute::PathSegment:
+      return use(path_segment(request.path, attribute.name));
+    case Attribute::Json:
+    case Attribute::Form:
+      return use(value_in_body(attribute, request));
+    case Attribute::City:
+      return use(client.city);
+    case Attribute::Region:
+      return use(client.region);
+    case Attribute::Asn:
+      return use(client.asn);
   }
   return false;
 }
@@ -163,57 +182,7 @@ inline bool has_part(SipHash128& hash, const KeyPart& part, const Request& reque
                      [&](const AttributeRef& attribute) { return add_attribute(hash, attribute, request); });
 }
 
-// Returns true if the request has differing values for the attribute.
-bool is_ambiguous(const AttributeRef& attribute, const Request& request) {
-  std::string decoded;
-  const auto& head = *request.head;
-  switch (attribute.kind) {
-    case Attribute::Header:
-      return !value_in_header(head, attribute.name);
-    case Attribute::Query:
-      return !value_in_query(head, attribute.name);
-    case Attribute::Cookie:
-      return !value_in_cookies(head, attribute.name, decoded);
-    case Attribute::Path:
-      return request.interpretations != nullptr && request.interpretations->equal;
-    default:
-      return false;
-  }
-}
-
-// Returns true for attributes that may have several different values, or values that servers read in
-// different ways.
-bool may_be_ambiguous(const AttributeRef& attribute) noexcept {
-  return attribute.kind == Attribute::Header || attribute.kind == Attribute::Query ||
-         attribute.kind == Attribute::Cookie || attribute.kind == Attribute::Path;
-}
-
-const char* source_of(Attribute kind) noexcept {
-  if (kind == Attribute::Path) return "path";
-  return kind == Attribute::Header ? "header" : kind == Attribute::Query ? "query parameter" : "cookie";
-}
-
-// Returns the first attribute of the part for which the request has differing values; null if there is none.
-// Attributes after the first one that the request has are ignored.
-const AttributeRef* ambiguous_in(const KeyPart& part, const Request& request) {
-  SipHash128 unused({});
-  for (const auto& attribute : part) {
-    if (is_ambiguous(attribute, request)) return &attribute;
-    if (part.size() > 1 && add_attribute(unused, attribute, request)) break;
-  }
-  return nullptr;
-}
-
 }  // namespace
-
-std::optional<Ambiguity> ambiguity_in_key(const Rule& rule, const Request& request) {
-  for (const auto& part : rule.key) {
-    if (std::none_of(part.begin(), part.end(), may_be_ambiguous)) continue;
-    if (const auto* found = ambiguous_in(part, request))
-      return Ambiguity{source_of(found->kind), found->name};
-  }
-  return std::nullopt;
-}
 
 bool has_value(const AttributeRef& attribute, const Request& request) {
   return use_value(attribute, request, [](std::string_view value) { return !value.empty(); });
@@ -308,10 +277,12 @@ namespace {
 // API key, but requests many paths.
 unsigned vagueness(const KeyPart& part) noexcept {
   constexpr Attribute kByWorth[] = {
-      Attribute::ApiKey, Attribute::User,    Attribute::Claim,   Attribute::CertSubject, Attribute::Org,
-      Attribute::Device, Attribute::Service, Attribute::Ip,      Attribute::Header,      Attribute::Cookie,
-      Attribute::Query,  Attribute::Tier,    Attribute::Country, Attribute::Host,        Attribute::Route,
-      Attribute::Path,   Attribute::Upstream};
+      Attribute::ApiKey, Attribute::User,        Attribute::Claim,   Attribute::CertSubject,
+      Attribute::Org,    Attribute::Device,      Attribute::Service, Attribute::Ip,
+      Attribute::Header, Attribute::Cookie,      Attribute::Query,   Attribute::Json,
+      Attribute::Form,   Attribute::Tier,        Attribute::City,    Attribute::Region,
+      Attribute::Asn,    Attribute::Country,     Attribute::Host,    Attribute::Route,
+      Attribute::Path,   Attribute::PathSegment, Attribute::Upstream};
   const auto* found = std::find(std::begin(kByWorth), std::end(kByWorth), part.front().kind);
   return static_cast<unsigned>(found - std::begin(kByWorth));
 }

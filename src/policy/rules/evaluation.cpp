@@ -41,28 +41,6 @@ void Bill::remove(limit::LineSet lines) noexcept {
 
 namespace {
 
-bool is_credential(const AttributeRef& attribute) noexcept {
-  switch (attribute.kind) {
-    case Attribute::ApiKey:
-    case Attribute::User:
-    case Attribute::Org:
-    case Attribute::Service:
-    case Attribute::Claim:
-    case Attribute::CertSubject:
-      return true;
-    default:
-      return false;
-  }
-}
-
-// Returns a name from the configuration in a form that is safe in a JSON sentence.
-std::string printable(std::string_view name) {
-  std::string text(name);
-  const auto odd = [](unsigned char c) { return c < 0x20 || c >= 0x7f || c == '"' || c == '\\'; };
-  std::replace_if(text.begin(), text.end(), odd, '?');
-  return text;
-}
-
 // Returns the cost of the request under the rule; 0 if the request states an invalid cost.
 limit::Cost cost_of(const Rule& rule, const Request& request) {
   const auto& from = rule.cost_from;
@@ -81,60 +59,6 @@ void put(Bill& bill, const RuleLine& line, const limit::Key& key, limit::Cost co
                       penalty_of(*line.rule)});
   assert(added);
 }
-
-}  // namespace
-
-unsigned status_of(const Objection& objection) noexcept {
-  if (objection.too_many_rules) return 503;
-  if (objection.body == RequestBody::State::Coded) return 415;
-  if (objection.body != RequestBody::State::Whole) return 413;
-  return objection.part != nullptr &&
-                 std::any_of(objection.part->begin(), objection.part->end(), is_credential)
-             ? 401
-             : 400;
-}
-
-bool is_about_path(const Objection& objection) noexcept {
-  return objection.ambiguity && objection.ambiguity->name.empty();
-}
-
-std::string describe(const http::Excess& excess) {
-  using Kind = http::Excess::Kind;
-  if (excess.kind == Kind::Parameters) return "the query of the request has too many parameters";
-  if (excess.kind == Kind::Cookies) return "the request has too many cookies";
-  return "the request repeats the " + std::string(excess.place) + " " + printable(excess.name) + " too often";
-}
-
-std::string describe(const Objection& objection) {
-  if (objection.too_many_rules)
-    return "more than " + std::to_string(limit::kMaxCharges) + " limits apply to the request";
-  if (objection.excess) return describe(objection.excess);
-  if (is_about_path(objection))
-    return "the path is ambiguous: servers may interpret it in several ways that rule " +
-           objection.rule->name + " treats differently";
-  if (objection.ambiguity)
-    return "the request has several different values for the " + std::string(objection.ambiguity->place) +
-           " " + printable(objection.ambiguity->name);
-  if (objection.token && *objection.token != TokenFault::Missing)
-    return "the bearer token is invalid: " + std::string(sentence_of(*objection.token));
-  if (objection.part != nullptr) return "the request has nothing that identifies its client";
-  if (objection.body == RequestBody::State::Coded)
-    return "rule " + objection.rule->name + " cannot read a request body with a Content-Encoding";
-  if (objection.body == RequestBody::State::OverMemory)
-    return "the request body is longer than max_body_memory, so rule " + objection.rule->name +
-           " cannot read it";
-  if (objection.body != RequestBody::State::Whole)
-    return "the request body is longer than the " + std::to_string(objection.rule->max_body) +
-           " bytes that rule " + objection.rule->name + " reads";
-  if (objection.json != JsonFault::None)
-    return "the cost in the " + printable(describe(objection.rule->cost_from)) +
-           " cannot be read: the request body " + std::string(describe(objection.json));
-  return "the cost in the " + printable(describe(objection.rule->cost_from)) + " is not a " +
-         (objection.rule->cost_from.scale == 0 ? "whole number" : "number") + " that amounts to 1 to " +
-         std::to_string(limit::kMaxCost);
-}
-
-namespace {
 
 // Returns an ambiguity in the values that the rule's overrides or its key read; nullopt if there is none.
 std::optional<Ambiguity> ambiguity_met(const Rule& rule, const Request& request) {

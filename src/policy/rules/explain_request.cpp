@@ -92,7 +92,11 @@ void DescribedRequest::show_body(std::span<const Rule> rules) {
                         : is_coded(head_.fields) ? State::Coded
                         : body_.size() > most    ? State::TooLong
                                                  : State::Whole;
-  if (request_.body.state == State::Whole) request_.body.text = body_;
+  if (request_.body.state != State::Whole) return;
+  request_.body.text = body_;
+  body_names_ = body_names(rules);
+  body_values_.read(body_names_, head_.fields, body_);
+  request_.body.values = &body_values_;
 }
 
 }  // namespace weir::policy

@@ -107,6 +107,9 @@ ClientExplanation explain_client(const ClientIdentity& client) {
   add("service", client.service);
   add("device", client.device);
   add("country", client.country);
+  add("city", client.city);
+  add("region", client.region);
+  add("asn", client.asn);
   add("cert:subject", client.certificate_subject);
   if (client.token_fault) add("token", sentence_of(*client.token_fault));
   return told;

@@ -1,6 +1,7 @@
 #include "weir/policy/inspection.hpp"
 
 #include "weir/policy/evaluation.hpp"
+#include "weir/policy/key_values.hpp"
 
 #include <algorithm>
 
@@ -17,7 +18,47 @@ bool overrides_ask(const Rule& rule, const Request& request) {
   return false;
 }
 
+// Returns the first attribute of the part that decides its value: an attribute that the head has, or an
+// attribute in the body, which may have it. Null if the request lacks the part, whatever its body is.
+const AttributeRef* deciding(const KeyPart& part, const Request& request) {
+  const auto found = std::find_if(part.begin(), part.end(), [&](const AttributeRef& attribute) {
+    return is_in_body(attribute.kind) || has_value(attribute, request);
+  });
+  return found == part.end() ? nullptr : &*found;
+}
+
+bool key_asks(const Rule& rule, const Request& request) {
+  return std::any_of(rule.key.begin(), rule.key.end(), [&](const KeyPart& part) {
+    const auto* attribute = deciding(part, request);
+    return attribute != nullptr && is_in_body(attribute->kind);
+  });
+}
+
+bool lacks_part(const Rule& rule, const Request& request) {
+  return std::any_of(rule.key.begin(), rule.key.end(),
+                     [&](const KeyPart& part) { return deciding(part, request) == nullptr; });
+}
+
+void add_names(const Match& match, BodyNames& names) {
+  for (const auto& condition : match.json) names.add_pointer(condition.name);
+  if (match.negated) add_names(*match.negated, names);
+}
+
 }  // namespace
+
+BodyNames body_names(std::span<const Rule> rules) {
+  BodyNames names;
+  for (const Rule& rule : rules) {
+    add_names(rule.match, names);
+    for (const auto& variant : rule.overrides) add_names(variant.match, names);
+    for (const auto& part : rule.key)
+      for (const auto& attribute : part) {
+        if (attribute.kind == Attribute::Json) names.add_pointer(attribute.name);
+        if (attribute.kind == Attribute::Form) names.add_field(attribute.name);
+      }
+  }
+  return names;
+}
 
 bool is_coded(const http::Fields& fields) noexcept {
   return std::any_of(fields.begin(), fields.end(), [](const http::Field& field) {
@@ -30,8 +71,9 @@ bool asks_for_body(const Rule& rule, const Request& request) {
   if (rule.max_body == 0) return false;
   const auto known = rule.match.known(request);
   if (known == Match::Known::No) return false;
-  if (rule.on_missing == OnMissing::Skip && missing_part(rule, request) != nullptr) return false;
-  return known == Match::Known::Open || reads_body(rule.cost_from) || overrides_ask(rule, request);
+  if (rule.on_missing == OnMissing::Skip && lacks_part(rule, request)) return false;
+  return known == Match::Known::Open || reads_body(rule.cost_from) || overrides_ask(rule, request) ||
+         key_asks(rule, request);
 }
 
 std::uint64_t wanted_body(RuleList rules, const Request& request) {

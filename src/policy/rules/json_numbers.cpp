@@ -37,18 +37,18 @@ std::string token_of(std::string_view piece) {
   return token;
 }
 
-std::vector<std::string> tokens_of(std::string_view pointer) {
-  std::vector<std::string> tokens;
+}  // namespace
+
+std::vector<std::string> names_in_pointer(std::string_view pointer) {
+  std::vector<std::string> names;
   while (!pointer.empty()) {
     pointer.remove_prefix(1);
     const auto end = std::min(pointer.find('/'), pointer.size());
-    tokens.push_back(token_of(pointer.substr(0, end)));
+    names.push_back(token_of(pointer.substr(0, end)));
     pointer.remove_prefix(end);
   }
-  return tokens;
+  return names;
 }
-
-}  // namespace
 
 // The handler for the events of the JSON parser. It follows the pointers through the document.
 class JsonWalk {
@@ -60,7 +60,7 @@ class JsonWalk {
 
   explicit JsonWalk(std::span<const std::string> pointers) : numbers_(pointers.size()) {
     assert(pointers.size() <= kMostPointers);
-    for (const auto& pointer : pointers) paths_.push_back(tokens_of(pointer));
+    for (const auto& pointer : pointers) paths_.push_back(names_in_pointer(pointer));
   }
 
   [[nodiscard]] std::vector<JsonNumber> numbers() const {

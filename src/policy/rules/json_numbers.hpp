@@ -27,6 +27,10 @@ struct JsonNumber {
   std::string digits{};
 };
 
+// Returns the names on the way of a JSON pointer: of members, and numbers of elements. "/items/0" has the
+// names "items" and "0".
+[[nodiscard]] std::vector<std::string> names_in_pointer(std::string_view pointer);
+
 // Finds the number. `pointer` follows RFC 6901: "/items/0/amount"; "" is the whole document. A number of more
 // than 4 KiB is Faulty.
 [[nodiscard]] JsonNumber find_json_number(std::string_view document, std::string_view pointer);

@@ -1,6 +1,7 @@
 #include "weir/policy/match.hpp"
 
 #include "weir/http/target.hpp"
+#include "weir/policy/body_values.hpp"
 
 #include <algorithm>
 
@@ -214,6 +215,9 @@ inline Match::Unmet Match::unmet_by_client(const Request& request) const {
   if (host && request.host != *host) return Unmet::Host;
   if (!any_of(tiers, request.client.tier)) return Unmet::Tier;
   if (!any_of(countries, request.client.country)) return Unmet::Country;
+  if (!any_of(cities, request.client.city)) return Unmet::City;
+  if (!any_of(regions, request.client.region)) return Unmet::Region;
+  if (!any_of(asns, request.client.asn)) return Unmet::Asn;
   if (path && !path->holds(request.path)) return Unmet::Path;
   if (!ip.empty() && std::none_of(ip.begin(), ip.end(), block)) return Unmet::Ip;
   return hours && !hours->hold(request.now) ? Unmet::Hours : Unmet::Nothing;
@@ -231,6 +235,16 @@ const NamedText* Match::unmet_parameter(const Request& request) const {
   return found == query.end() ? nullptr : &*found;
 }
 
+const NamedText* Match::unmet_json(const Request& request) const {
+  const auto unmet = [&](const NamedText& wanted) {
+    const auto value =
+        request.body.values != nullptr ? request.body.values->json(wanted.name) : std::string_view{};
+    return value.empty() || !wanted.text.holds(value);
+  };
+  const auto found = std::find_if(json.begin(), json.end(), unmet);
+  return found == json.end() ? nullptr : &*found;
+}
+
 // Returns the first unmet condition. Ignores conditions on the body, and `negated`.
 inline Match::Unmet Match::unmet_by_head(const Request& request) const {
   if (const auto unmet = unmet_by_client(request); unmet != Unmet::Nothing) return unmet;
@@ -241,17 +255,20 @@ inline Match::Unmet Match::unmet_by_head(const Request& request) const {
 Match::Unmet Match::unmet(const Request& request) const {
   if (const auto unmet = unmet_by_head(request); unmet != Unmet::Nothing) return unmet;
   if (!body_words.empty() && !body_contains(request.body.text, body_words)) return Unmet::Body;
+  if (!json.empty() && unmet_json(request) != nullptr) return Unmet::Json;
   return negated && negated->holds(request) ? Unmet::Excluded : Unmet::Nothing;
 }
 
 bool Match::is_about_clients() const noexcept {
   return !path && methods.empty() && !host && headers.empty() && query.empty() && body_words.empty() &&
-         (!negated || negated->is_about_clients());
+         json.empty() && (!negated || negated->is_about_clients());
 }
 
 bool Match::holds_for_client(const Request& request) const {
   const auto block = [&](const base::Cidr& b) { return b.contains(request.client.address); };
   if (!any_of(tiers, request.client.tier) || !any_of(countries, request.client.country)) return false;
+  if (!any_of(cities, request.client.city) || !any_of(regions, request.client.region)) return false;
+  if (!any_of(asns, request.client.asn)) return false;
   if (!ip.empty() && std::none_of(ip.begin(), ip.end(), block)) return false;
   if (hours && !hours->hold(request.now)) return false;
   return !negated || !negated->is_about_clients() || !negated->holds_for_client(request);
@@ -261,7 +278,7 @@ Match::Known Match::known(const Request& request) const {
   if (unmet_by_head(request) != Unmet::Nothing) return Known::No;
   const auto rest = negated ? negated->known(request) : Known::No;
   if (rest == Known::Yes) return Known::No;
-  return body_words.empty() && rest == Known::No ? Known::Yes : Known::Open;
+  return body_words.empty() && json.empty() && rest == Known::No ? Known::Yes : Known::Open;
 }
 
 bool Match::goes_by_path() const noexcept {
@@ -298,7 +315,16 @@ std::optional<Ambiguity> Match::ambiguity_by_name(const Request& request) const 
   if (const auto* found = divided_header(*request.head, headers)) return Ambiguity{"header", found->name};
   if (const auto* found = divided_parameter(*request.head, query))
     return Ambiguity{"query parameter", found->name};
+  if (const auto found = fault_in_json(request)) return found;
   return negated ? negated->ambiguity_in_values(request) : std::nullopt;
+}
+
+std::optional<Ambiguity> Match::fault_in_json(const Request& request) const {
+  if (request.body.values == nullptr || unmet_by_head(request) != Unmet::Nothing) return std::nullopt;
+  for (const auto& [pointer, text] : json)
+    if (const auto fault = request.body.values->fault_of_json(pointer); fault != JsonFault::None)
+      return Ambiguity{"JSON member", pointer, fault};
+  return std::nullopt;
 }
 
 std::string Match::describe() const {
@@ -313,9 +339,13 @@ std::string Match::describe() const {
   for (const auto& block : ip) blocks.push_back(block.to_string());
   add_words(line, "ip", blocks);
   add_words(line, "country", countries);
+  add_words(line, "city", cities);
+  add_words(line, "region", regions);
+  add_words(line, "asn", asns);
   if (hours) add(line, hours->describe());
   if (!body_words.empty()) add(line, "body with");
   for (const auto& word : body_words) line += " \"" + word + "\"";
+  add_texts(line, "json", json);
   if (negated) add(line, "not (" + negated->describe() + ")");
   return line.empty() ? "everything" : line;
 }

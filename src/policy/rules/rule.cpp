@@ -28,6 +28,7 @@ constexpr std::array kWords = {
     Word{"host", Attribute::Host, false},
     Word{"method", Attribute::Method, false},
     Word{"path", Attribute::Path, false},
+    Word{"path", Attribute::PathSegment, true},
     Word{"header", Attribute::Header, true},
     Word{"query", Attribute::Query, true},
     Word{"cookie", Attribute::Cookie, true},
@@ -35,6 +36,11 @@ constexpr std::array kWords = {
     Word{"claim", Attribute::Claim, true},
     Word{"cert:subject", Attribute::CertSubject, false},
     Word{"upstream", Attribute::Upstream, false},
+    Word{"json", Attribute::Json, true},
+    Word{"form", Attribute::Form, true},
+    Word{"city", Attribute::City, false},
+    Word{"region", Attribute::Region, false},
+    Word{"asn", Attribute::Asn, false},
 };
 
 // Returns the Levenshtein distance: how many letters must be inserted, removed or replaced to turn `a` into
@@ -90,6 +96,33 @@ std::string lower(std::string_view text) {
   return out;
 }
 
+// Returns true for the number of a path segment: 1 to 999, in its one spelling.
+bool is_segment_number(std::string_view text) noexcept {
+  return !text.empty() && text.size() <= 3 && text.front() != '0' &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// Returns what is wrong with the name after the colon; empty if the name is valid.
+std::string fault_of_name(Attribute kind, std::string_view name) {
+  switch (kind) {
+    case Attribute::Cookie:
+      return may_name_cookie(name) ? ""
+                                   : "is not a valid cookie name; write a name without blanks, '=' and ';'";
+    case Attribute::Header:
+      return is_token(name) ? "" : "is not a valid header name";
+    case Attribute::PathSegment:
+      return is_segment_number(name)
+                 ? ""
+                 : "has no number of a segment; write \"path:1\" for the first one, or \"path\" for all";
+    case Attribute::Json:
+      return is_json_pointer(name) ? ""
+                                   : "has no JSON pointer (RFC 6901); write such as \"json:/email\" or "
+                                     "\"json:/items/0/id\"";
+    default:
+      return "";
+  }
+}
+
 base::Result<AttributeRef> parse_attribute(std::string_view text) {
   const auto wrong = [&](const std::string& why) {
     return base::Error{"\"" + std::string(text) + "\" " + why};
@@ -100,18 +133,18 @@ base::Result<AttributeRef> parse_attribute(std::string_view text) {
   const auto kind = text.substr(0, colon);
   const auto name = colon == std::string_view::npos ? std::string_view{} : text.substr(colon + 1);
   if (kind == "cert") return wrong("is not an attribute of a certificate; write \"cert:subject\"");
-  const auto word = std::find_if(kWords.begin(), kWords.end(), [&](const Word& w) { return w.text == kind; });
+  const bool segment = kind == "path" && colon != std::string_view::npos;
+  const auto word = std::find_if(kWords.begin(), kWords.end(), [&](const Word& w) {
+    return w.text == kind && (!segment || w.kind == Attribute::PathSegment);
+  });
   if (word == kWords.end())
     return wrong("is not an attribute; the nearest is \"" + std::string(nearest(kind)) + "\"");
   if (!word->named && colon != std::string_view::npos)
     return wrong("takes no name; write \"" + std::string(kind) + "\"");
   if (!word->named) return AttributeRef{word->kind, {}};
   if (name.empty()) return wrong("needs a name, as \"" + std::string(kind) + ":NAME\"");
-  if (word->kind == Attribute::Cookie && !may_name_cookie(name))
-    return wrong("is not a valid cookie name; write a name without blanks, '=' and ';'");
-  if (word->kind != Attribute::Header) return AttributeRef{word->kind, std::string(name)};
-  if (!is_token(name)) return wrong("is not a valid header name");
-  return AttributeRef{word->kind, lower(name)};
+  if (const auto fault = fault_of_name(word->kind, name); !fault.empty()) return wrong(fault);
+  return AttributeRef{word->kind, word->kind == Attribute::Header ? lower(name) : std::string(name)};
 }
 
 std::string describe(const KeyPart& part) {
@@ -193,6 +226,24 @@ bool names_nobody(const KeyPattern& pattern) noexcept {
       return attribute.kind == Attribute::Route || attribute.kind == Attribute::Upstream;
     });
   });
+}
+
+bool reads_body(const KeyPattern& pattern) noexcept {
+  return std::any_of(pattern.begin(), pattern.end(), [](const KeyPart& part) {
+    return std::any_of(part.begin(), part.end(),
+                       [](const AttributeRef& attribute) { return is_in_body(attribute.kind); });
+  });
+}
+
+bool is_json_pointer(std::string_view text) noexcept {
+  constexpr std::size_t kLongest = 128;
+  if (!text.starts_with('/') || text.size() > kLongest) return false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    if (c < 0x20 || c == 0x7f || c == '"' || c == '\\') return false;
+    if (c == '~' && text.substr(i, 2) != "~0" && text.substr(i, 2) != "~1") return false;
+  }
+  return true;
 }
 
 limit::Cost units_of(const Lease& lease, const limit::Limiter& limiter) noexcept {

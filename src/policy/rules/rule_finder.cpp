@@ -85,8 +85,9 @@ bool is_always_present(const AttributeRef& attribute) noexcept {
 bool applies_certainly(const Rule& rule) {
   const auto& match = rule.match;
   const bool only_by_target = match.headers.empty() && match.query.empty() && match.tiers.empty() &&
-                              match.ip.empty() && match.countries.empty() && !match.hours &&
-                              match.body_words.empty() && !match.negated;
+                              match.ip.empty() && match.countries.empty() && match.cities.empty() &&
+                              match.regions.empty() && match.asns.empty() && !match.hours &&
+                              match.body_words.empty() && match.json.empty() && !match.negated;
   const auto present = [](const KeyPart& part) {
     return std::any_of(part.begin(), part.end(), is_always_present);
   };

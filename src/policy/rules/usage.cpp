@@ -31,6 +31,9 @@ Meaning meaning_of(const AttributeRef& attribute) noexcept {
       return Meaning::Who;
     case Attribute::Tier:
     case Attribute::Country:
+    case Attribute::City:
+    case Attribute::Region:
+    case Attribute::Asn:
     case Attribute::Host:
     case Attribute::Device:
     case Attribute::Header:

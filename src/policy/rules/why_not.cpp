@@ -55,6 +55,12 @@ std::string Match::why_not(const Request& request) const {
       return other_than("tier", request.client.tier, tiers);
     case Unmet::Country:
       return other_than("country", request.client.country, countries);
+    case Unmet::City:
+      return other_than("city", request.client.city, cities);
+    case Unmet::Region:
+      return other_than("region", request.client.region, regions);
+    case Unmet::Asn:
+      return other_than("asn", request.client.asn, asns);
     case Unmet::Path:
       return "path " + std::string(request.path) + " does not match " + path->describe();
     case Unmet::Ip:
@@ -68,6 +74,8 @@ std::string Match::why_not(const Request& request) const {
       return unmet_name("query parameter", *unmet_parameter(request));
     case Unmet::Body:
       return wrong_body(body_words);
+    case Unmet::Json:
+      return unmet_name("the JSON member", *unmet_json(request));
     case Unmet::Excluded:
       return "excluded by not (" + negated->describe() + ")";
   }

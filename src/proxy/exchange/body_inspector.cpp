@@ -43,11 +43,23 @@ bool BodyInspector::show_at_hand() {
   body.state = state_by_head(head, wanted_, most_);
   if (body.state == policy::RequestBody::State::OverMemory)
     context_.worker.counters.body_memory_refused.add();
-  if (is_empty(head) || body.state != policy::RequestBody::State::Whole) return true;
+  if (body.state != policy::RequestBody::State::Whole) return true;
+  if (is_empty(head)) {
+    read_values();
+    return true;
+  }
   const auto at_hand = context_.client.body().at_hand();
   if (head.framing != http::Framing::Length || at_hand.size() < head.content_length) return false;
   body.text = at_hand.substr(0, static_cast<std::size_t>(head.content_length));
+  read_values();
   return true;
+}
+
+// Finds the values in the body for all rules at once.
+void BodyInspector::read_values() {
+  auto& body = context_.buffers.request.body;
+  context_.buffers.body_values.read(context_.config.body_names, context_.buffers.head.fields, body.text);
+  body.values = &context_.buffers.body_values;
 }
 
 net::Task<std::optional<Outcome>> BodyInspector::read() {
@@ -69,6 +81,7 @@ net::Task<std::optional<Outcome>> BodyInspector::read() {
   if (body.state == policy::RequestBody::State::OverMemory)
     context_.worker.counters.body_memory_refused.add();
   body.text = context_.buffers.inspected.view();
+  if (body.state == policy::RequestBody::State::Whole) read_values();
   context_.client.body().put_back(body.text, unheld_);
   co_return std::nullopt;
 }

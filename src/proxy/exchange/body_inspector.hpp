@@ -30,6 +30,7 @@ class BodyInspector {
   [[nodiscard]] net::Task<std::optional<Outcome>> read();
 
  private:
+  void read_values();
   [[nodiscard]] net::Task<BodySource::Status> gather();
   [[nodiscard]] net::Task<bool> wait_for_more();
   [[nodiscard]] net::Task<bool> send_continue();

@@ -6,6 +6,7 @@
 
 #include "weir/http/head.hpp"
 #include "weir/limit/permit.hpp"
+#include "weir/policy/body_values.hpp"
 #include "weir/policy/evaluation.hpp"
 #include "weir/policy/explain_request.hpp"
 #include "weir/policy/match.hpp"
@@ -47,8 +48,9 @@ struct ExchangeBuffers {
   std::string rate_limit_headers;  // the rate-limit fields of the answer
   std::string request_id;
 
-  BodyBuffer inspected;  // the part of the request's body that was read for the rules
-  BodyBuffer copy;       // the copy of an answer's body, if a rule reads it
+  BodyBuffer inspected;            // the part of the request's body that was read for the rules
+  policy::BodyValues body_values;  // what the rules' keys and conditions read in it
+  BodyBuffer copy;                 // the copy of an answer's body, if a rule reads it
 
   ChargeJournal journal;
   std::vector<limit::Permit> permits;  // permits that the exchange holds; released at the latest by clear()
@@ -59,6 +61,7 @@ struct ExchangeBuffers {
     shared_permits.clear();
     answer.release();
     inspected.clear();
+    body_values.clear();
     copy.clear();
     rules = {};
     rate_limit_headers.clear();

@@ -102,7 +102,7 @@ TEST(Describe, ShowsTheKeyOfARule) {
                                         "\"0123456789abcdef0123456789abcdef\" }\n"),
                               folder.file(kFile)));
   EXPECT_THAT(text, HasSubstr("tokens HS256, of any issuer, for any audience, leeway 30s\n"));
-  EXPECT_THAT(text, HasSubstr("countries by Test-Country\n"));
+  EXPECT_THAT(text, HasSubstr("places by Test-Country\n"));
   EXPECT_THAT(text, HasSubstr("per [claim:sub|ip]"));
   EXPECT_THAT(text,
               HasSubstr("where query q = a b, country CH LI, hours 22:00-06:00 on fri in Europe/Zurich\n"));

@@ -6,6 +6,7 @@
 // - answer: "admitted", "refused", "18 admitted, 2 refused"
 // - left, retry after, leaves after, fresh after, limit: for the last request; empty cells are not checked
 #include "unit/config/document.hpp"
+#include "unit/policy/country_file.hpp"
 
 #include "weir/base/units.hpp"
 #include "weir/limit/key_table.hpp"
@@ -166,10 +167,14 @@ TEST(DocumentedTimelines, MatchTheOutcomesOfTheLimiters) {
 }
 
 TEST(DocumentedTimelines, HaveValidConfigurations) {
+  const Folder folder;
+  policy::CountryFile places;
+  places.add("203.0.113.0", 24, "CH");
+  for (const auto* name : {"GeoLite2-City.mmdb", "GeoLite2-ASN.mmdb"}) folder.write(name, places.bytes());
   int read = 0;
   for (const auto& section : limiters_document()) {
     if (section.toml.empty()) continue;
-    EXPECT_THAT(mistakes_in(with(section.toml)), ::testing::IsEmpty()) << section.heading;
+    EXPECT_THAT(mistakes_in(with(section.toml), folder.file(kFile)), ::testing::IsEmpty()) << section.heading;
     ++read;
   }
   EXPECT_GE(read, 8);

@@ -101,7 +101,34 @@ const WrongConfiguration kWrongConditions[] = {
       "(ISO "
       "3166-1)",
       "weir.toml:16: client.geo: \"/nowhere/c.mmdb\" cannot be read: No such file or directory; expected a "
-      "database of countries in MaxMind's format"}},
+      "database in MaxMind's format"}},
+    {"MatchPlacesWithoutADatabase",
+     with_rule("match = { city = \"Geneva\", region = \"CH-GE\", asn = \"AS3303\" }\n"),
+     {"weir.toml:14: rule[x].match.city: found without a file of cities; expected [client] geo = "
+      "\"GeoLite2-City.mmdb\"",
+      "weir.toml:14: rule[x].match.region: found without a file of cities; expected [client] geo = "
+      "\"GeoLite2-City.mmdb\"",
+      "weir.toml:14: rule[x].match.asn: found without a file of autonomous systems; expected [client] geo = "
+      "\"GeoLite2-ASN.mmdb\""}},
+    {"MatchPlacesInOtherForms",
+     with_rule("match = { city = \"\", region = \"GE\", asn = [\"3303\", \"AS07\"] }\n[client]\ngeo = []\n"),
+     {"weir.toml:14: rule[x].match.city: found \"\"; expected a text such as \"Geneva\"",
+      "weir.toml:14: rule[x].match.region: found \"GE\"; expected a text such as \"CH-GE\" (ISO 3166-2)",
+      "weir.toml:14: rule[x].match.asn: found \"3303\"; expected a text such as \"AS3303\"",
+      "weir.toml:14: rule[x].match.asn: found \"AS07\"; expected a text such as \"AS3303\"",
+      "weir.toml:16: client.geo: found none; expected files such as \"GeoLite2-Country.mmdb\""}},
+    {"MatchJsonNothing",
+     with_rule("match = { json = {} }\n"),
+     {"weir.toml:14: rule[x].match.json: found none; expected conditions such as { \"/model\" = \"~^gpt-4\" "
+      "}"}},
+    {"MatchJsonWithoutAPointer",
+     with_rule("match = { json = { model = \"a\" } }\n"),
+     {"weir.toml:14: rule[x].match.json.model: found no JSON pointer (RFC 6901); expected a name such as "
+      "\"/model\""}},
+    {"MatchJsonANumber",
+     with_rule("match = { json = { \"/n\" = 5 } }\n"),
+     {"weir.toml:14: rule[x].match.json./n: found a whole number; expected \"text\", \"~regex\" or true for "
+      "present"}},
     {"MatchNotEmpty",
      with_rule("match = { not = {} }\n"),
      {"weir.toml:14: rule[x].match.not: found no condition, so no request would match; expected at least "

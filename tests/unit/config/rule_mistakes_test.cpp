@@ -145,6 +145,31 @@ const WrongConfiguration kWrongRules[] = {
      with_rule("key = [\"ip|country\"]\n"),
      {"weir.toml:14: rule[x].key: found without a file of countries; expected [client] geo = "
       "\"GeoLite2-Country.mmdb\""}},
+    {"RuleKeyPlaces",
+     with_rule("key = [\"city\", \"region|asn\"]\n"),
+     {"weir.toml:14: rule[x].key: found without a file of cities; expected [client] geo = "
+      "\"GeoLite2-City.mmdb\"",
+      "weir.toml:14: rule[x].key: found without a file of cities; expected [client] geo = "
+      "\"GeoLite2-City.mmdb\"",
+      "weir.toml:14: rule[x].key: found without a file of autonomous systems; expected [client] geo = "
+      "\"GeoLite2-ASN.mmdb\""}},
+    {"RuleKeyInTheBody",
+     with_rule("key = [\"json:email\", \"form:\", \"path:0\"]\n"),
+     {"weir.toml:14: rule[x].key: \"json:email\" has no JSON pointer (RFC 6901); write such as "
+      "\"json:/email\" or \"json:/items/0/id\"",
+      "weir.toml:14: rule[x].key: \"form:\" needs a name, as \"form:NAME\"",
+      "weir.toml:14: rule[x].key: \"path:0\" has no number of a segment; write \"path:1\" for the first one, "
+      "or "
+      "\"path\" for all"}},
+    {"RuleMaxBodyWithoutABody",
+     with_rule("max_body = \"1KiB\"\n"),
+     {"weir.toml:11: rule[x].key: found max_body without json: or form: in the key; expected such a key, or "
+      "max_body in the table of match or cost"}},
+    {"RuleMaxBodyTooLarge",
+     with_rule("key = [\"json:/a\"]\nmax_body = \"17MiB\"\n"),
+     {"weir.toml:15: rule[x].max_body: found 17825792 bytes; expected 1 byte to 16MiB, because weir holds "
+      "such "
+      "bodies in memory"}},
     {"RuleKeyClaim",
      with_rule("key = [\"claim:sub\"]\n"),
      {"weir.toml:14: rule[x].key: found without [client] jwt, which says how weir verifies tokens; expected "

@@ -104,6 +104,17 @@ TEST(Settings, BodyBoundOfARuleIsTheLargestBoundOfItsConditions) {
   EXPECT_EQ(cost.cost_from.scale, 100u);
 }
 
+TEST(Settings, KeysAndConditionsInTheBodyReadUpToMaxBody) {
+  const auto of = [](const std::string& more) { return parse_settings(with_rule(more), kFile).rules[1]; };
+  EXPECT_EQ(of("key = [\"json:/email|form:email\"]\n").max_body, 65536u);
+  EXPECT_EQ(of("key = [\"ip\", \"api_key|json:/email\"]\nmax_body = 100\n").max_body, 100u);
+  EXPECT_EQ(of("key = [\"json:/a\"]\nmax_body = 100\ncost = { json = \"/b\", max_body = 200 }\n").max_body,
+            200u);
+  const auto models = of("match = { json = { \"/model\" = \"~^gpt\", \"/n\" = true }, max_body = 300 }\n");
+  EXPECT_EQ(models.max_body, 300u);
+  EXPECT_EQ(models.match.describe(), "json /model = ~^gpt, json /n present");
+}
+
 // weir must not look up facts that no rule uses, because every look-up costs time in each request.
 TEST(Settings, ReadsTokensAndCountriesOnlyIfARuleUsesThem) {
   const Folder folder;
@@ -117,15 +128,17 @@ TEST(Settings, ReadsTokensAndCountriesOnlyIfARuleUsesThem) {
     return parse_settings(with_rule(more), folder.file(kFile)).client;
   };
   EXPECT_FALSE(of(client).tokens);
-  EXPECT_FALSE(of(client).countries);
+  EXPECT_FALSE(of(client).geo);
   for (const auto* asking : {"key = [\"claim:sub\"]\n", "key = [\"ip\", \"user|claim:sub\"]\n"})
     EXPECT_TRUE(of(asking + client).tokens) << asking;
   EXPECT_TRUE(of(client + "user = { claim = \"sub\" }\n").tokens);
-  for (const auto* asking : {"key = [\"country\"]\n", "match = { country = \"CH\" }\n",
-                             "match = { not = { country = [\"CH\"] } }\n",
+  for (const auto* asking : {"key = [\"country\"]\n", "key = [\"ip\", \"city|region\"]\n",
+                             "key = [\"asn\"]\n", "match = { city = \"Geneva\" }\n",
+                             "match = { region = \"CH-GE\" }\n", "match = { asn = \"AS3303\" }\n",
+                             "match = { country = \"CH\" }\n", "match = { not = { country = [\"CH\"] } }\n",
                              "overrides = [{ match = { country = \"CH\" }, limit = \"1/s\" }]\n",
                              "[[route]]\nname = \"n\"\nmatch = { country = \"CH\" }\nupstream = \"api\"\n"})
-    EXPECT_TRUE(of(asking + client).countries) << asking;
+    EXPECT_TRUE(of(asking + client).geo) << asking;
 }
 
 TEST(Settings, UsualAndConfiguredIdentityFieldsRequireATrustedPeer) {

@@ -35,7 +35,7 @@ TEST(Shipped, ShippedConfigurationsAreValid) {
   for (auto at = whole.find("\n#: "); at != std::string::npos; at = whole.find("\n#: "))
     whole.erase(at + 1, 3);
   const auto settings = parse_settings(whole, folder.file(kFile));
-  EXPECT_EQ(settings.rules.size(), 13u);
+  EXPECT_EQ(settings.rules.size(), 14u);
   EXPECT_TRUE(settings.state.redis);
 }
 
@@ -83,7 +83,9 @@ TEST(Shipped, EachCommentedOutPartOfTheShippedConfigurationIsValid) {
     std::vector<std::string> needs;
     for (const auto at : part) {
       const auto& line = file.lines[at];
-      if (line.starts_with("#: country ")) needs.push_back("geo ");
+      const auto is_place = [&](const char* key) { return line.starts_with("#: " + std::string(key) + " "); };
+      if (is_place("country") || is_place("city") || is_place("region") || is_place("asn"))
+        needs.push_back("geo ");
       if (line.starts_with("#: messages_burst ")) needs.push_back("messages ");
       if (line.starts_with("#: store = \"redis\"")) needs.push_back("[state.redis]");
     }

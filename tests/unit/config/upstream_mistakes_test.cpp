@@ -47,6 +47,10 @@ const WrongConfiguration kWrongUpstreams[] = {
      with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nbalance = \"hash\"\nhash_key = []\n"),
      {"weir.toml:15: upstream[b].hash_key: found none; expected at least one attribute such as "
       "\"api_key|ip\""}},
+    {"UpstreamHashKeyInTheBody",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nbalance = \"hash\"\nhash_key = [\"json:/a\"]\n"),
+     {"weir.toml:15: upstream[b].hash_key: found json: or form:, but weir chooses servers without the body; "
+      "expected another attribute"}},
     {"UpstreamHashKeyUnknown",
      with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nbalance = \"hash\"\nhash_key = [\"api_kee\"]\n"),
      {"weir.toml:15: upstream[b].hash_key: \"api_kee\" is not an attribute; the nearest is "
@@ -194,11 +198,18 @@ const WrongConfiguration kWrongUpstreams[] = {
       "four numbers from 0 to 255"}},
     {"RouteByBody",
      with("[[route]]\nupstream = \"api\"\nmatch = { body_contains = \"a\" }\n"),
-     {"weir.toml:13: route[#2].match.body_contains: found body_contains, but weir chooses routes before it "
-      "reads bodies; expected it in a [[rule]]"}},
+     {"weir.toml:13: route[#2].match.body_contains: found a condition on the body, but weir chooses routes "
+      "before "
+      "it reads bodies; expected it in a [[rule]]"}},
+    {"RouteByJson",
+     with("[[route]]\nupstream = \"api\"\nmatch = { json = { \"/a\" = \"b\" } }\n"),
+     {"weir.toml:13: route[#2].match.json: found a condition on the body, but weir chooses routes before it "
+      "reads "
+      "bodies; expected it in a [[rule]]"}},
     {"RouteByBodyInNot",
      with("[[route]]\nupstream = \"api\"\nmatch = { not = { body_contains = \"a\" } }\n"),
-     {"weir.toml:13: route[#2].match.not: found body_contains, but weir chooses routes before it reads "
+     {"weir.toml:13: route[#2].match.not: found a condition on the body, but weir chooses routes before it "
+      "reads "
       "bodies; expected it in a [[rule]]"}},
 };
 

@@ -372,7 +372,7 @@ TEST(Warnings, WarnOfUnusedTokenAndCountrySettings) {
   };
   const auto unasked = HasSubstr("nothing uses a c");
   EXPECT_THAT(of(""), AllOf(Contains("[client] jwt is configured, but nothing uses a claim"),
-                            Contains("[client] geo is configured, but nothing uses a country")));
+                            Contains("[client] geo is configured, but nothing uses a place")));
   EXPECT_THAT(of("key = [\"claim:sub|country\"]\n"), Not(Contains(unasked)));
 }
 

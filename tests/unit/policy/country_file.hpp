@@ -1,5 +1,5 @@
 // A small database in MaxMind's format (MaxMind DB file format specification 2.0), which maps networks to
-// country codes. With it the tests need no external file.
+// countries, cities or autonomous systems. With it the tests need no external file.
 #pragma once
 
 #include "weir/base/ip_address.hpp"
@@ -18,6 +18,33 @@ class CountryFile {
   // `bits` is the length of the network's prefix. For IPv4 it is the length within the IPv4 address.
   // REQUIRES: no network contains another.
   void add(std::string_view address, int bits, std::string_view country) {
+    add_data(address, bits, map(1) + country_of(country));
+  }
+  // `region`: the code of the subdivision without the country.
+  void add_city(std::string_view address, int bits, std::string_view country, std::string_view region,
+                std::string_view city) {
+    add_data(address, bits,
+             map(3) + country_of(country) + text("city") + map(1) + text("names") + map(1) + text("en") +
+                 text(city) + text("subdivisions") + std::string("\x01\x04") + map(1) + text("iso_code") +
+                 text(region));
+  }
+  void add_asn(std::string_view address, int bits, std::uint32_t asn) {
+    add_data(address, bits, map(1) + text("autonomous_system_number") + '\xc4' + number(asn, 4));
+  }
+
+  [[nodiscard]] std::string bytes() const {
+    std::string file;
+    const auto count = static_cast<std::int64_t>(nodes_.size());
+    for (const auto& node : nodes_)
+      for (const auto record : node)
+        file += number(record == kNothing ? count : record < 0 ? count + 16 - (record + 1) : record, 3);
+    return file + std::string(16, '\0') + data_ + "\xab\xcd\xefMaxMind.com" + metadata();
+  }
+
+ private:
+  static constexpr std::int64_t kNothing = 0;  // stands for "no data", because no record refers to the root
+
+  void add_data(std::string_view address, int bits, const std::string& data) {
     const auto ip = base::IpAddress::parse(address).value();
     auto bytes = ip.bytes();
     if (ip.is_v4()) {
@@ -25,7 +52,7 @@ class CountryFile {
       bytes[10] = bytes[11] = 0;  // the tree stores IPv4 addresses below ::/96
     }
     const auto leaf = -static_cast<std::int64_t>(data_.size()) - 1;
-    data_ += map(1) + text("country") + map(1) + text("iso_code") + text(country);
+    data_ += data;
     std::size_t node = 0;
     for (int i = 0; i < bits; ++i) {
       const auto bit = static_cast<std::size_t>(bytes[static_cast<std::size_t>(i) / 8] >> (7 - i % 8) & 1);
@@ -41,19 +68,9 @@ class CountryFile {
     }
   }
 
-  [[nodiscard]] std::string bytes() const {
-    std::string file;
-    const auto count = static_cast<std::int64_t>(nodes_.size());
-    for (const auto& node : nodes_)
-      for (const auto record : node)
-        file += number(record == kNothing ? count : record < 0 ? count + 16 - (record + 1) : record, 3);
-    return file + std::string(16, '\0') + data_ + "\xab\xcd\xefMaxMind.com" + metadata();
+  static std::string country_of(std::string_view country) {
+    return text("country") + map(1) + text("iso_code") + text(country);
   }
-
- private:
-  // the number of the root node; stands for "no data", because no record refers to the root
-  static constexpr std::int64_t kNothing = 0;
-
   static std::string number(std::int64_t value, int octets) {
     std::string big_endian;
     for (int i = octets - 1; i >= 0; --i) big_endian.push_back(static_cast<char>(value >> (8 * i)));

@@ -173,6 +173,13 @@ TEST(RulesOfOneRequest, RulesThatMayNotApplyTogetherAreNotCounted) {
   rules = {rule_for("a", "", ""), rule_for("b", "", ""), rule_of("c", {"api_key"})};
   rules[1].match.tiers = {"pro"};
   EXPECT_EQ(first_beyond(rules, 1), nullptr) << "a request may have another tier, and no API key";
+  rules = {rule_for("a", "", ""), rule_for("b", "", ""), rule_for("c", "", ""), rule_for("d", "", ""),
+           rule_for("e", "", "")};
+  rules[0].match.cities = {"Geneva"};
+  rules[1].match.regions = {"CH-GE"};
+  rules[2].match.asns = {"AS3303"};
+  rules[3].match.json = {{"/model", TextMatch::present()}};
+  EXPECT_EQ(first_beyond(rules, 1), nullptr) << "a request may come from elsewhere, and have no body";
 }
 
 }  // namespace

@@ -79,6 +79,26 @@ TEST_F(UsageLines, HeedConditionsOnTheClient) {
   EXPECT_THAT(told(), ElementsAre("free", "here", "not pro", "not the free path"));
 }
 
+TEST_F(UsageLines, HeedThePlaceOfTheClientAndIgnoreValuesInBodies) {
+  request_.client.city = "Geneva";
+  request_.client.region = "CH-GE";
+  request_.client.asn = "AS3303";
+  add("city", {"ip"}).match.cities = {"Geneva"};
+  add("region", {"ip"}).match.regions = {"CH-GE"};
+  add("asn", {"ip", "asn"}).match.asns = {"AS3303"};
+  add("other city", {"ip"}).match.cities = {"Bern"};
+  add("other region", {"ip"}).match.regions = {"CH-BE"};
+  add("other asn", {"ip"}).match.asns = {"AS64496"};
+  Match model;
+  model.json = {{"/model", TextMatch::present()}};
+  add("model", {"ip"}).match = model;
+  add("no model", {"ip"}).match.negated = std::make_shared<const Match>(model);
+  add("account", {"ip", "json:/email"});
+  add("field", {"ip", "form:email"});
+  add("segment", {"ip", "path:1"});
+  EXPECT_THAT(told(), ElementsAre("city", "region", "asn", "model", "no model"));
+}
+
 TEST_F(UsageLines, LeaveOutAmbiguousKeys) {
   head_.fields.push_back({"X-Tenant", "other"});
   add("tenant", {"ip", "header:X-Tenant"});

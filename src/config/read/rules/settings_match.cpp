@@ -80,27 +80,6 @@ void read_host(const TableReader& table, policy::Match& match) {
   match.host = std::string(http::normalise_host(host, scratch));
 }
 
-void read_named(const TableReader& table, std::string_view key, bool fields,
-                std::vector<policy::NamedText>& into) {
-  for (const auto& entry : table.named(key)) {
-    const auto path = table.path() + "." + std::string(key) + "." + entry.key;
-    if (std::holds_alternative<Unreadable>(entry.value)) continue;
-    if (fields ? !is_token(entry.key) : entry.key.empty()) {
-      table.mistake_at(entry.line, path, "found an invalid name; expected a name such as \"X-Tenant\"");
-    } else if (const auto* flag = std::get_if<bool>(&entry.value); flag != nullptr && *flag) {
-      into.push_back({entry.key, policy::TextMatch::present()});
-    } else if (entry.text() == nullptr) {
-      table.mistake_at(entry.line, path,
-                       "found " + std::string(flag != nullptr ? "false" : type_name(entry)) +
-                           "; expected \"text\", \"~regex\" or true for present");
-    } else if (auto text = policy::TextMatch::parse(*entry.text())) {
-      into.push_back({entry.key, std::move(*text)});
-    } else {
-      table.mistake_at(entry.line, path, text.error().message);
-    }
-  }
-}
-
 void read_addresses(const TableReader& table, policy::Match& match) {
   const auto texts = table.texts("ip");
   if (table.has("ip") && texts.empty())
@@ -128,9 +107,45 @@ void read_countries(const TableReader& table, const ReadContext& context, policy
       table.mistake_in("country", i,
                        "found " + in_quotes(match.countries[i]) +
                            "; expected two capital letters such as \"CH\" (ISO 3166-1)");
-  if (!context.countries)
-    table.mistake("country",
-                  "found without a file of countries; expected [client] geo = \"GeoLite2-Country.mmdb\"");
+  if (!context.geo) table.mistake("country", no_geo(policy::Attribute::Country));
+}
+
+// Returns true for a subdivision of a country, such as "CH-GE" (ISO 3166-2).
+bool is_region(std::string_view text) {
+  const auto fits = [](char c) { return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); };
+  return text.size() >= 4 && text.size() <= 6 && is_country(text.substr(0, 2)) && text[2] == '-' &&
+         std::all_of(text.begin() + 3, text.end(), fits);
+}
+
+bool is_asn(std::string_view text) {
+  const auto digits = text.substr(std::min<std::size_t>(text.size(), 2));
+  return text.starts_with("AS") && !digits.empty() && digits.size() <= 10 &&
+         std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; }) &&
+         (digits.size() == 1 || digits.front() != '0');
+}
+
+// Reads a list of places. `is_valid`: whether a text is such a place; `example`: a valid one.
+void read_places(const TableReader& table, const char* key, bool (*is_valid)(std::string_view),
+                 const std::string& example, std::vector<std::string>& into) {
+  if (!table.has(key)) return;
+  into = table.texts(key);
+  if (into.empty()) table.mistake(key, "found none; expected texts such as " + example);
+  for (std::size_t i = 0; i < into.size(); ++i)
+    if (!is_valid(into[i]))
+      table.mistake_in(key, i, "found " + in_quotes(into[i]) + "; expected a text such as " + example);
+}
+
+void read_geo(const TableReader& table, const ReadContext& context, policy::Match& match) {
+  using policy::Attribute;
+  const auto is_city = [](std::string_view text) { return !text.empty(); };
+  read_countries(table, context, match);
+  read_places(table, "city", is_city, "\"Geneva\"", match.cities);
+  read_places(table, "region", is_region, "\"CH-GE\" (ISO 3166-2)", match.regions);
+  read_places(table, "asn", is_asn, "\"AS3303\"", match.asns);
+  if (context.geo) return;
+  if (table.has("city")) table.mistake("city", no_geo(Attribute::City));
+  if (table.has("region")) table.mistake("region", no_geo(Attribute::Region));
+  if (table.has("asn")) table.mistake("asn", no_geo(Attribute::Asn));
 }
 
 void read_hours(const TableReader& table, policy::Match& match) {
@@ -165,20 +180,60 @@ void read_hours(const TableReader& table, policy::Match& match) {
 
 }  // namespace
 
+namespace {
+
+bool is_name(NameKind kind, std::string_view name) {
+  switch (kind) {
+    case NameKind::Field:
+      return is_token(name);
+    case NameKind::Parameter:
+      return !name.empty();
+    case NameKind::Pointer:
+      return policy::is_json_pointer(name);
+  }
+  return false;
+}
+
+}  // namespace
+
+void read_named(const TableReader& table, std::string_view key, NameKind kind,
+                std::vector<policy::NamedText>& into) {
+  for (const auto& entry : table.named(key)) {
+    const auto path = table.path() + "." + std::string(key) + "." + entry.key;
+    if (std::holds_alternative<Unreadable>(entry.value)) continue;
+    if (!is_name(kind, entry.key)) {
+      table.mistake_at(entry.line, path,
+                       kind == NameKind::Pointer
+                           ? "found no JSON pointer (RFC 6901); expected a name such as \"/model\""
+                           : "found an invalid name; expected a name such as \"X-Tenant\"");
+    } else if (const auto* flag = std::get_if<bool>(&entry.value); flag != nullptr && *flag) {
+      into.push_back({entry.key, policy::TextMatch::present()});
+    } else if (entry.text() == nullptr) {
+      table.mistake_at(entry.line, path,
+                       "found " + std::string(flag != nullptr ? "false" : type_name(entry)) +
+                           "; expected \"text\", \"~regex\" or true for present");
+    } else if (auto text = policy::TextMatch::parse(*entry.text())) {
+      into.push_back({entry.key, std::move(*text)});
+    } else {
+      table.mistake_at(entry.line, path, text.error().message);
+    }
+  }
+}
+
 policy::Match read_match(const TableReader& table, const ReadContext& context) {
   policy::Match match;
   read_path(table, match);
   read_methods(table, match);
   read_host(table, match);
-  read_named(table, "headers", true, match.headers);
-  read_named(table, "query", false, match.query);
+  read_named(table, "headers", NameKind::Field, match.headers);
+  read_named(table, "query", NameKind::Parameter, match.query);
   match.tiers = table.texts("tier");
   if (table.has("tier") && match.tiers.empty())
     table.mistake("tier", "found none; expected the names of tiers");
   read_addresses(table, match);
-  read_countries(table, context, match);
+  read_geo(table, context, match);
   read_hours(table, match);
-  read_body_words(table, match);
+  read_body_conditions(table, match);
   if (table.has("not")) {
     auto negated = read_match(table.table("not", schema::kMatch), context);
     if (is_everything(negated))
@@ -206,7 +261,8 @@ std::string fault_of_block(std::string_view text, std::string_view alternative) 
 bool is_everything(const policy::Match& match) {
   return !match.path && match.methods.empty() && !match.host && match.headers.empty() &&
          match.query.empty() && match.tiers.empty() && match.ip.empty() && match.countries.empty() &&
-         !match.hours && match.body_words.empty() && !match.negated;
+         match.cities.empty() && match.regions.empty() && match.asns.empty() && !match.hours &&
+         match.body_words.empty() && match.json.empty() && !match.negated;
 }
 
 }  // namespace weir::config

@@ -33,9 +33,10 @@ std::string lacking_for(const policy::AttributeRef& attribute, const ReadContext
                             : "found without [client] jwt, which says how weir verifies tokens; expected "
                               "[client] jwt = { … }";
     case policy::Attribute::Country:
-      return context.countries
-                 ? ""
-                 : "found without a file of countries; expected [client] geo = \"GeoLite2-Country.mmdb\"";
+    case policy::Attribute::City:
+    case policy::Attribute::Region:
+    case policy::Attribute::Asn:
+      return context.geo ? "" : no_geo(attribute.kind);
     default:
       return "";
   }
@@ -298,6 +299,7 @@ policy::Rule read_rule(const TableReader& table, const Settings& settings, ReadC
                       std::to_string(policy::kMostVariants) + " in a rule");
   read_charge(table, rule);
   read_cost(table, rule);
+  read_body_of_key(table, rule);
   rule.max_body = most_body(rule);
   check_settlement(table, rule);
   rule.mode = table.choice<policy::Mode>("mode");

@@ -4,6 +4,7 @@
 #include "unit/policy/sample.hpp"
 
 #include "weir/limit/snapshot.hpp"
+#include "weir/policy/body_values.hpp"
 #include "weir/policy/saved_rule.hpp"
 
 #include <array>
@@ -86,6 +87,31 @@ TEST_F(StableKeyNames, EveryAttributeHasAnUnchangedName) {
   };
   Names found;
   for (const auto& [part, unused] : expected) found.emplace_back(part, name(rule_of("r", {part})));
+  EXPECT_EQ(found, expected) << kWhatToDo;
+}
+
+TEST_F(StableKeyNames, SegmentsPlacesAndValuesOfBodiesHaveUnchangedNames) {
+  request_.path = "/orgs/acme";
+  request_.client.city = "Geneva";
+  request_.client.region = "CH-GE";
+  request_.client.asn = "AS3303";
+  BodyNames names;
+  names.add_pointer("/email");
+  names.add_field("email");
+  BodyValues json, form;
+  json.read(names, {}, R"({"email":"ann"})");
+  const auto head = head_with({{"content-type", "application/x-www-form-urlencoded"}});
+  form.read(names, head.fields, "email=ann");
+  const Names expected = {
+      {"path:2", "74860d8058e3e06ad26713b53c2d6db5"},     {"json:/email", "be5f6c42ab8f88eaf11643a988bb9eb0"},
+      {"form:email", "1f59a2a48b0541a86a47a42cf77bd1ad"}, {"city", "6e48cff34cbc9fbc57bbd44a3393b02e"},
+      {"region", "36dfa2ed6e3fa321bc2fd87a1f0aa39b"},     {"asn", "31f6ecb02608b5e6bb1b9232b9cad700"},
+  };
+  Names found;
+  for (const auto& [part, unused] : expected) {
+    request_.body.values = part == "form:email" ? &form : &json;
+    found.emplace_back(part, name(rule_of("r", {part})));
+  }
   EXPECT_EQ(found, expected) << kWhatToDo;
 }
 

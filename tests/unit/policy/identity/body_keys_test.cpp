@@ -1,0 +1,254 @@
+// Tests rules whose key or conditions read the body.
+#include "unit/policy/sample.hpp"
+
+#include "weir/policy/client_text.hpp"
+#include "weir/policy/inspection.hpp"
+#include "weir/policy/key_values.hpp"
+
+#include <gtest/gtest.h>
+
+namespace weir::policy {
+namespace {
+
+using State = RequestBody::State;
+
+class BodyKeys : public testing::Test {
+ protected:
+  void rule(std::initializer_list<std::string_view> parts) {
+    rules_ = {rule_of("r", parts)};
+    rules_[0].max_body = 100;
+  }
+  void model(std::string_view pattern) {
+    rules_[0].match.json.push_back({"/model", TextMatch::parse(pattern).value()});
+    rules_[0].match.max_body = rules_[0].max_body = 100;
+  }
+  void body(std::string_view text, std::string_view type = "application/json") {
+    head_ = head_with({{"content-type", type}});
+    names_ = body_names(rules_);
+    values_.read(names_, head_.fields, text);
+    request_.body = {State::Whole, text, &values_};
+  }
+  std::optional<limit::Key> key() { return name_key(rules_[0], 0, request_, kKey); }
+  Objection collect() { return evaluation_.collect(rules_, request_, kKeys); }
+  std::size_t charges() {
+    EXPECT_FALSE(collect());
+    return evaluation_.local.charges().size();
+  }
+  bool asks() const { return asks_for_body(rules_[0], request_); }
+
+  http::RequestHead head_ = head_with({});
+  Request request_ = request_of(head_);
+  std::vector<Rule> rules_ = {rule_of("r", {"ip"})};
+  BodyNames names_;
+  BodyValues values_;
+  Evaluation evaluation_;
+};
+
+TEST_F(BodyKeys, EachValueOfAMemberHasAKeyOfItsOwn) {
+  rule({"json:/email"});
+  body(R"({"email":"ada"})");
+  const auto ada = key();
+  ASSERT_TRUE(ada);
+  request_.client.network = ip("203.0.113.99");
+  body(R"({"password":"x","email":"\u0061da"})");
+  EXPECT_EQ(key(), ada) << "the key is the account, not the address";
+  body(R"({"email":"bob"})");
+  EXPECT_NE(key(), ada);
+  rule({"form:email"});
+  body("email=ada", "application/x-www-form-urlencoded");
+  EXPECT_NE(key(), ada) << "another attribute is another key";
+}
+
+TEST_F(BodyKeys, RuleIsSkippedIfTheBodyLacksTheMember) {
+  rule({"json:/email"});
+  for (const auto* text : {"", "{}", R"({"email":null})", R"({"email":""})"}) {
+    body(text);
+    EXPECT_EQ(charges(), 0U) << text;
+  }
+  rules_[0].on_missing = OnMissing::Ip;
+  EXPECT_EQ(charges(), 1U);
+  rules_[0].on_missing = OnMissing::Reject;
+  EXPECT_EQ(status_of(collect()), 400U);
+}
+
+TEST_F(BodyKeys, BodyThatIsNotJsonIsRefused) {
+  rule({"json:/email"});
+  body("{");
+  EXPECT_EQ(status_of(collect()), 400U);
+  EXPECT_EQ(describe(collect()),
+            "rule r cannot read the JSON member /email: the request body ends within its JSON value; send "
+            "all of it");
+  rule({"api_key|json:/email"});
+  body("{");
+  request_.client.api_key = "k";
+  EXPECT_EQ(charges(), 1U) << "the API key comes first";
+}
+
+TEST_F(BodyKeys, RepeatedMembersAndFieldsAreRefused) {
+  rule({"json:/email"});
+  body(R"({"email":"a","email":"a"})");
+  EXPECT_EQ(describe(collect()), "the request body has the JSON member /email more than once; send it once");
+  rule({"form:email"});
+  body("email=a&email=a", "application/x-www-form-urlencoded");
+  EXPECT_EQ(describe(collect()), "the request body has the form field email more than once; send it once");
+}
+
+TEST_F(BodyKeys, LoginMayBeJsonOrAForm) {
+  rule({"json:/email|form:email"});
+  body(R"({"email":"ada"})");
+  EXPECT_EQ(key_values(rules_[0], request_)[0].value, "ada");
+  body("email=bob", "application/x-www-form-urlencoded");
+  ASSERT_EQ(charges(), 1U);
+  EXPECT_EQ(key_values(rules_[0], request_)[0].value, "bob");
+}
+
+TEST_F(BodyKeys, BodyIsNeededOnlyIfTheHeadDoesNotDecideTheKey) {
+  rule({"json:/email"});
+  EXPECT_TRUE(asks());
+  rules_[0].match.path = PathMatch::parse("/login").value();
+  EXPECT_FALSE(asks());
+  rule({"api_key|json:/email"});
+  EXPECT_TRUE(asks());
+  request_.client.api_key = "k";
+  EXPECT_FALSE(asks());
+  rule({"user", "json:/email"});
+  EXPECT_FALSE(asks()) << "without a user the rule does not apply, whatever the body is";
+  rules_[0].on_missing = OnMissing::Ip;
+  EXPECT_TRUE(asks());
+}
+
+TEST_F(BodyKeys, BodyThatCannotBeReadIsRefused) {
+  rule({"json:/email"});
+  request_.body = {State::TooLong};
+  EXPECT_EQ(status_of(collect()), 413U);
+  request_.body = {State::OverMemory};
+  EXPECT_EQ(status_of(collect()), 413U);
+  request_.body = {State::Coded};
+  EXPECT_EQ(status_of(collect()), 415U);
+  rules_[0].mode = Mode::Shadow;
+  EXPECT_FALSE(collect());
+}
+
+TEST_F(BodyKeys, ConditionsOnJsonCombineWithOthers) {
+  model("~^gpt-4");
+  body(R"({"model":"gpt-4o"})");
+  EXPECT_EQ(charges(), 1U);
+  body(R"({"model":"gpt-3"})");
+  EXPECT_EQ(charges(), 0U);
+  EXPECT_EQ(rules_[0].match.why_not(request_), "the JSON member /model is absent or does not match ~^gpt-4");
+  body("{}");
+  EXPECT_EQ(charges(), 0U);
+  rules_[0].match.json.push_back({"/stream", TextMatch::parse("true").value()});
+  body(R"({"model":"gpt-4","stream":false})");
+  EXPECT_EQ(rules_[0].match.why_not(request_), "the JSON member /stream is absent or not true");
+  body(R"({"model":"gpt-4","stream":true})");
+  EXPECT_EQ(charges(), 1U);
+  rules_[0].match.methods = {"POST"};
+  EXPECT_FALSE(asks());
+  EXPECT_EQ(charges(), 0U);
+}
+
+TEST_F(BodyKeys, AbsentMemberMeetsNoCondition) {
+  model("~");
+  body("{}");
+  EXPECT_EQ(charges(), 0U);
+  rules_[0].match.json = {{"/model", TextMatch::present()}};
+  body(R"({"model":null})");
+  EXPECT_EQ(charges(), 0U);
+  body(R"({"model":0})");
+  EXPECT_EQ(charges(), 1U);
+}
+
+TEST_F(BodyKeys, ConditionOnABodyThatIsNotJsonIsRefusedIfTheOthersHold) {
+  model("gpt-4");
+  body("model=gpt-4");
+  EXPECT_EQ(status_of(collect()), 400U);
+  body(R"({"model":"x","model":"gpt-4"})");
+  EXPECT_EQ(describe(collect()), "the request body has the JSON member /model more than once; send it once");
+  rules_[0].match.methods = {"POST"};
+  EXPECT_FALSE(collect());
+}
+
+TEST_F(BodyKeys, ExcludedAndOverriddenConditionsReadTheBody) {
+  Match inner;
+  inner.json = {{"/model", TextMatch::parse("gpt-4").value()}};
+  rules_[0].match.negated = std::make_shared<const Match>(inner);
+  rules_[0].max_body = 100;
+  EXPECT_TRUE(asks());
+  body(R"({"model":"gpt-4"})");
+  EXPECT_EQ(charges(), 0U);
+  body(R"({"model":"other"})");
+  EXPECT_EQ(charges(), 1U);
+  rule({"ip"});
+  rules_[0].overrides.push_back({.tier = {}, .match = inner, .limiter = bucket(1, 1)});
+  EXPECT_TRUE(asks());
+  body(R"({"model":"gpt-4"})");
+  ASSERT_EQ(charges(), 1U);
+  EXPECT_EQ(evaluation_.local.line(0).applied.variant, 1U);
+  body("{");
+  EXPECT_EQ(status_of(collect()), 400U);
+}
+
+TEST_F(BodyKeys, ValuesOfBodiesAreNotShown) {
+  rule({"json:/email", "form:password"});
+  std::array<char, 100> room{};
+  EXPECT_EQ(write_client(room, rules_[0].key, request_), "json:/email form:password");
+  EXPECT_FALSE(is_readable(rules_[0].key));
+  EXPECT_TRUE(describe(KeyValue{{Attribute::Json, "/password"}, "x"}).starts_with("json:/password:sha256:"));
+  EXPECT_EQ(describe(KeyValue{{Attribute::Json, "/email"}, "ada"}), "json:/email:ada");
+}
+
+class PathSegments : public testing::Test {
+ protected:
+  std::string value(std::string_view path, std::string_view part) {
+    const auto rule = rule_of("r", {part});
+    request_.path = path;
+    return missing_part(rule, request_) != nullptr ? "" : key_values(rule, request_)[0].value;
+  }
+  http::RequestHead head_ = head_with({});
+  Request request_ = request_of(head_);
+};
+
+TEST_F(PathSegments, AreCountedFromOne) {
+  EXPECT_EQ(value("/org/acme/repo", "path:1"), "org");
+  EXPECT_EQ(value("/org/acme/repo", "path:2"), "acme");
+  EXPECT_EQ(value("/org/acme/repo", "path:3"), "repo");
+  EXPECT_EQ(value("/org/acme/repo", "path:4"), "");
+  EXPECT_EQ(value("/org/", "path:2"), "");
+  EXPECT_EQ(value("/", "path:1"), "");
+  EXPECT_EQ(value("*", "path:1"), "");
+  EXPECT_EQ(value("/a%2Fb/c", "path:1"), "a%2Fb");
+}
+
+TEST_F(PathSegments, OnlyTheSegmentDecidesTheKey) {
+  const auto rule = rule_of("r", {"path:2"});
+  const auto name = [&](std::string_view path) {
+    request_.path = path;
+    return name_key(rule, 0, request_, kKey);
+  };
+  EXPECT_EQ(name("/a/b/c"), name("/x/b"));
+  EXPECT_NE(name("/a/b/c"), name("/a/c/b"));
+  EXPECT_FALSE(name("/a"));
+}
+
+TEST_F(PathSegments, AreRefusedIfServersMayReadAnotherSegment) {
+  http::PathInterpretations other{.others = {"/a/x"}, .equal = true};
+  request_.path = "/a/b";
+  request_.interpretations = &other;
+  EXPECT_TRUE(ambiguity_in_key(rule_of("r", {"path:2"}), request_));
+  EXPECT_FALSE(ambiguity_in_key(rule_of("r", {"path:1"}), request_));
+  other.equal = false;
+  EXPECT_FALSE(ambiguity_in_key(rule_of("r", {"path:2"}), request_));
+}
+
+TEST_F(PathSegments, NumbersHaveOneSpelling) {
+  EXPECT_EQ(describe(rule_of("r", {"path:12"}).key), "[path:12]");
+  for (const auto* text : {"path:0", "path:01", "path:", "path:x", "path:1000", "path:-1"})
+    EXPECT_FALSE(parse_key_part(text)) << text;
+  EXPECT_EQ(
+      parse_key_part("json:email").error().message,
+      "\"json:email\" has no JSON pointer (RFC 6901); write such as \"json:/email\" or \"json:/items/0/id\"");
+}
+
+}  // namespace
+}  // namespace weir::policy
