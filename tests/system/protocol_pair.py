@@ -12,7 +12,7 @@ from http2_client import Http2Client, Http2TestCase
 TOLD = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-exceeded", "ratelimit-policy", "www-authenticate", "cache-control",
         "content-type", "allow")
 FIELDS = 'fields = ["usual", "api_key", "user", "org", "service", "device", "tier", "country", "replay"]'
-OUTCOMES = ("charged", "refunded", "surplus", "debt", "untold", "unreadable", "unanswered")
+OUTCOMES = ("charged", "refunded", "surplus", "debt", "untold", "unreadable", "unanswered", "estimated", "cut")
 TIMES = ("retry-after", "x-ratelimit-reset", "ratelimit")
 
 

@@ -24,7 +24,7 @@ class Settlement(TestCase):
 
     def settled(self, weir, rule_name):
         """Returns how often each settlement result of the rule has occurred."""
-        names = ("charged", "refunded", "surplus", "debt", "untold", "unreadable", "unanswered")
+        names = ("charged", "refunded", "surplus", "debt", "untold", "unreadable", "unanswered", "estimated", "cut")
         counts = {name: int(weir.metric("weir_settlements_total", rule=rule_name, outcome=name)) for name in names}
         return {name: count for name, count in counts.items() if count}
 

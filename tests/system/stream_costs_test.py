@@ -6,9 +6,11 @@ import threading
 
 import settlement_test
 import shared_settlement_test
-from harness import Client, answer, chunked, main, request_bytes, rule
+from harness import Client, answer, chunked, main, request_bytes, rule, together
+from http2_client import Http2Client
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+H2C = dict(listener='protocols = ["http/1.1", "h2c"]')
 COST = '{ response_json = "/usage/total_tokens|/response/usage/total_tokens", reserve = 1000 }'
 
 
@@ -108,6 +110,129 @@ class StreamsInMemory(StreamCosts):
 
 class StreamsInRedis(shared_settlement_test.SettlementInRedis, StreamsInMemory):
     pass
+
+
+class EstimatesInMemory(StreamCosts):
+    """Each event costs one unit. The provider sends many events."""
+
+    def estimated(self, limit, cut=True, reserve=10, per_event=1, **more):
+        stream = f"stream = {{ per_event = {per_event}, cut = {str(cut).lower()} }}"
+        return self.budget(f'{{ response_json = "/usage/total_tokens", reserve = {reserve}, {stream} }}', limit, **more)
+
+    def send(self, count, *last, pause=None):
+        """Makes the upstream send this many events in pieces of different sizes, and then `last`."""
+        def reply(exchange):
+            exchange.read_body()
+            exchange.send(HEAD)
+            for number in range(count):
+                if number == count // 2 and pause:
+                    pause()
+                exchange.send(one_chunk(event(number=number) if number % 3 else event(number=number) + b": comment\n\n"))
+            exchange.send(b"".join(map(one_chunk, last)) + b"0\r\n\r\n")
+
+        self.upstream.reply = reply
+
+    @staticmethod
+    def events_of(response):
+        return response.body.count(b"data: {")
+
+    def test_stream_ends_cleanly_where_the_budget_ends(self):
+        weir = self.estimated(100)
+        self.send(500)
+        with weir.connect() as client:
+            response = client.get("/")  # raises an error if the body has no end
+            self.assertEqual((response.status, self.events_of(response)), (200, 100))
+            self.await_settled(weir, "tokens", cut=1)
+            self.assertEqual(client.get("/").status, 429, "the connection stays open")
+
+    def test_stream_over_http2_ends_cleanly_where_the_budget_ends(self):
+        weir = self.estimated(100, **H2C)
+        self.send(500)
+        with Http2Client(weir.port) as client:
+            response = client.get("/")
+            self.assertEqual((response.status, response.ended, response.error), (200, True, None))
+            self.assertEqual(self.events_of(response), 100)
+            self.await_settled(weir, "tokens", cut=1)
+            self.assertEqual(client.get("/").status, 429, "the connection stays open")
+
+    def test_streams_of_one_http2_connection_pass_their_budget_by_no_event(self):
+        weir = self.estimated(300, **H2C)
+        self.send(200)
+        with Http2Client(weir.port) as client:
+            responses = [client.read(stream) for stream in [client.open() for _ in range(8)]]
+        self.assertLessEqual(sum(map(self.events_of, responses)), 300)
+        self.assertGreater(sum(map(self.events_of, responses)), 200)
+
+    def test_cut_answer_of_known_length_resets_its_http2_stream(self):
+        weir = self.estimated(20, **H2C)
+        self.upstream.reply = answer(event(text="a") * 50, headers="Content-Type: text/event-stream\r\n")
+        with Http2Client(weir.port) as client:
+            response = client.get("/")
+            self.assertEqual((response.ended, response.error is not None), (False, True))
+            self.assertLessEqual(self.events_of(response), 20)
+            self.await_settled(weir, "tokens", cut=1)
+            self.assertEqual(client.get("/").status, 429, "the connection stays open")
+
+    def test_many_streams_at_once_pass_their_budget_by_no_event(self):
+        weir = self.estimated(300)
+        self.send(200)
+        bodies = together(8, lambda _: self.events_of(weir.get("/")))
+        self.assertLessEqual(sum(bodies), 300)
+        self.assertGreater(sum(bodies), 200, bodies)
+
+    def test_told_cost_replaces_the_estimate(self):
+        weir = self.estimated(1000)
+        self.send(200, event(usage={"total_tokens": 37}))
+        self.assertEqual(self.events_of(weir.get("/")), 201)
+        self.await_settled(weir, "tokens", surplus=1)
+        self.assertEqual(self.left(weir, 10), 963)
+
+    def test_stream_that_tells_no_cost_is_charged_its_estimate(self):
+        weir = self.estimated(1000, per_event=2)
+        for count, spent in ((100, 200), (3, 206)):  # the second one costs less than the reserve
+            self.send(count)
+            self.assertEqual(self.events_of(weir.get("/")), count)
+            self.await_settled(weir, "tokens", estimated=1 + (count == 3), **({"refunded": 1} if count == 3 else {}))
+            self.assertEqual(self.left(weir, 10), 1000 - spent)
+
+    def test_stream_without_cut_goes_on_and_its_estimate_is_charged(self):
+        weir = self.estimated(50, cut=False)
+        self.send(200)
+        self.assertEqual(self.events_of(weir.get("/")), 200)
+        self.await_settled(weir, "tokens", estimated=1)
+        self.assertEqual(weir.get("/").status, 429)
+
+    def test_client_that_leaves_is_charged_the_estimate_so_far(self):
+        left = threading.Event()
+        self.addCleanup(left.set)
+        self.send(80, pause=lambda: left.wait(30))
+        weir = self.estimated(1000, upstream='timeouts = { abandoned = "0s" }')
+        client = Client(weir.port)
+        client.send(request_bytes("GET", "/"))
+        client.wire.read_until(event(number=39))
+        client.leave()
+        self.await_settled(weir, "tokens", estimated=1)
+        left.set()
+        self.assertEqual(self.left(weir, 10), 960)
+
+    def test_cut_answer_of_known_length_ends_with_its_connection(self):
+        weir = self.estimated(20)
+        body = event(text="a") * 50
+        self.upstream.reply = answer(body, headers="Content-Type: text/event-stream\r\n")
+        with self.assertRaises(EOFError):
+            weir.get("/")
+        self.await_settled(weir, "tokens", cut=1)
+
+
+class EstimatesInRedis(shared_settlement_test.SettlementInRedis, EstimatesInMemory):
+    def test_streams_through_two_instances_pass_their_budget_by_no_event(self):
+        cost = '{ response_json = "/n", reserve = 10, stream = { cut = true } }'
+        one = rule("tokens", "300/day", key='["ip"]', algorithm='"fixed_window"', cost=cost)
+        weirs = [self.weir(one, secret="test") for _ in range(2)]
+        self.send(200)
+        bodies = together(8, lambda number: self.events_of(weirs[number % 2].get("/")))
+        self.assertLessEqual(sum(bodies), 300)
+        self.assertGreater(sum(bodies), 200, bodies)
 
 
 if __name__ == "__main__":

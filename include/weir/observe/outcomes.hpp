@@ -43,10 +43,12 @@ enum class Settled : std::uint8_t {
   // reserved cost remains.
   Unreadable,
   Unanswered,  // the upstream got the request but did not answer, so the reserved cost remains
+  Estimated,   // a stream states no cost, so its estimate is charged
+  Cut,         // weir ended the stream where the client's budget ends; the estimate is charged
 };
-inline constexpr std::size_t kSettled = 7;
-inline constexpr std::array<const char*, kSettled> kSettledNames{"charged", "refunded",   "surplus",   "debt",
-                                                                 "untold",  "unreadable", "unanswered"};
+inline constexpr std::size_t kSettled = 9;
+inline constexpr std::array<const char*, kSettled> kSettledNames{
+    "charged", "refunded", "surplus", "debt", "untold", "unreadable", "unanswered", "estimated", "cut"};
 
 // Errors of clients, and the ways in which clients disconnect.
 enum class ClientError : std::uint8_t {

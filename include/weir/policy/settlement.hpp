@@ -27,6 +27,13 @@ struct StatusRange {
 // Parses "401", "5xx" or "500-504".
 [[nodiscard]] base::Result<StatusRange> parse_statuses(std::string_view text);
 
+// The estimate of a streamed response while it passes.
+struct StreamEstimate {
+  limit::Cost per_event = 1;
+  bool cut = false;  // true: the stream ends where the budget ends
+  friend bool operator==(const StreamEstimate&, const StreamEstimate&) = default;
+};
+
 struct Settlement {
   enum class Kind : std::uint8_t {
     None,    // the status alone decides; the cost is known in advance
@@ -43,6 +50,7 @@ struct Settlement {
   std::uint32_t scale = 0;        // a reported number is multiplied by `scale`, as with CostSource::scale
   // Json: if the body is longer, the reserved amount remains charged. Streams may have any length.
   std::uint64_t max_body = 64 << 10;
+  std::optional<StreamEstimate> stream{};  // Json: how a stream is charged while it passes
 };
 
 // Returns true if a response with this HTTP status is charged. REQUIRES: the request is no gRPC call, or
@@ -70,7 +78,7 @@ struct ReportedCost {
 
 // Return the settlement in words. describe_charge() returns "charged on 401, 5xx, UNAUTHENTICATED". The other
 // function returns "header X-Tokens of the answer" or "json /usage/total_tokens of the answer". Alternatives
-// are separated by "|". A sum is "json /in + 4 x /out of the answer".
+// are separated by "|". A sum is "json /in + 4 x /out of the answer". An estimate adds ", 1 an event, cut".
 [[nodiscard]] std::string describe_charge(const Settlement& settlement);
 [[nodiscard]] std::string describe_cost(const Settlement& settlement);
 

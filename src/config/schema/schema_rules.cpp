@@ -167,6 +167,10 @@ constexpr KeySpec kReserveKeys[] = {
     needed(whole("default", 1, kMostCost, "", "reserve of a request that asks for nothing")),
     whole("most", 1, kMostCost, "", "largest reserve; a request that asks for more reserves this"),
 };
+constexpr KeySpec kStreamKeys[] = {
+    whole("per_event", 1, kMostCost, "1", "estimated cost of each event of a stream"),
+    key("cut", Kind::Bool, "false", "end the stream where the budget ends"),
+};
 constexpr KeySpec kCostKeys[] = {
     key("header", Kind::Text, "", "name of the header field that holds the cost"),
     key("query", Kind::Text, "", "name of the query parameter that holds the cost"),
@@ -182,6 +186,10 @@ constexpr KeySpec kCostKeys[] = {
     key("max_body", Kind::Size, "64KiB",
         "largest body that weir reads, at most 16MiB; a longer request is refused (413); a longer answer "
         "costs the reserve; a stream may be longer"),
+    table(
+        "stream", schema::kStream,
+        "estimate a stream while it passes, and charge more than the reserve if necessary; absent: settle at "
+        "its end"),
     whole("default", 1, kMostCost, "1", "cost of a request that names none"),
     whole("scale", 1, kBillion, "",
           "factor for decimal numbers, whose product is rounded up; absent: whole numbers only"),
@@ -240,8 +248,8 @@ constexpr KeySpec kOverrideKeys[] = {needed(table("match", schema::kMatch, "whic
 
 namespace schema {
 constinit const TableSpec kMatch{kMatchKeys}, kRule{kRuleKeys}, kCost{kCostKeys}, kReserve{kReserveKeys},
-    kCharge{kChargeKeys}, kElastic{kElasticKeys}, kPenalty{kPenaltyKeys}, kTier{kTierKeys},
-    kOverride{kOverrideKeys};
+    kStream{kStreamKeys}, kCharge{kChargeKeys}, kElastic{kElasticKeys}, kPenalty{kPenaltyKeys},
+    kTier{kTierKeys}, kOverride{kOverrideKeys};
 }  // namespace schema
 
 }  // namespace weir::config

@@ -30,6 +30,12 @@ std::string describe(const StatusRange& range) {
   return first + "-" + std::to_string(range.last);
 }
 
+std::string describe_estimate(const Settlement& settlement) {
+  if (!settlement.stream) return "";
+  const auto& stream = *settlement.stream;
+  return ", " + std::to_string(stream.per_event) + " an event" + (stream.cut ? ", cut" : "");
+}
+
 }  // namespace
 
 base::Result<StatusRange> parse_statuses(std::string_view text) {
@@ -98,7 +104,7 @@ std::string describe_cost(const Settlement& settlement) {
     case Settlement::Kind::Header:
       return "header " + settlement.name + " of the answer";
     case Settlement::Kind::Json:
-      return "json " + describe_terms(settlement.terms) + " of the answer";
+      return "json " + describe_terms(settlement.terms) + " of the answer" + describe_estimate(settlement);
   }
   return "request";
 }

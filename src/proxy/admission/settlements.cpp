@@ -83,16 +83,19 @@ bool Settlements::settle_by_head(const ChargedLine& line, const Settlement& sett
   format_ = type != nullptr ? http::stream_format(type->value) : std::nullopt;
   if (is_coded(*head) || (!format_ && length_ > settlement.max_body))
     return settle(line, {ReportedCost::State::Unreadable});
-  if (format_) open_stream(settlement);
+  if (format_) open_stream(line, settlement);
   most_ = std::max(most_, settlement.max_body);
   wait_ = Wait::Body;
   return false;
 }
 
-void Settlements::open_stream(const Settlement& settlement) {
+void Settlements::open_stream(const ChargedLine& line, const Settlement& settlement) {
   const auto same = [&](const StreamOfRule& one) { return one.settlement == &settlement; };
   if (std::none_of(stream_costs_.begin(), stream_costs_.end(), same))
     stream_costs_.push_back({&settlement, {settlement, *format_}});
+  if (!settlement.stream) return;
+  if (!meter_) meter_.emplace(worker_, *format_);
+  meter_->add(settlement, line.bill_charge.store, line.charge(), line.rule().mode == policy::Mode::Enforce);
 }
 
 // Settles the charges that depend on the status of a gRPC call. Returns true if an amount changed.
@@ -115,23 +118,73 @@ bool Settlements::settle(const ChargedLine& line, const ReportedCost& told) {
   return false;
 }
 
-bool Settlements::settle_to(const ChargedLine& line, limit::Cost actual) {
+// Corrects a charge. `as`: the outcome to count; nullopt: the one that follows from the amount.
+bool Settlements::settle_to(const ChargedLine& line, limit::Cost actual, std::optional<Settled> as) {
   const auto reserved = line.charge().cost;
-  count(line, actual == reserved  ? Settled::Charged
+  const auto charged = charged_for(line);
+  count(line, as                  ? *as
+              : actual == charged ? Settled::Charged
               : actual == 0       ? Settled::Refunded
-              : actual < reserved ? Settled::Surplus
+              : actual < charged  ? Settled::Surplus
                                   : Settled::Debt);
-  if (actual == reserved) return false;
+  auto own = actual;
+  if (charged != reserved) {
+    own = std::min(actual, reserved);
+    own += settle_extras(line, actual - own);
+  }
+  if (own == reserved) {
+    if (actual != own) note(line, actual, limit::timestamp_at(now_));
+    return false;
+  }
   if (line.bill_charge.store == Store::Table)
-    settle_here(line, actual);
+    settle_here(line, own, actual);
   else
-    settle_in_redis(line, actual);
+    settle_in_redis(line, own, actual);
   return true;
 }
 
+// Returns what is charged: the reserve, and what the meter has charged beyond it.
+limit::Cost Settlements::charged_for(const ChargedLine& line) {
+  const auto* metered = meter_ && line.rule().settlement->stream
+                            ? meter_->metered(*line.rule().settlement, line.bill_charge.store)
+                            : nullptr;
+  return metered != nullptr ? metered->covered : line.charge().cost;
+}
+
+// Settles the charges beyond the reserve: they keep `beyond` units, the oldest first. Returns how many units
+// they lack.
+limit::Cost Settlements::settle_extras(const ChargedLine& line, limit::Cost beyond) {
+  auto& metered = *meter_->metered(*line.rule().settlement, line.bill_charge.store);
+  const auto same = std::find_if(metered.charges.begin(), metered.charges.end(),
+                                 [&](const limit::Charge& one) { return one.key == line.charge().key; });
+  const auto which = static_cast<std::size_t>(same - metered.charges.begin());
+  for (const auto& extra : metered.extras) {
+    const auto kept = std::min(beyond, extra.cost);
+    beyond -= kept;
+    if (kept == extra.cost) continue;
+    auto charge = metered.charges[which];
+    charge.cost = extra.cost;
+    const auto& outcome = extra.outcomes[which];
+    if (metered.store == Store::Redis)
+      worker_.redis->settle(charge, extra.at + base::Duration(outcome.ahead), kept);
+    else
+      worker_.table.settle(charge, {.charged_at = extra.at, .actual = kept, .now = now_}, outcome.overflow);
+  }
+  return beyond;
+}
+
+// Settles a stream that has told no cost. A stream that has ended, or that weir has cut, costs the estimate.
+// Any other stream costs at least the reserve.
+bool Settlements::settle_to_estimate(const ChargedLine& line, bool whole) {
+  const auto estimate = meter_->estimate(*line.rule().settlement);
+  const auto as = meter_->cuts() ? Settled::Cut : Settled::Estimated;
+  return settle_to(line, whole || meter_->cuts() ? estimate : std::max(estimate, line.charge().cost), as);
+}
+
 // Settles a charge in the key table. The outcome then shows the present state of the key. Exception:
-// `reset_after` is still measured from the time of the charge, as in all other outcomes.
-void Settlements::settle_here(const ChargedLine& line, limit::Cost actual) {
+// `reset_after` is still measured from the time of the charge, as in all other outcomes. `total`: the cost
+// together with what the meter has charged.
+void Settlements::settle_here(const ChargedLine& line, limit::Cost actual, limit::Cost total) {
   const auto& charge = line.charge();
   const auto charged_at = line.bill_charge.charged_at;
   auto& outcome = line.outcome();
@@ -139,7 +192,7 @@ void Settlements::settle_here(const ChargedLine& line, limit::Cost actual) {
   limit::HybridTimestamp timestamp = 0;
   worker_.table.settle(charge, {.charged_at = charged_at, .actual = actual, .now = now_}, overflow,
                        &timestamp);
-  note(line, actual, timestamp);
+  note(line, total, timestamp);
   outcome = worker_.table.current_outcome(charge, now_, overflow);
   outcome.reset_after += now_ - charged_at;
   outcome.allowed = true;
@@ -156,8 +209,8 @@ void Settlements::note(const ChargedLine& line, limit::Cost actual,
 
 // Settles a charge in Redis without waiting for the result. Computes `remaining` here from the difference of
 // the costs. Does not change the reset times, unless the key is completely unused.
-void Settlements::settle_in_redis(const ChargedLine& line, limit::Cost actual) {
-  note(line, actual, 0);
+void Settlements::settle_in_redis(const ChargedLine& line, limit::Cost actual, limit::Cost total) {
+  note(line, total, 0);
   const auto& charge = line.charge();
   auto& outcome = line.outcome();
   worker_.redis->settle(charge, line.bill_charge.charged_at + base::Duration(outcome.ahead), actual);
@@ -235,7 +288,11 @@ void Settlements::settle_by_body(bool whole) {
     if (is_by_call(settlement) || settlement.kind != Settlement::Kind::Json) return;
     if (!policy::is_charged(settlement, status_)) return;
     if (!format_ && length_ > settlement.max_body) return;  // the head has settled it
-    (void)settle(line, cost_in_body(settlement, whole));
+    const auto told = cost_in_body(settlement, whole);
+    if (told.state != ReportedCost::State::Amount && meter_ && settlement.stream)
+      (void)settle_to_estimate(line, whole);
+    else
+      (void)settle(line, told);
   });
   stream_costs_.clear();
 }

@@ -10,6 +10,7 @@
 // Part of AdmissionController. For a request without such a rule, Settlements costs one comparison.
 #pragma once
 
+#include "proxy/admission/stream_meter.hpp"
 #include "proxy/exchange/exchange_buffers.hpp"
 
 #include "weir/base/time.hpp"
@@ -34,12 +35,13 @@ class Settlements final : public BodyObserver {
 
   // begin() records that the charges of `bill` were made in `store`, and keeps a reference to `bill`.
   // `charged_at`: the time of the charges by the store's clock.
-  enum class Store : std::uint8_t { Table, Redis };
+  using Store = StreamMeter::Store;
   void begin(policy::Bill& bill, Store store, base::TimePoint charged_at);
   void cancel() noexcept {
     wait_ = Wait::Nothing;
     call_open_ = false;
     stream_costs_.clear();
+    meter_.reset();
     charged_bills_.clear();
   }
   // Returns true if a charge may still be settled by an answer that has not arrived.
@@ -60,6 +62,8 @@ class Settlements final : public BodyObserver {
 
   // Returns the observer of the answer's body; null if no rule reads the body or its trailers.
   [[nodiscard]] BodyObserver* watch() noexcept { return wait_ == Wait::Body ? this : nullptr; }
+  // Returns the meter of the answer; null if no rule charges the answer while it passes.
+  [[nodiscard]] StreamMeter* meter() noexcept { return meter_ ? &*meter_ : nullptr; }
   void see(std::string_view piece) override;
   void complete(std::string_view trailers) override;
   // Settles a gRPC call that gets no status from its server. `grpc_status`: the status that the client sees.
@@ -96,12 +100,16 @@ class Settlements final : public BodyObserver {
   }
   bool settle_calls(unsigned grpc_status);
   bool settle(const ChargedLine& line, const policy::ReportedCost& told);
-  bool settle_to(const ChargedLine& line, limit::Cost actual);
-  void settle_here(const ChargedLine& line, limit::Cost actual);
-  void settle_in_redis(const ChargedLine& line, limit::Cost actual);
+  bool settle_to(const ChargedLine& line, limit::Cost actual,
+                 std::optional<observe::Settled> as = std::nullopt);
+  [[nodiscard]] limit::Cost charged_for(const ChargedLine& line);
+  bool settle_to_estimate(const ChargedLine& line, bool whole);
+  [[nodiscard]] limit::Cost settle_extras(const ChargedLine& line, limit::Cost beyond);
+  void settle_here(const ChargedLine& line, limit::Cost actual, limit::Cost total);
+  void settle_in_redis(const ChargedLine& line, limit::Cost actual, limit::Cost total);
   void note(const ChargedLine& line, limit::Cost actual, limit::HybridTimestamp timestamp) noexcept;
   void count(const ChargedLine& line, observe::Settled outcome);
-  void open_stream(const policy::Settlement& settlement);
+  void open_stream(const ChargedLine& line, const policy::Settlement& settlement);
   void see_stream(std::string_view piece);
   [[nodiscard]] policy::ReportedCost cost_in_body(const policy::Settlement& settlement, bool whole);
   void settle_by_body(bool whole);
@@ -119,6 +127,7 @@ class Settlements final : public BodyObserver {
     std::optional<policy::ReportedCost> told{};  // set at the end of the stream
   };
   std::vector<StreamOfRule> stream_costs_;
+  std::optional<StreamMeter> meter_;
   std::optional<http::StreamFormat> format_;  // set if the answer is a stream of records
   std::uint64_t most_ = 0;                    // the largest max_body of the rules that read the body
   std::uint64_t length_ = 0;                  // Content-Length of the body; 0 if unknown

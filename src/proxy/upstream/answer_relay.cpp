@@ -19,10 +19,12 @@ AnswerRelay::AnswerRelay(ExchangeContext& context, ServerAttempt& attempt, const
       gate_(gate),
       request_sent_(is_request_sent()),
       sink_(begin()),
+      meter_(context.admission.settlements().meter()),
       body_(attempt.lease.stream(), context.buffers.answer, attempt.body_framing,
             context.buffers.response.content_length, BodySource::kUnbounded,
             http::ChunkDecoder::Sender::Server),
-      relay_(body_, sink_, context.admission.settlements().watch(), gate),
+      relay_(body_, sink_, context.admission.settlements().watch(),
+             gate != nullptr ? static_cast<BodyGate*>(gate) : meter_),
       pace_(context.config.server.min_rate) {}
 
 bool AnswerRelay::is_request_sent() const noexcept {
@@ -71,6 +73,10 @@ net::Task<std::optional<Outcome>> AnswerRelay::run_on(Relay::Need need) {
     const auto refused = co_await refuse_message();
     co_return refused;
   }
+  if (!abandoned && meter_ != nullptr && meter_->cuts()) {
+    const auto cut = co_await cut_stream();
+    co_return cut;
+  }
   const auto outcome = abort_answer(need);
   if (abandoned && is_request_sent()) co_await read_to_end();
   co_return outcome;
@@ -113,10 +119,17 @@ net::Task<Relay::Need> AnswerRelay::relay_rest(Relay::Need need) {
   co_return need;
 }
 
-// Waits until the server's next message may pass. Returns false if the answer must end.
+// Waits until the server's next message or event may pass. Returns false if the answer must end.
 net::Task<bool> AnswerRelay::wait_at_gate() {
-  if (gate_->refuses()) co_return false;
   auto& watch = context_.watch;
+  if (gate_ == nullptr) {
+    if (meter_->cuts()) co_return false;
+    watch.arm(attempt_.pool.settings().timeouts.response);
+    co_await meter_->charge_in_redis();
+    context_.read_clock();
+    co_return !watch.late() && !watch.left() && !context_.worker.hard_stop;
+  }
+  if (gate_->refuses()) co_return false;
   watch.arm(gate_->wait() + attempt_.pool.settings().timeouts.response);
   watch.begin_cancellable_wait();
   static_cast<void>(co_await gate_->hold());
@@ -136,11 +149,27 @@ net::Task<Outcome> AnswerRelay::refuse_message() {
   if (gate_ != nullptr && gate_->refuses())
     context_.admission.settlements().end_call(http::kGrpcResourceExhausted);
   note_body_fault(context_, {.status = kTooManyMessages});
+  const bool chunked = context_.buffers.response.framing == http::Framing::Chunked;
+  const auto outcome = co_await end_early(body_.complete() || (sink_.takes_trailers() && chunked),
+                                          "grpc-status: 8\r\ngrpc-message: too many messages\r\n");
+  co_return outcome;
+}
+
+// Ends a stream of events where a client's budget ends. The client sees a complete body, unless the head has
+// told its length.
+net::Task<Outcome> AnswerRelay::cut_stream() {
+  context_.report.failure = "stream_cut";
+  const auto outcome = co_await end_early(context_.buffers.response.framing != http::Framing::Length, {});
+  co_return outcome;
+}
+
+// Ends an answer before its server does. `clean`: the body can end here for the client; otherwise its stream
+// or connection is reset.
+net::Task<Outcome> AnswerRelay::end_early(bool clean, std::string_view trailers) {
   attempt_.note_answer();
   bool sent = false;
-  const bool chunked = context_.buffers.response.framing == http::Framing::Chunked;
-  if (body_.complete() || (sink_.takes_trailers() && chunked)) {
-    if (!body_.complete()) sink_.end("grpc-status: 8\r\ngrpc-message: too many messages\r\n");
+  if (clean) {
+    if (!body_.complete()) sink_.end(trailers);
     net::ErrorCode ec;
     sent = sink_.flush(ec);
     while (!sent && !ec) {
@@ -248,12 +277,14 @@ net::Task<void> AnswerRelay::read_to_end() {
   auto& admission = context_.admission;
   if (!admission.needs_answer(timeouts.abandoned)) co_return;
   context_.client.close();
+  if (meter_ != nullptr) meter_->stop_charging();
   context_.watch.clear_late();
   const auto end = clock.now() + timeouts.abandoned;
   unsigned pieces = 0;
   while (!body_.complete() && !context_.worker.hard_stop) {
     std::string_view piece;
     const auto status = body_.take(piece);
+    if (meter_ != nullptr && status == BodySource::Status::Piece) (void)meter_->admit(piece);
     if (auto* watch = admission.settlements().watch()) {
       if (status == BodySource::Status::Piece) watch->see(piece);
       if (status == BodySource::Status::End) watch->complete(body_.trailers());

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 namespace weir::proxy {
 
@@ -35,6 +36,8 @@ class AnswerRelay {
   [[nodiscard]] net::Task<Relay::Need> relay_rest(Relay::Need need);
   [[nodiscard]] net::Task<bool> wait_at_gate();
   [[nodiscard]] net::Task<Outcome> refuse_message();
+  [[nodiscard]] net::Task<Outcome> cut_stream();
+  [[nodiscard]] net::Task<Outcome> end_early(bool clean, std::string_view trailers);
   [[nodiscard]] bool is_message_refused() const noexcept;
   [[nodiscard]] bool keeps_reading(base::Duration waited, const net::ErrorCode& ec);
   void note_lasting_answer() noexcept;
@@ -51,6 +54,7 @@ class AnswerRelay {
   MessageGate* const gate_;
   const bool request_sent_;  // the whole request was sent before the answer began
   BodySink& sink_;
+  StreamMeter* const meter_;  // charges the answer while it passes; null if no rule asks for that
   BodySource body_;
   Relay relay_;
   MinRateCheck pace_;         // compares the client's reading rate with min_rate

@@ -58,6 +58,17 @@ const WrongConfiguration kWrongCosts[] = {
          "}\n"),
      {"weir.toml:14: rule[x].cost.max_body: found 17825792 bytes; expected 1 byte to 16MiB, because weir "
       "holds such bodies in memory"}},
+    {"CostStreamOfAHeader",
+     with_rule("cost = { response_header = \"X-Cost\", reserve = 5, stream = { cut = true } }\n"),
+     {"weir.toml:14: rule[x].cost.stream: found with response_header; only response_json reads streams"}},
+    {"CostStreamOfARequest",
+     with_rule("cost = { json = \"/a\", stream = { cut = true } }\n"),
+     {"weir.toml:14: rule[x].cost: found no place; expected one: { response_header = \"…\", reserve = n } or "
+      "{ "
+      "response_json = \"…\", reserve = n }"}},
+    {"CostStreamFreeEvents",
+     with_rule("cost = { response_json = \"/a\", reserve = 5, stream = { per_event = 0 } }\n"),
+     {"weir.toml:14: rule[x].cost.stream.per_event: found 0; expected a whole number from 1 to 2147483648"}},
 };
 
 class CostMistakes : public ::testing::TestWithParam<WrongConfiguration> {};

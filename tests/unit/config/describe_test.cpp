@@ -185,10 +185,10 @@ TEST(Describe, ShowsHowResponsesSettleACharge) {
   EXPECT_THAT(of("charge = { status = \"2xx\" }\n"
                  "cost = { response_json = \"/usage/total\", reserve = 5, scale = 100 }\n"),
               HasSubstr(", charged on 2xx, cost from json /usage/total of the answer x 100, reserve 5\n"));
-  EXPECT_THAT(
-      of("cost = { response_json = { \"/in|/a/in\" = 0.5, \"/out\" = 1 }, reserve = { json = \"/n\", "
-         "default = 2, most = 9 } }\n"),
-      HasSubstr(", cost from json 0.5 x /in|/a/in + /out of the answer, reserve json /n up to 9, else 2, "));
+  EXPECT_THAT(of("cost = { response_json = { \"/in|/a/in\" = 0.5, \"/out\" = 1 }, reserve = { json = \"/n\", "
+                 "default = 2, most = 9 }, stream = { per_event = 3, cut = true } }\n"),
+              HasSubstr(", cost from json 0.5 x /in|/a/in + /out of the answer, 3 an event, cut, reserve "
+                        "json /n up to 9, else 2, "));
 }
 
 TEST(Describe, ShowsUpstreamTimeoutsRetriesAndEjection) {

@@ -23,6 +23,7 @@ constexpr Described kDescribed[] = {
     {kLimiters, "Keys of `match`", &schema::kMatch},
     {kLimiters, "Keys of `cost`", &schema::kCost},
     {kLimiters, "Keys of `reserve`", &schema::kReserve},
+    {kLimiters, "Keys of `stream`", &schema::kStream},
     {kLimiters, "Keys of `charge`", &schema::kCharge},
     {kLimiters, "Keys of `elastic`", &schema::kElastic},
     {kLimiters, "Keys of `penalty`", &schema::kPenalty},

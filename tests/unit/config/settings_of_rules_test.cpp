@@ -245,6 +245,17 @@ TEST(Settings, ReadsAlternativesSumsAndWeightsOfACost) {
                   policy::CostTerm{{"/f"}, 999'999'999'999}));
 }
 
+TEST(Settings, ReadsTheEstimateOfAStream) {
+  const auto stream = [](const std::string& value) {
+    const auto rule = "cost = { response_json = \"/a\", reserve = 5, stream = " + value + " }\n";
+    return parse(with_rule("burst = 50\n" + rule)).rules[1].settlement->stream;
+  };
+  EXPECT_EQ(stream("{}"), (policy::StreamEstimate{1, false}));
+  EXPECT_EQ(stream("{ per_event = 3, cut = true }"), (policy::StreamEstimate{3, true}));
+  EXPECT_FALSE(
+      parse(with_rule("cost = { response_json = \"/a\", reserve = 5 }\n")).rules[1].settlement->stream);
+}
+
 TEST(Settings, ReadsAReserveThatTheRequestStates) {
   const auto rule =
       parse(with_rule("burst = 50\ncost = { response_json = \"/n\", max_body = \"4KiB\", reserve = "

@@ -46,6 +46,14 @@ void read_bound(const TableReader& cost, bool header, policy::Rule& into) {
                      " bytes; expected 1 byte to 16MiB, because weir copies so much of each response");
 }
 
+void read_stream(const TableReader& cost, bool header, policy::Settlement& settlement) {
+  if (!cost.has("stream")) return;
+  if (header) cost.mistake("stream", "found with response_header; only response_json reads streams");
+  const auto stream = cost.table("stream", schema::kStream);
+  settlement.stream = {.per_event = static_cast<limit::Cost>(stream.whole("per_event")),
+                       .cut = stream.boolean("cut")};
+}
+
 void read_charged_statuses(const TableReader& charge, policy::Settlement& settlement) {
   const auto texts = charge.texts("status");
   if (texts.empty()) charge.mistake("status", "found none; expected at least one status such as \"401\"");
@@ -85,7 +93,8 @@ void read_charge(const TableReader& rule, policy::Rule& into) {
 }
 
 bool is_settled_cost(const TableReader& cost) {
-  return cost.mentions("response_header") || cost.mentions("response_json") || cost.mentions("reserve");
+  return cost.mentions("response_header") || cost.mentions("response_json") || cost.mentions("reserve") ||
+         cost.mentions("stream");
 }
 
 void read_settled_cost(const TableReader& cost, policy::Rule& into) {
@@ -105,6 +114,7 @@ void read_settled_cost(const TableReader& cost, policy::Rule& into) {
                    "found beside a cost that the response reports; expected reserve = n, and nothing of the "
                    "request");
   read_place(cost, header, settlement);
+  read_stream(cost, header, settlement);
   if (cost.has("scale")) settlement.scale = static_cast<std::uint32_t>(cost.whole("scale"));
   read_reserve(cost, into);
   read_bound(cost, header, into);

@@ -1,111 +1,18 @@
 // Tests the settlement of a charge by an answer: by the head, by the body, or by an answer that states no
 // cost. The tests need no sockets, because they pass the answers in directly.
-#include "proxy/admission/settlements.hpp"
-
-#include "unit/proxy/lone_worker.hpp"
+#include "unit/proxy/admission/reserved_charge.hpp"
 
 #include "weir/http/grpc_status.hpp"
 
 #include <chrono>
-#include <cstdint>
 #include <initializer_list>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include <gtest/gtest.h>
 
 namespace weir::proxy {
 namespace {
-
-using http::Framing;
-using observe::Settled;
-using policy::Settlement;
-using std::chrono::hours;
-using std::chrono::minutes;
-
-// A bucket with a capacity of 100 units that refills one unit an hour. Each request reserves ten units.
-constexpr limit::Cost kReserved = 10;
-const limit::Limiter kHundred = limit::TokenBucket::make({1, hours(1)}, 100).value();
-
-Settlement by_status() {
-  return {.charged = {{200, 299}}};
-}
-Settlement by_header() {
-  return {.charged = {{200, 299}}, .kind = Settlement::Kind::Header, .name = "X-Cost"};
-}
-Settlement by_body(std::uint64_t most = 64) {
-  return {.kind = Settlement::Kind::Json, .terms = {{.pointers = {"/n"}}}, .max_body = most};
-}
-
-// An exchange whose charge is settled when its answer arrives.
-struct Reserved : LoneWorker {
-  explicit Reserved(const std::vector<Settlement>& of_rules, policy::Store a_store = policy::Store::Memory,
-                    bool is_call = false)
-      : LoneWorker({}, &nowhere()), in(a_store) {
-    if (is_call)
-      space.head.fields.push_back({"content-type", "application/grpc", http::FieldId::ContentType});
-    for (const auto& settlement : of_rules) {
-      const auto index = static_cast<limit::RuleIndex>(rules.size());
-      rules.push_back({.name = "r", .index = index, .cells = index, .limiter = kHundred});
-      rules.back().settlement = settlement;
-    }
-    for (const auto& rule : rules) bill.add({&rule, {&kHundred, &kHundred}}, charge_of(rule));
-    EXPECT_TRUE(table.charge(bill.charges(), charged_at, bill.outcomes()));
-    settlements.begin(bill,
-                      in == policy::Store::Memory ? Settlements::Store::Table : Settlements::Store::Redis,
-                      charged_at);
-  }
-  bool answered(unsigned status = 200, base::Duration after = minutes(30)) {
-    return settlements.answered(status, &head, charged_at + after);
-  }
-  bool says(std::string_view cost) {
-    head.fields.push_back({"X-Cost", cost});
-    return answered();
-  }
-  // Passes the head of an answer. Returns true if the settlement needs the body.
-  bool begins(Framing framing, std::uint64_t length = 0) {
-    head.framing = framing;
-    head.content_length = length;
-    EXPECT_FALSE(answered()) << "no charge is settled yet";
-    return settlements.watch() != nullptr;
-  }
-  void pass(std::initializer_list<std::string_view> pieces) {
-    ASSERT_NE(settlements.watch(), nullptr);
-    for (const auto piece : pieces) settlements.see(piece);
-  }
-  // Returns true if the charge was settled exactly once, with the result `as`. If `as` is nullopt, returns
-  // true if the charge was never settled.
-  [[nodiscard]] bool settled(std::optional<Settled> as, std::size_t rule = 0) const {
-    bool right = true;
-    for (std::size_t i = 0; i < observe::kSettled; ++i) {
-      const auto way = static_cast<Settled>(i);
-      const auto times = counters.settlements(static_cast<limit::RuleIndex>(rule), way).value();
-      right = right && times == (way == as ? 1U : 0U);
-    }
-    return right;
-  }
-  [[nodiscard]] limit::Cost spent(std::size_t rule = 0) const {
-    return 100 - table.current_outcome(charge_of(rules[rule]), charged_at).remaining;
-  }
-  static limit::Charge charge_of(const policy::Rule& rule) {
-    return {.key = {rule.index + 1U, 7}, .limiter = &kHundred, .cost = kReserved, .rule = rule.cells};
-  }
-  static const redis::RedisSettings& nowhere() {
-    static const redis::RedisSettings settings;
-    return settings;
-  }
-
-  const policy::Store in;
-  std::vector<policy::Rule> rules;
-  const base::TimePoint charged_at = clock.now();
-  ExchangeBuffers space{worker};
-  policy::Bill& bill = space.evaluation.local;
-  Settlements settlements{worker, space};
-  http::ResponseHead head;
-};
 
 TEST(Settlements, RefundsAllIfTheStatusIsNotCharged) {
   Reserved one({by_status()});
@@ -189,60 +96,6 @@ TEST(Settlements, RequestThatCostsMoreThanRemainsIsReportedAsAdmitted) {
   EXPECT_EQ(told.remaining, 0U);
   EXPECT_EQ(told.reset_after, hours(150));
   EXPECT_TRUE(told.allowed) << "the request had been admitted";
-}
-
-// A stream may be longer than max_body, which is 64 octets here.
-TEST(Settlements, SettlesTheLastCostInAStreamWhenTheStreamEnds) {
-  Reserved one({by_body(), by_header(), by_body(1)});
-  one.head.fields.push_back({"X-Cost", "3"});
-  one.head.fields.push_back({"Content-Type", "text/event-stream; charset=utf-8"});
-  one.head.framing = Framing::Chunked;
-  EXPECT_TRUE(one.answered()) << "the header settles one charge";
-  one.pass({"data: {\"n\":4", "2}\n", "\nda", "ta: {\"text\":\"" + std::string(200, 'x') + "\"}\n\n",
-            "data: {\"n\":44}\n\n"});
-  EXPECT_EQ(one.spent(), kReserved) << "the stream may continue";
-  one.settlements.watch()->complete({});
-  EXPECT_EQ(one.spent(0), 44U);
-  EXPECT_EQ(one.spent(1), 3U);
-  EXPECT_EQ(one.spent(2), 44U);
-  EXPECT_EQ(one.settlements.watch(), nullptr);
-  one.settlements.end();
-  EXPECT_TRUE(one.settled(Settled::Debt, 0));
-  EXPECT_TRUE(one.settled(Settled::Surplus, 1));
-  EXPECT_TRUE(one.settled(Settled::Debt, 2));
-}
-
-// The client may send its next request as soon as it has the last octet.
-TEST(Settlements, SettlesAStreamOfKnownLengthBeforeItsLastOctetIsSent) {
-  Reserved one({by_body()});
-  one.head.fields.push_back({"Content-Type", "application/x-ndjson"});
-  ASSERT_TRUE(one.begins(Framing::Length, 15));
-  one.pass({"{\"n\":1}\n{\"n\":"});
-  EXPECT_EQ(one.spent(), kReserved);
-  one.pass({"7}"});
-  EXPECT_EQ(one.spent(), 7U);
-}
-
-TEST(Settlements, KeepTheReserveOfAStreamThatIsCutOffOrCompressedOrTellsNothing) {
-  Reserved cut({by_body()});
-  cut.head.fields.push_back({"Content-Type", "text/event-stream"});
-  ASSERT_TRUE(cut.begins(Framing::Chunked));
-  cut.pass({"data: {\"n\":4}\n\n"});
-  cut.settlements.end();
-  EXPECT_EQ(cut.spent(), kReserved);
-  EXPECT_TRUE(cut.settled(Settled::Unreadable));
-  Reserved coded({by_body()});
-  coded.head.fields.push_back({"Content-Type", "text/event-stream"});
-  coded.head.fields.push_back({"Content-Encoding", "gzip"});
-  EXPECT_FALSE(coded.begins(Framing::Chunked));
-  EXPECT_TRUE(coded.settled(Settled::Unreadable));
-  Reserved silent({by_body()});
-  silent.head.fields.push_back({"Content-Type", "text/event-stream"});
-  ASSERT_TRUE(silent.begins(Framing::Chunked));
-  silent.pass({"data: {\"m\":4}\n\ndata: [DONE]\n\n"});
-  silent.settlements.watch()->complete({});
-  EXPECT_EQ(silent.spent(), kReserved);
-  EXPECT_TRUE(silent.settled(Settled::Untold));
 }
 
 TEST(Settlements, SettlesTheCostInTheBodyWhenTheBodyIsComplete) {

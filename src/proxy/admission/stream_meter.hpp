@@ -1,0 +1,99 @@
+// StreamMeter estimates the cost of a streamed answer while it passes (`stream` of a cost). It counts the
+// events of the stream. Before an event passes that the charges do not cover, it charges more.
+//
+// A charge covers at least the event, and up to a quarter of what is charged already. So a rule in Redis does
+// not need a call for each event. If the budget admits no such charge, the meter tries half of it, and so on.
+// If the budget does not even admit the event, a rule with `cut` ends the stream before the event. Any other
+// rule charges no more; the end of the stream settles the rest as a debt.
+//
+// Part of Settlements, which settles the charges of the meter.
+#pragma once
+
+#include "weir/base/time.hpp"
+#include "weir/http/event_stream.hpp"
+#include "weir/limit/charge.hpp"
+#include "weir/limit/outcome.hpp"
+#include "weir/net/task.hpp"
+#include "weir/policy/settlement.hpp"
+#include "weir/proxy/body_gate.hpp"
+#include "weir/proxy/worker.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <boost/container/static_vector.hpp>
+
+namespace weir::proxy {
+
+class StreamMeter final : public BodyGate {
+ public:
+  enum class Store : std::uint8_t { Table, Redis };
+
+  // A charge beyond the reserve. `outcomes`: one for each charge of the rule.
+  struct Extra {
+    limit::Cost cost;
+    base::TimePoint at;
+    boost::container::static_vector<limit::Outcome, 2> outcomes;
+  };
+  // The charges of one rule: one, or two if its limit is elastic.
+  struct Metered {
+    const policy::Settlement* settlement;
+    Store store;
+    boost::container::static_vector<limit::Charge, 2> charges;
+    bool charges_more;                   // false: only the events count
+    limit::Cost covered;                 // what is charged
+    std::vector<Extra> extras{};         // at most kMostExtras; later charges are added to the last one
+    limit::Cost next = limit::kMaxCost;  // the most to charge next: twice as much as the last time
+  };
+  static constexpr std::size_t kMostExtras = 64;
+
+  StreamMeter(Worker& worker, http::StreamFormat format) noexcept : worker_(worker), decoder_(format) {}
+
+  // Adds a charge of a rule. Charges of the same rule and store must follow each other. `enforced`: false for
+  // a rule in shadow mode, which must not change the stream.
+  void add(const policy::Settlement& settlement, Store store, const limit::Charge& charge, bool enforced);
+
+  // Counts the events, and charges for them in the key table. If an event needs a charge in Redis, or if the
+  // stream must end, the event and all after it are held back.
+  [[nodiscard]] std::size_t admit(std::string_view octets) override;
+  // Makes the charges in Redis for the event that is held back. Ends within the timeout of Redis.
+  [[nodiscard]] net::Task<void> charge_in_redis();
+  // Returns true if the stream must end before the event that is held back.
+  [[nodiscard]] bool cuts() const noexcept { return cuts_; }
+  // From now on only counts. Called when the client has left.
+  void stop_charging() noexcept;
+
+  // Returns the estimate for a rule: the cost of the events that have passed.
+  [[nodiscard]] limit::Cost estimate(const policy::Settlement& settlement) const noexcept {
+    return cost_of(ahead_ == 0 ? events_ : events_ - 1, settlement);
+  }
+  // Returns the charges of a rule in a store; null if the meter has none.
+  [[nodiscard]] Metered* metered(const policy::Settlement& settlement, Store store) noexcept;
+
+ private:
+  [[nodiscard]] static limit::Cost cost_of(std::uint64_t events,
+                                           const policy::Settlement& settlement) noexcept;
+  [[nodiscard]] bool covers_event();
+  [[nodiscard]] bool is_short(const Metered& metered) const noexcept {
+    return metered.charges_more && cost_of(events_, *metered.settlement) > metered.covered;
+  }
+  void extend_here(Metered& metered);
+  [[nodiscard]] net::Task<void> extend_in_redis(Metered& metered);
+  static void note(Metered& metered, const Extra& extra);
+  [[nodiscard]] static limit::Cost first_step(const Metered& metered, limit::Cost needed) noexcept;
+  void give_up(Metered& metered) noexcept;
+
+  Worker& worker_;
+  http::RecordDecoder decoder_;
+  std::vector<Metered> metered_;
+  std::uint64_t events_ = 0;
+  std::size_t ahead_ = 0;  // octets of the event that is held back, which are counted already
+  bool blank_ = true;      // the record has no octet but blanks so far
+  bool is_event_ = false;  // the record is a JSON object so far
+  bool cuts_ = false;
+};
+
+}  // namespace weir::proxy
