@@ -67,6 +67,10 @@ bool Http2ServerConnection::may_send() const noexcept {
   return codec_->accepts_requests() && static_cast<std::uint64_t>(sent) < codec_->max_streams();
 }
 
+bool Http2ServerConnection::has_open_requests() const noexcept {
+  return std::any_of(streams_.begin(), streams_.end(), [](const auto* each) { return each->is_open(); });
+}
+
 net::Task<void> Http2ServerConnection::run([[maybe_unused]] std::shared_ptr<Http2ServerConnection> self,
                                            Target target) {
   const auto ec = co_await connect(target);
@@ -105,6 +109,7 @@ net::Task<void> Http2ServerConnection::read_all(
       if (!ec) continue;
     }
     if (ec) co_return end(ec);
+    ++arrivals_;
     silent_ = unanswered_ = {};
     pinged_ = false;
     broken_ = !codec_->receive({received_.data(), count});

@@ -83,6 +83,10 @@ class Http2ServerConnection final : public std::enable_shared_from_this<Http2Ser
   // Returns true if the server permits no requests at all, by its SETTINGS. REQUIRES is_open().
   [[nodiscard]] bool is_closed_to_requests() const noexcept { return codec_->max_streams() == 0; }
   [[nodiscard]] std::size_t streams() const noexcept { return streams_.size(); }
+  // Returns true if a request was sent whose stream has not ended.
+  [[nodiscard]] bool has_open_requests() const noexcept;
+  // Returns how often octets have arrived from the server.
+  [[nodiscard]] std::uint64_t arrivals() const noexcept { return arrivals_; }
   // Returns why the connection could not be opened, or how it broke. No error while it is open. An error for
   // which is_refusal() is true: the server ended the connection by GOAWAY.
   [[nodiscard]] const net::ErrorCode& error() const noexcept { return error_; }
@@ -159,6 +163,7 @@ class Http2ServerConnection final : public std::enable_shared_from_this<Http2Ser
   std::string out_;           // frames to send
   net::Notification output_;  // for the writer: the codec has frames to send
   std::array<char, 16 << 10> received_;
+  std::uint64_t arrivals_ = 0;
   base::Duration silent_{};  // time without any octet, while requests waited for the server
   base::Duration ping_after_ = kPing;
   base::Duration unanswered_{};  // time since a PING without any octet

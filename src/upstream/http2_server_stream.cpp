@@ -49,6 +49,10 @@ net::Task<net::ErrorCode> Http2ServerStream::connected() {
   co_return ec;
 }
 
+bool Http2ServerStream::may_have_met_idle_close() const noexcept {
+  return was_idle_ && connection_->arrivals() == arrivals_before_;
+}
+
 bool Http2ServerStream::is_broken() const noexcept {
   return !ended_ && (closed_ || refused_ || !connection_->is_open());
 }
@@ -98,6 +102,8 @@ std::size_t Http2ServerStream::try_write(std::string_view first, std::string_vie
   left_ = length;
   body_ended_ = length == 0;
   response_.emplace(first.starts_with("HEAD "), kMostHead);
+  was_idle_ = !connection_->has_open_requests();
+  arrivals_before_ = connection_->arrivals();
   if (connection_->is_open())
     use_codec([&](http::Http2Session& codec) { id_ = codec.request(fields, !body_ended_, *this); });
   if (!id_) {

@@ -91,6 +91,10 @@ Break Lease::broke_by() const noexcept {
   return http2_ ? http2_->broke_by() : Break::Connection;
 }
 
+bool Lease::may_have_met_idle_close() const noexcept {
+  return reused_ && broke_by() == Break::Connection && (!http2_ || http2_->may_have_met_idle_close());
+}
+
 const std::string& Lease::server_name() const noexcept {
   return member().name();
 }

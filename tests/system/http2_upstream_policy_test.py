@@ -5,8 +5,8 @@ configuration."""
 import socket
 import threading
 
-from harness import PATIENCE, Weir, main, rule, run_weir
-from http2_client import CANCEL, SETTINGS, frame
+from harness import PATIENCE, Weir, eventually, main, rule, run_weir
+from http2_client import CALM, CANCEL, SETTINGS, frame
 from http2_server import MOST_STREAMS, hello
 from http2_upstream import BOTH, Http2UpstreamTestCase, ask, of_stream
 
@@ -78,6 +78,45 @@ class Failures(Http2UpstreamTestCase):
                 self.assertEqual(set(statuses), {200} if method == "GET" else {200, 502})
                 self.assertEqual(statuses.count(502), 0 if method == "GET" else 3)
                 self.await_metric(weir, 0, "weir_upstream_healthy", server=bad.address)
+
+    def test_a_server_that_ends_a_connection_under_open_requests_is_ejected(self):
+        server = self.serve(lambda request: None if request.path == "/held" else request.answer())
+        weir = self.weir(server, upstream='eject = { failures = 1, least = "60s", most = "60s" }')
+        client = self.client(weir)
+        self.assertEqual(client.get().status, 200)
+        stream = client.open(path="/held")
+        self.await_requests(server, 2)
+        self.assertEqual(client.get().status, 200)
+        server.reply = hello
+        server.sessions[0].close()
+        self.assert_own_error(client.read(stream), 502)
+        self.await_metric(weir, 0, "weir_upstream_healthy", server=server.address)
+        self.await_metric(weir, 1, "weir_upstream_failures_total", upstream="api")
+        self.await_metric(weir, 0, "weir_upstream_retries_total", upstream="api")
+
+    def test_a_server_that_sends_unknown_frames_without_end_fails(self):
+        flood = frame(0xBE, 0, 0) * 1001
+        server = self.serve(lambda request: request.connection.raw(flood) if request.path == "/flood" else request.answer())
+        weir = self.weir(server)
+        client = self.client(weir)
+        self.assertEqual(client.get().status, 200)
+        self.assert_own_error(client.get("/flood"), 502)
+        server.sessions[0].wait(lambda: server.sessions[0].goaways == [CALM])
+        self.await_metric(weir, 1, "weir_upstream_failures_total", upstream="api")
+        self.await_metric(weir, 0, "weir_upstream_retries_total", upstream="api")
+
+    def test_a_request_that_meets_the_close_of_an_idle_connection_is_sent_again(self):
+        server = self.serve(lambda request: request.connection.close() if request.path == "/first" else request.answer())
+        weir = self.weir(server, upstream='retry = { budget = "0%" }')
+        client = self.client(weir)
+        self.assertEqual(client.get().status, 200)
+        server.sessions[0].wait(lambda: not server.sessions[0].h2.open_inbound_streams)
+        stream = client.open(path="/first")
+        self.await_requests(server, 2)
+        eventually(lambda: len(server.sessions) == 2, "the request is sent again")
+        self.await_metric(weir, 1, "weir_upstream_retries_total", upstream="api")
+        self.assert_own_error(client.read(stream), 502)
+        self.await_metric(weir, 1, "weir_upstream_failures_total", upstream="api")
 
     def test_another_server_gets_the_request_for_a_status_in_retry_on(self):
         bad = self.serve(lambda request: request.answer(b"busy", 503, fields=[("x-bad", "1")]))

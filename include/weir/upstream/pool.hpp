@@ -80,6 +80,10 @@ class Lease {
   [[nodiscard]] unsigned opened() const noexcept { return opened_; }
   // Returns true if the connection has served another request before.
   [[nodiscard]] bool reused() const noexcept { return reused_; }
+  // Returns true if the server may have closed the connection because it was idle, before the request
+  // arrived. A connection of HTTP/2 was idle only if it had no other open request. REQUIRES that the
+  // connection broke without an answer.
+  [[nodiscard]] bool may_have_met_idle_close() const noexcept;
   [[nodiscard]] const std::string& server_name() const noexcept;
   [[nodiscard]] std::size_t server() const noexcept { return server_; }
   // Returns the connection, or the stream of an HTTP/2 connection. REQUIRES connected().

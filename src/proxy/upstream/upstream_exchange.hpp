@@ -37,7 +37,7 @@ class UpstreamExchange {
   // Why a server sent no answer that can be forwarded. If several reasons apply, the first one counts.
   enum class Failure : std::uint8_t {
     Refused,  // the server has not processed the request, and said so (RFC 9113 §8.7)
-    Stale,    // the connection was idle for too long, so the server did not get the request
+    Stale,    // the server may have closed an idle connection before it got the request
     Owed,     // the server may have waited too long for the rest of the body, which the client has not sent
     Broken,   // the server failed, or answered too late
   };

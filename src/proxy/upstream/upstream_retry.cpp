@@ -28,9 +28,8 @@ bool UpstreamExchange::is_failed_answer() const noexcept {
 UpstreamExchange::Failure UpstreamExchange::find_failure() const noexcept {
   const auto& attempt = attempt_;
   if (!attempt.silent || context_.watch.late()) return Failure::Broken;
-  const auto broke_by = attempt.lease.broke_by();
-  if (broke_by == upstream::Break::Refusal) return Failure::Refused;
-  if (broke_by == upstream::Break::Connection && attempt.lease.reused()) return Failure::Stale;
+  if (attempt.lease.broke_by() == upstream::Break::Refusal) return Failure::Refused;
+  if (attempt.lease.may_have_met_idle_close()) return Failure::Stale;
   return attempt.whole || is_body_complete() ? Failure::Broken : Failure::Owed;
 }
 

@@ -87,6 +87,51 @@ TEST_F(Http2MemoryTest, EndedConnectionBreaksItsStreams) {
   EXPECT_EQ(stream.broke_by(), Break::Connection);
 }
 
+TEST_F(Http2MemoryTest, OnlyTheFirstRequestOfAnIdleConnectionMayHaveMetItsClose) {
+  connect();
+  exchange();
+  Http2ServerStream first(connection);
+  Http2ServerStream second(connection);
+  net::ErrorCode ec;
+  (void)first.try_write(kGet, {}, ec);
+  (void)second.try_write(kGet, {}, ec);
+  octets.end();
+  run();
+  EXPECT_TRUE(first.may_have_met_idle_close());
+  EXPECT_FALSE(second.may_have_met_idle_close()) << "the first request was open";
+}
+
+TEST_F(Http2MemoryTest, RequestHasNotMetAnIdleCloseIfTheServerHasSentSomethingSince) {
+  connect();
+  exchange();
+  Http2ServerStream stream(connection);
+  net::ErrorCode ec;
+  (void)stream.try_write(kGet, {}, ec);
+  exchange();
+  EXPECT_TRUE(stream.may_have_met_idle_close());
+  server.ping();
+  exchange();
+  octets.end();
+  run();
+  EXPECT_FALSE(stream.may_have_met_idle_close());
+}
+
+TEST_F(Http2MemoryTest, ConnectionIsIdleOnceItsRequestsHaveEnded) {
+  connect();
+  exchange();
+  Http2ServerStream first(connection);
+  net::ErrorCode ec;
+  (void)first.try_write(kGet, {}, ec);
+  exchange();
+  answer(1, 204, false);
+  exchange();
+  Http2ServerStream second(connection);
+  (void)second.try_write(kGet, {}, ec);
+  octets.end();
+  run();
+  EXPECT_TRUE(second.may_have_met_idle_close());
+}
+
 TEST_F(Http2MemoryTest, GoawayRefusesTheStreamsAboveTheLastOne) {
   connect();
   exchange();
