@@ -168,7 +168,7 @@ net::Task<net::ErrorCode> Lease::connect_http1(std::string_view proxy_header, ba
   connections.note_choice(false);
   http2_ = std::make_unique<Http2ServerStream>(connections.adopt(std::move(stream_), location.moves));
   (void)http2_->connection()->take_first_use();  // counted above
-  co_return co_await http2_->connected();
+  co_return co_await connect_http2(fault);
 }
 
 void Lease::cancel() noexcept {

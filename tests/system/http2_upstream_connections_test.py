@@ -279,6 +279,16 @@ class Tls(Http2UpstreamTestCase):
         self.assertEqual([client.read(stream).status for stream in streams], [200] * 10)
         self.assertEqual(len(new.faults), 0)
 
+    def test_auto_sends_nothing_to_a_server_that_changes_to_http2_and_permits_no_stream(self):
+        with Upstream(tls=self.context("http/1.1")) as old:
+            weir = self.secure(old, "auto")
+            client = self.client(weir)
+            self.assertEqual(client.get().status, 200)
+        eventually(lambda: not old.open, "the server has ended its connections")
+        new = self.serve(port=old.port, tls=self.context("h2"), settings={MOST_STREAMS: 0})
+        self.assert_own_error(client.get(), 503)
+        self.assertEqual(new.requests, [])
+
     def test_protocol_h2_gives_502_if_the_server_offers_no_http_2(self):
         for alpn in (["http/1.1"], []):
             with self.subTest(alpn):
