@@ -92,7 +92,6 @@ constexpr const char* kAsShown =
 // Sends the job to the first worker and waits for its end. Returns false after a time-out. The worker then
 // still uses the job, so the caller must not read its results.
 net::Task<bool> Inspector::ask_redis(std::shared_ptr<RedisJob> job) {
-  job->config = moment_.config();
   if (!job->config->names_agreed) {
     for (auto& look : job->looks) look.error = "weir has not read the secret that hashes client keys yet";
     co_return true;
@@ -106,8 +105,9 @@ net::Task<bool> Inspector::ask_redis(std::shared_ptr<RedisJob> job) {
   co_return ec == asio::error::operation_aborted;
 }
 
-net::Task<void> Inspector::answer_by_redis(std::span<proxy::RedisLookup> looks) {
+net::Task<void> Inspector::answer_by_redis(const InForce& in_force, std::span<proxy::RedisLookup> looks) {
   const auto job = std::make_shared<RedisJob>();
+  job->config = in_force;
   job->looks.assign(looks.begin(), looks.end());
   auto asking = ask_redis(job);
   const bool answered = co_await std::move(asking);
@@ -126,14 +126,15 @@ net::Task<policy::Explanation> Inspector::explain(policy::ExplainRequest explain
   const double load = config.elastic ? moment_.load() : 1;
   proxy::Explainer explainer(config, table_, queue_, explain_request,
                              {.limits = clock_.now(), .machine = net::Clock::machine_now()}, load);
-  if (!explainer.remote().empty()) co_await answer_by_redis(explainer.remote());
+  if (!explainer.remote().empty()) co_await answer_by_redis(in_force, explainer.remote());
   co_return explainer.explain();
 }
 
 // Returns the state of the key at each of its locations: first those in Redis, then those in the table.
-net::Task<std::vector<policy::LimitState>> Inspector::look(const policy::Rule& rule,
+net::Task<std::vector<policy::LimitState>> Inspector::look(const InForce& in_force, const policy::Rule& rule,
                                                            const KeyLocations& locations) {
   const auto job = std::make_shared<RedisJob>();
+  job->config = in_force;
   job->state_only = true;
   for (const auto& charge : locations.forgotten_there) job->forget.push_back(charge);
   for (const auto& location : locations.there) job->looks.push_back({.charge = location.charge});
@@ -186,14 +187,14 @@ void Inspector::note_for_replay(const policy::Rule& rule, std::uint64_t run, bas
 
 // Resets the key in the table, in Redis, and in this process's copies of Redis state. Then reads the key's
 // state to verify the reset.
-net::Task<void> Inspector::reset(const policy::Rule& rule, KeyLocations locations, std::uint64_t run,
+net::Task<void> Inspector::reset(const InForce& in_force, const policy::Rule& rule, KeyLocations locations,
                                  admin::KeyResponse& answer) {
   const auto at = clock_.now();
   std::vector<observe::ForgottenKey> forgotten;
   for (const auto& key : locations.forgotten_here)
     (void)table_.forget(key, at, &forgotten.emplace_back(observe::ForgottenKey{.key = key}).timestamp);
   for (const auto& location : locations.there) locations.forgotten_there.push_back(location.charge);
-  auto looking = look(rule, locations);
+  auto looking = look(in_force, rule, locations);
   const auto now = co_await std::move(looking);
   answer.reset = true;
   for (const auto& state : now) {
@@ -206,7 +207,7 @@ net::Task<void> Inspector::reset(const policy::Rule& rule, KeyLocations location
   const auto there = limit::timestamp_at(clock_.now());
   for (std::size_t i = 0; i < locations.there.size(); ++i)
     if (now[i].known) forgotten.push_back({.key = locations.there[i].charge.key, .timestamp = there});
-  note_for_replay(rule, run, at, forgotten);
+  note_for_replay(rule, observe::run_of(in_force->names.table), at, forgotten);
 }
 
 // If a rule has several limiters, a digest does not show which limiter counts the client. The key table may
@@ -265,17 +266,17 @@ std::vector<Inspector::Found> Inspector::candidates(const proxy::Configuration& 
 
 // Finds the key that the texts mean, and reads its state. If Redis does not answer, the result may be any of
 // the possible meanings.
-net::Task<void> Inspector::find(const proxy::Configuration& config, const policy::Rule& rule,
+net::Task<void> Inspector::find(const InForce& in_force, const policy::Rule& rule,
                                 const std::vector<std::string>& texts, Found& found) {
   const auto top = moment_.top(rule.index);
   found.status = 404;
   found.error = "rule " + rule.name + " has no state for " + quoted(texts) +
                 ": the client is unknown, or its limit is unused again; write the client by its key, " +
                 policy::describe(rule.key) + ", or " + kAsShown;
-  auto all = candidates(config, rule, texts, top);
+  auto all = candidates(*in_force, rule, texts, top);
   for (auto& candidate : all) {
     if (candidate.status == 200) {
-      auto looking = look(rule, candidate.locations);
+      auto looking = look(in_force, rule, candidate.locations);
       candidate.limits = co_await std::move(looking);
       const bool unsure = std::any_of(candidate.limits.begin(), candidate.limits.end(),
                                       [](const auto& state) { return !state.known; });
@@ -311,7 +312,7 @@ net::Task<admin::KeyResponse> Inspector::keys(admin::KeyRequest question) {
                    " counts requests in flight, which cannot be reset; each is released when it ends");
   if (answer.status != 200) co_return answer;
   Found found;
-  auto finding = find(config, rule, question.key, found);
+  auto finding = find(in_force, rule, question.key, found);
   co_await std::move(finding);
   if (found.status != 200) wrong(found.status, std::move(found.error));
   if (answer.status != 200) co_return answer;
@@ -319,7 +320,7 @@ net::Task<admin::KeyResponse> Inspector::keys(admin::KeyRequest question) {
   answer.limits = std::move(found.limits);
   if (!question.reset) co_return answer;
   note(rule, found.locations, question.peer);
-  auto resetting = reset(rule, std::move(found.locations), observe::run_of(config.names.table), answer);
+  auto resetting = reset(in_force, rule, std::move(found.locations), answer);
   co_await std::move(resetting);
   co_return answer;
 }
