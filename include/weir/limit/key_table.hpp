@@ -62,10 +62,13 @@ struct PermitDelta {
   std::int64_t units = 0;
 };
 
-// The meaning of a refusal by a full queue for the rule's penalty.
-enum class FullQueue : std::uint8_t {
-  Refuses,   // it is a violation
-  MayYield,  // it is none yet: the request may displace another one, else the caller calls violate()
+// The refusals that KeyTable::charge() notes as violations of penalties.
+enum class Violations : std::uint8_t {
+  All,
+  // All but those of enforced full queues. The request may still displace another one; otherwise the caller
+  // must call violate().
+  ButFullQueues,
+  None,  // an earlier charge() of the same request has noted them
 };
 
 class KeyTable {
@@ -83,13 +86,13 @@ class KeyTable {
   // even beyond its own limit; its outcome is then `allowed`. If `timestamp` is not null, it receives the
   // timestamp of the change (limit/hybrid_timestamp.hpp), here and in the functions below. If a charge has a
   // penalty, its limiter's refusal is a violation (limit/penalty.hpp), which is noted although nothing is
-  // charged. REQUIRES:
+  // charged. Allocates no memory if `violations` is None. REQUIRES:
   // charges.size() == outcomes.size() ≤ kMaxCharges. All keys differ. All pairs of rule and limiter ID
   // differ. If a rule has two charges, one limiter ID is even and the other odd. now ≥ the epoch.
   bool charge(std::span<const Charge> charges, base::TimePoint now, std::span<Outcome> outcomes,
-              HybridTimestamp* timestamp = nullptr, FullQueue full_queue = FullQueue::Refuses);
+              HybridTimestamp* timestamp = nullptr, Violations violations = Violations::All);
   // Notes that a charge with a penalty was refused, and changes the outcome as charge() does. For refusals by
-  // a full queue after charge() with FullQueue::MayYield, and for outcomes of peek().
+  // a full queue after charge() with Violations::ButFullQueues, and for outcomes of peek().
   void violate(const Charge& charge, base::TimePoint now, Outcome& outcome);
 
   // Refunds the allowed charges of a bill that charge() charged at `charged_at`. `outcomes` must be the

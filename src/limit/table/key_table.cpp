@@ -234,7 +234,7 @@ KeyTable::KeyTable(std::size_t max_keys) : impl_(std::make_unique<Impl>(max_keys
 KeyTable::~KeyTable() = default;
 
 bool KeyTable::charge(std::span<const Charge> charges, base::TimePoint now, std::span<Outcome> outcomes,
-                      HybridTimestamp* timestamp, FullQueue full_queue) {
+                      HybridTimestamp* timestamp, Violations violations) {
   assert(charges.size() == outcomes.size() && charges.size() <= kMaxCharges);
   Impl::Locks locks(*impl_, charges);
   const HybridTimestamp taken = locks.take_timestamp(now);
@@ -248,7 +248,7 @@ bool KeyTable::charge(std::span<const Charge> charges, base::TimePoint now, std:
     if (line.inherits && !line.step.outcome.allowed) [[unlikely]]
       line.step.outcome.overflow = true;  // the slot started with charges of other keys
     if (charges[i].penalty != nullptr) [[unlikely]]
-      impl_->apply_penalty(charges[i], now, full_queue, line.step.outcome);
+      impl_->apply_penalty(charges[i], now, violations, line.step.outcome);
     outcomes[i] = line.step.outcome;
     if (!charges[i].enforced || line.step.outcome.allowed) continue;
     admitted = false;

@@ -87,7 +87,7 @@ struct KeyTable::Impl {
   static void look_at_penalty(const Shard& shard, const Charge& charge, base::TimePoint now,
                               Outcome& outcome) noexcept;
   static void judge(Shard& shard, const Charge& charge, base::TimePoint now, Outcome& outcome) noexcept;
-  void apply_penalty(const Charge& charge, base::TimePoint now, FullQueue full_queue,
+  void apply_penalty(const Charge& charge, base::TimePoint now, Violations violations,
                      Outcome& outcome) const noexcept;
   void finish(const Charge& charge, const LineCheck& line, bool charged);
   void enter(const SlidingLog& limiter, const Charge& charge, const LineCheck& line);

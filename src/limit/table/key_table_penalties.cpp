@@ -24,11 +24,11 @@ void KeyTable::Impl::judge(Shard& shard, const Charge& charge, base::TimePoint n
   look_at_penalty(shard, charge, now, outcome);
 }
 
-void KeyTable::Impl::apply_penalty(const Charge& charge, base::TimePoint now, FullQueue full_queue,
+void KeyTable::Impl::apply_penalty(const Charge& charge, base::TimePoint now, Violations violations,
                                    Outcome& outcome) const noexcept {
-  const bool waits = charge.enforced && full_queue == FullQueue::MayYield &&
-                     std::holds_alternative<LeakyBucket>(*charge.limiter);
-  if (waits)
+  const bool may_yield = charge.enforced && violations == Violations::ButFullQueues &&
+                         std::holds_alternative<LeakyBucket>(*charge.limiter);
+  if (may_yield || violations == Violations::None)
     look_at_penalty(shard_of(charge.key), charge, now, outcome);
   else
     judge(shard_of(charge.key), charge, now, outcome);

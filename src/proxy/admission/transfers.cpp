@@ -130,14 +130,16 @@ void AdmissionController::refund_but(const limit::Key* lane) {
 bool AdmissionController::charge_or_displace(base::TimePoint now, policy::Priority priority) {
   auto& bill = buffers_.evaluation.local;
   const bool may_displace = worker_.shaper.may_displace(priority) && buffers_.evaluation.remote.empty();
-  const auto full_queue = may_displace ? limit::FullQueue::MayYield : limit::FullQueue::Refuses;
-  if (worker_.table.charge(bill.charges(), now, bill.outcomes(), &buffers_.journal.charged, full_queue))
+  const auto violations = may_displace ? limit::Violations::ButFullQueues : limit::Violations::All;
+  if (worker_.table.charge(bill.charges(), now, bill.outcomes(), &buffers_.journal.charged, violations))
     return true;
   if (!may_displace) return false;
   if (displace(now, priority)) return true;
-  for (std::size_t i = 0; i < bill.charges().size(); ++i)
-    if (std::holds_alternative<limit::LeakyBucket>(*bill.charges()[i].limiter))
-      note_refusal(bill.charges()[i], now, bill.outcomes()[i]);
+  for (std::size_t i = 0; i < bill.charges().size(); ++i) {
+    const auto& charge = bill.charges()[i];
+    if (charge.enforced && std::holds_alternative<limit::LeakyBucket>(*charge.limiter))
+      note_refusal(charge, now, bill.outcomes()[i]);
+  }
   return false;
 }
 
@@ -171,7 +173,8 @@ bool AdmissionController::displace(base::TimePoint now, policy::Priority priorit
 }
 
 // Charges all limits except that of `line`, or none of them. If none was charged, returns false and leaves
-// the outcomes unchanged. Must not allocate, because the queue's mutex is held.
+// the outcomes unchanged. Must not allocate, because the queue's mutex is held. The first charge has noted
+// the violations of shadow rules, so their refusals keep its outcomes.
 bool AdmissionController::charge_but(std::size_t line, base::TimePoint now) {
   auto& bill = buffers_.evaluation.local;
   boost::container::static_vector<limit::Charge, limit::kMaxCharges> charges(bill.charges().begin(),
@@ -179,9 +182,13 @@ bool AdmissionController::charge_but(std::size_t line, base::TimePoint now) {
   charges.erase(charges.begin() + static_cast<std::ptrdiff_t>(line));
   std::array<limit::Outcome, limit::kMaxCharges> room;
   const std::span outcomes(room.data(), charges.size());
-  if (!charges.empty() && !worker_.table.charge(charges, now, outcomes, &buffers_.journal.charged))
+  if (!charges.empty() &&
+      !worker_.table.charge(charges, now, outcomes, &buffers_.journal.charged, limit::Violations::None))
     return false;
-  for (std::size_t i = 0; i < outcomes.size(); ++i) bill.outcomes()[i < line ? i : i + 1] = outcomes[i];
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    auto& outcome = bill.outcomes()[i < line ? i : i + 1];
+    if (outcome.allowed || outcomes[i].allowed) outcome = outcomes[i];
+  }
   return true;
 }
 

@@ -127,16 +127,32 @@ TEST_F(KeyTablePenalty, FullQueueIsNoViolationIfItMayYield) {
   const Limiter queue = *LeakyBucket::make({1, 1h}, 0, base::kForever);
   std::array<Outcome, 1> outcome;
   const std::array bill{punished(1, queue)};
-  const auto ask_queue = [&](FullQueue full) { return table_.charge(bill, kStart, outcome, nullptr, full); };
-  EXPECT_TRUE(ask_queue(FullQueue::MayYield));
-  EXPECT_FALSE(ask_queue(FullQueue::MayYield));
+  const auto ask_queue = [&](Violations noted) {
+    return table_.charge(bill, kStart, outcome, nullptr, noted);
+  };
+  EXPECT_TRUE(ask_queue(Violations::ButFullQueues));
+  EXPECT_FALSE(ask_queue(Violations::ButFullQueues));
   EXPECT_EQ(outcome[0].violations, 0);
-  EXPECT_FALSE(ask_queue(FullQueue::Refuses));
+  EXPECT_FALSE(ask_queue(Violations::All));
   EXPECT_EQ(outcome[0].violations, 1);
-  EXPECT_FALSE(ask_queue(FullQueue::MayYield));
+  EXPECT_FALSE(ask_queue(Violations::ButFullQueues));
   table_.violate(bill[0], kStart, outcome[0]);
   EXPECT_TRUE(outcome[0].penalty_begins);
   EXPECT_EQ(outcome[0].retry_after, 2h);
+}
+
+TEST_F(KeyTablePenalty, LastsThoughNoViolationIsNoted) {
+  std::array<Outcome, 1> outcome;
+  const std::array bill{punished(1, one_)};
+  const auto ask_again = [&](TimePoint now) {
+    return table_.charge(bill, now, outcome, nullptr, Violations::None);
+  };
+  EXPECT_TRUE(ask_again(kStart));
+  EXPECT_FALSE(ask_again(kStart));
+  EXPECT_EQ(outcome[0].violations, 0);
+  for (int i = 0; i < 2; ++i) (void)ask(kStart);
+  EXPECT_FALSE(ask_again(kStart + 90min));
+  EXPECT_EQ(outcome[0].penalty_left, 30min);
 }
 
 TEST_F(KeyTablePenalty, RuleLeavesRoomForOtherRules) {

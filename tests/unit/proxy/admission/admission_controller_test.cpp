@@ -109,6 +109,20 @@ class AdmissionControllerTest : public ::testing::Test, protected LoneWorker {
         .remaining;
   }
 
+  // Makes the rule "two" a shadow rule that refuses all requests but the first. The `after`-th violation
+  // begins a penalty.
+  void watch(std::uint32_t after) {
+    config.rules[1] = rule_of("watch", 1, "", queue_of({1, hours(24)}, 0));
+    config.rules[1].mode = policy::Mode::Shadow;
+    config.rules[1].penalty =
+        limit::Penalty{.after = after, .first = hours(1), .grows = 1, .most = hours(1), .forget = hours(24)};
+  }
+  std::size_t violations() const {
+    std::size_t found = 0;
+    for (const auto& saved : table.penalties(began)) found += saved.state.violations.size();
+    return found;
+  }
+
   http::RequestHead head;
   base::TimePoint began = clock.now();
   std::vector<std::unique_ptr<Asker>> askers;
@@ -206,6 +220,31 @@ TEST_F(AdmissionControllerTest, DisplacingRequestThatLeavesStaysCharged) {
   leave(greedy);
   greedy.admission.refund_after_leaving();
   EXPECT_EQ(left("a"), 2U) << "the request had displaced no other request";
+}
+
+// A refusal by a shadow rule is one violation, whether its request then takes the place of another or not.
+TEST_F(AdmissionControllerTest, RequestViolatesAShadowRuleOnce) {
+  watch(100);
+  (void)ask("x");
+  (void)join("a");
+  (void)join("a");
+  EXPECT_EQ(violations(), 2U);
+  EXPECT_EQ(ask("a").ruling.decision.verdict, Verdict::Reject) << "it may displace no request of its client";
+  EXPECT_EQ(violations(), 3U);
+  (void)join("b");
+  EXPECT_EQ(violations(), 4U);
+  EXPECT_EQ(ask("c").ruling.decision.verdict, Verdict::Reject) << "each client has one place";
+  EXPECT_EQ(violations(), 5U);
+}
+
+TEST_F(AdmissionControllerTest, PenaltyOfAShadowRuleThatBeginsWithADisplacementIsCounted) {
+  watch(3);
+  (void)ask("x");
+  (void)join("a");
+  (void)join("a");
+  EXPECT_EQ(counters.penalties(1).value(), 0U);
+  (void)join("b");
+  EXPECT_EQ(counters.penalties(1).value(), 1U);
 }
 
 // The new request took a departure in the rule "queue" from another request, but waits longer in the rule
