@@ -45,8 +45,13 @@ Outcome KeyTable::Impl::peek_at_limiter(Shard& shard, const Charge& asked, base:
     return step(*charge.limiter, slot->cell, now, charge.cost).outcome;
   }
   if (slot != nullptr) return step(*charge.limiter, Cell{}, now, charge.cost).outcome;
-  if (shard.has_room(charge.key, charge.rule, now))
-    return step(*charge.limiter, fresh(charge, now), now, charge.cost).outcome;
+  if (shard.has_room(charge.key, charge.rule, now)) {
+    const Cell cell = fresh(charge, now);
+    auto outcome = step(*charge.limiter, cell, now, charge.cost).outcome;
+    // A copy of an overflow cell has charges of other keys, so violate() must note nothing.
+    outcome.overflow = charge.penalty != nullptr && !outcome.allowed && cell != Cell{};
+    return outcome;
+  }
   const std::lock_guard last(overflow.mutex);
   const Cell shared = overflow.cell(charge.rule, charge.limiter_id, *charge.limiter);
   auto outcome = step(*charge.limiter, shared, now, charge.cost).outcome;

@@ -155,6 +155,21 @@ TEST_F(KeyTablePenalty, LastsThoughNoViolationIsNoted) {
   EXPECT_EQ(outcome[0].penalty_left, 30min);
 }
 
+// A key that finds a slot starts with a copy of the overflow cell, so its refusal is not its own violation.
+TEST_F(KeyTablePenalty, PeekMarksARefusalByACopyOfTheOverflowCell) {
+  const auto clients = fill(table_, one_);
+  while (charge(table_, {line(clients, one_)}, kStart)) {
+  }
+  EXPECT_TRUE(outcomes_[0].overflow);
+  std::uint64_t client = 0;
+  while (!table_.forget(key_of(client), kStart)) ++client;
+  auto seen = table_.peek(punished(client, one_), kStart);
+  EXPECT_FALSE(seen.allowed);
+  EXPECT_TRUE(seen.overflow);
+  table_.violate(punished(client, one_), kStart, seen);
+  EXPECT_TRUE(table_.penalties(kStart).empty());
+}
+
 TEST_F(KeyTablePenalty, RuleLeavesRoomForOtherRules) {
   KeyTable table(100'000);
   std::uint64_t client = 0;
