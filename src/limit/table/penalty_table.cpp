@@ -1,6 +1,8 @@
 #include "limit/table/penalty_table.hpp"
 
+#include <chrono>
 #include <new>
+#include <utility>
 
 namespace weir::limit {
 
@@ -9,18 +11,17 @@ std::size_t PenaltyTable::bytes_of(const Entry& entry) noexcept {
 }
 
 bool PenaltyTable::has_room(std::uint16_t account, std::size_t bytes) const noexcept {
-  const std::size_t own = by_account_.empty() ? 0 : by_account_[account];
-  return used_ + own + bytes <= bytes_;
+  const auto found = by_account_.find(account);
+  const std::size_t own = found != by_account_.end() ? found->second : kAccountBytes;
+  return used() + own + bytes <= bytes_;
 }
 
-void PenaltyTable::pay(std::uint16_t account, std::size_t bytes) noexcept {
-  by_account_[account] += bytes;
-  used_ += bytes;
-}
-
-void PenaltyTable::give_back(std::uint16_t account, std::size_t bytes) noexcept {
-  by_account_[account] -= bytes;
+void PenaltyTable::give_back(const Entry& entry) noexcept {
+  const auto bytes = bytes_of(entry);
+  const auto account = by_account_.find(entry.account);
   used_ -= bytes;
+  account->second -= bytes;
+  if (account->second == 0) by_account_.erase(account);
 }
 
 const PenaltyState* PenaltyTable::find(const Key& key) const noexcept {
@@ -32,8 +33,12 @@ const PenaltyState* PenaltyTable::find(const Key& key) const noexcept {
 bool PenaltyTable::violate(const Key& key, RuleIndex rule, const Penalty& penalty,
                            base::TimePoint now) noexcept {
   constexpr std::size_t kMostAdded = kEntryBytes + kBytesPerTime;
+  constexpr std::chrono::seconds kBetweenSweeps{1};
   try {
-    if (!has_room(rule, kMostAdded)) sweep(now);
+    if (!has_room(rule, kMostAdded) && now >= next_sweep_) {
+      sweep(now);
+      next_sweep_ = now + kBetweenSweeps;
+    }
     if (has_room(rule, kMostAdded)) return violate_or_throw(key, rule, penalty, now);
   } catch (const std::bad_alloc&) {  // nothing has changed
   }
@@ -43,28 +48,25 @@ bool PenaltyTable::violate(const Key& key, RuleIndex rule, const Penalty& penalt
 
 bool PenaltyTable::violate_or_throw(const Key& key, RuleIndex rule, const Penalty& penalty,
                                     base::TimePoint now) {
-  if (by_account_.empty()) by_account_.resize(kMaxRules + std::size_t{1});
   PenaltyState next;
-  const auto found = entries_.find(key);
-  if (found != entries_.end()) next = found->second.state;
+  if (const auto* const present = find(key)) next = *present;
   const bool begins = limit::violate(penalty, next, now);
   Entry entry{std::move(next), {}, rule};
   entry.forgotten_at = penalty_forgotten_at(penalty, entry.state);
   const auto bytes = bytes_of(entry);
-  if (found != entries_.end()) {
-    give_back(found->second.account, bytes_of(found->second));
-    found->second = std::move(entry);
-  } else {
-    entries_.emplace(key, std::move(entry));
-  }
-  pay(rule, bytes);
+  auto& account = by_account_[rule];
+  const auto [at, is_new] = entries_.try_emplace(key);
+  account += bytes;
+  used_ += bytes;
+  if (!is_new) give_back(at->second);
+  at->second = std::move(entry);
   return begins;
 }
 
 bool PenaltyTable::forget(const Key& key) noexcept {
   const auto found = entries_.find(key);
   if (found == entries_.end()) return false;
-  give_back(found->second.account, bytes_of(found->second));
+  give_back(found->second);
   entries_.erase(found);
   return true;
 }
@@ -73,7 +75,7 @@ void PenaltyTable::sweep(base::TimePoint now) noexcept {
   if (entries_.empty()) return;
   erase_if(entries_, [&](const auto& each) {
     const bool gone = each.second.forgotten_at <= now;
-    if (gone) give_back(each.second.account, bytes_of(each.second));
+    if (gone) give_back(each.second);
     return gone;
   });
 }
@@ -81,12 +83,13 @@ void PenaltyTable::sweep(base::TimePoint now) noexcept {
 bool PenaltyTable::restore(const SavedPenalty& saved) noexcept {
   try {
     if (entries_.contains(saved.key)) return true;
-    if (by_account_.empty()) by_account_.resize(kMaxRules + std::size_t{1});
     Entry entry{saved.state, saved.forgotten_at, kRestored};
     const auto bytes = bytes_of(entry);
-    if (used_ + bytes > bytes_) return false;
+    if (used() + kAccountBytes + bytes > bytes_) return false;
+    auto& account = by_account_[kRestored];
     entries_.emplace(saved.key, std::move(entry));
-    pay(kRestored, bytes);
+    account += bytes;
+    used_ += bytes;
     return true;
   } catch (const std::bad_alloc&) {
     return false;

@@ -4,7 +4,8 @@
 // The memory is bounded. A rule may take as much as is still free (the dynamic threshold of Choudhury and
 // Hahne, "Dynamic queue length thresholds for shared-memory packet switches", 1998). So one rule alone uses
 // at most half of the memory, and other rules find room. A violation that finds no room is not counted. The
-// table never drops an entry that is still needed.
+// table never drops an entry that is still needed. A full table looks for entries that are no longer needed
+// at most once a second, because this takes time in proportion to its size.
 //
 // Owned by a shard. REQUIRES for every member: the caller holds the shard's mutex.
 #pragma once
@@ -15,7 +16,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include <boost/unordered/unordered_flat_map.hpp>
 
@@ -26,6 +26,7 @@ class PenaltyTable {
   // The bytes that an entry takes without its times, including the tables and the allocator.
   static constexpr std::size_t kEntryBytes = 176;
   static constexpr std::size_t kBytesPerTime = sizeof(base::TimePoint);
+  static constexpr std::size_t kAccountBytes = 48;  // of a rule that has entries, including the table
 
   // Must be called once, before all other members. `bytes`: the memory that the entries may use.
   void open(std::size_t bytes) noexcept { bytes_ = bytes; }
@@ -37,7 +38,7 @@ class PenaltyTable {
   bool violate(const Key& key, RuleIndex rule, const Penalty& penalty, base::TimePoint now) noexcept;
   // Returns true if the key had an entry.
   bool forget(const Key& key) noexcept;
-  // Removes entries that no longer matter.
+  // Removes entries that are no longer needed.
   void sweep(base::TimePoint now) noexcept;
 
   // Keeps the present entry if the key has one. Returns false if there is no room.
@@ -65,13 +66,14 @@ class PenaltyTable {
 
   [[nodiscard]] static std::size_t bytes_of(const Entry& entry) noexcept;
   [[nodiscard]] bool has_room(std::uint16_t account, std::size_t bytes) const noexcept;
-  void pay(std::uint16_t account, std::size_t bytes) noexcept;
-  void give_back(std::uint16_t account, std::size_t bytes) noexcept;
+  [[nodiscard]] std::size_t used() const noexcept { return used_ + by_account_.size() * kAccountBytes; }
+  void give_back(const Entry& entry) noexcept;
   bool violate_or_throw(const Key& key, RuleIndex rule, const Penalty& penalty, base::TimePoint now);
 
   boost::unordered_flat_map<Key, Entry, KeyHash> entries_;
-  std::vector<std::size_t> by_account_;  // bytes; empty until the first entry
-  std::size_t bytes_ = 0, used_ = 0;
+  boost::unordered_flat_map<std::uint16_t, std::size_t> by_account_;  // bytes of its entries; never 0
+  std::size_t bytes_ = 0, used_ = 0;                                  // used_: bytes of all entries
+  base::TimePoint next_sweep_{};                                      // of a full table
   std::uint64_t lost_ = 0;
 };
 

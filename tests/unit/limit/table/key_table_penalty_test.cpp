@@ -187,6 +187,25 @@ TEST_F(KeyTablePenalty, RuleLeavesRoomForOtherRules) {
   EXPECT_EQ(table.stats().penalty_keys, 0);
 }
 
+// A search through the full memory takes long, and holds the lock of the shard.
+TEST_F(KeyTablePenalty, FullMemoryIsSearchedOnceASecond) {
+  const Penalty brief{.after = 2, .first = 2h, .grows = 1, .most = 24h, .forget = 10s};
+  KeyTable table(1'000);
+  std::uint64_t client = 100;
+  const auto violate = [&](TimePoint now) {
+    auto charge = punished(++client, one_);
+    charge.penalty = &brief;
+    Outcome outcome{.allowed = false};
+    table.violate(charge, now, outcome);
+    return outcome.violations == 1;
+  };
+  while (violate(kStart)) ASSERT_LT(client, 100'000U);
+  EXPECT_FALSE(violate(kStart + 9'500ms));
+  EXPECT_FALSE(violate(kStart + 10s)) << "the memory was searched half a second ago";
+  EXPECT_TRUE(violate(kStart + 10'500ms));
+  EXPECT_EQ(table.stats().penalty_keys, 1);
+}
+
 TEST_F(KeyTablePenalty, RandomHistoriesEqualTheOracle) {
   const auto seed = new_seed();
   Dice dice(seed);
