@@ -70,11 +70,12 @@ class alignas(64) Counters {
   [[nodiscard]] const Tally& decisions(limit::RuleIndex rule, RuleOutcome outcome) const noexcept {
     return rules_[rule].decisions[static_cast<std::size_t>(outcome)];
   }
-  // Counts refusals by the rule's deny cache, for which Redis was not asked.
+  // Counts penalties of the rule's keys that began.
   [[nodiscard]] Tally& penalties(limit::RuleIndex rule) noexcept { return rules_[rule].penalties; }
   [[nodiscard]] const Tally& penalties(limit::RuleIndex rule) const noexcept {
     return rules_[rule].penalties;
   }
+  // Counts refusals by the rule's deny cache, for which Redis was not asked.
   [[nodiscard]] Tally& denied_here(limit::RuleIndex rule) noexcept { return rules_[rule].denied_here; }
   [[nodiscard]] const Tally& denied_here(limit::RuleIndex rule) const noexcept {
     return rules_[rule].denied_here;
