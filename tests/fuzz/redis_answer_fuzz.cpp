@@ -33,30 +33,41 @@ std::int64_t number_from(Input& in) {
   }
 }
 
+constexpr base::Duration kHour{3'600'000'000};
+constexpr limit::Penalty kPenalty{
+    .after = 2, .first = kHour, .grows = 2, .most = 24 * kHour, .forget = 24 * kHour};
+
 std::vector<limit::Charge> bill_from(Input& in, const std::vector<limit::Limiter>& limiters) {
   std::vector<limit::Charge> bill;
-  for (std::size_t i = 0; i < limiters.size(); ++i)
-    bill.push_back({.key = {i, in.byte()},
-                    .limiter = &limiters[i],
-                    .cost = in.between(1, limit::kMaxCost),
-                    .rule = static_cast<limit::RuleIndex>(i),
-                    .enforced = in.byte() % 4 != 0});
+  for (std::size_t i = 0; i < limiters.size(); ++i) {
+    auto& line = bill.emplace_back(limit::Charge{.key = {i, in.byte()},
+                                                 .limiter = &limiters[i],
+                                                 .cost = in.between(1, limit::kMaxCost),
+                                                 .rule = static_cast<limit::RuleIndex>(i)});
+    const auto traits = in.byte();
+    line.enforced = traits % 4 != 0;
+    line.penalty = traits >= 128 ? &kPenalty : nullptr;
+  }
   return bill;
 }
 
 void check_answer(const redis::Reply& reply, const std::vector<limit::Charge>& bill) {
   std::vector<limit::Outcome> outcomes(bill.size());
   base::TimePoint now{};
-  const redis::BillPosition place{0, 1, 0, bill.size()};
+  const redis::BillPosition place{0, 1, 0, redis::script_lines(bill)};
   if (redis::read_outcomes(reply, place, bill, outcomes, now) != redis::ReplyReading::Answer) return;
   require(now > base::TimePoint{}, "an answer has a time");
   bool fits = true;
   for (std::size_t i = 0; i < bill.size(); ++i) fits = fits && (!bill[i].enforced || outcomes[i].allowed);
   const auto refused = redis::answers_of_refused(reply, place, bill);
   require(fits == refused.empty(), "a bill is refused where an enforced line does not fit, and only there");
-  for (const auto& outcome : outcomes)
+  for (const auto& outcome : outcomes) {
     require(outcome.allowed || outcome.retry_after >= base::Duration::zero(),
             "nobody is told to come back in the past");
+    require(outcome.penalty_left.count() == 0 ||
+                (!outcome.allowed && outcome.retry_after >= outcome.penalty_left),
+            "a penalty refuses, and retry_after is no earlier than its end");
+  }
 }
 
 void answers(Input& in) {
@@ -69,7 +80,7 @@ void answers(Input& in) {
   while (in.left() != 0) {
     redis::Reply reply;
     reply.kind = in.byte() % 16 == 0 ? redis::Reply::Kind::Other : redis::Reply::Kind::Numbers;
-    const std::size_t usual = 2 + 3 * bill.size() + 1;
+    const std::size_t usual = 2 + 3 * redis::script_lines(bill) + 1;
     const std::size_t count = in.byte() % 8 == 0 ? in.byte() % 32U : usual;
     reply.numbers = {kNow, in.byte() % 3};
     while (reply.numbers.size() < count) reply.numbers.push_back(number_from(in));

@@ -123,6 +123,34 @@ TEST(AdmissionRedis, RefusedRequestReleasesAllItsPermitsAtOnce) {
   }
 }
 
+// A penalty of an hour, which the second violation begins.
+constexpr limit::Penalty kPenalty{
+    .after = 2, .first = hours(1), .grows = 1, .most = hours(1), .forget = hours(24)};
+
+TEST(AdmissionRedis, CountsViolationsHereIfTheRuleIsLocalWhileRedisIsAway) {
+  auto rule = in_redis("user", a_day(1), OnStoreFailure::Local);
+  rule.penalty = kPenalty;
+  Site site({rule}, redis::RedisSettings{});
+  Asked(site).admission.keep();
+  for (int i = 0; i < 3; ++i) {
+    const Asked refused(site);
+    EXPECT_EQ(refused.verdict(), Verdict::Reject);
+    EXPECT_EQ(refused.space.fallback.outcomes()[0].penalty_left.count() > 0, i > 0);
+  }
+  EXPECT_EQ(site.counters.penalties(0).value(), 1U);
+}
+
+TEST(AdmissionRedis, CountsNoViolationsIfTheRuleIsOpenOrClosedWhileRedisIsAway) {
+  for (const auto on_failure : {OnStoreFailure::Open, OnStoreFailure::Closed}) {
+    auto rule = in_redis("user", a_day(1), on_failure);
+    rule.penalty = kPenalty;
+    Site site({rule}, redis::RedisSettings{});
+    for (int i = 0; i < 4; ++i) Asked(site).admission.keep();
+    EXPECT_EQ(site.counters.penalties(0).value(), 0U);
+    EXPECT_EQ(site.table.stats().penalty_keys, 0U);
+  }
+}
+
 class AdmissionDenials : public ::testing::Test {
  protected:
   redis::RedisSettings settings() {
@@ -143,6 +171,17 @@ TEST_F(AdmissionDenials, CachedRefusalRefusesTheNextRequestWithoutRedis) {
   EXPECT_EQ(again.verdict(), Verdict::Reject);
   EXPECT_EQ(site.counters.denied_here(0).value(), 1U);
   EXPECT_EQ(site.counted(0, RuleOutcome::Refused), 2U);
+}
+
+TEST_F(AdmissionDenials, PenaltyThatBeganWhileRedisWasAwayEndsWithTheAnswerOfRedis) {
+  auto rule = in_redis("user", a_day(1));
+  rule.penalty = kPenalty;
+  Site site({rule}, settings());
+  Asked(site).admission.keep();
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(Asked(site).verdict(), Verdict::Reject);
+  EXPECT_EQ(site.counters.penalties(0).value(), 1U);
+  site.reach_redis();
+  EXPECT_EQ(Asked(site).verdict(), Verdict::Forward);
 }
 
 // A response may refund a charge at any time, so an earlier refusal says nothing about the next request.
@@ -252,6 +291,23 @@ TEST_F(AdmissionCluster, OnlyTheRulesOfAnUnreachableNodeFallBack) {
   EXPECT_EQ(site.counted(2, RuleOutcome::StoreFailed), 1U);
   EXPECT_EQ(site.counted(0, RuleOutcome::StoreFailed), 0U);
   first.admission.keep();
+}
+
+// The other node admits its part of the bill, and gets a refund. The violation stays.
+TEST_F(AdmissionCluster, PenaltyBeginsOnTheNodeThatRefuses) {
+  config.rules[0].penalty = kPenalty;
+  Asked(site, user).admission.keep();
+  for (int i = 0; i < 3; ++i) {
+    const Asked refused(site, user);
+    EXPECT_EQ(refused.verdict(), Verdict::Reject);
+    EXPECT_EQ(refused.space.evaluation.remote.outcomes()[0].penalty_left.count() > 0, i > 0);
+  }
+  EXPECT_EQ(site.counters.penalties(0).value(), 1U);
+  config.rules[0].match.methods = {"NONE"};
+  const Asked rest(site, user);
+  EXPECT_EQ(rest.verdict(), Verdict::Forward);
+  EXPECT_EQ(rest.space.evaluation.remote.outcomes()[1].remaining, 7U)
+      << "one of nine units was used before, and one now";
 }
 
 // A shadow rule refuses no request, whichever node has its key. The other rules are charged. Their charges

@@ -128,6 +128,36 @@ TEST_F(PenaltyScript, DenyCacheRefusesOnlyWhileAPenaltyRuns) {
   EXPECT_FALSE(refuses()) << "the penalty may be over";
 }
 
+TEST_F(PenaltyScript, DenyCacheReadsThePenaltiesOfTwoLines) {
+  LastRefunds refunds;
+  DenyCache cache(refunds);
+  const limit::Limiter three = limit::token_bucket("1/h", 3);
+  const std::array bill{line(one_, 1), line(three, 2)};
+  const DenyCache::Time sent{1h};
+  const auto remember = [&](std::span<const Charge> lines) {
+    scripts_.set_clock(kStart);
+    const auto answers = answers_of_refused(scripts_.charge(lines), {0, 1, 0, 2 * lines.size()}, lines);
+    if (!answers.empty()) cache.remember(lines, answers, {sent, sent + 1ms, kStart});
+  };
+  std::array<Outcome, 2> outcomes;
+  const auto refuses = [&](std::span<const Charge> lines) {
+    return cache.refuses(lines, std::span(outcomes).first(lines.size()), sent + 2ms).has_value();
+  };
+  for (int i = 0; i < 3; ++i) remember(bill);
+  EXPECT_FALSE(refuses(bill)) << "Redis must count a violation of the second line";
+  for (int i = 0; i < 5; ++i) remember(std::span(bill).last(1));
+  remember(bill);
+  ASSERT_TRUE(refuses(bill));
+  EXPECT_EQ(outcomes[0].penalty_left, 2h - 1ms);
+  EXPECT_EQ(outcomes[1].penalty_left, 2h - 1ms);
+  auto without = bill;
+  without[1].penalty = nullptr;
+  remember(without);
+  ASSERT_TRUE(refuses(without));
+  EXPECT_EQ(outcomes[0].penalty_left, 2h - 1ms) << "only the first line has a penalty";
+  EXPECT_EQ(outcomes[1].penalty_left, 0us);
+}
+
 // Weirs whose clocks differ send their bills to one Redis, several at a time. Redis's clock decides.
 TEST_F(PenaltyScript, RandomHistoriesOfSkewedWeirsEqualTheOracle) {
   const auto seed = limit::new_seed();
