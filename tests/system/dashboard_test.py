@@ -9,7 +9,7 @@ import time
 import unittest
 
 from browser import Browser, find_chromium
-from harness import Client, TestCase, Upstream, Weir, closed_port, config, get, main, rule
+from harness import Client, TestCase, Upstream, Weir, answer, closed_port, config, eventually, get, main, rule
 from http2_client import Http2Client
 
 WEB = pathlib.Path(os.environ.get("WEIR_SOURCE", ".")) / "src" / "admin" / "web"
@@ -219,6 +219,41 @@ class Dashboard(TestCase):
         page.await_true("document.querySelector('#explanation').innerText.includes('login')")
         self.assertIn("per-ip", page.text("#explanation"))
         self.assert_clean(weir, page)
+
+    def test_button_lifts_the_penalty_of_a_refused_key(self):
+        weir = self.weir_of(token="right", rules=rule("log in", "1/day", key='["ip"]', penalty='{ after = 1, for = "2h" }'))
+        self.assertEqual(self.statuses(weir.port, 3), [200, 429, 429])
+        page = self.open(weir)
+        page.await_true("document.querySelector('#login').checkVisibility()")
+        page.type("#token", "right")
+        page.press("Enter", 13)
+        self.await_figures(page, 1)
+        page.type("#explain-ip", "127.0.0.1")
+        page.press("Enter", 13)
+        page.await_true("document.querySelector('#explanation').innerText.includes('penalty for 1 h')")
+        page.evaluate("document.querySelector('#explanation tbody button').click()")
+        page.await_true("!document.querySelector('#explanation').innerText.includes('penalty')")
+        self.assertRegex(page.text("#explanation tbody"), r"\sadmit\s")
+        self.assertFalse(page.evaluate("!!document.querySelector('#explanation tbody button')"), "nothing is left to reset")
+        self.assertEqual(self.statuses(weir.port, 1), [200])
+        weir.wait_for(r"reset a key of rule log in")
+        self.assert_clean(weir, page)
+
+    def test_button_says_why_a_key_cannot_be_reset(self):
+        release = threading.Event()
+        upstream = self.start(Upstream(lambda exchange: (release.wait(60), exchange.send(answer()))))
+        self.addCleanup(release.set)
+        weir = self.start(Weir(config(upstream.port, rules=rule("at once", key='["ip"]', algorithm='"concurrency"')
+                                      .replace('"1/day"', "1"))))
+        self.start(Client(weir.port)).send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        eventually(lambda: upstream.exchanges, "the request is in flight")
+        page = self.open(weir)
+        self.await_figures(page, 1)
+        page.type("#explain-ip", "127.0.0.1")
+        page.press("Enter", 13)
+        page.await_true("document.querySelector('#explanation tbody button')")
+        page.evaluate("document.querySelector('#explanation tbody button').click()")
+        page.await_true("document.querySelector('#explanation .fault')?.innerText.includes('requests in flight')")
 
     def test_page_asks_for_the_token_if_it_is_required(self):
         weir = self.weir_of(token="right")

@@ -11,13 +11,13 @@ export const hasToken = () => sessionStorage.getItem(kKey) !== null;
 export const keepToken = (token) => sessionStorage.setItem(kKey, token);
 export const forgetToken = () => sessionStorage.removeItem(kKey);
 
-// Returns the response's JSON. Throws Unauthorized for 401, NotThere for 404, or an Error with weir's message.
-export async function ask(path, body) {
+// Returns the response's JSON. Throws Unauthorized for 401, NotThere for 404, or an Error, each with weir's message.
+export async function ask(path, body, method = body === undefined ? "GET" : "POST") {
   const headers = {};
   if (hasToken()) headers.Authorization = `Bearer ${sessionStorage.getItem(kKey)}`;
   if (body !== undefined) headers["Content-Type"] = "application/json";
   const response = await fetch(path, {
-    method: body === undefined ? "GET" : "POST",
+    method,
     headers,
     body: body === undefined ? undefined : JSON.stringify(body),
     cache: "no-store",
@@ -25,8 +25,8 @@ export async function ask(path, body) {
     signal: AbortSignal.timeout(kPatience),
   });
   if (response.status === 401) throw new Unauthorized();
-  if (response.status === 404) throw new NotThere();
   const text = await response.text();
+  if (response.status === 404) throw new NotThere(complaint(text));
   if (!response.ok) throw new Error(complaint(text) ?? `weir answered ${response.status}`);
   return JSON.parse(text);
 }

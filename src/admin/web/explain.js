@@ -1,23 +1,49 @@
-// The form that describes a request, and the decision that weir returns for it (POST /api/explain).
+// The form that describes a request, and the decision that weir returns for it (POST /api/explain). A button resets the
+// key of a refusal, and lifts its penalty (DELETE /api/keys).
 
 import { ask, NotThere, Unauthorized } from "./api.js";
 import { find, h, shadow_badge } from "./dom.js";
 import { count, micros, plural, span } from "./words.js";
 
-export function listen(unauthorized) {
-  find("#explain-form").addEventListener("submit", async (event) => {
+let unauthorized; // called if weir does not accept the token
+
+export function listen(whenUnauthorized) {
+  unauthorized = whenUnauthorized;
+  find("#explain-form").addEventListener("submit", (event) => {
     event.preventDefault();
-    const button = find("#explain-form button");
+    explain();
+  });
+}
+
+async function explain() {
+  const button = find("#explain-form button");
+  button.disabled = true;
+  try {
+    show(await ask("/api/explain", described()));
+  } catch (error) {
+    if (error instanceof Unauthorized) return unauthorized();
+    complain(error instanceof NotThere ? "This weir cannot explain requests." : error.message);
+  } finally {
+    button.disabled = false;
+  }
+}
+
+// Returns a button that resets the limit's key and then explains the request again. Returns null if the key is neither
+// refused nor delayed and has no violation.
+function reset(rule, limit) {
+  if (limit.says === "admit" && !limit.violations) return null;
+  const button = h("button", { type: "button", class: "plain", "aria-label": `Reset the key of rule ${rule.name}` }, "Reset key");
+  button.addEventListener("click", async () => {
     button.disabled = true;
     try {
-      show(await ask("/api/explain", described()));
+      await ask(`/api/keys?rule=${encodeURIComponent(rule.name)}&key=${limit.digest}`, undefined, "DELETE");
+      await explain();
     } catch (error) {
       if (error instanceof Unauthorized) return unauthorized();
-      complain(error instanceof NotThere ? "This weir cannot explain requests." : error.message);
-    } finally {
-      button.disabled = false;
+      button.replaceWith(h("span", { class: "fault", role: "alert" }, error.message));
     }
   });
+  return button;
 }
 
 const value = (name) => find(`#explain-${name}`).value.trim();
@@ -69,18 +95,19 @@ function row(rule) {
   return h("tr", {}, name,
     h("td", { "data-label": "Key" }, h("span", { class: "code" }, (rule.key ?? []).join(", ") || "all requests"),
       rule.cost > 1 && h("span", { class: "detail" }, `costs ${count(rule.cost)}`)),
-    h("td", { "data-label": "Decision" }, limits.map((limit) => says(limit, rule.mode === "shadow")), rule.why && h("span", { class: "detail" }, rule.why)),
+    h("td", { "data-label": "Decision" }, limits.map((limit) => says(rule, limit)), rule.why && h("span", { class: "detail" }, rule.why)),
     h("td", { "data-label": "Left" }, each((limit) => (limit.limit === undefined ? "unknown" : `${count(limit.remaining)} of ${count(limit.limit)}`))),
     h("td", { "data-label": "Available in" }, each(frees)));
 }
 
 const kMoods = { admit: "good", delay: "warn", refuse: "bad", unknown: "note" };
 
-function says(limit, shadow) {
+function says(rule, limit) {
   const counts = limit.decides === false ? "; does not decide" : "";
-  const would = shadow && limit.says !== "admit" && limit.says !== "unknown";
+  const would = rule.mode === "shadow" && limit.says !== "admit" && limit.says !== "unknown";
   return h("span", { class: "line" }, h("span", { class: `badge ${would ? "note" : kMoods[limit.says]}` }, would ? `would ${limit.says}` : limit.says),
-    h("span", { class: "detail" }, [limit.limiter, limit.chosen_by, penalty(limit), limit.note].filter(Boolean).join("; ") + counts));
+    h("span", { class: "detail" }, [limit.limiter, limit.chosen_by, penalty(limit), limit.note].filter(Boolean).join("; ") + counts),
+    reset(rule, limit));
 }
 
 function penalty(limit) {
