@@ -60,13 +60,13 @@ WorkerThread::~WorkerThread() {
 
 void WorkerThread::listen_on(std::size_t listener, net::ListeningSocket socket,
                              proxy::AcceptorSettings settings) {
+  if (!thread_.joinable()) return add(listener, std::move(socket), std::move(settings));
   net::asio::post(context_, [this, listener, lent = std::make_unique<net::ListeningSocket>(std::move(socket)),
                              given = std::move(settings)]() mutable {
-    add(listener, std::move(*lent), std::move(given));
+    try_to_add(listener, std::move(*lent), std::move(given));
   });
 }
 
-// If this worker cannot watch the socket, closes it. The other workers still accept connections.
 void WorkerThread::add(std::size_t listener, net::ListeningSocket socket, proxy::AcceptorSettings settings) {
   if (worker_.draining) return;
   const auto address = socket.address();
@@ -77,7 +77,19 @@ void WorkerThread::add(std::size_t listener, net::ListeningSocket socket, proxy:
     if (opened_) acceptor->open();
     acceptors_.emplace(listener, std::move(acceptor));
   } catch (const std::exception& error) {
-    log_.error("listener " + address.to_string() + ": a worker cannot accept connections: " + error.what());
+    throw std::runtime_error("listener " + address.to_string() +
+                             ": a worker cannot accept connections: " + error.what());
+  }
+}
+
+// If this worker cannot watch its socket, closes it. The other workers still accept connections on theirs.
+void WorkerThread::try_to_add(std::size_t listener, net::ListeningSocket socket,
+                              proxy::AcceptorSettings settings) {
+  try {
+    add(listener, std::move(socket), std::move(settings));
+  } catch (const std::exception& error) {
+    counters_.accept_failures.add();
+    log_.error(error.what());
   }
 }
 

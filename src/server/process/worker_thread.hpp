@@ -56,7 +56,9 @@ class WorkerThread {
   void open();
 
   // Makes the worker accept connections on a socket. Any thread may call this, before or after start().
-  // `listener`: the listener's number, which this worker must not have used for another listener before.
+  // `listener`: the listener's number, which this worker must not have used for another listener before. If
+  // epoll does not accept the socket: before start(), throws std::runtime_error, which names the listener;
+  // after start(), logs and counts this (Counters::accept_failures) later.
   void listen_on(std::size_t listener, net::ListeningSocket socket, proxy::AcceptorSettings settings);
   // Makes new connections of the listener use these settings. Any thread may call this.
   void renew(std::size_t listener, proxy::AcceptorSettings settings);
@@ -114,6 +116,7 @@ class WorkerThread {
   void end_when_empty();
   void end();
   void add(std::size_t listener, net::ListeningSocket socket, proxy::AcceptorSettings settings);
+  void try_to_add(std::size_t listener, net::ListeningSocket socket, proxy::AcceptorSettings settings);
   void forget_drained();
 
   net::asio::io_context context_;

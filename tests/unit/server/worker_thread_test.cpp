@@ -4,6 +4,8 @@
 #include "weir/net/owned_descriptor.hpp"
 
 #include <memory>
+#include <stdexcept>
+#include <string>
 #include <utility>
 
 #include <boost/asio/ip/tcp.hpp>
@@ -68,18 +70,35 @@ TEST(WorkerThread, ClosesAConnectionThatArrivesWhenTheDrainBegins) {
   EXPECT_TRUE(ec == net::asio::error::eof || ec == net::asio::error::connection_reset) << ec.message();
 }
 
-// epoll rejects a descriptor that was opened with O_PATH. It rejects any descriptor if the system's limit of
-// watches is reached.
-TEST(WorkerThread, GoesOnWithoutASocketThatItCannotWatch) {
-  Callbacks callbacks;
+// Returns a socket that epoll rejects, because its descriptor was opened with O_PATH. epoll rejects any
+// descriptor if the system's limit of watches is reached.
+net::ListeningSocket unwatchable_socket() {
   auto listening = net::ListeningSocket::open(*base::parse_endpoint("127.0.0.1:0"));
-  ASSERT_TRUE(listening.has_value());
+  EXPECT_TRUE(listening.has_value());
   const net::OwnedDescriptor unwatchable(::open("/", O_PATH | O_CLOEXEC));
-  ASSERT_GE(::dup2(unwatchable.get(), listening->native_handle()), 0);
-  callbacks.worker.listen_on(0, std::move(*listening), {.tls = {}, .most_sessions = 100});
-  callbacks.worker.drain();
+  EXPECT_GE(::dup2(unwatchable.get(), listening->native_handle()), 0);
+  return std::move(*listening);
+}
+
+TEST(WorkerThread, StartFailsWithASocketThatItCannotWatch) {
+  Callbacks callbacks;
+  auto socket = unwatchable_socket();
+  const auto name = socket.address().to_string();
+  try {
+    callbacks.worker.listen_on(0, std::move(socket), {.tls = {}, .most_sessions = 100});
+    FAIL() << "clients of this socket would wait for ever";
+  } catch (const std::runtime_error& error) {
+    EXPECT_NE(std::string(error.what()).find("listener " + name + ": "), std::string::npos) << error.what();
+  }
+}
+
+TEST(WorkerThread, GoesOnWithoutANewSocketThatItCannotWatch) {
+  Callbacks callbacks;
   callbacks.worker.start();
+  callbacks.worker.listen_on(0, unwatchable_socket(), {.tls = {}, .most_sessions = 100});
+  callbacks.worker.drain();
   callbacks.worker.join();
+  EXPECT_EQ(callbacks.worker.counters().accept_failures.value(), 1U);
 }
 
 // While an object of this class exists, no further file descriptors can be opened. Open descriptors stay
