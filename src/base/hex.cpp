@@ -13,7 +13,7 @@ std::string in_hex(const Digest128& digest) {
 }
 
 std::optional<Digest128> digest_of_hex(std::string_view text) {
-  constexpr std::size_t kWord = 16;  // hexadecimal digits of a 64-bit word
+  constexpr std::size_t kWord = 16;  // the number of hexadecimal digits of a 64-bit word
   if (text.size() != 2 * kWord) return std::nullopt;
   Digest128 digest{};
   for (auto* word : {&digest.hi, &digest.lo}) {

@@ -28,7 +28,7 @@ struct Digest128 {
   friend constexpr auto operator<=>(const Digest128&, const Digest128&) = default;
 };
 
-// Hashes a sequence of parts. The length of each text is hashed too, so ("ab", "c") and ("a", "bc") differ.
+// Hashes a sequence of parts. The length of each part is hashed too, so ("ab", "c") and ("a", "bc") differ.
 // Call `part()` for each part, then `digest()` once.
 class SipHash128 {
  public:

@@ -16,10 +16,10 @@ namespace weir::base {
 
 class TextWriter {
  public:
-  static constexpr std::size_t kDigits = 20;  // digits of the largest number
+  static constexpr std::size_t kDigits = 20;  // the number of digits of the largest std::uint64_t
 
-  // Appends to `out`, after its present contents. Keeps a reference to `out` and shortens it at the end to
-  // what was written. REQUIRES: the caller writes at most `most` bytes.
+  // Appends to `out`, after its present contents. Keeps a reference to `out`. The destructor shortens `out`
+  // to the bytes that were written. REQUIRES: the caller writes at most `most` bytes.
   TextWriter(std::string& out, std::size_t most) : out_(out) {
     const auto begin = out.size();
     out.resize(begin + most);
@@ -40,11 +40,12 @@ class TextWriter {
     return *this;
   }
   TextWriter& operator<<(std::string_view text) noexcept {
-    std::char_traits<char>::copy(at_, text.data(), text.size());  // data() of an empty view may be null
+    std::char_traits<char>::copy(at_, text.data(), text.size());  // data() is null for some empty views
     at_ += text.size();
     return *this;
   }
-  TextWriter& operator<<(std::same_as<char> auto c) noexcept {  // an integer must not convert to a character
+  // accepts only char, so that no integer becomes a character
+  TextWriter& operator<<(std::same_as<char> auto c) noexcept {
     *at_++ = c;
     return *this;
   }

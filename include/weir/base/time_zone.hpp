@@ -18,7 +18,7 @@ namespace weir::base {
 
 class TimeZone {
  public:
-  TimeZone() noexcept = default;  // UTC
+  TimeZone() noexcept = default;  // makes UTC
 
   // Loads "Europe/Zurich", "America/New_York" or "UTC". The error names the zone.
   [[nodiscard]] static Result<TimeZone> load(const std::string& name);
