@@ -46,8 +46,8 @@ LogFile::LogFile(std::string name) : name_(std::move(name)), file_(open_to_appen
   torn_ = ends_within_a_line(name_);
 }
 
-// Writes as much of the text as possible. Returns the number of written bytes. If this is not all, errno has
-// the reason.
+// Writes as much of the text as possible. Returns the number of written bytes. If some bytes were not
+// written, errno has the reason.
 std::size_t LogFile::put(std::string_view text) noexcept {
   std::size_t done = 0;
   while (done < text.size()) {

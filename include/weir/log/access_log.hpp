@@ -43,7 +43,8 @@ class AccessLog {
 
   static constexpr std::size_t kMaxBatches = 256;
 
-  // Returns why this process cannot open the file `target`; empty if it can. Creates and changes no file.
+  // Returns why this process cannot open the file `target`, or an empty text if it can open the file. Creates
+  // and changes no file.
   [[nodiscard]] static std::string fault_of(const std::string& target);
 
   [[nodiscard]] bool is_on() const noexcept { return impl_ != nullptr; }
@@ -62,7 +63,7 @@ class AccessLog {
   [[nodiscard]] bool begins_run() noexcept {
     return unbegun_.load(std::memory_order_relaxed) && unbegun_.exchange(false);
   }
-  // Returns the number of lost lines: those that write() accepted but the thread could not write, and those
+  // Returns the number of lost lines: lines that write() accepted but the thread could not write, and lines
   // that write_or_lose() dropped. May be called by any thread.
   [[nodiscard]] std::uint64_t lost() const noexcept;
   // Makes the writing thread open the file again by its name before it writes later lines. If the file cannot
@@ -101,7 +102,7 @@ class AccessLogLines final : public observe::AccessSink {
   net::Timer timer_;
   std::string lines_;
   std::size_t count_ = 0;  // number of lines in lines_
-  bool waiting_ = false;   // true: timer_ is set, even if the lines were passed to the log since then
+  bool waiting_ = false;   // true: timer_ is running, even if its lines were passed to the log earlier
 };
 
 }  // namespace weir::log
