@@ -2,8 +2,8 @@
 // get.
 //
 // A client sends a host name (SNI) and the signature algorithms that it can verify. For each key type, weir
-// offers to OpenSSL the first certificate that is valid for the host name. OpenSSL sends the one that the
-// client can verify.
+// offers to OpenSSL the first certificate that is valid for the host name. OpenSSL sends the certificate that
+// the client can verify.
 #pragma once
 
 #include "weir/net/tls_context.hpp"

@@ -13,7 +13,7 @@ namespace weir::net {
 
 namespace {
 
-// Returns how long a silent address delays the next one. The last address gets half of `patience`.
+// Returns how long a silent address delays the next address. The last address gets half of `patience`.
 base::Duration share_of(base::Duration patience, std::size_t addresses) noexcept {
   const auto shares = 2 * std::max<std::size_t>(addresses, 1);
   return std::min(Dial::kHeadStart, patience / static_cast<base::Duration::rep>(shares));
@@ -166,7 +166,8 @@ ErrorCode Dial::step(Try& one) {
     if (ec || !target_.tls) return ec;
     one.shaking = true;
   }
-  // The handshake must process all available input, because the reactor reports new input only once.
+  // The number of handshake steps to run in a row. The handshake must process all available input, because
+  // the reactor reports new input only once.
   constexpr unsigned kMostPieces = 64;
   ec = one.stream->try_handshake(one.wants_room);
   for (unsigned pieces = 1; ec == asio::error::in_progress && pieces < kMostPieces; ++pieces)

@@ -223,7 +223,7 @@ AcceptorSocket ListeningSocket::into_acceptor(Executor executor) && {
   const asio::generic::stream_protocol protocol(bound.ss_family,
                                                 bound.ss_family == AF_UNIX ? 0 : IPPROTO_TCP);
   AcceptorSocket acceptor(executor);
-  acceptor.assign(protocol, fd_);  // if it throws, this object still owns the descriptor
+  acceptor.assign(protocol, fd_);  // if assign() throws, this object still owns the descriptor
   fd_ = -1;
   return acceptor;
 }
@@ -231,7 +231,7 @@ AcceptorSocket ListeningSocket::into_acceptor(Executor executor) && {
 void close_acceptor(AcceptorSocket& acceptor) noexcept {
   if (!acceptor.is_open()) return;
   ErrorCode ec;
-  const int fd = acceptor.release(ec);  // removes the socket from epoll; close(2) would not
+  const int fd = acceptor.release(ec);  // release() removes the socket from epoll
   if (!ec) ::close(fd);
 }
 

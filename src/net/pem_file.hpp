@@ -1,4 +1,4 @@
-// Reads PEM files, and explains why one is unusable.
+// Reads PEM files, and explains why a file is unusable.
 #pragma once
 
 #include "weir/base/result.hpp"

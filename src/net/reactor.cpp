@@ -95,8 +95,8 @@ void Reactor::turn() {
   }
 }
 
-// Resumes the coroutines that wait for this event. A resumed coroutine may destroy any port, including this
-// one. In that case forget() sets the pointer in the port's event to null.
+// Resumes the coroutines that wait for this event. A resumed coroutine may destroy any port, including the
+// port of this event. In that case forget() sets the pointer in the event to null.
 void Reactor::dispatch(const epoll_event& event) {
   auto* const port = static_cast<Port*>(event.data.ptr);
   if (port == nullptr) return;

@@ -1,4 +1,5 @@
-// OCSP responses, sent with a certificate so that clients need not ask the authority (RFC 6066 §8).
+// Reads OCSP responses from files. weir sends a response with its certificate, so that clients need not ask
+// the authority (RFC 6066 §8).
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -17,8 +18,8 @@ struct Staple {
 };
 
 // Reads an OCSP response from a file. Returns an error if the file contains none. Returns nullopt if the
-// response is about another certificate. That is no error, because a renewed certificate has no response at
-// first; weir then sends no response.
+// response is about another certificate. This case is no error, because a renewed certificate has no response
+// at first. weir then sends no response.
 [[nodiscard]] base::Result<std::optional<Staple>> read_staple(const std::string& file, X509* certificate);
 
 }  // namespace weir::net

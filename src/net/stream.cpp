@@ -29,7 +29,7 @@ ErrorCode last_error() noexcept {
 
 // handshake() returns in_progress after this number of pieces of ciphertext (of 16 KiB). A normal handshake
 // needs one piece for each flight, or a few for long certificate chains. A hostile client may send records of
-// one octet.
+// one octet, and must not occupy the worker.
 constexpr unsigned kPiecesOfHandshake = 4;
 
 // Returns the number of octets that send(2) accepted. A full socket is no error; the result is then 0.
@@ -268,7 +268,7 @@ TlsSession Stream::session() const noexcept {
 
 std::size_t Stream::try_read(char* at, std::size_t size, ErrorCode& ec) {
   assert(size != 0);
-  if (size == 0) {  // recv(2) would return 0, which looks like the end of the connection
+  if (size == 0) {  // with size 0, recv(2) would return 0, which looks like the end of the connection
     ec = asio::error::no_buffer_space;
     return 0;
   }
@@ -326,8 +326,7 @@ std::size_t Stream::try_rest(std::string_view first, std::string_view second, Er
   ec = {};
   const auto size = first.size() + second.size();
   if (size < owed_)
-    ec = StreamError::WriteOwed;  // the text is shorter than the rest of the current text, so it is another
-                                  // text
+    ec = StreamError::WriteOwed;  // the argument is shorter than the unsent rest, so it is another text
   if (ec) return 0;
   const auto sent = tls_ ? send_tls(first, second, ec) : send_plain(first, second, ec);
   // If a plain socket accepted no octet, the text has not begun. With TLS, the text may have begun

@@ -13,7 +13,7 @@ namespace {
 
 // The ALPN protocols that weir can offer. Each name follows its length (RFC 7301 §3.1).
 constexpr std::array<unsigned char, 12> kProtocols{2, 'h', '2', 8, 'h', 't', 't', 'p', '/', '1', '.', '1'};
-constexpr std::size_t kHttp2 = 3;  // octets of the first name, with its length
+constexpr std::size_t kHttp2 = 3;  // the number of octets of the first entry: its length and "h2"
 
 // Offers the protocols that the settings contain. Returns false if memory runs out.
 bool offer_protocols(SSL_CTX* context, const TlsClientSettings& settings) {

@@ -52,7 +52,7 @@ int choose_protocol(SSL*, const unsigned char** out, unsigned char* size, const 
   return found == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-// weir's own data of a context. It is freed together with the context.
+// weir's own data of a TLS context. OpenSSL frees this object together with the context.
 struct Extras {
   CertificateNames names;
   std::shared_ptr<TicketKeys> tickets;
@@ -87,8 +87,9 @@ bool is_for(SSL_CTX* context, const char* name) noexcept {
   return X509_check_host(SSL_CTX_get0_certificate(context), name, 0, 0, nullptr) == 1;
 }
 
-// The certificates that weir offers to one client, at most one of each key type. OpenSSL sends the one that
-// the client can verify, judged by its signature algorithms and in TLS 1.2 also by its ciphers.
+// The certificates that weir offers to one client, at most one of each key type. OpenSSL sends the
+// certificate that the client can verify. It decides by the client's signature algorithms, and in TLS 1.2
+// also by its ciphers.
 class Offer {
  public:
   explicit Offer(SSL* ssl) noexcept : ssl_(ssl) {}

@@ -44,8 +44,8 @@ void Watchdog::stop() {
 }
 
 // Sets the timer for the next tick. The next tick is due one tick length after the last tick began, even if
-// the last tick began late. A delayed worker must not make up for missed ticks: deadlines that were set
-// during the delay are counted from the last tick before the delay.
+// the last tick began late. A delayed worker must not make up for missed ticks. Deadlines that were set
+// during the delay count from the last tick before the delay, so additional ticks would end them early.
 void Watchdog::schedule(Timer::time_point at) {
   timer_.expires_at(at);
   timer_.async_wait([this](const ErrorCode& error) {

@@ -16,15 +16,15 @@ class ByteStream : public ByteReader {
   // available. REQUIRES size > 0.
   [[nodiscard]] virtual std::size_t try_read(char* at, std::size_t size, ErrorCode& ec) = 0;
 
-  // Begins a text: sends as much of `first`, then of `second`, as the peer accepts at once. Returns the
-  // number of octets sent. A peer that accepts nothing is no error.
+  // Starts to send a text that consists of `first` and then `second`. Sends as much as the peer accepts at
+  // once. Returns the number of octets sent, which is 0 without an error if the peer accepts none.
   [[nodiscard]] virtual std::size_t try_write(std::string_view first, std::string_view second,
                                               ErrorCode& ec) = 0;
-  // Continues the text that try_write() began. `first` and `second` must begin with the octets of the text
-  // that were not sent, and may continue with more.
+  // Continues the text that try_write() began. `first` and `second` together must start with the octets of
+  // the text that were not sent. Further octets may follow.
   [[nodiscard]] virtual std::size_t try_rest(std::string_view first, std::string_view second,
                                              ErrorCode& ec) = 0;
-  // Returns true if a part of a text was sent and the rest was not.
+  // Returns true if only a part of a text was sent, so that the rest must still be sent.
   [[nodiscard]] virtual bool owes_write() const noexcept = 0;
 
   // Waits until try_read() can return octets or the end of the stream.

@@ -3,8 +3,8 @@
 // This clock reads the wall clock once, at start. Afterwards only the monotonic clock moves it, so a step of
 // the wall clock does not refill token buckets. Immutable and thread-safe.
 //
-// Limits use this clock. The dates of tokens, HTTP dates and the times in logs use the machine's present
-// clock, because people and other programs compare them with their own clocks.
+// Limits use this clock. Expiry times of tokens, HTTP dates and the times in logs use the machine's present
+// clock. People and other programs compare these times with their own clocks.
 #pragma once
 
 #include "weir/base/time.hpp"

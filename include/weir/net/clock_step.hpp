@@ -52,10 +52,10 @@ class ClockStep {
     const auto now = std::chrono::abs(step), then = std::chrono::abs(told_);
     return !same_side || now >= 2 * then || 2 * now <= then;
   }
-  // `ahead`: how far the machine's clock is ahead now. Returns `step` if `ahead` differs from `step` by at
-  // most kTolerance, otherwise `ahead` rounded to seconds. Returns zero instead in two cases: `ahead` is at
-  // most kTolerance / 2 (without its sign), or `ahead` is at most kTolerance while `step` differs from it by
-  // more.
+  // Returns the new step. `ahead`: how far the machine's clock is ahead now. Returns `step` if `ahead`
+  // differs from `step` by at most kTolerance, otherwise `ahead` rounded to seconds. Returns zero instead in
+  // two cases: `ahead` is at most kTolerance / 2 (without its sign), or `ahead` is at most kTolerance and
+  // `step` differs from `ahead` by more.
   [[nodiscard]] static std::chrono::seconds next(std::chrono::seconds step, base::Duration ahead) noexcept {
     const bool moved = std::chrono::abs(ahead - step) > kTolerance;
     const bool near = std::chrono::abs(ahead) <= kTolerance;

@@ -23,15 +23,16 @@ namespace weir::net {
 
 class Dial final : Watched {
  public:
-  // The server to connect to, and how. The referenced objects must outlive the Dial.
+  // The server to connect to, and the options of the connection. The referenced objects must outlive the
+  // Dial.
   struct Target {
     const std::vector<RawEndpoint>& addresses;  // empty: connect() fails at once (host_unreachable)
     std::size_t first = 0;                      // index of the address to begin with
     std::string_view proxy_header{};            // sent before everything else, even before TLS
     std::optional<TlsTarget> tls{};
   };
-  // The maximum number of attempts that run at the same time. If all of them are silent, a new attempt
-  // replaces the oldest one that has not begun its TLS handshake.
+  // The maximum number of attempts that run at the same time. If no running attempt gets a response, a new
+  // attempt replaces the oldest attempt that has not begun its TLS handshake.
   static constexpr std::size_t kAbreast = 4;
   // The longest time that a silent address delays the next one.
   static constexpr base::Duration kHeadStart{250'000};
@@ -45,8 +46,8 @@ class Dial final : Watched {
   [[nodiscard]] Task<ErrorCode> connect();
   void cancel() noexcept;
 
-  // Lets other code cancel a Dial: sets the pointer `hand` to the Dial, and to null when this object is
-  // destroyed.
+  // Lets other code cancel a Dial. The constructor sets the pointer `hand` to the Dial, and the destructor
+  // sets `hand` to null.
   class ScopedCancelTarget {
    public:
     ScopedCancelTarget(Dial*& hand, Dial& dial) noexcept : hand_(hand) { hand_ = &dial; }

@@ -21,9 +21,9 @@ class IdleRecords {
   IdleRecords(const IdleRecords&) = delete;
   IdleRecords& operator=(const IdleRecords&) = delete;
 
-  // Counts the records that `ssl` receives from now on. Must be called after the handshake. When the bound is
-  // exceeded, no further record is read, and SSL_read() reports the end of the connection although the peer
-  // has not closed it.
+  // Counts the records that `ssl` receives from now on. Must be called after the handshake. When the bound
+  // kMost is exceeded, OpenSSL reads no further record. SSL_read() then reports the end of the connection
+  // although the peer has not closed it.
   void watch(SSL* ssl) noexcept {
     SSL_set_msg_callback_arg(ssl, this);
     SSL_set_msg_callback(ssl, note_record);

@@ -37,8 +37,8 @@ class ListeningSocket {
   // Takes ownership of a descriptor that another process has opened and listened on. `address`: the
   // configured address. Returns an error if the descriptor is no listening socket.
   [[nodiscard]] static base::Result<ListeningSocket> inherit(int fd, const base::Endpoint& address);
-  // Returns another descriptor of the same socket. A connection goes to whichever descriptor calls accept(2)
-  // first.
+  // Returns another descriptor of the same socket. Each connection goes to the descriptor on which accept(2)
+  // is called first.
   [[nodiscard]] base::Result<ListeningSocket> share() const;
 
   ListeningSocket(ListeningSocket&& other) noexcept;

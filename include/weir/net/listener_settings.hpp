@@ -52,7 +52,7 @@ struct TlsSettings {
   std::string client_ca{};  // PEM file: authorities that sign client certificates; empty: none requested
   ClientAuth client_auth = ClientAuth::Require;  // used if `client_ca` is set
   base::Duration ticket_rotation{
-      14'400'000'000};    // how long a key encrypts session tickets; it decrypts them for twice as long
+      14'400'000'000};    // how long a key encrypts tickets; the key decrypts tickets for twice this time
   Protocols protocols{};  // the protocols that weir offers by ALPN
   friend bool operator==(const TlsSettings&, const TlsSettings&) = default;
 };

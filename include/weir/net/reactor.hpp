@@ -1,4 +1,4 @@
-// The readiness of one worker's sockets, and the coroutines that wait for it.
+// Tracks which sockets of one worker are ready, and resumes the coroutines that wait for these sockets.
 //
 // Asio tries each read before it waits, which wastes one system call for each message. The reactor registers
 // a socket once, edge-triggered, and the socket's Port remembers what epoll(7) reported. After a short read,
@@ -130,8 +130,8 @@ class Port {
     const bool ready_;
     Wait** place_;  // where the port stores the address of this Wait; null after release()
   };
-  // Wait until a read or write is worth trying. Return operation_aborted after cancel(). At most one wait of
-  // each kind at a time.
+  // readable() waits until a read may succeed, writable() until a write may succeed. Both return
+  // operation_aborted after cancel(). At most one wait of each kind may run at a time.
   Wait readable() noexcept { return {readable_, reader_, unable_}; }
   Wait writable() noexcept { return {writable_, writer_, unable_}; }
   void cancel() noexcept;
@@ -150,7 +150,8 @@ class Port {
   friend class Reactor;
   void note(std::uint32_t events) noexcept;
   void abort(Wait* waiter) noexcept;
-  // Ends `waiter` and returns its coroutine, which the caller must resume. Returns null if `waiter` is null.
+  // Ends the wait `waiter` and returns the coroutine that waited. The caller must resume this coroutine.
+  // Returns null if `waiter` is null.
   [[nodiscard]] static std::coroutine_handle<> release(bool ready, Wait* waiter) noexcept;
 
   Reactor& reactor_;

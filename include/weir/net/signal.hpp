@@ -88,7 +88,7 @@ class Readiness {
   Readiness(const Readiness&) = delete;
   Readiness& operator=(const Readiness&) = delete;
 
-  // Waits for notify(), unless `ready`. At most one coroutine waits.
+  // Waits until notify() is called. Does not wait if `ready` is true. At most one coroutine may wait.
   [[nodiscard]] Port::Wait wait(bool ready) noexcept { return {ready, waiter_, {}}; }
   void notify() noexcept { end({}); }
   // Ends the wait with operation_aborted.

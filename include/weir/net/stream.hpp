@@ -43,8 +43,9 @@ class Stream final : public DuplexStream {
   // Runs the handshake. Returns in_progress after processing much input without a pause; the caller must then
   // yield and call handshake() again.
   [[nodiscard]] Task<ErrorCode> handshake();
-  // Runs one step of the handshake. Returns would_block if the next step must wait. In that case `wants_room`
-  // is true if the step waits until the stream is writable, and false if until it is readable.
+  // Runs one step of the handshake. Returns would_block if the next step must wait. In that case, sets
+  // `wants_room`: true if the step waits until the stream is writable, false if it waits until the stream is
+  // readable.
   [[nodiscard]] ErrorCode try_handshake(bool& wants_room);
 
   // These three functions read bytes that the peer sends before TLS. They must be called before handshake().
@@ -55,8 +56,8 @@ class Stream final : public DuplexStream {
   [[nodiscard]] Port::Wait wait_for_more() noexcept;
   [[nodiscard]] bool skip(std::size_t size) noexcept;
 
-  // Sends bytes before TLS begins. Must be called right after end_connect(): the empty send buffer of a new
-  // connection then has room for all of them.
+  // Sends bytes before TLS begins. Must be called right after end_connect(), because the empty send buffer of
+  // a new connection has room for all bytes.
   [[nodiscard]] ErrorCode send_ahead(std::string_view proxy_header) noexcept;
 
   // Returns the subject of the client's verified certificate. For a resumed session, this is the certificate
@@ -88,14 +89,14 @@ class Stream final : public DuplexStream {
   // Reads like try_read(), but waits until bytes are available, so it never fails with would_block.
   [[nodiscard]] Task<std::size_t> read_some(char* at, std::size_t size, ErrorCode& ec) override;
 
-  // Begins a text: sends as much of `first`, then of `second`, as the socket accepts at once. Returns the
-  // number of octets sent. A full socket is no error. If the rest of another text has not been sent yet,
-  // fails with StreamError::WriteOwed and sends nothing.
+  // Starts to send a text that consists of `first` and then `second`. Sends as much as the socket accepts at
+  // once. Returns the number of octets sent; a full socket is no error. If the rest of another text has not
+  // been sent yet, fails with StreamError::WriteOwed and sends nothing.
   [[nodiscard]] std::size_t try_write(std::string_view first, std::string_view second,
                                       ErrorCode& ec) override;
-  // Continues the text that try_write() began. `first` and `second` must begin with the octets of the text
-  // that were not sent, and may continue with more. If no octet of the text was sent, try_rest() begins the
-  // text.
+  // Continues the text that try_write() began. `first` and `second` together must start with the octets of
+  // the text that were not sent. Further octets may follow. If no octet of the text was sent, try_rest()
+  // begins the text.
   [[nodiscard]] std::size_t try_rest(std::string_view first, std::string_view second, ErrorCode& ec) override;
 
   // Sends a whole text, or the rest of a text. Waits while the socket is full. The views must stay valid
@@ -104,10 +105,9 @@ class Stream final : public DuplexStream {
   [[nodiscard]] Task<ErrorCode> write(std::string_view first, std::string_view second = {});
   [[nodiscard]] Task<ErrorCode> write_rest(std::string_view first, std::string_view second = {});
 
-  // Returns true if a part of a text was sent and the rest was not. The peer would read any other text as the
-  // missing rest. So the caller must send the rest or close the connection. Over TLS the result may be true
-  // even if try_write() returned 0: OpenSSL has then encrypted a record of the text, which it must send
-  // first.
+  // Returns true if only a part of a text was sent. The peer would read any other text as the missing rest.
+  // So the caller must send the rest or close the connection. Over TLS the result may be true even if
+  // try_write() returned 0. OpenSSL has then encrypted a record of the text, and must send this record first.
   [[nodiscard]] bool owes_write() const noexcept override { return owed_ > 0; }
 
   // Waits until bytes or the end of the connection can be read. Needs no buffer. Over TLS, waits for bytes on
@@ -154,7 +154,8 @@ class Stream final : public DuplexStream {
  private:
   struct Tls;
 
-  // Other constructors delegate to this one, so that the descriptor is closed if they throw.
+  // The other constructors delegate to this constructor. If a delegating constructor throws, the destructor
+  // then closes the descriptor.
   explicit Stream(int fd) noexcept;
 
   [[nodiscard]] std::size_t send_plain(std::string_view first, std::string_view second,

@@ -5,9 +5,9 @@
 //
 // Stores the operation's error in `ec`, and returns its other result if it has one.
 //
-// The frame that waits belongs to the reactor, and the operation's handler belongs to Asio. Either may be
-// destroyed first. Each knows the other's address, so whichever ends first tells the other: a handler without
-// a frame does nothing.
+// The reactor may destroy the waiting coroutine's frame, and Asio may destroy the operation's handler, in any
+// order. Each has a pointer to the other. The first to be destroyed sets the other's pointer to null. A
+// handler without a frame does nothing.
 #pragma once
 
 #include "weir/net/asio.hpp"
@@ -34,7 +34,7 @@ namespace detail {
 template <class... Values>
 class OperationHandler;
 
-// The part of a wait that the handler completes. Lives in the frame that waits.
+// The state of a waiting coroutine that the operation's handler fills in. Lives in the coroutine's frame.
 template <class... Values>
 class PendingOperation {
  public:
@@ -48,7 +48,7 @@ class PendingOperation {
   }
 
   std::coroutine_handle<> frame_;
-  std::tuple<Values...> values_;  // the operation's results besides its error: one at most
+  std::tuple<Values...> values_;  // the operation's results besides its error; there is at most one
 
  private:
   friend class OperationHandler<Values...>;
@@ -57,7 +57,7 @@ class PendingOperation {
   OperationHandler<Values...>* handler_ = nullptr;  // null before the operation starts and after it ends
 };
 
-// The handler that Asio keeps and moves.
+// The operation's completion handler, which Asio stores and moves.
 template <class... Values>
 class OperationHandler {
  public:

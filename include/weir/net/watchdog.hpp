@@ -1,7 +1,8 @@
-// The watchdog enforces the deadline of every wait without a timer for each. A watched object stores the tick
-// of its deadline, and one coarse timer for each worker checks all objects. If there are more than kAtOnce
-// objects, the check is split over several turns of the event loop, so that idle connections do not delay
-// active ones. An object that needs no tick for a while can doze: the timer then skips it at almost no cost.
+// The watchdog enforces the deadline of every wait, without a timer for each wait. A watched object stores
+// the tick of its deadline, and one coarse timer for each worker checks all objects. If there are more than
+// kAtOnce objects, the check is split over several turns of the event loop, so that idle connections do not
+// delay active ones. An object that needs no tick for a while can doze: the timer then skips the object at
+// almost no cost.
 //
 // Belongs to one worker. A deadline never fires early. It fires late by up to two ticks (kTick), plus any
 // delay of the worker.
@@ -37,13 +38,13 @@ class Watched
   void arm(base::Duration wait) noexcept;
   void disarm() noexcept { late_at_ = kNever; }
 
-  // Skips the object's ticks for a second (kDoze), or until its deadline if that is earlier. May be called
-  // only as the last step of on_tick().
+  // Skips the object's ticks for a second (kDoze) or until its deadline, whichever ends earlier. May be
+  // called only as the last step of on_tick().
   void doze() noexcept;
   void wake() noexcept {
     if (dozes_) end_doze();
   }
-  // Calls Watchdog::wake_all().
+  // Ends the dozes of all objects of the same watchdog, so that the next tick checks every object.
   void wake_all() noexcept;
 
  private:
@@ -66,7 +67,7 @@ class Watched
 class Watchdog {
  public:
   static constexpr base::Duration kTick{50'000};
-  static constexpr std::uint64_t kDoze = 20;  // in ticks
+  static constexpr std::uint64_t kDoze = 20;  // the length of a doze in ticks
   // The number of objects to check in one turn of the event loop; this takes about 0.1 ms. Later turns check
   // the other objects. Once half a tick has passed, a single turn checks all remaining objects.
   static constexpr std::size_t kAtOnce = 256;

@@ -1,4 +1,5 @@
-// Which certificate of a listener a client gets for a host name, and which certificates no client can get.
+// Tests which certificate of a listener a client gets for a host name, and which certificates no client can
+// get.
 #include "net/certificate_names.hpp"
 
 #include <gmock/gmock.h>

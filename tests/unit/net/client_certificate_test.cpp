@@ -1,4 +1,4 @@
-// Client certificates: which certificates weir trusts, the form of their subject, and the errors about
+// Tests client certificates: which certificates weir trusts, the form of their subject, and the errors about
 // untrusted certificates.
 #include "unit/net/tls.hpp"
 

@@ -1,4 +1,4 @@
-// When weir reports that its clock and the machine's clock disagree, and by how much.
+// Tests when weir reports that its clock and the machine's clock disagree, and by how much.
 #include "weir/net/clock_step.hpp"
 
 #include <gtest/gtest.h>

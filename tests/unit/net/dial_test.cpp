@@ -1,4 +1,4 @@
-// Connecting to servers that have several addresses, some of which are silent.
+// Tests connections to servers that have several addresses, some of which do not respond.
 #include "weir/net/dial.hpp"
 
 #include "unit/net/tls.hpp"

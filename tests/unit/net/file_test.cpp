@@ -1,4 +1,5 @@
-// Reading files that the configuration names. A faulty implementation may make a test hang instead of fail.
+// Tests how weir reads files that the configuration names. A faulty implementation may make a test hang
+// instead of fail.
 #include "weir/net/file.hpp"
 
 #include "weir/net/owned_descriptor.hpp"

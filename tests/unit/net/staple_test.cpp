@@ -1,5 +1,5 @@
-// Which OCSP responses weir staples: only responses about the right certificate, and only while they are
-// valid.
+// Tests which OCSP responses weir staples: only responses about the right certificate, and only while they
+// are valid.
 #include "unit/net/tls.hpp"
 
 #include "weir/net/stream.hpp"

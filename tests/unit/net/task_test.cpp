@@ -34,8 +34,8 @@ TEST(Task, TaskThatNeverWaitsCompletesSynchronously) {
   EXPECT_EQ(task.await_resume(), 3);
 }
 
-// A task may complete without waiting. If it then resumed its caller by a nested call, each await would use
-// more stack.
+// A task may complete without waiting. If the task then resumed its caller by a nested call, each await would
+// use more stack.
 TEST(Task, MillionAwaitsUseNoMoreStackThanOneAwait) {
   auto task = sum(1'000'000);
   EXPECT_TRUE(task.await_ready());

@@ -1,5 +1,5 @@
-// The errors about unusable certificates and keys: which file is wrong, what is wrong with it, and how to
-// correct it.
+// Tests the errors about unusable certificates and keys: which file is wrong, what is wrong with it, and how
+// to correct it.
 #include "weir/net/tls_files.hpp"
 
 #include "unit/net/tls.hpp"

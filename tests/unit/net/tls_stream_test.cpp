@@ -375,7 +375,7 @@ TEST_F(TlsStream, AcceptsAFewKeyUpdates) {
       << "a data record makes up for only one empty record";
 }
 
-TEST_F(TlsStream, DataRecordPermitsNoMoreEmptyRecordsIfItIsReadInPieces) {
+TEST_F(TlsStream, ReadingADataRecordInPiecesPermitsNoMoreEmptyRecords) {
   TlsClient client(theirs.number());
   ASSERT_TRUE(shake_hands(client));
   std::string got;
