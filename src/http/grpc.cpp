@@ -32,7 +32,7 @@ void append_percent_encoded(std::string& out, std::string_view text) {
   }
 }
 
-// Returns the rest of the first line that begins with these words; empty if there is none.
+// Returns the rest of the first line that begins with `beginning`; empty if there is none.
 std::string_view line_value(std::string_view lines, std::string_view beginning) noexcept {
   while (!lines.empty()) {
     const auto line = lines.substr(0, lines.find("\r\n"));

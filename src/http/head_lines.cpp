@@ -10,10 +10,11 @@ namespace weir::http {
 namespace {
 
 // Classes of octets, one bit for each class.
-constexpr unsigned char kToken = 1;   // tchar (RFC 9110 §5.6.2)
-constexpr unsigned char kText = 2;    // field-vchar, SP and HTAB (RFC 9110 §5.5)
-constexpr unsigned char kTarget = 4;  // no white space or controls; includes obs-text, which browsers send
-constexpr unsigned char kBlank = 8;   // SP and HTAB
+constexpr unsigned char kToken = 1;  // tchar (RFC 9110 §5.6.2)
+constexpr unsigned char kText = 2;   // field-vchar, SP and HTAB (RFC 9110 §5.5)
+// the octets of a target: no white space or controls; includes obs-text, which browsers send
+constexpr unsigned char kTarget = 4;
+constexpr unsigned char kBlank = 8;  // SP and HTAB
 
 constexpr std::array<unsigned char, 256> kClasses = [] {
   std::array<unsigned char, 256> classes{};

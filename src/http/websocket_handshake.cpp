@@ -15,7 +15,8 @@ constexpr std::string_view kKey = "sec-websocket-key";
 constexpr std::string_view kAccept = "sec-websocket-accept";
 
 std::string base64(std::span<const std::uint8_t> octets) {
-  std::array<std::uint8_t, 4 * ((SHA_DIGEST_LENGTH + 2) / 3) + 1> text{};  // the longest input is a digest
+  // the longest input is a SHA-1 digest
+  std::array<std::uint8_t, 4 * ((SHA_DIGEST_LENGTH + 2) / 3) + 1> text{};
   const int size = EVP_EncodeBlock(text.data(), octets.data(), static_cast<int>(octets.size()));
   return {reinterpret_cast<const char*>(text.data()), static_cast<std::size_t>(size)};
 }
@@ -28,7 +29,7 @@ std::string websocket_key(const std::array<std::uint8_t, 16>& chance) {
 
 std::string websocket_accept(std::string_view key) {
   std::string text(key);
-  text += "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";  // RFC 6455 §1.3
+  text += "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";  // the fixed GUID of RFC 6455 §1.3
   std::array<std::uint8_t, SHA_DIGEST_LENGTH> digest{};
   SHA1(reinterpret_cast<const std::uint8_t*>(text.data()), text.size(), digest.data());
   return base64(digest);

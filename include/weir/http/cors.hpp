@@ -14,9 +14,10 @@
 namespace weir::http {
 
 struct CorsSettings {
-  std::vector<std::string> origins;     // as browsers write them, such as "https://app.example.com"
-  bool any_origin = false;              // pages of every origin may read answers; `origins` is then empty
-  bool credentials = false;             // also answers to requests with cookies or other credentials
+  std::vector<std::string> origins;  // as browsers write them, such as "https://app.example.com"
+  bool any_origin = false;           // pages of every origin may read answers; `origins` is then empty
+  // true: pages may also read answers to requests with cookies or other credentials
+  bool credentials = false;
   base::Duration max_age{600'000'000};  // how long a browser may remember the answer to a preflight
   bool answers_preflights = false;      // false: weir forwards preflights to the server
   friend bool operator==(const CorsSettings&, const CorsSettings&) = default;
@@ -26,22 +27,24 @@ struct CorsSettings {
 // what is wrong, and what to write instead.
 [[nodiscard]] base::Result<std::string> parse_origin(std::string_view text);
 
-// Returns the request's Origin if its pages may read the answer; otherwise an empty text.
+// Returns the request's Origin if pages of that origin may read the answer; otherwise an empty text.
 [[nodiscard]] std::string_view permitted_origin(const CorsSettings& cors, const Fields& request) noexcept;
 
-// Returns true if a browser asks for a page of a permitted origin whether it may send a request. Browsers
-// send this question without a body, Authorization and Cookie (Fetch standard, "CORS-preflight fetch"). A
-// request with one of them is an ordinary request.
+// Returns true for a preflight: a browser asks whether a page of a permitted origin may send a request.
+// Browsers send preflights without a body, Authorization and Cookie (Fetch standard, "CORS-preflight fetch").
+// A request with a body or one of these fields is no preflight.
 [[nodiscard]] bool is_preflight(const CorsSettings& cors, const RequestHead& request) noexcept;
 
-// Append field lines to `lines`, each with its CRLF. `lines`: the field lines that the answer already has.
+// The three functions below append field lines to `lines`, each with its CRLF. `lines`: the field lines that
+// the answer already has.
 
 // For an answer that weir itself creates: lets the page read the status, the body and the fields in `lines`.
 void append_cors_fields(std::string& lines, const CorsSettings& cors, const Fields& request);
 // For the answer to a preflight: permits the method and the fields that the page asks for.
 void append_preflight_fields(std::string& lines, const CorsSettings& cors, const RequestHead& request);
-// For an answer of a server, which decides itself who may read it: lets the page read the fields in `lines`,
-// too, if the request comes from a permitted origin. Appends nothing if `lines` is empty.
+// For an answer that a server has written. The server itself decides which pages may read the answer. If the
+// request comes from a permitted origin, lets the page also read the fields in `lines`. Appends nothing if
+// `lines` is empty.
 void append_exposed_names(std::string& lines, const CorsSettings& cors, const Fields& request);
 
 }  // namespace weir::http

@@ -39,7 +39,7 @@ class RecordDecoder {
   [[nodiscard]] Piece next(std::string_view input) noexcept;
 
  private:
-  // Where in a line of an event stream the next octet is.
+  // The position of the next octet within a line of an event stream.
   enum class State : std::uint8_t {
     Mark,   // in a byte order mark, or at the beginning of the first line
     Name,   // in the name of a field, which may be "data"
@@ -56,9 +56,10 @@ class RecordDecoder {
 
   StreamFormat format_;
   State state_;
-  bool after_cr_ = false;     // a line feed that follows belongs to the line break before it
+  // true: the last octet was a CR; a line feed after it belongs to the same line break
+  bool after_cr_ = false;
   bool has_data_ = false;     // the event has a data field
-  std::uint8_t matched_ = 0;  // octets of the byte order mark, or of the name "data", that were read
+  std::uint8_t matched_ = 0;  // how many octets of the byte order mark, or of the name "data", were read
 };
 
 }  // namespace weir::http

@@ -14,14 +14,15 @@ struct ForwardedBy {
   std::string_view peer;        // the peer's IP address as text; empty for a unix socket
   std::string_view proto;       // "http" or "https"
   std::string_view request_id;  // for X-Request-ID, unless a trusted peer sent that field
-  bool peer_trusted = false;    // keep this peer's X-Forwarded-* fields; otherwise replace them
+  // true: weir keeps this peer's X-Forwarded-* fields; false: weir replaces them
+  bool peer_trusted = false;
   // True: the peer names the client in Forwarded, so its X-Forwarded-For is not trusted.
   bool told_by_forwarded = false;
-  bool add_forwarded = false;                  // also write Forwarded (RFC 7239)
-  bool underscores = false;                    // also forward fields whose names contain '_'
+  bool add_forwarded = false;                  // true: weir also writes Forwarded (RFC 7239)
+  bool underscores = false;                    // true: weir also forwards fields whose names contain '_'
   const FieldNames* trusted_fields = nullptr;  // fields that only trusted peers may send; null: none
   // True: weir itself will read the response. So weir asks the server for the identity coding (RFC 9110
-  // §12.5.3) and for no range.
+  // §12.5.3), and does not ask for a range.
   bool whole_and_plain = false;
   std::string_view upgrade{};  // the protocol to request in Upgrade; empty: none
   std::string_view host{};     // the server's host, which becomes Host if the request has none
@@ -39,7 +40,7 @@ void remove_expectation(RequestHead& head) noexcept;
 
 // How weir sends the response to the client.
 struct ResponseForm {
-  // how the body ends; UntilClose instead of Chunked for a client of HTTP/1.0
+  // how the end of the body is found; a client of HTTP/1.0 gets UntilClose instead of Chunked
   Framing framing = Framing::None;
   bool keep_alive = true;
   unsigned client_minor_version = 1;

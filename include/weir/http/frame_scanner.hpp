@@ -15,7 +15,7 @@ namespace weir::http {
 
 class FrameScanner {
  public:
-  // The sender of the frames. Clients mask their frames, servers do not (§5.1).
+  // The sender of the frames. Clients mask their frames, servers do not (RFC 6455 §5.1).
   enum class Sender : std::uint8_t { Client, Server };
   explicit FrameScanner(Sender sender) noexcept : masked_(sender == Sender::Client) {}
 
@@ -29,8 +29,8 @@ class FrameScanner {
     Pong,
     Close,
     NeedMore,  // the header is incomplete; the size is 0
-    // A frame that this sender may not send now, such as any frame after Close (§5.5.1). The size is 0. All
-    // later results are Faulty too, with size 0.
+    // A frame that this sender may not send now, such as any frame after Close (RFC 6455 §5.5.1). The size is
+    // 0. All later results are Faulty too, with size 0.
     Faulty,
   };
   struct Piece {
@@ -58,13 +58,13 @@ class FrameScanner {
   std::uint64_t left_ = 0;  // remaining octets of the current payload
 };
 
-// Status codes that weir sends in Close frames (§7.4.1).
+// Status codes that weir sends in Close frames (RFC 6455 §7.4.1).
 inline constexpr std::uint16_t kGoingAway = 1001;
 inline constexpr std::uint16_t kProtocolError = 1002;
 inline constexpr std::uint16_t kPolicyViolation = 1008;
 
-// Appends a Close frame. `reason` may have at most 123 octets of UTF-8. The second form masks the frame, as
-// clients must (§5.3).
+// Append a Close frame. `reason` may have at most 123 octets of UTF-8. The overload that takes a mask also
+// masks the frame, as clients must (RFC 6455 §5.3).
 void append_close_frame(std::string& out, std::uint16_t code, std::string_view reason);
 void append_close_frame(std::string& out, std::uint16_t code, std::string_view reason,
                         std::array<unsigned char, 4> mask);

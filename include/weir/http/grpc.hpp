@@ -17,7 +17,7 @@ namespace weir::http {
 // Returns true if the request is a gRPC call by its Content-Type.
 [[nodiscard]] bool is_grpc(const Fields& fields) noexcept;
 
-// Returns the grpc-status that means the same as an HTTP status of weir's own: 8 for 429, 14 for 503.
+// Returns the grpc-status that corresponds to an HTTP status of weir's own: 8 for 429, 14 for 503.
 [[nodiscard]] unsigned grpc_status_of(unsigned status) noexcept;
 
 // Turns the answer into a trailers-only response: HTTP status 200, no body, and the fields grpc-status,

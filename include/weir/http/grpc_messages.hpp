@@ -15,14 +15,14 @@ class GrpcMessageScanner {
   // Returns true if the next octet begins a message.
   [[nodiscard]] bool at_boundary() const noexcept { return prefix_left_ == 0 && left_ == 0; }
   // Takes octets from the front of `octets`, at most to the end of one message. `octets` must continue the
-  // octets taken before. Returns their number, which is 0 only if `octets` is empty.
+  // octets taken before. Returns the number of octets taken, which is 0 only if `octets` is empty.
   [[nodiscard]] std::size_t take(std::string_view octets) noexcept;
 
  private:
   static constexpr std::size_t kPrefix = 5;
 
-  std::size_t prefix_left_ = 0;  // octets of the prefix that have not come yet
-  // octets of the content that have not come yet; not known until the prefix is complete
+  std::size_t prefix_left_ = 0;  // octets of the prefix that have not arrived yet
+  // octets of the content that have not arrived yet; not known until the prefix is complete
   std::uint32_t left_ = 0;
 };
 

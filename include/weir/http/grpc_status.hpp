@@ -23,8 +23,8 @@ inline constexpr unsigned kMostGrpcStatus = 16;
 [[nodiscard]] std::string grpc_status_names();
 
 // Returns the status that the head of a response decides. For a trailers-only response, this is its own
-// status. For an HTTP status other than 200, this is the gRPC status that stands for it. Returns nullopt if
-// trailers may follow: then the trailers decide.
+// status. For an HTTP status other than 200, this is the gRPC status that corresponds to it. Returns nullopt
+// if trailers may follow, because the trailers then decide.
 [[nodiscard]] std::optional<unsigned> grpc_status_in_head(const ResponseHead& head) noexcept;
 // Returns the status in a trailer section. A missing or unknown status is UNKNOWN.
 [[nodiscard]] unsigned grpc_status_in_trailers(std::string_view lines) noexcept;

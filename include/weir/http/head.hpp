@@ -75,7 +75,8 @@ struct RequestHead {
   bool opens_websocket = false;
   bool keep_alive = true;
   bool expects_continue = false;
-  bool wants_upgrade = false;                 // HTTP/1.1 and Connection has `upgrade` (RFC 9110 §7.8)
+  // true: the version is HTTP/1.1 and Connection has `upgrade` (RFC 9110 §7.8)
+  bool wants_upgrade = false;
   std::optional<std::uint64_t> max_forwards;  // for OPTIONS and TRACE only (RFC 9110 §7.6.2)
   ParameterBounds bounds{};  // must be set before the first call of query_values or cookie_values
 
@@ -106,10 +107,11 @@ struct ResponseHead {
   unsigned minor_version = 1;
   Framing framing = Framing::None;
   std::uint64_t content_length = 0;
-  bool length_known = false;         // Content-Length is valid and no Transfer-Encoding overrides it
-  bool trailers_may_follow = false;  // behind the body: it is chunked, or comes over HTTP/2
+  bool length_known = false;  // true: Content-Length is valid and no Transfer-Encoding overrides it
+  // true: the body is chunked or comes over HTTP/2, so trailers may follow it
+  bool trailers_may_follow = false;
   bool keep_alive = true;
-  bool wants_upgrade = false;  // HTTP/1.1 and Connection has `upgrade` (RFC 9110 §7.8)
+  bool wants_upgrade = false;  // true: the version is HTTP/1.1 and Connection has `upgrade` (RFC 9110 §7.8)
 
   void clear() noexcept;
 };

@@ -53,12 +53,12 @@ class Http2Fields {
 };
 
 // Collects the fields of a request as they arrive, and writes the same request as an HTTP/1.1 head. The head
-// parser then checks that head like any other. So weir forwards nothing that HTTP/1.1 cannot carry, and both
-// protocols have one set of rules.
+// parser then checks this head like any other head. So weir forwards nothing that HTTP/1.1 cannot carry, and
+// both protocols have one set of rules.
 class Http2RequestText {
  public:
-  // `most`: the maximum size of the head in octets, computed as for SETTINGS_MAX_HEADER_LIST_SIZE (RFC 9113
-  // §6.5.2): names, values, and 32 for each field.
+  // `most`: the maximum size of the head in octets. The size is computed as for SETTINGS_MAX_HEADER_LIST_SIZE
+  // (RFC 9113 §6.5.2): names, values, and 32 octets for each field.
   explicit Http2RequestText(std::size_t most) noexcept : most_(most) {}
 
   // Adds the next field of a message that the codec has checked by RFC 9113 §8.3. Does not store fields
@@ -68,7 +68,8 @@ class Http2RequestText {
   // Returns the size of all fields, whether stored or not, computed in the same way as the maximum.
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
-  // Returns true if the request opens a WebSocket (RFC 8441). Its head is that of the handshake in HTTP/1.1.
+  // Returns true if the request opens a WebSocket (RFC 8441). The function head() then returns the head of a
+  // WebSocket handshake in HTTP/1.1.
   [[nodiscard]] bool opens_websocket() const noexcept { return opens_websocket_; }
   // Returns true if the request is a gRPC call.
   [[nodiscard]] bool is_grpc() const noexcept { return is_grpc_; }
@@ -98,18 +99,20 @@ class Http2RequestText {
 };
 
 // Collects the fields of a response as they arrive, and writes the same response as HTTP/1.1 text. The parser
-// of heads and the decoder of bodies then read this text like the response of an HTTP/1.1 server. A body is
-// always written in chunks, so that trailers can follow, but the head does not say so: it may have a
-// Content-Length.
+// of heads and the decoder of bodies then read this text like the response of an HTTP/1.1 server. The text
+// always has the body in chunks, so that trailers can follow. The head does not announce the chunks, and may
+// have a Content-Length.
 class Http2ResponseText {
  public:
   // `to_head`: the request's method is HEAD. `most`: the bound on a head in octets, computed as for
-  // SETTINGS_MAX_HEADER_LIST_SIZE. The text of a larger head is also larger, but incomplete.
+  // SETTINGS_MAX_HEADER_LIST_SIZE. If a head exceeds the bound, its text also exceeds the bound and stays
+  // incomplete.
   Http2ResponseText(bool to_head, std::size_t most) noexcept : to_head_(to_head), most_(most) {}
 
-  // Adds the next field of a head or of the trailers. The codec has checked it (RFC 9113 §8.2, §8.3).
+  // Adds the next field of a head or of the trailers. The codec has checked the field (RFC 9113 §8.2, §8.3).
   void add(std::string_view name, std::string_view value);
-  // Appends the head, if one is due, to `out`.
+  // Must be called when all fields of a head or of the trailers were added. Appends a head to `out`. Appends
+  // nothing for trailers, which end() writes.
   void end_fields(std::string& out);
   // Appends a piece of the body.
   void add_body(std::string_view octets, std::string& out) const;
@@ -121,7 +124,7 @@ class Http2ResponseText {
   const std::size_t most_;
   std::size_t size_ = 0;  // size of the fields in lines_, computed like the bound
   std::string status_, lines_;
-  bool final_ = false;      // the last head was not that of an interim response
+  bool final_ = false;      // true: the final head was written, after any interim heads
   bool has_body_ = false;   // the final head permits a body
   bool too_large_ = false;  // the head was larger than the bound, so nothing may follow it
 };

@@ -3,7 +3,7 @@
 //
 // Belongs to one thread. The functions that send only queue frames; write() appends queued frames to a
 // buffer. Callbacks may call every function except receive() and write(). Throws std::bad_alloc if memory
-// runs out, and rethrows what a callback throws. After an exception the session may only be destroyed.
+// runs out, and rethrows exceptions of callbacks. After an exception the session may only be destroyed.
 #pragma once
 
 #include "weir/http/http2_fields.hpp"
@@ -49,8 +49,8 @@ struct Http2Limits {
 // The events of one stream. The session calls these functions.
 class Http2StreamEvents {
  public:
-  // Called for each field of a head. For a client, the trailers of a response are a head, too; for a server,
-  // the trailers of a request are not reported.
+  // Called for each field of a head. A client's session reports the trailers of a response as a head, too. A
+  // server's session does not report the trailers of a request.
   virtual void on_field(std::string_view name, std::string_view value) = 0;
   // Called when all fields of a head have arrived.
   virtual void on_head() = 0;
@@ -111,8 +111,8 @@ enum class Http2Side : std::uint8_t { Server, Client };
 
 class Http2Session {
  public:
-  // The number of frames of unknown types that a server may send without a frame of a response in between.
-  // With more, the connection ends. Http2FloodGuard bounds the frames of clients.
+  // The number of frames of unknown types that a server may send without a frame of a response in between. If
+  // the server sends more, the connection ends. Http2FloodGuard bounds the frames of clients.
   static constexpr std::uint32_t kMostUnknown = 1000;
 
   // Creates one end of a connection. `events` must outlive the session. A client accepts no push, so it
@@ -183,7 +183,8 @@ class Http2Session {
   const Http2Side side_;
   std::unique_ptr<nghttp2_session, Free> session_;
   std::int32_t last_opened_ = -1;  // the last stream that the peer has opened; -1: none
-  std::int32_t last_accepted_ = std::numeric_limits<std::int32_t>::max();  // of the last GOAWAY, if any
+  // the last stream that the latest GOAWAY accepts; no bound before the first GOAWAY
+  std::int32_t last_accepted_ = std::numeric_limits<std::int32_t>::max();
   // The peer skipped the stream IDs between skipped_from_ and skipped_to_. It may not use these IDs any more.
   std::int32_t skipped_from_ = 0;
   std::int32_t skipped_to_ = 0;

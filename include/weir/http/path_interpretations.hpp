@@ -20,7 +20,8 @@ inline constexpr std::size_t kMostReadOctets = 16 << 10;
 inline constexpr std::size_t kMostPathInterpretations = 64;
 
 struct PathInterpretations {
-  std::vector<std::string> others;  // in normal form, unique, without the path's own normal form
+  // the interpretations in normal form, each once, without the path's own normal form
+  std::vector<std::string> others;
   // True: servers disagree about this path, and the normal form is no more likely than the other
   // interpretations (path_warning() says why). False: most servers read the normal form. Only servers that
   // split paths at encoded slashes or decode twice read another path.

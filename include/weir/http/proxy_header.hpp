@@ -35,7 +35,7 @@ struct ProxyHeader {
   std::optional<ConnectionEnds> ends;
 };
 
-inline constexpr std::size_t kMaxProxyHeader = 2048;  // longer headers are Bad
+inline constexpr std::size_t kMaxProxyHeader = 2048;  // octets; a longer header is Bad
 
 // Parses the PROXY header from the first bytes of a connection.
 [[nodiscard]] ProxyHeader read_proxy_header(std::string_view bytes) noexcept;

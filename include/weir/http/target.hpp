@@ -2,8 +2,8 @@
 // hosts as received.
 //
 // Pure. If the argument is already normal, the result is a view of the argument, and nothing is allocated.
-// Otherwise the result is a view of `scratch`. The view is valid as long as both stay unchanged. REQUIRES:
-// the argument is not a view of `scratch`.
+// Otherwise the result is a view of `scratch`. The view is valid as long as the argument and `scratch` stay
+// unchanged. REQUIRES: the argument is not a view of `scratch`.
 #pragma once
 
 #include <string>

@@ -73,8 +73,8 @@ Http2Cheap kind_of(const nghttp2_frame_hd& frame) noexcept {
   }
 }
 
-// Returns true for the reset of a closed stream. Some clients send one for each frame that still arrives on a
-// stream that they have reset (RFC 9113 §5.1).
+// Returns true for the reset of a closed stream. After a client has reset a stream, more frames may arrive on
+// it. Some clients send one more reset for each of these frames (RFC 9113 §5.1).
 bool resets_nothing(nghttp2_session* session, const nghttp2_frame_hd& frame) noexcept {
   return frame.type == NGHTTP2_RST_STREAM && stream_of(session, frame.stream_id) == nullptr;
 }
@@ -84,7 +84,7 @@ bool is_empty_data(const nghttp2_frame& frame) noexcept {
          (frame.hd.flags & NGHTTP2_FLAG_END_STREAM) == 0;
 }
 
-// Returns true for the errors with which weir resets streams. nghttp2 uses the others.
+// Returns true for the errors with which weir resets streams. nghttp2 itself uses the other errors.
 bool is_weirs_own(Http2Error error) noexcept {
   return error == Http2Error::None || error == Http2Error::Internal || error == Http2Error::Cancel;
 }
@@ -92,8 +92,8 @@ bool is_weirs_own(Http2Error error) noexcept {
 }  // namespace
 
 struct Http2Session::Callbacks {
-  // Calls `call` for nghttp2, through whose C code no exception may pass. Stores the exception of the call,
-  // which receive() and write() rethrow.
+  // Calls `call` from a callback of nghttp2. No exception may pass through nghttp2's C code. So this function
+  // stores the exception of the call, and receive() and write() rethrow it.
   template <class Call>
   static int guarded(void* data, Call call) noexcept {
     try {
@@ -215,7 +215,7 @@ struct Http2Session::Callbacks {
   }
 
   // Notes a request that nghttp2 cannot send, because the server has sent GOAWAY meanwhile. nghttp2 then
-  // closes its stream.
+  // closes the request's stream.
   static int unsent_frame(nghttp2_session*, const nghttp2_frame* frame, int, void* data) noexcept {
     if (is_request(*frame)) of(data).unsent_ = frame->hd.stream_id;
     return 0;
@@ -224,7 +224,7 @@ struct Http2Session::Callbacks {
   static ssize_t give(nghttp2_session* session, std::int32_t id, std::uint8_t* at, std::size_t room,
                       std::uint32_t* flags, nghttp2_data_source*, void* data) noexcept {
     auto* const stream = stream_of(session, id);
-    if (stream == nullptr) return NGHTTP2_ERR_DEFERRED;  // detached; a reset follows
+    if (stream == nullptr) return NGHTTP2_ERR_DEFERRED;  // the stream was detached; a reset follows
     bool ended = false;
     const auto given = stream->give(reinterpret_cast<char*>(at), room, ended);
     if (ended) *flags |= NGHTTP2_DATA_FLAG_EOF;
@@ -259,7 +259,7 @@ struct Http2Session::Callbacks {
   }
 
   // Disables automatic WINDOW_UPDATE frames. weir sends these frames itself, when octets of a body leave its
-  // memory. Has nghttp2 report frames of unknown types, which it would skip otherwise.
+  // memory. Also makes nghttp2 report frames of unknown types, which nghttp2 would skip otherwise.
   static nghttp2_option* option() {
     static nghttp2_option* const option = [] {
       nghttp2_option* made = nullptr;
@@ -311,7 +311,7 @@ void Http2Session::note_opened(std::int32_t id) noexcept {
   last_opened_ = id;
 }
 
-// Returns true if this frame of the server is one unknown frame too many.
+// Returns true if the server has now sent more than kMostUnknown frames of unknown types in a row.
 bool Http2Session::is_flood(std::uint8_t type) noexcept {
   if (type == NGHTTP2_DATA || type == NGHTTP2_HEADERS) unknown_ = 0;
   return side_ == Http2Side::Client && type >= kFirstUnknownType && ++unknown_ > kMostUnknown;
@@ -383,8 +383,8 @@ void Http2Session::send_head(std::int32_t id, const Http2Fields& fields, bool ha
 }
 
 void Http2Session::resume(std::int32_t id) noexcept {
-  // Fails if nghttp2 has not called give() yet. The failure does not matter, because nghttp2 will call give()
-  // anyway.
+  // This call fails if nghttp2 has not called give() yet. The failure does not matter, because nghttp2 will
+  // call give() anyway.
   static_cast<void>(nghttp2_session_resume_data(session_.get(), id));
 }
 

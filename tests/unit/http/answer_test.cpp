@@ -156,7 +156,7 @@ TEST(RetryAfterSeconds, IsNeverEarlyAndLessThanASecondLate) {
   }
 }
 
-TEST(RetryAfterSeconds, JitterLengthensItByAShareAtMost) {
+TEST(RetryAfterSeconds, JitterLengthensTheTimeByAtMostItsPercentage) {
   const Duration wait = seconds(1'000) - microseconds(1);
   std::set<std::uint64_t> told;
   for (std::uint64_t i = 0; i < 1'010; ++i) {

@@ -127,7 +127,7 @@ TEST(ChunkDecoder, IsNeverDoneBeforeTheLastByte) {
 }
 
 // Regression, found by tests/fuzz/chunked_fuzz.cpp: a rejected byte had changed the state of the decoder.
-TEST(ChunkDecoder, StaysUnfinishedAfterAnInvalidLastByte) {
+TEST(ChunkDecoder, IsNotDoneAfterAnInvalidLastByte) {
   ChunkDecoder decoder;
   Result result;
   feed(decoder, "0\r\n\rx", result);

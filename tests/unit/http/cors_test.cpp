@@ -67,7 +67,7 @@ TEST(CorsFields, OtherOriginsGetNoPermission) {
       << "caches must not serve this answer to a page";
 }
 
-TEST(CorsFields, CredentialsNeedTheOriginItself) {
+TEST(CorsFields, AnswerThatPermitsCredentialsNamesTheOrigin) {
   auto cors = kApp;
   cors.credentials = true;
   EXPECT_THAT(answer_fields(cors, page_request({{"Origin", "http://localhost:3000"}})),
@@ -93,8 +93,9 @@ TEST(CorsPreflight, IsAnOptionsRequestThatNamesAMethodAndAListedOrigin) {
                          "OPTIONS")));
 }
 
-// Browsers send preflights without these. A client that sends them wants more than permission.
-TEST(CorsPreflight, HasNoBodyAndNoCredentials) {
+// Browsers send preflights without a body and without credentials. A request with a body or credentials is an
+// ordinary request.
+TEST(CorsPreflight, RequestWithABodyOrCredentialsIsNoPreflight) {
   const Lines asks{{"Origin", "https://app.example.com"}, {"Access-Control-Request-Method", "PUT"}};
   auto head = page_request(asks, "OPTIONS");
   head.framing = Framing::Chunked;
@@ -126,7 +127,7 @@ TEST(CorsExposedNames, NamesTheFieldsThatWeirAddsToAnAnswer) {
             "Access-Control-Expose-Headers: X-RateLimit-Limit, RateLimit\r\nVary: Origin\r\n");
 }
 
-// The fields of an answer may have got these names before, for an answer that was not sent.
+// An answer that was not sent may have left field lines with these names in the list.
 TEST(CorsExposedNames, OmitFieldsForBrowsersAndCaches) {
   std::string fields = "RateLimit: \"a\";r=4\r\nAccess-Control-Expose-Headers: RateLimit\r\nVary: Origin\r\n";
   const auto before = fields;

@@ -92,13 +92,13 @@ TEST(EventStream, LastEventMayLackItsEnd) {
   EXPECT_EQ(found.rest, "b");
 }
 
-TEST(JsonLines, AreRecords) {
+TEST(JsonLines, EachLineIsARecord) {
   const auto found = collect(StreamFormat::Lines, "{\"n\":1}\n\n[2]\r\n3");
   EXPECT_THAT(found.records, ElementsAre("{\"n\":1}", "", "[2]\r"));
   EXPECT_EQ(found.rest, "3");
 }
 
-// Reads whole lines, as the specification describes it.
+// Reads the events line by line, as the specification describes.
 Records events_by_lines(std::string_view text) {
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
   Records records;

@@ -74,13 +74,13 @@ inline std::vector<Http2Frame> frames_of(std::string_view octets) {
   return frames;
 }
 
-// One head of a story of HPACK.
+// One head of a story. A story is a test case of the set hpack-test-case.
 struct Http2Case {
   using Fields = std::vector<std::pair<std::string, std::string>>;
   Fields fields;
   std::string wire;  // the encoded fields
 };
-// Heads that share one HPACK table. All are requests, or all are answers.
+// A story: heads that share one HPACK table. All are requests, or all are answers.
 struct Http2Story {
   std::string name;
   bool is_answers = false;
@@ -110,7 +110,7 @@ inline Http2FrameCase frame_case_of(const boost::json::object& object) {
   return made;
 }
 
-// The result has no cases if the story is one of heads before they are encoded.
+// Reads a story. The result has no cases if the story contains the heads only in decoded form.
 inline Http2Story story_of(const boost::json::object& object) {
   Http2Story story;
   for (const auto& each : object.at("cases").as_array()) {

@@ -60,7 +60,7 @@ class Connection final : private Http2Events {
     session_.write(out, 1 << 20);
     return frames_of(out);
   }
-  // Has the next stream open, without a head if this is a server. Returns its ID.
+  // Opens the next stream. A server only chooses its ID and receives no head. Returns the ID.
   std::int32_t open() {
     if (side_ == Http2Side::Server) return next_ += 2;
     Http2Fields fields;
@@ -170,7 +170,7 @@ TEST_F(Http2CasesTest, HpackStoriesDecodeToTheirFields) {
   EXPECT_GT(count["whole"], 0);
 }
 
-TEST_F(Http2CasesTest, BadFramesAreRefusedWithAnErrorOfTheSet) {
+TEST_F(Http2CasesTest, BadFramesAreRefusedWithAnErrorThatTheSetAllows) {
   int count = 0;
   for (const auto side : {Http2Side::Server, Http2Side::Client}) {
     for (const auto& [name, wire, errors, data] : read_frame_cases(cases)) {
@@ -186,8 +186,8 @@ TEST_F(Http2CasesTest, BadFramesAreRefusedWithAnErrorOfTheSet) {
   std::cout << count << " bad frames, half of them from clients\n";
 }
 
-// The frames of the set stand alone. The test has them arrive on an open stream, unless they concern the
-// connection. Their header blocks are no HPACK.
+// Each frame of the set is a test case of its own. The test sends a frame on an open stream, unless the frame
+// concerns the whole connection. The header blocks of these frames are not valid HPACK.
 TEST_F(Http2CasesTest, GoodFramesAreAccepted) {
   int count = 0;
   for (auto& [name, wire, errors, data] : read_frame_cases(cases)) {

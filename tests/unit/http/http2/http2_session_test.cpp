@@ -315,7 +315,7 @@ TEST_F(Http2SessionTest, ReceivesNoMoreThanTheWindowOfTheConnection) {
   EXPECT_EQ(held(), 100'000U);
 }
 
-// Otherwise data on refused or reset streams would use up the window of the connection.
+// Data on refused or reset streams must not use up the window of the connection.
 TEST_F(Http2SessionTest, DataOfRefusedStreamsDoNotUseUpTheConnectionWindow) {
   events.refuses = true;
   for (int i = 0; i < 20; ++i) {
