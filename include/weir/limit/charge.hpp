@@ -43,7 +43,7 @@ struct Charge {
   const Penalty* penalty = nullptr;
 };
 
-// Returns the name of the key's penalty in Redis. It selects the same node of a cluster as `key`.
+// Returns the name of the key's penalty in Redis. This name selects the same node of a cluster as `key`.
 [[nodiscard]] constexpr Key penalty_key(const Key& key) noexcept {
   return {key.lo ^ 0x70656e61'6c747900, key.hi};
 }

@@ -12,7 +12,7 @@
 
 namespace weir::limit {
 
-// How an exchange ended. An adaptive limit learns from it.
+// How an exchange ended. An adaptive limit learns from these values.
 struct Ending {
   // The time from sending the request to receiving the head of the answer. Absent if the time would not show
   // the load of the server: the client disconnected, no server was asked, or the server itself answered with
@@ -56,11 +56,12 @@ class Concurrency {
 //
 // * quick: a mean latency. Each answer moves this mean by 1/w of its distance from the answer's latency. The
 //   limit follows this mean.
-// * slow: a second mean, which each answer moves by 1/8w, so that chance moves it little. With at most `min`
-//   requests in flight, each answer moves it by 1/2w.
-// * best: falls at once to the slow mean, or to 5/4 of the quick mean if that is lower.
-// * best, with at most `min` in flight: moves towards the slow mean by 1/32. That few requests do not queue
-//   at the server. So a higher latency means that the server has become slower, or that the mixture of
+// * slow: a second mean, which each answer moves by 1/8w, so that chance has little effect. With at most
+// `min`
+//   requests in flight, each answer moves this mean by 1/2w.
+// * best: falls at once to the slow mean, or to 5/4 of the quick mean, whichever is lower.
+// * best, with at most `min` in flight: moves towards the slow mean by 1/32. So few requests do not queue at
+//   the server. So a higher latency means that the server has become slower, or that the mixture of
 //   requests has changed.
 // * best, with at most ¾ of the limit in flight and quick ≤ 5/4 × best: moves towards the quick mean by 1/8w.
 //   This corrects a best value that chance made too low.

@@ -35,11 +35,12 @@ class GcraCore {
                                                          base::Duration max_wait);
 
   struct Step {
-    Outcome outcome;      // `delay` is not set
+    Outcome outcome;      // the step does not set the member `delay`
     Ticks tat;            // the new state if the request is allowed, otherwise the old state
     base::Duration wait;  // how far the TAT was ahead of now before the charge; rounded up
   };
-  // A fresh key has `tat` 0. REQUIRES: 1 ≤ cost ≤ kMaxCost, now ≥ the epoch.
+  // Returns the outcome of a request and the new TAT. A fresh key has `tat` 0. REQUIRES: 1 ≤ cost ≤ kMaxCost,
+  // now ≥ the epoch.
   [[nodiscard]] Step step(Ticks tat, base::TimePoint now, Cost cost) const noexcept;
 
   // Returns the TAT after the refund of an earlier charge.
@@ -67,8 +68,8 @@ class GcraCore {
   [[nodiscard]] base::Duration window(Cost cost = 1) const noexcept;
   // Returns the largest cost that fits a fresh key. For a queue: 1000, or `capacity` if that is more.
   [[nodiscard]] std::uint64_t largest_cost() const noexcept;
-  // Returns how far the TAT may be ahead of now before a request of this cost, so that the request still
-  // fits. REQUIRES: cost ≤ largest_cost().
+  // Returns how far the TAT may be ahead of now if a request of this cost must still fit. REQUIRES: cost ≤
+  // largest_cost().
   [[nodiscard]] Ticks room(Cost cost) const noexcept;
 
  private:

@@ -33,7 +33,7 @@ using Limiter = std::variant<TokenBucket, Gcra, LeakyBucket, SteppedBucket, Fixe
 [[nodiscard]] Cell refund(const Limiter& limiter, const Cell& cell, base::TimePoint departure,
                           Cost cost) noexcept;
 
-// Returns true if each request holds its units until its exchange ends. This is so for concurrency limits.
+// Returns true for concurrency limits: each request holds its units until its exchange ends.
 [[nodiscard]] bool holds(const Limiter& limiter) noexcept;
 // Returns the number of units in flight. Zero for limiters that are not concurrency limits.
 [[nodiscard]] std::uint64_t in_flight(const Limiter& limiter, const Cell& cell) noexcept;

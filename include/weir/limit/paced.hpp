@@ -51,8 +51,8 @@ class LeakyBucket {
                                                       base::Duration max_wait);
   [[nodiscard]] Step step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
   // Cancels the departure of a request that will not depart. If that departure is the last one promised,
-  // returns the state without it. Otherwise returns the state unchanged, so that no two requests get the same
-  // departure.
+  // returns the state without that departure. Otherwise returns the state unchanged, so that no two requests
+  // get the same departure.
   [[nodiscard]] Cell withdraw(const Cell& cell, base::TimePoint departure, Cost cost) const noexcept;
   [[nodiscard]] const GcraCore& gcra_core() const noexcept { return gcra_core_; }
   [[nodiscard]] std::uint64_t quota() const noexcept { return gcra_core_.capacity() - 1; }

@@ -17,8 +17,8 @@
 
 namespace weir::limit {
 
-// Returns true if charge number `line` of the bill does not decide (Charge::counted). In that case the
-// previous charge decides for both charges.
+// Returns true if charge number `line` of the bill does not decide whether the request is admitted
+// (Charge::counted). In that case the previous charge decides for both charges.
 [[nodiscard]] inline bool follows(std::span<const Charge> bill, std::size_t line) noexcept {
   return bill[line].counted && line != 0 && bill[line - 1].rule == bill[line].rule;
 }
@@ -26,7 +26,8 @@ namespace weir::limit {
 // Returns true if this limiter may be charged beyond its limit.
 [[nodiscard]] bool counts_beyond(const Limiter& limiter) noexcept;
 
-// Returns how many units a log keeps if `decider` decides and the log only records what `decider` admits.
+// Returns the maximum number of units that a log keeps if `decider` decides about requests. The log then only
+// records the requests that `decider` admits.
 [[nodiscard]] inline Cost most_counted(const Limiter& limiter, const Limiter& decider) noexcept {
   return std::max(quota(limiter), quota(decider));
 }

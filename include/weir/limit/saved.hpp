@@ -34,7 +34,7 @@ struct SharedCell {
 // The violations and penalties of a key. They do not depend on the numbers of the key's rule.
 struct SavedPenalty {
   Key key;
-  base::TimePoint forgotten_at;  // until then the state is needed
+  base::TimePoint forgotten_at;  // the instant until which the state is needed
   PenaltyState state;
   friend bool operator==(const SavedPenalty&, const SavedPenalty&) = default;
 };
@@ -54,8 +54,8 @@ struct SavedRule {
   std::vector<Variant> variants;
   std::vector<const Limiter*> limiters{};  // all limiters that a state may belong to; owned by the rule set
 
-  // Returns the number of bits of a cost in the rule's logs. All logs of a rule use the same number. Returns
-  // 0 if the rule keeps no logs.
+  // Returns the number of bits in which the rule's logs store the cost of an entry. All logs of a rule use
+  // the same number. Returns 0 if the rule keeps no logs.
   [[nodiscard]] unsigned log_cost_bits() const noexcept;
   // Returns true if every key of the rule has a log. Returns false if the rule keeps logs of requests but
   // counts WebSocket messages in buckets.
@@ -63,11 +63,11 @@ struct SavedRule {
   // Returns true if this rule can use the keys' states of `older`, a rule of the same name, without
   // conversion.
   [[nodiscard]] bool reads(const SavedRule& older) const noexcept;
-  // Returns true if both rules may share one RuleIndex. This is so if their variants have the same names,
-  // limiter IDs and numbers. Only the numbers of concurrency limits may differ.
+  // Returns true if both rules may share one RuleIndex. Their variants must have the same names, limiter IDs
+  // and numbers. Only the numbers of concurrency limits may differ.
   [[nodiscard]] bool counts_as(const SavedRule& other) const noexcept;
 
-  // Return null if the rule has no variant with this ID or name.
+  // Return the variant with this ID or name; null if the rule has none.
   [[nodiscard]] const Variant* variant_of(LimiterId limiter_id) const noexcept;
   [[nodiscard]] const Limiter* limiter_named(std::uint64_t name) const noexcept;
 };

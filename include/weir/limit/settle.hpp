@@ -37,8 +37,8 @@ inline constexpr base::Duration kLongestDebt = std::chrono::hours(24 * 36'525);
                           Cost actual) noexcept;
 
 // Returns the present outcome of a key and charges nothing. `remaining`, `reset_after` and `more_after` are
-// set as after an admission. `allowed` is true if one more unit would fit. If not, `retry_after` says when
-// one more unit will fit. REQUIRES: settles(limiter).
+// set as after an admission. `allowed` is true if one more unit would fit. If no unit fits, `retry_after`
+// says when one will fit. REQUIRES: settles(limiter).
 [[nodiscard]] Outcome current_outcome(const Limiter& limiter, const Cell& cell, base::TimePoint now) noexcept;
 
 // Returns what current_outcome() returns for a fresh key.

@@ -49,7 +49,7 @@ class SlidingLog {
   struct Answer {
     Outcome outcome;
     std::uint64_t mark;  // where to enter the cost if the request is charged: the number of a time step
-    // when the log will have drained; if the request is allowed, this includes its own entry
+    // the instant at which the log will have drained; includes the entry of an allowed request
     base::TimePoint drained_at;
   };
   // Returns the answer of a log. `log` must have three members. The first, newest(), returns the time step

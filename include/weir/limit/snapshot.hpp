@@ -95,8 +95,8 @@ struct Restored {
 // nullopt if the rule's keys must start with nothing used.
 using Adopt = std::function<std::optional<RuleIndex>(const FormerRule&)>;
 
-// REQUIRES: check_snapshot accepted the same bytes with the same rules. If restoring still fails, the table
-// keeps the keys that were read before the error.
+// Adds the keys of a snapshot to the table. REQUIRES: check_snapshot accepted the same bytes with the same
+// rules. If restoring still fails, the table keeps the keys that were read before the error.
 [[nodiscard]] base::Result<Restored> restore_snapshot(const ByteSource& source,
                                                       std::span<const SavedRule> rules, const RestoreAt& at,
                                                       KeyTable& table, const Adopt& adopt = {});

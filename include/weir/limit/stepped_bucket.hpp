@@ -35,7 +35,8 @@ class SteppedBucket {
   [[nodiscard]] Cell owe(const Cell& cell, base::TimePoint charged_at, Cost reserved,
                          Cost actual) const noexcept;
   [[nodiscard]] base::TimePoint drained_at(const Cell& cell) const noexcept;
-  // Returns a state of this bucket with the same number of spent tokens, which is full again at `drained_at`.
+  // Returns a state of this bucket that has the same number of spent tokens and is full again at
+  // `drained_at`.
   [[nodiscard]] Cell carry_over(const Cell& cell, base::TimePoint drained_at) const noexcept;
 
   [[nodiscard]] const Rate& rate() const noexcept { return rate_; }

@@ -48,7 +48,8 @@ class FixedWindow {
   [[nodiscard]] Cell carry_over(const Cell& cell, base::TimePoint drained_at) const noexcept;
 
   [[nodiscard]] Interval window_at(base::TimePoint at) const noexcept;
-  [[nodiscard]] const Rate& rate() const noexcept { return rate_; }  // with a calendar: per 1, 7 or 31 days
+  // the period is 1, 7 or 31 days for the windows of a calendar
+  [[nodiscard]] const Rate& rate() const noexcept { return rate_; }
   [[nodiscard]] Align align() const noexcept { return align_; }
   [[nodiscard]] const Calendar* calendar() const noexcept { return calendar_.get(); }
   [[nodiscard]] std::uint64_t quota() const noexcept { return rate_.count; }

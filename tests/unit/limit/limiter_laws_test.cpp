@@ -96,7 +96,8 @@ TEST(LimiterLaws, RejectedRequestChangesNothing) {
   });
 }
 
-// A worker reads its clock before it gets the lock, and the machine's clock may be set back.
+// A worker reads its clock before it gets the lock, and the machine's clock may be set back. So a limiter may
+// get an earlier time than before.
 TEST(LimiterLaws, RequestWithAnEarlierClockReadingGetsNoAdditionalUnits) {
   int admitted = 0;
   for_each_moment([&](const Moment& m, Dice& dice) {

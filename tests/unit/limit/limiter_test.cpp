@@ -82,7 +82,7 @@ TEST(LeakyBucket, SchedulesDeparturesAtAConstantRate) {
   EXPECT_EQ(client.ask(10ms).delay, 500ms);
 }
 
-TEST(LeakyBucket, QueueLengthIsANumberOfRequestsNotACost) {
+TEST(LeakyBucket, QueueLengthCountsRequestsAndNotTheirCosts) {
   for (const Cost cost : {1, 2, 5, 7}) {
     Client client(leaky_bucket("10/s", 3));
     for (int i = 0; i <= 3; ++i) {
@@ -160,7 +160,7 @@ TEST(LeakyBucket, QueueLengthIsAlsoBoundedByMaxWait) {
   EXPECT_EQ(most_waiting(LeakyBucket::make({1, std::chrono::seconds(1)}, 9, Duration(1)).value()), 1);
 }
 
-TEST(LeakyBucket, WithoutAQueueAdmitsRequestsThatDepartAtOnce) {
+TEST(LeakyBucket, AdmitsOnlyRequestsThatDepartAtOnceIfTheQueueLengthIsZero) {
   Client client(leaky_bucket("10/s", 0));
   EXPECT_EQ(client.ask(0ms).delay, 0ms);
   EXPECT_EQ(client.ask(99ms).retry_after, 1ms);

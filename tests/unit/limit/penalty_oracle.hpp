@@ -17,7 +17,7 @@ class PenaltyOracle {
  public:
   explicit PenaltyOracle(const Penalty& penalty) : penalty_(penalty) {}
 
-  // "Until it ends, the rule refuses every request of the key."
+  // Returns how long the penalty still lasts. "Until it ends, the rule refuses every request of the key."
   [[nodiscard]] Duration left(TimePoint now) const {
     Duration left{0};
     for (const auto& [begin, end] : penalties_) left = std::max(left, end - now);
@@ -58,7 +58,8 @@ class PenaltyOracle {
   std::ptrdiff_t unused_ = 0;  // violations since the last penalty began
 };
 
-// Returns random numbers of a penalty. Their lengths are small enough for a short history to meet them all.
+// Returns a penalty with random numbers. Its durations are so short that even a short history reaches all of
+// them.
 inline Penalty any_penalty(Dice& dice) {
   static constexpr std::array<std::uint32_t, 5> kGrows = {1, 2, 2, 3, kMostGrowth};
   Penalty penalty;
@@ -70,7 +71,7 @@ inline Penalty any_penalty(Dice& dice) {
   return penalty;
 }
 
-// The requests of a few clients under two rules with penalties, and what each of them must get.
+// Random requests of a few clients under two rules with penalties, and the expected outcome of each request.
 class PenaltyHistory {
  public:
   struct Line {

@@ -5,7 +5,7 @@
 namespace weir::limit {
 namespace {
 
-// Ten minutes, doubled up to a day, forgotten after a day.
+// Returns a penalty of ten minutes, which grows up to a day. Violations are forgotten after a day.
 Penalty ten_minutes(std::uint32_t after, std::uint32_t grows = 2) {
   return {.after = after, .first = 10min, .grows = grows, .most = 24h, .forget = 24h};
 }
@@ -21,7 +21,7 @@ TEST(Penalty, BeginsWithTheNthViolation) {
   EXPECT_EQ(penalty_left(state, kStart + 2s + 10min), 0us);
 }
 
-TEST(Penalty, ViolationsAreForgotten) {
+TEST(Penalty, ViolationsAreForgottenAfterTheConfiguredTime) {
   PenaltyState state;
   EXPECT_FALSE(violate(ten_minutes(2), state, kStart));
   EXPECT_EQ(violations_at(ten_minutes(2), state, kStart + 24h - 1us), 1);
@@ -30,7 +30,7 @@ TEST(Penalty, ViolationsAreForgotten) {
   EXPECT_TRUE(violate(ten_minutes(2), state, kStart + 48h - 1us));
 }
 
-TEST(Penalty, PenaltyUsesUpItsViolations) {
+TEST(Penalty, ViolationsCountForOnlyOnePenalty) {
   PenaltyState state;
   (void)violate(ten_minutes(2), state, kStart);
   EXPECT_TRUE(violate(ten_minutes(2), state, kStart));
@@ -38,7 +38,7 @@ TEST(Penalty, PenaltyUsesUpItsViolations) {
   EXPECT_TRUE(violate(ten_minutes(2), state, kStart + 11min));
 }
 
-TEST(Penalty, GrowsUpToTheMost) {
+TEST(Penalty, LengthGrowsUpToItsMaximum) {
   EXPECT_EQ(length_of(ten_minutes(1), 0), 10min);
   EXPECT_EQ(length_of(ten_minutes(1), 1), 20min);
   EXPECT_EQ(length_of(ten_minutes(1), 7), 1'280min);
@@ -50,7 +50,7 @@ TEST(Penalty, GrowsUpToTheMost) {
       kMostPenalty);
 }
 
-TEST(Penalty, StateIsBounded) {
+TEST(Penalty, StateHasABoundedSize) {
   EXPECT_EQ(begins_kept(ten_minutes(1)), 8);
   EXPECT_EQ(begins_kept(ten_minutes(1, 1)), 0);
   const Penalty longest{.after = kMostViolations,
@@ -69,7 +69,7 @@ TEST(Penalty, StateIsBounded) {
   }
 }
 
-TEST(Penalty, ForgottenWhenNothingCounts) {
+TEST(Penalty, StateIsForgottenWhenNoViolationOrPenaltyCounts) {
   PenaltyState state;
   (void)violate(ten_minutes(2), state, kStart);
   EXPECT_EQ(penalty_forgotten_at(ten_minutes(2), state), kStart + 24h);
@@ -93,7 +93,7 @@ TEST(Penalty, WaitIsTheLongerOfThePenaltyAndTheLimiter) {
   EXPECT_EQ(longer.reset_after, 2h);
 }
 
-TEST(Penalty, RandomHistoriesEqualTheOracle) {
+TEST(Penalty, RandomHistoriesAgreeWithAModel) {
   const auto seed = new_seed();
   Dice dice(seed);
   std::size_t penalties = 0;

@@ -27,7 +27,7 @@ Limiter buckets(std::string_view limit, std::uint64_t n) {
   return SlidingLog::make(rate(limit), n).value();
 }
 
-// A client with one key in a table. It sends its requests one after another.
+// A client with one key in a table. The client sends its requests one after another.
 class TableClient {
  public:
   explicit TableClient(Limiter limiter, TimePoint start = kHour)

@@ -114,7 +114,7 @@ TEST_F(SnapshotDamage, RejectsPenaltiesThatATableCannotContain) {
     words[1] = kSnapshotVersion;
     words.insert(words.end(), {number, 3, 4, kMark, end, violations});
     for (std::uint64_t i = 0; i < violations; ++i) words.push_back(kMark);
-    words.push_back(0);  // no begins
+    words.push_back(0);  // no begins of penalties
     return told(words, daily_, 0);
   };
   EXPECT_EQ(told_of(1, kMark, kMostViolations), "");

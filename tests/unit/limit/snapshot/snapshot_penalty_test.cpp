@@ -1,4 +1,4 @@
-// A snapshot keeps violations and penalties.
+// Tests that a snapshot keeps violations and penalties.
 #include "unit/limit/snapshot/snapshots.hpp"
 #include "unit/limit/traffic.hpp"
 
@@ -30,7 +30,7 @@ class SnapshotOfPenalties : public testing::Test {
   KeyTable table_{1'000}, again_{1'000};
 };
 
-TEST_F(SnapshotOfPenalties, RestoresThem) {
+TEST_F(SnapshotOfPenalties, RestoresPenaltiesAndViolations) {
   for (int i = 0; i < 3; ++i) (void)ask(table_, kStart, 1);
   for (int i = 0; i < 2; ++i) (void)ask(table_, kStart, 2);
   const auto bytes = written(table_, rules_, kStart);
@@ -44,28 +44,28 @@ TEST_F(SnapshotOfPenalties, RestoresThem) {
   EXPECT_TRUE(ask(again_, kStart + 2h, 2).penalty_begins) << "the violation before the restart counts";
 }
 
-TEST_F(SnapshotOfPenalties, ForgetsThemInTime) {
+TEST_F(SnapshotOfPenalties, RestoresNoForgottenPenalties) {
   for (int i = 0; i < 3; ++i) (void)ask(table_, kStart);
   const auto bytes = written(table_, rules_, kStart);
   ASSERT_TRUE(restore_snapshot(source_of(bytes), rules_, {kStart + 24h}, again_));
   EXPECT_EQ(again_.stats().penalty_keys, 0);
 }
 
-TEST_F(SnapshotOfPenalties, MovesThemToAnotherClock) {
+TEST_F(SnapshotOfPenalties, ShiftsPenaltiesToAnotherClock) {
   for (int i = 0; i < 3; ++i) (void)ask(table_, kStart);
   const auto bytes = written(table_, rules_, kStart);
   ASSERT_TRUE(restore_snapshot(source_of(bytes), rules_, {kStart - 5h, -5h}, again_));
   EXPECT_EQ(ask(again_, kStart - 5h).penalty_left, 2h);
 }
 
-TEST_F(SnapshotOfPenalties, WithoutAnyAnEarlierWeirReadsIt) {
+TEST_F(SnapshotOfPenalties, SnapshotWithoutPenaltiesHasTheEarlierVersion) {
   (void)ask(table_, kStart);
   EXPECT_EQ(version_of(written(table_, rules_, kStart)), 5);
   (void)ask(table_, kStart);
   EXPECT_EQ(version_of(written(table_, rules_, kStart)), 6);
 }
 
-TEST_F(SnapshotOfPenalties, DamageIsFound) {
+TEST_F(SnapshotOfPenalties, RejectsASnapshotWithAnyChangedOrMissingByte) {
   for (int i = 0; i < 3; ++i) (void)ask(table_, kStart);
   const auto bytes = written(table_, rules_, kStart);
   for (std::size_t at = 0; at < bytes.size(); ++at) {

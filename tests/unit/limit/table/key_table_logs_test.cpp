@@ -286,7 +286,8 @@ TEST_F(MixedAlgorithms, ConcurrentThreadsAdmitExactlyAsManyRequestsAsOneThread) 
         std::mt19937_64 random(thread);
         std::vector<Outcome> outcomes(limiters_.size());
         for (int i = 0; i < 4'000; ++i) {
-          // Each request has a time of its own, so that logs need chunks. GCRA has the smallest capacity: 31.
+          // Each request has a time of its own, so that logs need chunks. Costs stay below the smallest
+          // capacity, which is the 31 of GCRA.
           const auto lines = bill(random() % 20);
           if (table.charge(lines, kStart + Duration(random() % 1'000), outcomes)) {
             ++admitted;

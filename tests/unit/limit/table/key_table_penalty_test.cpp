@@ -1,4 +1,4 @@
-// Penalties of keys in the key table.
+// Tests the penalties of keys in the key table.
 #include "unit/limit/penalty_oracle.hpp"
 #include "unit/limit/table/key_tables.hpp"
 
@@ -22,7 +22,7 @@ class KeyTablePenalty : public KeyTableTest {
   KeyTable table_{1'000};
 };
 
-TEST_F(KeyTablePenalty, RefusesUntilItEnds) {
+TEST_F(KeyTablePenalty, PenaltyRefusesEveryRequestUntilItEnds) {
   EXPECT_TRUE(ask(kStart).allowed);
   const auto first = ask(kStart);
   EXPECT_FALSE(first.allowed);
@@ -45,8 +45,9 @@ TEST_F(KeyTablePenalty, SecondPenaltyIsLonger) {
   EXPECT_EQ(ask(kStart + 2h).retry_after, 4h);
 }
 
-// A full table refuses new keys by a cell that many keys share. They have violated nothing.
-TEST_F(KeyTablePenalty, DoesNotBeginForRequestsThatTheOverflowCellRefuses) {
+// In a full table, new keys share one overflow cell. A refusal by this cell is no violation of a single
+// client.
+TEST_F(KeyTablePenalty, RefusalByAnOverflowCellIsNoViolation) {
   const Penalty once{.after = 1, .first = 2h, .grows = 1, .most = 24h, .forget = 24h};
   std::size_t refused = 0;
   for (std::uint64_t client = 0; client < 20'000; ++client) {
@@ -60,7 +61,7 @@ TEST_F(KeyTablePenalty, DoesNotBeginForRequestsThatTheOverflowCellRefuses) {
   EXPECT_TRUE(table_.penalties(kStart).empty());
 }
 
-TEST_F(KeyTablePenalty, ChargesNothing) {
+TEST_F(KeyTablePenalty, RefusalByAPenaltyChargesNoRule) {
   for (int i = 0; i < 3; ++i) (void)ask(kStart);
   EXPECT_FALSE(charge(table_, {punished(1, one_), line(1, three_, 1)}, kStart + 90min));
   EXPECT_TRUE(outcomes_[1].allowed);
@@ -83,7 +84,7 @@ TEST_F(KeyTablePenalty, RefusalByBothRulesIsAViolation) {
   EXPECT_EQ(outcomes_[0].violations, 1);
 }
 
-TEST_F(KeyTablePenalty, ShadowRuleRefusesNothingButCounts) {
+TEST_F(KeyTablePenalty, ShadowRuleCountsViolationsButRefusesNothing) {
   const auto ask_shadow = [&](TimePoint now) {
     EXPECT_TRUE(charge(table_, {shadow(punished(1, one_)), line(1, three_, 1)}, now));
   };
@@ -95,7 +96,7 @@ TEST_F(KeyTablePenalty, ShadowRuleRefusesNothingButCounts) {
       << "the shadow rule charged nothing in between";
 }
 
-TEST_F(KeyTablePenalty, PeekNotesNoViolation) {
+TEST_F(KeyTablePenalty, PeekCountsNoViolation) {
   (void)ask(kStart);
   for (int i = 0; i < 5; ++i) EXPECT_EQ(table_.peek(punished(1, one_), kStart).violations, 0);
   for (int i = 0; i < 2; ++i) (void)ask(kStart);
@@ -104,7 +105,7 @@ TEST_F(KeyTablePenalty, PeekNotesNoViolation) {
   EXPECT_EQ(seen.penalty_left, 1h);
 }
 
-TEST_F(KeyTablePenalty, ResetLiftsIt) {
+TEST_F(KeyTablePenalty, ResetOfAKeyEndsItsPenalty) {
   for (int i = 0; i < 3; ++i) (void)ask(kStart);
   EXPECT_TRUE(table_.knows(key_of(1)));
   EXPECT_TRUE(table_.forget(key_of(1), kStart + 1s));
@@ -112,7 +113,7 @@ TEST_F(KeyTablePenalty, ResetLiftsIt) {
   EXPECT_EQ(table_.penalties(kStart + 2s).size(), 0);
 }
 
-TEST_F(KeyTablePenalty, OutlivesTheKeysSlot) {
+TEST_F(KeyTablePenalty, PenaltyOutlivesTheSlotOfItsKey) {
   for (int i = 0; i < 3; ++i) (void)ask(kStart);
   (void)table_.sweep(kStart + 90min, 1'000'000);
   EXPECT_EQ(table_.stats().keys, 0) << "the bucket is full again";
@@ -123,7 +124,7 @@ TEST_F(KeyTablePenalty, OutlivesTheKeysSlot) {
   EXPECT_EQ(table_.stats().penalty_keys, 0);
 }
 
-TEST_F(KeyTablePenalty, FullQueueIsNoViolationIfItMayYield) {
+TEST_F(KeyTablePenalty, RefusalByAFullQueueIsNoViolationIfTheQueueMayYield) {
   const Limiter queue = *LeakyBucket::make({1, 1h}, 0, base::kForever);
   std::array<Outcome, 1> outcome;
   const std::array bill{punished(1, queue)};
@@ -170,7 +171,7 @@ TEST_F(KeyTablePenalty, PeekMarksARefusalByACopyOfTheOverflowCell) {
   EXPECT_TRUE(table_.penalties(kStart).empty());
 }
 
-TEST_F(KeyTablePenalty, RuleLeavesRoomForOtherRules) {
+TEST_F(KeyTablePenalty, PenaltiesOfOneRuleLeaveRoomForOtherRules) {
   KeyTable table(100'000);
   std::uint64_t client = 0;
   const auto violate = [&](RuleIndex rule) {
@@ -206,7 +207,7 @@ TEST_F(KeyTablePenalty, FullMemoryIsSearchedOnceASecond) {
   EXPECT_EQ(table.stats().penalty_keys, 1);
 }
 
-TEST_F(KeyTablePenalty, RandomHistoriesEqualTheOracle) {
+TEST_F(KeyTablePenalty, RandomHistoriesAgreeWithAModel) {
   const auto seed = new_seed();
   Dice dice(seed);
   KeyTable table(100'000);

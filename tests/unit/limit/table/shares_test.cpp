@@ -162,8 +162,8 @@ TEST_F(Shares, SingleRuleWithSlidingLogsCanUseAllLogMemory) {
 }
 
 // Random charges, refunds, resets, sweeps and reloads. A rule with fewer keys than its reserved part must
-// always get a slot for a new key. Rarely both buckets of a key are full (limit/table/shard.hpp), so one of
-// several keys must get a slot.
+// always get a slot for a new key. Both buckets of a key may be full, though rarely (limit/table/shard.hpp).
+// So at least one of several new keys must get a slot.
 TEST_F(Shares, RandomOperationsNeverExceedTheShares) {
   const auto seed = new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
