@@ -205,7 +205,8 @@ class Inspector {
       if (!theirs || took >= shortest) continue;
       shortest = took;
       const base::Duration half((took.count() + 1) / 2);
-      found_.clock = ClockDifference{*theirs - (local + half), half + base::Duration(1)};  // 1 for rounding
+      // the added microsecond allows for rounding
+      found_.clock = ClockDifference{*theirs - (local + half), half + base::Duration(1)};
     }
     co_return net::ErrorCode();
   }

@@ -183,7 +183,7 @@ std::shared_ptr<Store::Session> Store::Cluster::session_at(const base::Endpoint&
   settings.address = address;
   const auto session = std::make_shared<Session>(executor_, settings, log_, tuning_, &refunds_, &common_);
   sessions_.reserve(sessions_.size() + 1);
-  session->start();  // after everything that may throw, so that every session in sessions_ is started
+  session->start();  // called after everything that may throw, so that every session in sessions_ is started
   sessions_.push_back(session);
   return session;
 }

@@ -1,7 +1,7 @@
 // The implementation of a store on a Redis Cluster: the map of the cluster's slots, a session for each
 // master, and bills whose keys are on several masters.
 //
-//   seeds ──CLUSTER NODES──► map of slots ──► a session for each master that keeps some
+//   seeds ──CLUSTER NODES──► map of slots ──► a session for each master with slots
 //     ▲                                          │ MOVED, a connection lost, a breaker opened
 //     └──────────── read again ◄─────────────────┘
 //

@@ -211,7 +211,8 @@ std::optional<base::TimePoint> Store::Cluster::refuses(Charges charges, Outcomes
   std::optional<base::TimePoint> clock;
   for (std::size_t i = 0; i < charges.size(); ++i) {
     const auto known = denied_.refuses(charges.subspan(i, 1), outcomes.subspan(i, 1), now);
-    if (!known && charges[i].penalty != nullptr) return std::nullopt;  // the refusal may be a violation
+    // a refusal by this line may be a violation, which Redis must count
+    if (!known && charges[i].penalty != nullptr) return std::nullopt;
     if (!known) outcomes[i] = {.allowed = true};
     if (!clock) clock = known;
     if (known) outcomes[i].ahead = clock_ahead(*known, *clock);

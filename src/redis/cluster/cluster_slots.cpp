@@ -126,7 +126,7 @@ std::size_t SlotMap::served() const noexcept {
 void SlotMap::move(Slot slot, const base::Endpoint& to) {
   const auto found = std::find(masters_.begin(), masters_.end(), to);
   const auto master = static_cast<std::uint16_t>(found - masters_.begin());
-  // Before the assignment, because push_back() may throw.
+  // This call comes before the assignment, because push_back() may throw.
   if (found == masters_.end()) masters_.push_back(to);
   owners_[slot] = master;
 }

@@ -118,7 +118,7 @@ std::vector<Call*> Pipeline::take_expired(Time now) {
       for (Bill& bill : entry.bills)
         if (bill.call != nullptr && bill.call->deadline <= now) visit(bill);
   };
-  // Allocates memory before it removes anything. Otherwise a removed call could be lost.
+  // Allocates memory before the first removal. Otherwise a removed call could be lost.
   expired.reserve(bills_);
   each([](Bill& bill) { bill.abandoned.assign(bill.call->charges.begin(), bill.call->charges.end()); });
   each([&](Bill& bill) { expired.push_back(std::exchange(bill.call, nullptr)); });

@@ -1,4 +1,5 @@
-// A store's connection to one server, the calls that wait for replies on it, and the circuit breaker.
+// A store's connection to one server, the calls that wait for replies on this connection, and the circuit
+// breaker.
 //
 //   Down ──pause──► Probing ──signed in, scripts loaded, a charge tried──► Up
 //     ▲                │ failed                                              │ connection lost, or

@@ -103,7 +103,8 @@ net::Task<net::ErrorCode> Wire::dial_tcp(const base::Endpoint& address, base::Du
 net::Task<net::ErrorCode> Wire::connect(const Address& address, base::Duration most) {
   net::ErrorCode ec;
   socket_.close(ec);
-  // Destroyed with this coroutine, so that a late handler does nothing.
+  // The timer's handler has only a weak pointer to this object. So a late handler does nothing after this
+  // coroutine has ended.
   const auto silent = std::make_shared<bool>(false);
   if (most != base::kForever) {
     share_.expires_after(most);

@@ -61,7 +61,7 @@ void append_numbers(std::string& out, const Numbers& numbers) {
   out.append(reinterpret_cast<const char*>(numbers.data()), sizeof(Numbers));
 }
 
-// `looks`: the bill is only checked and not charged.
+// Appends the numbers of one line of a bill. `looks`: the bill is only checked and not charged.
 void append_line(std::string& out, ChargeNumbers numbers, bool looks) {
   if (looks) numbers[1] = kLooks;
   append_numbers(out, numbers);

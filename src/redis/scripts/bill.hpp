@@ -94,7 +94,8 @@ enum class ReplyReading : std::uint8_t {
 };
 
 // The position of a bill in a call of charge.lua: bill number `bill`, counted from 0, of `bills`.
-// `first_line`: the number of script lines of earlier bills. `lines`: that of all bills.
+// `first_line`: the number of script lines of earlier bills. `lines`: the number of script lines of all
+// bills.
 struct BillPosition {
   std::size_t bill, bills;
   std::size_t first_line, lines;

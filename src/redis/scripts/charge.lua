@@ -23,8 +23,8 @@
 -- stays below 9 * 10^15 until the year 2150.
 --
 -- For whole 0 <= a < 2^53 and b >= 1, floor(a / b) and a % b are exact too. A quotient just below a whole number k is
--- at least 1 / b below k. That is more than half the gap between doubles there, which is at most k * 2^-53, and k * b
--- <= 2^53.
+-- at least 1 / b below k. This is more than half the gap between doubles near k, because the gap is at most k * 2^-53
+-- and k * b <= 2^53.
 --
 -- The client computes the outcome from the answer, with the same code as for states in its own process.
 --

@@ -7,7 +7,7 @@
   -- instant is that of the part's first charge.
   --
   -- Up to `few` entries form one string after the byte of the kind. Such strings are read together, and each is written
-  -- by one command. More entries form a list. It remains a list until all its entries have expired. Each entry of a
+  -- by one command. More entries form a list, which remains a list until all its entries have expired. Each entry of a
   -- list also has a sum: the cost of all entries up to this entry since the list was made, modulo 2^32. The head has
   -- the sum of the last entry. All entries together cost less than 2^32, so the difference of two sums is the cost of
   -- the entries between them. Commands access only the ends of the list, except for a binary search of the sums, which

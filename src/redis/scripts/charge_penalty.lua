@@ -1,6 +1,6 @@
-  -- The penalty of the line before (limit/penalty.hpp). While it runs, this line does not fit, and the line before is
-  -- not charged. Otherwise, if the line before does not fit, that is a violation. A violation is written although the
-  -- bill is refused.
+  -- The penalty of the line before (limit/penalty.hpp). While the penalty runs, this line does not fit, and the line
+  -- before is not charged. While no penalty runs, the line before commits a violation if it does not fit. A violation
+  -- is written although the bill is refused.
   --
   -- State: the end of the last penalty (0: none), the number of violations, their times, and the times at which earlier
   -- penalties began. Seven bytes each, after the byte of the kind; the number has one byte.

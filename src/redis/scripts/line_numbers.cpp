@@ -58,7 +58,8 @@ struct ToCharge {
   double enforced;
   base::TimePoint around;
   const PermitId& hold;
-  limit::Cost most;  // for a log that does not decide: how many units it keeps
+  // for a log that does not decide (limit/pair.hpp): the maximum number of units that it keeps
+  limit::Cost most;
   bool leased;
 
   template <Spaced L>

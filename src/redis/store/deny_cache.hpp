@@ -96,7 +96,7 @@ class DenyCache {
     const limit::Limiter* limiter = nullptr;  // null: the entry is free
     limit::Cost cost = 0;
     std::array<std::int64_t, kAnswerNumbers> answer{};
-    base::TimePoint penalty_end{};  // of the key's last penalty; the epoch if none ran
+    base::TimePoint penalty_end{};  // the end of the key's last penalty; the epoch if none ran
     RoundTrip trip{};
     Time renewed{};  // when a request was last sent to Redis to refresh this entry
   };

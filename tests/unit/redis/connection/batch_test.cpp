@@ -90,7 +90,7 @@ TEST_F(BatchedCharges, GiveTheSameOutcomesAsSeparateCalls) {
   EXPECT_GT(refused, 1000U);
 }
 
-TEST_F(BatchedCharges, SpendABucketInTheOrderOfTheRequests) {
+TEST_F(BatchedCharges, AreMadeInTheOrderOfTheRequests) {
   const auto three = token_bucket({1, 1h}, 3), one = token_bucket({1, 1h}, 1);
   const limit::Key shared{1, 1}, own{2, 2};
   const std::vector<std::vector<Charge>> bills{

@@ -40,7 +40,7 @@ class GrantCacheTest : public ::testing::Test {
     for (unsigned i = 0; i < GrantCache::kHot; ++i) cache_.note_trip(request, now_);
     cache_.learn(request, {.allowed = true, .remaining = left});
   }
-  // Takes as many units as the cache wants, if Redis has that many. Returns their number.
+  // Takes as many units as the cache wants, if Redis has that many. Returns the number of units taken.
   Cost take(std::uint64_t key = 1, Cost left = 50'000) {
     auto lease = line(key);
     lease.cost = cache_.wanted(lease, now_);

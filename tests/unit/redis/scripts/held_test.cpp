@@ -344,7 +344,7 @@ TEST_F(RedisPermits, ReleasesOfOneLoopIterationShareACall) {
 TEST_F(RedisPermits, AreRenewedAndReleasedForManyKeysWithFewPendingCommands) {
   auto tuning = Worker::quick();
   tuning.max_pending = 4;
-  constexpr std::uint64_t kKeys = 2'000;  // a renewal call has room for 256 of them
+  constexpr std::uint64_t kKeys = 2'000;  // the number of keys; a renewal call has room for only 256 keys
   const auto one = at_once(1);
   Worker worker(settings(kBrief), tuning);
   ASSERT_TRUE(worker.turn_until_up());

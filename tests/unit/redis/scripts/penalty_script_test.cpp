@@ -1,4 +1,4 @@
-// Penalties in Redis: the script, compared with the oracle and with the key table.
+// Tests penalties in Redis. Compares the script with a model (the oracle) and with the key table.
 #include "redis/store/deny_cache.hpp"
 #include "unit/limit/penalty_oracle.hpp"
 #include "unit/redis/scripts/timed_scripts.hpp"
@@ -38,7 +38,7 @@ class PenaltyScript : public ::testing::Test {
   const Penalty twice_{.after = 2, .first = 2h, .grows = 2, .most = 24h, .forget = 24h};
 };
 
-TEST_F(PenaltyScript, LookNotesNoViolation) {
+TEST_F(PenaltyScript, LookCountsNoViolation) {
   (void)ask(kStart, line(one_));
   for (int i = 0; i < 5; ++i) EXPECT_FALSE(ask(kStart, line(one_), true).allowed);
   EXPECT_EQ(ask(kStart, line(one_)).violations, 1);
@@ -53,7 +53,7 @@ TEST_F(PenaltyScript, LookShowsThePenalty) {
   EXPECT_EQ(ask(kStart + 2h, line(one_), true).penalty_left, 0us);
 }
 
-TEST_F(PenaltyScript, KeysLiveAsLongAsTheyCount) {
+TEST_F(PenaltyScript, KeyLivesUntilItsViolationsAndPenaltiesAreForgotten) {
   for (int i = 0; i < 2; ++i) (void)ask(kStart, line(one_));
   const auto key = limit::penalty_key(limit::key_of(1));
   EXPECT_GE(scripts_.life_of(key), 24h);
@@ -63,15 +63,16 @@ TEST_F(PenaltyScript, KeysLiveAsLongAsTheyCount) {
   EXPECT_GE(scripts_.expiry_of(key), kStart + 25h);
 }
 
-TEST_F(PenaltyScript, ResetLiftsIt) {
+TEST_F(PenaltyScript, ResetOfAKeyEndsItsPenalty) {
   for (int i = 0; i < 3; ++i) (void)ask(kStart, line(one_));
   (void)scripts_.reset(line(one_));
   EXPECT_TRUE(ask(kStart, line(one_)).allowed);
   EXPECT_EQ(ask(kStart, line(one_)).violations, 1);
 }
 
-// Another weir's window is another time, so the script charges nothing and counts nothing.
-TEST_F(PenaltyScript, UndecidedBillIsNoViolation) {
+// weir sends the window of another day, so the script cannot decide the bill. It then charges nothing and
+// counts no violation.
+TEST_F(PenaltyScript, BillWithoutTheCurrentWindowIsNoViolation) {
   const auto calendar = std::make_shared<limit::Calendar>("UTC", std::vector<limit::Calendar::Run>{{-1, {}}});
   const limit::Limiter day = *limit::FixedWindow::make(1, limit::FixedWindow::Align::Day, calendar);
   const std::array bill{line(one_, 1), line(day, 2)};
@@ -85,7 +86,7 @@ TEST_F(PenaltyScript, UndecidedBillIsNoViolation) {
   EXPECT_EQ(ask(kStart, line(one_, 1)).violations, 1);
 }
 
-TEST_F(PenaltyScript, BillsOfOneCallSeeEachOthersViolations) {
+TEST_F(PenaltyScript, BillCountsTheViolationsOfEarlierBillsInItsCall) {
   const auto charge = line(one_);
   const BillRequest request{.lines = {&charge, 1}};
   const std::array<BillRequest, 4> bills{request, request, request, request};
@@ -159,7 +160,7 @@ TEST_F(PenaltyScript, DenyCacheReadsThePenaltiesOfTwoLines) {
 }
 
 // Weirs whose clocks differ send their bills to one Redis, several at a time. Redis's clock decides.
-TEST_F(PenaltyScript, RandomHistoriesOfSkewedWeirsEqualTheOracle) {
+TEST_F(PenaltyScript, RandomHistoriesAgreeWithAModelIfClocksDiffer) {
   const auto seed = limit::new_seed();
   Dice dice(seed);
   std::size_t penalties = 0;

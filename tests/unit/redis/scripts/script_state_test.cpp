@@ -202,8 +202,8 @@ TEST_F(ScriptState, SlidingLogTakes18BytesPerEntryAndUsesBinarySearch) {
   for (std::uint64_t sent = 1; sent < SlidingLog::kMostExact; ++sent)
     ASSERT_FALSE(worker_.charge(bill).error);
 
-  // The log has room for half of the limit when half of the entries have expired. The script must find that
-  // entry by binary search, and not read all entries.
+  // The log has room for half of the limit when half of the entries have expired. The script must find the
+  // last of these entries by binary search, and not read all entries.
   const auto looks = [&] {
     const auto said = server_.ask({"INFO", "commandstats"}).text;
     const auto at = said.find("cmdstat_lindex:calls=");

@@ -197,9 +197,9 @@ TEST_F(RedisFailure, UserWithTheDocumentedRightsSuffices) {
   EXPECT_EQ(worker.charge(bill_).error, StoreError::CommandDenied) << worker.store.last_error();
 }
 
-// The test charge must use the same commands as real charges. Otherwise it would succeed, and five more
-// charges would fail.
-TEST_F(RedisFailure, StoreStaysDownWhileCallsWouldFail) {
+// The test charge must use the same commands as real charges. Otherwise the test charge would succeed, and
+// five more charges would fail.
+TEST_F(RedisFailure, StoreStaysDownWhileChargesWouldFail) {
   Server server;
   Worker worker(Worker::settings_for(server));
   ASSERT_TRUE(worker.turn_until_up());
