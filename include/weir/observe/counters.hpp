@@ -134,8 +134,8 @@ class alignas(64) Counters {
   [[nodiscard]] const Tally& http2_resets(ResetBy by) const noexcept {
     return http2_resets_[static_cast<std::size_t>(by)];
   }
-  // Counts answers of servers that weir read on after the client had disconnected. `whole`: weir received the
-  // complete answer.
+  // Counts answers that weir continued to read from servers after the client had disconnected. `whole`: weir
+  // received the complete answer.
   [[nodiscard]] Tally& abandoned(bool whole) noexcept { return abandoned_[whole ? 1 : 0]; }
   [[nodiscard]] const Tally& abandoned(bool whole) const noexcept { return abandoned_[whole ? 1 : 0]; }
   // The thread that reloads calls these functions, before the worker gets the new labels. make_room() adds
@@ -157,22 +157,25 @@ class alignas(64) Counters {
   Gauge connections_open;
   Gauge http2_connections_open;  // open HTTP/2 connections; connections_open includes them
   Gauge http2_streams_open;
-  Gauge tunnels_open;         // upgraded client connections
-  Tally bytes_in;             // from clients, including heads, after TLS
-  Tally bytes_out;            // to clients
-  Gauge queue_depth;          // requests that are waiting now for their departure
-  Tally connections_crowded;  // closed at once, because their address had the maximum number of connections
-  Tally accept_failures;      // accept() failed: out of descriptors or memory
-  std::array<Tally, policy::kPriorities> shed;  // answered 503 because of load, by priority
+  Gauge tunnels_open;  // upgraded client connections
+  Tally bytes_in;      // bytes from clients after TLS decryption, including heads
+  Tally bytes_out;     // bytes to clients before TLS encryption, including heads
+  Gauge queue_depth;   // requests that are waiting now for their departure
+  // connections that were closed at once, because their address had the maximum number of connections
+  Tally connections_crowded;
+  Tally accept_failures;                        // accept() failed: out of descriptors or memory
+  std::array<Tally, policy::kPriorities> shed;  // requests that got a 503 because of load, by priority
   Gauge body_memory;                            // bytes in use now for bodies that rules read
   Tally body_memory_refused;                    // bodies for which no memory was left
-  Tally rules_exceeded;   // answered 503 because too many rules apply (limit::kMaxCharges)
-  Tally queue_crowded;    // refused because the client already had its maximum of queued requests
-  Tally queue_displaced;  // refused because a request of better priority took the place in the queue
-  Tally queue_levelled;   // refused because a client with fewer queued requests took the place in the queue
-  Tally queue_overdue;    // refused because max_wait passed while other requests departed
-  Tally store_failures;   // decisions for which Redis did not answer in time
-  Tally preflights;       // CORS preflights, for which no rule was asked
+  Tally rules_exceeded;  // requests that got a 503 because too many rules apply (limit::kMaxCharges)
+  Tally queue_crowded;   // requests refused because the client already had its maximum of queued requests
+  // requests refused because a request of better priority took their place in the queue
+  Tally queue_displaced;
+  // requests refused because a client with fewer queued requests took their place in the queue
+  Tally queue_levelled;
+  Tally queue_overdue;       // requests refused because max_wait passed while other requests departed
+  Tally store_failures;      // decisions for which Redis did not answer in time
+  Tally preflights;          // CORS preflights, for which no rule was asked
   Tally access_log_dropped;  // lines of the access log that weir dropped
   // The top clients of each rule. Must be set before the worker runs. Null if top clients are not counted.
   std::unique_ptr<TopClients> top;
@@ -189,7 +192,7 @@ class alignas(64) Counters {
     std::array<Tally, kSettled> settlements;
     std::array<Tally, kMessageOutcomes> messages;
     Tally denied_here;
-    Tally penalties;  // that began
+    Tally penalties;  // penalties that began
   };
   [[nodiscard]] StatusRow& row_of(std::optional<std::size_t> route) const noexcept {
     return route ? routes_[*route] : unrouted_;

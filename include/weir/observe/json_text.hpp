@@ -13,7 +13,7 @@ inline constexpr std::size_t kMaxJsonText = 4096;  // in bytes
 // The length of the longest escape for one octet ("\\u001f").
 inline constexpr std::size_t kMostOfAnOctet = 6;  // in bytes
 
-// Returns true if `text` is short and needs no escapes. This is so for almost every text.
+// Returns true if `text` is short and needs no escapes, as is the case for almost every text.
 [[nodiscard]] bool is_plain_json_text(std::string_view text) noexcept;
 
 // Appends `text` as a JSON string with its quotes (RFC 8259 §7). JSON permits some characters that this

@@ -63,7 +63,8 @@ struct AppliedRule {
 };
 
 struct ReplayRecord {
-  // Identifies the key table that was charged. A table lives as long as the process, or longer by snapshots.
+  // Identifies the key table that was charged. A table lives as long as the process, or longer if a snapshot
+  // keeps it.
   std::uint64_t run = 0;
   base::TimePoint start{};               // by weir's own clock, like all instants here
   base::Duration clock_ahead{0};         // how far weir's clock was ahead of the machine's

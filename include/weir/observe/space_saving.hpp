@@ -16,8 +16,8 @@
 // Cormode et al., "Mergeable summaries", 2012, §3).
 //
 // Pure. Allocates once. Finding a client costs one probe of a hash index. A new client usually costs no more.
-// From time to time, one pass over all counters collects those with the smallest count. New clients get these
-// counters one by one.
+// From time to time, one pass over all counters collects the counters with the smallest count. New clients
+// get these counters one by one.
 #pragma once
 
 #include "weir/base/siphash.hpp"
@@ -97,8 +97,9 @@ class SpaceSaving {
   void reindex() noexcept;
 
   std::size_t capacity_;
-  std::size_t mask_;               // size of the index minus one; the size is a power of two
-  std::vector<Index> index_;       // open addressing: the index of a counter, or kNowhere
+  std::size_t mask_;  // size of the index minus one; the size is a power of two
+  // a hash table with open addressing; each entry is the index of a counter, or kNowhere
+  std::vector<Index> index_;
   std::vector<Counter> counters_;  // at most capacity_ counters
   // The counters that had the smallest count when they were collected. Some of these counters may have a
   // higher count now.

@@ -1,4 +1,4 @@
-// Tracks how long events have been recurring. A spell is a series of events without a pause longer than
+// Tracks how long events have been recurring. A streak is a series of events without a pause longer than
 // `longest_pause`. Plain values; time is an argument.
 #pragma once
 
@@ -25,7 +25,7 @@ class Streak {
     if (since_ && now - *last_ > longest_pause_) since_.reset();
   }
 
-  // Returns the start of the current spell; nullopt if the last spell is over.
+  // Returns the start of the current streak; nullopt if the last streak is over.
   [[nodiscard]] std::optional<base::TimePoint> since() const noexcept { return since_; }
   // Returns the time of the last event; nullopt if no event has come.
   [[nodiscard]] std::optional<base::TimePoint> last() const noexcept { return last_; }

@@ -38,7 +38,8 @@ class Surge {
   void go_on(bool firing, base::TimePoint since, std::uint64_t seen, base::TimePoint now) noexcept;
 
   [[nodiscard]] bool firing() const noexcept { return firing_since_.has_value(); }
-  // Returns when the present or, if there is none now, the last surge began; the epoch if there was no surge.
+  // Returns the start of the present surge, or of the last surge if there is none at present; the epoch if
+  // there was no surge.
   [[nodiscard]] base::TimePoint since() const noexcept { return began_; }
   // Returns the number of events within the last period. The number may include older events, by up to 1/60
   // of a period.

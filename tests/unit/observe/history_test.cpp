@@ -54,7 +54,7 @@ TEST(HistoryTest, RemainingSeriesKeepTheirValuesWhenOtherSeriesAreAddedOrRemoved
   EXPECT_THAT(series(history, 1), ElementsAre(0U));
   history.note(Totals{10, 1000, 2});
   EXPECT_THAT(series(history, 0), ElementsAre(3U, 7U));
-  EXPECT_THAT(series(history, 1), ElementsAre(0U, 0U));  // unknown when this series grew to 1000
+  EXPECT_THAT(series(history, 1), ElementsAre(0U, 0U));  // weir does not know when this series grew to 1000
   EXPECT_THAT(series(history, 2), ElementsAre(1U, 1U));
   history.note(Totals{10, 1005, 2});
   EXPECT_THAT(series(history, 1), ElementsAre(0U, 0U, 5U));
