@@ -21,7 +21,8 @@ struct RedisFigures {
   std::uint64_t reconnects = 0;
   std::uint64_t amendments = 0;  // calls that refund or correct charges; no request waits for these calls
   std::uint64_t amendments_lost = 0;
-  std::uint64_t gaps_lost = 0;  // discarded gaps (docs/design/prefetch.md), because a key had too many
+  // gaps (docs/design/prefetch.md) that were discarded, because a key had too many gaps
+  std::uint64_t gaps_lost = 0;
 };
 
 // Numbers of the units that all workers have taken from Redis in advance, since weir started.
@@ -71,7 +72,7 @@ struct CertificateFigures {
 };
 // A client certificate that weir shows to servers that ask for one.
 struct OwnCertificateFigures {
-  std::string shown_to;  // the servers that ask for it, such as "upstream "api"" or "redis"
+  std::string shown_to;  // the servers that ask for the certificate, such as "redis" or "upstream "api""
   std::string file;
   std::chrono::sys_seconds not_after;
 };

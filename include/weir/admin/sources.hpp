@@ -97,7 +97,8 @@ struct Sources {
   std::vector<std::string> routes;
   std::vector<RuleText> rules;  // in the order of the configuration
   std::vector<std::string> upstreams;
-  // The pages call the functions on the server's thread. If a function is absent, the pages omit its data.
+  // The pages call the functions on the server's thread. If a function is absent, the pages omit the
+  // function's data.
   std::function<limit::KeyTable::Stats()> key_table;
   std::function<std::vector<RedisFigures>()> redis;
   // Returns the clients of the rule with this index, and the time of the data. Absent if weir does not track

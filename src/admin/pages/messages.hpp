@@ -28,7 +28,7 @@ using Response = boost::beast::http::response<boost::beast::http::string_body>;
 // too long.
 [[nodiscard]] std::optional<Answer> fault_of_body(const net::ErrorCode& ec, bool late);
 // Returns an error response unless the request has exactly one Host field (RFC 9112 §3.2). A request of
-// HTTP/1.0 may have none. If there were two Host fields, a proxy in between might use the other one.
+// HTTP/1.0 may have none. If there were two Host fields, a proxy in between might use the other field.
 [[nodiscard]] std::optional<Answer> fault_of_host(const Parser& parser);
 
 }  // namespace weir::admin

@@ -8,8 +8,8 @@ namespace weir::admin {
 
 class Token {
  public:
-  // An empty token admits every request. Throws std::runtime_error if OpenSSL cannot compute SHA-256; so does
-  // admits().
+  // An empty token admits every request. The constructor and admits() throw std::runtime_error if OpenSSL
+  // cannot compute SHA-256.
   explicit Token(std::string_view token);
 
   // Returns true if the request has the right token. `authorization`: the value of the Authorization field,

@@ -52,7 +52,7 @@ struct Door {
   explicit Door(net::ListeningSocket listening, net::Executor executor)
       : acceptor(std::move(listening).into_acceptor(executor)), vacancy(executor) {}
   AcceptorSocket acceptor;
-  net::Timer vacancy;  // runs after a failed accept; a connection that ends cancels it
+  net::Timer vacancy;  // the pause after a failed accept; the end of a connection cancels this pause
 };
 
 }  // namespace

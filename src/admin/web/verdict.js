@@ -5,7 +5,7 @@ import { clock, plural, rate, span } from "./words.js";
 
 const kDay = 86_400_000;
 const kWarnDays = 14; // a certificate that expires in fewer days causes a warning
-const kNearlyFull = 0.9; // part of the key table; above it, a warning is shown
+const kNearlyFull = 0.9; // the dashboard warns if a larger part of the key table is in use
 
 export const refusals = (rule) => rule.counters.refused + rule.counters.shadow_refused;
 

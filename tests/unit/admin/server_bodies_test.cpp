@@ -27,7 +27,8 @@ class BodyTest : public ServerTest {
            std::string(fields) + "\r\n" + std::string(body);
   }
 
-  policy::ExplainRequest taken_;  // the event loop's thread writes it; tests may read it after a response
+  // the event loop's thread writes this request; tests may read it after a response
+  policy::ExplainRequest taken_;
 };
 
 TEST_F(BodyTest, ReadsABodyThatArrivesInPiecesOrChunked) {
