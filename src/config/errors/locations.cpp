@@ -8,7 +8,8 @@ namespace weir::config {
 
 namespace {
 
-// Returns the addresses that weir connects to first: of Redis, the Sentinels or the cluster's nodes.
+// Returns the addresses that weir connects to first: the address of Redis, or those of the Sentinels or
+// cluster nodes.
 std::vector<base::Endpoint> redis_addresses(const Settings& settings) {
   if (!settings.state.redis) return {};
   const auto& redis = *settings.state.redis;

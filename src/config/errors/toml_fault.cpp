@@ -57,7 +57,8 @@ std::string describe_rest(const std::string& key, const std::string& value, std:
   return "found " + std::string(rest) + " after the value; write " + fixed;
 }
 
-// Describes a value without quotes, and suggests one that the key accepts. Empty if weir has no suggestion.
+// Describes a value without quotes, and suggests a value that the key accepts. Empty if weir has no
+// suggestion.
 std::string describe_bare_of(const KeySpec& spec, const std::string& key, std::string_view value) {
   if (auto fitting = fitting_text(spec, value); !fitting.empty())
     return "found " + std::string(value) + (fitting.find('"') == std::string::npos ? "" : " without quotes") +

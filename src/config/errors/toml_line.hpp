@@ -1,4 +1,4 @@
-// The parts of a line that the TOML parser rejects, as far as they can be told apart.
+// The parts of a line that the TOML parser rejects, as far as weir can recognise them.
 #pragma once
 
 #include "config/schema/schema.hpp"

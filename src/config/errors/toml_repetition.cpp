@@ -28,7 +28,7 @@ std::string describe_repeated_header(std::string_view name, std::string_view rea
   return what + "; keep one" + (mixed ? " " + header : "") + ", with all of its keys below it";
 }
 
-// Returns the names that lead to the repeated key, the last of which is the key.
+// Returns the names that lead to the repeated key. The last name is the key itself.
 Names repeated_key(std::string_view line, std::size_t at) {
   if (auto keys = keys_before(line, at); !keys.empty()) return keys;
   return {std::string(without_blanks(line.substr(0, line.find('='))))};
@@ -69,7 +69,7 @@ std::optional<std::size_t> equals_at(std::string_view line, std::size_t at) {
   return line[at] == '=' ? std::optional(at) : std::nullopt;
 }
 
-// Returns the value at the start of the text, in TOML syntax. Empty if it has no clear end.
+// Returns the value at the start of the text, in TOML syntax. Empty if the value has no clear end.
 std::string value_to_write(std::string_view text, const KeySpec* spec, bool inline_table) {
   if (text.starts_with('"') || text.starts_with('\'')) {
     const auto end = text.find(text.front(), 1);

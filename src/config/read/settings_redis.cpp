@@ -93,7 +93,7 @@ void read_topology(const TableReader& table, redis::RedisSettings& redis) {
 
 }  // namespace
 
-// Reads `username` and `password`. Unlike a URL, they may contain any character without percent-encoding.
+// Reads `username` and `password`. Unlike in a URL, both may contain any character without percent-encoding.
 void read_user(const TableReader& table, redis::RedisSettings& redis) {
   const auto user = table.text("username");
   const auto password = table.text("password");

@@ -36,7 +36,7 @@ std::optional<std::uint64_t> parse_weight(const Node& node) noexcept {
   return static_cast<std::uint64_t>(rounded);
 }
 
-// Reads the value of one key that holds pointers.
+// Reads the value of one key that holds JSON pointers.
 class TermsReader {
  public:
   TermsReader(const TableReader& table, std::string_view key, std::string_view sample)
@@ -82,7 +82,7 @@ class TermsReader {
     if (weights.entries.empty())
       table_.mistake(key_, "found none; expected pointers with weights, such as { " + sample_ + " = 1 }");
   }
-  // Adds a term for pointers that "|" separates.
+  // Adds a term for JSON pointers that "|" separates.
   void add_pointers(std::string_view text, int line, std::uint64_t weight) {
     CostTerm term{.weight = weight};
     for (std::size_t at = 0; at <= text.size();) {

@@ -156,7 +156,7 @@ std::string penalty_words(const policy::Rule& rule) {
 }
 
 // Returns the text about the rule's refusals: their further header fields, and their jitter if it differs
-// from that of [server].
+// from the jitter of [server].
 std::string refusal_words(const policy::Rule& rule, unsigned usual_jitter) {
   std::string words;
   std::string_view fields = rule.refusal_fields;

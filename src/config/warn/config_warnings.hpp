@@ -24,8 +24,8 @@ class ConfigWarnings {
   // Adds a warning with a location in any file, such as "keys.toml:7".
   void add_at(const std::string& where, const std::string& what);
 
-  // Returns the location of the thing `whose`, such as "weir.toml:14"; "weir.toml" if ReadContext::lines does
-  // not have it.
+  // Returns the location of the thing `whose`, such as "weir.toml:14". Returns "weir.toml" if
+  // ReadContext::lines does not have `whose`.
   [[nodiscard]] std::string where(const std::string& whose) const;
 
   [[nodiscard]] std::vector<Warning> take() noexcept { return std::move(found_); }

@@ -15,8 +15,8 @@ void warn_of_need_of_redis(const Settings& settings, const ReadContext& context,
   const bool shared = std::any_of(settings.rules.begin(), settings.rules.end(), [](const policy::Rule& rule) {
     return rule.store == policy::Store::Redis;
   });
-  // Does not warn if the file sets `store`, because some deployments of the same file may then use Redis,
-  // with store = "${NAME}".
+  // Does not warn if the file sets `store`. With store = "${NAME}", another deployment of the same file may
+  // use Redis.
   if (!shared && settings.state.redis && !context.store_is_said)
     warnings.add("[state]", "redis is configured, but no rule is kept in it");
 }
@@ -78,8 +78,8 @@ void warn_of_named_tiers(const NamedTiers& named, const Settings& settings, cons
 }
 
 // Warns of tiers that an API key has but no rule or route mentions. If no rule or route mentions any tier,
-// several configurations may share the keys file for its users or organisations. In that case tiers of keys
-// with a user or an organisation cause no warning.
+// ignores tiers of keys that have a user, an organisation or a service. The keys file may then serve several
+// configurations for these users.
 void warn_of_given_tiers(const NamedTiers& named, const Settings& settings, const ReadContext& context,
                          ConfigWarnings& warnings) {
   std::set<std::string> known;

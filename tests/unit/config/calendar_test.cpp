@@ -68,7 +68,7 @@ TEST(Calendars, AgreeWithTheCLibraryOnDaysWeeksAndMonths) {
       }
       const auto week = days->week(at);
       ASSERT_TRUE(week.start <= day.start && day.end <= week.end);
-      auto sunday = day;  // the first day from this one on after which a Monday begins
+      auto sunday = day;  // the last day before the next Monday; may be `day` itself
       while (Zone::local(sunday.end).tm_wday != 1) sunday = days->day(sunday.end);
       ASSERT_EQ(week.end, sunday.end) << at.time_since_epoch().count();
       if (week.start > TimePoint{} + hours(48)) {

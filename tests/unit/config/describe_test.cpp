@@ -67,7 +67,7 @@ TEST(Describe, ShowsWhoseSitesMayReadAnswers) {
           "\ncors: pages of every origin, weir answers preflights, which browsers remember for 10min\n"));
 }
 
-TEST(Describe, ShowsRoutesThatTellUsage) {
+TEST(Describe, ShowsRoutesThatReportAClientsUsage) {
   const auto text = describe(parse_settings(with("[[route]]\nname = \"u\"\nrespond = \"usage\"\n"), kFile));
   EXPECT_THAT(text, HasSubstr("-> the client's own limits, uncharged\n    no rule applies\n"));
 }
