@@ -20,7 +20,7 @@ namespace weir::net {
 
 struct CertificateNames {
   int key_type = 0;  // the result of EVP_PKEY_get_base_id(3): RSA, EC, Ed25519, …
-  // in lower case; "*.example.com" stands for every name with one label more than "example.com"
+  // in lower case; "*.example.com" stands for every name that has one more label than "example.com"
   std::vector<std::string> hosts{};
   std::vector<std::string> addresses{};  // IP addresses in binary form; clients cannot request them by SNI
 };
@@ -28,8 +28,8 @@ struct CertificateNames {
 // Returns the names in the context's first certificate.
 [[nodiscard]] CertificateNames names_of(SSL_CTX* context);
 
-// Returns true if the pattern `pattern` of a certificate matches every host name that `name` matches. Both
-// must be in lower case.
+// Returns true if the pattern `pattern` of a certificate matches every host name that `name` matches.
+// `pattern` and `name` must be in lower case.
 [[nodiscard]] bool covers(std::string_view pattern, std::string_view name) noexcept;
 
 // Returns the indices of the certificates that weir offers in addition to the first certificate, if no

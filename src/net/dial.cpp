@@ -99,8 +99,8 @@ Task<ErrorCode> Dial::connect() {
   co_return asio::error::operation_aborted;
 }
 
-// Returns the Try object for the next attempt: an unused one, or that of the oldest silent attempt. Returns
-// null if all attempts are in the TLS handshake.
+// Returns the Try object for the next attempt: an unused object, or the object of the oldest silent attempt.
+// Returns null if all attempts are in the TLS handshake.
 Dial::Try* Dial::place() noexcept {
   Try* best = nullptr;
   for (auto& one : tries_) {

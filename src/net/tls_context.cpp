@@ -88,8 +88,8 @@ bool is_for(SSL_CTX* context, const char* name) noexcept {
 }
 
 // The certificates that weir offers to one client, at most one of each key type. OpenSSL sends the
-// certificate that the client can verify. It decides by the client's signature algorithms, and in TLS 1.2
-// also by its ciphers.
+// certificate that the client can verify. OpenSSL decides by the client's signature algorithms, and in TLS
+// 1.2 also by its ciphers.
 class Offer {
  public:
   explicit Offer(SSL* ssl) noexcept : ssl_(ssl) {}
@@ -113,7 +113,8 @@ class Offer {
     SSL_CTX_get0_chain_certs(context, &chain);
     if (SSL_use_cert_and_key(ssl_, SSL_CTX_get0_certificate(context), SSL_CTX_get0_privatekey(context), chain,
                              1) != 1)
-      ERR_clear_error();  // out of memory: the client gets one of the certificates added before
+      // memory has run out: the client gets one of the certificates that were added before
+      ERR_clear_error();
   }
 
   SSL* const ssl_;

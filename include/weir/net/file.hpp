@@ -21,8 +21,7 @@ inline constexpr std::size_t kLargestFile = 16 << 20;
 enum class UnnamedPipe : std::uint8_t { Reject, Accept };
 
 // Returns the content of a regular file. Follows symbolic links. The error says why the file cannot be read:
-// the system's reason, what the path is instead of a regular file, or that the file has more than `most`
-// bytes.
+// the system's reason, a type other than a regular file, or a size of more than `most` bytes.
 [[nodiscard]] base::Result<std::string> read_file(const std::string& path, std::size_t most = kLargestFile,
                                                   UnnamedPipe pipe = UnnamedPipe::Reject);
 

@@ -1,5 +1,5 @@
-// Listening sockets: each worker has one for each address (SO_REUSEPORT). All sockets are opened before weir
-// serves requests.
+// Opens listening sockets. Each worker has a socket of its own for each address (SO_REUSEPORT). weir opens
+// all sockets before it serves requests.
 #pragma once
 
 #include "weir/base/endpoint.hpp"

@@ -102,8 +102,8 @@ class Readiness {
 };
 
 // Lets the event loop handle all other ready events, then resumes the task. A task that may run long without
-// waiting should await a Pause. A Pause does not report a cancellation; the task must check for it
-// afterwards.
+// waiting should await a Pause. A Pause does not report a cancellation, so the task must check afterwards
+// whether it was cancelled.
 class [[nodiscard]] Pause : public Suspended {
  public:
   explicit Pause(const Executor& executor) : reactor_(Reactor::of(executor)) {}

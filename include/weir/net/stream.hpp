@@ -61,8 +61,8 @@ class Stream final : public DuplexStream {
   [[nodiscard]] ErrorCode send_ahead(std::string_view proxy_header) noexcept;
 
   // Returns the subject of the client's verified certificate. For a resumed session, this is the certificate
-  // of the original session. The form is that of RFC 4514, in ASCII: "CN=billing,O=Example". Empty if the
-  // client has no certificate.
+  // of the original session. The subject has the form of RFC 4514, in ASCII: "CN=billing,O=Example". Empty if
+  // the client has no certificate.
   [[nodiscard]] std::string peer_subject() const;
   // Returns why the client's certificate was rejected, such as "certificate has expired". `ended`: the error
   // that handshake() returned. Empty if the handshake failed for another reason.

@@ -11,14 +11,15 @@
 namespace weir::net {
 
 // Returns the present stamps of all files that a TLS context with these settings reads. If `ca` is empty,
-// this includes the file of the system's authorities, if the system has one.
+// also returns the stamp of the file of the system's authorities, if the system has one.
 [[nodiscard]] FileStamps stamps_of(const TlsClientSettings& settings);
 
 // The certificate that weir shows to servers.
 struct OwnCertificate {
   std::optional<std::chrono::sys_seconds> not_after{};  // absent: the settings have no certificate
 };
-// Reads and checks the files, without making a context. An error names the file and what is wrong with it.
+// Reads and checks the files, without making a context. An error names the faulty file and says what is wrong
+// with its content.
 [[nodiscard]] base::Result<OwnCertificate> try_files(const TlsClientSettings& settings);
 
 }  // namespace weir::net
