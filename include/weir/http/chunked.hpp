@@ -34,7 +34,7 @@ class ChunkDecoder {
   explicit ChunkDecoder(Sender sender = Sender::Client) noexcept : sender_(sender) {}
 
   // Decodes the next piece of the body. If `trailers` is not null, appends the octets of the trailer section
-  // to it.
+  // to `trailers`.
   [[nodiscard]] Piece next(std::string_view input, std::string* trailers = nullptr);
   [[nodiscard]] bool done() const noexcept { return state_ == State::Done; }
 

@@ -1,5 +1,5 @@
-// The parts of gRPC over HTTP/2 that weir knows (the "gRPC over HTTP2" protocol of grpc.io): refusals that
-// gRPC clients understand, and the deadline of a call.
+// The parts of gRPC over HTTP/2 that weir knows: refusals that gRPC clients understand, and the deadline of a
+// call. The protocol is described in "gRPC over HTTP2" on grpc.io.
 #pragma once
 
 #include "weir/base/time.hpp"

@@ -1,5 +1,5 @@
-// The status codes of gRPC calls, 0 (OK) to 16 (UNAUTHENTICATED), and where a response states one: in its
-// trailers, or in its head if it has no messages ("trailers-only").
+// The status codes of gRPC calls, from 0 (OK) to 16 (UNAUTHENTICATED). A response has its status in its
+// trailers. A response without messages ("trailers-only") has its status in its head.
 #pragma once
 
 #include "weir/http/head.hpp"

@@ -77,8 +77,8 @@ class Http2RequestText {
   // The text is static.
   [[nodiscard]] const char* fault() const noexcept;
   // Returns the HTTP/1.1 head. `body`: the length of the body in octets; nullopt if the body has not ended
-  // yet. `key`: the Sec-WebSocket-Key, if the request opens a WebSocket. That request has no body. If
-  // fault() is not null, the head may only be logged.
+  // yet. `key`: the Sec-WebSocket-Key, if the request opens a WebSocket. A request that opens a WebSocket has
+  // no body. If fault() is not null, the head may only be logged.
   [[nodiscard]] std::string head(std::optional<std::uint64_t> body, std::string_view key = {}) const;
 
  private:

@@ -185,7 +185,8 @@ class Http2Session {
   std::int32_t last_opened_ = -1;  // the last stream that the peer has opened; -1: none
   // the last stream that the latest GOAWAY accepts; no bound before the first GOAWAY
   std::int32_t last_accepted_ = std::numeric_limits<std::int32_t>::max();
-  // The peer skipped the stream IDs between skipped_from_ and skipped_to_. It may not use these IDs any more.
+  // The peer skipped the stream IDs between skipped_from_ and skipped_to_. The peer may not use these IDs any
+  // more.
   std::int32_t skipped_from_ = 0;
   std::int32_t skipped_to_ = 0;
   std::uint32_t unknown_ = 0;  // frames of unknown types since the last frame of a message

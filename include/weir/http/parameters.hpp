@@ -1,5 +1,5 @@
-// The query parameters or cookies of a request, by name. They are parsed once for each request. So many rules
-// that read parameters cost little more than one such rule.
+// The query parameters or cookies of a request, by name. weir parses them once for each request. So many
+// rules that read parameters cost little more than one such rule.
 //
 // Pure. Belongs to one request head; allocates nothing once its memory is warm.
 #pragma once

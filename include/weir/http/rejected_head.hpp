@@ -1,4 +1,5 @@
-// The readable parts of a head that weir rejects. They are used for the log only, never for a decision.
+// The readable parts of a head that weir rejects. weir uses these parts for the log only, never for a
+// decision.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// The opening handshake of a WebSocket (RFC 6455 §4), which weir does itself for a client of HTTP/2. This
-// client sends an extended CONNECT instead (RFC 8441).
+// The opening handshake of a WebSocket with a server (RFC 6455 §4), which weir does itself for a client of
+// HTTP/2. The client sends an extended CONNECT in place of this handshake (RFC 8441).
 #pragma once
 
 #include "weir/http/head.hpp"

@@ -16,8 +16,8 @@ namespace {
 constexpr std::size_t kUsualFields = 32;
 using NameValues = boost::container::small_vector<nghttp2_nv, kUsualFields>;
 
-// The maximum size of a head to send. It exceeds the largest max_head, because nghttp2 silently drops larger
-// heads.
+// The maximum size of a head to send. This maximum exceeds the largest max_head, because nghttp2 silently
+// drops larger heads.
 constexpr std::size_t kMostHeadToSend = 2 << 20;
 
 // The types of frames that RFC 9113 does not define. Receivers ignore them (RFC 9113 §4.1).

@@ -120,7 +120,8 @@ Records events_by_lines(std::string_view text) {
   return records;
 }
 
-// Property: wherever a stream is divided, its events are those of the specification.
+// Property: wherever a stream is divided into pieces, the decoder finds the events that the specification
+// defines.
 TEST(EventStream, EventsDoNotDependOnWhereTheStreamIsDivided) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));

@@ -141,8 +141,8 @@ TEST(WriteRequestHead, AppendsToForwardingFieldsFromTrustedPeers) {
             "X-Forwarded-For: 1.1.1.1, 2.2.2.2, 3.3.3.3, 10.0.0.1\r\nVia: 1.0 p, 1.1 q, 1.1 weir\r\n\r\n");
 }
 
-// A trusted proxy may forward the client's Connection field. This field must not remove the forwarding
-// fields.
+// A trusted proxy may forward the client's Connection field. The names in this field must not remove the
+// forwarding fields.
 TEST(WriteRequestHead, RewritesForwardingFieldsThatAreListedInConnection) {
   EXPECT_EQ(forwarded("GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: b\r\n"
                       "X-Request-ID: theirs\r\nX-Forwarded-For: 1.1.1.1\r\n"

@@ -13,7 +13,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::IsEmpty;
 
-// Returns the interpretations that differ from the normal form. There are none if all servers read the normal
+// Returns the interpretations that differ from the normal form. Returns none if all servers read the normal
 // form.
 PathInterpretations interpretations_of(std::string_view raw) {
   std::string scratch;

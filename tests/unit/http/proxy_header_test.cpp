@@ -45,8 +45,8 @@ std::vector<Good> good() {
           {kSignature + "\x21\x31\0\xd8"s + std::string(216, 'u'), std::nullopt}};  // a unix socket
 }
 
-// For each incomplete header, the reader asks for more octets and reports no fault. It ignores octets after a
-// complete header.
+// For each incomplete header, the reader asks for more octets and reports no fault. The reader ignores octets
+// after a complete header.
 TEST(ProxyHeader, NeedsMoreBytesAtEverySplitUntilTheHeaderIsComplete) {
   for (const auto& [bytes, ends] : good()) {
     for (std::size_t cut = 0; cut < bytes.size(); ++cut)

@@ -130,8 +130,8 @@ class Http2CasesTest : public ::testing::Test {
   std::filesystem::path cases;
 };
 
-// Gives the heads of a story to one connection, each on a stream of its own. Counts the heads that have
-// arrived whole, and those that were refused because of a forbidden field.
+// Gives the heads of a story to one connection, each on a stream of its own. Counts the heads that arrived
+// whole, and the heads that were refused because of a forbidden field.
 void expect_story(const Http2Story& story, std::map<std::string, int>& count) {
   SCOPED_TRACE(story.name);
   Connection connection(story.is_answers ? Http2Side::Client : Http2Side::Server);
