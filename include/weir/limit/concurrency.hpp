@@ -15,8 +15,8 @@ namespace weir::limit {
 // How an exchange ended. An adaptive limit learns from these values.
 struct Ending {
   // The time from sending the request to receiving the head of the answer. Absent if the time would not show
-  // the load of the server: the client disconnected, no server was asked, or the server itself answered with
-  // an error.
+  // the load of the server. Such cases are: the client disconnected, no server was asked, or the server
+  // itself answered with an error.
   std::optional<base::Duration> latency{};
   bool failed = false;  // the server sent no answer in time, or the connection broke
 };

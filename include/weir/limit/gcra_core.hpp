@@ -29,8 +29,9 @@ class GcraCore {
   // be ahead of now when a request arrives, whatever the request's cost.
   [[nodiscard]] static base::Result<GcraCore> make(Rate rate, std::uint64_t capacity,
                                                    base::Duration max_wait = base::kForever);
-  // Makes the GcraCore of a queue. `capacity` is a number of requests: a request fits if it and the requests
-  // ahead of it are at most `capacity` requests, counted as if all had its cost.
+  // Makes the GcraCore of a queue. `capacity` is a number of requests. A request fits if the queue, including
+  // this request, holds at most `capacity` requests. The requests ahead are counted as if all had the cost of
+  // this request.
   [[nodiscard]] static base::Result<GcraCore> make_queue(Rate rate, std::uint64_t capacity,
                                                          base::Duration max_wait);
 

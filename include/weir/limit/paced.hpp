@@ -26,8 +26,8 @@ class TokenBucket {
   GcraCore gcra_core_;
 };
 
-// Admits one request each period/count, and `burst` more at once, so the capacity is burst + 1 (ITU-T I.371,
-// the Generic Cell Rate Algorithm with a tolerance of burst × T).
+// Admits one request in each interval of period/count, and `burst` more requests at once. So the capacity is
+// burst + 1 (ITU-T I.371, the Generic Cell Rate Algorithm with a tolerance of burst × T).
 class Gcra {
  public:
   [[nodiscard]] static base::Result<Gcra> make(Rate limit, std::uint64_t burst);

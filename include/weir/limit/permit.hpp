@@ -1,4 +1,4 @@
-// The units of a concurrency limit that one exchange holds. The destructor releases them.
+// The units of a concurrency limit that one exchange holds. The destructor releases the units.
 //
 // Owned by the exchange. The key table, and the rule set that owns the limiter, must outlive the permit.
 #pragma once

@@ -23,9 +23,9 @@
 
 namespace weir::limit {
 
-// Returns the converted state. Laws: equal numbers change nothing; a drained state stays drained; the used
-// part of the limit does not fall, and rises by less than one unit. For logs with more than one entry, use
-// the function below.
+// Returns the converted state. Equal numbers change nothing, and a drained state stays drained. The used part
+// of the limit does not fall, and rises by less than one unit. For logs with more than one entry, use the
+// function below.
 [[nodiscard]] Cell rescaled(const Limiter& from, const Cell& cell, const Limiter& to,
                             base::TimePoint now) noexcept;
 

@@ -31,7 +31,7 @@ struct SharedCell {
   Cell cell;
 };
 
-// The violations and penalties of a key. They do not depend on the numbers of the key's rule.
+// The violations and penalties of a key. This state does not depend on the numbers of the key's rule.
 struct SavedPenalty {
   Key key;
   base::TimePoint forgotten_at;  // the instant until which the state is needed

@@ -59,8 +59,8 @@ class SlidingLog {
   template <class Log>
   [[nodiscard]] Answer ask(const Log& log, base::TimePoint now, Cost cost) const noexcept;
 
-  // Returns the step for a cell, which is a log with one entry: word 0 is the time step (mark) of the entry,
-  // word 1 is its cost.
+  // Returns the step for a cell, which is a log with one entry. Word 0 is the time step (mark) of the entry,
+  // and word 1 is its cost.
   [[nodiscard]] Step step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
   // Returns the key's state after a charge that exceeds the limit. Keeps at most `most` units
   // (limit/pair.hpp).

@@ -85,9 +85,9 @@ struct Restored {
   std::uint64_t keys = 0;     // keys restored to the table
   std::uint64_t drained = 0;  // keys that drained between saving and restoring
   std::uint64_t changed = 0;  // keys of rules that no longer exist, and keys whose old rule `adopt` refused
-  // Keys for which a new, smaller table had no slot, because it was full of live keys. These keys use the
-  // overflow cells of their rules, one state shared by all keys of a limiter ID. That state starts fresh.
-  // Includes keys whose penalties found no room.
+  // Keys for which a new, smaller table had no slot, because the table was full of live keys. These keys use
+  // the overflow cells of their rules. An overflow cell is one state that all keys of a limiter ID share, and
+  // starts fresh. Includes keys whose penalties found no room.
   std::uint64_t left_out = 0;
 };
 

@@ -1,5 +1,5 @@
 // Laws that every limiter must obey, for random parameters and traffic. The tests check each promise about
-// the future by asking the limiter again at that time. They use no knowledge of how a limiter computes.
+// the future by asking the limiter again at that time. The tests use no knowledge of how a limiter computes.
 #include "unit/limit/random_case.hpp"
 
 #include "weir/limit/limiter.hpp"

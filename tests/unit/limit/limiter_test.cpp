@@ -138,8 +138,8 @@ TEST(LeakyBucket, RejectsRequestsThatWouldWaitLongerThanMaxWait) {
   EXPECT_EQ(client.ask(50ms).delay, 250ms);
 }
 
-// Regression: the load meter ignored max_wait. It measured a queue as nearly empty although max_wait admitted
-// no further request.
+// Regression: the load meter ignored max_wait. The load meter then measured a queue as nearly empty although
+// max_wait admitted no further request.
 TEST(LeakyBucket, QueueLengthIsAlsoBoundedByMaxWait) {
   struct Case {
     std::uint64_t queue;

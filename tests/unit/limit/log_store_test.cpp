@@ -45,7 +45,7 @@ TEST(LogStore, ChunksLinkedInARingAreReturnedTogether) {
       before = chunk;
     }
     store.give_back_ring(*all.begin());
-    store.give_back_ring(0);  // 0 stands for a log without chunks
+    store.give_back_ring(0);  // 0 means a log without chunks
     EXPECT_EQ(store.in_use(), 0U);
   }
   EXPECT_EQ(take_all(store).size(), kChunks);

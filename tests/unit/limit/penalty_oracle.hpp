@@ -1,5 +1,5 @@
-// A model of penalties that keeps a list of everything that ever happened to a key. It follows the sentences
-// of the documentation (docs/limiters.md, "Penalties"), not the code.
+// A model of penalties that keeps a list of everything that ever happened to a key. The model follows the
+// sentences of the documentation (docs/limiters.md, "Penalties"), not the code.
 #pragma once
 
 #include "unit/limit/random_case.hpp"

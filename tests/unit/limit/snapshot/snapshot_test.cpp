@@ -22,7 +22,8 @@ class SnapshotTest : public testing::Test {
   SnapshotTest() {
     while (cases_.size() < 6) {
       const auto made = dice_.limiter();
-      // One limiter must be an exact sliding log, and one a sliding log with buckets. The others are random.
+      // One limiter must be an exact sliding log, and one a sliding log with buckets. The other limiters are
+      // random.
       cases_.push_back(made);
     }
     cases_.push_back({Algorithm::LoneLog, {50, 1h}, 50, base::kForever, SlidingLog::make({50, 1h}).value()});

@@ -1,4 +1,5 @@
-// One table reports its permits and another table counts them, as two processes do during an upgrade.
+// One table reports its permits and another table counts these permits, as two processes do during an
+// upgrade.
 #include "weir/limit/foreign_permits.hpp"
 
 #include "unit/limit/table/key_tables.hpp"

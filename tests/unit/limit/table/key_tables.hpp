@@ -1,4 +1,4 @@
-// A key table, functions that make charges for it, and a function that fills it.
+// A key table, functions that make charges for the table, and a function that fills the table.
 #pragma once
 
 #include "unit/limit/traffic.hpp"
