@@ -69,8 +69,8 @@ struct StoreTuning {
   base::Duration finish_timeout{1'000'000};  // how long finish() waits for the replies to the last refunds
 };
 
-// The counters of a store. Only the store's worker writes them; any thread may read them. They never
-// decrease.
+// The counters of a store, which never decrease. Only the store's worker writes the counters; any thread may
+// read them.
 struct StoreStats {
   std::atomic<std::uint64_t> calls{0};     // bills sent
   std::atomic<std::uint64_t> failures{0};  // bills that ended with any error
@@ -94,7 +94,7 @@ struct StoreStats {
 
 class Store {
  public:
-  // `refunds` and `units` are shared by all stores of the process. They must outlive the executor's loop. If
+  // `refunds` and `units` are shared by all stores of the process. Both must outlive the executor's loop. If
   // `refunds` is null, the store has its own object. If `units` is null, the store prefetches no units, even
   // if charges allow it. Copies the settings. Throws std::runtime_error if the system provides no random
   // numbers.

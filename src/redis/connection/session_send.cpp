@@ -20,8 +20,8 @@ namespace {
 namespace asio = net::asio;
 using Purpose = Pipeline::Purpose;
 
-// Returns the groups of the refunded keys. Omits keys of concurrency limits: the deny cache does not store
-// their states, and otherwise the end of every request would be noted as a refund.
+// Returns the groups of the refunded keys. Omits keys of concurrency limits, because the deny cache does not
+// store their states. Otherwise the end of every request would be noted as a refund.
 LastRefunds::Groups groups_of(std::span<const Refund> refunds) {
   LastRefunds::Groups groups;
   for (const auto& line : refunds)
@@ -68,8 +68,7 @@ net::ErrorCode Store::Session::enqueue(Call& call) {
   if (pipeline_.full()) return StoreError::Overloaded;
   // schedule_flush() comes first. If schedule_flush() throws, nothing refers to the call yet.
   schedule_flush();
-  // The timer may be set for a later deadline than that of this bill, if another node has redirected the
-  // bill.
+  // If another node has redirected the bill, the timer may be set for a time after the bill's deadline.
   if (!watching_ || call.deadline < deadline_timer_.expiry())
     watch_until(std::min(call.deadline, pipeline_.next_deadline().value_or(call.deadline)));
   pipeline_.gather(call);

@@ -87,7 +87,7 @@ net::Task<net::ErrorCode> Wire::dial_tcp(const base::Endpoint& address, base::Du
     std::rotate(addresses.begin(), at, addresses.end());
   begin_.reset();
   // Each address but the last gets an equal share of the time. One more share is left for the steps after the
-  // connect.
+  // TCP connect.
   const auto share = patience / (static_cast<base::Duration::rep>(addresses.size()) + 1);
   for (std::size_t at = 0; at < addresses.size() && !closed_ && !cancelled_; ++at) {
     const bool last = at + 1 == addresses.size();

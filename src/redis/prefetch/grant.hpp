@@ -107,7 +107,7 @@ class Grant {
   // Adds the units of another grant of the same window. Returns false for a bucket or for another window.
   [[nodiscard]] bool merge(const Grant& other) noexcept;
 
-  // For buckets: returns true if this grant's last time slot ends later than that of `other`.
+  // For buckets: returns true if this grant's last time slot ends later than the last time slot of `other`.
   [[nodiscard]] bool stands_behind(const Grant& other) const noexcept { return end_ > other.end_; }
 
   // Returns an upper bound of the time until the key is unused again.

@@ -56,8 +56,8 @@ struct BillRequest {
   bool looks = false;  // true: the script charges nothing and returns the verdict "refused"
 };
 
-// Returns how many lines the script gets for a bill: one for each charge, and one more for each penalty,
-// after the line of its charge.
+// Returns how many lines the script gets for a bill: one line for each charge, and one more line for each
+// penalty. The line of a penalty follows the line of its charge.
 [[nodiscard]] std::size_t script_lines(Lines bill) noexcept;
 
 // The most bills and lines of one call of charge.lua. Each bill that shares a call saves Redis the cost of a

@@ -108,8 +108,8 @@ struct ToCharge {
   }
 };
 
-// Returns the most tokens that may be spent: those that refill in limit::kLongestDebt. The result is below
-// 2^53, up to which the scripts' numbers are exact.
+// Returns the maximum number of tokens that may be spent: as many as refill in limit::kLongestDebt. The
+// result is below 2^53, up to which the scripts' numbers are exact.
 std::uint64_t most_spent(const limit::Rate& rate) noexcept {
   const auto refills = static_cast<std::uint64_t>(limit::kLongestDebt / rate.period);
   return static_cast<std::uint64_t>(
@@ -177,8 +177,8 @@ base::TimePoint instant(std::uint64_t us) noexcept {
   return base::TimePoint(base::Duration(static_cast<std::int64_t>(us)));
 }
 
-// A sliding log as the reply describes it: all live units are in one entry at `mark`. This is enough for the
-// limiter.
+// A sliding log as the reply describes it: all live units are in one entry at `mark`. The limiter needs no
+// more than this entry.
 struct SpokenLog {
   std::uint64_t newest_mark;
   limit::Cost live;
@@ -216,8 +216,8 @@ struct ToOutcome {
       tat += second;
       return ask();
     }
-    // The charge is in a gap before later slots, which do not move. The outcome is that of a charge at the
-    // gap's start.
+    // The charge is in a gap before later slots, which do not move. The outcome equals the outcome of a
+    // charge at the gap's start.
     tat = gcra_core.refund(tat, cost);
     auto outcome = ask();
     outcome->allowed = true;

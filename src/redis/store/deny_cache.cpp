@@ -16,8 +16,8 @@ bool lasts(const limit::Limiter& limiter) noexcept {
 }
 
 // Applies a penalty that is certain to run. Returns false if Redis must decide. If no penalty runs, Redis has
-// to decide, because it counts a refusal by the limiter as a violation. It does so even if another rule
-// refuses the request, too.
+// to decide, because Redis counts a refusal by the limiter as a violation. Redis counts the violation even if
+// another rule refuses the request, too.
 bool decide_by_penalty(base::TimePoint clock, base::TimePoint end, base::Duration unsure,
                        limit::Outcome& outcome) noexcept {
   const auto left = end - clock;

@@ -52,7 +52,7 @@ class PermitSet {
 
   // Calls `tell` with renewals of all permits, in groups small enough that Redis is not busy for long.
   void renew(const std::function<void(std::span<const Refund>)>& tell);
-  // Calls `tell` with releases of all permits, in groups as small as those of renew().
+  // Calls `tell` with releases of all permits, in groups as small as the groups of renew().
   void give_up(const std::function<void(std::span<const Refund>)>& tell);
 
   [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }

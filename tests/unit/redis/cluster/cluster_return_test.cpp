@@ -1,5 +1,5 @@
-// Tests what a weir does when it ends, on a real Redis Cluster. weir must refund all units and release all
-// permits. It may need only few calls, and must wait for the replies.
+// Tests what a weir does when it ends, on a real Redis Cluster. It must refund all units, release all permits
+// and wait for the replies. Few calls must be enough.
 #include "redis/scripts/bill.hpp"
 #include "unit/redis/cluster/two_masters.hpp"
 #include "unit/redis/store/store_fixture.hpp"

@@ -58,7 +58,7 @@ class BatchedCharges : public ::testing::Test {
 };
 
 // Uses random limiters and one concurrency limit, a few shared keys, shadow rules and random costs. Two sets
-// of keys get the same requests: for the first set several requests share a call, for the second set each
+// of keys get the same requests. For the first set several requests share a call; for the second set each
 // request has its own call.
 TEST_F(BatchedCharges, GiveTheSameOutcomesAsSeparateCalls) {
   limit::Dice dice(limit::new_seed());

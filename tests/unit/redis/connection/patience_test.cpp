@@ -60,7 +60,8 @@ TEST_F(ReplyTimeouts, ChargeSentAfterARefundWaitsNoLongerThanTheTimeout) {
   worker.loop.poll();
   const auto answer = worker.charge(bill_);
   EXPECT_EQ(answer.error, StoreError::Timeout);
-  // This is half of the time after which weir closes a connection with an unanswered refund.
+  // The limit of this test is half of the time after which weir closes a connection with an unanswered
+  // refund.
   EXPECT_LT(answer.took, 10s);
   EXPECT_EQ(worker.store.state(), StoreState::Up);
   server.thaw();

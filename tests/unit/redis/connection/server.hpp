@@ -1,5 +1,5 @@
-// A redis-server for one test. It listens on a unix socket in its own folder, stores nothing on disk, and
-// stops when the object is destroyed.
+// A redis-server for one test. The server listens on a unix socket in its own folder, stores nothing on disk,
+// and stops when the object is destroyed.
 #pragma once
 
 #include "redis/connection/resp.hpp"

@@ -1,5 +1,5 @@
-// Makes memory run out briefly in two kinds of coroutines (watchers): those that read a cluster's slot map,
-// and those that listen to a Sentinel. The coroutines must continue.
+// Makes memory run out briefly in two kinds of coroutines (watchers). One kind reads a cluster's slot map,
+// and the other listens to a Sentinel. The coroutines must continue.
 #include "redis/connection/sentinels.hpp"
 #include "unit/redis/cluster/two_masters.hpp"
 #include "unit/redis/store/store_fixture.hpp"

@@ -74,8 +74,8 @@ class ClusterPrefetch : public ::testing::Test {
 };
 std::unique_ptr<TwoMasters> ClusterPrefetch::cluster_;
 
-// The time slots of a later grant (prefetched units) follow those of the request. The refund of the request
-// must not change the later slots.
+// The time slots of a later grant (prefetched units) follow the time slots of the request. The refund of the
+// request must not change the later slots.
 TEST_F(ClusterPrefetch, ChargeBeforeALaterGrantIsRefundedIfAnotherNodeRefuses) {
   auto worker = weir();
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(worker->charge({bucket(0)}).outcomes[0].allowed);

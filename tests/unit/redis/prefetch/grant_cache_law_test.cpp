@@ -303,8 +303,8 @@ TEST_F(GrantCacheLaws, AdmittedRequestsNeverExceedTheLimitForRandomTraffic) {
 }
 
 // Uses a bucket that hardly refills during the test, so nearly all units must be usable again. Many weirs
-// hold units, become idle, and refund units whose time slots lie between those of other weirs. They also
-// refund single units, which makes more gaps than a state can store.
+// hold units, become idle, and refund units whose time slots lie between the slots of other weirs. The weirs
+// also refund single units, which makes more gaps than a state can store.
 TEST_F(GrantCacheLaws, ReturnedUnitsCanBeUsedByOtherInstances) {
   constexpr Cost kCapacity = 3000;
   const Limiter limiter = limit::TokenBucket::make({kCapacity, 24h}, kCapacity).value();

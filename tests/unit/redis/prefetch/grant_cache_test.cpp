@@ -208,7 +208,7 @@ TEST_F(GrantCacheTest, UnitRefundedAfterAResetIsNotAddedToALaterGrant) {
   EXPECT_EQ(back_[0].departure, kRedis);
 }
 
-// The cache still has some units, but too few for one request. It must take more units.
+// The cache still has some units, but too few for one request. The cache must take more units.
 TEST_F(GrantCacheTest, PrefetchesUnitsForWholeRequests) {
   for (const Cost cost : {3U, 5U, 7U, 10U}) {
     const std::uint64_t key = cost;

@@ -216,8 +216,8 @@ TEST_F(LeaseScript, ChangedRateNeverLengthensReturnedTimeSlots) {
       << "all returned slots except the last microsecond";
 }
 
-// A gap (free time slots between charged ones) may lie farther ahead than the reduced burst allows. It must
-// not be used.
+// A gap consists of free time slots between charged time slots. A gap that lies farther ahead than the
+// reduced burst allows must not be used.
 TEST_F(LeaseScript, ReturnedTimeSlotsBeyondAReducedBurstAreNotUsed) {
   scripts_.set_clock(kNow);
   charge(kFull, 10);

@@ -106,7 +106,7 @@ TEST_F(PrefetchingStore, LateGrantIsRefunded) {
     EXPECT_EQ(worker.charge(bill(*limiter)).error, StoreError::Timeout);
     ASSERT_TRUE(worker.turn_until([&] { return worker.store.stats().timeouts == 2; }));
     server_.thaw();
-    // Two refunds are expected: that of the request and that of the grant.
+    // Two refunds are expected: the refund of the request and the refund of the grant.
     const auto refunded = [&] { return worker.store.stats().refunds == 2; };
     ASSERT_TRUE(worker.turn_until(refunded));
     EXPECT_EQ(worker.charge(bill(*limiter)).outcomes.at(0).remaining, kBurst - 4);
@@ -114,7 +114,7 @@ TEST_F(PrefetchingStore, LateGrantIsRefunded) {
   }
 }
 
-// Another weir has been charged for time slots after those of the late grant.
+// Another weir has been charged for time slots after the time slots of the late grant.
 TEST_F(PrefetchingStore, LateGrantIsRefundedInItsOwnTimeSlots) {
   SharedGrants units(64, 10s);
   Worker other(Worker::settings_for(server_), Worker::quick(), nullptr, &units);

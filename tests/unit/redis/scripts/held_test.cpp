@@ -227,7 +227,7 @@ TEST_F(RedisPermits, ExpireWithoutRenewal) {
   auto frozen = std::make_unique<Worker>(settings(kBrief));
   ASSERT_TRUE(frozen->turn_until_up());
   frozen->charge(bill_);
-  frozen->charge(bill_);  // from here on, the event loop of `frozen` stands still, as after a crash
+  frozen->charge(bill_);  // from here on, the event loop of `frozen` does not run, as after a crash
   Worker other(settings(1h));
   ASSERT_TRUE(other.turn_until_up());
   EXPECT_TRUE(other.turn_until([&] { return other.charge(bill_).outcomes[0].allowed; }));

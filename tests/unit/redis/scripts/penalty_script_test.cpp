@@ -70,8 +70,8 @@ TEST_F(PenaltyScript, ResetOfAKeyEndsItsPenalty) {
   EXPECT_EQ(ask(kStart, line(one_)).violations, 1);
 }
 
-// weir sends the window of another day, so the script cannot decide the bill. It then charges nothing and
-// counts no violation.
+// weir sends the window of another day, so the script cannot decide the bill. The script then charges nothing
+// and counts no violation.
 TEST_F(PenaltyScript, BillWithoutTheCurrentWindowIsNoViolation) {
   const auto calendar = std::make_shared<limit::Calendar>("UTC", std::vector<limit::Calendar::Run>{{-1, {}}});
   const limit::Limiter day = *limit::FixedWindow::make(1, limit::FixedWindow::Align::Day, calendar);

@@ -51,7 +51,8 @@ struct Model {
   limit::Key key;
   limit::Cell cell{};
   PlainLog log{};
-  // The members below describe the state after the last request. They apply only if the request is charged.
+  // The members below describe the state after the last request. Their values apply only if the request is
+  // charged.
   limit::Cell next{};
   std::uint64_t mark = 0;
   base::TimePoint drained_at{};

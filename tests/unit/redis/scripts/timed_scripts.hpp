@@ -1,6 +1,6 @@
 // Runs charge.lua and refund.lua on a real Redis at times that a test chooses. The scripts are unchanged, but
-// the test puts Lua code before them. This code answers the command TIME. It also stores the keys' times to
-// live instead of setting them, so that no key expires while the test's clock stands still.
+// the test puts Lua code before them. This code answers the command TIME. The code also stores the keys'
+// times to live instead of setting them, so that no key expires while the test's clock does not advance.
 #pragma once
 
 #include "redis/connection/command.hpp"

@@ -248,7 +248,7 @@ TEST_F(RedisFailure, MissingRightFailsOnlyTheRequestsThatNeedIt) {
   EXPECT_FALSE(worker.charge(denied).outcomes.at(0).allowed);
 }
 
-// weir has no right to read a key. It must not treat the key as absent, or as a key of another kind.
+// weir has no right to read a key. weir must not treat the key as absent, or as a key of another kind.
 TEST_F(RedisFailure, StateThatWeirMayNotReadIsNotTreatedAsMissing) {
   Server server;
   server.ask({"ACL", "SETUSER", "default", "-exists", "-del"});

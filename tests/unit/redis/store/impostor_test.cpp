@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A server that is not Redis. It sends `answer` in reply to everything, byte by byte.
+// A server that is not Redis. The server sends `answer` in reply to everything, byte by byte.
 class Impostor {
  public:
   Impostor(net::asio::io_context& loop, const std::string& path, std::string answer, bool hangs_up = false)
