@@ -117,7 +117,7 @@ void write_answer(Line& line, const AccessRecord& record) {
   line.text(LogField::Error, record.error);
 }
 
-// Writes the fields about the client. They are not among the default fields.
+// Writes the fields about the client. These fields are not among the default fields.
 void write_client(Line& line, const AccessRecord& record) {
   line.digest(LogField::ApiKey, record.api_key);
   line.text(LogField::User, record.user);

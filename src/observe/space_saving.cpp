@@ -9,7 +9,7 @@ namespace weir::observe {
 namespace {
 
 // Returns the number of entries in the index. The index is so large that most searches end at the first entry
-// that they read. Each further entry would cost a mispredicted branch.
+// that they read. A second entry would cost a mispredicted branch.
 std::size_t places(std::size_t capacity) noexcept {
   return std::bit_ceil(4 * capacity);
 }

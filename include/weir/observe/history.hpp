@@ -20,8 +20,8 @@ class History {
   // from zero. REQUIRES: one total for each series.
   void note(std::span<const std::uint64_t> totals);
 
-  // Replaces the series. `from` has the old index of each new series. nullopt stands for a series that did
-  // not exist before. The growth of a new series is zero until the next note(), which stores its first total.
+  // Replaces the series. `from` has the old index of each new series. nullopt means that the series did not
+  // exist before. The growth of a new series is zero until the next note(), which stores its first total.
   void remap(std::span<const std::optional<std::size_t>> from);
 
   [[nodiscard]] std::size_t series() const noexcept { return last_.size(); }

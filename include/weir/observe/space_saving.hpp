@@ -67,7 +67,7 @@ class SpaceSaving {
     counter.limiter_id = limiter_id;
   }
 
-  // Adds the counts of another summary to this one. Allocates memory.
+  // Adds the counts of another summary to this summary. Allocates memory.
   void merge(const SpaceSaving& other);
   void clear() noexcept;
 
