@@ -43,9 +43,9 @@ class Alerts {
   void read_authorities();
 
   // Functions for an upgrade, which must be called on the executor's thread. The new process reports its
-  // alert_ids() (AlertState::alert_id of each alert). The old process calls retire() with these IDs, which
-  // stops its alerts and returns the states of those that the new process continues. The new process passes
-  // the states to go_on(). So a webhook sees one continuous alert.
+  // alert_ids() (AlertState::alert_id of each alert). The old process calls retire() with these IDs. retire()
+  // stops the alerts of the old process, and returns the states of the alerts that the new process continues.
+  // The new process passes the states to go_on(). So a webhook sees one continuous alert.
   [[nodiscard]] std::vector<std::string> alert_ids() const;
   [[nodiscard]] std::vector<AlertState> retire(const std::vector<std::string>& alert_ids);
   void go_on(const std::vector<AlertState>& states);

@@ -15,8 +15,8 @@ class ProcessReader {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // The interval at which open file descriptors are counted one by one, which takes about 12 ms for 9,000
-  // descriptors. This is needed only if the kernel does not report their number (Linux before 6.2).
+  // The interval at which weir counts open file descriptors one by one, which takes about 12 ms for 9,000
+  // descriptors. This is necessary only if the kernel does not report the number (Linux before 6.2).
   static constexpr std::chrono::seconds kCountEvery{30};
 
   // `kernel_says` is true in production. A test sets it to false to get the behaviour on Linux before 6.2.

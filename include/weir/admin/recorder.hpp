@@ -31,8 +31,8 @@ class Recorder {
   void look(const Sources& sources, base::TimePoint now);
 
   // Returns the series. First: admitted, delayed and refused requests. Then, for each rule in the order of
-  // rules(): admitted and refused requests. For a shadow rule, the refused requests are those that it would
-  // have refused.
+  // rules(): admitted and refused requests. For a shadow rule, the second number counts requests that the
+  // rule would have refused.
   [[nodiscard]] const observe::History& history() const noexcept { return history_; }
   [[nodiscard]] const std::vector<std::string>& rules() const noexcept { return rules_; }
   // Returns the end of the latest recorded step; the epoch if no step was recorded.

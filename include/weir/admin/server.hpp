@@ -51,8 +51,8 @@ struct ServerOptions {
   // reading the next request head.
   base::Duration deadline{10'000'000};
   std::function<void(std::string_view)> fault;  // called with a text for each internal error
-  // The largest number of connections. When this number is reached, a new connection replaces the one that
-  // has made no progress for the longest time.
+  // The largest number of connections. When this number is reached, a new connection replaces the connection
+  // that has made no progress for the longest time.
   std::size_t max_connections = 64;
 };
 
@@ -79,7 +79,7 @@ class Server {
   void retire();
   // Returns true if any request still waits for its response.
   [[nodiscard]] bool is_answering() const noexcept;
-  // Returns the sockets, which another process will use. They are valid until stop() or retire().
+  // Returns the sockets, which another process will use. The sockets are valid until stop() or retire().
   [[nodiscard]] std::vector<int> sockets() const;
 
   // bound() returns the listener's first address, and addresses() all of them, with the actual port.

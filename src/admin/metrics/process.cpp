@@ -17,7 +17,7 @@ double seconds(const timeval& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
 }
 
-// Returns the number of open file descriptors, except the one that is needed to read the folder
+// Returns the number of open file descriptors, without the descriptor that is needed to read the folder
 // /proc/self/fd.
 std::optional<std::uint64_t> count_descriptors() {
   std::error_code ec;

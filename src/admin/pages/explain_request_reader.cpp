@@ -18,8 +18,8 @@ Fault take_text(const json::value& value, std::string_view name, std::string& te
   return std::nullopt;
 }
 
-// Reads the header fields from an object such as {"X-Tenant": "acme", "Cookie": ["a=1", "b=2"]}. A list
-// stands for several lines of one field.
+// Reads the header fields from an object such as {"X-Tenant": "acme", "Cookie": ["a=1", "b=2"]}. A list means
+// several lines of one field.
 Fault take_headers(const json::value& value, policy::ExplainRequest& explain_request) {
   if (!value.is_object()) return "\"headers\" is not an object of names and values";
   for (const auto& member : value.as_object()) {

@@ -16,8 +16,8 @@ class Connection;
 
 class Connections {
  public:
-  // Must be called before a connection is added. If there are `most` connections, closes the one that has
-  // made no progress for the longest time. So idle connections never prevent a health check.
+  // Must be called before a connection is added. If there are `most` connections, closes the connection that
+  // has made no progress for the longest time. So idle connections never prevent a health check.
   void make_room(std::size_t most);
   // Ends the wait of each connection whose time limit has passed.
   void end_late();
@@ -30,8 +30,8 @@ class Connections {
   std::set<Connection*> all_;
 };
 
-// One connection. A Connection object lives in the frame of the coroutine that serves the connection. It
-// registers itself in `all`, which must outlive it.
+// One connection. A Connection object lives in the frame of the coroutine that serves the connection. The
+// object registers itself in `all`, which must outlive the object.
 class Connection {
  public:
   using Clock = std::chrono::steady_clock;

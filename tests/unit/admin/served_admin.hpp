@@ -19,7 +19,7 @@
 
 namespace weir::admin {
 
-// A client that sends raw bytes, with blocking calls. It gives up after ten seconds.
+// A client that sends raw bytes, with blocking calls. The client gives up after ten seconds.
 class Client {
  public:
   explicit Client(std::uint16_t port) {

@@ -51,8 +51,8 @@ std::string ask(std::uint16_t port) {
   return said;
 }
 
-// Makes one allocation fail while a client connects: the one after the next `successes` allocations. Returns
-// the faults that the server reports.
+// Makes one allocation fail while a client connects: the allocation after the next `successes` allocations.
+// Returns the faults that the server reports.
 std::vector<std::string> faults_without_memory(long successes) {
   net::asio::io_context io{1};
   ServerOptions options;

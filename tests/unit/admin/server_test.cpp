@@ -229,7 +229,7 @@ TEST_F(ServerTest, ErrorNamesAPortThatIsInUse) {
   EXPECT_THAT(second.error().message, HasSubstr("in use"));
 }
 
-// If weir was killed (kill -9), the file of its socket remains, but no process listens on it.
+// If weir was killed (kill -9), the file of its socket remains, but no process listens on the socket.
 TEST_F(ServerTest, ReplacesAUnixSocketFileThatNobodyServes) {
   std::string folder = (std::filesystem::temp_directory_path() / "weir-admin-XXXXXX").string();
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
