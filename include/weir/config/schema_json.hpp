@@ -14,8 +14,8 @@ namespace weir::config {
 [[nodiscard]] std::string schema_as_json();
 
 // Returns a regular expression for a string in the configuration file. The expression matches if `pattern`
-// matches the whole string. It also matches every string with a reference to an environment variable, because
-// an editor does not know the value.
+// matches the whole string. The expression also matches every string with a reference to an environment
+// variable, because an editor does not know the value.
 [[nodiscard]] std::string whole_text(std::string_view pattern);
 
 }  // namespace weir::config

@@ -1,4 +1,5 @@
-// The whole configuration as C++ values. It is read once, checked, and then immutable; all workers share it.
+// The whole configuration as C++ values. weir reads and checks the configuration once. Afterwards the values
+// are immutable, and all workers share them.
 #pragma once
 
 #include "weir/admin/alert_settings.hpp"

@@ -246,7 +246,7 @@ class OpenKeys {
   std::size_t begin_ = 0;
   char quote_ = 0;
   bool is_escape_open_ = false;  // the last character in quotes was a backslash
-  // True if the value of the last key in keys_ has not ended. False if the last key is that of an inline
+  // True if the value of the last key in keys_ has not ended. False if the last key belongs to an inline
   // table that is not closed yet.
   bool is_value_open_ = false;
 };

@@ -15,8 +15,8 @@ namespace weir::config {
 
 namespace {
 
-// A setting of another proxy, and advice on what to write instead. "{}" in the advice stands for the value
-// that was found.
+// A setting of another proxy, and advice on what to write instead. "{}" in the advice is a placeholder for
+// the value that was found.
 struct Habit {
   const TableSpec* where;
   std::string_view key;
@@ -103,7 +103,8 @@ constexpr std::array kHabits{
     Habit{&schema::kRoot, "redis", "write [state] redis = { url = \"redis://…\" }"},
 };
 
-// The line to write for a setting that must be a table but has a plain value. "{}" stands for that value.
+// The line to write for a setting that must be a table but has a plain value. "{}" is a placeholder for that
+// value.
 struct TableFor {
   std::string_view key;
   std::string_view line;

@@ -70,8 +70,8 @@ bool is_field_pattern(std::string_view text) noexcept {
   return text.find('*') == std::string_view::npos && is_token(text);
 }
 
-// Returns the header fields that only trusted peers may send: the usual fields, those that identify clients,
-// and those in the file. An empty list in the file means that there are no such fields.
+// Returns the header fields that only trusted peers may send: the usual fields, fields that identify clients,
+// and the fields that the file lists. An empty list in the file means that there are no such fields.
 http::FieldNames read_trusted_fields(const TableReader& table, const policy::ClientSettings& client) {
   const auto texts = table.texts("trusted_fields");
   if (table.has("trusted_fields") && texts.empty()) return {};

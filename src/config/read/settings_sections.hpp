@@ -1,4 +1,4 @@
-// Functions that each read one section of a configuration. They add mistakes to the list of their
+// Functions that each read one section of a configuration. The functions add mistakes to the list of their
 // TableReader. If the list has mistakes at the end, the results of the functions are meaningless.
 #pragma once
 
@@ -88,8 +88,8 @@ void read_reserve(const TableReader& cost, policy::Rule& into);
 // pointer for messages.
 [[nodiscard]] std::vector<policy::CostTerm> read_terms(const TableReader& table, std::string_view key,
                                                        std::string_view sample);
-// Reports a mistake if the rule's cost depends on the response but its algorithm cannot correct a charge.
-// Such algorithms are leaky_bucket and concurrency.
+// Reports a mistake if the rule's cost depends on the response but its algorithm cannot correct a charge. The
+// algorithms leaky_bucket and concurrency cannot correct a charge.
 void check_settlement(const TableReader& rule, const policy::Rule& read);
 // Reads `penalty`. Must be called after the rule's limiters were read.
 void read_penalty(const TableReader& rule, policy::Rule& into);
@@ -137,8 +137,8 @@ void read_cost_body(const TableReader& table, policy::Rule& rule);
 [[nodiscard]] std::string readable_file(const TableReader& table, std::string_view key,
                                         const ReadContext& context, std::string_view kind = "PEM");
 
-// Returns true if the name can appear in a header, a log line and a metric label: 1 to 128 printable ASCII
-// characters without " and \.
+// Returns true if the name can appear in a header, a log line and a metric label. The name must have 1 to 128
+// printable ASCII characters without " and \.
 [[nodiscard]] bool is_plain_name(std::string_view name) noexcept;
 // Returns true if the text is a token of RFC 9110 §5.6.2. Names of header fields and methods are tokens.
 [[nodiscard]] bool is_token(std::string_view text) noexcept;

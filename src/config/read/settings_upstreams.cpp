@@ -227,8 +227,8 @@ upstream::Retry read_retry(const TableReader& upstream) {
   return retry;
 }
 
-// Reads the interval between look-ups of server names. It has a lower bound, because every weir queries the
-// name servers, which other programs use as well.
+// Reads the interval between look-ups of server names. The interval has a lower bound, because every weir
+// queries the name servers, which other programs use as well.
 base::Duration read_resolve(const TableReader& upstream) {
   constexpr base::Duration kLeast{100'000};
   const auto every = upstream.duration("resolve");

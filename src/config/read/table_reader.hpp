@@ -21,7 +21,8 @@
 
 namespace weir::config {
 
-// The file that contains a table, and the list of mistakes in the file. Both must outlive every reader.
+// The file that contains a table, and the list of mistakes in the file. The file and the list must outlive
+// every reader.
 struct SourceFile {
   const std::string* file;
   ConfigErrors* mistakes;

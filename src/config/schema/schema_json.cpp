@@ -20,7 +20,7 @@ struct Look {
   std::string_view name;
   std::string_view pattern;
   std::string_view about;
-  std::int64_t least = -1;  // if not negative: whole numbers from `least` on are valid too
+  std::int64_t least = -1;  // if not negative: whole numbers of `least` or more are valid too
 };
 constexpr Look kLooks[] = {
     {Kind::Duration, "duration", pattern::kDuration,

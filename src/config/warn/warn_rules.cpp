@@ -79,7 +79,7 @@ bool is_shared_queue(const policy::Rule& rule) {
 
 // Warns of shared queues without queue_per_client, if any rule uses Redis. Without Redis, a full queue makes
 // room for a new request by dropping a request of the client with the most requests. With Redis, a full queue
-// cannot do so.
+// drops no request.
 void warn_of_queues(const Settings& settings, ConfigWarnings& warnings) {
   const bool asks_redis = std::any_of(settings.rules.begin(), settings.rules.end(),
                                       [](const auto& rule) { return rule.store == policy::Store::Redis; });

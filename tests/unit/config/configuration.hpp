@@ -13,7 +13,8 @@ namespace weir::config::test {
 
 inline const std::string kFile = "weir.toml";
 
-// The smallest valid configuration. It has ten lines, so text that a test appends to it begins on line 11.
+// The smallest valid configuration. The configuration has ten lines, so text that a test appends begins on
+// line 11.
 inline const std::string kLeast = R"([[listener]]
 address = "127.0.0.1:8080"
 [[upstream]]

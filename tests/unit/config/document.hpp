@@ -38,7 +38,7 @@ inline std::string stripped(std::string_view text) {
   return std::string(text.substr(first, text.find_last_not_of(' ') - first + 1));
 }
 
-// Returns the cells of a row, which begins and ends with '|'. In a cell, "\\|" stands for '|'.
+// Returns the cells of a row, which begins and ends with '|'. In a cell, "\\|" means the character '|'.
 inline Cells cells_of(std::string_view line) {
   Cells cells;
   std::string cell;
