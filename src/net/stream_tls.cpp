@@ -129,7 +129,8 @@ std::size_t Stream::Tls::seal(std::string_view bytes, bool& full, ErrorCode& ec)
 }
 
 ErrorCode Stream::Tls::meaning(int result) const noexcept {
-  if (idle.too_many()) return asio::error::connection_aborted;  // not eof, because an answer may end with eof
+  // the error is not eof, because eof may be the valid end of an answer
+  if (idle.too_many()) return asio::error::connection_aborted;
   switch (SSL_get_error(ssl, result)) {
     case SSL_ERROR_WANT_READ:
     case SSL_ERROR_WANT_WRITE:

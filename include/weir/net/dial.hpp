@@ -28,7 +28,7 @@ class Dial final : Watched {
   struct Target {
     const std::vector<RawEndpoint>& addresses;  // empty: connect() fails at once (host_unreachable)
     std::size_t first = 0;                      // index of the address to begin with
-    std::string_view proxy_header{};            // sent before everything else, even before TLS
+    std::string_view proxy_header{};            // bytes to send before everything else, even before TLS
     std::optional<TlsTarget> tls{};
   };
   // The maximum number of attempts that run at the same time. If no running attempt gets a response, a new
@@ -73,7 +73,7 @@ class Dial final : Watched {
   struct Try {
     std::unique_ptr<Stream> stream;  // null: no attempt uses this Try
     std::size_t number = 0;          // sequence number of the attempt, from 0
-    bool shaking = false;            // the TLS handshake is running
+    bool shaking = false;            // true: the TLS handshake is running
     // True: the attempt waits until its socket is writable. False: until the socket is readable.
     bool wants_room = true;
     std::optional<Port::Wait> wait;
@@ -101,7 +101,7 @@ class Dial final : Watched {
   const base::Duration head_start_;
   std::array<Try, kAbreast> tries_;
   std::size_t begun_ = 0;
-  bool due_ = true;  // the attempt for the next address should start now
+  bool due_ = true;  // true: the attempt for the next address should start now
   bool cancelled_ = false;
   Suspended* waiting_ = nullptr;  // the coroutine that waits for any attempt or for wake()
   ErrorCode failure_ = asio::error::host_unreachable;

@@ -57,7 +57,7 @@ class ListeningSocket {
   ListeningSocket(int fd, base::Endpoint address) noexcept : fd_(fd), address_(std::move(address)) {}
   int fd_ = -1;
   base::Endpoint address_;
-  bool owns_file_ = false;  // this object has created the unix socket's file and must remove it
+  bool owns_file_ = false;  // true: this object has created the unix socket's file and must remove it
 };
 
 // Resolves a name to its addresses. Blocks until the system's resolver answers; cannot be cancelled.

@@ -30,8 +30,8 @@ enum class ClientAuth : std::uint8_t {
 // The HTTP versions that clients may speak.
 struct Protocols {
   bool http1 = true;
-  bool h2 = false;   // HTTP/2 over TLS, chosen by ALPN
-  bool h2c = false;  // HTTP/2 without TLS, by prior knowledge (RFC 9113 §3.3)
+  bool h2 = false;   // true: clients may use HTTP/2 over TLS, chosen by ALPN
+  bool h2c = false;  // true: clients may use HTTP/2 without TLS, by prior knowledge (RFC 9113 §3.3)
   friend bool operator==(const Protocols&, const Protocols&) = default;
 };
 
@@ -60,7 +60,7 @@ struct TlsSettings {
 struct ListenerSettings {
   base::Endpoint address;
   std::optional<TlsSettings> tls;
-  bool proxy_protocol = false;  // each connection begins with a PROXY header
+  bool proxy_protocol = false;  // true: each connection begins with a PROXY header
   Protocols protocols{};
   Http2Options http2{};
   friend bool operator==(const ListenerSettings&, const ListenerSettings&) = default;

@@ -17,8 +17,8 @@ struct TlsClientSettings {
   std::string cert{};  // PEM file: the certificate that weir shows on request, then its chain; empty: none
   std::string key{};   // PEM file: private key of `cert`
   bool verify = true;  // false: any certificate is accepted
-  bool http1 = true;   // offer HTTP/1.1 by ALPN (RFC 7301)
-  bool h2 = false;     // offer HTTP/2 by ALPN, with preference
+  bool http1 = true;   // true: weir offers HTTP/1.1 by ALPN (RFC 7301)
+  bool h2 = false;     // true: weir offers HTTP/2 by ALPN, as its first choice
   friend bool operator==(const TlsClientSettings&, const TlsClientSettings&) = default;
 };
 
