@@ -101,12 +101,13 @@ void take_segment(std::string_view& rest, std::string& out, PathStyle style) {
 // The properties of a segment on which servers may disagree when they remove dot segments.
 struct Segment {
   std::size_t dots = 0;  // the number of dots if the name consists of dots only; otherwise 0
-  bool empty = true;     // the name is empty
+  bool empty = true;     // true: the name is empty
   bool parameters = false;
-  bool encoded_slash = false;  // the name contains an encoded slash (is_encoded_slash())
+  bool encoded_slash = false;  // true: the name contains an encoded slash (is_encoded_slash())
   // True: the parameters contain an encoded slash. Rules do not see parameters.
   bool hides_slash = false;
-  bool dots_and_slashes = false;  // the name has a part "." or ".." if it is split at its encoded slashes
+  // true: the name has a part "." or ".." if it is split at its encoded slashes
+  bool dots_and_slashes = false;
 };
 
 // Returns true if some servers may interpret this octet, decoded by take_octet(), as a slash. Such servers
@@ -182,8 +183,8 @@ constexpr const char* kDoubtfulSlash =
 // or decode slashes.
 const char* warn_about_segments(std::string_view path) noexcept {
   Names names;
-  bool named = false;  // some segment has a name
-  bool hole = false;   // an empty segment follows a name
+  bool named = false;  // true: some segment has a name
+  bool hole = false;   // true: an empty segment follows a name
   while (!path.empty()) {
     path.remove_prefix(1);
     const auto text = path.substr(0, path.find('/'));

@@ -47,7 +47,7 @@ struct Answer {
   std::string_view body{};
   std::string_view fields{};
   std::string_view date{};        // an HTTP-date (RFC 9110 §5.6.7)
-  std::string_view request_id{};  // for X-Request-ID; empty omits the field
+  std::string_view request_id{};  // value of X-Request-ID; empty: the field is omitted
   bool keep_alive = true;
   bool omit_body = false;  // true: the answer is for a HEAD request
   bool no_store = true;

@@ -15,7 +15,7 @@ namespace weir::http {
 
 struct CorsSettings {
   std::vector<std::string> origins;  // as browsers write them, such as "https://app.example.com"
-  bool any_origin = false;           // pages of every origin may read answers; `origins` is then empty
+  bool any_origin = false;           // true: pages of every origin may read answers; `origins` is then empty
   // true: pages may also read answers to requests with cookies or other credentials
   bool credentials = false;
   base::Duration max_age{600'000'000};  // how long a browser may remember the answer to a preflight

@@ -58,7 +58,7 @@ class RecordDecoder {
   State state_;
   // true: the last octet was a CR; a line feed after it belongs to the same line break
   bool after_cr_ = false;
-  bool has_data_ = false;     // the event has a data field
+  bool has_data_ = false;     // true: the event has a data field
   std::uint8_t matched_ = 0;  // how many octets of the byte order mark, or of the name "data", were read
 };
 

@@ -13,7 +13,7 @@ namespace weir::http {
 struct ForwardedBy {
   std::string_view peer;        // the peer's IP address as text; empty for a unix socket
   std::string_view proto;       // "http" or "https"
-  std::string_view request_id;  // for X-Request-ID, unless a trusted peer sent that field
+  std::string_view request_id;  // value of X-Request-ID, unless a trusted peer sent that field
   // true: weir keeps this peer's X-Forwarded-* fields; false: weir replaces them
   bool peer_trusted = false;
   // True: the peer names the client in Forwarded, so its X-Forwarded-For is not trusted.

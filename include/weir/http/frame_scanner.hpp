@@ -52,7 +52,8 @@ class FrameScanner {
   [[nodiscard]] bool fits(unsigned first, std::uint64_t length) const noexcept;
 
   bool masked_;
-  bool fragmented_ = false;  // a message of several frames has begun, and its last frame has not arrived yet
+  // true: a message of several frames has begun, and its last frame has not arrived yet
+  bool fragmented_ = false;
   bool closed_ = false;
   bool faulty_ = false;
   std::uint64_t left_ = 0;  // remaining octets of the current payload

@@ -70,7 +70,7 @@ struct RequestHead {
   unsigned minor_version = 1;  // the x of HTTP/1.x
   Framing framing = Framing::None;
   std::uint64_t content_length = 0;
-  bool http2 = false;  // sent in HTTP/2; the other members describe the same request in HTTP/1.1
+  bool http2 = false;  // true: the request came over HTTP/2; the other members describe it in HTTP/1.1
   // A WebSocket of an HTTP/2 client (RFC 8441). The other members describe the handshake of HTTP/1.1.
   bool opens_websocket = false;
   bool keep_alive = true;

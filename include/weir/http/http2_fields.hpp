@@ -125,8 +125,8 @@ class Http2ResponseText {
   std::size_t size_ = 0;  // size of the fields in lines_, computed like the bound
   std::string status_, lines_;
   bool final_ = false;      // true: the final head was written, after any interim heads
-  bool has_body_ = false;   // the final head permits a body
-  bool too_large_ = false;  // the head was larger than the bound, so nothing may follow it
+  bool has_body_ = false;   // true: the final head permits a body
+  bool too_large_ = false;  // true: the head was larger than the bound, so nothing may follow it
 };
 
 }  // namespace weir::http
