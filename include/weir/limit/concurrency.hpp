@@ -18,7 +18,7 @@ struct Ending {
   // the load of the server. Such cases are: the client disconnected, no server was asked, or the server
   // itself answered with an error.
   std::optional<base::Duration> latency{};
-  bool failed = false;  // the server sent no answer in time, or the connection broke
+  bool failed = false;  // true: the server sent no answer in time, or the connection broke
 };
 
 // The `retry_after` of a request that a concurrency limit rejects: one second.

@@ -92,7 +92,7 @@ class PenaltyHistory {
     Request request;
     request.admitted = true;
     const auto client = dice_.between(0, 1);
-    const auto only = dice_.between(0, 3);  // one of the rules alone, or both
+    const auto only = dice_.between(0, 3);  // selects one of the rules alone, or both rules
     for (std::size_t i = 0; i < rules_.size(); ++i)
       if (only > 1 || only == i) request.lines.push_back(line(client, i, now));
     for (const auto& [charge, expected] : request.lines)

@@ -11,7 +11,7 @@ namespace weir::limit {
 
 struct RandomPair {
   std::array<Limiter, 2> limiters;
-  bool alike;  // both limiters have the same period
+  bool alike;  // true: both limiters have the same period
   base::Duration period;
 
   // Returns one charge for each limiter. Limiter `decider` decides; the other limiter counts what `decider`

@@ -179,7 +179,7 @@ TEST(BucketedWindow, CountsTheCurrentBucketAsAWhole) {
 
 TEST(BucketedWindow, BucketsOfFractionalLengthAreNotRounded) {
   TableClient client(buckets("1/s", 3));
-  ASSERT_TRUE(client.ask(333'333us).allowed);  // still in the first sub-window
+  ASSERT_TRUE(client.ask(333'333us).allowed);  // this request is still in the first sub-window
   EXPECT_EQ(client.ask(333'334us).retry_after, 666'666us);
   EXPECT_TRUE(client.ask(1s).allowed);
   ASSERT_TRUE(client.ask(2s + 333'334us).allowed);  // the first instant of the next sub-window

@@ -85,7 +85,7 @@ TEST_F(KeyTableTest, FillingTheTableGivesNoClientItsFullLimitAgain) {
 
 TEST_F(KeyTableTest, TiersThatShareAnOverflowCellCountInTheirOwnUnits) {
   KeyTable table(64);
-  const Limiter slow = token_bucket("2/h", 4);  // takes two hours to refill
+  const Limiter slow = token_bucket("2/h", 4);  // this bucket takes two hours to refill
   const Limiter fast = token_bucket("50/s", 50);
   fill(table, one_);
   const auto newcomer = [&](const Limiter& limiter, Cost cost) { return line(500'000, limiter, 5, cost); };
@@ -123,7 +123,7 @@ TEST_F(KeyTableTest, TwoLimitersOfARuleInOneRequestHaveSeparateOverflowCells) {
 TEST_F(KeyTableTest, ChargesOfOneRequestNeverTakeEachOthersSlots) {
   const auto seed = new_seed();
   std::mt19937_64 random(seed);
-  KeyTable table(8);  // so small that requests evict keys and move other keys
+  KeyTable table(8);  // the table is so small that requests evict keys and move other keys
   std::map<std::uint64_t, Cell> model;
   int compared = 0;
   TimePoint now = kStart;
