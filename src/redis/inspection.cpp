@@ -280,7 +280,7 @@ Inspection inspect(const RedisSettings& settings, bool shares_secret) {
     RedisSettings alone = settings;
     alone.nodes = {other.address};
     run(loop, look(loop.get_executor(), alone, false, other));
-    other.others.clear();  // its `others` would list the same masters again
+    other.others.clear();  // the `others` of this node would list the same masters again
   }
   try_operations(loop, settings, found);
   return found;

@@ -206,7 +206,8 @@ Store::Session* Store::Cluster::owner(Slot slot) const noexcept {
 Store::Session* Store::Cluster::follow(const Redirection& redirection) {
   const auto session = session_at(redirection.to);
   if (redirection.kind == Redirection::Kind::Ask || !map_) return session.get();
-  by_master_.reserve(map_->masters().size() + 1);  // before all changes, because reserve() may throw
+  // this call comes before all changes, because reserve() may throw
+  by_master_.reserve(map_->masters().size() + 1);
   map_->move(redirection.slot, redirection.to);
   by_master_.resize(map_->masters().size());
   by_master_[static_cast<std::size_t>(map_->owner(redirection.slot) - map_->masters().data())] = session;

@@ -47,7 +47,7 @@ class LogThrottle {
   std::string said_;
   Time next_{}, counted_until_{};
   unsigned count_ = 0;   // number of lines logged in the period that ends at counted_until_
-  bool silent_ = false;  // the service is down, and this outage was not logged
+  bool silent_ = false;  // true: the service is down, and this outage was not logged
   unsigned unsaid_ = 0;
 };
 

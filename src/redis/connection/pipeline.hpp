@@ -103,8 +103,9 @@ class Pipeline {
     // cluster.
     std::vector<Refund> lines{};
     std::size_t amended = 0;  // Refund: number of refunds in the command
-    bool resent = false;      // Refund: sent twice because of NOSCRIPT; never three times
-    std::uint8_t hops = 0;    // Refund: number of nodes that redirected the command to another node
+    // for Refund: true if the command was sent twice because of NOSCRIPT; never three times
+    bool resent = false;
+    std::uint8_t hops = 0;  // Refund: number of nodes that redirected the command to another node
   };
 
   // `patience`: the longest wait for the reply to any command. `timeout`: the longest wait for the outcome of

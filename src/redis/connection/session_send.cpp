@@ -291,7 +291,7 @@ void Store::Session::load_again(Purpose purpose) {
   if (!pipeline_.has_room() || std::exchange(charge ? loading_charge_ : loading_refund_, true)) return;
   append_command(pipeline_.output(), {"SCRIPT", "LOAD", charge ? charge_script() : refund_script()});
   pipeline_.push({.purpose = purpose, .command = {}}, std::chrono::steady_clock::now());
-  schedule_flush();  // otherwise the command would wait for the next bill or refund
+  schedule_flush();  // without this call, the command would wait for the next bill or refund
   count(stats_.script_loads);
 }
 

@@ -75,7 +75,7 @@ class TlsCodec {
   std::string sealed_;
   std::string why_;
   bool fed_ = false;
-  bool foreign_ = false;  // the peer's first byte cannot begin a TLS record
+  bool foreign_ = false;  // true: the peer's first byte cannot begin a TLS record
 };
 
 }  // namespace weir::redis

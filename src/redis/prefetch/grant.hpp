@@ -130,7 +130,7 @@ class Grant {
   limit::Cost gone_ = 0;
   const limit::GcraCore* gcra_core_ = nullptr;  // for a bucket; otherwise null
   RoundTrip trip_{};
-  base::TimePoint until_{};    // for a window: its end
+  base::TimePoint until_{};    // for a window: the end of the window
   limit::Ticks end_ = 0;       // for a bucket: the end of the last time slot
   base::TimePoint debited_{};  // time of the first debit
   base::Duration whole_{};

@@ -120,7 +120,7 @@ struct ToRefund {
   limit::Cost reserved, actual;
   base::TimePoint departure;
   const PermitId& hold;
-  bool leased;  // the rule has `lease`, so a refund names the time slots of the charge (has_slots)
+  bool leased;  // true: the rule has `lease`, so a refund names the time slots of the charge (has_slots)
   Ticks begin;
 
   template <Spaced L>

@@ -108,7 +108,7 @@ TEST_F(CallCoalescing, RequestDoesNotWaitIfRedisIsDistant) {
   gather();
   pipeline_.note_trip(24ms);
   EXPECT_TRUE(awaited());
-  pipeline_.note_trip(25ms);  // a quarter of the timeout, 100 ms
+  pipeline_.note_trip(25ms);  // 25 ms is a quarter of the timeout, which is 100 ms
   EXPECT_FALSE(awaited());
   pipeline_.note_trip(0ms);
   send(Purpose::Charge, 20ms);

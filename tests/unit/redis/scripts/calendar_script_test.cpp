@@ -178,7 +178,7 @@ class DifferentRedisTime : public ::testing::Test {
  protected:
   const base::TimePoint there_{std::chrono::sys_days{std::chrono::year{2060} / 2 / 29} + 6h};
   const std::int64_t us_ = there_.time_since_epoch().count();
-  Server folder_;  // only its folder is used, not the server
+  Server folder_;  // the test uses only the server's folder, not the server
   limit::Limiter monthly_ = calendar(FixedWindow::Align::Month);
   std::vector<limit::Charge> bill_ = {{limit::key_of(1), &monthly_}};
 

@@ -266,7 +266,7 @@ TEST_F(RedisFailure, StateThatWeirMayNotReadIsNotTreatedAsMissing) {
   EXPECT_TRUE(worker.turn_until([&] { return worker.store.stats().refunds_lost.load() == 2; }));
   EXPECT_EQ(std::ranges::count_if(
                 worker.log, [](const auto& line) { return line.find("fails at refunding") != line.npos; }),
-            0);  // at most one such line in ten seconds, and an earlier error was logged
+            0);  // weir logs such a line at most every ten seconds, and an earlier error was logged
 }
 
 TEST_F(RedisFailure, ReplicaIsNotUsedUntilItIsAPrimaryAgain) {

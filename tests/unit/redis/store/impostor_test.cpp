@@ -45,7 +45,7 @@ class Impostor {
 };
 
 TEST(StrangeServer, ServerThatIsNotRedisIsRejected) {
-  Server folder;  // only its folder is used, not the server
+  Server folder;  // the test uses only the server's folder, not the server
   auto settings = Worker::settings_for(folder);
   settings.address.unix_path += "-of-another";
   Worker worker(settings);

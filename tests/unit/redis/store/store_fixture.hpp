@@ -70,7 +70,7 @@ class Worker {
       : store(
             loop.get_executor(), settings,
             [this](LogLevel, std::string line) { log.push_back(std::move(line)); }, tuning, refunds, units) {
-    net::asio::post(loop, [this] { store.start(); });  // runs when the event loop runs
+    net::asio::post(loop, [this] { store.start(); });  // start() runs when the event loop runs
   }
   ~Worker() {
     store.stop();
