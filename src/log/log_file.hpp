@@ -41,7 +41,7 @@ class LogFile {
 
   const std::string name_;
   net::OwnedDescriptor file_;
-  bool torn_ = false;  // the file ends with an incomplete line
+  bool torn_ = false;  // true: the file ends with an incomplete line
 };
 
 }  // namespace weir::log
