@@ -153,7 +153,7 @@ class alignas(64) Counters {
   static constexpr unsigned kLastStatus = 599;
   static constexpr unsigned kOtherStatus = 600;
 
-  Tally connections_accepted;  // from clients
+  Tally connections_accepted;  // connections that weir accepted from clients
   Gauge connections_open;
   Gauge http2_connections_open;  // open HTTP/2 connections; connections_open includes them
   Gauge http2_streams_open;
@@ -179,9 +179,9 @@ class alignas(64) Counters {
   Tally access_log_dropped;  // lines of the access log that weir dropped
   // The top clients of each rule. Must be set before the worker runs. Null if top clients are not counted.
   std::unique_ptr<TopClients> top;
-  Histogram request_seconds;   // from the end of the head to the end of the answer
+  Histogram request_seconds;   // time from the end of the head to the end of the answer
   Histogram decision_seconds;  // includes the round trip to Redis, if Redis was asked
-  Histogram upstream_seconds;  // from the end of the sent request to the head of the answer
+  Histogram upstream_seconds;  // time from the end of the sent request to the head of the answer
 
  private:
   static_assert(kStatusSlots == kOtherStatus - kFirstStatus + 2);

@@ -59,7 +59,7 @@ class Delivery {
   Settings settings_;
   std::optional<std::string> message_;
   bool under_way_ = false;
-  bool replaced_ = false;  // put() set a newer message during the attempt
+  bool replaced_ = false;  // true: put() set a newer message during the attempt
   bool overdue_ = false;
   bool gives_up_ = false;
   unsigned attempts_ = 0;

@@ -72,7 +72,7 @@ struct ReplayRecord {
   limit::HybridTimestamp timestamp = 0;  // timestamp of the charge; 0: nothing was charged in the key table
   std::optional<base::Digest128> api_key;
   std::string_view user, org, service, device, tier, country;
-  bool unverified = false;     // the token was not verified, so its claims are absent
+  bool unverified = false;     // true: the token was not verified, so its claims are absent
   std::optional<double> load;  // the load; present if any rule depends on it
   std::string_view unmet;      // name of the rule that refused because the request lacked a value
   std::string_view closed;     // name of the rule that refused because its store did not answer
@@ -84,7 +84,7 @@ struct ReplayRecord {
   // at or after this instant.
   base::TimePoint lost_from = base::TimePoint::max();
   bool in_memory = true;  // false: no evaluated rule keeps its state in this process's memory
-  bool first = false;     // this is the first record about the table, which began empty
+  bool first = false;     // true: this is the first record about the table, which began empty
 };
 
 // A reset key and the timestamp of the reset. A reset affects one key for each limiter of the rule.
