@@ -40,7 +40,7 @@ struct LeaseFigures {
 struct ServerFigures {
   std::string upstream;
   std::string server;
-  bool healthy = false;         // weir sends requests to the server
+  bool healthy = false;         // true: weir sends requests to the server
   std::uint64_t ejections = 0;  // how often weir ejected the server
 };
 

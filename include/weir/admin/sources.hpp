@@ -33,9 +33,9 @@ struct RuleText {
   std::string key;             // such as "api_key|ip"
   std::string store;           // "memory" or "redis"
   std::string mode;            // "enforce" or "shadow"
-  bool settles = false;        // responses correct the charges of this rule
-  bool messages = false;       // the rule counts messages of WebSockets and gRPC calls
-  bool penalty = false;        // the rule has a penalty
+  bool settles = false;        // true: responses correct the charges of this rule
+  bool messages = false;       // true: the rule counts messages of WebSockets and gRPC calls
+  bool penalty = false;        // true: the rule has a penalty
   limit::RuleIndex label = 0;  // label of the rule's counters (observe::Counters)
 };
 [[nodiscard]] RuleText describe(const policy::Rule& rule);
@@ -72,7 +72,7 @@ using UpgradeDone = std::function<void(const UpgradeOutcome&)>;
 struct KeyRequest {
   std::string rule;
   std::vector<std::string> key;
-  bool reset = false;  // reset the key after reading its state
+  bool reset = false;  // true: reset the key after reading its state
   std::string peer;    // address of the admin listener's client
 };
 struct KeyResponse {
@@ -95,7 +95,7 @@ struct Sources {
   // Names of routes; the index is the label of the route's counters (observe::Counters). An empty name means
   // that the label is unused.
   std::vector<std::string> routes;
-  std::vector<RuleText> rules;  // in the order of the configuration
+  std::vector<RuleText> rules;  // the rules in the order of the configuration
   std::vector<std::string> upstreams;
   // The pages call the functions on the server's thread. If a function is absent, the pages omit the
   // function's data.

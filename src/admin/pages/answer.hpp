@@ -20,11 +20,11 @@ struct PageRequest {
   std::string_view fetch_site = {};  // value of the field Sec-Fetch-Site
   std::string_view content_type = {};
   std::string_view if_none_match = {};
-  bool has_body = false;       // the head announces a body
+  bool has_body = false;       // true: the head announces a body
   std::string_view body = {};  // the whole body, if the page accepts a body
   // Address of the client, such as "203.0.113.7:50000", or "unix" if the client uses a unix socket.
   std::string peer = {};
-  bool has_token = true;  // the request has the right token, or no token is configured
+  bool has_token = true;  // true: the request has the right token, or no token is configured
   // True: the request may read data for operators (fault_of_asker() in admission.hpp).
   bool is_operators = true;
 };
@@ -38,7 +38,7 @@ struct Answer {
   std::string body = {};
   std::string_view content_type = "application/json";
   std::string allow = {};  // for status 405: the methods that the page accepts
-  bool challenge = false;  // for status 401: adds the field WWW-Authenticate
+  bool challenge = false;  // true: the response has the field WWW-Authenticate, for status 401
   // ETag with its quotes. If set, browsers may cache the response and revalidate it. Empty: no caching.
   std::string_view etag = {};
 };

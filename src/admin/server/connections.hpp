@@ -59,7 +59,7 @@ class Connection {
   Clock::time_point deadline;
   bool reads_body = false;
   bool answers = false;  // true from the end of the request head to the last byte of the response
-  bool late = false;     // reading the body took too long
+  bool late = false;     // true: reading the body took too long
 
  private:
   Connections& all_;

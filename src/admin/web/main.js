@@ -54,7 +54,7 @@ async function remember(overview) {
   if (!fresh) return;
   started = overview.started;
   rates = new Rates();
-  find("#figures").hidden = false; // must come first, because the charts measure their size
+  find("#figures").hidden = false; // this line must come first, because the charts measure their size
   find("#waiting").hidden = true;
   charts ??= new Charts();
   charts.begin(history);
