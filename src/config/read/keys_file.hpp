@@ -14,7 +14,7 @@ namespace weir::config {
 // A tier that at least one API key in the keys file has.
 struct AssignedTier {
   std::string where;  // location of the first API key with the tier, such as "keys.toml:7"
-  bool alone = true;  // no API key with the tier has a user, an org or a service
+  bool alone = true;  // true: no API key with the tier has a user, an org or a service
 };
 
 struct KeysFile {

@@ -7,7 +7,8 @@ namespace weir::config {
 
 namespace {
 
-enum class Preflight : std::uint8_t { Forward, Answer };  // in the order of the schema's choices
+// the enumerators are in the order of the schema's choices
+enum class Preflight : std::uint8_t { Forward, Answer };
 
 void read_origins(const TableReader& table, http::CorsSettings& cors) {
   const auto texts = table.texts("origins");

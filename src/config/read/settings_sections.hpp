@@ -32,10 +32,10 @@ struct ReadContext {
   std::filesystem::path folder;                 // the folder of the file, in which relative paths start
   std::map<std::string, AssignedTier> tiers;    // tiers that occur in the keys file
   policy::Store store = policy::Store::Memory;  // the store of rules without the key `store`
-  bool store_is_said = false;                   // [state] has the key `store`
-  bool certificates = false;                    // a listener has the key client_ca, even with a mistake
-  bool tokens = false;                          // [client] has the key jwt, even with a mistake
-  bool geo = false;                             // [client] has the key geo, even with a mistake
+  bool store_is_said = false;                   // true: [state] has the key `store`
+  bool certificates = false;                    // true: a listener has the key client_ca, even with a mistake
+  bool tokens = false;                          // true: [client] has the key jwt, even with a mistake
+  bool geo = false;                             // true: [client] has the key geo, even with a mistake
   policy::TierPriorities tier_priorities{};     // priorities that rules have set for tiers
   std::vector<Taken> taken{};                   // addresses of the listeners read so far
   // Maps the name of a thing in the file, such as `rule "login"` or `[client]`, to its line. Used by later
