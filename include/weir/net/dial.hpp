@@ -37,8 +37,8 @@ class Dial final : Watched {
   // The longest time that a silent address delays the next one.
   static constexpr base::Duration kHeadStart{250'000};
 
-  // `patience`: the caller's time limit, which is divided among the addresses. Dial does not enforce it; the
-  // caller must. `watchdog` must outlive the Dial.
+  // `patience`: the caller's time limit, which is divided among the addresses. Dial does not enforce this
+  // limit; the caller must. `watchdog` must outlive the Dial.
   Dial(const Executor& executor, Watchdog& watchdog, const Target& target, base::Duration patience);
 
   // Opens the connection. Must be called once. Returns the error of the address that failed last, or
@@ -74,7 +74,8 @@ class Dial final : Watched {
     std::unique_ptr<Stream> stream;  // null: no attempt uses this Try
     std::size_t number = 0;          // sequence number of the attempt, from 0
     bool shaking = false;            // true: the TLS handshake is running
-    // True: the attempt waits until its socket is writable. False: until the socket is readable.
+    // True: the attempt waits until its socket is writable. False: the attempt waits until its socket is
+    // readable.
     bool wants_room = true;
     std::optional<Port::Wait> wait;
 

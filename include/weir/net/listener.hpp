@@ -50,7 +50,8 @@ class ListeningSocket {
   // Returns the address that the system reports for the socket; never a host name.
   [[nodiscard]] base::Endpoint bound() const;
   [[nodiscard]] int native_handle() const noexcept { return fd_; }
-  // Throws boost::system::system_error if epoll does not accept the socket.
+  // Makes an acceptor of the descriptor. Throws boost::system::system_error if epoll does not accept the
+  // socket.
   [[nodiscard]] AcceptorSocket into_acceptor(Executor executor) &&;
 
  private:

@@ -30,7 +30,7 @@ struct FreeSession {
   void operator()(SSL_SESSION* session) const noexcept { SSL_SESSION_free(session); }
 };
 using TlsSession = std::unique_ptr<SSL_SESSION, FreeSession>;
-// Returns another reference to the same session; null for null.
+// Returns another reference to the same session; null if `session` is null.
 [[nodiscard]] TlsSession share(SSL_SESSION* session) noexcept;
 
 // The TLS parameters of one connection to a server.

@@ -34,7 +34,7 @@ using TlsContext = std::unique_ptr<SSL_CTX, FreeContext>;
 [[nodiscard]] base::Result<TlsContext> make_tls_context(const TlsSettings& settings,
                                                         const std::shared_ptr<TicketKeys>& tickets = nullptr);
 
-// Returns another reference to the same context; null for null.
+// Returns another reference to the same context; null if `context` is null.
 [[nodiscard]] TlsContext share(SSL_CTX* context) noexcept;
 
 // The reason why no client ever gets a certain certificate of the listener.
