@@ -35,7 +35,7 @@ struct RateLimitHeaders {
 void append_rate_limit_headers(std::string& out, const RateLimitHeaders& rate_limit,
                                RateLimitFamilies families);
 // Returns the delay that a Retry-After field asks for: seconds, or a date in one of the three forms of RFC
-// 9110 §5.6.7. A past date returns zero. Returns nullopt for any other value.
+// 9110 §5.6.7. Returns zero for a past date. Returns nullopt for any other value.
 [[nodiscard]] std::optional<base::Duration> parse_retry_after(std::string_view value,
                                                               base::TimePoint now) noexcept;
 void append_retry_after(std::string& out, std::uint64_t seconds);

@@ -45,7 +45,7 @@ struct Field {
   std::string_view name;
   std::string_view value;  // without surrounding white space
   FieldId id = FieldId::Other;
-  // True: this field is not forwarded, because RFC 9110 §7.6.1 lists it or Connection names it.
+  // True: weir does not forward this field, because RFC 9110 §7.6.1 lists it or Connection names it.
   bool hop_by_hop = false;
 };
 
@@ -71,7 +71,8 @@ struct RequestHead {
   Framing framing = Framing::None;
   std::uint64_t content_length = 0;
   bool http2 = false;  // true: the request came over HTTP/2; the other members describe it in HTTP/1.1
-  // A WebSocket of an HTTP/2 client (RFC 8441). The other members describe the handshake of HTTP/1.1.
+  // True: an HTTP/2 client opens a WebSocket (RFC 8441). The other members describe the handshake of
+  // HTTP/1.1.
   bool opens_websocket = false;
   bool keep_alive = true;
   bool expects_continue = false;
@@ -80,7 +81,7 @@ struct RequestHead {
   std::optional<std::uint64_t> max_forwards;  // for OPTIONS and TRACE only (RFC 9110 §7.6.2)
   ParameterBounds bounds{};  // must be set before the first call of query_values or cookie_values
 
-  // Resets all members, but does not touch the unused memory of `fields`.
+  // Resets all members. Keeps the memory of `fields` for reuse.
   void clear() noexcept;
 
   // query_values() returns all values of a query parameter, cookie_values() all values of a cookie. The first

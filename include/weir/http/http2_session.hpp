@@ -1,7 +1,7 @@
 // One end of an HTTP/2 connection (RFC 9113): frames, HPACK, stream states and flow control. The caller moves
 // the octets. No I/O and no clock. nghttp2 implements the protocol; this class gives it weir's types.
 //
-// Belongs to one thread. The functions that send only queue frames; write() appends queued frames to a
+// Belongs to one thread. Functions such as send_head() only queue frames; write() appends queued frames to a
 // buffer. Callbacks may call every function except receive() and write(). Throws std::bad_alloc if memory
 // runs out, and rethrows exceptions of callbacks. After an exception the session may only be destroyed.
 #pragma once

@@ -1,4 +1,4 @@
-// Faults that weir finds while a head is still incomplete.
+// Tests which faults weir finds while a head is still incomplete.
 #include "weir/http/head_parser.hpp"
 
 #include <string>
