@@ -36,8 +36,9 @@ class Calendar {
     std::chrono::seconds offset;
   };
 
-  // REQUIRES: `runs` is sorted by first day, and by the instant at which that day begins. The first run
-  // begins at day −1 or earlier, because at the epoch the local date of every zone is day −1 or later.
+  // Makes the calendar of the zone. REQUIRES: `runs` is sorted by first day, and by the instant at which that
+  // day begins. The first run begins at day −1 or earlier, because at the epoch the local date of every zone
+  // is day −1 or later.
   Calendar(std::string zone, std::span<const Run> runs);
 
   [[nodiscard]] const std::string& zone() const noexcept { return zone_; }

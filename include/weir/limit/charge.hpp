@@ -38,8 +38,8 @@ struct Charge {
   // This charge only adds the admitted request to the count of its limiter (limit/pair.hpp). `enforced` is
   // false if `counted` is true.
   bool counted = false;
-  // The rule's penalty, or null. Owned by the rule. Only functions that decide on the charge read it.
-  // Functions that change an earlier charge do not, because the rule may be gone then.
+  // The rule's penalty, or null. Owned by the rule. Only functions that decide on the charge read the
+  // penalty. Functions that change an earlier charge do not read it, because the rule may be gone by then.
   const Penalty* penalty = nullptr;
 };
 

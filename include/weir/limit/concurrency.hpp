@@ -60,8 +60,8 @@ class Concurrency {
 // `min`
 //   requests in flight, each answer moves this mean by 1/2w.
 // * best: falls at once to the slow mean, or to 5/4 of the quick mean, whichever is lower.
-// * best, with at most `min` in flight: moves towards the slow mean by 1/32. So few requests do not queue at
-//   the server. So a higher latency means that the server has become slower, or that the mixture of
+// * best, with at most `min` in flight: moves towards the slow mean by 1/32. At most `min` requests do not
+//   queue at the server. So a higher latency means that the server has become slower, or that the mixture of
 //   requests has changed.
 // * best, with at most ¾ of the limit in flight and quick ≤ 5/4 × best: moves towards the quick mean by 1/8w.
 //   This corrects a best value that chance made too low.

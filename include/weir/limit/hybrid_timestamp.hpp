@@ -9,8 +9,8 @@
 //   63                    12 11        0
 //   | µs since the epoch    | count     |      if the count overflows, the µs grow by one
 //
-// A change gets a timestamp that is higher than that of every shard that it locks, and not before the
-// change's own time. Each locked shard stores the new timestamp. So the changes of one key are in exact
+// A change gets a timestamp that is higher than the timestamp of every shard that it locks, and not before
+// the change's own time. Each locked shard stores the new timestamp. So the changes of one key are in exact
 // order, and the changes of all keys are nearly in order of time.
 #pragma once
 

@@ -21,7 +21,7 @@ struct Outcome {
   // instant would be rejected. Zero if allowed. kForever if the cost exceeds what a fresh key can spend.
   // Concurrency limits return a hint (limit/concurrency.hpp).
   base::Duration retry_after{0};
-  // The time until the state equals that of a fresh key.
+  // The time until the state equals the state of a fresh key.
   base::Duration reset_after{0};
   // The time until `remaining` grows by one; zero if `remaining` is at its maximum. Equal to retry_after if
   // the request is rejected.

@@ -76,8 +76,8 @@ using ByteSource = std::function<std::size_t(std::span<char>)>;
 std::uint64_t write_snapshot(const KeyTable& table, const Snapshot& snapshot,
                              std::span<const SavedRule> rules, const ByteSink& sink);
 
-// Reads all bytes in bounded memory, and trusts nothing until the digest has matched. Errors read "ends
-// early", "is damaged: …" or "has version 1, but this weir reads 4 to 6".
+// Checks a snapshot. Reads all bytes in bounded memory, and trusts nothing until the digest has matched.
+// Errors read "ends early", "is damaged: …" or "has version 1, but this weir reads 4 to 6".
 [[nodiscard]] base::Result<Snapshot> check_snapshot(const ByteSource& source,
                                                     std::span<const SavedRule> rules);
 

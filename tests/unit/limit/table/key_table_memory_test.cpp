@@ -1,4 +1,4 @@
-// Tests the memory for a million keys, the effect of more clients than a million, and that the table decides
+// Tests the memory for a million keys, the effect of more than a million clients, and that the table decides
 // without allocations.
 #include "unit/limit/traffic.hpp"
 
