@@ -1,4 +1,4 @@
-// How far one Redis server's clock is ahead of another's.
+// Computes how far one Redis server's clock is ahead of another Redis server's clock.
 #pragma once
 
 #include "weir/base/time.hpp"

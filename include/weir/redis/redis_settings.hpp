@@ -25,7 +25,8 @@ struct TlsSettings {
   std::string ca;    // certificates of trusted authorities; empty: the system's authorities
   std::string cert;  // weir's own certificate, followed by its chain; empty: no client certificate
   std::string key;   // private key of `cert`
-  // The name that the certificate must have, also sent as SNI; empty: the host of the address.
+  // The name that the server's certificate must have. weir also sends this name as SNI. Empty: the host of
+  // the address.
   std::string server_name;
   bool verify = true;  // false: weir accepts any certificate
   friend bool operator==(const TlsSettings&, const TlsSettings&) = default;
@@ -63,9 +64,9 @@ struct RedisSettings {
 };
 
 // Returns how long a command may stay unanswered before weir replaces the connection. weir renews concurrency
-// permits three times in `lease_time`. So if one renewal is lost, the new connection can still renew the
-// permits before they expire. The result is never below `timeout`, so weir keeps the connection while a
-// decision still waits for a slow reply.
+// permits three times in `lease_time`. The result is so short that after one lost renewal, the new connection
+// can still renew the permits in time. The result is never below `timeout`, so weir keeps the connection
+// while a decision still waits for a slow reply.
 [[nodiscard]] base::Duration patience_of(const RedisSettings& settings) noexcept;
 
 // Parses "redis://[user:password@]host[:port][/database]", the same form with rediss:// for TLS, or

@@ -61,8 +61,8 @@ struct StoreTuning {
   unsigned failures_to_open = 5;  // consecutive failures that open the circuit breaker
   // Upper bound of the random pause before weir connects again. The bound doubles after each failure.
   base::Duration first_backoff{50'000};
-  // The longest time to connect, sign in and load scripts; at least eight times settings.timeout. With this
-  // value, one lost attempt and one pause take less than a second after Redis is available again.
+  // The longest time to connect, sign in and load scripts; at least eight times settings.timeout. The default
+  // is so short that a lost attempt and the pause after it take less than a second.
   base::Duration open_timeout{600'000};
   base::Duration longest_backoff{300'000};
   std::size_t max_pending = 4096;            // the most commands that wait for a reply

@@ -94,18 +94,18 @@ class Pipeline {
 
   struct Entry {
     Purpose purpose;
-    CallNumber number = 0;                   // Charge, Refund: number of the script call
-    std::vector<Bill> bills{};               // Charge: the bills that share the script call, in order
+    CallNumber number = 0;                   // for Charge and Refund: number of the script call
+    std::vector<Bill> bills{};               // for Charge: the bills that share the script call, in order
     Time sent{};                             // when the command was appended to output()
-    LastRefunds::Groups refunded{};          // Refund: the groups of the refunded keys
-    std::unique_ptr<std::string> command{};  // Refund: the command's bytes, which may have to be sent again
-    // Refund: the refunds in the command. Set only if the command renews permits, or has several refunds in a
-    // cluster.
+    LastRefunds::Groups refunded{};          // for Refund: the groups of the refunded keys
+    std::unique_ptr<std::string> command{};  // for Refund: the command's bytes, to send them again
+    // for Refund: the refunds in the command. Set only if the command renews permits, or has several refunds
+    // in a cluster.
     std::vector<Refund> lines{};
-    std::size_t amended = 0;  // Refund: number of refunds in the command
+    std::size_t amended = 0;  // for Refund: number of refunds in the command
     // for Refund: true if the command was sent twice because of NOSCRIPT; never three times
     bool resent = false;
-    std::uint8_t hops = 0;  // Refund: number of nodes that redirected the command to another node
+    std::uint8_t hops = 0;  // for Refund: number of nodes that redirected the command to another node
   };
 
   // `patience`: the longest wait for the reply to any command. `timeout`: the longest wait for the outcome of

@@ -197,8 +197,9 @@ net::Task<net::ErrorCode> Wire::write(std::string_view bytes) {
 }
 
 // Returns the text for an error. In TLS 1.3 the client has finished its handshake before the server checks
-// the client's certificate (RFC 8446, appendix A.1). If the server rejects or lacks the certificate, its
-// alert usually gets lost: the server closes the connection without reading what weir sent.
+// the client's certificate (RFC 8446, appendix A.1). A server that requires another certificate sends an
+// alert and closes the connection. The alert usually gets lost, because the server does not read what weir
+// has sent. So the text names this possible cause.
 std::string Wire::words_for(const net::ErrorCode& ec) const {
   const bool hung_up =
       ec == asio::error::connection_reset || ec == asio::error::broken_pipe || ec == asio::error::eof;

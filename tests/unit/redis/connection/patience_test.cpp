@@ -32,8 +32,8 @@ TEST_F(ReplyTimeouts, RefundWithoutOtherCallsDetectsThatRedisDoesNotRespond) {
   EXPECT_FALSE(worker.charge(bill_).error);
 }
 
-// Redis may still make the charge when it continues. weir has closed the connection by then, so it cannot
-// refund the charge.
+// The stopped Redis may still make the charge when it continues. By then weir has closed the connection, so
+// weir cannot refund the charge.
 TEST_F(ReplyTimeouts, ChargeWithoutAReplyIsCountedAsLost) {
   Server server;
   auto settings = Worker::settings_for(server, 200ms);

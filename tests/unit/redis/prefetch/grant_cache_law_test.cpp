@@ -251,7 +251,7 @@ class World {
     limit::Outcome outcome;
     base::TimePoint charged_at;
   };
-  std::vector<Failure> failures_;  // failed charges in Redis of which the weirs do not know yet
+  std::vector<Failure> failures_;  // failures of admitted requests that the weirs have not learned of yet
   base::TimePoint now_{Us(1'700'000'000'123'456)};
   bool hot_ = false;
 };

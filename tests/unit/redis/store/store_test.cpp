@@ -151,7 +151,7 @@ TEST_F(StoreTest, FlushedScriptIsLoadedAgainOnce) {
     admitted += answer.outcomes[0].allowed;
   }
   EXPECT_GE(admitted, 10);
-  EXPECT_LE(admitted, 11);  // 11 if Redis makes the refund between the charges
+  EXPECT_LE(admitted, 11);  // 11 are admitted if Redis makes the refund between the charges
   EXPECT_EQ(worker.store.stats().script_loads.load(), 2U);
   EXPECT_EQ(worker.store.stats().refunds_lost.load(), 0U);
 }
