@@ -19,8 +19,9 @@ struct NamingKeys {
   bool slot_hashes = false;  // true: names in Redis begin with a slot hash (limit/slot_hash.hpp)
 };
 
-// Returns the digest that names a client in a rule. Returns nullopt if a part is missing and on_missing is
-// not "ip". An empty attribute is missing. REQUIRES: `applied` is one of the rule's limiters.
+// Returns the digest that names a client in a rule. Returns nullopt if the request lacks a part of the key
+// and on_missing is not "ip". An empty attribute counts as missing. REQUIRES: `applied` is one of the rule's
+// limiters.
 [[nodiscard]] std::optional<limit::Key> name_key(const Rule& rule, const AppliedLimiter& applied,
                                                  const Request& request, base::SipKey key);
 
@@ -32,20 +33,20 @@ class Namer {
   explicit Namer(const Request& request) noexcept : request_(request) {}
   [[nodiscard]] std::optional<limit::Key> name(const Rule& rule, const AppliedLimiter& applied,
                                                base::SipKey key);
-  // Returns what the function name_in_redis() below returns.
+  // Returns the same as the free function name_in_redis() below.
   [[nodiscard]] std::optional<limit::Key> name_in_redis(const Rule& rule, const AppliedLimiter& applied,
                                                         const NamingKeys& keys);
 
  private:
   const Request& request_;
-  const Rule* last_ = nullptr;          // the rule for whose key `who_` was computed
+  const Rule* last_ = nullptr;          // the rule whose key was used for `who_`
   base::SipKey key_;                    // the secret key with which `who_` was computed
   std::optional<base::Digest128> who_;  // the client's digest; nullopt: a part of the key is missing
 };
 
 // Returns the slot hash of the client in a rule. The slot hash depends only on the part of the key that
-// identifies the client best. So all rules for an API key, with or without its path, have the client on one
-// Redis node. REQUIRES: the rule's key has a name for the request.
+// identifies the client best. So one Redis node holds all keys of a client, for example the keys ["api_key"]
+// and ["api_key", "path"]. REQUIRES: the rule's key has a name for the request.
 [[nodiscard]] limit::SlotHash slot_hash_of_client(const Rule& rule, const Request& request, base::SipKey key);
 
 // Returns the client's name in Redis for a rule. Returns nullopt in the same cases as name_key(). Logs show
@@ -58,8 +59,8 @@ class Namer {
 [[nodiscard]] base::Digest128 name_client(const KeyPattern& pattern, const Request& request,
                                           base::SipKey key);
 
-// Returns the name of an API key for logs, the same for all rules; nullopt if the request has no API key.
-// Weirs with the same key_secret use the same name.
+// Returns the name of an API key for logs. The name is the same in all rules, and in all weirs with the same
+// key_secret. Returns nullopt if the request has no API key.
 [[nodiscard]] std::optional<base::Digest128> name_api_key(const ClientIdentity& client,
                                                           const NamingKeys& keys);
 

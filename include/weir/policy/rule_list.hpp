@@ -1,4 +1,4 @@
-// The rules that code tests for one request: all rules of a configuration, or some of them.
+// A list of the rules that weir tests for one request: all rules of a configuration, or some of them.
 #pragma once
 
 #include "weir/policy/rule.hpp"
@@ -10,8 +10,8 @@
 
 namespace weir::policy {
 
-// Rules in the order of the configuration. Refers to the rules, or to an array of pointers to them. Both must
-// outlive the list.
+// A view of rules in the order of the configuration. The view refers to an array of rules, or to an array of
+// pointers to rules. The array must outlive the view.
 class RuleList {
  public:
   class Iterator {
@@ -42,13 +42,14 @@ class RuleList {
     friend bool operator==(const Iterator&, const Iterator&) = default;
 
    private:
-    const Rule* rule_ = nullptr;            // in an array of rules
-    const Rule* const* pointer_ = nullptr;  // in an array of pointers; null: `rule_` counts
+    const Rule* rule_ = nullptr;  // the position in an array of rules
+    // the position in an array of pointers; null: the list is an array of rules
+    const Rule* const* pointer_ = nullptr;
   };
 
   RuleList() = default;
   RuleList(
-      std::span<const Rule> rules) noexcept  // NOLINT(google-explicit-constructor): every array is a list
+      std::span<const Rule> rules) noexcept  // NOLINT(google-explicit-constructor): a list can view any array
       : begin_(rules.data()), end_(rules.data() + rules.size()) {}
   RuleList(const std::vector<Rule>& rules) noexcept  // NOLINT(google-explicit-constructor)
       : RuleList(std::span(rules)) {}

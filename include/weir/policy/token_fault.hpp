@@ -1,4 +1,4 @@
-// The reasons for which weir rejects a bearer token, and their names in logs, metrics and responses. Pure.
+// The reasons why weir rejects a bearer token, and their names in logs, metrics and responses. Pure.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@ namespace weir::policy {
 
 enum class TokenFault : std::uint8_t {
   Malformed,  // not a signed token, or its contents are not JSON
-  Algorithm,  // the token names another algorithm than the configured one
+  Algorithm,  // the token names an algorithm that is not configured
   Signature,  // not signed with the configured key
   Expired,    // `exp` has passed
   NotYet,     // `nbf` has not come yet

@@ -62,7 +62,8 @@ TEST(BodyContains, ComparesNonAsciiOctetsExactly) {
   EXPECT_TRUE(contains("gratis f\xc3\xbcr dich", {"F\xc3\xbcR"}));
   EXPECT_FALSE(contains("gratis f\xc3\x9cr dich", {"f\xc3\xbcr"}));
   EXPECT_TRUE(contains(std::string_view("a\0Free", 6), {"free"}));
-  EXPECT_FALSE(contains("[", {"{"}));  // '[' and '{' differ only in the bit that distinguishes letter cases
+  // in ASCII, '[' and '{' differ only in the bit that distinguishes upper and lower case
+  EXPECT_FALSE(contains("[", {"{"}));
 }
 
 TEST(BodyContains, FindsWordsInEveryEncodingThatUpstreamsDecode) {

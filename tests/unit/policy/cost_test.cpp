@@ -180,7 +180,7 @@ CostSource reserve(std::vector<CostTerm> terms, limit::Cost most) {
   return source;
 }
 
-TEST(Reserve, IsWhatTheRequestAsksForUpToTheMost) {
+TEST(Reserve, IsTheAmountThatTheRequestAsksForUpToTheMaximum) {
   const auto source = reserve({{{"/max_completion_tokens", "/max_tokens"}}}, 1000);
   const auto of = [&](std::string_view body) { return cost_in_body(source, body, 200); };
   EXPECT_EQ(of(R"({"max_tokens": 500})"), 500U);

@@ -77,7 +77,7 @@ class CountryFile {
     return big_endian;
   }
   static std::string map(int entries) { return {static_cast<char>(0xe0 | entries)}; }
-  static std::string text(std::string_view text) {  // `text`: at most 28 octets
+  static std::string text(std::string_view text) {  // `text` has at most 28 octets
     return static_cast<char>(0x40 | text.size()) + std::string(text);
   }
   static std::string whole16(int value) { return '\xa2' + number(value, 2); }

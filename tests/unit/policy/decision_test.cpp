@@ -75,7 +75,8 @@ TEST_F(Decide, RefusalOverridesAdmissionAndTheLongestWaitIsReported) {
   EXPECT_EQ(d.rule, &thousand_);
   EXPECT_EQ(d.outcome.retry_after, seconds(3));
   EXPECT_EQ(d.delayed_by, nullptr);
-  remote_.outcomes()[0].retry_after = base::kForever;  // never admitted, so this is the longest wait
+  // the rule never admits the request, so its wait is the longest
+  remote_.outcomes()[0].retry_after = base::kForever;
   d = decision();
   EXPECT_EQ(d.rule, &third_);
   EXPECT_EQ(d.outcome.retry_after, base::kForever);

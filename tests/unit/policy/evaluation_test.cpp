@@ -39,8 +39,8 @@ TEST_F(Collect, ChargesEachMatchingRuleInItsStore) {
   EXPECT_TRUE(charge.enforced);
 }
 
-// Checks names in a Redis Cluster (limit/slot_hash.hpp). The test ChargesEachMatchingRuleInItsStore checks
-// names without a cluster.
+// Checks names in a Redis Cluster (limit/slot_hash.hpp). ChargesEachMatchingRuleInItsStore checks names
+// without a cluster.
 TEST_F(Collect, KeysOfOneClientHaveTheSameClusterSlot) {
   rules_ = {rule_of("a", {"user"}), rule_of("b", {"path", "user"}),
             rule_of("c", {"ip"}),   rule_of("d", {"api_key|ip"}),
@@ -76,7 +76,7 @@ TEST_F(Collect, TierHasItsOwnLimiterAndKey) {
   EXPECT_EQ(evaluation_.local.charges()[0].key, name_key(rules_[0], 1, request_, kKeys.table));
 }
 
-TEST_F(Collect, RejectsAMissingKeyIfConfiguredWithoutCharging) {
+TEST_F(Collect, RequestWithoutItsKeyIsRejectedWithoutAChargeIfTheRuleRequiresTheKey) {
   rules_[0].store = Store::Redis;
   rules_[1].on_missing = OnMissing::Reject;
   EXPECT_EQ(collect().rule, &rules_[1]);
@@ -87,7 +87,8 @@ TEST_F(Collect, RejectsAMissingKeyIfConfiguredWithoutCharging) {
   EXPECT_FALSE(collect());
   EXPECT_EQ(evaluation_.local.charges().size(), 2U);
   collect();
-  EXPECT_EQ(evaluation_.local.charges().size(), 2U);  // the second collect() discards earlier charges
+  // the second collect() has discarded the charges of the first
+  EXPECT_EQ(evaluation_.local.charges().size(), 2U);
 }
 
 TEST_F(Collect, MissingKeyPartGives401ForIdentityAnd400Otherwise) {
@@ -179,7 +180,7 @@ TEST_F(Collect, RejectsDifferentValuesOfAHeaderThatAnOverrideReads) {
   EXPECT_FALSE(collect());
 }
 
-TEST_F(Collect, SaysWhyAJsonBodyNamesNoCost) {
+TEST_F(Collect, ErrorSaysWhyAJsonBodyStatesNoCost) {
   rules_ = {rule_of("a", {"ip"})};
   rules_[0].cost_from = {CostSource::Kind::Json, "/n", 0};
   const std::string deep(600, '[');
@@ -220,7 +221,7 @@ TEST_F(Collect, ObjectsIfMoreRulesApplyThanABillCanHold) {
   for (std::size_t i = 0; i < limit::kMaxCharges; ++i) {
     rules_.push_back(rule_of(std::to_string(i), {"ip"}));
     if (i % 2 == 0)
-      rules_.back().store = Store::Redis;  // both bills count, because one may replace the other
+      rules_.back().store = Store::Redis;  // the maximum applies to the sum of local and Redis charges
   }
   EXPECT_FALSE(collect());
   EXPECT_EQ(evaluation_.local.charges().size() + evaluation_.remote.charges().size(), limit::kMaxCharges);
@@ -242,7 +243,7 @@ TEST_F(Collect, OmitsAShadowRuleForWhichABillHasNoRoom) {
   EXPECT_EQ(evaluation_.local.charges().size(), limit::kMaxCharges);
 }
 
-TEST_F(Collect, AddReturnsFalseAtTheMaximumNumberOfCharges) {
+TEST_F(Collect, BillAcceptsNoMoreThanItsMaximumNumberOfCharges) {
   Bill bill;
   for (std::size_t i = 0; i < limit::kMaxCharges; ++i) EXPECT_TRUE(bill.add({rules_.data(), {}}, {}));
   EXPECT_FALSE(bill.add({rules_.data(), {}}, {}));
@@ -252,7 +253,7 @@ TEST_F(Collect, AddReturnsFalseAtTheMaximumNumberOfCharges) {
   EXPECT_TRUE(bill.outcomes().empty());
 }
 
-TEST_F(Collect, RemoveKeepsTheOtherChargesInOrder) {
+TEST_F(Collect, RemovingChargesFromABillKeepsTheOrderOfTheOthers) {
   Bill bill;
   for (std::size_t i = 0; i < 5; ++i) {
     bill.add({&rules_[i % 3], {}}, {.key = {i, i}, .limiter = nullptr});
@@ -289,7 +290,7 @@ class FallBack : public Collect {
   Bill fallback_;
 };
 
-TEST_F(FallBack, LocalRuleChargesItsLocalShareAndOpenRuleChargesNothing) {
+TEST_F(FallBack, ChargesTheLocalShareIfOnStoreFailureIsLocalAndNothingIfItIsOpen) {
   EXPECT_EQ(fall_back(), nullptr);
   ASSERT_EQ(fallback_.charges().size(), 1U);
   const auto& charge = fallback_.charges()[0];
@@ -306,7 +307,7 @@ TEST_F(FallBack, UsesTheWholeLimitIfThereIsNoLocalShare) {
   EXPECT_EQ(fallback_.charges()[0].limiter, rules_[0].limiter.get());
 }
 
-TEST_F(FallBack, EnforcedClosedRuleRejectsWithoutCharging) {
+TEST_F(FallBack, RejectsWithoutChargingIfOnStoreFailureIsClosed) {
   rules_[1].on_store_failure = OnStoreFailure::Closed;
   EXPECT_EQ(fall_back(), &rules_[1]);
   EXPECT_TRUE(fallback_.empty());

@@ -9,7 +9,7 @@ namespace {
 
 class ExplainRequestTest : public testing::Test {
  protected:
-  // Reads the description of a request for host "a", after `change` has edited the description.
+  // Reads the description of a request for host "a". `change` edits the description first.
   template <class Change>
   std::optional<http::Fault> read(Change change) {
     ExplainRequest explain_request;

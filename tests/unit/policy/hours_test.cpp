@@ -32,7 +32,7 @@ TEST(Hours, IncludeTheirStartButNotTheirEnd) {
 
 TEST(Hours, HoursOverMidnightBelongToTheDayOnWhichTheyBegin) {
   const auto night = hours_of("22:00-06:00", {"fri"});
-  EXPECT_FALSE(night.hold(at(1, 2, 1h)));  // this time belongs to Thursday's hours
+  EXPECT_FALSE(night.hold(at(1, 2, 1h)));  // 01:00 on Friday belongs to the hours that began on Thursday
   EXPECT_TRUE(night.hold(at(1, 2, 22h)));
   EXPECT_TRUE(night.hold(at(1, 3, 0h)));
   EXPECT_TRUE(night.hold(at(1, 3, 6h - 1us)));
@@ -59,7 +59,8 @@ TEST(Hours, FollowTheClockOfTheTimeZone) {
   EXPECT_TRUE(evening.hold(at(7, 2, 16h)));  // in summer, Zurich is two hours ahead of UTC
   EXPECT_FALSE(evening.hold(at(7, 2, 17h)));
   const auto small = hours_of("02:00-03:00", {"sun"}, "Europe/Zurich");
-  EXPECT_FALSE(small.hold(at(3, 29, 1h)));  // the clock skips this hour: from 02:00 to 03:00
+  // the clock jumps from 02:00 to 03:00, so these hours do not exist
+  EXPECT_FALSE(small.hold(at(3, 29, 1h)));
   EXPECT_TRUE(small.hold(at(10, 25, 30min)));
   EXPECT_TRUE(small.hold(at(10, 25, 1h + 30min)));  // the clock shows 02:30 for the second time
   EXPECT_FALSE(small.hold(at(10, 25, 2h)));
@@ -96,11 +97,12 @@ TEST(Hours, EndAtAClockChangeThatSkipsTheirEnd) {
   EXPECT_EQ(end("00:00-02:30", at(3, 29, 30min)), at(3, 29, 1h));  // the clock skips 02:30
   EXPECT_EQ(end("00:00-04:00", at(10, 25, 0h)), at(10, 25, 3h));
   EXPECT_EQ(end("00:00-02:30", at(10, 25, 0h)), at(10, 25, 30min));
-  EXPECT_EQ(end("00:00-02:30", at(10, 25, 1h)), at(10, 25, 1h + 30min));  // the second 02:30
-  EXPECT_EQ(end("02:30-05:00", at(10, 25, 45min)), at(10, 25, 1h));       // when the clock goes back to 02:00
+  EXPECT_EQ(end("00:00-02:30", at(10, 25, 1h)), at(10, 25, 1h + 30min));  // at the second 02:30
+  // the clock goes back to 02:00, before the start of these hours
+  EXPECT_EQ(end("02:30-05:00", at(10, 25, 45min)), at(10, 25, 1h));
 }
 
-// Compares the result with a check of every minute.
+// Compares the end with a search that checks every minute.
 TEST(Hours, EndAtTheFirstMinuteOutsideTheHours) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));

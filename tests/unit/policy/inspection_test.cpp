@@ -91,7 +91,7 @@ TEST_F(Inspection, MatchDecidedByTheHeadIsTheSameForEveryBody) {
 
 TEST_F(Inspection, RulesWithoutBodyWordsNeedNoBody) {
   EXPECT_EQ(wanted_body(rules_, request_), 0U);
-  EXPECT_FALSE(collect());  // weir decides without the body
+  EXPECT_FALSE(collect());  // weir decides without reading the body
   EXPECT_EQ(lines(), 1U);
 }
 

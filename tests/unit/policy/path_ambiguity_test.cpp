@@ -53,7 +53,7 @@ Outcome outcome(const Rule& rule, const std::string& target) {
   return Outcome::Refused;
 }
 
-TEST(PathAmbiguity, AcceptsAPathIfEveryConditionTreatsAllItsReadingsAlike) {
+TEST(PathAmbiguity, AcceptsAPathIfEveryConditionGivesTheSameResultForAllItsReadings) {
   for (const char* target : {"/signin;returnPath=%2Ftrack", "/sale;off=50%25", "/a//b/../c", "/x/..;/y",
                              "/x//../y", "/a%2Fb/../c", "/x/..%2Fy"}) {
     EXPECT_EQ(outcome(rule_on({}), target), Outcome::Met) << target;
@@ -95,7 +95,7 @@ TEST(PathAmbiguity, PathThatAnyServerReadsAsAProtectedPathIsRejected) {
     EXPECT_EQ(outcome(rule_on(on_path("/admin*")), target), Outcome::Met) << target;
 }
 
-// Most servers treat "%2F" as a part of a name. In this test the rule applies to the normal form of each
+// Most servers treat "%2F" as a part of a name. The rule of this test applies to the normal form of every
 // path.
 TEST(PathAmbiguity, AcceptsEncodedSlashesIfTheRuleAppliesToAllReadings) {
   const auto rule = rule_on(on_path("~^/projects/[^/]+/issues$"));

@@ -7,7 +7,7 @@
 namespace weir::policy {
 namespace {
 
-TEST(Priority, ComesFromTheTierElseFromTheRouteElseFromTheDefault) {
+TEST(Priority, ComesFromTheTierThenTheRouteThenTheDefault) {
   const auto head = head_with({});
   auto request = request_of(head);
   Route route;

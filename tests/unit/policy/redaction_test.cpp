@@ -51,7 +51,7 @@ TEST(Redaction, HidesNothingIfNothingReadsTheQuery) {
   EXPECT_EQ(Redaction().redacted("/x?access_token=a", scratch), "/x?access_token=a");
 }
 
-TEST(Redaction, TellsIfALoggedQueryHidesTheValueOfAParameter) {
+TEST(Redaction, ReportsWhetherALoggedQueryHidesTheValueOfAParameter) {
   EXPECT_TRUE(hides_value("a=1&%61pi_key=***", "api_key"));
   EXPECT_FALSE(hides_value("a=***&api_key=1&b=api_key", "api_key"));
   EXPECT_FALSE(hides_value("api_key", "api_key"));

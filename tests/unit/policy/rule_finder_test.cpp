@@ -24,7 +24,8 @@ Rule rule_for(std::string name, std::string_view host, std::string_view path,
   return rule;
 }
 
-// Rules that match no request of these tests. With them, the finder does not return all rules.
+// Adds rules that match no request of these tests. If there were only a few rules, the finder would return
+// all of them.
 std::vector<Rule> with_many_others(std::vector<Rule> rules) {
   for (std::size_t i = 0; i <= RuleFinder::kFew; ++i)
     rules.push_back(rule_for("other", "other.example.com", "/other/" + std::to_string(i)));
@@ -94,7 +95,8 @@ TEST(RuleFinder, ReturnsAllRulesIfItWasBuiltWithoutRules) {
   EXPECT_FALSE(RuleFinder().find(rules, request_of(head), room).empty());
 }
 
-// Some servers read "/a%2Fb" as "/a/b". A rule for "/a/*" tells the two apart, and weir must see that.
+// Some servers read "/a%2Fb" as "/a/b", and the rule "/a/*" applies only to the second form. The finder must
+// return this rule for both forms.
 TEST(RuleFinder, FindsRulesThatMatchAnotherInterpretationOfThePath) {
   const auto rules = with_many_others({rule_for("below", "", "/a/*"), rule_for("beside", "", "/c/*")});
   ExplainRequest explain_request;
@@ -115,8 +117,8 @@ std::string random_path(std::mt19937_64& random, std::size_t most) {
   return "/" + path;
 }
 
-// A request must be charged by the same rules in the same order, whether weir tests all rules or those that
-// it finds.
+// A request must be charged by the same rules in the same order, whether weir tests all rules or only the
+// rules that the finder returns.
 TEST(RuleFinder, FindsEveryRuleThatMatches) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -157,7 +159,7 @@ TEST(RuleFinder, FindsEveryRuleThatMatches) {
   EXPECT_LT(candidates, 3 * matches) << "the finder returned many rules that do not match";
 }
 
-TEST(RulesOfOneRequest, FirstRuleBeyondTheMaximumIsTheOneWithWhichTooManyRulesApplyToOneRequest) {
+TEST(RulesOfOneRequest, ReturnsTheFirstRuleWithWhichTooManyRulesApplyToOneRequest) {
   std::vector<Rule> rules = {rule_for("a", "", ""), rule_for("b", "", "/api/*"),
                              rule_for("c", "h", "/api/x")};
   EXPECT_EQ(first_beyond(rules, 3), nullptr);
@@ -166,7 +168,7 @@ TEST(RulesOfOneRequest, FirstRuleBeyondTheMaximumIsTheOneWithWhichTooManyRulesAp
   EXPECT_EQ(first_beyond(rules, 3), &rules[2]) << "an elastic rule makes two charges";
 }
 
-TEST(RulesOfOneRequest, RulesThatMayNotApplyTogetherAreNotCounted) {
+TEST(RulesOfOneRequest, CountsOnlyRulesThatCertainlyApplyToTheSameRequest) {
   std::vector<Rule> rules = {rule_for("a", "", "/a/*"), rule_for("b", "", "/b/*"),
                              rule_for("c", "", "", {"GET"}), rule_for("d", "", "", {"PUT"})};
   EXPECT_EQ(first_beyond(rules, 1), nullptr) << "no rule covers another";

@@ -51,7 +51,7 @@ TEST(KeyPart, ErrorSaysWhatIsWrongWithAKeyPart) {
   }
 }
 
-TEST(KeyPart, TellsIfAKeyDistinguishesClients) {
+TEST(KeyPart, ReportsWhetherAKeyDistinguishesClients) {
   const auto pattern = [](std::initializer_list<const char*> parts) {
     KeyPattern made;
     for (const auto* part : parts) made.push_back(*parse_key_part(part));
@@ -67,7 +67,7 @@ TEST(KeyPart, TellsIfAKeyDistinguishesClients) {
     EXPECT_FALSE(names_nobody(key)) << describe(key);
 }
 
-TEST(AppliedLimiter, IsTheLimiterOfAnOverrideElseOfTheTierElseOfTheRule) {
+TEST(AppliedLimiter, OverrideTakesPrecedenceOverTierAndTierOverRule) {
   Rule rule = rule_of("r", {"ip"});
   Match put;
   put.methods = {"PUT"};
@@ -159,8 +159,8 @@ TEST(AppliedLimiter, EnforcesAndReportsTheLocalShareOfAnElasticLimit) {
   EXPECT_EQ(own.told, rule.local_share->get());
 }
 
-// A log line contains this digest. The digest shows whether the present rule reads the same parts of a
-// request as the rule at the time of the log line.
+// Log lines contain this digest. weir replay compares it with the digest of the present rule. If both are
+// equal, the rule still reads the same parts of a request.
 TEST(DigestOfReads, DependsOnEveryRequestPartThatARuleReads) {
   Rule rule = rule_of("r", {"ip"});
   rule.cost_from = {CostSource::Kind::Header, "x-cost", 0};

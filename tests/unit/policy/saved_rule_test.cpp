@@ -1,4 +1,4 @@
-// Tests after which changes of a rule the saved state of its keys is still valid.
+// Tests which changes of a rule leave the saved state of its keys valid.
 #include "weir/policy/saved_rule.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Tests how weir reads the cost in a response, and which responses it charges.
+// Tests how weir reads the cost in a response, and whether it charges the request for the response.
 #include "weir/policy/settlement.hpp"
 
 #include "unit/policy/reported_cost.hpp"
@@ -32,7 +32,7 @@ TEST(Settlement, ChargesOnlyTheConfiguredStatuses) {
   EXPECT_EQ(describe_charge(charged_on({"400-499", "100-100"})), "charged on 4xx, 100");
 }
 
-TEST(Settlement, ChargesOnlyCallsWithTheConfiguredStatuses) {
+TEST(Settlement, ChargesOnlyGrpcCallsWithTheConfiguredStatuses) {
   const Settlement settlement{.charged_calls = 1U << 0U | 1U << 16U};
   for (unsigned status = 0; status <= 16; ++status)
     EXPECT_EQ(is_call_charged(settlement, status), status == 0 || status == 16) << status;

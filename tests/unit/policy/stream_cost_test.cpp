@@ -59,7 +59,7 @@ TEST(StreamCost, ReadsTheUsageOfEachProvider) {
   EXPECT_EQ(told(kOllama, kLines, StreamFormat::Lines), amount(285));
 }
 
-TEST(StreamCost, CountsRecordsThatAreJson) {
+TEST(StreamCost, CountsOnlyTheEventsThatContainJson) {
   const auto records = [](std::string_view stream) {
     StreamCost cost(kOpenAi, StreamFormat::Events);
     cost.read(stream);
@@ -70,7 +70,7 @@ TEST(StreamCost, CountsRecordsThatAreJson) {
   EXPECT_EQ(records("data: {}\n\ndata: {\n\n: {}\n\ndata: 1"), 1U);
 }
 
-TEST(StreamCost, StreamWithoutUsageTellsNothing) {
+TEST(StreamCost, StreamWithoutUsageStatesNoCost) {
   for (const auto* stream :
        {"", "data: [DONE]\n\n", "data: {\"usage\":null}\n\n", "data: {\"usage\":{}}\n\n",
         "{\"usage\":{\"total_tokens\":5}}\n\n", "data: {\"usage\":{\"total_tokens\":5}\n\n",
@@ -78,17 +78,17 @@ TEST(StreamCost, StreamWithoutUsageTellsNothing) {
     EXPECT_EQ(told(kOpenAi, stream), kNothing) << stream;
 }
 
-TEST(StreamCost, EventIsJsonAcrossSeveralDataLines) {
+TEST(StreamCost, JoinsTheDataLinesOfAnEvent) {
   EXPECT_EQ(told(kOpenAi, "data: {\"usage\":\ndata:{\"total_tokens\":\ndata: 5}}\n\n"), amount(5));
   EXPECT_EQ(told(kOpenAi, "data: {\"usage\":{\"total_tokens\":1\ndata: 2}}\n\n"), kNothing)
       << "a line break divides the number";
 }
 
-TEST(StreamCost, LastEventCountsWithoutItsEmptyLine) {
+TEST(StreamCost, ReadsTheLastEventEvenIfNoEmptyLineFollows) {
   EXPECT_EQ(told(kOpenAi, "data: {\"usage\":{\"total_tokens\":5}}"), amount(5));
 }
 
-TEST(StreamCost, ValueThatIsNoAmountIsUnreadableUnlessAnotherFollows) {
+TEST(StreamCost, CostIsUnreadableIfTheLastReportedValueIsInvalid) {
   const std::string bad = "data: {\"usage\":{\"total_tokens\":-1}}\n\n";
   const std::string twice = "data: {\"usage\":{\"total_tokens\":1,\"total_tokens\":2}}\n\n";
   const std::string good = "data: {\"usage\":{\"total_tokens\":7}}\n\n";
@@ -105,7 +105,7 @@ TEST(StreamCost, LongEventsAndKeysDoNotHideTheUsage) {
             kUnreadable);
 }
 
-// Property: the cost does not depend on where the stream is divided.
+// Property: pieces of any size give the same cost as the whole stream.
 TEST(StreamCost, CostDoesNotDependOnWhereTheStreamIsDivided) {
   struct Case {
     const Settlement& settlement;

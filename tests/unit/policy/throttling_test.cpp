@@ -55,7 +55,7 @@ TEST_F(Throttling, SoftLimitAdmitsItsMarginAndReportsThatTheLimitIsExceeded) {
   EXPECT_EQ(refused.verdict, Verdict::Reject);
   EXPECT_FALSE(refused.exceeded);
   EXPECT_EQ(refused.outcome.remaining, 0U);
-  // after a second, the soft limit admits a request
+  // After a second, the soft limit admits another request.
   EXPECT_EQ(refused.outcome.retry_after, std::chrono::seconds(1));
   EXPECT_TRUE(ask(1, kNow + std::chrono::seconds(1)).exceeded);
 }
@@ -65,11 +65,11 @@ TEST_F(Throttling, ReportsTheRuleWithTheSmallestShareOfItsReportedLimit) {
   rules_[0].soft = bucket(1, 8);
   rules_.push_back(rule_of("s", {"ip"}));
   rules_[1].limiter = bucket(1, 10);
-  // 4 of 8 units are left, but weir reports 0 of the 4 units that clients see
+  // 4 of 8 units are left. Clients see a limit of 4 units, so weir reports that 0 remain.
   for (int i = 0; i < 4; ++i) EXPECT_EQ(ask().rule, rules_.data());
 }
 
-// The result must depend neither on the order of the rules nor on which rule is reported.
+// Neither the order of the rules nor the choice of the reported rule may change the result.
 TEST_F(Throttling, ReportsAnExceededSoftLimitOfAnyRule) {
   rules_[0].limiter = bucket(1, 1);
   rules_[0].soft = bucket(1, 3);
@@ -115,7 +115,7 @@ TEST_F(Throttling, ReportedRemainingUnitsIncreaseExactlyAtTheReportedTime) {
       ASSERT_EQ(told_at(now), told.remaining);
       if (told.more_after == base::Duration{0}) continue;
       ASSERT_GT(told_at(now + told.more_after), told.remaining);
-      const auto before = told.more_after - base::Duration(2);  // more_after was rounded up twice
+      const auto before = told.more_after - base::Duration(2);  // weir rounded more_after up twice
       if (before.count() > 0) {
         ASSERT_EQ(told_at(now + before), told.remaining);
       }

@@ -35,7 +35,7 @@ class UsageLines : public ::testing::Test {
   std::vector<Rule> rules_;
 };
 
-TEST_F(UsageLines, NameRulesThatCountTheClientWhateverItRequests) {
+TEST_F(UsageLines, ListTheRulesThatCountOnlyThisClientForAllItsRequestsTogether) {
   add("key", {"api_key"});
   add("api", {"api_key|ip"}).match.path = PathMatch::parse("/api/*").value();
   add("posts", {"ip", "host"}).match.methods = {"POST"};
@@ -43,7 +43,7 @@ TEST_F(UsageLines, NameRulesThatCountTheClientWhateverItRequests) {
   EXPECT_THAT(told(), ElementsAre("key", "api", "posts", "tenant"));
 }
 
-TEST_F(UsageLines, LeaveOutRulesThatCountOthersOrSingleRequests) {
+TEST_F(UsageLines, OmitRulesThatAlsoCountOtherClientsOrCountEachPathSeparately) {
   add("all", {});
   add("site", {"host"});
   add("site first", {"host|ip"});
@@ -58,12 +58,12 @@ TEST_F(UsageLines, LeaveOutRulesThatCountOthersOrSingleRequests) {
   EXPECT_THAT(told(), IsEmpty());
 }
 
-TEST_F(UsageLines, AreAtMostAsManyAsLimitsOfARequest) {
+TEST_F(UsageLines, NeverExceedTheMaximumNumberOfLimitsForOneRequest) {
   for (std::size_t i = 0; i <= limit::kMaxCharges; ++i) add(std::to_string(i), {"ip"});
   EXPECT_EQ(told().size(), limit::kMaxCharges);
 }
 
-TEST_F(UsageLines, HeedConditionsOnTheClient) {
+TEST_F(UsageLines, OmitRulesWhoseConditionsExcludeTheClient) {
   add("free", {"api_key"}).match.tiers = {"free"};
   add("pro", {"api_key"}).match.tiers = {"pro"};
   add("here", {"ip"}).match.ip = {cidr("203.0.113.0/24")};
@@ -99,13 +99,13 @@ TEST_F(UsageLines, HeedThePlaceOfTheClientAndIgnoreValuesInBodies) {
   EXPECT_THAT(told(), ElementsAre("city", "region", "asn", "model", "no model"));
 }
 
-TEST_F(UsageLines, LeaveOutAmbiguousKeys) {
+TEST_F(UsageLines, OmitRulesWhoseKeyIsAmbiguous) {
   head_.fields.push_back({"X-Tenant", "other"});
   add("tenant", {"ip", "header:X-Tenant"});
   EXPECT_THAT(told(), IsEmpty());
 }
 
-TEST_F(UsageLines, HaveTheKeyAndTheLimiterOfTheClientsRequests) {
+TEST_F(UsageLines, HaveTheSameKeyAndLimiterAsTheClientsRequests) {
   auto& rule = add("key", {"api_key"});
   rule.tiers.push_back({.tier = "free", .match = {}, .limiter = bucket(1, 3)});
   const auto lines = usage_lines(rules_, request_, kKeys);
@@ -140,7 +140,7 @@ TEST_F(UsageLines, AreWrittenAsJson) {
       << "the store of the first rule did not answer";
 }
 
-TEST_F(UsageLines, WithoutLimitsAreAnEmptyList) {
+TEST_F(UsageLines, AreAnEmptyJsonListIfNoLimitApplies) {
   std::string text;
   append_usage_json(text, {});
   EXPECT_EQ(text, "{\"limits\":[]}\n");

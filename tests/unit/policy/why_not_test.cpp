@@ -125,8 +125,8 @@ TEST_F(KeyValues, MissingPartFallsBackOnTheAddress) {
   EXPECT_EQ(texts(rule), std::vector<std::string>{"ip:203.0.113.7"});
 }
 
-// An administrator may enter the shown values of a key. They must name the same key: in the table, in Redis
-// and in a cluster.
+// An administrator may copy the shown values of a key into a command. The entered values must name the same
+// key: in the table, in Redis and in a cluster.
 TEST_F(KeyValues, ShownValuesEnteredAgainNameTheSameKey) {
   request_.client.user = "ada";
   request_.client.network = network_of(settings_, ip("2001:db8::1"));
@@ -159,7 +159,7 @@ TEST_F(KeyValues, ShownValuesEnteredAgainNameTheSameKey) {
   }
 }
 
-TEST_F(KeyValues, KeyOfOneLimiterConvertsToTheKeyOfEveryOtherLimiterOfTheRule) {
+TEST_F(KeyValues, KeyOfOneLimiterConvertsToTheKeysOfTheOtherLimitersOfTheRule) {
   Rule rule = rule_of("r", {"ip"});
   rule.elastic = Elastic{.limiter = bucket(20, 20), .while_load_below = 0.7};
   rule.tiers.push_back({.tier = "free", .limiter = bucket(4, 4)});
@@ -206,7 +206,7 @@ TEST_F(KeyValues, ErrorsListThePartsOfTheKey) {
   EXPECT_FALSE(read_key_values(rule_of("all", {}), settings_, std::vector<std::string>{"x"}));
 }
 
-TEST(RuleApplications, SayForEachRuleIfItAppliesOrWhyNot) {
+TEST(RuleApplications, StateForEachRuleWhetherItAppliesOrWhyNot) {
   auto head = head_with({});
   const auto request = request_of(head);
   std::vector<Rule> rules{rule_of("applies", {"ip"}), rule_of("path", {"ip"}), rule_of("user", {"user"}),

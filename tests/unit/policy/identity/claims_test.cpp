@@ -42,7 +42,7 @@ Rule insisting_on(std::initializer_list<std::string_view> parts) {
   return rule;
 }
 
-TEST(NeedsClaims, IsTrueIfTheKeyFallsBackToAClaim) {
+TEST(NeedsClaims, IsTrueIfTheKeyDependsOnAClaim) {
   Asked asked(signed_token(R"({"sub":"ann"})", kSecret));
   const std::pair<Rule, bool> cases[] = {{rule_of("r", {"ip"}), false},
                                          {rule_of("r", {"claim:sub"}), true},

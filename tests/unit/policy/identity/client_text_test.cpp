@@ -29,7 +29,8 @@ TEST(ClientText, ShowsKeyValuesThatAreNotSecret) {
   EXPECT_EQ(text_of({"ip"}, request), "203.0.113.7");
   EXPECT_EQ(text_of({}, request), "everybody");
   EXPECT_EQ(text_of({"api_key|ip"}, request), "203.0.113.7");
-  EXPECT_EQ(text_of({"user"}, request), "203.0.113.7");  // the address, by on_missing = "ip"
+  // the address replaces the missing user, because on_missing = "ip"
+  EXPECT_EQ(text_of({"user"}, request), "203.0.113.7");
   EXPECT_EQ(text_of({"ip", "path", "method"}, request), "203.0.113.7 path:/a method:GET");
   request.client.api_key = "secret";
   EXPECT_EQ(text_of({"api_key|ip"}, request), "api_key");

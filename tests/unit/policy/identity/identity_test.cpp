@@ -23,7 +23,8 @@ std::string client_of(std::string_view peer, std::initializer_list<std::string_v
   http::RequestHead head = head_with({});
   for (const auto line : lines)
     head.fields.push_back(
-        {"X-Forwarded-For", line, http::FieldId::XForwardedFor, true});  // a field that Connection names
+        // the Connection field names X-Forwarded-For
+        {"X-Forwarded-For", line, http::FieldId::XForwardedFor, true});
   const auto settings = behind_proxies();
   const auto client = identify(settings, ip(peer), head);
   EXPECT_EQ(client.address, forwarded_client(settings, ip(peer), head.fields));
@@ -40,12 +41,12 @@ TEST(ForwardedClient, IgnoresSpoofedElements) {
       {"203.0.113.7", {"198.51.100.1"}, "203.0.113.7"},  // the peer is not a trusted proxy
       {"10.0.0.1", {}, "10.0.0.1"},
       {"10.0.0.1", {"203.0.113.7"}, "203.0.113.7"},
-      // the client may have invented the left address
+      // The client may have invented the address on the left.
       {"10.0.0.1", {"198.51.100.1, 203.0.113.7"}, "203.0.113.7"},
       {"10.0.0.1", {"198.51.100.1, 203.0.113.7, 10.9.9.9"}, "203.0.113.7"},  // two trusted proxies
       {"10.0.0.1", {"198.51.100.1", "203.0.113.7"}, "203.0.113.7"},          // several lines form one list
       {"10.0.0.1", {"203.0.113.7", "10.9.9.9"}, "203.0.113.7"},
-      // all addresses are trusted, so the client is the leftmost
+      // All addresses are trusted, so the leftmost address is the client's.
       {"10.0.0.1", {"10.1.1.1, 10.2.2.2"}, "10.1.1.1"},
       {"10.0.0.1", {"198.51.100.1, rubbish, 10.9.9.9"}, "10.9.9.9"},  // an invalid element ends the search
       {"10.0.0.1", {"198.51.100.1, unknown"}, "10.0.0.1"},
@@ -126,7 +127,7 @@ TEST(ForwardedClient, ReadsForwardedIfConfigured) {
       {{R"(for=203.0.113.7;host="a;for=198.51.100.1")"}, "203.0.113.7"},
       {{R"(for=203.0.113.7;host="a\",for=198.51.100.1;x=\"")"}, "203.0.113.7"},
       {{R"(for=198.51.100.1;x=", for=203.0.113.7)"},
-       "203.0.113.7"},  // an open quote in an element to the left changes nothing
+       "203.0.113.7"},  // an open quote to the left of the client's element has no effect
   };
   for (const auto& test : cases)
     EXPECT_EQ(told_by(test.lines), test.client) << (test.lines.size() != 0 ? *test.lines.begin() : "nothing");
@@ -281,7 +282,7 @@ TEST(Identify, LooksUpTheApiKeyInTheKeysFile) {
   EXPECT_EQ(known.api_key, "known");
   EXPECT_EQ(known.tier, "pro");
   EXPECT_EQ(known.user, "bob");  // the keys file overrides the header
-  EXPECT_EQ(known.org, "acme");  // from the query, because the keys file has no org for the key
+  EXPECT_EQ(known.org, "acme");  // from the query, because the keys file states no org for this key
   EXPECT_EQ(known.service, "billing");
   EXPECT_EQ(with("unknown").api_key, "");
   EXPECT_FALSE(with("unknown").key_rejected);
@@ -293,7 +294,7 @@ TEST(Identify, LooksUpTheApiKeyInTheKeysFile) {
   EXPECT_FALSE(with("").key_rejected);
 }
 
-// The digest of "abc" in FIPS 180-4.
+// FIPS 180-4 gives this digest of "abc".
 TEST(ApiKeys, DigestIsSha256) {
   const auto digest = ApiKeys::digest("abc");
   EXPECT_EQ(digest[0], 0xba);
@@ -320,7 +321,7 @@ TEST(Identify, DecodesQueryValues) {
   EXPECT_EQ(of("API_KEY=k1"), ",");
 }
 
-// weir decodes the cookie, as it does in a rule's key. Otherwise each encoding of a session would count as
+// weir decodes this cookie like a cookie in a rule's key. Otherwise each encoding of a session would count as
 // another client.
 TEST(Identify, DecodesAndUnquotesCookies) {
   ClientSettings settings;

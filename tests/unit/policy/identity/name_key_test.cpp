@@ -203,7 +203,7 @@ TEST_F(NameKey, ReportsDifferentValuesOfAnAttribute) {
   EXPECT_EQ(found({"query:q"}, {}, "q=&q=2"), "query parameter q");
   EXPECT_EQ(found({"ip", "cookie:s"}, {{"Cookie", "s=1"}, {"Cookie", "s=2"}}, ""), "cookie s");
   EXPECT_EQ(found({"header:X-T|ip"}, {{"X-T", "1"}, {"x-t", "2"}}, ""), "header x-t");
-  // the key uses the address, so the header is not read
+  // The key uses the address, so weir does not read the header.
   EXPECT_EQ(found({"ip|header:X-T"}, {{"X-T", "1"}, {"x-t", "2"}}, ""), "");
   EXPECT_EQ(found({"query:q"}, {}, "q=%31&q=1&p=1&p=2"), "");
   EXPECT_EQ(found({"ip"}, {{"X-T", "1"}, {"x-t", "2"}}, "q=1&q=2"), "");

@@ -39,7 +39,7 @@ TEST(Token, AcceptsTheExampleOfRfc7515) {
       EVP_DecodeBlock(reinterpret_cast<unsigned char*>(key.data()),
                       reinterpret_cast<const unsigned char*>(text.data()), static_cast<int>(text.size())),
       66);
-  key.resize(64);  // removes the octets that the Base64 padding stands for
+  key.resize(64);  // removes the zero octets at the end, which come from the Base64 padding
   const auto of_standard = verifier({"HS256", key, {}, {}});
   const std::string token =
       "eyJ0eXAiOiJKV1QiLA0KICJhbGciOiJIUzI1NiJ9."
@@ -135,7 +135,7 @@ TEST(Token, RejectsForgedTokensWithAReason) {
       {good + ".x", Malformed},
       {good + "=", Malformed},
       {good + "x", Signature},
-      {good + "xx", Malformed},  // no octets have an encoding of 45 characters
+      {good + "xx", Malformed},  // no octet string has a Base64 form of 45 characters
       {body, Malformed},
       {body + ".", Signature},
       {altered, Signature},
@@ -275,7 +275,8 @@ TEST(Token, VerifiesSignaturesWithPublicKeys) {
       if (&other != &signer) {
         EXPECT_EQ(fault_of(other.token(), checks), TokenFault::Algorithm) << signer.name << other.name;
       }
-    // Everybody knows the public key. So an HMAC made with it proves nothing, whatever the header says.
+    // Everybody knows the public key. So an HMAC under the public key proves nothing, whatever the header
+    // says.
     const auto key = pem(signer.key.get(), false);
     EXPECT_EQ(fault_of(signed_token(R"({"sub":"a"})", key), checks), TokenFault::Algorithm) << signer.name;
     const auto header = std::string(R"({"alg":")") + signer.name + "\"}";
