@@ -24,7 +24,7 @@ class Session;
 // Receives a line for the log in three cases:
 // * accept() failed: at most once a second.
 // * A client's certificate is not trusted, or a client abuses HTTP/2: at most eight a second. A later line
-//   says how many were omitted.
+//   says how many lines were omitted.
 // * A session ended with an exception.
 using Complain = std::function<void(const std::string&)>;
 
@@ -33,7 +33,7 @@ struct AcceptorSettings {
   net::TlsContext tls;            // null for plain HTTP
   bool proxy_protocol = false;    // each connection begins with a PROXY protocol header
   std::string listener{};         // configured address of the listener
-  std::size_t most_sessions = 1;  // how many sessions the worker may have; see is_full()
+  std::size_t most_sessions = 1;  // largest number of sessions of the worker; see is_full()
   std::shared_ptr<const Http2Settings> http2 = std::make_shared<const Http2Settings>();
 };
 
@@ -43,10 +43,10 @@ class Acceptor {
   // worker's loop has ended or is_drained() returns true.
   Acceptor(Worker& worker, net::AcceptorSocket acceptor, AcceptorSettings settings, Complain complain);
 
-  // Begins to accept. If accept() fails, for example because no descriptor is free, tries again after a
-  // pause.
+  // Begins to accept connections. If accept() fails, for example because no descriptor is free, tries again
+  // after a pause.
   void open();
-  // Stops accepting until resume(). New connections wait in the kernel's backlog.
+  // Stops accepting until resume() is called. New connections wait in the kernel's backlog.
   void hold();
   // Serves a connection that another process accepted. `read`: the bytes that the other process has read from
   // the connection. Takes ownership of the descriptor, and closes it if memory runs out.
@@ -54,7 +54,7 @@ class Acceptor {
   void resume();
   // Stops accepting for good. Open connections continue.
   void close();
-  // Replaces the settings for connections that are accepted from now on.
+  // Uses these settings for connections that are accepted from now on.
   void renew(AcceptorSettings settings) noexcept { settings_ = std::move(settings); }
   // Returns true if the acceptor is closed and all its sessions have ended. The acceptor may then be
   // destroyed.
@@ -65,8 +65,8 @@ class Acceptor {
   [[nodiscard]] net::Task<net::ErrorCode> accept_one();
   [[nodiscard]] net::Task<void> pause();
   [[nodiscard]] net::Task<void> make_room();
-  // Returns true if the worker has most_sessions sessions. The acceptor then evicts idle sessions, and new
-  // clients wait in the backlog.
+  // Returns true if the worker has most_sessions sessions. In that case the acceptor evicts idle sessions,
+  // and new clients wait in the kernel's backlog.
   [[nodiscard]] bool is_full() const noexcept { return worker_.sessions >= settings_.most_sessions; }
   void evict(IdleEvictor::Rank most) noexcept;
   [[nodiscard]] net::Task<void> serve(std::unique_ptr<Session> session);

@@ -8,8 +8,8 @@ namespace weir::proxy {
 
 class BodyGate {
  public:
-  // Returns how many octets at the front of `octets` may be sent. If not all of them may, the relay holds the
-  // rest back, and the next call begins with the rest.
+  // Returns how many octets at the front of `octets` the relay may send now. The relay keeps the remaining
+  // octets, and passes them to the next call first.
   [[nodiscard]] virtual std::size_t admit(std::string_view octets) = 0;
 
  protected:

@@ -17,7 +17,7 @@ class BodyMemory {
  public:
   explicit BodyMemory(std::uint64_t most) noexcept : most_(most) {}
 
-  // Sets the bound after a reload. Bytes in use remain in use.
+  // Sets the bound after a reload. Memory in use is not affected.
   void set_most(std::uint64_t most) noexcept { most_.store(most, std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t taken() const noexcept { return taken_.load(std::memory_order_relaxed); }
 
@@ -30,7 +30,8 @@ class BodyMemory {
   std::atomic<std::uint64_t> taken_{0};
 };
 
-// Holds one body, or the beginning of a body. Takes its memory from a BodyMemory, and returns it at clear().
+// Holds one body, or the beginning of a body. The buffer reserves its memory from a BodyMemory, and clear()
+// gives the memory back.
 class BodyBuffer {
  public:
   // `memory` and `counters` must outlive the buffer.
@@ -40,8 +41,9 @@ class BodyBuffer {
   BodyBuffer(const BodyBuffer&) = delete;
   BodyBuffer& operator=(const BodyBuffer&) = delete;
 
-  // Appends a piece. If BodyMemory has no room, returns false, counts the failure and leaves the buffer
-  // unchanged. `most`: the largest size that the whole body can have, in bytes, as far as the caller knows.
+  // Appends a piece. If the bound of BodyMemory is reached, counts the failure, leaves the buffer unchanged
+  // and returns false. `most`: the largest possible size of the whole body in bytes, as far as the caller
+  // knows.
   [[nodiscard]] bool append(std::string_view piece, std::uint64_t most);
   [[nodiscard]] std::string_view view() const noexcept { return text_; }
   [[nodiscard]] std::size_t size() const noexcept { return text_.size(); }

@@ -11,13 +11,13 @@ namespace weir::proxy {
 
 class BodySink {
  public:
-  // Adds the next piece of the body. The text must stay valid until flush() has returned true. REQUIRES
+  // Adds the next piece of the body. `piece` must stay valid until flush() has returned true. REQUIRES
   // !is_full().
   virtual void add(std::string_view piece) = 0;
   // Returns true if end() can send trailers.
   [[nodiscard]] virtual bool takes_trailers() const noexcept = 0;
-  // Ends the body after its last piece. `trailers`: lines of the trailer section. A sink sends them only if
-  // takes_trailers().
+  // Ends the body after its last piece. `trailers`: lines of the trailer section. The sink sends the trailers
+  // only if takes_trailers() is true.
   virtual void end(std::string_view trailers) = 0;
   // Returns true if flush() must be called before the next add().
   [[nodiscard]] virtual bool is_full() const noexcept = 0;

@@ -9,15 +9,15 @@
 
 namespace weir::proxy {
 
-// Unmaps a block. Each block is mapped separately, so the memory of a burst of connections returns to the
-// system. Freed heap memory often stays in the process.
+// Unmaps a block. Each block is mapped separately, so that the system gets the memory back after a burst of
+// connections. Freed heap memory often stays in the process.
 struct Unmap {
   std::size_t size = 0;  // bytes
   void operator()(char* block) const noexcept;
 };
 using Block = std::unique_ptr<char[], Unmap>;
 
-// Keeps free blocks of one size for reuse, up to 16 MiB. Belongs to one worker.
+// Keeps freed blocks of one size for reuse: at most 16 MiB. Belongs to one worker.
 class BlockPool {
  public:
   explicit BlockPool(std::size_t block_size) : block_size_(block_size) { free_.reserve(most_kept()); }
@@ -55,9 +55,9 @@ class Inbox {
   void received(std::size_t count) noexcept { end_ += count; }
 
   void use(std::size_t count) noexcept;
-  // Moves the unread head of `count` bytes into the first half of the block, unless it is there. So half a
-  // block is left for a body. Must be called after the end of the head is found and before the head is
-  // parsed. REQUIRES that nothing is pinned and that `count` is at most half a block.
+  // Moves the unread head of `count` bytes into the first half of the block, so that the second half has room
+  // for a body. Does nothing if the head is already there. Must be called between finding the end of the head
+  // and parsing the head. REQUIRES that nothing is pinned and that `count` is at most half a block.
   void make_room_behind(std::size_t count) noexcept;
   // Marks `count` bytes as used and pins them. Must be called after make_room_behind(count).
   void use_and_pin(std::size_t count) noexcept;

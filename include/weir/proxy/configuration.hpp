@@ -26,7 +26,7 @@ struct Configuration {
   std::vector<policy::Route> routes;
   policy::TierPriorities tier_priorities;
   std::vector<policy::Rule> rules;
-  policy::RuleFinder rule_finder;  // of `rules`; an empty one returns all rules
+  policy::RuleFinder rule_finder;  // finds rules in `rules`; a default-constructed finder returns all rules
   bool elastic = false;            // some rule depends on the load
   bool inspects = false;           // some rule reads request bodies
   policy::BodyNames body_names;    // the values in bodies that the rules read
@@ -38,8 +38,8 @@ struct Configuration {
   bool names_agreed = true;
   base::SipKey balance;  // hashes client names for balance = "hash"
   std::vector<upstream::UpstreamSettings> upstreams;
-  // The label of each route and upstream in the counters, like Rule::index. If the list is empty, the label
-  // is the position in the configuration.
+  // The label of each route and upstream in the counters, like Rule::index. If the list is empty, the
+  // position in the configuration is the label.
   std::vector<std::size_t> route_labels;
   std::vector<std::size_t> upstream_labels;
 

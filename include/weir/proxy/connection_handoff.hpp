@@ -12,12 +12,13 @@ namespace weir::proxy {
 
 // Facts about a connection that the new process cannot learn from the socket.
 struct ConnectionInfo {
-  std::optional<http::ConnectionEnds> ends;  // addresses of client and weir; absent: those of the socket
+  // addresses of client and weir; nullopt: the addresses of the socket
+  std::optional<http::ConnectionEnds> ends;
   std::string certificate_subject;  // subject of the client's verified certificate; empty: no certificate
   // True if the socket is one end of a socket pair: the old process keeps the client's socket and relays its
   // bytes.
   bool relayed = false;
-  bool secure = false;  // relayed, and the client speaks TLS, which the old process terminates
+  bool secure = false;  // true if the connection is relayed and the old process terminates the client's TLS
   bool last = false;    // the listener is closed, so the connection closes after the next answer
 };
 

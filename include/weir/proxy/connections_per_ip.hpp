@@ -1,8 +1,8 @@
 // Counts and bounds the connections of each client address, over all workers.
 //
-// All functions may be called by any thread. One mutex is taken when a connection opens and when it closes,
-// and only if `max_connections_per_ip` is set. The counts are in a tree, not a hash table, so that nobody can
-// provoke collisions. The tree never has more entries than there are connections.
+// All functions may be called by any thread. Opening and closing a connection lock one mutex, but only if
+// `max_connections_per_ip` is set. The counts are in a tree instead of a hash table, so that no client can
+// provoke hash collisions. The tree never has more entries than there are connections.
 #pragma once
 
 #include "weir/base/ip_address.hpp"
@@ -26,7 +26,7 @@ class ConnectionsPerIp {
   // uncounted.
   void set_most(std::uint64_t most) noexcept { most_.store(most, std::memory_order_relaxed); }
 
-  // One counted connection. The destructor removes it from the count.
+  // One counted connection. The destructor decreases the count.
   class Slot {
    public:
     Slot() = default;

@@ -13,7 +13,7 @@ namespace weir::proxy {
 
 class DecisionPause {
  public:
-  // One waiting connection. Belongs to the task that waits.
+  // One waiting connection. The task that waits owns this object.
   class Waiter
       : public boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>> {
    public:
@@ -21,7 +21,7 @@ class DecisionPause {
       decision_pause.waiters_.push_back(*this);
     }
     [[nodiscard]] net::Signal::Wait wait() noexcept { return end_.wait(); }
-    // Ends this wait before the pause ends. The task must then check the reason.
+    // Ends this wait before the pause ends. The waiting task must then find out why.
     void wake() noexcept { end_.raise(); }
 
    private:

@@ -15,13 +15,13 @@ struct Departure {
   base::TimePoint promised{};  // the same instant by the clock of the store that promised it
   limit::Charge charge{};      // the charge for this departure; the charge's key names the lane
   bool in_redis = false;       // true: promised by Redis; false: by the key table
-  // True: charged to the counter that keys share while the key table is full (the overflow cell).
+  // True: the charge was made to the overflow cell, the counter that keys share while the key table is full.
   bool overflow = false;
   // How many units may wait in the lane if all clients share it; 0 for a lane of one client.
   std::uint64_t shared_places = 0;
 };
 
-// A request that the limiter refused. It may displace a request that waits.
+// A request that the limiter refused, but that may take the place of a waiting request.
 struct Newcomer {
   limit::Key lane;
   limit::Key client;

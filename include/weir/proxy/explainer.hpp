@@ -3,7 +3,7 @@
 //
 //   Explainer ─► the caller answers each lookup in remote() ─► explain()
 //
-// Belongs to one thread. The objects it refers to must outlive it.
+// Belongs to one thread. The objects that an Explainer refers to must outlive it.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -21,13 +21,13 @@
 
 namespace weir::proxy {
 
-// One lookup in Redis, and its answer.
+// One lookup in Redis, and the answer from Redis.
 struct RedisLookup {
   limit::Charge charge;
   limit::Outcome outcome{};
-  base::TimePoint clock{};  // Redis's time, from which the outcome's durations are measured
-  bool held_here = false;   // answered from units that this process took from Redis in advance
-  std::string error{};      // why there is no outcome; empty if there is one
+  base::TimePoint clock{};  // Redis's time; the outcome's durations begin at this time
+  bool held_here = false;   // units that this process took from Redis in advance gave the answer
+  std::string error{};      // why there is no outcome; empty if there is an outcome
 };
 
 class Explainer {

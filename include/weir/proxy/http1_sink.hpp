@@ -14,12 +14,12 @@ namespace weir::proxy {
 
 class Http1Sink final : public BodySink {
  public:
-  // `out`: bytes to send before the body, usually a head. The sink appends framing to it. `stream` and `out`
-  // must outlive the sink.
+  // `out`: bytes to send before the body, usually a head. The sink appends the body's framing to `out`.
+  // `stream` and `out` must outlive the sink.
   Http1Sink(net::ByteStream& stream, http::Framing framing, std::string& out) noexcept
       : stream_(stream), out_(out), chunked_(framing == http::Framing::Chunked) {}
 
-  // Must be called before flush() if the beginning of the message was already sent, and `out` is the rest.
+  // Must be called before flush() if `out` is the rest of a message whose beginning was already sent.
   void goes_on() noexcept { begun_ = true; }
 
   void add(std::string_view piece) override;
@@ -41,7 +41,7 @@ class Http1Sink final : public BodySink {
   std::uint64_t sent_ = 0;
   const bool chunked_;
   bool crlf_due_ = false;  // piece_ ends a chunk, so a CRLF must follow it
-  bool begun_ = false;     // the beginning of the message was already sent
+  bool begun_ = false;     // true once the beginning of the message was sent
 };
 
 }  // namespace weir::proxy

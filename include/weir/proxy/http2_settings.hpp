@@ -10,8 +10,8 @@ namespace weir::proxy {
 struct Http2Settings {
   http::Http2Limits limits{};
   http::Http2ResetBound resets{};
-  // If the client is silent for this long while streams are open, weir sends a PING. If it is silent for as
-  // long again, weir ends the connection.
+  // If the client is silent for this long while streams are open, weir sends a PING. If the client stays
+  // silent for the same time again, weir ends the connection.
   base::Duration ping{30'000'000};
   bool only = false;             // all clients must speak HTTP/2, even those that offer no protocol by ALPN
   bool prior_knowledge = false;  // plain connections may begin with HTTP/2 (RFC 9113 §3.3)

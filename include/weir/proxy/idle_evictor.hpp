@@ -4,10 +4,11 @@
 //
 // * Quiet: connections that have been silent for a while. They close at the next tick.
 // * Idle: other idle connections. They close one tick later if no connection was Quiet.
-// * Begun: connections with a half-received handshake or request. They close last, if none was Idle either.
+// * Begun: connections with a half-received handshake or request. They close last, if no connection was Idle
+//   either.
 //
-// Belongs to its worker. It must be the worker's first watched object, so that its tick precedes the ticks of
-// all sessions. It wakes the sessions that do not tick while they are idle.
+// Belongs to its worker. The evictor must be the worker's first watched object, so that its tick precedes the
+// ticks of all sessions. It also wakes sessions that skip ticks while they are idle.
 #pragma once
 
 #include "weir/net/watchdog.hpp"
@@ -23,7 +24,7 @@ class IdleEvictor final : public net::Watched {
   explicit IdleEvictor(net::Watchdog& watchdog) : Watched(watchdog) {}
 
   enum class Rank : std::uint8_t { Quiet, Idle, Begun };
-  // Asks for `count` connections at the next tick. `most`: the last rank that may be closed.
+  // Asks for `count` connections to close at the next tick. `most`: the last rank that may close.
   void want(std::size_t count, Rank most) noexcept {
     wanted_ = std::max(wanted_, count);
     most_ = std::max(most_, most);
@@ -38,7 +39,7 @@ class IdleEvictor final : public net::Watched {
  private:
   void on_late() noexcept override {}
   void on_tick() noexcept override {
-    const bool nobody = left_ != 0 && left_ == asked_;  // at the last tick, no session closed
+    const bool nobody = left_ != 0 && left_ == asked_;  // true if no session closed at the last tick
     last_ = !nobody ? Rank::Quiet : std::min(last_ == Rank::Quiet ? Rank::Idle : Rank::Begun, most_);
     left_ = asked_ = wanted_;
     wanted_ = 0;
@@ -48,7 +49,7 @@ class IdleEvictor final : public net::Watched {
 
   std::size_t wanted_ = 0;   // connections to close at the next tick
   std::size_t asked_ = 0;    // connections to close at this tick
-  std::size_t left_ = 0;     // connections of asked_ that are still to be closed at this tick
+  std::size_t left_ = 0;     // how many of `asked_` are still to be closed
   Rank most_ = Rank::Quiet;  // the last rank that may be closed at the next tick
   Rank last_ = Rank::Quiet;  // the last rank that may be closed at this tick
 };

@@ -2,9 +2,10 @@
 // many.
 //
 // Priority 0 may use all of `max_in_flight`. Each lower priority may use a twentieth of `max_in_flight` less
-// than the one above it. Example with max_in_flight = 200: priority 0 may use 200, priority 1 may use 190,
-// priority 5 (the default) 150, and priority 9 110. So the lowest priority is rejected first, and the reserve
-// for higher priorities never changes. One comparison admits or rejects a request; no history is needed.
+// than the next higher priority. Example with max_in_flight = 200: priority 0 may use 200, priority 1 may use
+// 190, priority 5 (the default) 150, and priority 9 110. So the lowest priority is rejected first, and the
+// reserve for higher priorities never changes. One comparison admits or rejects a request; no history is
+// needed.
 //
 // Requests that wait in the shaper are not counted, because their queue bounds them. Requests that weir
 // answers itself are not counted either. All functions may be called by any thread.
@@ -24,15 +25,16 @@ class InFlight {
   // `most`: 0 for no bound.
   explicit InFlight(std::uint64_t most) noexcept : most_(most) {}
 
-  // Returns true if there is a bound. Without a bound callers skip enter() and leave(), so that workers share
-  // no counter.
+  // Returns true if there is a bound. Without a bound, callers skip enter() and leave(), so that workers do
+  // not contend for the counter.
   [[nodiscard]] bool bounded() const noexcept { return most() != 0; }
   // Sets the bound after a reload. It applies to requests that enter from now on.
   void set_most(std::uint64_t most) noexcept { most_.store(most, std::memory_order_relaxed); }
 
   [[nodiscard]] std::uint64_t count() const noexcept { return count_.load(std::memory_order_relaxed); }
 
-  // Returns count() ÷ the bound; 0 without a bound. Can exceed 1, because enter_again() ignores the bound.
+  // Returns count() ÷ the bound. Returns 0 without a bound. The result can exceed 1, because enter_again()
+  // ignores the bound.
   [[nodiscard]] double fullness() const noexcept {
     const auto most = this->most();
     return most == 0 ? 0 : static_cast<double>(count()) / static_cast<double>(most);
@@ -49,7 +51,7 @@ class InFlight {
 
   // Counts a request and returns true if its priority has room. Check and count are one atomic step, so that
   // two requests cannot take the last place. A refused request is never counted, not even for a moment.
-  // Otherwise it could keep out a request of a higher priority.
+  // Otherwise a refused request could keep out a request of a higher priority.
   [[nodiscard]] bool enter(policy::Priority priority) noexcept {
     const auto most = bound(priority);
     auto count = count_.load(std::memory_order_relaxed);

@@ -38,12 +38,12 @@ enum class Eviction : std::uint8_t {
   Overtaken,  // the request cannot depart before its deadline any more, because other requests go first
 };
 
-// The place of one request in a lane. Must not move or be destroyed until it has departed, left the queue, or
-// been removed by Queue::forget().
+// The place of one request in a lane. The ticket must stay at its address until it has departed, left the
+// queue, or been removed by Queue::forget().
 class QueueTicket : public in_lane::Hook, public in_lane::OrderHook {
  public:
-  // `not_before`: the earliest time at which another rule of the same request lets it proceed. The ticket
-  // takes no earlier departure. `deadline`: the ticket takes no later departure.
+  // `not_before`: the earliest time at which another rule lets the same request proceed. The ticket takes no
+  // earlier departure. `deadline`: the ticket takes no later departure.
   QueueTicket(WorkerIndex worker, const limit::Key& client, policy::Priority priority,
               base::TimePoint not_before = {}, base::TimePoint deadline = base::TimePoint::max()) noexcept
       : worker_(worker), client_(client), priority_(priority), not_before_(not_before), deadline_(deadline) {}
@@ -81,7 +81,7 @@ class QueueTicket : public in_lane::Hook, public in_lane::OrderHook {
 struct LaneClient : in_lane::Hook, in_lane::OrderHook {
   in_lane::List<QueueTicket> tickets;  // in the order of arrival
   std::size_t count = 0;
-  std::uint64_t turn = 0;  // the client with the smallest `turn` is next
+  std::uint64_t turn = 0;  // the client with the smallest number has the next turn
 };
 
 struct Lane : in_lane::Hook, in_lane::OrderHook {
@@ -94,7 +94,7 @@ struct Lane : in_lane::Hook, in_lane::OrderHook {
   struct Class {
     std::size_t tickets = 0;
     in_lane::List<LaneClient> turns;  // the client at the front has the next turn
-    // The ticket that departs last is of the last client.
+    // The last client here owns the ticket that departs last.
     in_lane::Ordered<LaneClient, FewerPlaces> by_places;
   };
   struct HeldLonger {
@@ -104,15 +104,15 @@ struct Lane : in_lane::Hook, in_lane::OrderHook {
   };
 
   struct Next {
-    QueueTicket* ticket;  // null if no ticket may take the first departure, which then passes unused
-    base::TimePoint at;   // when the ticket departs, or when the departure passes unused
+    QueueTicket* ticket;  // null if no ticket may take the first departure, which then remains unused
+    base::TimePoint at;   // when the ticket departs, or when the unused departure is due
   };
   // Returns the ticket that takes the first departure. REQUIRES a departure.
   [[nodiscard]] Next next() noexcept;
-  // Returns the client whose ticket departs last; null if no ticket waits.
+  // Returns the client whose ticket departs last. Returns null if no ticket waits.
   [[nodiscard]] const LaneClient* last() const noexcept;
-  // Returns the index of the latest departure that the waiting tickets do not need. `but`: a ticket that is
-  // not counted as waiting; may be null. REQUIRES more departures than counted tickets.
+  // Returns the index of the latest departure that the waiting tickets do not need. `but`: a waiting ticket
+  // to ignore; may be null. REQUIRES more departures than counted tickets.
   [[nodiscard]] std::size_t spare(const QueueTicket* but = nullptr) const noexcept;
   // Returns the last departure if no waiting ticket needs it, else null.
   [[nodiscard]] const Departure* surplus() const noexcept;
@@ -127,7 +127,7 @@ struct Lane : in_lane::Hook, in_lane::OrderHook {
   in_lane::Ordered<QueueTicket, HeldLonger> held;  // tickets with a not_before, the latest first
   std::size_t held_count = 0;
   WorkerIndex keeper = 0;
-  // When the lane's keeper must act next; max(): the lane is not in Queue::due_.
+  // When the lane's keeper must act next. If the time is max(), the lane is not in Queue::due_.
   base::TimePoint due = base::TimePoint::max();
 };
 

@@ -1,5 +1,5 @@
 // Checks that a client sends its request body, or reads its answer, at a minimum rate. This stops clients
-// that move one octet now and then and so never reach the deadline of a single wait.
+// that move an octet now and then, so that no single wait reaches its deadline.
 //
 // Measures only the time that weir spends waiting for the client, and divides it into windows of `grace`. In
 // each window the client must move `octets_per_second` on average. A fast beginning does not make up for a
@@ -41,7 +41,7 @@ class MinRateCheck {
 
  private:
   MinRate least_;
-  base::Duration waited_{};         // time waited in the current window
+  base::Duration waited_{};         // time spent waiting in the current window
   std::uint64_t moved_before_ = 0;  // `moved` when the current window began
 };
 

@@ -1,31 +1,32 @@
-// The order of waiting requests, over all workers. Plain values without clock, lock or socket: proxy::Shaper
-// adds those.
+// The order of waiting requests, over all workers. Plain values without clock, lock or socket; proxy::Shaper
+// adds the clock and the lock.
 //
 // A lane is the queue of one key of a leaky bucket. The limiter (limit::LeakyBucket, here or in Redis)
 // computes *when* the lane's next request departs. The Queue decides *which* waiting request (ticket) departs
-// then. Departures are interchangeable: a request brings one departure when it joins, and takes the lane's
-// first departure when it is first in order. The order is by priority. Clients of one priority take turns.
-// Requests of one client depart in the order of arrival. When a request leaves, those behind it move up.
+// at that time. Departures are interchangeable: a request brings one departure when it joins, and takes the
+// lane's first departure when it is first in order. The order is by priority. Clients of one priority take
+// turns. Requests of one client depart in the order of arrival. When a request leaves, those behind it move
+// up.
 //
 // A full lane still accepts a newcomer that has a better priority than the last request in order. It also
 // accepts a newcomer of the same priority whose client has fewer places. The last request is evicted, and the
-// newcomer takes over a departure without asking the limiter. At equal priority the evicted request's client
-// keeps at least as many places as the newcomer's client then has. So two clients never evict each other in
-// turn. A request is also evicted if so many others depart first that its deadline would pass. An evicted
-// request is removed from its lane at once. The worker of the request ends its wait.
+// newcomer takes over a departure without asking the limiter. If the priorities are equal, the evicted
+// request's client still has at least as many places as the newcomer's client. So two clients never evict
+// each other in turn. The queue also evicts a request if so many others depart first that its deadline would
+// pass. An evicted request is removed from its lane at once. The worker of the request ends its wait.
 //
 // Invariants
 //  1. For every instant t, let n be the number of tickets that may not depart before t. The lane has at least
-//     n departures at t or later, so each ticket can have a departure of its own in time. (This is Hall's
-//     condition. It still holds after a ticket has taken the first departure.)
+//     n departures at t or later, so each ticket can get a departure of its own that is not too early. (This
+//     is Hall's condition. It still holds after a ticket has taken the first departure.)
 //  2. A lane can have more departures than tickets (a surplus) in two cases. First, tickets with a not_before
 //     need the last departures. Second, the store did not take back the last departure, because it had
-//     already promised a later one to another request, which has not joined yet. A request that joins can use
-//     a surplus departure, and the departure that it brings can return to the store. So no departure passes
-//     unused while a ticket may take it. A departure that no ticket may take in time passes unused.
+//     already promised a later departure to a request that has not joined yet. A request that joins can use a
+//     surplus departure, and the departure that it brings can return to the store. So a departure remains
+//     unused only if no ticket may take it in time.
 //  3. Each lane has one keeper: the worker of the next ticket. Only the keeper takes the lane's
 //     departures, so a ticket ends on the thread of its own worker.
-//  4. An evicted ticket is in no lane. It is in its worker's list until that worker takes it out.
+//  4. An evicted ticket is in no lane. It stays in its worker's list until that worker removes it.
 //  5. join() and offer() allocate before they change anything. If memory runs out, they throw std::bad_alloc
 //     and leave the queue unchanged. No other function allocates.
 #pragma once
@@ -57,8 +58,8 @@ class Queue {
   // Adds a waiting request (ticket) and a departure to the lane that the departure names. REQUIRES
   // !ticket.waits().
   void join(Ticket& ticket, const Departure& departure);
-  // Removes a waiting request (ticket). The lane's last departure may then be surplus: not needed by any
-  // ticket. REQUIRES ticket.waits().
+  // Removes a waiting request (ticket). Afterwards, the lane's last departure may be surplus, which means
+  // that no ticket needs it. REQUIRES ticket.waits().
   void leave(Ticket& ticket) noexcept;
   // Returns true if a ticket in any lane may give way to a request of this priority. A ticket may give way if
   // it has a worse priority. It may also give way if it has the same priority and its client has several
@@ -67,19 +68,19 @@ class Queue {
     return yields_to_.load(std::memory_order_relaxed) >= priority;
   }
   // Returns true if the newcomer may take a departure of its lane: a surplus departure, or one that the last
-  // ticket in order gives up. Returns false if the newcomer costs more than was charged for that departure.
-  // Takes the same time however many tickets wait.
+  // ticket in order gives up. Returns false if the newcomer costs more than the charge for that departure.
+  // The running time does not depend on the number of tickets.
   [[nodiscard]] bool has_place_for(const Newcomer& newcomer) const;
   struct Won {
     Departure departure;
-    bool displaced;  // a ticket was evicted to free the departure
+    bool displaced;  // true if a ticket was evicted to free the departure
   };
   // Removes from the lane the departure that has_place_for() found, as if the limiter had just promised it to
   // the newcomer. Evicts the ticket that gives way, if any. REQUIRES has_place_for(newcomer).
   [[nodiscard]] Won displace(const Newcomer& newcomer) noexcept;
 
-  // Evicts tickets from the end of the order while the last one would depart after its deadline. The
-  // departures stay in the lane as surplus.
+  // While the last ticket in order would depart after its deadline, evicts that ticket. The departures stay
+  // in the lane as surplus.
   void evict_overtaken(const limit::Key& lane) noexcept;
   // Removes and returns the next ticket of the worker's list of evicted tickets; null if the list is empty.
   [[nodiscard]] Ticket* take_evicted(Worker worker) noexcept;
@@ -87,18 +88,19 @@ class Queue {
   // Removes an evicted ticket from its worker's list if take_evicted() has not done so.
   void forget(Ticket& ticket) noexcept;
 
-  // Adds a departure without a ticket. The lane's next ticket takes the departure, or the departure remains
-  // surplus. `keeper`: the worker that keeps the lane if the lane is new.
+  // Adds a departure without a ticket. The lane's next ticket takes the departure. If there is no ticket, the
+  // departure is surplus. `keeper`: the keeper of the lane if the lane is new.
   void offer(const Departure& departure, Worker keeper);
 
   // Returns the last departure of the lane if no waiting ticket needs it, else null. drop_surplus() removes
-  // it.
+  // that departure.
   [[nodiscard]] const Departure* surplus(const limit::Key& lane) const;
   void drop_surplus(const limit::Key& lane) noexcept;
 
   // Returns when the worker must call take_due(); TimePoint::max() means never.
   [[nodiscard]] base::TimePoint next_due(Worker worker) const noexcept;
-  // Removes and returns the worker's next ticket that departs by `now`; null if there is none.
+  // Removes and returns the next ticket of this worker that departs at `now` or earlier. Returns null if
+  // there is none.
   [[nodiscard]] Ticket* take_due(Worker worker, base::TimePoint now) noexcept;
 
   // Returns the number of waiting requests in a lane.
@@ -108,16 +110,16 @@ class Queue {
   // Returns when the client's next ticket departs if no ticket joins or leaves. Ignores not_before. REQUIRES
   // that the client has a ticket in the lane.
   [[nodiscard]] base::TimePoint next_turn(const limit::Key& lane, const limit::Key& client) const;
-  // Returns next_turn() if the client has `most` waiting requests or more, else nullopt. REQUIRES most > 0.
+  // Returns next_turn() if the client has at least `most` waiting requests, else nullopt. REQUIRES most > 0.
   [[nodiscard]] std::optional<base::TimePoint> crowded_until(const limit::Key& lane, const limit::Key& client,
                                                              std::uint64_t most) const;
 
-  // Returns when the request would depart if it left now and joined again: behind all tickets of its priority
-  // or a better one. REQUIRES ticket.waits().
+  // Returns when the request would depart if it left now and joined again. It would then be behind all
+  // tickets of the same or a better priority. REQUIRES ticket.waits().
   [[nodiscard]] base::TimePoint turn_behind(const Ticket& ticket) const noexcept;
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
-  // Returns the fill of the fullest lane that all clients share, from 0 to 1.
+  // Returns how full the fullest lane is, from 0 to 1. Considers only lanes that all clients share.
   [[nodiscard]] double fullness() const noexcept;
 
  private:
@@ -144,7 +146,7 @@ class Queue {
   // Number of clients with several waiting requests; the index is the priority.
   std::array<std::size_t, policy::kPriorities> crowds_{};
   std::atomic<int> yields_to_{-1};  // the worst priority for which may_yield_to() is true; -1: none
-  // Lanes that have a next departure; the index is the lane's keeper.
+  // The lanes that have a next departure. The index is the worker that keeps the lane.
   std::vector<in_lane::Ordered<Lane, Sooner>> due_;
   std::vector<in_lane::List<Ticket>> evicted_;  // evicted tickets; the index is the worker
   std::uint64_t turns_ = 0;                     // number of turns so far, over all lanes

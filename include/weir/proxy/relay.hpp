@@ -17,13 +17,15 @@
 
 namespace weir::proxy {
 
-// Reads a body from a stream. The inbox may already hold the beginning of the body, and bytes that follow it.
+// Reads a body from a stream. The inbox may already hold the beginning of the body, or the whole body and
+// bytes after it.
 class BodySource {
  public:
   static constexpr std::uint64_t kUnbounded = std::numeric_limits<std::uint64_t>::max();
 
   // `stream` and `inbox` must outlive the source. `length`: the Content-Length, in bytes, if the body has
-  // one. `most`: the bound on the body, in bytes. `sender`: the sender of a chunked body.
+  // one. `most`: the bound on the body, in bytes. `sender`: whether a client or a server sends a chunked
+  // body.
   BodySource(net::ByteReader& stream, Inbox& inbox, http::Framing framing, std::uint64_t length,
              std::uint64_t most = kUnbounded,
              http::ChunkDecoder::Sender sender = http::ChunkDecoder::Sender::Client)
@@ -52,21 +54,22 @@ class BodySource {
   // Takes and discards all available bytes. Returns NeedBytes if the body continues.
   [[nodiscard]] Status drop();
 
-  // Makes take() return bytes again that it returned before: first `taken`, then `last`, which was the last
-  // piece. `taken` must stay valid until take() has returned it. Replaces what an earlier put_back() stored.
+  // Makes take() return these bytes again: first `taken`, then `last`, which was the last piece that take()
+  // returned. `taken` must stay valid until take() has returned it. Replaces what an earlier put_back()
+  // stored.
   void put_back(std::string_view taken, std::string_view last = {}) noexcept {
     again_ = taken.empty() ? last : taken;
     last_again_ = taken.empty() ? std::string_view{} : last;
   }
 
-  // Makes take() return `rest` next, which must be the end of the piece that it returned last.
+  // Makes take() return `rest` next. `rest` must be the end of the piece that take() returned last.
   void give_back(std::string_view rest) noexcept {
     last_again_ = again_;
     again_ = rest;
   }
 
-  // For a body of known length: returns what take() can return without fill(), in one piece. The view may
-  // extend beyond the end of the body.
+  // Returns what take() can return without fill(), in one piece. The view may extend beyond the end of the
+  // body. REQUIRES a body of known length.
   [[nodiscard]] std::string_view at_hand() const noexcept {
     return again_.empty() ? inbox_.unread() : again_;
   }
@@ -79,7 +82,7 @@ class BodySource {
   // including framing and bytes after the body.
   [[nodiscard]] std::uint64_t received() const noexcept { return received_; }
   [[nodiscard]] std::uint64_t filled() const noexcept { return filled_; }
-  // Returns true if the whole body was received and taken at least once.
+  // Returns true if the whole body has arrived and take() has returned all of it at least once.
   [[nodiscard]] bool complete() const noexcept { return complete_; }
 
  private:
@@ -102,11 +105,11 @@ class BodySource {
   bool complete_ = false;
 };
 
-// Moves a body from a source to a sink, which frames it.
+// Moves a body from a source to a sink. The sink frames the body.
 class Relay {
  public:
-  // `watch`: observes the body; may be null. `gate`: may hold octets back; null: all octets pass. All
-  // arguments must outlive the relay.
+  // `watch` observes the body, and may be null. `gate` may hold octets back; if it is null, all octets pass.
+  // All arguments must outlive the relay.
   Relay(BodySource& source, BodySink& sink, BodyObserver* watch = nullptr, BodyGate* gate = nullptr)
       : source_(source), sink_(sink), watch_(watch), gate_(gate) {
     if (sink.takes_trailers() || (watch != nullptr && watch->wants_trailers())) source.keep_trailers();
@@ -120,16 +123,16 @@ class Relay {
     SinkBroken,  // sending failed
     Source,      // the source failed: see status()
   };
-  // Returns true if the relay can go on after a wait.
+  // Returns true if the relay can continue after a wait for `need`.
   [[nodiscard]] static bool is_wait(Need need) noexcept {
     return need == Need::Bytes || need == Need::Room || need == Need::Gate;
   }
-  // The caller must yield to other tasks after this number of waits, because each wait may have ended at
-  // once.
+  // The caller must yield to other tasks after this number of waits. If every wait ends at once, the caller
+  // would otherwise never yield.
   static constexpr unsigned kPiecesInTurn = 16;
-  // Moves what can be moved without waiting.
+  // Moves all bytes that can be moved without waiting.
   [[nodiscard]] Need advance();
-  // Waits for what advance() needs. REQUIRES: Bytes or Room.
+  // Waits until advance() can continue. REQUIRES that `need` is Bytes or Room.
   [[nodiscard]] net::Task<net::ErrorCode> wait(Need need);
 
   // Returns the source's last status. Meaningful after Need::Source.

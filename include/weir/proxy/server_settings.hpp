@@ -11,7 +11,7 @@ namespace weir::proxy {
 
 // The treatment of a request whose client half-closes its connection.
 enum class HalfClose : std::uint8_t {
-  Answer,  // weir still answers; the client counts as disconnected only when the connection breaks
+  Answer,  // weir still answers; the client counts as disconnected only once the connection breaks
   End,     // weir ends the request, as if the client had disconnected
 };
 
@@ -27,16 +27,17 @@ struct ServerSettings {
   bool underscores_in_headers = false;         // forwards request fields with underscores in their names
   std::uint64_t max_head = 16 << 10;           // largest size of a request's or response's head in bytes
   std::uint64_t max_body = 0;                  // largest size of a request's body in bytes; 0: no bound
-  std::uint64_t max_body_memory = 64 << 20;  // largest size in bytes of all bodies that rules read, together
-  http::ParameterBounds bounds{};            // bounds on query parameters, cookies and repeated fields
-  std::uint64_t max_connections = 16'384;    // most open client connections of all workers together
+  std::uint64_t max_body_memory = 64 << 20;    // bound on all bodies in memory that rules read, in bytes
+  http::ParameterBounds bounds{};              // bounds on query parameters, cookies and repeated fields
+  std::uint64_t max_connections = 16'384;      // most open client connections of all workers together
   std::uint64_t max_connections_per_ip =
-      0;  // most connections of each client address; 0: no bound (proxy/connections_per_ip.hpp)
-  std::uint64_t max_in_flight = 0;  // most requests at upstreams; 0: no bound (proxy/in_flight.hpp)
+      0;  // largest number of connections of one client address; 0: no bound (proxy/connections_per_ip.hpp)
+  // largest number of requests at upstreams; 0: no bound (proxy/in_flight.hpp)
+  std::uint64_t max_in_flight = 0;
   base::Duration head_timeout{
-      10'000'000};  // for a request's head, from its first byte; also for a TLS handshake
-  base::Duration body_timeout{30'000'000};   // how long no octet of a request's body may arrive
-  base::Duration write_timeout{30'000'000};  // how long a client may accept no octet of an answer
+      10'000'000};  // for a request's head, measured from its first byte; also for a TLS handshake
+  base::Duration body_timeout{30'000'000};   // longest time without a new octet of a request's body
+  base::Duration write_timeout{30'000'000};  // longest time in which a client accepts no octet of an answer
   MinRate min_rate{500,
                    base::Duration{20'000'000}};  // for request bodies from clients and for answers to clients
   base::Duration certificate_check{10'000'000};  // time between two checks of certificate files; 0: none

@@ -2,14 +2,14 @@
 // suspended coroutine, and all waiting requests of a worker share one timer.
 //
 // The Queue decides which request departs when. All workers share one Queue, because they also share the
-// limiters' state. If each worker had its own queue, order and turns would hold only within a worker. A
-// departure that one worker frees would be lost if another worker has a later one. One mutex guards the
+// limiters' state. If each worker had its own queue, order and turns would hold only within one worker. A
+// departure that one worker frees would be lost if another worker has a later departure. One mutex guards the
 // queue. A request that waits costs a few map operations under the mutex; other requests do not take the
 // mutex.
 //
-// A Shaper belongs to its worker, and each of its tickets ends on that worker's thread. So one thread decides
-// whether a ticket departed or left. Other workers only ask a Shaper to look at the queue, when one of the
-// Shaper's tickets is next or was evicted.
+// A Shaper belongs to its worker, and each of its tickets ends on that worker's thread. So one thread alone
+// decides whether a ticket departed or left. Other workers only ask a Shaper to look at the queue, when one
+// of the Shaper's tickets is next or was evicted.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -48,7 +48,7 @@ struct SharedQueue {
 
 class Shaper {
  public:
-  // A place in the queue. Belongs to the coroutine frame of the waiting request.
+  // A place in the queue. The coroutine frame of the waiting request owns it.
   class Ticket : public Queue::Ticket {
    public:
     Ticket(const Shaper& shaper, const limit::Key& client, policy::Priority priority,
@@ -95,25 +95,25 @@ class Shaper {
   [[nodiscard]] net::Task<QueueResult> wait(Ticket& ticket, const Departure& departure, std::uint64_t most);
 
   // Returns true if some waiting request may give way to a request of this priority. Takes no lock, because
-  // every refused request calls this function and gets false in most cases.
+  // weir calls this function for every refused request, and the result is usually false.
   [[nodiscard]] bool may_displace(policy::Priority priority) const noexcept {
     return shared_.queue.may_yield_to(priority);
   }
-  // Takes a departure for the newcomer: a surplus departure, or that of a request that this function evicts.
-  // `charge_rest` charges the newcomer's other limits under the lock. Returns nullopt and evicts no request
-  // if no departure is available or `charge_rest` returns false.
+  // Takes a departure for the newcomer: a surplus departure, or the departure of a request that this function
+  // evicts. `charge_rest` charges the newcomer's other limits under the lock. Returns nullopt and evicts no
+  // request if no departure is available or `charge_rest` returns false.
   [[nodiscard]] std::optional<Queue::Won> displace(const Newcomer& newcomer,
                                                    const std::function<bool()>& charge_rest);
 
   // Gives an unused departure to the next request of its lane, or returns it to the store.
   void pass_on(const Departure& departure);
-  // Must be called after the store took back the lane's last departure. The store can then also take back
-  // surplus departures that precede it.
+  // Must be called after the store took back the lane's last departure. Returns the surplus departures before
+  // that departure to the store, which can then take them back, too.
   void return_surplus(const limit::Key& lane);
 
   // Returns the number of waiting requests of all workers.
   [[nodiscard]] std::size_t waiting() const;
-  // Returns the fill of the fullest lane that all clients share, from 0 to 1.
+  // Returns how full the fullest lane is, from 0 to 1. Considers only lanes that all clients share.
   [[nodiscard]] double fullness() const { return shared_.fullness(); }
 
  private:
@@ -122,7 +122,7 @@ class Shaper {
   [[nodiscard]] QueueResult leave(Ticket& ticket);
   [[nodiscard]] base::Duration until(base::TimePoint at) const;
   void look();
-  // The functions up to rearm() must be called while SharedQueue::mutex is locked.
+  // The functions from here to rearm() must be called while SharedQueue::mutex is locked.
   void offer(const Departure& departure);
   void settle(const limit::Key& lane);
   [[nodiscard]] bool take_back(const Departure& departure);
@@ -137,7 +137,7 @@ class Shaper {
   redis::Store* const redis_;
   std::size_t index_ = 0;
   net::Timer timer_;
-  base::TimePoint armed_for_ = base::TimePoint::max();  // guarded by the lock: other workers read it
+  base::TimePoint armed_for_ = base::TimePoint::max();  // guarded by the lock, because other workers read it
   bool asked_ = false;  // true: a look() is posted to this worker; guarded by the lock
 };
 

@@ -77,31 +77,31 @@ class Worker {
   BlockPool blocks;
   DecisionPause decision_pause;
 
-  // Open connections. A drain ends when there are none.
+  // The number of open connections. A drain ends when it reaches 0.
   std::size_t sessions = 0;
   bool draining = false;  // the worker finishes open requests and accepts nothing new
-  // True while the worker drains because a new process has taken over. Idle connections then stay open until
-  // the end of the drain, because their clients may just be sending a request.
+  // True while the worker drains because a new process has taken over. Idle connections stay open until the
+  // end of the drain, because their clients may be about to send a request.
   bool retiring = false;
-  std::uint64_t decided_apart = 0;       // requests on which this worker decided while retiring
+  std::uint64_t decided_apart = 0;       // number of requests that this worker decided while retiring
   base::TimePoint paused_at{};           // when decision_pause began
   ConnectionHandoff* handoff = nullptr;  // receives connections while retiring; null: connections stay
   bool hard_stop = false;                // the worker ends every request at the next tick
 
-  // Returns the size of a block in bytes. Half a block has room for the largest head that is allowed.
+  // Returns the size of a block in bytes. The largest allowed head fits into half a block.
   [[nodiscard]] static std::size_t block_size(const ServerSettings& server) noexcept;
 
-  // Returns the time after which this process's charges and changes in memory do not reach the new process.
-  // Returns TimePoint::max() without an upgrade.
+  // Returns the time when the hand-over of state to a new process began. Later charges and changes in the
+  // memory of this process do not reach the new process. Returns TimePoint::max() if there is no upgrade.
   [[nodiscard]] base::TimePoint lost_from() const noexcept {
     return retiring || decision_pause.is_on() ? paused_at : base::TimePoint::max();
   }
 
-  // Returns scratch memory for one exchange. give_back() makes it available again.
+  // Returns scratch memory for one exchange. The exchange must return it with give_back().
   [[nodiscard]] std::unique_ptr<ExchangeBuffers> take_buffers();
   void give_back(std::unique_ptr<ExchangeBuffers> buffers);
 
-  // Returns the HTTP-date of an instant of the machine's clock. The text is made once a second.
+  // Returns the HTTP-date of an instant of the machine's clock. The text is formatted at most once a second.
   [[nodiscard]] std::string_view http_date(base::TimePoint machine_now);
   // Returns a random number of 32 bits.
   [[nodiscard]] std::uint32_t chance() noexcept { return static_cast<std::uint32_t>(random_()); }

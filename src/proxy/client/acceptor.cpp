@@ -19,7 +19,7 @@ namespace {
 constexpr std::chrono::milliseconds kPause{20};
 constexpr std::chrono::seconds kBetweenComplaints{1};
 
-constexpr std::size_t kEvicted = 32;  // each call of evict() closes about one connection in 32
+constexpr std::size_t kEvicted = 32;  // each call of evict() makes about one of 32 sessions close
 
 constexpr unsigned kMostRefusals = 8;  // log lines about untrusted clients per second
 
@@ -47,7 +47,7 @@ void Acceptor::open() {
 
 void Acceptor::close() {
   closed_ = true;
-  worker_.watchdog.wake_all();  // so that idle sessions of this listener notice the close
+  worker_.watchdog.wake_all();  // wakes idle sessions of this listener, so that they close
   net::close_acceptor(acceptor_);
   pause_.cancel();
 }
@@ -71,13 +71,13 @@ net::Task<void> Acceptor::pause() {
   co_await pause_.async_wait(net::use_task(ignored));
 }
 
-// Evicts only a fraction of the idle connections. Repeated calls still make room for a flood within seconds,
-// and not all idle connections close at once.
+// Evicts only a fraction of the idle connections, so that they do not all close at once. Repeated calls still
+// make room for a flood of clients within seconds.
 void Acceptor::evict(IdleEvictor::Rank most) noexcept {
   worker_.idle_evictor.want(worker_.sessions / kEvicted + 1, most);
 }
 
-// Evicts connections only after a new connection has arrived in the backlog.
+// Waits until a new connection is in the backlog, then evicts connections to make room.
 net::Task<void> Acceptor::make_room() {
   net::ErrorCode ec;
   co_await acceptor_.async_wait(net::AcceptorSocket::wait_read, net::use_task(ec));
@@ -96,7 +96,7 @@ net::Task<void> Acceptor::accept_all() {
       complain_of_accepting(ec);
       evict(IdleEvictor::Rank::Idle);
       pause_.expires_after(kPause);
-      co_await pause_.async_wait(net::use_task(ec));  // not pause(): there may be no memory for its frame
+      co_await pause_.async_wait(net::use_task(ec));  // not pause(), whose coroutine frame would need memory
     }
     try {
       ec = co_await accept_one();
@@ -117,7 +117,8 @@ net::Task<net::ErrorCode> Acceptor::accept_one() {
   co_await acceptor_.async_accept(socket, peer, net::use_task(ec));
   ConnectionsPerIp::Slot slot;
   if (!ec && !closed_ &&
-      count_connection(worker_, net::peer_address(peer), slot))  // if it returns false, `socket` closes here
+      // if this returns false, the destructor of `socket` closes the connection
+      count_connection(worker_, net::peer_address(peer), slot))
     admit(std::move(socket), peer, std::move(slot));
   if (ec == net::asio::error::connection_aborted || ec == net::asio::error::operation_aborted) ec.clear();
   co_return ec;
@@ -167,8 +168,8 @@ bool count_connection(Worker& worker, const base::IpAddress& address, Connection
 }
 
 // Adopts a connection that another process accepted. Serves the connection even if its address has reached
-// max_connections_per_ip, because new connections may have been counted first. Expects neither a PROXY header
-// nor TLS, because the other process handles both.
+// max_connections_per_ip, because this process may have counted newer connections first. Expects neither a
+// PROXY header nor TLS, because the other process handles both.
 void Acceptor::adopt(int connection, const ConnectionInfo& connection_info, std::string_view read) {
   net::Stream stream(worker_.executor, connection);
   const auto peer = net::remote_endpoint(connection);

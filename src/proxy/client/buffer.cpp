@@ -44,8 +44,8 @@ void Inbox::use(std::size_t count) noexcept {
   if (begin_ == end_) begin_ = end_ = pinned_;
 }
 
-// Moves the unread octets only if the head would end in the second half of the block. If many requests
-// arrived together, moving the octets for each of them would take quadratic time.
+// Moves the unread octets only if the head would end in the second half of the block. Otherwise many requests
+// that arrive together would take quadratic time, because each request would move all octets behind it.
 void Inbox::make_room_behind(std::size_t count) noexcept {
   const auto half = pool_.block_size() / 2;
   assert(pinned_ == 0 && count <= end_ - begin_ && count <= half);

@@ -1,5 +1,5 @@
-// The address of a connection's client. It comes from the socket, from a trusted proxy, or from another weir
-// process.
+// The address of a connection's client. The address comes from the socket, from a trusted proxy, or from
+// another weir process.
 #pragma once
 
 #include "weir/base/ip_address.hpp"
@@ -19,7 +19,7 @@ struct ClientPeer {
   std::uint16_t port = 0;
   std::string text;  // the address as text
   std::optional<http::ConnectionEnds>
-      told;  // addresses of client and weir, if a trusted proxy or another process reported them
+      told;  // addresses of client and weir; nullopt unless a trusted proxy or another process reported them
   std::string certificate_subject{};  // subject of the verified certificate; empty: no certificate
 
   void believe(const http::ConnectionEnds& ends);

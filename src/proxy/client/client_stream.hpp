@@ -44,7 +44,8 @@ class ClientStream {
   ClientWatch& watch;
   const ClientPeer& peer;
 
-  // Returns true if the client uses TLS to this process, or to the process that relays the connection.
+  // Returns true if the client uses TLS to this process, or to another weir process that relays the
+  // connection.
   [[nodiscard]] virtual bool is_secure() const noexcept = 0;
   // Returns the addresses of both ends of the connection as the client sees them. Returns nothing if the
   // connection does not use IP.
@@ -54,22 +55,20 @@ class ClientStream {
   // Returns the body of the request.
   [[nodiscard]] BodySource& body() noexcept { return *body_; }
 
-  // Sends 100 Continue, so that the client sends its body.
+  // Sends 100 Continue, which asks the client to send its body.
   [[nodiscard]] virtual net::Task<net::ErrorCode> send_continue() = 0;
   // Forwards an interim answer of the server. Does nothing if the client's HTTP version has no interim
   // answers (RFC 9110 §15.2).
   [[nodiscard]] virtual net::Task<net::ErrorCode> send_interim(const http::ResponseHead& head) = 0;
 
-  // Returns true if weir can send an answer. weir cannot send one if an earlier message was sent only in
-  // part.
+  // Returns true if weir can send an answer. This is not possible after a message that was sent only in part.
   [[nodiscard]] virtual bool can_answer() const noexcept = 0;
-  // Sends an answer that weir created, as far as the client accepts it at once. Returns the result, or
-  // nothing if finish_answer() must send the rest. If `answer.keep_alive`, also drops the part of the
+  // Sends as much of an answer that weir created as the client accepts at once. Returns the result, or
+  // nullopt if finish_answer() must send the rest. If `answer.keep_alive` is true, drops the part of the
   // request's body that has arrived, so that the next request can follow.
   [[nodiscard]] virtual std::optional<net::ErrorCode> try_answer(http::Answer answer) = 0;
   [[nodiscard]] virtual net::Task<net::ErrorCode> finish_answer() = 0;
-  // Starts a server's answer. Nothing is sent before the sink is flushed. The sink lives as long as this
-  // stream.
+  // Starts a server's answer. The sink's flush() sends the head. The sink lives as long as this stream.
   [[nodiscard]] virtual BodySink& begin_answer(const http::ResponseHead& head,
                                                const AnswerAdditions& additions) = 0;
   // Returns the number of sent octets that the client's TCP has not acknowledged.
@@ -77,8 +76,8 @@ class ClientStream {
   // Makes sure that a truncated answer cannot look complete.
   virtual void cut_answer() noexcept = 0;
 
-  // Accepts the change of the protocol, after a server's 101. After that, the octets of `stream` and `inbox`
-  // belong to the new protocol.
+  // Must be called after a server's 101. Tells the client that the protocol changes. Afterwards, the octets
+  // of `stream` and `inbox` belong to the new protocol.
   [[nodiscard]] virtual net::Task<net::ErrorCode> send_upgrade(const http::ResponseHead& head,
                                                                std::string_view protocol,
                                                                std::string_view fields) = 0;

@@ -19,8 +19,8 @@ class ClientWatch : public net::Watched {
   [[nodiscard]] bool late() const noexcept { return late_; }
   void clear_late() noexcept { late_ = false; }
   [[nodiscard]] bool left() const noexcept { return left_; }
-  // Returns true if the event loop has noticed that the client disconnected. [server] half_close says whether
-  // a client that closed only its sending side counts as disconnected.
+  // Returns true if the event loop has seen that the client disconnected. [server] half_close says whether a
+  // client that closed only its sending side counts as disconnected.
   [[nodiscard]] virtual bool has_gone() const noexcept = 0;
 
   void begin_cancellable_wait() noexcept {
@@ -35,7 +35,8 @@ class ClientWatch : public net::Watched {
   // half_close says.
   void end_at_half_close(bool ends) noexcept { half_close_ends_ = ends; }
 
-  // Adds time that the worker spent on a request. The connection yields after a certain total.
+  // Adds time that the worker spent on a request of this connection. If the total is large, the connection
+  // yields to other connections.
   void note_work(base::Duration time) noexcept { work_in_turn_ += time; }
 
  protected:

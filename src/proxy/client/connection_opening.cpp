@@ -7,7 +7,7 @@
 
 namespace weir::proxy {
 
-// Reads the PROXY header. Consumes no octet after it, because TLS data may follow.
+// Reads the PROXY header. Leaves the octets after the header in the socket, because TLS data may follow.
 net::Task<bool> ConnectionOpening::read_proxy_header(Inbox& inbox) {
   watch_.arm(worker_.config().server.head_timeout);
   std::size_t seen = 0;

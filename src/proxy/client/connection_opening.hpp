@@ -25,7 +25,8 @@ class ConnectionOpening {
   [[nodiscard]] net::Task<bool> read_proxy_header(Inbox& inbox);
   // Performs the TLS handshake. Returns false if the handshake failed or was late.
   [[nodiscard]] net::Task<bool> handshake();
-  // Returns why handshake() rejected the client's certificate; empty if it did not. Static text.
+  // Returns why handshake() rejected the client's certificate. Empty if handshake() did not reject it. Static
+  // text.
   [[nodiscard]] std::string_view distrust() const noexcept { return distrust_; }
 
  private:

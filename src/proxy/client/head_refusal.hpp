@@ -18,8 +18,8 @@ namespace weir::proxy {
 
 class HeadRefusal {
  public:
-  // All arguments must outlive this object. `protocol`: as the access log shows it; empty: not known.
-  // `bytes`: the part of the head that has arrived, which must not move.
+  // All arguments must outlive this object. `protocol`: the protocol in the access log; empty: unknown.
+  // `bytes`: the part of the head that has arrived. These bytes must not move.
   HeadRefusal(Worker& worker, const ClientPeer& peer, std::string_view bytes,
               std::string_view protocol) noexcept
       : worker_(worker), peer_(peer), bytes_(bytes), protocol_(protocol) {}

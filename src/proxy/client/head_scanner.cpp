@@ -6,12 +6,12 @@ namespace weir::proxy {
 
 namespace {
 
-// How many empty lines weir skips before a request (RFC 9112 §2.2 requires at least one). A request after
-// more empty lines is malformed.
+// How many empty lines weir skips before a request (RFC 9112 §2.2 requires at least one). With more empty
+// lines, the request is malformed.
 constexpr unsigned kEmptyLines = 8;
 
-// Returns why weir rejects the head; nullopt if the head has no fault so far. `size`: the size of the head;
-// 0: the head is incomplete.
+// Returns why weir rejects the head; nullopt if the head has no fault so far. `size`: the size of the head,
+// or 0 if the head is incomplete.
 std::optional<http::Fault> fault_in(std::string_view unread, std::size_t size, std::size_t most,
                                     std::size_t searched) noexcept {
   if (size == 0 && unread.size() < most) return http::find_early_fault(unread, searched);

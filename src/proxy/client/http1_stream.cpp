@@ -10,8 +10,8 @@ namespace weir::proxy {
 
 namespace {
 
-// If weir refuses a request whose body has at most this size, it reads and drops the body, to keep the
-// connection. If the body is larger, weir closes the connection.
+// weir keeps the connection after a refused request if the request's body has at most this many bytes. weir
+// reads and drops such a body. If the body is larger, weir closes the connection.
 constexpr std::uint64_t kDiscarded = 64 << 10;
 
 }  // namespace
@@ -87,8 +87,8 @@ net::Task<net::ErrorCode> Http1Stream::finish_answer() {
   return session_.client.write_rest(rest);
 }
 
-// Drops the part of the body that has arrived. Returns true if the next request can follow after the body.
-// The caller must then drop the rest of the body.
+// Drops the part of the body that has arrived. Returns true if the next request can follow once the caller
+// has dropped the rest of the body.
 bool Http1Stream::drop_body() {
   if (body_->complete()) return true;
   if (head_->content_length > kDiscarded) return false;
@@ -113,8 +113,8 @@ std::size_t Http1Stream::unacknowledged() const noexcept {
   return session_.client.unacknowledged();
 }
 
-// If the end of the connection marks the end of the answer, makes the kernel close the connection with a
-// reset.
+// Must be called for a truncated answer. If the end of the connection marks the end of the answer, makes the
+// kernel close the connection with a reset.
 void Http1Stream::cut_answer() noexcept {
   if (!until_close_) return;
   const linger now{1, 0};

@@ -22,23 +22,23 @@ class Http1Stream final : public ClientStream {
   // The session must outlive this stream.
   explicit Http1Stream(Session& session) noexcept;
 
-  // Parses the head at the front of the session's inbox, and pins its octets there until the session unpins
-  // them. `head` and `out` must outlive the exchange. `out` stores text that is sent.
+  // Parses the head at the front of the session's inbox. Pins the octets of the head until the session unpins
+  // them. `out` is the buffer for text to send. `head` and `out` must outlive the exchange.
   [[nodiscard]] std::optional<http::Fault> read_head(std::size_t size, http::RequestHead& head,
                                                      std::string& out);
   // Returns the octets that read_head() parsed.
   [[nodiscard]] std::string_view head_bytes() const noexcept { return head_bytes_; }
 
-  // The session's next step with the connection, after the exchange.
+  // How the session continues with the connection after the exchange.
   enum class Next : std::uint8_t {
     KeepAlive,  // serve the next request
     DropRest,   // drop the rest of the request's body, then serve the next request
-    Linger,     // close after the client had time to read the answer
+    Linger,     // close once the client has had time to read the answer
     Close,      // close at once
-    Abort,      // close the connection so that the answer cannot look complete
+    Abort,      // close so that the incomplete answer cannot look complete
   };
   [[nodiscard]] Next after(Ending ending) const noexcept;
-  // Must be called before the exchange ends. Forgets the buffers of the exchange; afterwards only body() may
+  // Must be called before the exchange ends. Forgets the buffers of the exchange. Afterwards only body() may
   // be used.
   void forget_exchange() noexcept;
 

@@ -19,9 +19,9 @@ namespace {
 
 // A connection that was silent for this long releases its buffer, and takes one again when bytes arrive.
 constexpr std::uint32_t kQuietAfterTicks = 1'000'000 / net::Watchdog::kTick.count();
-// How long weir continues to read from a client whose request was refused, before it closes the connection:
-// kLingerPause between two reads, kLingerTime in total. Most clients read the answer only after they have
-// sent the whole body.
+// After a refused request, weir reads from the client for a while before it closes the connection: at most
+// kLingerTime in total, and at most kLingerPause between two reads. Most clients read the answer only after
+// they have sent the whole body.
 constexpr base::Duration kLingerPause{5'000'000};
 constexpr base::Duration kLingerTime{30'000'000};
 // The first line of HTTP/2's preface (RFC 9113 §3.4), which looks like the head of a request.
@@ -81,15 +81,15 @@ void Session::on_tick() noexcept {
   if (may_doze()) doze();
 }
 
-// Returns true if the session needs no ticks until a deadline is armed, a wait begins, or all sessions are
-// woken.
+// Returns true if the session needs no ticks for now. Ticks are needed again once a deadline is armed, a wait
+// begins, or all sessions are woken.
 bool Session::may_doze() const noexcept {
   const bool counts = state_ == State::Idle || (state_ == State::Begun && begun_ticks_ < kQuietAfterTicks);
   return !counts && !waits_cancellably_ && !worker.draining && !acceptor_closed_;
 }
 
-// Returns true if the idle evictor chose this connection, to make room for new connections. In that case
-// marks the connection as evicted.
+// Returns true if the idle evictor chose this connection, to make room for new connections. If so, marks the
+// connection as evicted.
 bool Session::makes_room() noexcept {
   using Rank = IdleEvictor::Rank;
   const bool half_come = state_ == State::Begun && !lingers_ && begun_ticks_ >= kQuietAfterTicks;
@@ -103,7 +103,7 @@ bool Session::makes_room() noexcept {
   return true;
 }
 
-// Marks that a handshake, a PROXY header or a request's head has begun or must follow.
+// Records that a handshake, a PROXY header or a request's head has begun or must follow.
 void Session::note_begun() noexcept {
   state_ = State::Begun;
   begun_ticks_ = 0;
@@ -139,7 +139,7 @@ void Session::begin_head() noexcept {
   arm(worker.config().server.head_timeout);
 }
 
-// Releases the buffer and waits for the next byte.
+// Releases the buffer, and returns a wait for the next byte.
 net::Port::Wait Session::wait_in_quiet() {
   state_ = State::Quiet;
   inbox.release();
@@ -157,7 +157,7 @@ net::Task<std::size_t> Session::await_head() {
       const bool gone = co_await hand_over();
       if (gone) co_return 0;
     }
-    const auto most = worker.config().server.max_head;  // a reload may change the bound at the next wait
+    const auto most = worker.config().server.max_head;  // a reload during a wait may change the bound
     const auto found = head.look(inbox, most);
     if (found.size != 0) co_return found.size;
     if (found.fault && !(may_be_http2_ && kPreface.starts_with(inbox.unread()))) {
@@ -169,7 +169,7 @@ net::Task<std::size_t> Session::await_head() {
       begin_idling();
     else if (!begun)
       begin_head();
-    begun = !inbox.empty();  // the octets may have been only empty lines
+    begun = !inbox.empty();  // false if the octets were only empty lines
     auto ec = receive();
     while (ec == net::asio::error::would_block) {
       if (client.has_pending()) wait_for_the_rest();
@@ -187,9 +187,10 @@ net::Task<std::size_t> Session::await_head() {
   }
 }
 
-// Must be called if a wait for a head ended without new octets. Returns true if the connection waits again.
+// Handles a wait for a head that ended without new octets. Returns true if the connection waits again.
 net::Task<bool> Session::outlast(net::ErrorCode ec) {
-  // Waits again whatever woke the session, because the new process may not be ready to adopt the connection.
+  // The session keeps waiting whatever woke it, because the new process may not be ready to adopt the
+  // connection.
   const bool keeps_waiting = worker.retiring && !late_ && !left_ && idle_ticks_ < kQuietAfterTicks;
   if (keeps_waiting && ec == net::asio::error::operation_aborted) co_return true;
   const bool quiet = state_ == State::Idle && !late_ && !ends_idle() && idle_ticks_ >= kQuietAfterTicks;
@@ -233,8 +234,8 @@ net::Task<void> Session::wait_out_pause() {
   arm(worker.config().server.head_timeout);
 }
 
-// Marks the connection as not idle: a part of a TLS record has arrived, but no byte of the request can be
-// read yet.
+// A part of a TLS record has arrived, but no byte of the request can be read yet. Records that the connection
+// is not idle.
 void Session::wait_for_the_rest() noexcept {
   if (state_ == State::Begun) return;
   note_begun();
@@ -287,7 +288,7 @@ net::Task<bool> Session::drop_rest(BodySource& body) {
 
 net::Task<bool> Session::serve_one(std::size_t head_size) {
   disarm();
-  late_ = owed_ = evicted_ = false;  // the request arrived before the connection was to close
+  late_ = owed_ = evicted_ = false;  // the request arrived before the connection had to close
   state_ = State::Busy;
   Http1Stream stream(*this);
   auto next = Http1Stream::Next::Close;
@@ -315,8 +316,8 @@ net::Task<bool> Session::serve_one(std::size_t head_size) {
   co_return next == Http1Stream::Next::KeepAlive;
 }
 
-// Performs the steps before the first request. Once the address of the client is known, counts the connection
-// for this address.
+// Performs the steps before the first request. Counts the connection for the client's address as soon as the
+// address is known.
 net::Task<bool> Session::open() {
   ConnectionOpening opening(worker, *this, client, peer);
   if (proxy_header_expected_) {

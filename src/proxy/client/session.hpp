@@ -27,7 +27,8 @@ class Http2Connection;
 
 class Session final : public ClientWatch {
  public:
-  // After this number of requests, or this much work on them, a connection yields to other connections.
+  // After this number of requests, or after a certain working time on requests, a connection yields to other
+  // connections.
   static constexpr unsigned kRequestsInTurn = 16;
   static constexpr base::Duration kWorkInTurn{500};
 
@@ -52,13 +53,13 @@ class Session final : public ClientWatch {
     const bool ends = half_close_ends_ || worker.config().server.half_close == HalfClose::End;
     return ends ? client.peer_left() : client.peer_broke();
   }
-  // Returns true if the connection ends after the current request. This is the case if weir stops, if the
-  // listener has closed, or if a process that will end soon relays the connection.
+  // Returns true if the connection ends after the current request: if weir stops, if the listener has closed,
+  // or if a process that will end soon relays the connection.
   [[nodiscard]] bool is_leaving() const noexcept { return loses_its_place() || relayed_ || last_; }
-  // Returns true if another process serves the next request and gets the client's socket.
+  // Returns true if the new process serves the next request and gets the client's socket.
   [[nodiscard]] bool is_handed_off() const noexcept { return worker.handoff != nullptr && !client.is_tls(); }
-  // Returns true if another process serves the next request and this process must relay the bytes. This is
-  // the case for TLS, and if there are more unread bytes than can be sent along with a socket.
+  // Returns true if the new process serves the next request, but this process must relay the bytes. This is
+  // necessary with TLS, and if there are more unread bytes than can be sent along with a socket.
   [[nodiscard]] bool needs_relay() const noexcept {
     return worker.handoff != nullptr && (client.is_tls() || inbox.unread().size() > kMostToMove);
   }
@@ -66,18 +67,19 @@ class Session final : public ClientWatch {
   [[nodiscard]] bool ends_idle() const noexcept { return loses_its_place() && !worker.retiring && !owed_; }
   // Returns true if the client uses TLS to this process, or to the process that relays the connection.
   [[nodiscard]] bool is_secure() const noexcept { return client.is_tls() || secure_; }
-  // Returns why weir rejected the client's certificate; empty if it did not.
+  // Returns why weir rejected the client's certificate. Empty if weir did not reject it.
   [[nodiscard]] std::string_view distrust() const noexcept { return distrust_; }
-  // Returns the kind of HTTP/2 frames that the client sent too many of, as the metric names it; empty: none.
+  // Returns the kind of HTTP/2 frames of which the client sent too many, as the metric names it. Empty if
+  // there was no abuse.
   [[nodiscard]] std::string_view abuse() const noexcept { return abuse_; }
   // Returns the two ends of the connection as the client sees them, or nothing if the connection does not use
   // IP.
   [[nodiscard]] std::optional<http::ConnectionEnds> ends() const { return peer.ends(client.native_handle()); }
 
-  // Http2Connection calls this and the following functions if the client uses HTTP/2. This one marks that no
-  // request is open, and arms [server] idle_timeout.
+  // This function and the following functions are for Http2Connection. begin_idling() records that no request
+  // is open, and arms [server] idle_timeout.
   void begin_idling() noexcept;
-  // Marks that a request is open.
+  // Records that a request is open.
   void note_busy() noexcept {
     disarm();
     state_ = State::Busy;
@@ -85,10 +87,10 @@ class Session final : public ClientWatch {
   [[nodiscard]] bool is_idle() const noexcept { return state_ == State::Idle || state_ == State::Quiet; }
   // Returns true if the connection was idle for so long that it should release its buffers.
   [[nodiscard]] bool is_quiet() const noexcept;
-  // Releases the buffer and waits for the next octet.
+  // Releases the buffer, and returns a wait for the next octet.
   [[nodiscard]] net::Port::Wait wait_in_quiet();
-  // Returns true if an HTTP/2 connection has to end as soon as its requests have ended. This is also the case
-  // if the listener has other certificates or settings now.
+  // Returns true if an HTTP/2 connection must end after its open requests. One possible reason is that the
+  // listener has other certificates or settings now.
   [[nodiscard]] bool must_leave() const noexcept {
     return worker.draining || worker.retiring || worker.handoff != nullptr || acceptor_closed_ ||
            http2_settings_ != listener_.http2;
@@ -102,8 +104,8 @@ class Session final : public ClientWatch {
   ClientPeer peer;
 
  private:
-  // The largest number of unread octets that are sent along with a socket to another process. They fit into
-  // one message and into the smallest inbox.
+  // The largest number of unread octets that weir sends along with a socket to another process. This many
+  // octets fit into one message and into the smallest inbox.
   static constexpr std::size_t kMostToMove = 32 << 10;  // octets
 
   enum class State : std::uint8_t { Busy, Begun, Idle, Quiet };
@@ -119,7 +121,7 @@ class Session final : public ClientWatch {
     return (worker.draining || acceptor_closed_) && !is_handed_off();
   }
   [[nodiscard]] net::Task<bool> open();
-  // Returns true if the state of the limiters is being handed over, or if the new process accepts
+  // Returns true if weir is handing over the state of the limiters, or if the new process accepts
   // connections.
   [[nodiscard]] bool is_called_away() const noexcept {
     return worker.decision_pause.is_on() || worker.handoff != nullptr;
@@ -164,8 +166,8 @@ class Session final : public ClientWatch {
   bool relayed_ = false;  // the peer is a weir process that relays the client's connection
   bool secure_ = false;   // the relaying process received the connection over TLS
   bool last_ = false;     // the listener does not exist any more
-  bool owed_ = false;     // the session must serve a request whose first bytes another process received
-  bool lingers_ = false;  // the last answer was sent, and the client may still send
+  bool owed_ = false;  // another process received the first bytes of a request, so this session must serve it
+  bool lingers_ = false;  // the last answer was sent, but the client may still send
   bool evicted_ = false;  // the connection was evicted to make room
 };
 

@@ -29,7 +29,8 @@ void count(const RequestReport& report, const ReportSources& sources, base::Time
   const auto& config = sources.config;
   const auto label = report.route ? std::optional(config.label_of_route(*report.route)) : std::nullopt;
   counters.requests(label, report.status).add();
-  // For a tunnel, records the time until it opens. The lifetime of a tunnel says nothing about weir's speed.
+  // For a tunnel, the metric records the time until the tunnel opens. The lifetime of a tunnel says nothing
+  // about weir's speed.
   counters.request_seconds.record((report.status == 101 ? report.answered : ended) - report.started);
   counters.bytes_in.add(report.octets_read);
   if (report.decided) counters.verdicts(static_cast<observe::Verdict>(report.decision.verdict)).add();
@@ -68,7 +69,7 @@ observe::ReplayRecord replay_record(const RequestReport& report, const ReportSou
           .in_memory = !sources.buffers.evaluation.local.empty()};
 }
 
-// Writes the access-log line with the optional fields. Collecting these fields takes more time.
+// Writes the access-log line with the optional fields. These fields take more time to collect.
 void log_in_full(observe::AccessRecord& record, observe::LogFields fields, const RequestReport& report,
                  const ReportSources& sources) {
   auto& access_log = *sources.worker.access_log;

@@ -10,8 +10,7 @@
 
 namespace weir::proxy {
 
-// Objects that report_access() reads access-log fields from. The references need to be valid only during the
-// call.
+// Objects that report_access() reads access-log fields from. The references are used only during the call.
 struct ReportSources {
   Worker& worker;
   const Configuration& config;  // the configuration that applied when the request started
@@ -19,12 +18,12 @@ struct ReportSources {
   const AdmissionController& admission;
 };
 
-// Must be called once for each request, however the request ended. Must be called after its charges were
-// refunded or kept. If memory for the log line runs out, counts the line as dropped.
+// Must be called once for each request, however the request ended. The request's charges must have been
+// refunded or kept before. If memory for the log line runs out, counts the line as dropped.
 void report_access(const RequestReport& report, const ReportSources& sources, base::TimePoint ended) noexcept;
 
-// Returns the server's latency, or the fact that the server failed, for limiters that adapt to the server's
-// load.
+// Returns what limiters that adapt to the server's load need to know: the server's latency, or that the
+// server failed.
 [[nodiscard]] limit::Ending ending_of(const RequestReport& report) noexcept;
 
 }  // namespace weir::proxy

@@ -24,9 +24,10 @@ bool BodyBuffer::append(std::string_view piece, std::uint64_t most) {
   return true;
 }
 
-// Doubles the capacity. If memory for that is short, grows the capacity by an eighth. Either way a body that
-// arrives in many pieces is copied only a few times. During the copy, the old block exists beside the new one
-// and is not counted. This is safe because nothing here waits, so each worker has at most one such block.
+// Doubles the capacity, or increases it by an eighth if there is too little memory for doubling. In both
+// cases, a body that arrives in many pieces is copied only a few times. During the copy, the old block still
+// exists but is not counted. This is acceptable: the copy does not wait, so each worker has at most one such
+// block.
 bool BodyBuffer::grow(std::size_t size, std::uint64_t most) {
   const auto bounded = [&](std::size_t wanted) {
     return std::max(size, static_cast<std::size_t>(std::min<std::uint64_t>(wanted, most)));

@@ -16,7 +16,7 @@
 
 namespace weir::proxy {
 
-// Refunds charges first, so that the report includes the refunds.
+// Refunds charges before the report, so that the report includes the refunds.
 Exchange::~Exchange() {
   auto& admission = context_.admission;
   auto& report = context_.report;
@@ -25,7 +25,7 @@ Exchange::~Exchange() {
   admission.abandon();
   try {
     admission.settlements().end();
-  } catch (const std::bad_alloc&) {  // no memory for the message to Redis: the charge in Redis remains
+  } catch (const std::bad_alloc&) {  // no memory for the message to Redis, so the charge in Redis remains
   }
   if (!context_.buffers.permits.empty()) admission.end(ended, ending_of(report));
   leave();
@@ -78,7 +78,7 @@ net::Task<Ending> Exchange::run() {
   return config.inspects ? inspect() : decide();
 }
 
-// Forwards the preflight, or answers it if weir answers the requests of the route, too. Asks no rule.
+// Forwards a CORS preflight, or answers it if weir answers all requests of the route itself. Checks no limit.
 net::Task<Ending> Exchange::take_preflight() {
   const auto* route = context_.route();
   context_.worker.counters.preflights.add();
@@ -100,7 +100,8 @@ net::Task<Ending> Exchange::show_usage() {
   co_return co_await reply_.show(usage);
 }
 
-// Returns true if rules that need no claim refuse the request. weir then does not verify the token.
+// Returns true if the rules that need no claim already refuse the request. In that case weir does not verify
+// the token.
 bool Exchange::is_rejected_unverified(AdmissionResult& admission_result) {
   if (!policy::needs_claims(context_.buffers.rules, context_.buffers.request)) return false;
   context_.report.asked_at = context_.now;
@@ -169,7 +170,7 @@ net::Task<Ending> Exchange::apply_decision(const AdmissionResult& admission_resu
   return pass_on();
 }
 
-// While the request waits it does not count as in flight, so it displaces no other request.
+// A waiting request does not count as in flight, so it takes no place from other requests.
 net::Task<Ending> Exchange::wait_in_queue() {
   QueueWait wait(context_, priority_);
   const bool counted = in_flight_;
@@ -217,7 +218,7 @@ net::Task<Ending> Exchange::forward(upstream::Pool& pool) {
   co_return co_await reply_.error(outcome.error);
 }
 
-// Neither counts nor rejects requests that weir answers itself. A health check must not fail under load.
+// Ignores requests that weir answers itself, so that a health check does not fail under load.
 bool Exchange::enter() noexcept {
   auto& in_flight = context_.worker.in_flight;
   const auto* route = context_.route();

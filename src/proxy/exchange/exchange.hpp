@@ -22,7 +22,7 @@ class Exchange {
  public:
   // `client` must outlive the exchange.
   explicit Exchange(ClientStream& client) : context_(client) {}
-  ~Exchange();  // refunds charges that keep() was not called for, and reports the request
+  ~Exchange();  // refunds charges unless keep() was called, and reports the request
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
@@ -31,7 +31,7 @@ class Exchange {
   // Serves the request. REQUIRES that buffers() contains the request's head.
   [[nodiscard]] net::Task<Ending> run();
 
-  void cancel() noexcept;  // ends every wait for a departure or an upstream
+  void cancel() noexcept;  // ends each wait for a departure or an upstream
 
  private:
   void identify();
@@ -40,8 +40,7 @@ class Exchange {
   [[nodiscard]] bool is_rejected_unverified(AdmissionResult& admission_result);
   [[nodiscard]] net::Task<Ending> inspect();
   [[nodiscard]] net::Task<Ending> read_body();
-  // The functions below are not coroutines. If they need not wait, the task that they return has already
-  // ended.
+  // The functions below are not coroutines. If nothing needs to wait, the returned task has already ended.
   [[nodiscard]] net::Task<Ending> decide();
   [[nodiscard]] net::Task<Ending> ask_redis();
   [[nodiscard]] net::Task<Ending> apply_decision(const AdmissionResult& admission_result);

@@ -20,7 +20,7 @@
 
 namespace weir::proxy {
 
-// A charge that Redis could not take, with its rule.
+// A charge that was not made because Redis was unreachable, and its rule.
 struct UnaskedLine {
   const policy::Rule* rule;
   limit::Charge charge;
@@ -37,10 +37,10 @@ struct ExchangeBuffers {
   policy::Request request;
   policy::RequestTexts texts;
   policy::RuleList rules;                        // the rules that the request may match
-  std::vector<const policy::Rule*> found_rules;  // the memory of `rules`
+  std::vector<const policy::Rule*> found_rules;  // the pointers that `rules` may refer to
   policy::Evaluation evaluation;
   policy::Bill fallback;  // charges for rules in Redis, made in this process while Redis is unreachable
-  std::vector<UnaskedLine> unasked;  // charges that `fallback` replaces, of rules that limit messages
+  std::vector<UnaskedLine> unasked;  // of rules that limit messages: the charges that `fallback` replaces
   http::ResponseHead response;
   Inbox answer;                    // received bytes of the server's answer
   std::string out;                 // the text to send next
@@ -53,7 +53,7 @@ struct ExchangeBuffers {
   BodyBuffer copy;                 // the copy of an answer's body, if a rule reads it
 
   ChargeJournal journal;
-  std::vector<limit::Permit> permits;  // permits that the exchange holds; released at the latest by clear()
+  std::vector<limit::Permit> permits;         // permits that the exchange holds; clear() releases the rest
   std::vector<redis::Permit> shared_permits;  // permits that the exchange holds in Redis
 
   void clear() {

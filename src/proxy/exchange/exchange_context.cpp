@@ -52,8 +52,8 @@ void ExchangeContext::settle(unsigned status, const http::ResponseHead* head) {
 
 void ExchangeContext::refund() {
   admission.refund();
-  // Removes the rate-limit fields, because they describe a charge that was just refunded. Exception: permits
-  // remain held until the exchange ends, so the fields of a concurrency limit are still correct.
+  // Removes the rate-limit fields, because they describe a charge that was just refunded. The fields of a
+  // concurrency limit are still correct, because permits remain held until the exchange ends.
   const auto* limiter = report.decision.limiter;
   if (limiter != nullptr && !limit::holds(*limiter)) buffers.rate_limit_headers.clear();
 }

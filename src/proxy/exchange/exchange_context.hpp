@@ -35,8 +35,9 @@ class ExchangeContext {
   ExchangeBuffers& buffers;
   AdmissionController admission;
   RequestReport report;
-  base::TimePoint now{};      // the time when the clock was last read; it is read after each wait
-  bool upload_begun = false;  // an upload to the current server runs, which did not take the request at once
+  base::TimePoint now{};  // the time of the last reading of the clock; weir reads the clock after each wait
+  // true while an upload to the current server runs because the server did not accept the request at once
+  bool upload_begun = false;
 
   // Returns the matched route, or null if no route matched.
   [[nodiscard]] const policy::Route* route() const noexcept {
@@ -60,7 +61,8 @@ class ExchangeContext {
 
   // Writes the rate-limit fields of the answer, as `decision` requires.
   void note_rate_limit_headers(const policy::Decision& decision);
-  // Appends a Retry-After that no rule has told. Lengthens it by the server's jitter.
+  // Appends a Retry-After that does not come from a rule. Lengthens the time at random, as retry_after_jitter
+  // says.
   void append_retry_after(base::Duration wait);
   // Adjusts the charges to the cost in the answer, and updates the rate-limit fields. `head`: null if weir
   // creates the answer itself.
@@ -76,7 +78,8 @@ class ExchangeContext {
     report.failure = failure;
   }
   // Records that a message to the client was sent only in part. weir cannot send another message, because the
-  // client would read it as the rest of this one. `late`: the client is too slow; false: it has disconnected.
+  // client would take it for the rest of the first message. `late`: the client is too slow; false: it has
+  // disconnected.
   Ending give_up_writing(bool late);
 };
 

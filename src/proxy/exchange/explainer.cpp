@@ -88,7 +88,7 @@ void Explainer::find_route() {
   reject_early(said.status, said.what);
 }
 
-// Describes a request for which weir asks no rule: a CORS preflight, or a request for the client's own
+// Describes a request that weir checks against no rule: a CORS preflight, or a request for the client's own
 // limits.
 void Explainer::tell_uncharged() {
   const auto& head = described_.head();
@@ -121,7 +121,7 @@ void Explainer::meet_rules() {
   for (const auto& charge : evaluation_.remote.charges()) looks_.push_back({.charge = charge});
 }
 
-// Looks up the limits in the key table without charging. Returns true if one of them refuses the request, by
+// Looks up the limits in the key table without charging. Returns true if a limit refuses the request. Uses
 // the same test as AdmissionController::refused_here().
 bool Explainer::peek_refuses() {
   bool refuses = false;
@@ -239,8 +239,8 @@ void Explainer::decide() {
   tell_verdict(policy::decide(bills, now_), bills);
 }
 
-// If the client already occupies all its places in the queue that the request would join, refuses the request
-// and returns true.
+// Refuses the request and returns true if its client already occupies all its places in the queue that the
+// request would join.
 bool Explainer::refuse_where_crowded(policy::Decision& decision, std::span<const policy::Bill* const> bills) {
   const auto slowest = policy::longest_delay(bills);
   const auto& rule = *slowest.bill->line(slowest.line).rule;
@@ -252,7 +252,7 @@ bool Explainer::refuse_where_crowded(policy::Decision& decision, std::span<const
   return until.has_value();
 }
 
-// Returns when the key is completely unused again, like AdmissionController::reset_at().
+// Returns when the key is completely unused again, as AdmissionController::reset_at() does.
 base::TimePoint Explainer::reset_at(const policy::Decision& decision) const noexcept {
   const auto& remote = evaluation_.remote;
   const auto& outcome = decision.outcome;
@@ -262,7 +262,7 @@ base::TimePoint Explainer::reset_at(const policy::Decision& decision) const noex
   return now_ + outcome.reset_after;
 }
 
-// Returns true if weir answers the request itself once all limits admit it.
+// Returns true if weir itself would answer the request once all limits admit it.
 bool Explainer::answers_itself() const {
   return route_ == nullptr || route_->respond || is_final_recipient(*route_, described_.head());
 }

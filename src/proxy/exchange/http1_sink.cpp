@@ -8,8 +8,8 @@ namespace weir::proxy {
 
 namespace {
 
-// Copies pieces of at most this size into the output buffer. So a head with a small body, or many small
-// chunks, need only one system call. Larger pieces are sent without a copy.
+// The sink copies pieces of at most this size into the output buffer. So one system call can send a head with
+// a small body, or many small chunks. The sink sends larger pieces without a copy.
 constexpr std::size_t kCopied = 4 << 10;
 
 }  // namespace

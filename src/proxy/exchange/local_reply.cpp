@@ -10,8 +10,8 @@ namespace weir::proxy {
 
 namespace {
 
-// Values of `failure` in the access log. The request has too many parameters, or servers may read its path in
-// several ways.
+// Values of `failure` in the access log. The first means that the request has too many parameters, the second
+// that servers may read its path in several ways.
 constexpr std::string_view kTooManyParameters = "too_many_parameters";
 constexpr std::string_view kAmbiguousPath = "ambiguous_path";
 
@@ -84,12 +84,12 @@ net::Task<Ending> LocalReply::shed(policy::Priority priority) {
   context_.worker.counters.shed[priority].add();
   context_.report.failure = "shed";
   context_.buffers.rate_limit_headers =
-      "Retry-After: 1\r\n";  // a guess: weir cannot know when other requests end
+      "Retry-After: 1\r\n";  // a guess, because weir cannot know when other requests end
   return error({503, "more requests are under way than this server takes; please retry"});
 }
 
-// Answers 503 instead of 429. Every limit had admitted the request before requests of higher priority took
-// its place in the queue. Retry-After tells when the limiter can admit a request of this cost.
+// Answers 503 instead of 429. Every limit had admitted the request, but then requests of higher priority took
+// its place in the queue. Retry-After says when the limiter can admit a request of this cost.
 net::Task<Ending> LocalReply::reject_displaced(policy::Priority priority, base::Duration retry_after) {
   auto& rate_limit_headers = context_.buffers.rate_limit_headers;
   context_.worker.counters.shed[priority].add();

@@ -1,7 +1,7 @@
 // Sends the answers that weir creates itself: refusals, errors and configured responses.
 //
-// Sends an answer without waiting for the rest of the request's body. Most functions are therefore not
-// coroutines, and the task that they return has nearly always ended already.
+// Does not wait for the rest of the request's body. Most functions are therefore not coroutines, and the
+// returned task has nearly always ended already.
 #pragma once
 
 #include "proxy/exchange/exchange_context.hpp"
@@ -25,7 +25,8 @@ class LocalReply {
   // Refuses the request for the reason in `admission_result`: an objection, an unreachable store, or the
   // limit of a rule.
   [[nodiscard]] net::Task<Ending> refuse(const AdmissionResult& admission_result);
-  // Refuses a request that waited in the queue of a rule. The rule had admitted it to the queue.
+  // Refuses a request that waited in the queue of a rule. Earlier, the rule had admitted the request to the
+  // queue.
   [[nodiscard]] net::Task<Ending> refuse_waiting(const AdmissionController::Delayed& delayed,
                                                  base::Duration retry_after);
   // Answers 503: too many requests are in flight.
@@ -39,7 +40,7 @@ class LocalReply {
   [[nodiscard]] net::Task<Ending> respond(const policy::Route* route);
   // Answers a CORS preflight. REQUIRES that the configuration has [cors].
   [[nodiscard]] net::Task<Ending> answer_preflight();
-  // Sends the client's own limits, which `usage` has read.
+  // Sends the client's own limits. `usage` has already read them.
   [[nodiscard]] net::Task<Ending> show(const Usage& usage);
   // Answers a request whose Max-Forwards is used up (RFC 9110 §7.6.2).
   [[nodiscard]] net::Task<Ending> answer_max_forwards();

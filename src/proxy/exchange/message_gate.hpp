@@ -1,5 +1,5 @@
 // Limits the messages that one side of a gRPC call sends. A message is counted when its first octet arrives,
-// and no octet of it passes before.
+// and no octet of the message passes earlier.
 #pragma once
 
 #include "proxy/exchange/message_limits.hpp"
@@ -21,18 +21,18 @@ class MessageGate final : public BodyGate {
 
   MessageGate(Worker& worker, const ExchangeBuffers& buffers, Sender sender)
       : limits_(worker, buffers, sender), pause_(worker.executor) {}
-  // Returns null if no rule limits the messages of this side. `buffers`: the buffers of a gRPC call, not yet
-  // cleared.
+  // Returns null if no rule limits the messages of this side. `buffers`: the buffers of a gRPC call, which
+  // must not have been cleared yet.
   [[nodiscard]] static std::unique_ptr<MessageGate> make(Worker& worker, const ExchangeBuffers& buffers,
                                                          Sender sender);
 
   [[nodiscard]] std::size_t admit(std::string_view octets) override;
   // Returns true if the next message ends the call.
   [[nodiscard]] bool refuses() const noexcept { return refuses_; }
-  // Returns the time after which the next message may be admitted, but at most a second. So callers often
-  // look whether the client has left.
+  // Returns the time until the next message may be admitted, but at most a second. With this bound, callers
+  // check at least once a second whether the client has disconnected.
   [[nodiscard]] base::Duration wait() const noexcept { return wait_; }
-  // Waits for this time. Returns operation_aborted after cancel().
+  // Waits for the time that wait() returns. Returns operation_aborted after cancel().
   [[nodiscard]] net::Task<net::ErrorCode> hold();
   void cancel() noexcept { pause_.cancel(); }
 

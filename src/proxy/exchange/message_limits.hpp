@@ -26,9 +26,10 @@ class MessageLimits {
   enum class Sender : std::uint8_t { Client, Server };
 
   // Collects the message limits of the rules that matched the request, even if Redis was unreachable.
-  // `buffers`: the buffers of the exchange, not yet cleared. `worker` and the rules must outlive this object.
+  // `buffers`: the buffers of the exchange, which must not have been cleared yet. `worker` and the rules must
+  // outlive this object.
   MessageLimits(Worker& worker, const ExchangeBuffers& buffers, Sender sender);
-  // Returns true if a MessageLimits with these arguments would count.
+  // Returns true if a MessageLimits with these arguments would count messages.
   [[nodiscard]] static bool would_count(const ExchangeBuffers& buffers, Sender sender) noexcept;
 
   // counts() returns true if any rule limits messages; enforced() returns true if any enforced rule does.
@@ -37,8 +38,9 @@ class MessageLimits {
 
   struct MessageVerdict {
     bool admitted = true;
-    bool closes = false;     // a rule that refuses the message demands that the connection or call ends
-    base::Duration wait{0};  // if not admitted and not closing: time until the message may be admitted
+    bool closes = false;  // a rule that refuses the message requires that the connection or call ends
+    // valid if the message is refused but `closes` is false: time until the message may be admitted
+    base::Duration wait{0};
   };
   // Charges one message to all rules. If an enforced rule refuses the message, charges nothing.
   [[nodiscard]] MessageVerdict ask();
@@ -51,7 +53,7 @@ class MessageLimits {
   boost::container::static_vector<limit::Charge, limit::kMaxCharges> charges_;
   boost::container::static_vector<const policy::Rule*, limit::kMaxCharges> rules_;
   std::array<limit::Outcome, limit::kMaxCharges> outcomes_;
-  std::uint32_t refused_by_ = 0;  // rules that refused the current message: bit i for charges_[i]
+  std::uint32_t refused_by_ = 0;  // the rules that refused the current message; bit i stands for charges_[i]
   bool enforced_ = false;
 };
 

@@ -16,9 +16,9 @@ enum class PreCheck : std::uint8_t {
   HeadTooLarge,   // the head exceeds the route's limit
   BodyTooLarge,   // the announced length exceeds the limit
   Excess,         // the request has more parameters, cookies or repeated fields than weir reads
-  PathAmbiguous,  // servers may read the path in several ways, and these lead to different routes
+  PathAmbiguous,  // servers may read the path in several ways that lead to different routes
   Ambiguous,      // the request has contradictory values that identify its client
-  NoWebSocket,    // a client of HTTP/2 opens a WebSocket, which the route does not permit
+  NoWebSocket,    // a client of HTTP/2 opens a WebSocket, but the route does not permit this
   UnknownKey,     // the API key is unknown, and unknown_keys = "reject"
 };
 
@@ -36,8 +36,8 @@ struct PreCheckAnswer {
   if (request.head->excess()) return PreCheck::Excess;
   if (request.routes_differ) return PreCheck::PathAmbiguous;
   if (!request.client.ambiguity.empty()) return PreCheck::Ambiguous;
-  // With HTTP/1.1 the server, or the route itself, would answer. With HTTP/2 that 200 would open the
-  // WebSocket (RFC 8441 §5).
+  // With HTTP/1.1 the server, or the route itself, would answer. With HTTP/2 a 200 as the answer would open
+  // the WebSocket (RFC 8441 §5).
   if (request.head->opens_websocket && route != nullptr &&
       (route->respond || http::protocol_to_ask(*request.head, route->upgrades).empty()))
     return PreCheck::NoWebSocket;

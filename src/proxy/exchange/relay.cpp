@@ -84,7 +84,7 @@ void Relay::show(std::string_view piece) {
   if (status_ == BodySource::Status::End) watch_->complete(source_.trailers());
 }
 
-// Gives the part of the piece back that the gate does not admit.
+// Gives the part of the piece that the gate does not admit back to the source.
 void Relay::hold_back(std::string_view& piece) {
   const auto admitted = gate_->admit(piece);
   held_ = admitted < piece.size();

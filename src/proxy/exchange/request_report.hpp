@@ -1,5 +1,5 @@
-// The facts about one request that metrics and the access log need. Plain values. The exchange sets them, and
-// report_access() reads them at the end.
+// The facts about one request that metrics and the access log need. Plain values. The exchange records them,
+// and report_access() reads them at the end.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -17,20 +17,21 @@ namespace weir::proxy {
 struct RequestReport {
   base::TimePoint started{};          // the head was complete
   base::TimePoint machine_started{};  // `started` by the machine's clock, which weir reads only here
-  base::TimePoint asked_at{};  // when the limits were checked: at `started`, or once the body had arrived
-  base::TimePoint departed{};  // when the request left the queue
-  base::TimePoint sent{};      // when the request was sent to the last server tried
-  base::TimePoint answered{};  // when the head of that server's answer was complete
+  // when weir checked the limits: at `started`, or later once the body had arrived
+  base::TimePoint asked_at{};
+  base::TimePoint departed{};           // when the request left the queue
+  base::TimePoint sent{};               // when the request was sent to the last server tried
+  base::TimePoint answered{};           // when the head of that server's answer was complete
   std::optional<std::size_t> route;     // index of the route in the configuration
   const std::string* server = nullptr;  // the name of the last server tried
   unsigned status = 0;                  // status of the answer; 0: no answer was started
   unsigned server_status = 0;           // status of the server's answer, if `answered` is set
-  std::uint64_t octets_read = 0;        // octets from the client after the head, framing included
+  std::uint64_t octets_read = 0;        // octets read from the client after the head, with framing
   std::uint64_t body_in = 0;            // octets of the request's body
   std::uint64_t body_out = 0;           // octets of the answer's body; for a tunnel, those sent to the client
   std::uint64_t tunnel_in = 0;          // octets that the tunnel sent to the server
   policy::Decision decision{};
-  bool decided = false;                 // `decision` is valid; otherwise `unmet` or `closed` may tell why not
+  bool decided = false;  // true if `decision` is valid; otherwise `unmet` or `closed` may say why it is not
   const policy::Rule* unmet = nullptr;  // the rule that objected to the request
   // The rule whose store was unreachable, if weir refused for that reason.
   const policy::Rule* closed = nullptr;

@@ -7,7 +7,7 @@ namespace weir::proxy {
 template <class T>
 class ScopedCancelTarget {
  public:
-  // `name`: the pointer to set; must outlive this object. REQUIRES that `name` is null.
+  // `name`: the pointer that this object sets. It must outlive this object. REQUIRES that `name` is null.
   ScopedCancelTarget(T*& name, T& what) noexcept : name_(name) { name_ = &what; }
   ~ScopedCancelTarget() { name_ = nullptr; }
   ScopedCancelTarget(const ScopedCancelTarget&) = delete;

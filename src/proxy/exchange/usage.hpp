@@ -1,4 +1,4 @@
-// Reads the state of the asking client's limits for a route with `respond = "usage"`. Charges nothing, and
+// Reads the state of a client's own limits, for a route with `respond = "usage"`. Charges nothing, and
 // creates no key.
 #pragma once
 
@@ -16,8 +16,8 @@ class Usage {
   // `context` must outlive this object.
   explicit Usage(ExchangeContext& context) noexcept : context_(context) {}
 
-  // Reads the limits from the key table and from Redis. Once Redis has failed to answer, asks it no more: the
-  // limits in Redis then have no numbers.
+  // Reads the limits from the key table and from Redis. After Redis has failed to answer once, does not ask
+  // Redis again. The limits in Redis then have no numbers.
   [[nodiscard]] net::Task<void> read();
   // Appends the answer's body.
   void write(std::string& body) const { policy::append_usage_json(body, lines_); }

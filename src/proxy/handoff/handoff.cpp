@@ -2,10 +2,10 @@
 // next request.
 //
 // A plain connection is passed as a descriptor. A TLS connection cannot be passed, because its keys stay in
-// this process. From the next request on, this process deciphers its bytes and relays them over a socket
-// pair. The new process decides and answers. It closes the connection with its answer, so that the client
-// reconnects to the new process. A plain connection is also relayed if more bytes were read than one handoff
-// message can carry.
+// this process. From the next request on, this process decrypts the bytes of such a connection and relays
+// them over a socket pair. The new process decides and answers. It closes the connection after its answer, so
+// that the client reconnects to the new process. A plain connection is also relayed if more bytes were read
+// than one handoff message can carry.
 #include "proxy/client/session.hpp"
 #include "proxy/exchange/scoped_cancel_target.hpp"
 #include "proxy/upstream/tunnel.hpp"
@@ -22,8 +22,8 @@ namespace weir::proxy {
 
 namespace {
 
-// The new process enforces the deadlines of the requests it serves. In this process, a relay ends at the
-// latest with the drain.
+// This process sets no deadline for a relay, which ends with the drain at the latest. The new process
+// enforces the deadlines of the requests that it serves.
 constexpr base::Duration kUnbounded = std::chrono::hours(24 * 365);
 // How long the client may still send after its last answer.
 constexpr base::Duration kLinger{5'000'000};
@@ -51,7 +51,7 @@ void Session::begin_with(const ConnectionInfo& connection_info, std::string_view
 }
 
 // Passes the socket with the bytes that were read, and closes the connection in this process. Returns false
-// if the connection must be relayed or the new process did not take it.
+// if the connection must be relayed, or if the new process did not take it.
 bool Session::hand_off() {
   if (needs_relay()) return false;
   const auto passed =

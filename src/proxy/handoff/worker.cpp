@@ -28,7 +28,7 @@ constexpr auto kHexPairs = [] {
   return pairs;
 }();
 
-// Appends 16 hex digits. Uses a table because every generated request id needs them.
+// Appends 16 hex digits. Uses a table for speed, because each generated request ID needs these digits.
 void append_hex(std::string& out, std::uint64_t word) {
   std::array<char, 16> digits;
   for (std::size_t at = 0; at < digits.size(); at += 2, word <<= 8)
@@ -38,7 +38,7 @@ void append_hex(std::string& out, std::uint64_t word) {
 
 }  // namespace
 
-// A block has room for the largest head and for as many bytes of a body.
+// A block has room for the largest head and for the same number of bytes of a body.
 std::size_t Worker::block_size(const ServerSettings& server) noexcept {
   return std::max<std::size_t>(kBlockSize, 2 * static_cast<std::size_t>(server.max_head));
 }

@@ -37,8 +37,7 @@ Http2Connection::~Http2Connection() {
   worker_.counters.http2_connections_open.remove();
 }
 
-// Waits for the writer and for all exchanges, even if an exception ends the connection, because they use this
-// object.
+// Waits for the writer and for all exchanges before it returns or throws, because they use this object.
 net::Task<void> Http2Connection::run() {
   std::exception_ptr thrown;
   net::spawn(worker_.executor, write_all(), [this](const std::exception_ptr& failure) {
@@ -105,7 +104,7 @@ net::ErrorCode Http2Connection::receive() {
   return ec;
 }
 
-// Waits for octets. An idle connection gives its buffers back before it waits.
+// Waits for octets. An idle connection releases its buffers first.
 //
 // While the client does not read, weir does not read either. The codec may queue a frame for every frame of
 // the client, such as RST_STREAM for a malformed request. The flood guard counts these frames when they are
@@ -128,12 +127,12 @@ net::Task<net::ErrorCode> Http2Connection::read_more() {
   co_return ec;
 }
 
-// Handles a wait that ended without octets. Returns true if the connection keeps waiting.
+// Handles a wait that ended before octets arrived. Returns true if the connection keeps waiting.
 bool Http2Connection::outlast(const net::ErrorCode& ec) {
   if (ec != net::asio::error::operation_aborted) failed_ = failed_ || ec != net::asio::error::eof;
   if (ec != net::asio::error::operation_aborted || failed_) return false;
-  // When weir stops, each request ends at its own deadline first, so that its client gets an answer. Until
-  // then the connection stays open.
+  // When weir stops, each request first ends at its own deadline, so that the client gets an answer. The
+  // connection stays open until all requests have ended.
   if (session_.late() && (serving_ == 0 || !worker_.hard_stop)) {
     if (!std::exchange(gone_away_, true)) {
       worker_.counters.http2_goaways(observe::Goaway::Idle).add();
@@ -145,7 +144,7 @@ bool Http2Connection::outlast(const net::ErrorCode& ec) {
   return true;
 }
 
-// Gives the octets that have arrived to the codec. Returns false if they break the connection.
+// Passes the octets that have arrived to the codec. Returns false if the octets break the connection.
 bool Http2Connection::take_received() {
   auto& inbox = session_.inbox;
   if (inbox.empty()) return true;
@@ -165,8 +164,8 @@ bool Http2Connection::is_turn_over() const noexcept {
 }
 
 // Begins the exchanges of streams whose heads are complete, until the connection's turn is over. Must be
-// called after the codec has handled all octets, so that an exchange can use a small body that arrived with
-// its head at once.
+// called after the codec has handled all octets. Then an exchange can use a small body at once if the body
+// arrived with the head.
 void Http2Connection::begin_streams() {
   if (!ready_) return;
   auto since = worker_.clock.now();
@@ -224,7 +223,7 @@ void Http2Connection::note_data(std::size_t octets) noexcept {
   guard_.note_work();
 }
 
-// A codec that has thrown must not be used again.
+// A codec must not be used again after it has thrown.
 void Http2Connection::pump() {
   if (failed_) return;
   try {
@@ -286,7 +285,8 @@ net::Task<void> Http2Connection::write_all() {
         blocked_since_ = worker_.clock.now();
         unread_ = session_.client.unacknowledged();
       }
-      out_.erase(0, std::exchange(sent_, 0));  // so that the buffer keeps its bound in the wait
+      // removes sent octets, so that the buffer does not grow during the wait
+      out_.erase(0, std::exchange(sent_, 0));
       writing_ = true;
       const auto ended = co_await session_.client.wait_writable();
       writing_ = false;

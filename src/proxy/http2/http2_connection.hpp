@@ -5,8 +5,8 @@
 // sends the buffer when the loop has handled all other ready events. So answers share TLS records and system
 // calls.
 //
-// Bounds: Http2Limits; kMostOutput octets of output; frames that cost weir work but advance no request
-// (Http2FloodGuard). Before weir ends a connection, it announces the end to the client (GOAWAY), so that no
+// Bounds: Http2Limits, kMostOutput octets of output, and Http2FloodGuard for frames that cost weir work but
+// advance no request. Before weir ends a connection, it announces the end to the client (GOAWAY), so that no
 // request is lost.
 #pragma once
 
@@ -50,11 +50,12 @@ class Http2Connection final : private http::Http2Events {
   [[nodiscard]] Session& session() noexcept { return session_; }
   [[nodiscard]] Worker& worker() noexcept { return worker_; }
   [[nodiscard]] http::Http2Session& codec() noexcept { return codec_; }
-  // Moves frames from the codec to the output buffer while the buffer has room, and wakes the writer.
+  // Moves frames from the codec to the output buffer while the buffer has room. Wakes the writer.
   void pump();
-  // Returns true if the output buffer is full: the client does not read.
+  // Returns true if the output buffer is full, because the client does not read.
   [[nodiscard]] bool is_full() const noexcept { return out_.size() - sent_ >= kMostOutput; }
-  // Must be called before a wait for room in the output buffer. Http2Stream::note_room() ends the wait.
+  // Must be called before a wait for room in the output buffer. The call of Http2Stream::note_room() ends the
+  // wait.
   void want_room() noexcept { room_wanted_ = true; }
   void reset(std::int32_t id, http::Http2Error error);
   void consume(std::int32_t id, std::size_t octets);
@@ -67,7 +68,7 @@ class Http2Connection final : private http::Http2Events {
   [[nodiscard]] bool is_blocked() const noexcept { return blocked_since_ != base::TimePoint{}; }
   // Ends the connection at once, without another frame. Used for errors such as a lack of memory.
   void fail() noexcept;
-  // Returns what the client did too often, so that weir ended its connection; empty: nothing.
+  // Returns the kind of abuse for which weir ended the connection. Empty if there was none.
   [[nodiscard]] std::string_view abuse() const noexcept { return abuse_; }
   // Returns true if the connection broke, or if fail() was called.
   [[nodiscard]] bool has_failed() const noexcept { return failed_; }
@@ -81,7 +82,7 @@ class Http2Connection final : private http::Http2Events {
     ready_ = true;
     note_head_ended();
   }
-  // Must be called when a head is complete, or when the stream ends before its head is complete.
+  // Must be called when a head is complete, or when a stream ends before its head is complete.
   void note_head_ended() noexcept { head_begun_ = {}; }
   void note_huge_head() { end_by(observe::Goaway::Head); }
 
@@ -125,16 +126,16 @@ class Http2Connection final : private http::Http2Events {
   net::Notification ended_;     // wakes run(): a stream has ended
   net::Notification progress_;  // wakes the reader: the socket accepts octets again
   net::Signal writer_ended_;
-  std::size_t uncounted_ = 0;        // octets in the inbox that bytes_in does not contain yet
-  std::size_t data_read_ = 0;        // octets of bodies in the current read; the exchanges count them
-  std::size_t serving_ = 0;          // streams whose exchange has not ended
-  std::int32_t last_taken_ = 0;      // the highest ID of the streams for which an exchange began; 0: none
-  unsigned begun_in_turn_ = 0;       // requests that began since the connection last yielded
-  base::Duration work_in_turn_{};    // time that the beginning of these requests took
-  base::TimePoint head_begun_{};     // when the incomplete head began; the epoch: no head is incomplete
-  std::size_t unread_ = 0;           // octets that the client's system had not acknowledged at the last check
-  base::TimePoint heard_{};          // when octets last arrived
-  base::TimePoint pinged_{};         // when weir sent a PING; the epoch: none since octets arrived
+  std::size_t uncounted_ = 0;      // octets in the inbox that bytes_in does not contain yet
+  std::size_t data_read_ = 0;      // octets of bodies in the current read, which the exchanges count
+  std::size_t serving_ = 0;        // streams whose exchange has not ended
+  std::int32_t last_taken_ = 0;    // the highest ID of the streams for which an exchange began; 0: none
+  unsigned begun_in_turn_ = 0;     // requests that began since the connection last yielded
+  base::Duration work_in_turn_{};  // time that the beginning of these requests took
+  base::TimePoint head_begun_{};   // when the incomplete head began; the epoch: there is no incomplete head
+  std::size_t unread_ = 0;         // octets that the client's system had not acknowledged at the last check
+  base::TimePoint heard_{};        // when octets last arrived
+  base::TimePoint pinged_{};  // when weir sent a PING; the epoch: weir sent none since octets last arrived
   base::TimePoint blocked_since_{};  // since when the socket accepts no octets; the epoch: it accepts octets
   base::TimePoint announced_{};      // when weir announced the end of the connection; the epoch: not yet
   std::string_view abuse_;           // static text

@@ -13,7 +13,7 @@ namespace {
 // How long weir waits for the answer to the PING that follows the announcement of the end (RFC 9113 §6.8).
 constexpr base::Duration kRoundTrip{1'000'000};
 
-// How long nothing must have arrived before the connection releases its buffers.
+// An idle connection releases its buffers after this time without new octets.
 constexpr base::Duration kRestAfter{2'000'000};
 
 observe::Goaway reason_of(http::Http2Cheap frame) noexcept {
@@ -49,12 +49,13 @@ void Http2Connection::on_cheap(http::Http2Cheap frame) {
   if (!is_weirs && guard_.is_flood(frame, heard_)) end_by(reason_of(frame));
 }
 
-// The client has answered the PING that follows announce_end(), so it knows that it must open no stream.
+// The client has answered the PING that weir sent after the first GOAWAY. So the client knows that it must
+// open no more streams.
 void Http2Connection::on_pong() {
   if (announced_ != base::TimePoint{} && !gone_away_) send_last_goaway();
 }
 
-// Counts the end of a connection that the codec has ended because of the client's fault.
+// Records that the codec ended the connection because of a fault of the client.
 void Http2Connection::on_failure() noexcept {
   if (!std::exchange(gone_away_, true)) worker_.counters.http2_goaways(observe::Goaway::Fault).add();
 }
@@ -68,8 +69,8 @@ void Http2Connection::end_by(observe::Goaway reason) {
 }
 
 // Announces the end by a first GOAWAY and a PING. on_pong() or on_tick() then sends the last GOAWAY. If
-// another process already has the limits, sends the last GOAWAY at once, because this process then takes no
-// new requests.
+// another process already has the limits, this process takes no new requests, so it sends the last GOAWAY at
+// once.
 void Http2Connection::leave() {
   if (gone_away_ || failed_) return;
   if (announced_ == base::TimePoint{}) {
@@ -82,11 +83,11 @@ void Http2Connection::leave() {
   output_.notify();
 }
 
-// While limits are handed over to a new process, it is not known yet which process will serve the streams
-// that wait. on_tick() or leave() then sends the GOAWAY later.
+// While limits are handed over to a new process, weir does not know yet which process will serve the waiting
+// streams. In that case on_tick() or leave() sends the GOAWAY later.
 //
-// Once another process has the limits, the GOAWAY excludes the streams that no exchange has taken. Clients
-// repeat excluded requests by themselves. Many of them do not repeat requests that were reset with
+// Once another process has the limits, the GOAWAY excludes the streams that have no exchange. Clients repeat
+// excluded requests on their own, but many clients do not repeat requests that were reset with
 // REFUSED_STREAM.
 void Http2Connection::send_last_goaway() {
   if (worker_.decision_pause.is_on()) return;
@@ -109,13 +110,12 @@ void Http2Connection::on_tick() noexcept {
   if (failed_) return;
   try {
     const auto now = worker_.clock.now();
-    remove_done();  // the writer also calls this, but not while the client reads nothing
+    remove_done();  // needed here, too: the writer does not call it while the client reads nothing
     rest(now);
     if (session_.must_leave()) leave();
     const bool announced = announced_ != base::TimePoint{};
     if (announced && !gone_away_ && now - announced_ >= kRoundTrip) send_last_goaway();
-    // The last GOAWAY may have been sent while no stream was open. In that case nothing else would wake the
-    // reader.
+    // If the last GOAWAY was sent while no stream was open, nothing else wakes the reader.
     if (gone_away_ && serving_ == 0) session_.client.cancel();
     watch_peer(now);
   } catch (const std::bad_alloc&) {
@@ -124,7 +124,7 @@ void Http2Connection::on_tick() noexcept {
 }
 
 // Releases the empty buffers of a connection that receives nothing, such as one whose only streams are idle
-// WebSockets. The next octets take new ones.
+// WebSockets. The next octets that arrive get new buffers.
 void Http2Connection::rest(base::TimePoint now) noexcept {
   if (now - heard_ < kRestAfter) return;
   if (session_.inbox.empty()) session_.inbox.release();
@@ -132,8 +132,8 @@ void Http2Connection::rest(base::TimePoint now) noexcept {
   session_.client.trim();
 }
 
-// Counts acknowledged octets as a sign of life. The kernel reports room only once much of its buffer is free,
-// and a PING waits behind all octets in it.
+// Treats newly acknowledged octets as a sign of life. Other signs come late: the kernel reports room only
+// once much of its buffer is free, and a PING waits behind all octets in that buffer.
 void Http2Connection::note_progress(base::TimePoint now) noexcept {
   const auto unread = session_.client.unacknowledged();
   if (unread < unread_) {

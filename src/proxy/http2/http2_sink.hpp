@@ -1,6 +1,6 @@
 // Http2Sink sends one response on a stream of a client's HTTP/2 connection: the head with the first flush,
-// then the body. The codec fetches the body with give() as far as the client's flow-control windows and the
-// connection's output buffer permit.
+// then the body. The codec calls give() to fetch as much of the body as the client's flow-control windows and
+// the connection's output buffer permit.
 #pragma once
 
 #include "weir/http/http2_fields.hpp"
@@ -18,8 +18,8 @@ class Http2Connection;
 
 class Http2Sink final : public BodySink {
  public:
-  // `fields`: the head. `length`: the octets of the body, if known; the stream ends with the last octet.
-  // `gone`: true once the client has reset the stream. All references must outlive the sink.
+  // `fields`: the head. `length`: the size of the body in octets, if known; the last octet then ends the
+  // stream. `gone`: true once the client has reset the stream. All references must outlive the sink.
   Http2Sink(Http2Connection& connection, std::int32_t id, const http::Http2Fields& fields,
             std::optional<std::uint64_t> length, const bool& gone);
 
@@ -28,7 +28,8 @@ class Http2Sink final : public BodySink {
   void end(std::string_view trailers) override;
   [[nodiscard]] bool is_full() const noexcept override { return !piece_.empty(); }
   [[nodiscard]] bool is_stuck() const noexcept override { return partly_given_; }
-  // Returns true if the codec has everything, and the end, if it was added, is in the output buffer.
+  // Returns true if the codec has taken all pieces and, after end(), the end of the answer is in the output
+  // buffer.
   [[nodiscard]] bool is_flushed() const noexcept { return piece_.empty() && (!ended_ || end_sent_); }
   [[nodiscard]] bool flush(net::ErrorCode& ec) override;
   [[nodiscard]] net::Task<net::ErrorCode> wait_for_room() override;
@@ -46,8 +47,8 @@ class Http2Sink final : public BodySink {
     end_sent_ = true;
     room_.notify();
   }
-  // Both functions end the wait for room. After wake(), the sink checks whether the client has gone. After
-  // cancel(), the wait returns operation_aborted.
+  // wake() and cancel() end the wait for room. After wake(), the sink checks whether the client has gone.
+  // After cancel(), the wait returns operation_aborted.
   void wake() noexcept { room_.notify(); }
   void cancel() noexcept { room_.cancel(); }
 

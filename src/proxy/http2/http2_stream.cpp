@@ -67,8 +67,8 @@ net::Task<void> Http2Stream::serve() {
   serving_ = true;
   co_await wait_out_pause();
   if (gone_) co_return;
-  // Another process decides on requests from now on. The client sends the request again, on another
-  // connection (RFC 9113 §8.7).
+  // This process decides on no more requests. The client sends the request again on another connection (RFC
+  // 9113 §8.7).
   if (worker.retiring || worker.decision_pause.is_on()) {
     connection_.leave();
     refused_ = true;
@@ -87,7 +87,7 @@ net::Task<void> Http2Stream::serve() {
   out_ = nullptr;
 }
 
-// Waits while limits are handed over to a new process.
+// Waits while weir hands the state of the limiters over to a new process.
 net::Task<void> Http2Stream::wait_out_pause() {
   if (worker.decision_pause.is_on()) connection_.leave();
   while (worker.decision_pause.is_on() && !gone_ && !watch_.late()) {
@@ -97,7 +97,7 @@ net::Task<void> Http2Stream::wait_out_pause() {
   }
 }
 
-// Ends the stream with END_STREAM if weir has refused a message. A WebSocket that breaks off ends with CANCEL
+// Ends the stream with END_STREAM if weir refused a message. Ends it with CANCEL if the WebSocket broke off
 // (RFC 8441 §5).
 void Http2Stream::end_tunnel() noexcept {
   if (ending_ == Ending::Answered) tunnel_->shutdown_send();
@@ -163,7 +163,7 @@ void Http2Stream::close() noexcept {
   if (!closed_) reset(http::Http2Error::Cancel);
 }
 
-// A body that has arrived completely with its head gets a Content-Length, so that weir can forward it at
+// If the whole body has arrived with its head, adds a Content-Length, so that weir can forward the request at
 // once.
 std::optional<http::Fault> Http2Stream::read_head(ExchangeBuffers& buffers) {
   out_ = &buffers.out;
@@ -210,7 +210,7 @@ std::optional<http::ConnectionEnds> Http2Stream::ends() const {
   return connection_.session().ends();
 }
 
-// Includes the octets of other streams, because the socket does not distinguish streams.
+// The result includes the octets of other streams, because the socket does not distinguish streams.
 std::size_t Http2Stream::unacknowledged() const noexcept {
   return connection_.session().client.unacknowledged();
 }
@@ -228,8 +228,8 @@ net::Task<net::ErrorCode> Http2Stream::send_interim(const http::ResponseHead& he
   return send_now();
 }
 
-// Sends an interim answer. Waits while the connection's output buffer is full, because a server may send any
-// number of interim answers.
+// Sends an interim answer. Waits while the connection's output buffer is full, because a server may send an
+// unlimited number of interim answers.
 net::Task<net::ErrorCode> Http2Stream::send_now() {
   net::ErrorCode ec;
   while (!ec && !gone_ && !connection_.has_failed() && connection_.is_full()) {
@@ -351,7 +351,7 @@ std::size_t Http2Stream::give(char* at, std::size_t room, bool& ended) noexcept 
   return given;
 }
 
-// Copies octets that have arrived to `at`, and lets the client send as many octets again.
+// Copies octets that have arrived to `at`. Permits the client to send the same number of octets again.
 std::size_t Http2Stream::take_arrived(char* at, std::size_t size) {
   size = std::min(size, unconsumed());
   std::memcpy(at, arrived_.data() + taken_, size);

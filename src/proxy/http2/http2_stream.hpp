@@ -1,8 +1,8 @@
 // One request of an HTTP/2 connection and its answer.
 //
 // The codec calls the functions of Http2StreamEvents while it reads or writes. These functions only record
-// events, and resume no coroutine at once. A resumed exchange could call the codec, which must not be called
-// from its own callbacks.
+// events. They resume no coroutine at once, because a resumed exchange could call the codec, and the codec's
+// callbacks must not call the codec.
 #pragma once
 
 #include "proxy/client/client_stream.hpp"
@@ -28,7 +28,8 @@ class Http2Connection;
 class Http2Stream;
 struct ExchangeBuffers;
 
-// The watch of one stream. The client counts as disconnected if it resets the stream or the connection ends.
+// The watch of one stream. The client counts as disconnected once it has reset the stream or the connection
+// has ended.
 class Http2StreamWatch final : public ClientWatch {
  public:
   Http2StreamWatch(net::Watchdog& watchdog, Http2Stream& stream) : ClientWatch(watchdog), stream_(stream) {}
@@ -68,8 +69,8 @@ class Http2Stream final : public ClientStream, public http::Http2StreamEvents, p
   void note_room() noexcept;
   // Ends every wait of the exchange.
   void cancel_all() noexcept;
-  // Reads octets of the body that have arrived. Returns 0 only with an error: eof at the end, would_block if
-  // no octets are available, connection_reset if the client has gone.
+  // Reads octets of the body that have arrived. Returns 0 only with an error: eof at the end of the body,
+  // would_block if no octets are available, connection_reset if the client has gone.
   [[nodiscard]] std::size_t try_read(char* at, std::size_t size, net::ErrorCode& ec);
   [[nodiscard]] net::Task<std::size_t> read_some(char* at, std::size_t size, net::ErrorCode& ec) override;
   // Waits until try_read() has something to return.
@@ -90,7 +91,7 @@ class Http2Stream final : public ClientStream, public http::Http2StreamEvents, p
   [[nodiscard]] BodySink& begin_answer(const http::ResponseHead& head,
                                        const AnswerAdditions& additions) override;
   [[nodiscard]] std::size_t unacknowledged() const noexcept override;
-  void cut_answer() noexcept override {}  // not needed: Ending::Abort resets the stream
+  void cut_answer() noexcept override {}  // not needed, because Ending::Abort resets the stream
   [[nodiscard]] net::Task<net::ErrorCode> send_upgrade(const http::ResponseHead& head,
                                                        std::string_view protocol,
                                                        std::string_view fields) override;
@@ -122,7 +123,7 @@ class Http2Stream final : public ClientStream, public http::Http2StreamEvents, p
   const std::int32_t id_;
   Http2StreamWatch watch_;
   std::optional<http::Http2RequestText> request_;  // set until read_head()
-  std::string head_text_;                          // the HTTP/1.1 head that the exchange's views point into
+  std::string head_text_;                          // the HTTP/1.1 head to which the exchange's views point
   std::string arrived_;                            // octets of the body; the first `taken_` are used
   std::size_t taken_ = 0;
   Inbox inbox_;
@@ -141,7 +142,7 @@ class Http2Stream final : public ClientStream, public http::Http2StreamEvents, p
   bool answered_ = false;  // the end of the answer is in the output buffer
   bool serving_ = false;
   bool finished_ = false;
-  bool refused_ = false;  // another process serves the client's next requests
+  bool refused_ = false;  // true if another process serves the client's next requests
   bool closed_ = false;   // the codec has forgotten the stream
   bool gone_ = false;     // the client has reset the stream, or the connection has ended
 };

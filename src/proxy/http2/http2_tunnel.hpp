@@ -22,7 +22,7 @@ class Http2Tunnel final : public net::DuplexStream {
 
   [[nodiscard]] net::Task<std::size_t> read_some(char* at, std::size_t size, net::ErrorCode& ec) override;
   [[nodiscard]] std::size_t try_read(char* at, std::size_t size, net::ErrorCode& ec) override;
-  // Accepts octets if the client's windows have permitted all octets before.
+  // Accepts octets only if no earlier octets still wait for the client's windows.
   [[nodiscard]] std::size_t try_write(std::string_view first, std::string_view second,
                                       net::ErrorCode& ec) override;
   [[nodiscard]] std::size_t try_rest(std::string_view first, std::string_view second,
@@ -40,7 +40,7 @@ class Http2Tunnel final : public net::DuplexStream {
   void cancel_sending() noexcept { writable_.cancel(); }
 
  private:
-  // Octets for the client that wait for its flow-control windows.
+  // The largest number of octets that wait for the client's flow-control windows.
   static constexpr std::size_t kMostPending = 32 << 10;
 
   [[nodiscard]] bool is_broken() const noexcept;
@@ -48,7 +48,7 @@ class Http2Tunnel final : public net::DuplexStream {
   Http2Connection& connection_;
   Http2Stream& stream_;
   Http2Sink& sink_;
-  std::string pending_;  // the sink has a view of it
+  std::string pending_;  // octets for the client, which the sink has a view of
   net::Readiness writable_;
 };
 

@@ -2,11 +2,13 @@
 
 namespace weir::proxy {
 
-// Returns the first ticket in order that may take the first departure. If no ticket may take it yet, there is
-// a surplus departure (see the invariants in queue.hpp), and the first departure passes unused. There is one
-// exception. Departures are ordered by Redis's clock, and the error of a round trip can make their order
-// wrong by this weir's clock. In that case there may be no surplus. Then the first departure waits for the
-// ticket with the earliest not_before.
+// Returns the first ticket in order that may take the first departure. If no ticket may take this departure
+// yet, there is usually a surplus departure (see the invariants in queue.hpp), and the first departure passes
+// unused.
+//
+// There is one exception. Departures are ordered by Redis's clock, and a round trip adds an error. By this
+// weir's clock, their order may therefore be wrong, and there may be no surplus. In that case the first
+// departure waits for the ticket with the earliest not_before.
 Lane::Next Lane::next() noexcept {
   const auto at = departures.front().at;
   const auto soonest = held.rbegin();  // the ticket with the earliest not_before
@@ -21,15 +23,16 @@ Lane::Next Lane::next() noexcept {
 }
 
 // Clients of one priority take turns, so the last ticket belongs to a client with the most tickets. If
-// several clients have the most, it belongs to the client whose turn comes last.
+// several clients have equally many, the last ticket belongs to the client whose turn comes last.
 const LaneClient* Lane::last() const noexcept {
   for (auto waiting = classes.rbegin(); waiting != classes.rend(); ++waiting)
     if (waiting->tickets != 0) return &*waiting->by_places.rbegin();
   return nullptr;
 }
 
-// Let n tickets have a not_before of t or later. If only n departures are at t or later, all these departures
-// are needed. The last departure before t is then spare, unless the same is true for an earlier t.
+// For each time t, let n be the number of tickets with a not_before of t or later. If exactly n departures
+// are at t or later, tickets need all of them. The spare departure is then the last one before the earliest
+// such t.
 std::size_t Lane::spare(const QueueTicket* but) const noexcept {
   std::size_t found = departures.size() - 1;
   std::size_t longer = 0;

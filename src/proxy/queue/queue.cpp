@@ -13,7 +13,7 @@ Lane& Queue::lane_of(const limit::Key& key, Worker keeper) {
   return lane;
 }
 
-// Tickets join shortly after their departure was promised. So a new departure nearly always belongs at the
+// A ticket joins shortly after its departure was promised, so a new departure nearly always belongs at the
 // end.
 void Queue::add(Lane& lane, const Departure& departure) {
   const auto later = [](const Departure& a, const Departure& b) { return a.promised < b.promised; };
@@ -87,8 +87,8 @@ void Queue::take_place(Ticket& ticket, Lane& lane, LaneClient& client) noexcept 
   ticket.place_ = &client;
 }
 
-// Removes the ticket from its lane. `had_its_turn`: the ticket departs, so its client moves behind the other
-// clients. Otherwise the client keeps its turn.
+// Removes the ticket from its lane. `had_its_turn`: true if the ticket departs; its client then moves behind
+// the other clients. Otherwise the client keeps its turn.
 void Queue::take_out(Ticket& ticket, bool had_its_turn) noexcept {
   auto& lane = *ticket.lane_;
   auto& client = *ticket.place_;
@@ -134,8 +134,8 @@ void Queue::note_yielding() noexcept {
   yields_to_.store(crowded ? worst : worst - 1, std::memory_order_relaxed);
 }
 
-// Returns true if the lane's last ticket gives way to the newcomer. At equal priority the client of the
-// ticket must afterwards have at least as many places as the newcomer's client.
+// Returns true if the lane's last ticket gives way to the newcomer. If the priorities are equal, the ticket's
+// client must still have at least as many places as the newcomer's client afterwards.
 bool Queue::gives_way(const Lane& lane, const Newcomer& newcomer) {
   const auto* most = lane.last();
   if (most == nullptr) return false;
@@ -239,7 +239,7 @@ Queue::Ticket* Queue::take_due(Worker worker, base::TimePoint now) noexcept {
   auto& due = due_[worker];
   while (!due.empty() && due.begin()->due <= now) {
     auto& lane = *due.begin();
-    // Null: no ticket may take the departure, which then passes unused.
+    // Null: no ticket may take the departure, so the departure passes unused.
     auto* const ticket = lane.next().ticket;
     if (ticket != nullptr) {
       take_out(*ticket, true);
@@ -280,7 +280,7 @@ std::optional<base::TimePoint> Queue::crowded_until(const limit::Key& lane, cons
   return next_turn(lane, client);
 }
 
-// All tickets of better priorities depart first. Then one ticket of each client with an earlier turn departs.
+// All tickets of better priorities depart first, then one ticket of each client with an earlier turn.
 base::TimePoint Queue::next_turn(const limit::Key& key, const limit::Key& client) const {
   const auto& lane = lanes_.at(key);
   std::size_t before = 0;

@@ -6,8 +6,8 @@ namespace weir::proxy {
 
 namespace {
 
-// Returns the longest time that a request may wait. Without max_wait, requests of a better priority could
-// depart first forever. In that case the bound is twice the time in which a queue full of such requests
+// Returns the longest time that a request may wait. Without max_wait, a request could wait forever while
+// requests of a better priority depart first. In that case the bound is twice the time in which a full queue
 // empties, plus a second.
 base::Duration longest_wait_in_queue(const limit::Charge& charge) noexcept {
   const auto said = limit::longest_wait(*charge.limiter);
@@ -15,8 +15,7 @@ base::Duration longest_wait_in_queue(const limit::Charge& charge) noexcept {
   return 2 * limit::gcra_core(*charge.limiter)->window(charge.cost) + std::chrono::seconds(1);
 }
 
-// Counts a waiting request in a gauge. The destructor removes the request from the gauge, also after an
-// exception.
+// Counts a waiting request in a gauge. The destructor removes the request from the gauge.
 class Counted {
  public:
   explicit Counted(observe::Gauge& gauge) noexcept : gauge_(gauge) { gauge_.add(); }
@@ -79,11 +78,12 @@ QueueWait::Result QueueWait::judge(const Shaper::QueueResult& turn) {
     const auto retry_after = context_.worker.table.peek(delayed_.charge, context_.now).retry_after;
     if (turn.end == Ended::Displaced)
       return {End::GivesWay, policy::wait_under(*delayed_.rule, retry_after, context_.now)};
-    // A levelled request lost its place to a client with fewer places. Refuses the request like one that
+    // A levelled request lost its place to a client with fewer places. weir refuses it like a request that
     // finds the queue full.
     return refuse(counters.queue_levelled, "queue_levelled", retry_after);
   }
-  // The answer tells retry_after: if the client retried at once, other requests would overtake it again.
+  // The answer states retry_after. If the client retried earlier, other requests would overtake its request
+  // again.
   if (answerable && (turn.end == Ended::Overtaken || late))
     return refuse(counters.queue_overdue, "queue_overdue", turn.retry_after);
   context_.report.failure = stopped ? "stopped" : "client_left";

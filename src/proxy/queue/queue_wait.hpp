@@ -19,7 +19,7 @@ class QueueWait {
 
   enum class End : std::uint8_t {
     Departed,  // the request departs now
-    Refused,   // by the queue's rule: the client has no place left, or the deadline passes
+    Refused,   // the queue's rule refuses the request: the client has no place left, or the deadline passes
     GivesWay,  // a request of a better priority took its place
     Stopped,   // weir stops
     Left,      // the client has disconnected
@@ -28,8 +28,8 @@ class QueueWait {
     End end;
     base::Duration retry_after{0};  // for Refused and GivesWay
   };
-  // Waits until the request departs or cannot depart. In the latter case refunds its charges. Exception: see
-  // AdmissionController::refund_after_leaving().
+  // Waits until the request departs or cannot depart. If it cannot depart, refunds its charges, with the
+  // exception that AdmissionController::refund_after_leaving() describes.
   [[nodiscard]] net::Task<Result> run();
   // Ends the wait early. Does nothing if the wait has ended.
   void cancel() noexcept { ticket_.leave(); }

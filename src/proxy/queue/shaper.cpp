@@ -7,7 +7,8 @@
 
 namespace weir::proxy {
 
-// When an event loop is destroyed, it destroys coroutine frames that still wait, and the tickets in them.
+// When an event loop is destroyed, it destroys the coroutine frames that still wait, and with them their
+// tickets.
 Shaper::Ticket::~Ticket() {
   if (!joined_) return;
   const std::lock_guard lock(shared_.mutex);
@@ -45,8 +46,8 @@ net::Task<Shaper::QueueResult> Shaper::wait(Ticket& ticket, const Departure& dep
   co_return leave(ticket);
 }
 
-// After this function the departure does not belong to the caller, even after an exception. ~Ticket() removes
-// a ticket that has joined.
+// The caller must not use the departure after this call, even if the call throws. ~Ticket() removes a ticket
+// that has joined.
 std::optional<Shaper::QueueResult> Shaper::join(Ticket& ticket, const Departure& departure,
                                                 std::uint64_t most) {
   const auto& lane = departure.charge.key;
@@ -75,7 +76,8 @@ base::Duration Shaper::until(base::TimePoint at) const {
   return std::max(at - clock_.now(), base::Duration(0));
 }
 
-// Ends a wait that leave() or an eviction woke. Under the lock it is certain which of the two came first.
+// Ends a wait that leave() or an eviction woke. Only under the lock is it certain which of the two came
+// first.
 Shaper::QueueResult Shaper::leave(Ticket& ticket) {
   const std::lock_guard lock(shared_.mutex);
   ticket.joined_ = false;
@@ -149,10 +151,9 @@ void Shaper::settle(const limit::Key& lane) {
   rearm();
 }
 
-// Offers the departure to its store. Returns true if the departure must no longer be used here. The key table
-// says whether it took the departure back. For a departure in Redis, weir does not wait for the answer and
-// always returns true. Redis takes back only the last departure that it promised, and another weir may get
-// this departure at once.
+// Offers the departure to its store. Returns true if this process must no longer use the departure. The key
+// table reports whether it took the departure back. For a departure in Redis, the function always returns
+// true and does not wait for the answer: if Redis takes the departure back, another weir may get it at once.
 bool Shaper::take_back(const Departure& departure) {
   if (!departure.in_redis)
     return table_.refund(departure.charge, departure.promised, clock_.now(), departure.overflow);

@@ -1,8 +1,8 @@
-// A copy of the octets that a server got of a request's body, while they are few and the server has not
-// answered. With this copy weir can send the request again to another server, although the client sends its
-// body only once.
+// A copy of the octets of a request's body that weir has sent to a server. With this copy, weir can send the
+// request again to another server, although the client sends its body only once.
 //
-// Bounds: kMost octets of a request. A longer beginning is not kept, so the request cannot be sent again.
+// The copy has at most kMost octets. If weir has sent more of the body, it drops the copy, and cannot send
+// the request again.
 #pragma once
 
 #include "weir/http/head.hpp"
@@ -18,7 +18,7 @@ class BodyCopy final : public BodyObserver {
  public:
   static constexpr std::size_t kMost = 64 << 10;
 
-  // Begins the copy. Must be called before the first octet of the body is taken.
+  // Begins the copy. Must be called before any octet of the body is taken.
   void begin() noexcept { is_whole_ = true; }
   // Frees the copy, and copies nothing from now on.
   void drop() noexcept;

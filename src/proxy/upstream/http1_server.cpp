@@ -71,7 +71,7 @@ AnswerHeadReader::State AnswerHeadReader::look(bool request_sent) {
   }
   answer.use_and_pin(size);
   read_body_framing(to_head);
-  // The client got no octet of this answer, so another server may answer.
+  // The client has received no octet of this answer, so weir can still try another server.
   if (begins_badly(buffers.response, answer.unread())) return fail("the upstream's answer is malformed");
   context_.read_clock();
   context_.report.answered = context_.now;
@@ -89,8 +89,8 @@ void AnswerHeadReader::read_body_framing(bool to_head) noexcept {
   if (response.framing == http::Framing::UntilClose) response.framing = http::Framing::Chunked;
 }
 
-// Returns the state for a head that is too large or incomplete. Reports data that is not an HTTP head as
-// malformed, not as too large.
+// Returns the state for a head that is too large or incomplete. If the data is not an HTTP head, the fault is
+// that it is malformed, even if it is too large.
 AnswerHeadReader::State AnswerHeadReader::judge_unfinished(std::size_t size) {
   const auto unread = context_.buffers.answer.unread();
   const bool too_large = size != 0 || unread.size() >= context_.config.server.max_head;
@@ -99,12 +99,12 @@ AnswerHeadReader::State AnswerHeadReader::judge_unfinished(std::size_t size) {
     return fail(fault->what);
   if (too_large) return fail("the upstream's answer has too large a head", true);
   searched_ = unread.size();
-  // The upload may have failed during another wait.
+  // The upload may have failed while this coroutine waited elsewhere.
   return attempt_.body_fault ? State::Faulty : State::Missing;
 }
 
-// Returns true if a 101 confirms the protocol that the client requested. The request must have been sent
-// completely. Otherwise data of the new protocol would become part of the request.
+// Returns true if a 101 confirms the protocol that the client requested. The whole request must have been
+// sent. Otherwise the server would read data of the new protocol as a part of the request.
 bool AnswerHeadReader::may_upgrade(bool request_sent) {
   const auto& upgrade = attempt_.upgrade;
   if (!request_sent)

@@ -1,5 +1,5 @@
-// Heads towards servers: writes the request's head as HTTP/1.1 text and parses the answer's head. A server
-// that speaks HTTP/2 gets and sends the same text, which upstream::Http2ServerStream translates.
+// Writes the head of a request to a server as HTTP/1.1 text, and parses the head of the server's answer. For
+// a server that speaks HTTP/2, upstream::Http2ServerStream translates both.
 #pragma once
 
 #include "proxy/upstream/server_attempt.hpp"
@@ -10,8 +10,8 @@
 
 namespace weir::proxy {
 
-// Writes the head of the request into the exchange's buffer `out`. `host`: the server's host, used if the
-// request names no host.
+// Writes the head of the request into the exchange's buffer `out`. `host`: the host name of the server, used
+// if the request names no host.
 void write_request_head(ExchangeContext& context, const ServerAttempt& attempt, std::string_view host);
 
 // Reads the head of one server's answer, after any interim answers.

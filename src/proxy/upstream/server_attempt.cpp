@@ -72,7 +72,7 @@ bool ServerAttempt::count_failure() noexcept {
   return theirs;
 }
 
-// Does nothing if the server's addresses have changed since the lease.
+// Ignores the answer if the server's addresses have changed since the lease.
 void ServerAttempt::note_answer() noexcept {
   if (!lease.moved()) lease.member().answered(context_.report.sent, context_.now);
 }
@@ -82,7 +82,7 @@ bool ServerAttempt::lease_server() {
   const bool tired = connecting_ >= pool.settings().timeouts.connect_total;
   if (context_.now >= call_deadline) error = {504, "the deadline of the call has passed"};
   if (tired || context_.now >= last_moment()) return false;
-  lease = {};  // the old lease may hold the only free place
+  lease = {};  // the old lease may occupy the only free place at a server
   lease = pool.lease({.now = context_.now,
                       .tried = tried,
                       .fresh = fresh,
@@ -97,8 +97,7 @@ bool ServerAttempt::lease_server() {
   return true;
 }
 
-// If a server got the request and failed, keeps the error of that server, because it tells more than full
-// servers do.
+// If a server got the request and failed, keeps that error, because it says more than "all servers are full".
 void ServerAttempt::note_full_servers() {
   if (!room_after) return;
   tallies.crowded.add();
@@ -162,7 +161,8 @@ net::Task<void> ServerAttempt::pause(base::Duration wait) {
   co_await timer.async_wait(net::use_task(ended));
   context_.watch.end_cancellable_wait();
   context_.read_clock();
-  (void)ended;  // ended by the timer, or by cancel(), whose caller has set the reason in the watch
+  // the timer or cancel() ended the wait; the caller of cancel() has recorded the reason in the watch
+  (void)ended;
 }
 
 }  // namespace weir::proxy

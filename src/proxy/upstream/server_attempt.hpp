@@ -1,6 +1,6 @@
 // The server that currently has a request, and the results so far. UpstreamExchange owns the ServerAttempt,
-// and its parts share it. `lease` is the current connection to a server. weir does not lease a server again
-// that failed for this request.
+// and its parts share it. `lease` is the current connection to a server. If a server fails, weir does not
+// lease it again for this request.
 #pragma once
 
 #include "proxy/exchange/exchange_context.hpp"
@@ -17,11 +17,11 @@
 
 namespace weir::proxy {
 
-// The BodyFault of a gRPC call in which a message exceeded its limit.
+// The status of a BodyFault if a message of a gRPC call exceeded its limit.
 inline constexpr unsigned kTooManyMessages = 429;
 
-// Why the client's body did not arrive completely. Status 0: there is no fault. The body arrived, or the
-// server did not accept all of it.
+// Why the client's body did not arrive completely. Status 0 means no fault: the body arrived, or the server
+// did not accept all of it.
 struct BodyFault {
   unsigned status = 0;
   bool slow = false;  // the body arrived slower than min_rate
@@ -34,12 +34,12 @@ class ServerAttempt {
   // Both arguments must outlive this object.
   ServerAttempt(ExchangeContext& context, upstream::Pool& a_pool);
 
-  // Leases a server without waiting, unless other requests wait for one.
+  // Leases a server without waiting. Fails if other requests already wait for a server.
   [[nodiscard]] bool lease_at_once() { return !pool.server_group().queue().is_awaited() && lease_server(); }
-  // Waits in the upstream's queue until a server has room. Returns false if no server is worth waiting for.
+  // Waits in the upstream's queue until a server has room. Returns false if waiting is pointless.
   [[nodiscard]] net::Task<bool> wait_for_server(policy::Priority priority);
-  // Must be called if no server could be leased. Sets the error for the client if all servers not yet tried
-  // are full.
+  // Must be called if no server could be leased. If all servers that were not tried yet are full, sets the
+  // error for the client.
   void note_full_servers();
   // Returns true if the lease has an open connection, and counts its reuse.
   [[nodiscard]] bool reuses_connection();
@@ -51,23 +51,22 @@ class ServerAttempt {
 
   // Returns when all attempts must have ended.
   [[nodiscard]] base::TimePoint last_moment() const noexcept { return std::min(deadline, call_deadline); }
-  // Sets the deadline of the current wait: `wait` from now, or the deadline of all attempts if that is
-  // earlier.
+  // Sets the deadline of the current wait: `wait` from now, but not later than the deadline of all attempts.
   void arm(base::Duration wait) noexcept;
 
-  // Returns true if weir is able to send the request again: the whole body is still in memory, or all of it
-  // that has arrived.
+  // Returns true if weir is able to send the request again: the whole body, or all of the body that has
+  // arrived, is still in memory.
   [[nodiscard]] bool is_at_hand() const noexcept;
-  // Returns true if weir may send the request to another server: it is at hand, and its method is idempotent.
+  // Returns true if weir may send the request to another server: is_at_hand() is true, and the method is
+  // idempotent.
   [[nodiscard]] bool is_repeatable() const noexcept;
   // Returns true if `body` must stay in memory, because weir may send the request again. An HTTP/2 server may
-  // refuse any request without having processed it.
+  // refuse any request without processing it.
   [[nodiscard]] bool may_need_body() const noexcept { return whole && (is_repeatable() || lease.is_http2()); }
-  // Returns true if an answer of another server could not reach the client. If the client has disconnected,
-  // the exchange may still wait for the server that has the request
-  // (ClientWatch::keep_waiting_without_client), but must not try another server.
+  // Returns true if no answer can reach the client any more. The exchange must not try another server then.
+  // It may still wait for the server that has the request (ClientWatch::keep_waiting_without_client).
   [[nodiscard]] bool client_takes_no_answer() const noexcept;
-  // Returns true if the exchange failed because of the server.
+  // Returns true if the server is to blame for the failure of the exchange.
   [[nodiscard]] bool is_theirs() const noexcept;
   // Returns the same as is_theirs(). If true, counts a failure of the upstream.
   bool count_failure() noexcept;
@@ -84,11 +83,11 @@ class ServerAttempt {
   std::string_view body;            // the whole request body, if it arrived with the head
   std::string_view upgrade;         // the protocol that the client requests, if the route allows it
   bool whole = false;               // `body` is the complete body, or the request has no body
-  BodyCopy copy;                    // of a body that is not whole, if servers may speak HTTP/2
+  BodyCopy copy;                    // copy of a body that did not arrive whole, if servers may speak HTTP/2
   const void* avoid = nullptr;      // the HTTP/2 connection on which a server refused the request
-  bool fresh = false;               // use no idle connection, because the last idle connection was dead
+  bool fresh = false;               // true: use no idle connection, because the last idle connection was dead
   bool handed_over = false;         // bytes of the request were sent to a server
-  bool handed_over_before = false;  // handed_over before the current server got the request
+  bool handed_over_before = false;  // the value of handed_over before the current attempt
   bool silent = false;              // the connection closed before any byte of an answer
   bool heard = false;               // the server sent an interim answer, so it has the request
   bool expects_continue = false;    // the forwarded head has `Expect: 100-continue`
@@ -99,11 +98,11 @@ class ServerAttempt {
   http::Framing body_framing = http::Framing::None;
   bool oversized = false;      // the head of the server's answer was too large to forward
   bool client_broken = false;  // the client got only part of a head, so no answer can follow
-  bool client_ended = false;   // the wait for the answer ended only because of the client
+  bool client_ended = false;   // only the client's state ended the wait for the answer
   bool client_stalls = false;  // the client does not read the answer at the moment
-  bool cut_short = false;      // the current wait ends early, at the deadline of all attempts
-  unsigned servers = 0;        // how many servers got the request
-  std::uint64_t tried = 0;     // servers that failed: one bit for each
+  bool cut_short = false;   // the current wait ends at the deadline of all attempts, before its own deadline
+  unsigned servers = 0;     // how many servers got the request
+  std::uint64_t tried = 0;  // servers that failed for this request: one bit for each
   base::TimePoint deadline = base::TimePoint::max();        // deadline of all attempts together
   base::TimePoint call_deadline = base::TimePoint::max();   // of a gRPC call, by its grpc-timeout
   std::optional<base::Duration> room_after;                 // time until a server not yet tried may be free
@@ -118,7 +117,7 @@ class ServerAttempt {
   net::Timer* pause_ = nullptr;    // timer of the current wait; null: no wait
   std::uint64_t word_ = 0;         // hash of the client, which selects its server if `balance` is hash
   base::Duration connecting_{0};   // time spent on failed attempts to connect
-  bool room_at_any_time_ = false;  // untried servers are full of requests that may end soon
+  bool room_at_any_time_ = false;  // servers not yet tried are full, but their requests may end at any time
 };
 
 }  // namespace weir::proxy

@@ -13,7 +13,7 @@ using observe::TunnelEnd;
 
 namespace {
 
-// How long the server may take to end its current frame, after which weir's Close frame follows.
+// How long the server may take to end its current frame. weir sends its Close frame after that frame.
 constexpr base::Duration kFarewell{2'000'000};
 
 }  // namespace
@@ -83,7 +83,7 @@ net::Task<void> Tunnel::pump(Way& way) {
     }
     auto ec = reading ? receive(way) : send(way);
     if (ec == net::asio::error::eof) {
-      way.scanner.reset();  // forwards the rest of a partial frame unchanged
+      way.scanner.reset();  // from now on, forwards the rest of the partial frame unchanged
       way.ended = true;
       continue;
     }
@@ -92,7 +92,7 @@ net::Task<void> Tunnel::pump(Way& way) {
   }
 }
 
-// Ends the sending side of the other stream. Over HTTP/2 the end may have to wait for the last octets.
+// Ends the sending side of the other stream. With HTTP/2, the last octets may have to be sent before the end.
 net::Task<void> Tunnel::pass_end(Way& way) {
   way.to.shutdown_send();
   if (&way == &down_) idle_ = linger_;
@@ -115,7 +115,7 @@ net::Task<net::ErrorCode> Tunnel::await(Way& way, bool reading) {
   co_return ec;
 }
 
-// Sets way.ready: how many of the received octets may be forwarded.
+// Sets way.ready to the number of received octets that may be forwarded.
 void Tunnel::scan(Way& way) {
   const auto unread = way.inbox.unread();
   if (!way.scanner) way.ready = unread.size();
@@ -148,12 +148,12 @@ bool Tunnel::pass(Way& way, const FrameScanner::Piece& piece) {
   return false;
 }
 
-// Delays the message at the front, then asks the limits again.
+// Delays the next message, then asks the limits again.
 net::Task<void> Tunnel::hold(Way& way) {
   if (!down_.stuck) watch_.arm(idle_ + wait_);
   way.stuck = true;
   pause_.expires_after(wait_);
-  // Otherwise a long delay would keep the tunnel of a client that has disconnected.
+  // Otherwise a long delay would keep the tunnel open after its client has disconnected.
   watch_.end_at_half_close(true);
   watch_.begin_cancellable_wait();
   net::ErrorCode ended;
@@ -169,9 +169,9 @@ net::Task<void> Tunnel::hold(Way& way) {
   way.ready = std::exchange(way.held, 0);
 }
 
-// Sends the Close frames and ends the tunnel. The direction to the server calls it once everything before the
-// refused message was sent. If a frame to the client is then still incomplete, the direction to the client
-// calls it again after that frame.
+// Sends the Close frames and ends the tunnel. The coroutine that sends to the server calls this function once
+// everything before the refused message was sent. If a frame to the client is still incomplete at that time,
+// the coroutine that sends to the client calls it again after that frame.
 void Tunnel::refuse(std::uint16_t code) {
   if (farewell_ == 0) say_close(up_, code);
   farewell_ = code;
@@ -184,13 +184,13 @@ void Tunnel::refuse(std::uint16_t code) {
   stop(broken(down_, true));
 }
 
-// Returns true if the forwarded octets end with a complete frame.
+// Returns true if the octets forwarded so far end with a complete frame.
 bool Tunnel::at_boundary(const Way& way) const noexcept {
   return way.scanner && way.ready == 0 && (way.held > 0 || way.scanner->between_frames());
 }
 
-// Sends a Close frame without waiting; drops the part that the peer does not accept at once. Sends nothing if
-// a Close frame was already sent.
+// Sends a Close frame without waiting. Drops the part of the frame that the peer does not accept at once.
+// Sends nothing if a Close frame was already sent.
 void Tunnel::say_close(Way& way, std::uint16_t code) {
   if (way.scanner && way.scanner->closed()) return;
   const std::string_view reason = code == http::kPolicyViolation ? "too many messages"
@@ -200,7 +200,7 @@ void Tunnel::say_close(Way& way, std::uint16_t code) {
   if (&way == &up_)
     http::append_close_frame(
         frame, code, reason,
-        {0x5a, 0xc3, 0x17, 0x9e});  // any mask is safe, because no peer chooses the masked text
+        {0x5a, 0xc3, 0x17, 0x9e});  // any mask is safe, because weir chooses the masked text
   else
     http::append_close_frame(frame, code, reason);
   net::ErrorCode ignored;

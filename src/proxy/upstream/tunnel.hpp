@@ -1,12 +1,12 @@
 // A connection after a protocol upgrade, or a WebSocket of an HTTP/2 client: relays bytes both ways without
 // interpreting them. If one side accepts no more bytes, weir stops reading from the other side
-// (back-pressure). If one side closes its sending side, weir closes its own sending side towards the other,
-// which can still send.
+// (back-pressure). If one peer closes its sending side, weir closes its own sending side towards the other
+// peer. The other peer can still send.
 //
 // If a rule limits WebSocket messages, the tunnel also parses the frames. It can then delay a message that
 // exceeds the limit, or send a Close frame of its own between two frames.
 //
-// Part of one exchange. Two coroutines run, one for each direction, and run() waits for both.
+// A tunnel is part of one exchange. Two coroutines run, one for each direction, and run() waits for both.
 #pragma once
 
 #include "proxy/client/client_watch.hpp"
@@ -28,9 +28,9 @@ namespace weir::proxy {
 class Tunnel {
  public:
   // `inbox`: octets received from `client`, perhaps after a pinned head. `early`: octets that the server sent
-  // after its 101. `idle`: how long no octet may move in either direction; while one side accepts nothing,
-  // octets from that side do not extend this time. `limits`: the message limits of a WebSocket; null: frames
-  // are not parsed.
+  // after its 101. `idle`: the tunnel ends if no octet moves in either direction for this long. While one
+  // side accepts nothing, octets from that side do not count. `limits`: the message limits of a WebSocket;
+  // null: frames are not parsed.
   Tunnel(Worker& worker, ClientWatch& watch, net::DuplexStream& client, Inbox& inbox,
          net::DuplexStream& server, Inbox& early, base::Duration idle, MessageLimits* limits);
   ~Tunnel();
@@ -44,7 +44,7 @@ class Tunnel {
   // Relays until both sides have closed their sending sides, or until a timeout, an error or a refusal.
   [[nodiscard]] net::Task<observe::TunnelEnd> run();
 
-  // Ends the delay of a message. The caller must have set the reason in the session.
+  // Ends the delay of a message. The caller must have recorded the reason in the client's watch.
   void cancel() noexcept { pause_.cancel(); }
 
   // Return the bytes sent to the server and to the client.
@@ -57,11 +57,11 @@ class Tunnel {
     net::DuplexStream& to;
     Inbox& inbox;
     std::optional<http::FrameScanner> scanner{};
-    bool begun = false;     // `to` accepted only a part of the last octets
-    bool stuck = false;     // `to` accepts no more at the moment, or a message is delayed
+    bool begun = false;     // `to` has accepted only a part of the last octets
+    bool stuck = false;     // `to` accepts no more octets at the moment, or a message is delayed
     bool ended = false;     // `from` closed its sending side
     std::size_t ready = 0;  // octets at the front of the inbox that may be sent
-    std::size_t held = 0;   // octets after the ready ones: the header of a delayed message
+    std::size_t held = 0;   // octets after the ready octets: the header of a delayed message
     std::uint64_t bytes = 0;
   };
   [[nodiscard]] net::Task<void> pump(Way& way);
@@ -89,7 +89,7 @@ class Tunnel {
   MessageLimits* const limits_;
   base::Duration wait_{0};      // the delay of the current message
   std::uint16_t refusal_ = 0;   // status of the Close frame to send after the octets for the server
-  std::uint16_t farewell_ = 0;  // the same status, set once the server got the Close frame
+  std::uint16_t farewell_ = 0;  // equals refusal_ once the server got the Close frame
   net::Timer pause_;
   net::Signal finished_;  // raised when the direction to the server has ended
   bool over_ = false;

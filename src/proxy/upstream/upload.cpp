@@ -52,7 +52,7 @@ void Upload::start() {
   });
 }
 
-// Not a coroutine, because a coroutine might fail for lack of memory.
+// Not a coroutine, because a coroutine may fail if memory runs out.
 net::Signal::Wait Upload::end() noexcept {
   if (!done_) {
     stop_ = true;
@@ -88,7 +88,7 @@ net::Task<void> Upload::run() {
       need = relay.advance();
       continue;
     }
-    if (reading && !attempt_.whole) release_body(context_.buffers);  // everything that was received was sent
+    if (reading && !attempt_.whole) release_body(context_.buffers);  // all received octets were sent
     if (reading && !std::exchange(word_awaited, true)) await_continue();
     arm_for_more(reading);
     const auto ec = co_await relay.wait(need);
@@ -101,7 +101,7 @@ net::Task<void> Upload::run() {
   finish(need, relay.status());
 }
 
-// Waits until the client's next message may pass. Returns false if the upload must end.
+// Waits until the client's next message may pass. Returns false if the upload must end instead.
 net::Task<bool> Upload::wait_at_gate() {
   if (gate_->refuses()) {
     fail(kTooManyMessages, false);
@@ -115,7 +115,8 @@ net::Task<bool> Upload::wait_at_gate() {
   if (!answered) attempt_.arm(longest);
   static_cast<void>(co_await gate_->hold());
   const bool late = watch.late() && !attempt_.client_stalls;
-  // The exchange may wait for the answer without the client, but the rest of the request will not come.
+  // The exchange may continue to wait for the answer, but a client that has disconnected sends no more of its
+  // request.
   if (watch.has_gone() && !stop_) fail(400, false);
   if (watch.has_gone()) co_return false;
   co_return !stop_ && !watch.left() && !late && !context_.worker.hard_stop;
@@ -124,7 +125,7 @@ net::Task<bool> Upload::wait_at_gate() {
 Upload::Next Upload::judge_wait(const net::ErrorCode& ec, bool reading, MinRateCheck& pace) {
   if (stop_) return Next::End;
   const auto& watch = context_.watch;
-  // True if a deadline that was not meant for this wait has ended it.
+  // True if this wait ended because of a deadline that was meant for another wait.
   const bool others = ec == net::asio::error::operation_aborted && !watch.left() &&
                       !context_.worker.hard_stop && (attempt_.client_stalls || expectant_ || !watch.late());
   const bool slow = (!ec || others) && since_ != base::TimePoint{} &&
@@ -147,9 +148,10 @@ void Upload::fail(unsigned status, bool slow) noexcept {
   attempt_.lease.cancel();
 }
 
-// Arms the deadline for whoever must act next. A client that does not read its answer must not gain time by
-// sending more. While the client waits for 100 Continue, the deadline for the server's answer remains armed.
-// If the whole body is in memory, the deadline is that of the server.
+// Arms the deadline for the client or the server, depending on which of them must act next. A client that
+// does not read its answer must not gain time by sending more of its body. While the client waits for 100
+// Continue, the deadline for the server's answer remains armed. If the whole body is in memory, only the
+// server must act.
 void Upload::arm_for_more(bool reading) noexcept {
   const bool counts = reading && !expectant_ && context_.config.server.min_rate.octets_per_second != 0;
   since_ = counts ? context_.worker.clock.now() : base::TimePoint{};
@@ -162,7 +164,7 @@ void Upload::arm_for_more(bool reading) noexcept {
   context_.watch.arm(reading ? context_.config.server.body_timeout : response_);
 }
 
-// Arms a deadline: `time` after the head was sent to the server.
+// Arms a deadline that ends `time` after the head was sent to the server.
 void Upload::arm_since_head(base::Duration time) noexcept {
   context_.read_clock();
   attempt_.arm(std::max(time - (context_.now - context_.report.sent), base::Duration{0}));
@@ -191,13 +193,13 @@ void Upload::begin_body() noexcept {
   context_.buffers.head.expects_continue = false;
   if (!expectant_) return;
   expectant_ = false;
-  if (!context_.watch.late()) word_deadline_ = false;  // if the deadline has passed, the exchange handles it
+  if (!context_.watch.late()) word_deadline_ = false;  // otherwise the exchange handles the deadline
   began_ = context_.worker.clock.now();
   arm_for_more(true);
 }
 
-// Gives the server its full response timeout from now on. Adds the time that the client took to send its body
-// to the deadline of all attempts.
+// Starts the server's response timeout anew. Extends the deadline of all attempts by the time that the client
+// took to send its body.
 void Upload::end_body() noexcept {
   if (context_.report.answered != base::TimePoint{}) {
     if (!attempt_.client_stalls) context_.watch.arm(response_);

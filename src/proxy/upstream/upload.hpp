@@ -1,9 +1,9 @@
 // Sends a request body while the exchange already waits for the answer. This is necessary if the body arrives
-// in pieces, or if the server accepts it in pieces. This is the only place where two coroutines work on one
+// in pieces, or if the server accepts it in pieces. The upload runs as a second coroutine beside the
 // exchange. The exchange waits for the end of the upload before it ends.
 //
-// The client's watch has one deadline for both coroutines. If the deadline was meant for the answer, or for a
-// client that reads it, it also ends the present wait of the upload. The upload then waits again, and counts
+// The client's watch has one deadline for both coroutines. A deadline that is meant for the answer, or for a
+// client that reads the answer, also ends the upload's current wait. The upload then waits again, and counts
 // the time that it has already waited.
 #pragma once
 
@@ -21,9 +21,9 @@ namespace weir::proxy {
 
 class Upload {
  public:
-  // `begun`: text that the server has not accepted yet: the rest of the request's head, then what weir sends
-  // again of the body. `gate`: limits the messages in the body that follows; may be null. The other arguments
-  // must outlive the upload.
+  // `begun`: text that the server has not accepted yet, which is the rest of the request's head and the part
+  // of the body that weir sends again. `gate`: limits the messages in the body that follows; may be null. The
+  // other arguments must outlive the upload.
   Upload(ExchangeContext& context, ServerAttempt& attempt, std::string begun, MessageGate* gate);
 
   // Starts the upload. If start() throws, the upload has already ended.
@@ -36,17 +36,17 @@ class Upload {
 
   // Returns true if the client waits for 100 Continue before it sends its body.
   [[nodiscard]] bool is_expectant() const noexcept { return expectant_; }
-  // Must be called once the client sends its body: after weir sent 100 Continue, or if the client did not
-  // wait for it.
+  // Must be called once the client sends its body, because weir sent 100 Continue or because the client did
+  // not wait.
   void begin_body() noexcept;
   // Returns true if the server did not send 100 Continue in time, but may still answer in time.
   [[nodiscard]] bool is_word_overdue() const noexcept;
-  // Suspends the deadline for 100 Continue. Returns true if that deadline was armed; it then arms the
-  // server's answer deadline instead.
+  // If the deadline for 100 Continue is armed, replaces it by the deadline for the server's answer and
+  // returns true.
   [[nodiscard]] bool suspend_word() noexcept;
   // Arms the deadline for 100 Continue.
   void await_continue() noexcept;
-  // Must be called if 100 Continue is overdue. weir then waits only for the answer.
+  // Must be called if 100 Continue is overdue. Afterwards weir waits only for the answer.
   void forget_word() noexcept { word_deadline_ = false; }
 
  private:
@@ -65,17 +65,18 @@ class Upload {
   ServerAttempt& attempt_;
   MessageGate* const gate_;
   net::Signal finished_;  // raised when the upload has ended
-  std::string out_;       // text to send: first what was begun, then the framing
+  std::string out_;       // text to send: first the text in `begun`, then the framing of the body
   const base::Duration
-      response_;  // time limit for the server's answer, and for each wait until the server accepts more
+      // time limit for the server's answer, and for each wait until the server accepts more octets
+      response_;
   const base::Duration word_;  // time limit for the server's 100 Continue
   base::TimePoint began_{};    // when the client began to send
   base::TimePoint since_{};  // when the current wait for the client began; the epoch: min_rate does not apply
   bool done_ = false;
   bool sent_ = false;
-  bool stop_ = false;  // the answer has ended, so the upload must send no more
+  bool stop_ = false;  // true once the answer has ended, so that the upload sends no more
   bool expectant_ = false;
-  bool word_deadline_ = false;  // the watch has the deadline for 100 Continue
+  bool word_deadline_ = false;  // true while the watch has the deadline for 100 Continue
 };
 
 // Counts the fault in the metrics, and records it for the access log.

@@ -17,8 +17,7 @@
 
 namespace weir::proxy {
 
-// Waits for the upload however the exchange ends, also after an exception, because the upload uses this
-// exchange.
+// Waits for the upload even after an exception, because the upload uses this object.
 net::Task<Outcome> UpstreamExchange::run() {
   Outcome outcome;
   std::exception_ptr thrown;
@@ -45,8 +44,8 @@ net::Task<Outcome> UpstreamExchange::run() {
       next = again ? Next::Try : answered && attempt_.lease ? Next::Answer : Next::GiveUp;
     }
     if (next == Next::Answer && upload_ && !upload_->is_sent()) {
-      // The answer may have overtaken the rest of a body that is at hand. A connection is kept only behind a
-      // complete request, so the upload gets a turn first.
+      // The answer may have arrived before the upload has sent the rest of the body. The upload gets a turn
+      // first, because weir keeps the connection only after a complete request.
       context_.watch.disarm();
       co_await net::Pause(context_.worker.executor);
     }
@@ -74,7 +73,7 @@ void UpstreamExchange::begin_request() {
   auto& head = context_.buffers.head;
   auto& body = context_.client.body();
   context_.name_request();
-  // If the client already sends its body, weir does not ask the server for 100 Continue.
+  // If the client already sends its body, weir does not need the server's 100 Continue.
   const bool sends = body.received() != 0 || !body.at_hand().empty() || body.complete();
   if (head.expects_continue && sends) http::remove_expectation(head);
   attempt_.expects_continue = head.expects_continue;
@@ -95,7 +94,8 @@ void UpstreamExchange::begin_request() {
   (void)body.take(nothing);  // makes the source reach the end of the body
 }
 
-// Waits until the messages of a body that came with its head may pass. Returns false if they may not.
+// Waits until the messages of a body that came with its head may pass. Returns false if the exchange must end
+// instead.
 net::Task<bool> UpstreamExchange::admit_messages() {
   auto& watch = context_.watch;
   auto rest = attempt_.body;
@@ -115,7 +115,7 @@ net::Task<bool> UpstreamExchange::admit_messages() {
   }
 }
 
-// Sends the request, or as much of it as the server accepts at once.
+// Sends as much of the request as the server accepts at once.
 void UpstreamExchange::send_request() {
   const auto& head = context_.buffers.head;
   const auto& out = context_.buffers.out;
@@ -188,7 +188,8 @@ net::Task<bool> UpstreamExchange::exchange_heads() {
       }
     }
     if (!ec &&
-        (interim || ++pieces % Relay::kPiecesInTurn == 0)) {  // the number of interim answers is not limited
+        // a server may send an unlimited number of interim answers
+        (interim || ++pieces % Relay::kPiecesInTurn == 0)) {
       co_await net::Pause(context_.worker.executor);
       if (watch.late() || watch.left()) ec = net::asio::error::operation_aborted;
     }
@@ -236,8 +237,8 @@ void UpstreamExchange::begin_body() noexcept {
   if (upload_) upload_->begin_body();
 }
 
-// Sends 100 Continue to the client, because the server did not send it in time. Some servers do not support
-// 100 Continue, and the client must not wait forever. Sends nothing if the body has just begun to arrive.
+// Sends 100 Continue to the client if the server did not send it in time. Some servers do not support 100
+// Continue, and the client must not wait forever. Sends nothing if the body has just begun to arrive.
 net::Task<bool> UpstreamExchange::prompt_client() {
   upload_->forget_word();
   context_.watch.clear_late();
@@ -250,13 +251,12 @@ net::Task<bool> UpstreamExchange::prompt_client() {
   co_return said;
 }
 
-// Records that no complete head of an answer arrived: the connection or the wait has ended.
+// Records why no complete head of an answer arrived: the connection or the wait has ended.
 void UpstreamExchange::note_silence(const net::ErrorCode& why) {
   const bool late = context_.watch.late();
   const bool nothing_came = context_.buffers.answer.empty() && !attempt_.heard;
   attempt_.silent = nothing_came;
-  // With TLS 1.3, a server that rejects weir's certificate says so only after weir's side of the handshake is
-  // complete.
+  // With TLS 1.3, a server can reject weir's certificate only after weir's side of the handshake is complete.
   if (nothing_came && net::Stream::was_alerted(why))
     attempt_.alert = "its TLS handshake failed: " + why.message();
   attempt_.error.status = late ? 504 : 502;
@@ -265,7 +265,7 @@ void UpstreamExchange::note_silence(const net::ErrorCode& why) {
                                        : "the upstream's answer ended within its head";
 }
 
-// Relays the answer. Returns nothing if no octet of the answer reached the client and none will.
+// Relays the answer. Returns nullopt if the client has received and will receive no octet of the answer.
 net::Task<std::optional<Outcome>> UpstreamExchange::take_answer() {
   if (const auto* const fault = http::websocket_fault(context_.buffers.head, context_.buffers.response)) {
     attempt_.error = {502, fault};
@@ -281,7 +281,7 @@ net::Task<std::optional<Outcome>> UpstreamExchange::take_answer() {
   return relay_->run();
 }
 
-// Returns the outcome if no server answered or the client has disconnected. Refunds the charges if no server
+// Returns the outcome after no server answered or the client disconnected. Refunds the charges if no server
 // got the request.
 Outcome UpstreamExchange::give_up() {
   attempt_.lease = {};
@@ -304,7 +304,8 @@ Outcome UpstreamExchange::give_up() {
     context_.report.failure = "upstream_crowded";
     context_.append_retry_after(*attempt_.room_after);
   }
-  // A call that its server broke off. A deadline keeps the charge, because the client may choose it.
+  // The server broke off the gRPC call. If a deadline ended the call instead, the charge remains, because the
+  // client may choose the deadline.
   if (attempt_.error.status == 502) context_.admission.settlements().end_call(http::kGrpcUnavailable);
   return {attempt_.error};
 }

@@ -34,7 +34,8 @@ class UpstreamExchange {
     Answer,  // forward this server's answer to the client
     GiveUp,
   };
-  // Why a server sent no answer that can be forwarded. If several reasons apply, the first one counts.
+  // Why a server sent no answer that weir can forward. If several reasons apply, the first in this list
+  // counts.
   enum class Failure : std::uint8_t {
     Refused,  // the server has not processed the request, and said so (RFC 9113 §8.7)
     Stale,    // the server may have closed an idle connection before it got the request

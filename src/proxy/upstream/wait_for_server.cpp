@@ -13,8 +13,8 @@ namespace weir::proxy {
 
 namespace {
 
-// The value of Retry-After if weir does not know when a server will be free. Also the interval at which the
-// first request in the queue looks for a free server even if nothing wakes it.
+// The value of Retry-After if weir does not know when a server will be free. This is also how often the first
+// request in the queue looks for a free server if nothing wakes the request.
 constexpr base::Duration kPerhaps{1'000'000};
 
 // One waiting request, which any thread may wake. wakes_waiter() does nothing if the request has already
@@ -48,7 +48,7 @@ struct CountedWait {
 }  // namespace
 
 // Waits until a server has room, and leases the server. Returns false if no server is available, the queue is
-// full, or the wait would exceed its limit or has exceeded it.
+// full, or the wait reaches or would exceed its limit.
 net::Task<bool> ServerAttempt::wait_for_server(policy::Priority priority) {
   const auto& settings = pool.settings();
   auto& queue = pool.server_group().queue();
@@ -63,7 +63,7 @@ net::Task<bool> ServerAttempt::wait_for_server(policy::Priority priority) {
            (room_at_any_time_ || context_.now + *room_after <= end);
   };
   if (!waits()) co_return false;
-  lease = {};  // another request may use the place during the wait
+  lease = {};  // another request may use the place at the server during the wait
   const auto waiter = std::make_shared<ServerQueueWaiter>(context_.worker.executor);
   const auto place =
       queue.join(settings.queue, priority, tried != 0, wakes_waiter(context_.worker.executor, waiter));
@@ -85,7 +85,7 @@ net::Task<bool> ServerAttempt::wait_for_server(policy::Priority priority) {
     if (!waiter->heard) {
       net::ErrorCode ended;
       co_await waiter->timer.async_wait(net::use_task(ended));
-      (void)ended;  // ended by a wake-up, by the timeout, or by a cancellation
+      (void)ended;  // a wake-up, the timeout or a cancellation ended the wait
     }
     waiter->heard = false;
     context_.read_clock();

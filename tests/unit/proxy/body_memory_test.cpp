@@ -95,7 +95,7 @@ TEST(BodyBuffer, ReservesAtMostTheSizeOfTheBody) {
 }
 
 // If there is too little memory to double the block, each new block is an eighth larger than the last.
-TEST(BodyBuffer, CopiesItsTextSeldomIfMemoryIsShort) {
+TEST(BodyBuffer, RarelyCopiesItsTextIfMemoryIsShort) {
   BodyMemory memory(1 << 20);
   observe::Counters counters{{}};
   ASSERT_TRUE(memory.take(1 << 18));

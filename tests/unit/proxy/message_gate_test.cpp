@@ -41,7 +41,7 @@ struct Call : LoneWorker {
 
 const std::string kMessage("\0\0\0\0\3abc", 8);
 
-TEST(MessageGate, HoldsAMessageBackBeforeItsFirstOctet) {
+TEST(MessageGate, HoldsBackEveryOctetOfAMessage) {
   Call call;
   const auto gate = call.gate();
   ASSERT_NE(gate, nullptr);
@@ -52,7 +52,7 @@ TEST(MessageGate, HoldsAMessageBackBeforeItsFirstOctet) {
   EXPECT_EQ(gate->admit(kMessage), 0U) << "still held back";
 }
 
-TEST(MessageGate, CountsAMessageOnceInHoweverManyPieces) {
+TEST(MessageGate, CountsAMessageOnceIfItArrivesInManyPieces) {
   Call call;
   const auto gate = call.gate();
   for (const char octet : kMessage + kMessage) EXPECT_EQ(gate->admit({&octet, 1}), 1U);
@@ -70,7 +70,7 @@ TEST(MessageGate, RefusesAMessageIfTheRuleEndsCalls) {
   EXPECT_EQ(call.counters.messages(0, observe::MessageOutcome::Refused).value(), 1U) << "counted once";
 }
 
-TEST(MessageGate, ExistsOnlyForSidesWhoseMessagesCount) {
+TEST(MessageGate, IsMadeOnlyForSendersWhoseMessagesAreLimited) {
   EXPECT_EQ(Call().gate(MessageGate::Sender::Server), nullptr);
   Call of_server(false, policy::MessageDirection::Server);
   EXPECT_EQ(of_server.gate(), nullptr);

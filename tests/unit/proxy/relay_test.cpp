@@ -130,8 +130,8 @@ TEST_F(RelayTest, TruncatedBodyDoesNotLookComplete) {
   }
 }
 
-// A reset of the connection may have lost bytes. So a reset must not complete a body whose end is the end of
-// the connection.
+// If the end of the connection marks the end of a body, a reset must not complete the body, because the reset
+// may have lost bytes.
 TEST_F(RelayTest, ConnectionResetDoesNotCompleteABody) {
   open(Framing::UntilClose, Framing::Chunked);
   out.clear();
@@ -170,9 +170,9 @@ struct TlsPair {
   net::TlsClient client{pair.theirs.number()};
 };
 
-// A part of a head has already been sent. If weir sent an error answer now, the client would read the answer
-// as the rest of the head.
-TEST_F(RelayTest, HeadWithOctetsInsideOpenSslIsReportedAsBegun) {
+// OpenSSL has a part of a head, so the head counts as begun. If weir sent an error answer now, the client
+// would read the answer as the rest of the head.
+TEST_F(RelayTest, HeadThatOpenSslHasPartlyTakenCountsAsBegun) {
   const net::Certificates certificates;
   const auto tls = net::make_tls_context(certificates.settings()).value();
   const std::string text(100, 'x');
@@ -196,7 +196,8 @@ TEST_F(RelayTest, HeadWithOctetsInsideOpenSslIsReportedAsBegun) {
   EXPECT_EQ(full.client.receive(8), "the head");
 }
 
-// weir has read a body before its decision. It must still forward the body, and count the body only once.
+// weir has read the body before it decided about the request. It must still forward the body, and count the
+// body only once.
 TEST_F(RelayTest, RelaysTheWholeBodyAfterAnInspectionOfTheBody) {
   for (const auto in : {Framing::Length, Framing::Chunked})
     for (const std::size_t looked_at : {0U, 1U, 5000U, 9000U}) {
@@ -293,7 +294,7 @@ TEST_F(RelayTest, ObserverSeesTheWholeBodyInEveryFraming) {
     }
 }
 
-TEST_F(RelayTest, ObserverSeesTheTrailersIfTheReceiverTakesNone) {
+TEST_F(RelayTest, ObserverSeesTheTrailersEvenIfTheReceiverTakesNone) {
   open(Framing::Chunked, Framing::Chunked, 0);
   Witness witness;
   out.clear();
@@ -315,7 +316,7 @@ class Allowance : public BodyGate {
   std::size_t left = 0;
 };
 
-TEST_F(RelayTest, SendsWhatTheGateAdmits) {
+TEST_F(RelayTest, SendsOnlyTheOctetsThatTheGateAdmits) {
   for (const auto in : {Framing::Length, Framing::Chunked}) {
     open(in, Framing::Length, 8);
     came_with_the_head(in == Framing::Length ? "helloabc" : "5\r\nhello\r\n3\r\nabc\r\n0\r\n\r\n");

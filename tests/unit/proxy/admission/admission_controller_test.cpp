@@ -1,6 +1,6 @@
-// Tests the charges of a request for each way in which it can leave the queue. The tests need no sockets:
-// they use one worker's event loop and real limiters. The intervals of these limiters are too long to wait
-// for.
+// Tests what happens to the charges of a request when the request leaves the queue. The tests need no
+// sockets: they use one worker's event loop and real limiters. The intervals of these limiters are too long
+// to wait for.
 #include "proxy/admission/admission_controller.hpp"
 
 #include "unit/net/sockets.hpp"
@@ -165,9 +165,9 @@ TEST_F(AdmissionControllerTest, DepartureThatTheShaperReturnedIsNotReturnedAgain
       << "the departure of the other request was not promised again";
 }
 
-// The limiter takes back only its latest departure. `first` is abandoned first, so its departure stays in the
-// queue until the later departure is returned.
-TEST_F(AdmissionControllerTest, EarlierDepartureIsReturnedAfterTheLaterDeparture) {
+// The limiter takes back only its latest departure. This test abandons `first` first. The departure of
+// `first` therefore stays in the queue until the later departure is returned.
+TEST_F(AdmissionControllerTest, EarlierDepartureIsReturnedOnceTheLaterDepartureIsReturned) {
   (void)ask("x");
   auto& first = ask("a");
   const auto soonest = first.admission.delayed().departure.at;
@@ -191,8 +191,9 @@ TEST_F(AdmissionControllerTest, DepartureThatTheLimiterCannotTakeBackGoesToAWait
   EXPECT_EQ(queue.queue.surplus(lane), nullptr) << "the last departure was returned";
 }
 
-// weir drops departures in the past. If it passed them on, several requests would depart at once.
-TEST_F(AdmissionControllerTest, DepartureInThePastIsNotPassedOn) {
+// weir drops departures in the past. If weir gave them to other requests, several requests would depart at
+// once.
+TEST_F(AdmissionControllerTest, DepartureInThePastIsNotGivenToAnotherRequest) {
   began -= hours(2);
   (void)ask("x");
   auto& late = ask("a");
@@ -204,7 +205,7 @@ TEST_F(AdmissionControllerTest, DepartureInThePastIsNotPassedOn) {
   EXPECT_FALSE(waiting.done);
 }
 
-TEST_F(AdmissionControllerTest, DisplacingRequestThatLeavesStaysCharged) {
+TEST_F(AdmissionControllerTest, RequestThatDisplacedAnotherStaysChargedWhenItLeaves) {
   (void)ask("x");
   auto& greedy = join("a");
   auto& last = join("a");

@@ -73,7 +73,7 @@ struct Asking : LoneWorker {
   AdmissionResult ruling{};
 };
 
-// Checks by the last decision that this request holds the only one of ten permits.
+// Checks that, at the last decision, only this request held one of the ten permits.
 void expect_nobody_else_holds(const Asking& asking) {
   EXPECT_EQ(asking.ruling.decision.verdict, policy::Verdict::Forward);
   EXPECT_EQ(asking.ruling.decision.outcome.remaining, 9U);

@@ -100,7 +100,7 @@ struct Asked {
   bool unasked = false;  // true if weir decided without asking Redis
 };
 
-// The permits in this process and in Redis are released at once, before the client has read its answer.
+// weir releases the permits in this process and in Redis at once, before the client has read its answer.
 TEST(AdmissionRedis, RefusedRequestReleasesAllItsPermitsAtOnce) {
   const redis::RedisSettings nowhere;
   for (const auto on_failure : {OnStoreFailure::Local, OnStoreFailure::Closed}) {
@@ -325,7 +325,7 @@ TEST_F(AdmissionCluster, RefusalByAShadowRuleLeavesOtherRulesCharged) {
   EXPECT_EQ(site.counted(0, RuleOutcome::ShadowRefused), 3U);
 }
 
-// The reachable node refused the request and charged nothing, so weir refunds nothing on this node.
+// The reachable node refused the request and charged nothing, so weir has nothing to refund on this node.
 TEST_F(AdmissionCluster, RefusalByOneNodeChargesNoRule) {
   Asked(site, user).admission.keep();
   cluster[node_of(config.rules[2], user)].kill();

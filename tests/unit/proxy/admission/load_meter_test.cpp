@@ -11,7 +11,8 @@ constexpr base::Duration kTick = milliseconds(50);
 
 class LoadMeterTest : public ::testing::Test {
  protected:
-  // Makes a measurement, `span` after the previous one. `computed`: the CPU time of the thread in that span.
+  // Makes a measurement, `span` after the previous one. `computed` is the CPU time that the thread used in
+  // `span`.
   void pass(base::Duration span, base::Duration computed, double queue = 0, double in_flight = 0) {
     now_ += span;
     computed_ += computed;
@@ -27,7 +28,7 @@ class LoadMeterTest : public ::testing::Test {
   base::Duration computed_{milliseconds(1234)};
 };
 
-TEST_F(LoadMeterTest, UnknownLoadCountsAsFull) {
+TEST_F(LoadMeterTest, UnknownLoadCountsAsFullLoad) {
   EXPECT_EQ(meter.load(), 1);
   EXPECT_EQ(cpu(), 1);
   pass(milliseconds(700), milliseconds(0));
@@ -81,9 +82,9 @@ TEST_F(LoadMeterTest, QueueAndInFlightLoadAreNotAveraged) {
   EXPECT_EQ(meter.load(), 0);
 }
 
-TEST_F(LoadMeterTest, MoreCpuThanElapsedTimeCountsAsFull) {
+TEST_F(LoadMeterTest, MoreCpuTimeThanElapsedTimeCountsAsFullLoad) {
   pass(kTick, milliseconds(0));
-  pass(kTick, milliseconds(60));  // the clocks of CPU time and wall time differ slightly
+  pass(kTick, milliseconds(60));  // the clock of CPU time and the clock of elapsed time differ slightly
   EXPECT_EQ(cpu(), 1);
   pass(milliseconds(0), milliseconds(50));
   EXPECT_EQ(cpu(), 1) << "no time passed, so nothing is measured";

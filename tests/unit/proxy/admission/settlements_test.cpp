@@ -142,7 +142,7 @@ struct ReservedCall : Reserved {
   }
 };
 
-TEST(Settlements, ChargesACallByTheStatusInItsTrailers) {
+TEST(Settlements, ChargesAGrpcCallByTheStatusInItsTrailers) {
   const std::pair<const char*, bool> cases[] = {
       {"grpc-status: 16\r\n", true}, {"grpc-status: 0\r\n", false}, {"x: y\r\n", true}, {"", true}};
   for (const auto& [trailers, charged] : cases) {
@@ -154,7 +154,7 @@ TEST(Settlements, ChargesACallByTheStatusInItsTrailers) {
   }
 }
 
-TEST(Settlements, ChargesACallByTheStatusInATrailersOnlyResponse) {
+TEST(Settlements, ChargesAGrpcCallByTheStatusInATrailersOnlyResponse) {
   for (const char* status : {"16", "0"}) {
     ReservedCall one({by_call({16})});
     one.head.framing = Framing::None;
@@ -165,7 +165,7 @@ TEST(Settlements, ChargesACallByTheStatusInATrailersOnlyResponse) {
   }
 }
 
-TEST(Settlements, ChargesACallByTheStatusThatStandsForAnHttpError) {
+TEST(Settlements, ChargesAGrpcCallByTheGrpcStatusThatCorrespondsToAnHttpError) {
   ReservedCall unavailable({by_call({http::kGrpcUnavailable})});
   unavailable.head.status = 503;
   EXPECT_FALSE(unavailable.answered(503));
@@ -176,13 +176,13 @@ TEST(Settlements, ChargesACallByTheStatusThatStandsForAnHttpError) {
   EXPECT_TRUE(denied.settled(Settled::Refunded));
 }
 
-TEST(Settlements, ChargesACallThatWeirRefusesByTheStatusOfTheRefusal) {
+TEST(Settlements, ChargesAGrpcCallThatWeirRefusesByTheStatusOfTheRefusal) {
   ReservedCall one({by_call({http::kGrpcResourceExhausted})});
   EXPECT_FALSE(one.settlements.answered(429, nullptr, one.charged_at));
   EXPECT_TRUE(one.settled(Settled::Charged));
 }
 
-TEST(Settlements, ACallThatItsServerBreaksOffIsUnavailable) {
+TEST(Settlements, GrpcCallThatTheServerBreaksOffCountsAsUnavailable) {
   for (const unsigned charged : {http::kGrpcUnavailable, 0U}) {
     ReservedCall one({by_call({charged})});
     EXPECT_FALSE(one.answered());
@@ -193,7 +193,7 @@ TEST(Settlements, ACallThatItsServerBreaksOffIsUnavailable) {
   }
 }
 
-TEST(Settlements, ACallThatItsClientLeavesStaysCharged) {
+TEST(Settlements, GrpcCallStaysChargedIfTheClientDisconnects) {
   ReservedCall one({by_call({16})});
   EXPECT_FALSE(one.answered());
   one.settlements.end();
@@ -201,7 +201,7 @@ TEST(Settlements, ACallThatItsClientLeavesStaysCharged) {
   EXPECT_TRUE(one.settled(Settled::Unanswered));
 }
 
-TEST(Settlements, StatusesOfCallsDecideOnlyForCalls) {
+TEST(Settlements, GrpcStatusesDecideOnlyAboutGrpcCalls) {
   auto both = by_call({16});
   both.charged = {{401, 401}};
   for (const unsigned status : {401U, 200U}) {
@@ -216,7 +216,7 @@ TEST(Settlements, StatusesOfCallsDecideOnlyForCalls) {
   EXPECT_EQ(call.spent(1), kReserved) << "the HTTP status decides without grpc_status";
 }
 
-TEST(Settlements, ACallIsSettledBesideACostInItsBody) {
+TEST(Settlements, GrpcStatusOfOneRuleAndBodyCostOfAnotherAreSettledSeparately) {
   ReservedCall both({by_call({16}), by_body()});
   EXPECT_FALSE(both.answered());
   both.pass({R"({"n":4})"});
@@ -227,8 +227,7 @@ TEST(Settlements, ACallIsSettledBesideACostInItsBody) {
   EXPECT_TRUE(both.settled(Settled::Surplus, 1));
 }
 
-// The client may send its next request when it has received the last byte. By then the charge of this request
-// must be settled.
+// As soon as the client has the last octet, it may send its next request. By then the charge must be settled.
 TEST(Settlements, SettlesABodyOfKnownLengthAtItsLastByte) {
   Reserved one({by_body()});
   ASSERT_TRUE(one.begins(Framing::Length, 7));

@@ -10,15 +10,16 @@ namespace {
 
 using Rank = IdleEvictor::Rank;
 
-// An object that gets the watchdog's ticks after the IdleEvictor does, like a session. It counts connections.
+// Stands for the sessions of a worker. Like a session, a Room gets the watchdog's ticks after the
+// IdleEvictor.
 class Room final : public net::Watched {
  public:
   Room(net::Watchdog& watchdog, IdleEvictor& idle_evictor) : Watched(watchdog), clearing_(idle_evictor) {}
 
-  int quiet = 0, idle = 0, begun = 0;  // number of connections of each rank that can be evicted
+  int quiet = 0, idle = 0, begun = 0;  // for each rank, the number of open connections
   int went = 0;
   int ticks = 0;
-  bool wanted = false;  // true: each tick asks to evict one connection
+  bool wanted = false;  // true: at each tick, asks for the eviction of one connection
   Rank most = Rank::Begun;
 
  private:

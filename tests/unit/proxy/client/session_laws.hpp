@@ -127,8 +127,8 @@ inline Messages<WholeAnswer> answers_in(std::string_view octets, const std::vect
   return found;
 }
 
-// Appends to `possible` each answer that a client may read. The server may close the connection after any of
-// the parts.
+// Appends to `possible` each answer that a client may read. The server may close the connection after any
+// part.
 inline void possible_answers(const std::vector<std::string>& parts, std::vector<WholeAnswer>& possible) {
   std::string octets;
   for (const auto& part : parts) {
@@ -161,14 +161,15 @@ inline void possible_answers(const std::vector<std::string>& parts, std::vector<
   std::vector<std::string> methods;
   for (const auto& request : sent.whole) methods.push_back(request.method);
   auto answers = answers_in(run.to_client(), methods, false);
-  // weir may have read the method of the incomplete last request, or not, when it answers.
+  // When weir answers the incomplete last request, it may or may not know the method. A HEAD request gets no
+  // body.
   methods.emplace_back("HEAD");
   if (answers.faulty) answers = answers_in(run.to_client(), methods, false);
   if (answers.faulty) return "what reaches the client is HTTP";
   if (answers.whole.size() > sent.whole.size() + 1) return "a request has one answer";
 
-  // Any of the answers may be the first one on a server's connection. If an answer is truncated, weir may
-  // read the next answer as its missing part.
+  // Any of the script's answers may be the first answer on a server's connection. If an answer is truncated,
+  // weir may take the next answer for the missing part.
   std::vector<WholeAnswer> possible;
   for (std::size_t first = 0; first < script.answers.size(); ++first) {
     const auto from = script.answers.begin() + static_cast<std::ptrdiff_t>(first);

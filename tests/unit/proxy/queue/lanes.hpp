@@ -1,4 +1,4 @@
-// Two lanes of a queue, and instants of a test.
+// Two lanes (queues of one key each) and some times, for tests of the queue.
 #pragma once
 
 #include "weir/base/time.hpp"

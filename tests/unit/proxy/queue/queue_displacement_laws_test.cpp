@@ -1,4 +1,5 @@
-// Displacement in a full queue, with a real leaky bucket. The laws below hold for any traffic.
+// Displacement of waiting requests from a full queue with a real leaky bucket. The laws below hold for any
+// traffic.
 #include "unit/proxy/queue/lanes.hpp"
 #include "unit/proxy/queue/turn_oracle.hpp"
 

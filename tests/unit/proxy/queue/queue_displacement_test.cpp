@@ -123,7 +123,7 @@ TEST_F(Displacement, ForgetsADisplacedRequestThatLeaves) {
   EXPECT_EQ(evicted(0), "");
 }
 
-TEST_F(Displacement, TellsIfANewRequestMayDisplaceAQueuedRequest) {
+TEST_F(Displacement, ReportsWhetherANewRequestMayDisplaceAQueuedRequest) {
   EXPECT_FALSE(queue.may_yield_to(0));
   auto& ticket = join("a1", departure(1), 4);
   EXPECT_TRUE(queue.may_yield_to(3));
@@ -167,8 +167,7 @@ TEST_F(Displacement, DisplacesALowerPriorityBeforeAClientWithManyPlaces) {
   EXPECT_EQ(tickets["b1"]->eviction(), Eviction::Displaced);
 }
 
-// Another rule delays the ticket "a2", so it may not depart earlier. It needs the last departure and keeps
-// it.
+// Another rule delays the ticket "a2", so "a2" cannot take an earlier departure and keeps the last one.
 TEST_F(Displacement, RequestDelayedByAnotherRuleKeepsItsDeparture) {
   join("a1", departure(1), 5);
   join("b1", departure(2), 7);

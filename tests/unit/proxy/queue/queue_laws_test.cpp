@@ -115,8 +115,8 @@ class Simulation {
     settle();
   }
 
-  // Waits until the next departure is due. The request that takes the departure passes it on instead of using
-  // it.
+  // Waits until the next departure is due. The request that takes the departure gives it to another request
+  // instead of using it.
   void depart_and_pass_on() {
     const auto due = next_due();
     if (due != base::TimePoint::max()) pass(std::max(due - now_, base::Duration(0)), true);
@@ -209,7 +209,7 @@ class Simulation {
   std::mt19937_64 random_;
   limit::Rate rate_;
   limit::Limiter limiter_;
-  const bool eager_;  // true: each request joins as soon as it has a departure
+  const bool eager_;  // true: each request joins the queue as soon as it has a departure
   limit::Cell cell_;
   base::TimePoint now_{std::chrono::hours(500'000)};
   std::vector<Departure> promised_;           // departures whose requests have not joined yet

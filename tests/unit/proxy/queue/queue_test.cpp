@@ -36,7 +36,7 @@ class QueueTest : public ::testing::Test {
     queue.join(*tickets.back(), departure(second, lane));
     return *tickets.back();
   }
-  // Returns the clients whose requests depart until `second`, if no worker is late.
+  // Returns the clients whose requests depart by `second` if no worker is late.
   std::string depart(int second) {
     std::string names;
     for (bool any = true; any;) {
@@ -248,8 +248,8 @@ TEST_F(QueueTest, RequestDelayedByAnotherRuleDoesNotDelayItsClient) {
   EXPECT_EQ(depart(2), "a");
 }
 
-// The departures at seconds 1 and 2 are too early for both requests. This happens if a promise of Redis
-// converts to a slightly different local time.
+// The departures at seconds 1 and 2 are too early for both requests. This can happen because the conversion
+// from Redis's time to local time is not exact.
 TEST_F(QueueTest, NoRequestDepartsWhileAnotherRuleDelaysAllOfThem) {
   auto& early = join('a', 1, 5, 0, kLane, at(5));
   join('b', 2, 5, 1, kLane, at(4));

@@ -122,8 +122,8 @@ TEST_F(ShaperTest, LeavingRequestFreesTheLastDepartureForTheNextRequest) {
   EXPECT_TRUE(all_end());
 }
 
-// If the client retried before that time, other requests would overtake its request again.
-TEST_F(ShaperTest, OvertakenRequestGetsTheTimeAtWhichARetryWouldDepart) {
+// retry_after must not be shorter. Otherwise other requests would overtake the client's next request, too.
+TEST_F(ShaperTest, OvertakenRequestLearnsWhenARetryWouldDepart) {
   open(kLane, slow);
   const auto began = clock.now();
   auto& low = join(kLane, slow, kClient, 1000, 5, began + std::chrono::minutes(90));
@@ -135,8 +135,8 @@ TEST_F(ShaperTest, OvertakenRequestGetsTheTimeAtWhichARetryWouldDepart) {
   EXPECT_EQ(turn, waiters[1]->departure.at) << "the other request leaves an hour earlier than promised";
   again.ticket.leave();
   ASSERT_TRUE(net::turn_until(context, [&] { return again.done; }));
-  // `low` was overtaken, and `again` has left the queue. For both, retry_after is the time at which a new
-  // request in their position would depart.
+  // `low` was overtaken, and `again` has left the queue. For both, retry_after is the time when a new request
+  // in the same position would depart.
   for (const auto* told : {&low, &again}) {
     EXPECT_GE(told->turn.retry_after, turn - told->ended_at);
     EXPECT_LE(told->turn.retry_after, turn - began);

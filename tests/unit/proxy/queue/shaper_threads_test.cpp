@@ -21,7 +21,7 @@ namespace weir::proxy {
 namespace {
 
 constexpr std::size_t kWorkerThreads = 3;
-constexpr int kRequestsPerWorker = 400;  // requests of each worker
+constexpr int kRequestsPerWorker = 400;
 constexpr base::Duration kInterval{200};
 
 struct Common {
@@ -124,7 +124,8 @@ class TestWorker {
   std::thread thread_;
 };
 
-class ShaperThreads : public ::testing::TestWithParam<std::uint64_t> {};  // number of places
+// the parameter is the number of places in the queue
+class ShaperThreads : public ::testing::TestWithParam<std::uint64_t> {};
 
 TEST_P(ShaperThreads, EachRequestEndsOnceAndDeparturesKeepTheirInterval) {
   const std::uint64_t seed = std::random_device{}();

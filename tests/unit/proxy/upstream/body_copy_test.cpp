@@ -20,7 +20,7 @@ TEST(BodyCopy, RepeatsTheBeginningOfABodyInTheFramingOfTheRequest) {
   EXPECT_EQ(text, "b\r\nhello world\r\n");
 }
 
-TEST(BodyCopy, OfNoOctetsIsNoLastChunk) {
+TEST(BodyCopy, EmptyCopyAppendsNoChunk) {
   BodyCopy copy;
   copy.begin();
   std::string text;
@@ -39,7 +39,7 @@ TEST(BodyCopy, KeepsNoMoreThanItsBound) {
   EXPECT_FALSE(copy.is_whole()) << "the beginning is missing for good";
 }
 
-TEST(BodyCopy, CopiesNothingBeforeItBeginsOrAfterItWasDropped) {
+TEST(BodyCopy, CopiesNothingBeforeBeginOrAfterDrop) {
   BodyCopy copy;
   copy.see("x");
   EXPECT_FALSE(copy.is_whole());
