@@ -1,5 +1,5 @@
-// One worker's HTTP/2 connections to one server. Requests share them, the oldest first, so that the others
-// become unused and end.
+// One worker's HTTP/2 connections to one server. Requests share the connections. A request uses the oldest
+// connection with room, so that newer connections become unused and close.
 #pragma once
 
 #include "upstream/http2_server_connection.hpp"
@@ -18,33 +18,34 @@ namespace weir::upstream {
 
 class Http2Connections {
  public:
-  using Shared = std::shared_ptr<Http2ServerConnection>;  // its requests and its coroutines hold it, too
+  // also owned by the connection's requests and coroutines
+  using Shared = std::shared_ptr<Http2ServerConnection>;
 
   // All references must outlive this object.
   Http2Connections(const net::Executor& executor, net::Watchdog& watchdog, const UpstreamSettings& settings,
                    ServerGroup::Member& member) noexcept
       : executor_(executor), watchdog_(watchdog), settings_(settings), member_(member) {}
 
-  // Returns true if a request should ask for a connection here first.
+  // Returns true if a request should first look for an HTTP/2 connection here.
   [[nodiscard]] bool may_be_used() const noexcept;
-  // Records what the server chose on a connection, if the protocol is Auto.
+  // Records the server's choice of protocol on a connection, if the protocol is Auto.
   void note_choice(bool http1) noexcept { chose_http1_ = http1; }
 
-  // Returns a connection with room for a request; null: there is none. `avoid`: a connection that must not be
-  // returned.
+  // Returns a connection with room for a request, or null if there is none. `avoid`: a connection that must
+  // not be returned.
   [[nodiscard]] Shared find(const void* avoid) noexcept;
-  // Returns a connection with room; starts one if there is none. `session`: the TLS session to resume; may be
-  // null.
+  // Returns a connection with room. Starts a connection if there is none with room. `session`: the TLS
+  // session to resume; may be null.
   [[nodiscard]] Shared find_or_start(const void* avoid, SSL_SESSION* session);
-  // Adds a connection that is open already, and on which the server chose HTTP/2. `moves`: the number of
-  // address changes when it was opened.
+  // Adds an open connection on which the server chose HTTP/2. `moves`: the value of Member::moves() when the
+  // connection was opened.
   [[nodiscard]] Shared adopt(std::unique_ptr<net::Stream> stream, std::uint32_t moves);
 
-  // Lets the connections to addresses that the server no longer has serve no further requests.
+  // Makes connections to addresses that the server no longer has accept no further requests.
   void follow(const ServerGroup::Member::Location& location) noexcept;
   // Must be called in each tick of the watchdog.
   void tick() noexcept;
-  // Ends all connections.
+  // Closes all connections.
   void close() noexcept;
 
  private:

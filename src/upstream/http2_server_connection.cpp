@@ -35,11 +35,11 @@ void Http2ServerConnection::adopt(std::unique_ptr<net::Stream> stream, std::uint
   adopt(*stream_);
 }
 
-// The stream's coroutines begin at once, and each holds a reference to this object.
+// The coroutines of the connection begin at once. Each of them holds a reference to this object.
 void Http2ServerConnection::adopt(net::DuplexStream& octets) {
   octets_ = &octets;
-  // Each stream's window bounds the memory. A smaller window of the connection would let clients that do not
-  // read hold up the requests of others.
+  // Each stream's window bounds the memory. With a smaller window of the connection, clients that do not read
+  // could hold up the requests of other clients.
   constexpr std::uint32_t kMostWindow = 0x7fffffff;
   codec_.emplace(static_cast<http::Http2Events&>(*this),
                  http::Http2Limits{.stream_window = Http2ServerStream::kWindow,
@@ -134,13 +134,13 @@ net::Task<void> Http2ServerConnection::write_all(
     net::ErrorCode ec;
     out_.erase(0, octets_->try_rest(out_, {}, ec));
     if (!ec && !out_.empty()) ec = co_await octets_->wait_writable();
-    // The reader ends the connection, because octets that the server sent before may still be unread.
+    // The reader ends the connection later, because octets that the server sent earlier may still be unread.
     leaving_ = leaving_ || ec.failed();
     if (ec) co_return;
   }
 }
 
-// The first frame of a server is its SETTINGS (RFC 9113 §3.4).
+// Must be called after the server's first frame, its SETTINGS (RFC 9113 §3.4).
 void Http2ServerConnection::note_open() noexcept {
   state_ = State::Open;
   for (auto* const stream : streams_) stream->note_change();
@@ -150,7 +150,7 @@ void Http2ServerConnection::doubt() noexcept {
   if (ping_after_ == kPing) silent_ = std::max(silent_, kPing);
 }
 
-// A connection that the server ended by GOAWAY has not failed.
+// If the server ended the connection by GOAWAY, the connection has not failed, so error_ becomes EBUSY.
 void Http2ServerConnection::end(const net::ErrorCode& why) noexcept {
   if (has_ended()) return;
   const bool went_away = codec_ && !broken_ && codec_->peer_goes_away();

@@ -1,7 +1,9 @@
-// An HTTP/2 connection to a server. Many requests of one worker share it: each is an Http2ServerStream.
+// An HTTP/2 connection to a server. Many requests of one worker share the connection. Each request has an
+// Http2ServerStream.
 //
-// One coroutine connects and then reads, another writes. Both hold a reference to this object, so it lives
-// until both have ended. The pool calls tick() and close(), and drops its reference when has_ended() is true.
+// One coroutine connects and then reads, and another coroutine writes. Both hold a reference to this object,
+// so the object lives until both have ended. The pool calls tick() and close(), and drops its reference when
+// has_ended() is true.
 //
 // Bounds: Http2ServerStream::kWindow octets of a response that its client does not read; kMostOutput octets
 // of frames.
@@ -35,31 +37,32 @@ class Http2ServerConnection final : public std::enable_shared_from_this<Http2Ser
     base::Duration connect{};  // time limit for the connect
     base::Duration idle{};     // how long the connection stays open without a request
   };
-  // How the connection to a server begins.
+  // The server to connect to, and how to connect.
   struct Target {
     ServerGroup::Member& member;
     ServerGroup::Member::Location location;
     net::TlsSession session;     // the TLS session to resume; may be null
     bool requires_http2 = true;  // false: a server may choose HTTP/1.1 by ALPN
   };
-  // The silence of a server, while requests wait for it, after which weir sends a PING; and the time that
-  // weir then waits for any octet.
+  // If a server is silent for this long while requests wait for it, weir sends a PING. weir then waits the
+  // same time for any octet.
   static constexpr base::Duration kPing{15'000'000};
-  // The silence after a PING that the server has answered, until the next PING. gRPC servers end a connection
-  // that gets more than a few PINGs without data in between.
+  // If the server answers a PING but stays silent, weir waits for this time before the next PING. A gRPC
+  // server ends a connection that gets more than a few PINGs without data in between.
   static constexpr base::Duration kPingAgain{300'000'000};
-  // The time after a PING without any octet, after which further requests use another connection.
+  // If no octet arrives for this long after a PING, further requests use another connection.
   static constexpr base::Duration kDoubt{2'000'000};
 
   Http2ServerConnection(const net::Executor& executor, net::Watchdog& watchdog, const Settings& settings);
   ~Http2ServerConnection();
 
-  // One of these three functions must be called once. The first one, start(), connects to the server.
+  // Exactly one of start() and the two adopt() functions must be called, once. start() connects to the
+  // server.
   void start(Target target);
-  // Uses a stream that is connected already, and on which the server speaks HTTP/2.
+  // Uses a connected stream on which the server speaks HTTP/2.
   void adopt(std::unique_ptr<net::Stream> stream, std::uint32_t moves);
-  // Uses `octets`, which lead to a server that speaks HTTP/2, and must outlive the connection's coroutines.
-  // stream() must not be called. Tests use this function to do without a socket.
+  // Uses `octets` as the connection to a server that speaks HTTP/2. `octets` must outlive the connection's
+  // coroutines. stream() must not be called. Tests use this function to avoid a socket.
   void adopt(net::DuplexStream& octets);
 
   [[nodiscard]] bool is_connecting() const noexcept {
@@ -72,13 +75,13 @@ class Http2ServerConnection final : public std::enable_shared_from_this<Http2Ser
   [[nodiscard]] bool is_http1() const noexcept { return state_ == State::Http1; }
   // Returns true if another request may attach() to the connection.
   [[nodiscard]] bool has_room() const noexcept;
-  // Returns true if another request that is attached may be sent. If not, it must use another connection.
-  // REQUIRES is_open().
+  // Returns true if one more of the attached requests may be sent now. Otherwise the request must use another
+  // connection. REQUIRES is_open().
   [[nodiscard]] bool may_send() const noexcept;
   // Returns false if the server has announced the end of the connection, or broke the protocol. REQUIRES that
-  // the connection is open, or was.
+  // the connection is or was open.
   [[nodiscard]] bool accepts_requests() const noexcept { return codec_->accepts_requests(); }
-  // Returns true for the first caller only, which counts the connection.
+  // Returns true for the first caller only. That caller counts the connection.
   [[nodiscard]] bool take_first_use() noexcept { return !std::exchange(used_, true); }
   // Returns true if the server permits no requests at all, by its SETTINGS. REQUIRES is_open().
   [[nodiscard]] bool is_closed_to_requests() const noexcept { return codec_->max_streams() == 0; }
@@ -92,8 +95,8 @@ class Http2ServerConnection final : public std::enable_shared_from_this<Http2Ser
   [[nodiscard]] const net::ErrorCode& error() const noexcept { return error_; }
   // Returns the reason of a failed TLS handshake, as text for the log. May be empty.
   [[nodiscard]] const std::string& fault() const noexcept { return fault_; }
-  // The number of the server's address changes when the connection was opened, or was last known to lead to
-  // one of its addresses.
+  // The value of Member::moves() when the connection was opened, or when its address was last found to be
+  // valid.
   [[nodiscard]] std::uint32_t moves() const noexcept { return moves_; }
   void set_moves(std::uint32_t moves) noexcept { moves_ = moves; }
   // Returns the connection, or null if another caller has taken it. REQUIRES is_http1().
@@ -107,7 +110,7 @@ class Http2ServerConnection final : public std::enable_shared_from_this<Http2Ser
 
   // Must be called by the pool in each tick of the watchdog.
   void tick() noexcept;
-  // Makes the connection accept no more requests. It ends after those that it has.
+  // Makes the connection accept no more requests. The connection ends after its open requests.
   void leave() noexcept { leaving_ = true; }
   // Ends the connection and all its requests.
   void close() noexcept;
@@ -116,7 +119,7 @@ class Http2ServerConnection final : public std::enable_shared_from_this<Http2Ser
   void detach(Http2ServerStream& stream) noexcept;
   // Must be called when a part of a response arrives.
   void note_response() noexcept { ping_after_ = kPing; }
-  // Must be called when the caller has waited in vain for a response, so that the connection may be dead.
+  // Must be called when a caller has waited in vain for a response, because the connection may then be dead.
   void doubt() noexcept;
   // Must be called after the codec got something to send.
   void note_output() noexcept { output_.notify(); }
@@ -157,20 +160,20 @@ class Http2ServerConnection final : public std::enable_shared_from_this<Http2Ser
   std::uint32_t moves_ = 0;
   net::Dial* dial_ = nullptr;  // points into the frame of connect() while connect() waits
   std::unique_ptr<net::Stream> stream_;
-  net::DuplexStream* octets_ = nullptr;  // *stream_, once it is connected
+  net::DuplexStream* octets_ = nullptr;  // the same as *stream_ once the connection is open
   std::optional<http::Http2Session> codec_;
   std::vector<Http2ServerStream*> streams_;
   std::string out_;           // frames to send
-  net::Notification output_;  // for the writer: the codec has frames to send
+  net::Notification output_;  // wakes the writer when the codec has frames to send
   std::array<char, 16 << 10> received_;
   std::uint64_t arrivals_ = 0;
   base::Duration silent_{};  // time without any octet, while requests waited for the server
   base::Duration ping_after_ = kPing;
-  base::Duration unanswered_{};  // time since a PING without any octet
-  base::Duration closing_{};     // time since the last request of a connection that accepts no more
+  base::Duration unanswered_{};  // time since a PING without any octet from the server
+  base::Duration closing_{};     // time without a request on a connection that accepts no more requests
   base::Duration unused_{};      // time without a request
   base::Duration connecting_{};
-  bool used_ = false;  // a request has got the connection
+  bool used_ = false;  // true once a request has used the connection
   bool pinged_ = false;
   bool leaving_ = false;    // the connection accepts no more requests
   bool gone_away_ = false;  // GOAWAY is queued or sent

@@ -26,11 +26,12 @@ Http2ServerStream::~Http2ServerStream() {
       if (unconsumed_ != 0) codec.consume(*id_, unconsumed_);
       if (!closed_) codec.reset(*id_, http::Http2Error::Cancel);
     });
-  } catch (const std::bad_alloc&) {  // the connection has ended, and all its streams with it
+  } catch (const std::bad_alloc&) {  // the connection and all its streams have ended
   }
 }
 
-// Calls `use` with the codec, and has the frames sent soon. A codec that has thrown must not be used again.
+// Calls `use` with the codec, and makes the connection send the resulting frames soon. If the codec throws,
+// it must not be used again.
 template <class Use>
 void Http2ServerStream::use_codec(Use use) {
   try {
@@ -71,8 +72,8 @@ std::size_t Http2ServerStream::try_read(char* at, std::size_t size, net::ErrorCo
   }
   ec = {};
   std::memcpy(at, text_.data() + taken_, size);
-  // The text contains heads and framing beside the body, so the body's part of the text is only estimated.
-  // All of it is consumed once all of the text is read.
+  // The text contains heads and framing beside the body, so this is only an estimate of the body octets that
+  // were read. Once all text has been read, all body octets count as read.
   const auto consumed = unconsumed_ * size / (text_.size() - taken_);
   taken_ += size;
   const bool all = taken_ == text_.size();
@@ -172,8 +173,8 @@ void Http2ServerStream::on_field(std::string_view name, std::string_view value) 
   response_->add(name, value);
 }
 
-// Resets the stream of a server that sends interim heads faster than they are read, because flow control does
-// not bound heads. A piece of a body takes at most 8 octets of text for each of its octets.
+// Resets the stream if the server sends interim heads faster than the caller reads them, because flow control
+// does not bound heads. In the text, each octet of a body takes at most 8 octets.
 void Http2ServerStream::on_head() {
   if (text_.size() - taken_ > kWindow + 8 * unconsumed_)
     return connection_->codec().reset(*id_, http::Http2Error::EnhanceYourCalm);

@@ -1,9 +1,9 @@
-// One request to an HTTP/2 server and its response. It looks like a connection of HTTP/1.1 that serves one
-// request: the caller writes HTTP/1.1 text and reads HTTP/1.1 text. So requests and responses of both
-// versions pass through the same code and the same checks.
+// One request to an HTTP/2 server and its response. For the caller, the stream behaves like an HTTP/1.1
+// connection for one request: the caller writes and reads HTTP/1.1 text. So the same code handles and checks
+// both versions of HTTP.
 //
-// The codec calls the functions of Http2StreamEvents while it reads or writes. They resume no coroutine at
-// once, because a coroutine may call the codec, which must not run within itself.
+// The codec calls the functions of Http2StreamEvents while it reads or writes. These functions resume no
+// coroutine at once, because a coroutine may call the codec, and the codec must not run within itself.
 #pragma once
 
 #include "weir/http/chunked.hpp"
@@ -26,9 +26,9 @@ class Http2ServerConnection;
 
 class Http2ServerStream final : public net::ByteStream, private http::Http2StreamEvents {
  public:
-  // Octets of a response that the server may send before the caller reads them.
+  // How many octets of a response the server may send before the caller reads them.
   static constexpr std::uint32_t kWindow = 64 << 10;
-  // Octets of a response's head that are stored. The caller's own bound must not be larger.
+  // How many octets of a response's head are stored. The caller's own bound must not be larger.
   static constexpr std::uint32_t kMostHead = 1 << 20;
 
   explicit Http2ServerStream(std::shared_ptr<Http2ServerConnection> connection);
@@ -38,8 +38,8 @@ class Http2ServerStream final : public net::ByteStream, private http::Http2Strea
   [[nodiscard]] const std::shared_ptr<Http2ServerConnection>& connection() const noexcept {
     return connection_;
   }
-  // Waits until the connection is open, has failed, or turned out to be one of HTTP/1.1. Returns the error of
-  // a connection that failed.
+  // Waits until the connection is open, has failed, or turns out to use HTTP/1.1. Returns the error if the
+  // connection failed.
   [[nodiscard]] net::Task<net::ErrorCode> connected();
   // Returns true if the request was given to the codec.
   [[nodiscard]] bool is_sent() const noexcept { return id_.has_value(); }
@@ -55,7 +55,7 @@ class Http2ServerStream final : public net::ByteStream, private http::Http2Strea
 
   [[nodiscard]] std::size_t try_read(char* at, std::size_t size, net::ErrorCode& ec) override;
   [[nodiscard]] net::Task<std::size_t> read_some(char* at, std::size_t size, net::ErrorCode& ec) override;
-  // Sends the request: the whole head, which `first` must contain, then the beginning of the body. Later
+  // The first call sends the whole head, which `first` must contain, and the beginning of the body. Later
   // calls send more of the body, as try_rest() does.
   [[nodiscard]] std::size_t try_write(std::string_view first, std::string_view second,
                                       net::ErrorCode& ec) override;
@@ -71,7 +71,7 @@ class Http2ServerStream final : public net::ByteStream, private http::Http2Strea
   void note_change() noexcept;
 
  private:
-  // Octets of a request's body that wait for the server's flow-control window.
+  // How many octets of a request's body may wait for the server's flow-control window.
   static constexpr std::size_t kMostBody = 32 << 10;
 
   void on_field(std::string_view name, std::string_view value) override;
@@ -99,10 +99,11 @@ class Http2ServerStream final : public net::ByteStream, private http::Http2Strea
   std::optional<http::Http2ResponseText> response_;
   std::string text_;  // the response as HTTP/1.1 text; the first `taken_` octets were read
   std::size_t taken_ = 0;
-  std::size_t unconsumed_ = 0;  // octets of the response's body that hold the flow-control windows closed
+  std::size_t unconsumed_ = 0;  // body octets of the response for which the server has not got window back
   std::string body_;            // octets of the request's body; the codec has the first `given_`
   std::size_t given_ = 0;
-  std::optional<std::uint64_t> left_;  // octets of the body to come; nullopt: chunked
+  // octets of the request's body that have not come yet; nullopt: chunked
+  std::optional<std::uint64_t> left_;
   http::ChunkDecoder decoder_;
   bool body_ended_ = false;
   bool ended_ = false;    // the server has ended its response

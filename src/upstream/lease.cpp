@@ -115,10 +115,9 @@ net::Task<net::ErrorCode> Lease::connect(std::string_view proxy_header, base::Du
   co_return co_await connect_http1(proxy_header, patience, fault);
 }
 
-// Waits for a connection that other requests may wait for, too. If the server chooses HTTP/1.1, the first
-// request gets the connection; the others get neither `http2_` nor `stream_`. If the server closes the
-// connection to requests at once, tries another connection, because the server may only be about to end the
-// first one.
+// Waits for an HTTP/2 connection that other requests may wait for, too. If the server chooses HTTP/1.1, the
+// first request gets the connection as `stream_`. The other requests get no connection. If the server accepts
+// no requests on a connection, tries once more, because the server may just be ending this connection.
 net::Task<net::ErrorCode> Lease::connect_http2(std::string& fault) {
   auto& connections = pool_->http2_[server_];
   for (unsigned refusals = 0; refusals < 2;) {
@@ -140,7 +139,7 @@ net::Task<net::ErrorCode> Lease::connect_http2(std::string& fault) {
       stream_ = connection->take_http1();
       co_return ec;
     }
-    // Otherwise the server's SETTINGS permit fewer requests than wait.
+    // Otherwise more requests wait than the server's SETTINGS permit on this connection.
     if (ec || !connection->accepts_requests()) ++refusals;
   }
   co_return net::ErrorCode(EBUSY, boost::system::system_category());
@@ -150,8 +149,8 @@ net::Task<net::ErrorCode> Lease::connect_http1(std::string_view proxy_header, ba
                                                std::string& fault) {
   const auto location = member().location();
   moves_ = location.moves;
-  // This task holds a reference of its own, because another connection may replace the pool's session
-  // meanwhile.
+  // The task holds its own reference, because another connection may replace the pool's TLS session during
+  // the connect.
   const auto session = net::share(pool_->sessions_[server_].get());
   const net::Dial::Target target{*location.addresses, location.first, proxy_header,
                                  member().tls(session.get())};

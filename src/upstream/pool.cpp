@@ -37,8 +37,9 @@ std::vector<std::uint64_t> identities(const ServerGroup& server_group) {
 }
 
 // Returns true if the peer of an idle connection closed it or sent unexpected bytes. The next request would
-// read these bytes as its answer. The event loop has reported what happened before its current turn. If the
-// request can be sent `once` only, looks at the socket, too, which costs a system call.
+// read these bytes as its answer. The event loop has reported only what happened before its current turn. If
+// `once` is true, weir cannot send the request again, so this function also checks the socket with a system
+// call.
 bool went_stale(const net::Stream& stream, bool once) noexcept {
   if (!stream.is_quiet()) return true;
   if (!once) return false;
@@ -80,8 +81,8 @@ Pool::~Pool() {
 Pool::Choice Pool::look(const LeaseRequest& wanted) noexcept {
   Choice choice;
   std::uint64_t untried = 0;
-  // A request that has failed at one server must not try an ejected server. With `health`, only probes try
-  // ejected servers.
+  // A request that has failed at one server must not try an ejected server. If the upstream has `health`,
+  // only probes try ejected servers.
   const bool may_try = wanted.tried == 0 && !settings().health;
   for (std::size_t at = 0; at < loads_.size(); ++at) {
     if ((wanted.tried & bit_of(at)) != 0) continue;
@@ -98,7 +99,7 @@ Pool::Choice Pool::look(const LeaseRequest& wanted) noexcept {
 }
 
 // Chooses an ejected server whose ejection time has passed, and begins a trial with this request. Under
-// Balance::Hash, only requests whose word leads to the server try it.
+// Balance::Hash, a request tries the server only if its word selects that server.
 std::optional<std::size_t> Pool::take_trial(const Choice& choice, const LeaseRequest& wanted) noexcept {
   auto due = choice.due;
   if (settings().balance == Balance::Hash)
@@ -135,7 +136,7 @@ std::uint64_t Pool::word(const LeaseRequest& wanted) noexcept {
 }
 
 Lease Pool::lease(const LeaseRequest& wanted) {
-  // A single server gets all requests, even while it is ejected.
+  // If the upstream has only one server, this server gets all requests even while it is ejected.
   const auto choice = loads_.size() == 1 ? Choice{.from = ~wanted.tried & 1U} : look(wanted);
   if (choice.due != 0)
     if (const auto server = take_trial(choice, wanted)) return lend(*server, {.fresh = true});

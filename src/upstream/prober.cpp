@@ -63,7 +63,7 @@ class Prober::Probe final : net::Watched {
 
   [[nodiscard]] const std::shared_ptr<ServerGroup>& server_group() const noexcept { return server_group_; }
   [[nodiscard]] bool stopped() const noexcept { return stopped_; }
-  // Makes run() return.
+  // Makes run() return soon.
   void stop() {
     stopped_ = true;
     pause_.cancel();
@@ -78,7 +78,7 @@ class Prober::Probe final : net::Watched {
       std::string fault;
       try {
         fault = co_await ask(location);
-      } catch (const std::bad_alloc&) {  // memory may be available for the next probe
+      } catch (const std::bad_alloc&) {  // more memory may be available for the next probe
         short_here_ = true;
       }
       disarm();
@@ -86,7 +86,7 @@ class Prober::Probe final : net::Watched {
       if (http2_) http2_->connection()->close();
       http2_.reset();
       const bool moved =
-          member_.moves() != location.moves;  // if so, the result says nothing about the present addresses
+          member_.moves() != location.moves;  // if true, the result says nothing about the present addresses
       if (!short_here_ && !stopped_ && !moved) member_.probed(fault.empty(), fault, clock_.now());
       if (stopped_) co_return;
       pause_.expires_after(spread(check_.interval));
@@ -107,7 +107,8 @@ class Prober::Probe final : net::Watched {
     if (http2_) http2_->cancel();
   }
 
-  // Connects to a server that may speak HTTP/2. If it chooses HTTP/1.1, `stream_` is set, otherwise `http2_`.
+  // Connects to a server that may speak HTTP/2. Sets `stream_` if the server chooses HTTP/1.1, and otherwise
+  // `http2_`.
   net::Task<net::ErrorCode> connect_http2(const ServerGroup::Member::Location& location, std::string& fault) {
     const auto connection = std::make_shared<Http2ServerConnection>(
         executor_, watchdog_,
@@ -138,7 +139,7 @@ class Prober::Probe final : net::Watched {
     co_return ec;
   }
 
-  // Probes the server once. Returns what is wrong with the server; empty if nothing is.
+  // Probes the server once. Returns the fault of the server, or an empty text if the server is healthy.
   net::Task<std::string> ask(const ServerGroup::Member::Location& location) {
     std::string fault;
     auto ec = co_await connect(location, fault);
@@ -158,8 +159,8 @@ class Prober::Probe final : net::Watched {
       state = answer.feed({piece.data(), count});
     }
     if (state == http::StatusReader::State::Known) co_return judge(answer.status());
-    // In TLS 1.3, the client's handshake ends before the server checks weir's certificate. So a server that
-    // rejects the certificate reports this by an alert here.
+    // In TLS 1.3, the client's handshake ends before the server checks weir's certificate. So an alert
+    // arrives here if the server rejects the certificate.
     if (net::Stream::was_alerted(ec)) co_return "its TLS handshake failed: " + ec.message();
     co_return late_ ? "no response in time" : "its response is not HTTP";
   }
@@ -175,8 +176,8 @@ class Prober::Probe final : net::Watched {
     co_return ec;
   }
 
-  // Reads the response to a gRPC health check. Returns what is wrong with the server; empty if nothing is.
-  // `ec`: why the response did not arrive.
+  // Reads the response to a gRPC health check. Returns the fault of the server, or an empty text if the
+  // server is healthy. `ec`: why the response did not arrive.
   static net::Task<std::string> ask_grpc(net::ByteStream& stream, net::ErrorCode& ec) {
     std::string response;
     while (!ec && response.size() < http::kMostGrpcHealth) {
@@ -215,7 +216,8 @@ class Prober::Probe final : net::Watched {
   net::Dial* dial_ = nullptr;  // points into the frame of connect() while connect() waits
   bool stopped_ = false;
   bool late_ = false;
-  // This host lacks descriptors, ports or memory, which says nothing about the server.
+  // True if a probe failed because this host lacks descriptors, ports or memory. This says nothing about the
+  // server.
   bool short_here_ = false;
   std::minstd_rand random_;
 };

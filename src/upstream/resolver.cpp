@@ -12,7 +12,7 @@ namespace weir::upstream {
 
 namespace {
 
-// Returns the addresses as text. Shortens a long list to the first ones.
+// Returns the addresses as text. Omits the end of a long list.
 std::string list(const Addresses& addresses) {
   constexpr std::size_t kMost = 8;
   std::string text;
@@ -119,7 +119,7 @@ void Resolver::add(const std::shared_ptr<ServerGroup>& server_group) {
   }
 }
 
-// Removes the names that have an address and no interval at which to repeat the look-up.
+// Stops watching names that have an address, if the configuration does not ask for repeated look-ups.
 void Resolver::drop_known() {
   std::erase_if(names_, [](const std::shared_ptr<Name>& name) {
     return name->server_group->settings().resolve == base::Duration{0} &&

@@ -11,8 +11,8 @@ namespace weir::upstream {
 
 namespace {
 
-// How long a caller should wait if `max_in_flight` is reached. The value is only a hint, the same as for
-// concurrency limits, because weir cannot know when a request in flight will end.
+// How long a caller should wait if `max_in_flight` is reached. This is only a hint, because weir cannot know
+// when a request in flight will end. Concurrency limits use the same hint.
 constexpr base::Duration kPerhaps{1'000'000};
 
 std::uint64_t seed() {
@@ -63,10 +63,11 @@ ServerGroup::ServerGroup(UpstreamSettings settings, std::vector<Server> servers,
       queue_(older != nullptr ? older->queue_ : std::make_shared<ServerQueue>()) {
   assert(servers.size() == settings_.servers.size());
   // A reload that adds or removes probes does not carry over the state of servers. A server that is down
-  // waits for a good probe. Without probes it would stay down.
+  // waits for a good probe, so without probes the server would stay down.
   if (older != nullptr && older->settings_.health.has_value() != settings_.health.has_value())
     older = nullptr;
-  // A bit for each older member that was already matched, because two servers may have the same name.
+  // One bit for each older member that was already matched. Two servers may have the same name, so each
+  // member must be matched only once.
   std::uint64_t taken = 0;
   for (std::size_t at = 0; at < servers.size(); ++at) {
     const Member* before = nullptr;
@@ -79,8 +80,8 @@ ServerGroup::ServerGroup(UpstreamSettings settings, std::vector<Server> servers,
   }
 }
 
-// The older member's in-flight number is shared only if both members have `max_in_flight`. Otherwise a
-// request that enter() did not add could be subtracted by leave().
+// Shares the older member's number of requests in flight only if both members have `max_in_flight`. Otherwise
+// leave() could subtract a request that enter() did not count.
 ServerGroup::Member::Member(const ServerGroup& server_group, Server server, const ServerSettings& settings,
                             const Member* older)
     : server_group_(server_group),
@@ -91,7 +92,7 @@ ServerGroup::Member::Member(const ServerGroup& server_group, Server server, cons
                  ? older->known_
                  : std::make_shared<Known>(std::move(server.addresses))) {}
 
-// Logs nothing if there is no address, because the failed look-up was logged already.
+// If there is no address, logs nothing, because the failed look-up is already in the log.
 ServerGroup::Member::Known::Known(Addresses at_first)
     : random(seed()), addresses(std::make_shared<const Addresses>(std::move(at_first))) {
   if (!addresses->empty()) return;
@@ -169,8 +170,8 @@ void ServerGroup::Member::probed(bool good, std::string_view fault, base::TimePo
 
 std::optional<base::Duration> ServerGroup::Member::enter(base::TimePoint now) noexcept {
   if (settings_.max_in_flight != 0) {
-    // The number must not exceed the bound even briefly. Otherwise another request would be refused although
-    // there is room.
+    // The number in flight must not exceed the bound even briefly. Otherwise weir would refuse another
+    // request although there is room.
     auto others = known_->in_flight.load();
     do {
       if (others >= settings_.max_in_flight) return kPerhaps;
@@ -222,7 +223,7 @@ std::uint64_t ServerGroup::Member::ejections() const {
 }
 
 // Publishes the server's state to readers without the lock, and logs the change. REQUIRES that the caller has
-// locked known_->mutex, which also keeps the log lines in order.
+// locked known_->mutex. The mutex also keeps the log lines in order.
 void ServerGroup::Member::publish(ServerHealth::Change change, base::TimePoint now,
                                   std::string_view why) noexcept {
   known_->out_until.store(known_->server_health.out_until().time_since_epoch().count(),

@@ -15,7 +15,7 @@ base::Duration shortened(base::Duration time, std::uint64_t random) noexcept {
 
 }  // namespace
 
-// Ignores failures of connects that were already in progress at the ejection, because they prove nothing new.
+// Ignores a failed connect that began before the ejection, because it proves nothing new.
 ServerHealth::Change ServerHealth::unreachable(const Ejection& settings, base::TimePoint now,
                                                std::uint64_t random) noexcept {
   if (out() && trial_ == Trial::None && now < out_until_) return Change::None;
@@ -25,7 +25,7 @@ ServerHealth::Change ServerHealth::unreachable(const Ejection& settings, base::T
 
 ServerHealth::Change ServerHealth::failed(const Ejection& settings, base::TimePoint sent, base::TimePoint now,
                                           std::uint64_t random) noexcept {
-  // If no server serves, all servers get requests, and these requests are no trials.
+  // If all servers are ejected, all servers get requests. These requests are not trials.
   const auto tried_from = trial_ == Trial::None ? out_until_ : trial_since_;
   const bool enough = out() ? sent >= tried_from : ++failures_ >= settings.failures;
   if (!enough) return Change::None;

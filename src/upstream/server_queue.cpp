@@ -49,7 +49,7 @@ void ServerQueue::freed() noexcept {
   wake(waiters_.begin());
 }
 
-// Wakes the request at this position. Sends no wake-up if memory runs out. This is harmless, because waiting
+// Wakes the request at this position. If memory runs out, sends no wake-up. This is harmless, because waiting
 // requests check for room once a second.
 void ServerQueue::wake(const List::const_iterator& at) const noexcept {
   if (at == waiters_.end()) return;

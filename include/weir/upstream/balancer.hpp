@@ -1,5 +1,4 @@
-// Balancer chooses the server for the next request. It only computes with plain values. Random numbers are
-// arguments.
+// Balancer chooses the server for the next request. Pure: random numbers are arguments.
 //
 // Belongs to one worker.
 #pragma once
@@ -23,8 +22,8 @@ struct Load {
 
 class Balancer {
  public:
-  // Under Balance::Hash, the bound on a server's share of the requests applies only while at least this
-  // number of requests is in flight.
+  // The bound of Balance::Hash on a server's load applies only while at least this number of requests is in
+  // flight.
   static constexpr std::uint32_t kUnbounded = 8;
 
   // `identities`: the identity() of each server, in the order of the servers.
@@ -37,14 +36,14 @@ class Balancer {
   //   RoundRobin     Each server in proportion to its weight, evenly spread (smooth).
   //   LeastInFlight  The server with the smallest in_flight ÷ weight; RoundRobin among equals.
   //   RandomTwo      Draws two servers by weight; takes the one with the smaller in_flight ÷ weight.
-  //   Hash           Always the same server for the same word. If a candidate is added or removed, only its
+  //   Hash           The same server for the same word. If a candidate is added or removed, only its
   //                  own words move. Skips a server with more than 5/4 of its share of the requests in
   //                  flight.
   [[nodiscard]] std::size_t choose(std::uint64_t candidates, std::span<const Load> loads,
                                    std::uint64_t word) noexcept;
 
-  // Returns a server's identity for Balance::Hash. All weir processes compute the same identity from the
-  // server's configured address and from `occurrence`, the number of earlier servers with the same address.
+  // Returns a server's identity for Balance::Hash. `address`: the server's configured address. `occurrence`:
+  // the number of earlier servers with the same address. All weir processes compute the same identity.
   [[nodiscard]] static std::uint64_t identity(std::string_view address, std::size_t occurrence) noexcept;
 
  private:
@@ -54,8 +53,8 @@ class Balancer {
 
   Balance balance_;
   std::vector<std::uint64_t> identities_;
-  // The credit of each server in smooth weighted round robin: the requests that the server should have got by
-  // its weight, minus the requests that it got. Both numbers are multiplied by the sum of the weights.
+  // The credit of each server in smooth weighted round robin: the number of requests that its weight entitles
+  // it to, minus the number of requests that it got. Both numbers are multiplied by the sum of the weights.
   std::vector<std::int64_t> credit_;
 };
 

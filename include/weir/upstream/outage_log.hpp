@@ -2,8 +2,8 @@
 // fill the log. Pure: time is an argument.
 //
 // Only the first kMostOutages outages of a minute are logged. During any outage, one line a minute is logged.
-// The end of an outage is logged if any other line about that outage was logged. Ejections that are not
-// logged are counted, and the next line reports their number.
+// The end of an outage is logged if an earlier line about the same outage was logged. The next logged line
+// reports the number of ejections that were not logged.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -15,7 +15,7 @@ namespace weir::upstream {
 class OutageLog {
  public:
   static constexpr base::Duration kPause{60'000'000};
-  static constexpr unsigned kMostOutages = 5;  // in a minute
+  static constexpr unsigned kMostOutages = 5;  // the bound for one minute
 
   // Returns true if the outage that begins at `now` should be logged.
   [[nodiscard]] bool begins(base::TimePoint now) noexcept {
@@ -49,7 +49,7 @@ class OutageLog {
   }
 
   base::TimePoint last_{};         // time of the last line about an outage
-  base::TimePoint minute_ends_{};  // end of the minute in which outages_ outages were logged
+  base::TimePoint minute_ends_{};  // the end of the minute to which outages_ belongs
   unsigned outages_ = 0;
   unsigned left_out_ = 0;
   bool said_ = false;  // a line about the present outage was logged

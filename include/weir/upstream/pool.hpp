@@ -28,37 +28,39 @@ class Http2ServerStream;
 class Pool;
 
 // Returns true if a connection failed because this host lacks something: descriptors, ports, memory, or room
-// in the queue of a unix socket. In this case the server may be healthy.
+// in the queue of a unix socket. The server may be healthy nevertheless.
 [[nodiscard]] bool is_shortage(const net::ErrorCode& ec) noexcept;
 
-// Returns true if the server accepts no requests on its HTTP/2 connections. It says so by its SETTINGS, or by
-// a GOAWAY on each new connection.
+// Returns true if the server accepts no requests on its HTTP/2 connections. The server states this in its
+// SETTINGS, or by a GOAWAY on each new connection.
 [[nodiscard]] bool is_refusal(const net::ErrorCode& ec) noexcept;
 
 // How an exchange with a server can break.
 enum class Break : std::uint8_t {
   Connection,  // the connection failed or ended
   Reset,       // the server reset the stream of an HTTP/2 connection
-  Refusal,     // the server has not processed the request, and said so (RFC 9113 §8.7)
+  Refusal,     // the server has stated that it did not process the request (RFC 9113 §8.7)
 };
 
-// The requirements of a request for the server and the connection that Pool::lease() chooses.
+// A request's requirements for the server and the connection that Pool::lease() chooses.
 struct LeaseRequest {
   base::TimePoint now{};
   std::uint64_t tried = 0;  // servers to skip; one bit for each server
   bool fresh = false;       // the request requires a new connection
-  // The request cannot be sent again. So lease() avoids servers that may not answer, and looks at an idle
-  // connection's socket before it lends the connection.
+  // True: weir cannot send the request again. lease() then avoids servers that may not answer, and checks the
+  // socket of an idle connection before it uses the connection.
   bool once = false;
   bool owed = false;            // the client has not sent the whole body of the request
   const void* avoid = nullptr;  // an HTTP/2 connection that must not be used: Lease::http2_connection()
   std::uint64_t word = 0;       // under Balance::Hash: the client's name
 };
 
-// The use of one server by one exchange (a request and its answer): one of the server's requests in flight,
-// and a connection, or a stream of an HTTP/2 connection. The destructor decrements the number of requests in
-// flight. It returns the connection to the pool if keep() was called, and otherwise closes the connection. It
-// resets a stream that is not complete.
+// One server in use by one exchange (a request and its answer). A lease counts as one of the server's
+// requests in flight, and has a connection, or a stream of an HTTP/2 connection.
+//
+// The destructor subtracts the lease from the requests in flight. If keep() was called, the destructor
+// returns the connection to the pool; otherwise it closes the connection. The destructor also resets an
+// HTTP/2 stream that is not complete.
 class Lease {
  public:
   Lease() noexcept;
@@ -69,14 +71,14 @@ class Lease {
   // Returns true if a server was chosen.
   [[nodiscard]] explicit operator bool() const noexcept { return pool_ != nullptr; }
   // For a lease without a server: returns how long to wait until a server that was not tried has room for the
-  // request. Absent: every server was tried.
+  // request. Returns nullopt if every server was tried.
   [[nodiscard]] const std::optional<base::Duration>& room_after() const noexcept { return room_after_; }
   // For a lease without a server: returns true if a server may have room before room_after(), when a request
   // in flight ends.
   [[nodiscard]] bool room_at_any_time() const noexcept { return room_at_any_time_; }
   [[nodiscard]] bool connected() const noexcept;
-  // Returns how many connections connect() has opened. If several requests waited for one connection, only
-  // one of them counts it.
+  // Returns how many connections connect() has opened. If several requests waited for the same connection,
+  // only one of them counts it.
   [[nodiscard]] unsigned opened() const noexcept { return opened_; }
   // Returns true if the connection has served another request before.
   [[nodiscard]] bool reused() const noexcept { return reused_; }
@@ -91,14 +93,15 @@ class Lease {
   // Returns the connection. REQUIRES connected(), and that the server speaks HTTP/1.1 on it.
   [[nodiscard]] net::Stream& connection() noexcept { return *stream_; }
   [[nodiscard]] bool is_http2() const noexcept { return http2_ != nullptr; }
-  // Returns the address of the HTTP/2 connection, for LeaseRequest::avoid; null: the lease has none.
+  // Returns the address of the HTTP/2 connection object, for LeaseRequest::avoid. Returns null if the lease
+  // has no HTTP/2 connection.
   [[nodiscard]] const void* http2_connection() const noexcept;
-  // Returns how the server ended the stream before the end of the response. REQUIRES that it broke.
+  // Returns how the server ended the stream before the end of the response. REQUIRES that the stream broke.
   [[nodiscard]] Break broke_by() const noexcept;
   // Returns true if the server's addresses have changed since the connection was leased or opened. A failure
   // of the connection then says nothing about the server's present state.
   [[nodiscard]] bool moved() const noexcept { return moves_ != member().moves(); }
-  // Returns the member to report results to. REQUIRES a server.
+  // Returns the member that must get the results of the exchange. REQUIRES a server.
   [[nodiscard]] ServerGroup::Member& member() const noexcept;
 
   // Opens a connection to the chosen server, at any of its addresses. The connection begins with
@@ -122,7 +125,7 @@ class Lease {
 
   Pool* pool_ = nullptr;
   std::size_t server_ = 0;
-  // The server's number of address changes when the connection was leased or opened.
+  // Member::moves() at the time when the connection was leased or opened.
   std::uint32_t moves_ = 0;
   std::unique_ptr<net::Stream> stream_;
   std::unique_ptr<Http2ServerStream> http2_;
@@ -149,7 +152,7 @@ class Pool final : private net::Watched {
   // ejected server whose ejection time has passed is tried first, if the request may try it (Member::due()).
   // If the upstream has `health`, only probes try ejected servers. The lease gets an idle connection to the
   // server if the pool has one, unless the request requires a new connection. The pool drops an idle
-  // connection that the server closed or wrote to, as far as the event loop has reported it.
+  // connection if the event loop has reported that the server closed it or wrote to it.
   [[nodiscard]] Lease lease(const LeaseRequest& wanted);
 
   [[nodiscard]] const UpstreamSettings& settings() const noexcept { return server_group_.settings(); }
@@ -167,7 +170,7 @@ class Pool final : private net::Watched {
 
   void on_late() noexcept override {}
   void on_tick() noexcept override;
-  struct Choice {            // each member has a bit for each server
+  struct Choice {            // in each member, one bit stands for each server
     std::uint64_t from = 0;  // the candidates
     std::uint64_t due = 0;   // ejected servers that a request should try now
   };
@@ -185,7 +188,7 @@ class Pool final : private net::Watched {
   std::vector<Load> loads_;              // for each server; in_flight counts only this worker's requests
   std::vector<std::vector<Idle>> idle_;  // for each server; the most recently used connection is last
   std::vector<Http2Connections> http2_;  // for each server
-  // For each server: the number of address changes when idle_ was last checked.
+  // For each server: the value of Member::moves() when idle_ was last checked.
   std::vector<std::uint32_t> moves_;
   std::vector<net::TlsSession> sessions_;  // for each server: the newest TLS session; null: none
   std::uint64_t now_ = 0;                  // in watchdog ticks

@@ -1,8 +1,8 @@
 // Prober probes the servers of upstreams with `health`. It sends one request in each interval, on a separate
 // connection, and reports the result to the server's ServerGroup::Member.
 //
-// Belongs to the thread that runs the executor. All tasks (net/task.hpp) of that executor must belong to the
-// prober.
+// Belongs to the thread that runs the executor. That executor must run no tasks (net/task.hpp) of other
+// objects.
 #pragma once
 
 #include "weir/net/asio.hpp"
@@ -24,8 +24,8 @@ class Prober {
   Prober(const Prober&) = delete;
   Prober& operator=(const Prober&) = delete;
 
-  // From now on, probes the servers of these groups and no others. A new server is probed at once, then at
-  // the configured interval.
+  // From now on, probes only the servers of these groups. A new server is probed at once, then at the
+  // configured interval.
   void watch(const std::vector<std::shared_ptr<ServerGroup>>& server_groups);
 
  private:

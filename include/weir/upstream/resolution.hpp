@@ -1,5 +1,5 @@
-// Resolution decides when to look up one server's name, and what each result changes. It consists of plain
-// values; time and randomness are arguments.
+// Resolution decides when to look up one server's name, and what each result changes. Pure: time and random
+// numbers are arguments.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -19,21 +19,21 @@ class Resolution {
   enum class Outcome : std::uint8_t {
     Same,     // the name has the known addresses, in any order
     Changed,  // the name has other addresses
-    Failed,   // no answer, or no address in it; the known addresses stay in use
+    Failed,   // the look-up failed or returned no address; the known addresses stay in use
   };
   struct Step {
     Outcome outcome = Outcome::Same;
     bool turned = false;  // this is the first failure, or the first success after failures
-    // If Changed: the name's new addresses; addresses that were known come first, in their old order.
+    // For Changed: the name's addresses now. Addresses that were known come first, in their old order.
     Addresses addresses{};
   };
 
-  // The interval of look-ups while no address is known. `period` applies instead if it is shorter.
+  // The interval of look-ups while no address is known, unless `period` is shorter.
   static constexpr base::Duration kWhileUnknown{2'000'000};
 
   // The first look-up is due one period from now, and each later one a period after the last answer. The
-  // period varies randomly by a tenth, so that many weir processes do not ask together. `random`: any 64
-  // bits. `unknown` is true if a look-up has failed already and no address is known.
+  // period varies randomly by a tenth, so that many weir processes do not query the name server together.
+  // `random`: any 64 bits. `unknown` is true if a look-up has failed already and no address is known.
   Resolution(base::Duration period, base::TimePoint now, std::uint64_t random, bool unknown = false) noexcept;
 
   [[nodiscard]] base::TimePoint due() const noexcept { return due_; }

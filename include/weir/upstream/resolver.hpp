@@ -38,16 +38,16 @@ class Resolver {
   // `control` and `clock` must outlive the resolver.
   Resolver(net::asio::io_context& control, const net::Clock& clock, Report report,
            LookUp look_up = net::resolve);
-  // Does not wait for a running look-up to end.
+  // Does not wait until a running look-up ends.
   ~Resolver();
   Resolver(const Resolver&) = delete;
   Resolver& operator=(const Resolver&) = delete;
 
-  // From now on, looks up the names of the servers in these groups and no others. Throws std::system_error if
-  // no thread can be started.
+  // From now on, looks up only the names of the servers in these groups. Throws std::system_error if no
+  // thread can be started.
   void watch(const std::vector<std::shared_ptr<ServerGroup>>& server_groups);
 
-  // Returns the numbers of look-ups of each upstream whose names are looked up repeatedly.
+  // Returns the numbers of look-ups for each upstream whose names are looked up repeatedly.
   [[nodiscard]] std::vector<Figures> figures() const;
 
  private:

@@ -1,4 +1,4 @@
-// Decides whether a request may be sent again, and after how long. Plain values; randomness is an argument.
+// Decides whether a request may be sent again, and after how long. Pure: random numbers are arguments.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -8,7 +8,8 @@
 namespace weir::upstream {
 
 // Limits the share of requests that are sent again, so that failing servers do not get more work. Each
-// request adds its share to the budget; each repetition takes one unit. Belongs to one worker.
+// request adds the configured share of a unit to the budget, and each repetition takes one unit. Belongs to
+// one worker.
 class RetryBudget {
  public:
   // The budget at the start, and its maximum, in repetitions.

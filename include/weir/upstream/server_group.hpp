@@ -1,7 +1,7 @@
 // ServerGroup holds the servers of an upstream, and the state of each server. All workers share both.
 //
-// Made once for all workers, and outlives them. Thread-safe. A request only reads an atomic that rarely
-// changes; only failures lock a mutex.
+// There is one group for all workers, and it outlives them. Thread-safe. While servers work, a request only
+// reads atomics that rarely change. Failures lock a mutex.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -24,8 +24,8 @@
 
 namespace weir::upstream {
 
-// The addresses of one server, to be tried in this order. Empty: the server's name could not be looked up
-// yet.
+// The addresses of one server, to be tried in this order. Empty if no look-up of the server's name has
+// succeeded yet.
 using Addresses = std::vector<net::RawEndpoint>;
 
 // A server's name, and the addresses that the last look-up of the name returned.
@@ -59,7 +59,7 @@ class ServerGroup {
     [[nodiscard]] const ServerSettings& settings() const noexcept { return settings_; }
 
     // serves() returns true if the server gets requests. due() returns true if the server is ejected, but a
-    // request should try it now. `once` is true if that request cannot be sent again.
+    // request should try it now. `once`: true if weir cannot send this request again.
     [[nodiscard]] bool serves() const noexcept {
       return known_->out_until.load(std::memory_order_relaxed) == 0;
     }
@@ -75,8 +75,8 @@ class ServerGroup {
     // uses no TLS.
     [[nodiscard]] std::optional<net::TlsTarget> tls(SSL_SESSION* session) const noexcept;
 
-    // These functions record the result of a request; see ServerHealth. `fault`: the reason, as text for the
-    // log; empty if unknown.
+    // The next functions record the result of a request; see ServerHealth. `fault`: the reason, as text for
+    // the log; empty if unknown.
     void unreachable(base::TimePoint now, std::string_view fault = {}) noexcept;
     void failed(base::TimePoint sent, base::TimePoint now) noexcept;
     void answered(base::TimePoint sent, base::TimePoint now) noexcept {
@@ -85,20 +85,20 @@ class ServerGroup {
     // Returns true if recording an answer would change the server's state.
     [[nodiscard]] bool suspect() const noexcept { return known_->suspect.load(std::memory_order_relaxed); }
 
-    // The server's present addresses. A running connect shares the addresses with which it began.
+    // The server's present addresses. A connect that is under way keeps the addresses with which it began.
     struct Location {
       std::shared_ptr<const Addresses> addresses;
       std::size_t first;    // index of the address to try first
-      std::uint32_t moves;  // number of times that the addresses changed so far
+      std::uint32_t moves;  // how many times the addresses have changed so far
     };
     [[nodiscard]] Location location() const;
     // Makes the next connect begin with the address of index `first` (net::Dial::next()). `then`: the
-    // location() that the finished connect used. Does nothing if the addresses have changed since.
+    // location() that the finished connect used. Does nothing if the addresses have changed since then.
     void begin_with(std::size_t first, const Location& then) noexcept;
     [[nodiscard]] std::uint32_t moves() const noexcept {
       return known_->moves.load(std::memory_order_relaxed);
     }
-    // Replaces the addresses of the server's name; at least one is required. Running connects continue with
+    // Replaces the addresses of the server's name; there must be at least one. Running connects continue with
     // the old addresses.
     void move_to(Addresses addresses, base::TimePoint now);
 
@@ -156,7 +156,7 @@ class ServerGroup {
       std::shared_ptr<const Addresses> addresses;  // protected by the mutex
       std::size_t first = 0;                       // index into `addresses`; protected by the mutex
     };
-    const std::shared_ptr<Known> known_;  // shared with older groups, which may still have requests
+    const std::shared_ptr<Known> known_;  // shared with older groups, whose requests may still be running
   };
 
   // REQUIRES one element of `servers` for each server in `settings`. `older`: the group of the same upstream

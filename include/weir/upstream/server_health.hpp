@@ -1,5 +1,5 @@
-// ServerHealth decides from a server's answers whether the server gets requests. Plain values; time and
-// randomness are arguments.
+// ServerHealth decides from a server's answers whether the server gets requests. Pure: time and random
+// numbers are arguments.
 //
 //   serves ── enough failures ──► out, each time twice as long ── time has passed ──► one request tries it
 //     ▲                                 ▲                                                  │
@@ -23,44 +23,45 @@ class ServerHealth {
   // The functions below return the change of the server's state. `random`: any 64 bits.
   //
   // Records that no connection could be opened. One failed connect ejects the server. While the server is
-  // ejected, a failed connect is recorded only if it belongs to a trial, or if the ejection time has passed.
+  // ejected, the function ignores a failed connect, unless the connect belongs to a trial or the ejection
+  // time has passed.
   Change unreachable(const Ejection& settings, base::TimePoint now, std::uint64_t random) noexcept;
   // Records a failed request: the server sent no answer, no HTTP, or an incomplete answer. Several failures
-  // in a row eject the server. If the server is ejected already, one failure extends the ejection: that of
-  // the trial, or of any request sent after the ejection time had passed. (If no server serves, all servers
-  // get requests.) Failures of requests sent before that are ignored.
+  // in a row eject the server. If the server is already ejected, one failure extends the ejection, provided
+  // that the request was sent after the ejection time had passed. A trial is such a request. (If all servers
+  // are ejected, all servers get requests.) Other failures are ignored.
   Change failed(const Ejection& settings, base::TimePoint sent, base::TimePoint now,
                 std::uint64_t random) noexcept;
   // Records that the server answered, with any status. The answer need not be complete if weir stopped
   // reading it. An answer to a request sent before the ejection does not readmit the server.
   Change answered(base::TimePoint sent, base::TimePoint now) noexcept;
 
-  // Records the result of a probe. Enough failed probes in a row take the server down. Enough good ones in a
-  // row readmit it, even if failed requests had ejected it.
+  // Records the result of a probe. Enough failed probes in a row take the server down. Enough good probes in
+  // a row readmit the server, even if failed requests had ejected it.
   Change probed(const HealthCheck& check, bool good, base::TimePoint now) noexcept;
 
   // Records that the server's name has no known address. The server is down until moved() is called.
   Change absent() noexcept;
 
   // Records that the server's name has other addresses. `anew` is true if none of the old addresses remains.
-  // The name then stands for another machine, which serves as if readmitted. If some old addresses remain, a
-  // request may try an ejected server at once.
+  // In that case the name refers to another machine, which serves like a readmitted server. If some old
+  // addresses remain, a request may try an ejected server at once.
   Change moved(bool anew, base::TimePoint now) noexcept;
 
   // Returns true if the ejection time has passed and no other request tries the server. The caller may then
   // try the server (this is called a trial), and should report the result. Without a report, another request
-  // may try the server after the same time, the next after twice that time, and so on, as if the trial had
-  // failed. `owed` is true if the client has not sent the whole body, and may never send it. A trial by such
-  // a request prevents only trials by other such requests, for as long as the ejection lasted.
+  // may try the server after the length of the ejection, the next request after twice that time, and so on.
+  // `owed` is true if the client has not sent the whole body, and may never send it. A trial by such a
+  // request prevents only trials by other requests with an incomplete body, for as long as the ejection
+  // lasted.
   [[nodiscard]] bool begin_trial(const Ejection& settings, base::TimePoint now, bool owed = false) noexcept;
 
   // Returns the end of the ejection. During a trial, returns the time until which no other request may try
   // the server. The epoch: the server is in service.
   [[nodiscard]] base::TimePoint out_until() const noexcept { return out_until_; }
-  // Returns the time from which a request that cannot be sent again may also try the server. If no connection
-  // could be opened, this is out_until(), because a failed connect loses no request. If the server accepted
-  // requests and did not answer, it is out_until() plus `most`. Until then, only requests that can be sent to
-  // another server may try this one.
+  // Returns the time from which any request may try the server. This is out_until() if no connection could be
+  // opened, because a failed connect loses no request. If the server accepted requests but did not answer,
+  // this is out_until() plus `most`. Until then, only requests that weir can send again may try the server.
   [[nodiscard]] base::TimePoint open_to_all_from(const Ejection& settings) const noexcept {
     return silent_ && !down() ? out_until_ + settings.most : out_until_;
   }
@@ -88,9 +89,9 @@ class ServerHealth {
   bool silent_ = false;            // the server is ejected because it did not answer requests
   base::TimePoint out_since_{};    // time of the ejection or of the last failed trial
   base::TimePoint trial_since_{};  // start of the first trial without a reported result
-  // Time from which the next request with an incomplete body may try the server.
+  // The time from which another request with an incomplete body may try the server.
   base::TimePoint owed_from_{};
-  // Good probes in a row since the ejection; `bad_` is the number of failed probes in a row.
+  // The number of good probes in a row since the ejection. `bad_`: the number of failed probes in a row.
   unsigned good_ = 0;
   unsigned bad_ = 0;
   base::TimePoint out_until_ = kServes;

@@ -2,7 +2,7 @@
 // priorities come first, then earlier requests.
 //
 // Thread-safe. A wake-up does not reserve room: the first request in the queue wakes up and must check for
-// room. If there is none, the request keeps its position in the queue.
+// room. If there is no room, the request keeps its position in the queue.
 #pragma once
 
 #include "weir/policy/route.hpp"
@@ -31,8 +31,8 @@ class ServerQueue {
     Waiter(const Waiter&) = delete;
     Waiter& operator=(const Waiter&) = delete;
 
-    // Returns true if this request may use room now: every request before it in the queue is choosy (see
-    // join()).
+    // Returns true if this request may use room now, because all requests before it in the queue are choosy
+    // (see join()).
     [[nodiscard]] bool is_next() const;
     // Wakes the next request in the queue. Must be called if the server that has room does not suit this
     // request.
@@ -49,17 +49,17 @@ class ServerQueue {
   };
 
   // Adds a request to the queue. `most`: the largest number of waiting requests, including this one. `choosy`
-  // is true if some servers do not suit the request; the request then does not hold up others. Returns null
-  // if the queue is full.
+  // is true if some servers do not suit the request. Other requests need not wait behind a choosy request.
+  // Returns null if the queue is full.
   [[nodiscard]] std::unique_ptr<Waiter> join(std::size_t most, policy::Priority priority, bool choosy,
                                              Wake wake);
 
-  // Returns true if a new request that used room now would overtake a waiting request.
+  // Returns true if a new request must not use room now, because it would overtake a waiting request.
   [[nodiscard]] bool is_awaited() const noexcept { return waiting_ != choosy_; }
   [[nodiscard]] std::size_t size() const noexcept { return waiting_; }
 
-  // Wakes the first request in the queue. Must be called after a server has got room, not before. Otherwise a
-  // request could find no room, and then join the queue after this call has found the queue empty.
+  // Wakes the first request in the queue. Must be called after a server has got room. If the call came
+  // earlier, a request could find no room and then join the queue after this call, and nothing would wake it.
   void freed() noexcept;
 
  private:

@@ -14,26 +14,26 @@
 
 namespace weir::upstream {
 
-// The protocol that weir speaks to servers. Auto: what the server chooses by ALPN (RFC 7301).
+// The protocol that weir speaks to servers. With Auto, the server chooses by ALPN (RFC 7301).
 enum class Protocol : std::uint8_t { Http1, H2, H2c, Auto };
 
 enum class Balance : std::uint8_t { RoundRobin, LeastInFlight, RandomTwo, Hash };
 
 struct Timeouts {
   base::Duration connect{1'000'000};
-  base::Duration connect_total{5'000'000};  // for all connects of one request, to all servers together
-  // From the end of the request to the head of the answer, and between two reads of the answer.
+  base::Duration connect_total{5'000'000};  // for all connects of one request together, to all its servers
+  // Time limit from the end of the request to the head of the answer, and between two reads of the answer.
   base::Duration response{30'000'000};
-  // From sending the head to the server's 100 Continue, if the client waits for a 100 Continue (RFC 9110
-  // §10.1.1). When this time is over, weir asks the client for the body. weir never asks if `expect_continue`
-  // is at least as long as `response` or `total`.
+  // If the client waits for 100 Continue (RFC 9110 §10.1.1): time limit from sending the head to the server's
+  // 100 Continue. After this time weir itself sends 100 Continue to the client. weir never does this if
+  // `expect_continue` is at least as long as `response` or `total`.
   base::Duration expect_continue{1'000'000};
   base::Duration idle{60'000'000};     // how long an unused connection stays open
   base::Duration tunnel{300'000'000};  // how long an upgraded connection may be silent in both directions
-  // How long weir reads an answer after its client has left; 0: weir does not read it.
+  // How long weir reads an answer after its client has left; 0: weir stops reading at once.
   base::Duration abandoned{30'000'000};
-  // From the first attempt to the head of the last answer, without the time in which the client sends its
-  // body.
+  // Time limit from the first attempt to the head of the last answer. The time in which the client sends its
+  // body is not included.
   base::Duration total{base::kForever};
   friend bool operator==(const Timeouts&, const Timeouts&) = default;
 };
@@ -52,7 +52,7 @@ struct Ejection {
 
 // Settings of the probes of servers.
 struct HealthCheck {
-  std::string path;                   // of a GET request; empty if `grpc` is set
+  std::string path;                   // path of a GET request; empty if `grpc` is set
   std::optional<std::string> grpc{};  // the service to ask about by gRPC; empty: the whole server
   base::Duration interval{2'000'000};
   base::Duration timeout{1'000'000};
@@ -62,9 +62,9 @@ struct HealthCheck {
   friend bool operator==(const HealthCheck&, const HealthCheck&) = default;
 };
 
-// Which requests are sent again. They must be idempotent by RFC 9110 §9.2.2. weir must have received either
-// the whole body together with the head, or nothing of the body. If no connection could be opened, no server
-// has received the request. Another attempt is then not counted as a repetition.
+// Which requests weir sends again after a failure. The method must be idempotent (RFC 9110 §9.2.2), and all
+// of the body that has arrived must still be in memory. If no connection could be opened, no server has
+// received the request, so another attempt does not count as a repetition.
 struct Retry {
   unsigned attempts = 2;  // largest number of servers that get the request, including the first
   // Largest number of repetitions, in percent of all requests; 0: no repetitions.
@@ -88,7 +88,7 @@ struct ServerSettings {
   friend bool operator==(const ServerSettings&, const ServerSettings&) = default;
 };
 
-// The most servers of an upstream: 64 bits record which of them a request has tried.
+// The largest number of servers of an upstream, because 64 bits record which servers a request has tried.
 inline constexpr std::size_t kMaxServers = 64;
 
 struct UpstreamSettings {

@@ -64,8 +64,7 @@ TEST(Balancer, RoundRobinSpreadsTheRequestsToAHeavyServerEvenly) {
   EXPECT_EQ(order, (std::vector<std::size_t>{0, 0, 1, 0, 2, 0, 0, 0, 0, 1, 0, 2, 0, 0}));
 }
 
-// With any weights, if the sum of the weights is n, each server must get exactly its share of n consecutive
-// requests.
+// Each server must get exactly its share of n consecutive requests, where n is the sum of the weights.
 TEST_F(BalancerLaws, RoundRobinGivesEachServerExactlyItsWeightedShare) {
   for (int trial = 0; trial < 50; ++trial) {
     const auto weights = random_weights(1 + below(12), 9);
@@ -125,10 +124,11 @@ TEST_F(BalancerLaws, RandomTwoComparesLoadsRelativeToWeights) {
   servers.choose_often(20'000, random);
   EXPECT_EQ(servers.taken[2], 0);
   EXPECT_NEAR(servers.taken[0], 10'000, 500);
-  servers.loads[0].in_flight = servers.loads[1].in_flight = 1;  // now the third server is the least busy
+  // now the third server is less busy than the others
+  servers.loads[0].in_flight = servers.loads[1].in_flight = 1;
   servers.taken = {0, 0, 0};
   servers.choose_often(20'000, random);
-  // Only the pair of the two servers with weight 1 lacks the third server: 1/6 of all pairs.
+  // One pair in six lacks the third server: the pair of the two servers with weight 1.
   EXPECT_NEAR(servers.taken[2], 16'667, 500);
 }
 

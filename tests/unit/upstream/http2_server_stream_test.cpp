@@ -45,7 +45,7 @@ TEST_F(Http2MemoryTest, BodyWaitsForTheWindowOfTheServer) {
   EXPECT_GT(stream.try_rest(rest, {}, ec), 0U);
 }
 
-TEST_F(Http2MemoryTest, RefusedStreamBreaksByRefusal) {
+TEST_F(Http2MemoryTest, RefusedStreamIsReportedAsRefused) {
   refuses = true;
   connect();
   exchange();
@@ -59,7 +59,7 @@ TEST_F(Http2MemoryTest, RefusedStreamBreaksByRefusal) {
   EXPECT_TRUE(connection->has_room()) << "the connection goes on";
 }
 
-TEST_F(Http2MemoryTest, ResetStreamBreaksByReset) {
+TEST_F(Http2MemoryTest, ResetStreamIsReportedAsReset) {
   connect();
   exchange();
   Http2ServerStream stream(connection);
@@ -73,7 +73,7 @@ TEST_F(Http2MemoryTest, ResetStreamBreaksByReset) {
   EXPECT_EQ(stream.broke_by(), Break::Reset);
 }
 
-TEST_F(Http2MemoryTest, EndedConnectionBreaksItsStreams) {
+TEST_F(Http2MemoryTest, StreamsOfAnEndedConnectionReportABrokenConnection) {
   connect();
   exchange();
   Http2ServerStream stream(connection);
@@ -132,7 +132,7 @@ TEST_F(Http2MemoryTest, ConnectionIsIdleOnceItsRequestsHaveEnded) {
   EXPECT_TRUE(second.may_have_met_idle_close());
 }
 
-TEST_F(Http2MemoryTest, GoawayRefusesTheStreamsAboveTheLastOne) {
+TEST_F(Http2MemoryTest, GoawayRefusesTheStreamsAboveItsLastStreamId) {
   connect();
   exchange();
   Http2ServerStream first(connection);
@@ -152,7 +152,7 @@ TEST_F(Http2MemoryTest, GoawayRefusesTheStreamsAboveTheLastOne) {
   EXPECT_EQ(ec, net::asio::error::eof);
 }
 
-TEST_F(Http2MemoryTest, GoawayInsteadOfService) {
+TEST_F(Http2MemoryTest, GoawayOnANewConnectionIsARefusal) {
   connect();
   Http2ServerStream stream(connection);
   net::Running<net::ErrorCode> waiting(context, stream.connected());
@@ -161,7 +161,7 @@ TEST_F(Http2MemoryTest, GoawayInsteadOfService) {
   EXPECT_TRUE(is_refusal(waiting.result()));
 }
 
-TEST_F(Http2MemoryTest, GoawayAndTheEndInsteadOfService) {
+TEST_F(Http2MemoryTest, GoawayFollowedByTheEndOfANewConnectionIsARefusal) {
   connect();
   Http2ServerStream stream(connection);
   net::Running<net::ErrorCode> waiting(context, stream.connected());
@@ -174,7 +174,7 @@ TEST_F(Http2MemoryTest, GoawayAndTheEndInsteadOfService) {
   EXPECT_TRUE(is_refusal(waiting.result()));
 }
 
-TEST_F(Http2MemoryTest, ServerThatDoesNotSpeakHttp2IsNoRefusal) {
+TEST_F(Http2MemoryTest, ServerThatDoesNotSpeakHttp2IsAnErrorButNotARefusal) {
   connect();
   Http2ServerStream stream(connection);
   net::Running<net::ErrorCode> waiting(context, stream.connected());
@@ -185,13 +185,13 @@ TEST_F(Http2MemoryTest, ServerThatDoesNotSpeakHttp2IsNoRefusal) {
   EXPECT_FALSE(is_refusal(error));
 }
 
-TEST_F(Http2MemoryTest, OnlyOneRequestCountsTheConnect) {
+TEST_F(Http2MemoryTest, OnlyTheFirstRequestCountsTheConnection) {
   connect();
   EXPECT_TRUE(connection->take_first_use());
   EXPECT_FALSE(connection->take_first_use());
 }
 
-TEST_F(Http2MemoryTest, ServersSettingsBoundTheStreams) {
+TEST_F(Http2MemoryTest, SettingsOfTheServerBoundTheNumberOfStreams) {
   connect();
   exchange();
   Http2ServerStream first(connection);
@@ -200,7 +200,7 @@ TEST_F(Http2MemoryTest, ServersSettingsBoundTheStreams) {
   EXPECT_FALSE(connection->has_room());
 }
 
-TEST_F(Http2MemoryTest, LeavingCallerResetsItsStream) {
+TEST_F(Http2MemoryTest, StreamIsResetIfTheCallerLeavesBeforeTheResponse) {
   connect();
   exchange();
   {

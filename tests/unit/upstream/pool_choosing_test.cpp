@@ -56,8 +56,8 @@ TEST_F(PoolTest, RandomTwoChoosesTheLessBusyOfTwoServers) {
 }
 
 // The four servers have the loads 0, 1, 2 and 3, and the less busy server of each pair is chosen. With
-// independent draws, the shares of the servers are 3/6, 2/6, 1/6 and 0. If only neighbours were drawn (pairs
-// 01, 12, 23, 30), they would be 2/4, 1/4, 1/4 and 0.
+// independent draws, the shares of the servers are 3/6, 2/6, 1/6 and 0. If the pool drew only neighbours
+// (pairs 01, 12, 23, 30), the shares would be 2/4, 1/4, 1/4 and 0.
 TEST_F(PoolTest, RandomTwoDrawsBothServersIndependently) {
   auto& p = open(4, Balance::RandomTwo);
   std::vector<Lease> held;

@@ -80,8 +80,8 @@ TEST_F(PoolTest, ReleasesTheServerOfAMovedLeaseOnce) {
   EXPECT_EQ(busy, (std::array<int, 2>{5, 5}));
 }
 
-// A request that cannot be sent again would be lost on a closed connection. For such a request, the pool must
-// notice that the server closed the connection even if the event loop has not reported the close yet.
+// On a closed connection, weir would lose a request that it cannot send again. For such a request, the pool
+// must notice the close even if the event loop has not reported it yet.
 TEST_F(PoolTest, DoesNotReuseAConnectionThatTheServerClosedOrWroteTo) {
   for (const auto& [speaks, once, loop_runs] :
        {std::tuple{false, true, false}, {true, true, false}, {false, false, true}, {true, false, true}}) {
@@ -110,7 +110,8 @@ TEST_F(PoolTest, DoesNotReuseAConnectionThatTheServerClosedOrWroteTo) {
   }
 }
 
-// The proxy sends such a request once more, so the system call would gain little.
+// If the connection turns out to be closed, the proxy sends such a request again. A system call to check the
+// socket would gain little.
 TEST_F(PoolTest, DoesNotLookAtTheSocketForARequestThatCanBeSentAgain) {
   auto& p = open(1);
   {

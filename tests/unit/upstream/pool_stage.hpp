@@ -41,7 +41,7 @@ class PoolTest : public ::testing::Test {
     server_group.emplace(settings, servers, [this](const std::string& line) { lines.push_back(line); });
     return pool.emplace(context.get_executor(), watchdog, *server_group);
   }
-  // Replaces the only server's address by an address that does not exist (RFC 5737).
+  // Replaces the address of the only server by an address that no host uses (RFC 5737).
   void open_elsewhere() {
     const auto away = net::resolve({.host = "192.0.2.1", .port = 1, .unix_path = {}});
     server_group->member(0).move_to(away.value(), now);

@@ -17,7 +17,8 @@ TEST(RetryBudget, AllowsTheConfiguredShareOfRetriesAndAnInitialReserve) {
     if (budget.take()) ++repeated;
   }
   EXPECT_EQ(repeated,
-            209);  // the initial ten, and 20 % of all requests but the first (its share exceeded the maximum)
+            // the initial ten, and 20 % of the requests; the first request's share exceeded the maximum
+            209);
 }
 
 TEST(RetryBudget, SavesUpNoMoreThanTheReserve) {

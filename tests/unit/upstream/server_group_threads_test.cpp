@@ -74,7 +74,7 @@ TEST(ServerGroupThreads, RateLimitOfAServerAppliesToAllThreadsTogether) {
 // The log lines must alternate between ejection and readmission. Only one request makes each trial.
 TEST(ServerGroupThreads, HealthChangesAreReportedOnceAndInOrder) {
   const auto settings = settings_of({});
-  std::vector<bool> told;  // for each change, whether the server was ejected; protected by the member's mutex
+  std::vector<bool> told;  // for each change: true if it was an ejection; protected by the member's mutex
   ServerGroup server_group(settings, {server("a:1")}, [&](const std::string& line) {
     told.push_back(line.find(" is ejected for ") != std::string::npos);
   });

@@ -231,8 +231,7 @@ TEST(ServerHealth, NonRetryableRequestsTryAnUnresponsiveServerLater) {
   EXPECT_EQ(server_health.open_to_all_from(kSettings), base::TimePoint::max()) << "the server is marked down";
 }
 
-// For any events in any order, the server must be ejected for at most `most`. After that a request may try
-// it.
+// An ejection must last at most `most`, whatever events occur. After that time a request may try the server.
 TEST(ServerHealth, EjectionNeverLastsLongerThanItsBound) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));

@@ -1,4 +1,4 @@
-// The instant at which the clock of a test starts.
+// The time at which the clock of a test starts.
 #pragma once
 
 #include "weir/base/time.hpp"
