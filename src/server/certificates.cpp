@@ -42,7 +42,7 @@ base::Result<ListenerCertificates> ListenerCertificates::read(const net::TlsSett
   return made;
 }
 
-// Reads the files' stamps before the files. If a file is written during the reading, the next call finds
+// Reads the files' stamps before the files. So if a file is written during the reading, the next call finds
 // another stamp.
 base::Result<bool> ListenerCertificates::look() {
   auto found = stamps();
@@ -121,7 +121,7 @@ admin::TlsFigures CertificateWatch::figures() const {
     for (std::size_t j = 0; j < states.size(); ++j) {
       const auto& files = watched.certificates.settings().certificates[j];
       auto stapled_until = states[j].stapled_until;
-      // The epoch means that the OCSP response cannot be used.
+      // If the OCSP response cannot be used, the time is the epoch.
       if (!files.ocsp.empty() && !stapled_until) stapled_until.emplace();
       figures.certificates.push_back({.listener = watched.address,
                                       .file = files.cert,

@@ -20,7 +20,7 @@ std::optional<std::string> warning(const ClientFiles::Use& use, std::chrono::sys
 
 void add(std::vector<ClientFiles::Use>& uses, ClientFiles::Use use) {
   const auto same = [&](const ClientFiles::Use& other) { return other.is_same(use); };
-  // The same settings may occur twice: two webhooks, for example, may trust the same authorities.
+  // Two parts of weir may have the same settings. For example, two webhooks may trust the same authorities.
   if (std::any_of(uses.begin(), uses.end(), same)) return;
   use.read = net::stamps_of(use.tls);
   uses.push_back(std::move(use));
@@ -72,14 +72,14 @@ void ClientFiles::watch(std::vector<Use> uses) {
   uses_ = std::move(uses);
 }
 
-// Reads the files' stamps before the files. If a file is written during the reading, the next call finds
+// Reads the files' stamps before the files. So if a file is written during the reading, the next call finds
 // another stamp.
 std::vector<std::string> ClientFiles::look() {
   std::vector<Use*> changed;
   for (auto& use : uses_) {
     auto found = net::stamps_of(use.tls);
     if (found == use.read && use.fault.empty()) continue;
-    // The files have changed, so a fault is reported again even if it is the same.
+    // The files have changed, so weir logs a fault again, even if the fault is the same.
     if (found != use.read) use.fault.clear();
     use.read = std::move(found);
     if (const auto tried = net::try_files(use.tls))

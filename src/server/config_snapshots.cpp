@@ -45,8 +45,8 @@ const policy::Rule* find_rule(const std::vector<policy::Rule>& rules, const std:
   return found != rules.end() ? &*found : nullptr;
 }
 
-// Gives the addresses of each server the order that they had before, because name servers rotate addresses.
-// If a server's name cannot be looked up now, keeps its former addresses.
+// Restores the former order of each server's addresses, because name servers rotate addresses. If a look-up
+// of a server's name fails now, keeps the former addresses.
 void keep_order(const proxy::ConfigSnapshot& current, const config::Settings& settings,
                 std::vector<std::vector<upstream::Server>>& servers) {
   for (const auto& server_group : current.server_groups)
@@ -62,8 +62,8 @@ void keep_order(const proxy::ConfigSnapshot& current, const config::Settings& se
     }
 }
 
-// Returns which values must not appear in the log: identities of clients, and keys that select a server. A
-// session ID, for example, is as secret as a password.
+// Returns which values the log must hide: identities of clients, and keys that select a server. A session ID,
+// for example, is as secret as a password.
 policy::Redaction redaction_of(const config::Settings& settings) {
   policy::Redaction redaction(settings.client);
   for (const auto& rule : settings.rules) redaction.hide(rule.key);
@@ -90,8 +90,8 @@ base::Result<ConfigSnapshots::Draft> ConfigSnapshots::make(const config::Setting
   if (!rules) return rules.error();
   if (current_) keep_order(*current_, settings, servers);
   auto config_snapshot = std::make_shared<proxy::ConfigSnapshot>();
-  // The value of `balance` is fixed. So the upstreams choose the same servers for the same clients after a
-  // restart, and in other weir processes that do not share a secret.
+  // Without key_secret, `balance` is a fixed key. So after a restart, and in other weir processes without
+  // key_secret, upstreams choose the same servers for the same clients.
   config_snapshot->config = {.server = settings.server,
                              .cors = settings.cors,
                              .client = settings.client,
@@ -156,8 +156,8 @@ base::Result<std::vector<policy::Rule>> ConfigSnapshots::settle(std::vector<poli
   return rules;
 }
 
-// Returns the rule's number in the key table. A rule that starts with an empty counter gets a new number. So
-// refunds and releases for the old number cannot change the new counter.
+// Returns the rule's number in the key table. If the rule starts with an empty counter, it gets a new number.
+// So refunds and releases for the old number cannot change the new counter.
 std::optional<limit::RuleIndex> ConfigSnapshots::place_cells(const policy::Rule& rule,
                                                              std::vector<bool>& taken) {
   const auto wanted = saved(rule);
@@ -212,8 +212,8 @@ std::shared_ptr<upstream::ServerGroup> ConfigSnapshots::make_server_group(
       settings, std::move(servers), [&log = log_](const std::string& change) { log.warning(change); }, older);
 }
 
-// Makes new server groups for these upstreams. They have new connection pools, so connections that were
-// verified with the old files are not reused.
+// Makes new server groups for these upstreams. The new groups have new connection pools, so connections that
+// were verified with the old files are not reused.
 base::Result<ConfigSnapshots::Draft> ConfigSnapshots::with_tls_read_again(
     const std::vector<std::string>& upstreams) const {
   auto config_snapshot = std::make_shared<proxy::ConfigSnapshot>(*current_);
@@ -237,7 +237,7 @@ ConfigSnapshots::Draft ConfigSnapshots::renamed(const policy::NamingKeys& names)
 }
 
 // Returns the new snapshot in a pointer whose deleter posts to the main thread. So the main thread frees the
-// snapshot, whichever worker releases it last.
+// snapshot, although any worker may release it last.
 std::shared_ptr<const proxy::ConfigSnapshot> ConfigSnapshots::put_in_force(const Draft& draft) {
   const auto& config = draft.config_snapshot->config;
   std::vector<limit::KeyTable::DefinedRule> defined;
@@ -293,7 +293,7 @@ std::vector<std::string> ConfigSnapshots::upstream_names() const {
 }
 
 // Returns the rules by number. If a rule has started with an empty counter, its variants have no limiter,
-// because it is unknown which keys belong to which variant.
+// because it is unknown to which variant each key belongs.
 std::vector<limit::SavedRule> ConfigSnapshots::saved_rules() const {
   std::vector<limit::SavedRule> rules;
   for (std::size_t i = 0; i < cell_versions_.size(); ++i) {
@@ -306,7 +306,7 @@ std::vector<limit::SavedRule> ConfigSnapshots::saved_rules() const {
   return rules;
 }
 
-// Uses the rule's first limiter of concurrent requests, because permits are the same for all these limiters.
+// Uses the rule's first limiter of concurrent requests, because all these limiters share the same permits.
 std::optional<limit::Charge> ConfigSnapshots::charge_for(std::string_view rule, const limit::Key& key) const {
   const auto& rules = current_->config.rules;
   const auto found =
@@ -319,7 +319,7 @@ std::optional<limit::Charge> ConfigSnapshots::charge_for(std::string_view rule, 
   return std::nullopt;
 }
 
-// The key of a former rule moves to the present rule when a request for the key arrives, as after a reload.
+// As after a reload, a key of a former rule moves to the present rule when a request for the key arrives.
 std::optional<limit::RuleIndex> ConfigSnapshots::adopt(const limit::FormerRule& former) {
   const auto free = std::find_if(cell_versions_.begin(), cell_versions_.end(),
                                  [](const CellVersion& reading) { return !reading.rule.has_value(); });

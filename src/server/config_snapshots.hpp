@@ -1,6 +1,6 @@
-// Makes configuration snapshots (weir/proxy/config_snapshot.hpp). A new snapshot reuses what a reload does
-// not change: server groups with the health of their servers, limiters, labels of counters, and rule numbers
-// in the key table.
+// Makes configuration snapshots (weir/proxy/config_snapshot.hpp). A new snapshot reuses the parts that a
+// reload does not change. These are server groups with the health of their servers, limiters, labels of
+// counters, and rule numbers in the key table.
 //
 // Also tracks each snapshot until no request uses it, and then frees the parts that no other snapshot uses.
 // Belongs to the main thread. Must outlive the workers.
@@ -49,8 +49,8 @@ class ConfigSnapshots {
   // Returns a copy of the snapshot in use that names clients with other keys.
   [[nodiscard]] Draft renamed(const policy::NamingKeys& names) const;
   // Returns a copy of the snapshot in use with new TLS contexts for these upstreams, made from the present
-  // files. Only new connections use the new files, and idle connections are not reused. The error names the
-  // faulty file and what is wrong with it.
+  // files. Only new connections use the new files, and idle connections are not reused. The error says which
+  // file is faulty, and why.
   [[nodiscard]] base::Result<Draft> with_tls_read_again(const std::vector<std::string>& upstreams) const;
   // Puts the draft into use, and registers its rules with the key table. The caller must pass the returned
   // snapshot to the workers.
@@ -66,16 +66,16 @@ class ConfigSnapshots {
   [[nodiscard]] observe::Counters::Shape shape() const noexcept;
   [[nodiscard]] std::vector<std::string> route_names() const;
   [[nodiscard]] std::vector<std::string> upstream_names() const;
-  // Returns the rules, indexed by their numbers in the key table (RuleIndex). At unused numbers, the rule has
-  // an empty name.
+  // Returns the rules, indexed by their numbers in the key table (RuleIndex). If a number is unused, its rule
+  // has an empty name.
   [[nodiscard]] std::vector<limit::SavedRule> saved_rules() const;
 
   // Returns a charge for a permit of this rule in the snapshot in use. Returns nullopt if there is no such
   // rule, or if it keeps no permits in the key table.
   [[nodiscard]] std::optional<limit::Charge> charge_for(std::string_view rule, const limit::Key& key) const;
 
-  // Assigns a number to a rule of an earlier process, so that the rule's keys can be restored. For
-  // limit::restore_snapshot().
+  // Assigns a number to a rule of an earlier process, so that weir can restore the rule's keys. A callback
+  // for limit::restore_snapshot().
   [[nodiscard]] std::optional<limit::RuleIndex> adopt(const limit::FormerRule& former);
 
   // Frees labels, rule numbers and keys that no snapshot uses, and clears the freed counters. `counters`: the
@@ -94,7 +94,7 @@ class ConfigSnapshots {
     std::vector<std::size_t> routes, upstreams;
     std::vector<limit::RuleIndex> rules, cells;
   };
-  struct CellVersion {  // the rule for which one rule number of the key table stands
+  struct CellVersion {  // one version of a rule, which owns a rule number of the key table
     std::optional<limit::SavedRule> rule;
     bool forgotten = false;
   };
@@ -120,7 +120,7 @@ class ConfigSnapshots {
   log::Log& log_;
   std::function<void()> gone_;
   limit::Limiters limiters_;
-  // Rules from adopt(). They are never freed, because the key table may still point to them.
+  // Rules that adopt() has stored. They are never freed, because the key table may still point to them.
   std::vector<limit::FormerRule> former_;
   Labels routes_{observe::Counters::kMostRoutes};
   Labels upstreams_{observe::Counters::kMostUpstreams};

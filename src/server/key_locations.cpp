@@ -19,8 +19,8 @@ KeyLocation location_of(const policy::Rule& rule, const policy::AppliedLimiter& 
            .penalty = policy::penalty_of(rule)}};
 }
 
-// Returns the location of the state that counts messages. Messages are always counted in the key
-// table, even if the rule's store is Redis. Their key differs from the key of the requests.
+// Returns the location of the state that counts messages. weir always counts messages in the key table, even
+// if the rule's store is Redis. The key for messages differs from the key for requests.
 KeyLocation location_of_messages(const policy::Rule& rule, policy::AppliedLimiter applied,
                                  const limit::Key& requests) {
   applied.limiter = applied.told = rule.messages->limiter.get();
@@ -33,7 +33,7 @@ KeyLocation location_of_messages(const policy::Rule& rule, policy::AppliedLimite
 }
 
 // Adds the locations of one limiter's state. `key`: the key that counts the requests. `local`: the key in the
-// table; absent if unknown.
+// key table; nullopt if unknown.
 void add_locations(KeyLocations& locations, const policy::Rule& rule, const policy::AppliedLimiter& applied,
                    const limit::Key& key, std::optional<limit::Key> local) {
   const bool remote = rule.store == policy::Store::Redis;

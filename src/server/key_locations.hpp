@@ -22,10 +22,10 @@ struct KeyLocation {
 struct KeyLocations {
   std::vector<KeyLocation> there;  // locations in Redis
   std::vector<KeyLocation> here;   // locations in the key table
-  // Keys that a reset must also empty: the keys of `here`, and the table's keys of the local shares that weir
-  // enforces while Redis is unavailable.
+  // Keys in the key table that a reset must also empty: the keys of `here`, and the keys of the local shares
+  // that weir enforces while Redis is unavailable.
   std::vector<limit::Key> forgotten_here;
-  std::vector<limit::Charge> forgotten_there{};  // copies of the charges of `there`, made by a reset
+  std::vector<limit::Charge> forgotten_there{};  // copies of the charges of `there`, made for a reset
 };
 
 // Returns true if a limiter of the rule counts concurrent requests.
@@ -35,12 +35,13 @@ struct KeyLocations {
 [[nodiscard]] KeyLocations find_locations(const policy::Rule& rule, std::span<const policy::KeyValue> values,
                                           const policy::NamingKeys& names);
 
-// Returns the locations of the key that people see under this name (policy::name_in_redis). `limiter_id`: the
-// limiter that counts the key. If `limiter_id` is absent and the rule has several limiters, returns a
+// Returns the locations of the key with this name (policy::name_in_redis), which people see. `limiter_id`:
+// the limiter that counts the key. If `limiter_id` is nullopt and the rule has several limiters, returns a
 // location with this name for each limiter.
 //
-// For a rule in Redis, the result lacks the key's name in the table, which only the key's values determine.
-// So a reset does not empty the local share that weir enforces while Redis is unavailable.
+// For a rule in Redis, the result lacks the key's name in the key table, because this name can be computed
+// only from the key's values. So a reset does not empty the local share that weir enforces while Redis is
+// unavailable.
 [[nodiscard]] KeyLocations find_locations(const policy::Rule& rule, const limit::Key& name,
                                           std::optional<limit::LimiterId> limiter_id,
                                           const policy::NamingKeys& names);

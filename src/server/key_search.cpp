@@ -11,7 +11,7 @@ namespace {
 
 using Counter = observe::SpaceSaving::Counter;
 
-constexpr std::size_t kFewestDigits = 8;  // weir top and the dashboard show 8 digits
+constexpr std::size_t kFewestDigits = 8;  // as many digits as weir top and the dashboard show
 constexpr std::string_view kDigestPrefix = "digest:";
 
 // The two parts of a text that names a key. One of them may be empty.
@@ -48,8 +48,8 @@ std::string label_of_api_key(std::string label) {
   return label.replace(at + (at == 0 ? 0 : 1), kUser.size(), "api_key of ");
 }
 
-// Returns true if the counter shows the client under this label. Compares only the beginning of a long label,
-// because a counter stores only the beginning.
+// Returns true if the counter shows the client under this label. If the label is long, compares only its
+// beginning, because a counter stores no more.
 bool is_shown_as(const Counter& counter, std::string_view label) {
   return !label.empty() && counter.text() == label.substr(0, observe::SpaceSaving::kText);
 }

@@ -16,7 +16,7 @@ namespace weir::server {
 // A key that the search found. `name`: the name that people see (policy::name_in_redis).
 struct ShownKey {
   limit::Key name;
-  // ID of the limiter that counts this key; absent if only the digest is known.
+  // ID of the limiter that counts this key; nullopt if only the digest is known.
   std::optional<limit::LimiterId> limiter_id;
   std::string label;  // the client's name in the admin listener's replies
 };

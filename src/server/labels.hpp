@@ -1,5 +1,5 @@
 // Assigns numbers to the names of a configuration's routes, rules and upstreams. A name keeps its number
-// until free() is called. Afterwards another name may get the number. Belongs to the main thread.
+// until free() is called. Then another name may get the number. Belongs to the main thread.
 #pragma once
 
 #include <algorithm>

@@ -11,7 +11,7 @@ namespace weir::server {
 
 namespace {
 
-// Returns the address as configured. Replaces port 0 with the port that the system chose.
+// Returns the configured address. If its port is 0, replaces 0 by the port that the system chose.
 std::string name_with_port(base::Endpoint address, const net::ListeningSocket& socket) {
   if (!address.is_unix()) address.port = socket.bound().port;
   return address.to_string();
@@ -52,9 +52,9 @@ Listeners::Listeners(net::Executor executor, const Workers& workers, log::Log& l
 base::Result<std::vector<net::ListeningSocket>> Listeners::open(const base::Endpoint& address) const {
   std::vector<net::ListeningSocket> sockets;
   if (inherited_sockets_) sockets = inherited_sockets_(address);
-  // If there are fewer inherited sockets than workers, several workers share a socket. A new socket would
-  // receive connections before this process serves. If this process then failed to start, those connections
-  // would be lost.
+  // If there are fewer inherited sockets than workers, several workers share a socket. weir does not open a
+  // new socket, because connections could arrive there before this process serves. If this process then
+  // failed to start, those connections would be lost.
   if (const auto inherited = sockets.size(); inherited != 0) {
     while (sockets.size() < workers_.size()) {
       auto another = sockets[sockets.size() % inherited].share();
@@ -65,8 +65,8 @@ base::Result<std::vector<net::ListeningSocket>> Listeners::open(const base::Endp
   }
   auto opened = net::ListeningSocket::open_all(address);
   if (!opened) return opened.error();
-  // Opens one socket for each worker at the first address, then at the next address, and so on. begin() gives
-  // socket i to worker i modulo the number of workers.
+  // Opens sockets at the first address, one for each worker, then at the next address, and so on. begin()
+  // gives socket i to worker i modulo the number of workers.
   for (auto& first : *opened) {
     const auto at = sockets.size();
     sockets.push_back(std::move(first));
@@ -153,7 +153,7 @@ proxy::AcceptorSettings Listeners::acceptor(const Listener& listener) const {
 }
 
 // Each socket needs a worker that accepts its connections, even if there are more sockets than workers.
-// Otherwise clients of that socket would wait forever.
+// Otherwise the clients of a socket without a worker would wait forever.
 void Listeners::begin(Listener& listener, std::vector<net::ListeningSocket> sockets) {
   const std::string what = std::string(listener.settings.tls ? "TLS " : "") + "listening on ";
   for (const auto& where : places_of(sockets))
@@ -184,8 +184,8 @@ void Listeners::close() {
   for (auto& listener : listeners_) listener.sockets.clear();
 }
 
-// Removes the files of unix sockets while the sockets are still open. After they are closed, another process
-// may own the files.
+// Removes the files of unix sockets while the sockets are still open. Once the sockets are closed, another
+// process may own the files.
 void Listeners::end() {
   for (const auto& listener : listeners_) remove_file(listener);
   close();

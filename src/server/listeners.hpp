@@ -40,7 +40,7 @@ class Listeners {
     is_lent_ = std::move(is_lent);
   }
 
-  // A listener that prepare() has prepared for put_in_force().
+  // A listener that prepare() has made ready for put_in_force().
   struct Wanted {
     net::ListenerSettings settings;
     // Number of the present listener at this address; nullopt if the listener is new.
@@ -50,7 +50,8 @@ class Listeners {
     // Copies of `sockets`, for an upgrade to hand to the new process.
     std::vector<net::ListeningSocket> copies;
     CertificateWatch::Shown shown;
-    bool changed = true;  // the settings differ from those of the present listener, or the listener is new
+    // true if the listener is new, or if its settings differ from those of the present listener
+    bool changed = true;
   };
   // Opens the sockets of new listeners, and reads changed certificates. Does not change present listeners.
   // The error names the listener and says what failed.
@@ -61,10 +62,10 @@ class Listeners {
 
   // Returns each listener's configured address with its sockets. The sockets stay open until close().
   [[nodiscard]] std::vector<std::pair<std::string, std::vector<int>>> sockets() const;
-  // Takes over a connection that another process has accepted. If no listener has the connection's address
-  // any more, another listener serves one last request on the connection.
+  // Takes over a connection that another process has accepted. If there is no longer a listener with the
+  // connection's address, another listener serves one last request on the connection.
   void adopt(upgrade::ReceivedConnection arrived);
-  // Closes the sockets that this object keeps. The sockets of the workers stay open.
+  // Closes this object's copies of the sockets. The workers' sockets stay open.
   void close();
   // Closes the sockets like close(), and removes the files of unix sockets. Must be called when weir stops
   // listening and no process has taken over the listeners.
@@ -84,7 +85,7 @@ class Listeners {
   };
 
   // Prepares one listener for the public prepare(). Opens sockets only if the listener is new. The error says
-  // what failed.
+  // why this failed.
   [[nodiscard]] base::Result<void> prepare(Wanted& wanted) const;
   [[nodiscard]] base::Result<std::vector<net::ListeningSocket>> open(const base::Endpoint& address) const;
   [[nodiscard]] proxy::AcceptorSettings acceptor(const Listener& listener) const;

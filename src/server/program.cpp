@@ -38,8 +38,8 @@ base::SipKey shared_key(const std::string& secret) {
   return key;
 }
 
-// Returns true if the old process has handed over a shared key for clients' names. An old process without a
-// shared key hands over zeros.
+// Returns true if the old process has handed over a shared key for clients' names. If the old process has no
+// shared key, it hands over zeros.
 bool has_shared_name_key(const upgrade::Takeover* takeover) {
   return takeover != nullptr && takeover->carried_state().shared != base::SipKey{};
 }
@@ -52,7 +52,8 @@ policy::NamingKeys naming_keys(const config::Settings& settings, const upgrade::
           .slot_hashes = settings.state.redis && settings.state.redis->topology == redis::Topology::Cluster};
 }
 
-// Returns the difference to add to times of an earlier process, so that they agree with the machine's clock.
+// Returns the difference between the machine's clock and the clock of the earlier process. weir adds this
+// difference to times of the earlier process.
 base::Duration shift_to_now(const std::optional<limit::Snapshot>& found, const upgrade::Takeover* takeover) {
   if (takeover == nullptr)
     return found ? limit::shift_of(*found, net::Clock::machine_now()) : base::Duration{0};
@@ -60,7 +61,7 @@ base::Duration shift_to_now(const std::optional<limit::Snapshot>& found, const u
   return std::chrono::abs(ahead) <= limit::kClocksAgree ? base::Duration{0} : ahead;
 }
 
-// Returns a clock that continues the clock of the earlier process, moved by `shift`.
+// Returns a clock that continues the earlier process's clock, moved by `shift`.
 net::Clock clock_after(base::Duration shift, const std::optional<limit::Snapshot>& found,
                        const upgrade::Takeover* takeover) {
   if (takeover != nullptr) return net::Clock::at_offset(takeover->carried_state().clock + shift);
@@ -114,7 +115,7 @@ Program::Program(const config::Settings& settings, config::LookupResult servers,
                  [this](FreshConfiguration fresh) { return apply(std::move(fresh)); }),
       upgrade_(control_.get_executor(), callbacks(), log_) {
   for (const auto& warning : settings.warnings) log_.warning(warning.where + ": " + warning.what);
-  // The names in the snapshot file were made with this key, so it must stay in use.
+  // The names in the snapshot file were made with this key, so weir must continue to use the key.
   if (snapshot_.found()) names_.table = snapshot_.found()->names;
   for (const auto& line : servers.unknown)
     log_.warning(line + "; the server is down until the lookup succeeds");
@@ -188,7 +189,7 @@ void Program::start_admin() {
               (net::is_name(*settings_.admin.address) ? ", an address of " + name : ""));
 }
 
-// Returns the header of a snapshot that is written at this moment.
+// Returns the header for a snapshot that weir writes now.
 limit::Snapshot Program::here_and_now() const {
   return {.names = names_.table, .saved_at = clock_.now(), .machine_at = net::Clock::machine_now()};
 }
@@ -208,7 +209,7 @@ void Program::on_signal(int signal) {
     return reload({});
   }
   if (draining_) {
-    // Ctrl-C reaches both the old and the new process of an upgrade. The old process drains already. It must
+    // Ctrl-C reaches both the old and the new process of an upgrade. The old process already drains, but must
     // treat this signal as the first stop signal.
     if (handoff_sender_ && !std::exchange(told_to_end_, true)) return;
     log_.info("stopping at once");
@@ -219,14 +220,14 @@ void Program::on_signal(int signal) {
   reload_owed_ = false;
   upgrade_.abandon();
   supervision_.stopping(settings_.server.drain);
-  // end() must be called first, because workers without connections end when they drain.
+  // end() must be called before drain(), because workers without connections end as soon as they drain.
   if (handoff_receiver_) handoff_receiver_->end();
   listeners_->end();
   for (const auto& worker : workers_) worker->drain();
   drain();
 }
 
-// Limits the time in which the workers finish. The workers must already be draining.
+// Limits the time in which the workers finish. REQUIRES that the workers already drain.
 void Program::drain() {
   draining_ = true;
   log_.info("draining: completing open requests within " +
@@ -240,7 +241,7 @@ void Program::drain() {
   });
 }
 
-// Logs a line if the machine's clock was set, or if it advanced while the machine slept.
+// Logs a line if the machine's clock was set, or if the machine slept.
 void Program::look_at_clocks() {
   const auto ahead = clock_.machine_ahead();
   switch (clock_step_.look(ahead)) {
@@ -277,8 +278,8 @@ void Program::start_supervision() {
   supervision_.start(std::move(loops), [this] { return readiness().ready; });
 }
 
-// Ends the control loop. Waits while the admin listener still replies. Also waits while the old process sends
-// connections that this process passes on to the next process.
+// Ends the control loop, but waits while the admin listener still replies. During a second upgrade, also
+// waits while the old process sends connections that this process passes on to the next process.
 void Program::end_control(std::chrono::steady_clock::time_point latest) {
   constexpr std::chrono::milliseconds kLook{5};
   const bool answers = admin_ && admin_->is_answering() && std::chrono::steady_clock::now() < latest;

@@ -56,9 +56,9 @@ T need(base::Result<T> result) {
 
 class Program {
  public:
-  // `servers`: the addresses of the upstreams' servers. The caller looks them up, so that SIGTERM still ends
-  // the process at once during a look-up. `file`: the configuration file, which a reload reads again.
-  // `passed`: listening sockets from systemd. `takeover`: the takeover from an old process, which must
+  // `servers`: the addresses of the upstreams' servers. The caller looks up the addresses, so that SIGTERM
+  // still ends the process at once during a look-up. `file`: the configuration file, which a reload reads
+  // again. `passed`: listening sockets from systemd. `takeover`: the takeover from an old process, which must
   // outlive this object; null if there is none. Throws std::runtime_error, such as CannotStart, with the
   // reason if weir cannot start.
   Program(const config::Settings& settings, config::LookupResult servers, std::string file,
@@ -113,17 +113,17 @@ class Program {
   void start_supervision();
 
   config::Settings settings_;  // the configuration in use
-  // The configuration at the start. Settings that cannot change are read from it.
+  // The configuration at the start, from which weir reads the settings that cannot change while it runs.
   const config::Settings begun_with_;
   net::asio::io_context control_{1};
-  // Must be created before the first other thread, which log_ starts.
+  // Must be created before any other thread. log_ starts the first one.
   Signals signals_{control_.get_executor(), {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}};
   log::Log log_;
   log::AccessLog access_log_;
   upgrade::PassedSockets passed_;
   upgrade::Takeover* const takeover_;
   SnapshotFile snapshot_;
-  // Added to the times of an earlier process to convert them to this process's clock.
+  // weir adds this to times of an earlier process, to convert them to this process's clock.
   const base::Duration shift_;
   net::Clock clock_;
   net::ClockStep clock_step_;
@@ -147,7 +147,7 @@ class Program {
   proxy::Shared shared_;
   net::Timer drain_deadline_{control_.get_executor()};
   net::Timer sweep_timer_{control_.get_executor()};
-  // Set after this process has handed over to a new one.
+  // Set once this process has handed over to a new process.
   std::optional<upgrade::HandoffSender> handoff_sender_;
   std::vector<std::unique_ptr<WorkerThread>> workers_;
   std::optional<Listeners> listeners_;
@@ -162,11 +162,11 @@ class Program {
   Reloading reloading_;
   upgrade::Upgrade upgrade_;
   std::optional<upgrade::HandoffReceiver> handoff_receiver_;  // receives connections from the old process
-  bool reload_owed_ = false;  // SIGHUP came during an upgrade, so a reload must follow the upgrade
+  bool reload_owed_ = false;  // SIGHUP came during an upgrade, so weir must reload after the upgrade
   bool draining_ = false;
-  bool told_to_end_ = false;  // a stop signal came after this process handed over
+  bool told_to_end_ = false;  // a stop signal came after this process had handed over
   std::uint64_t upgraded_ = takeover_ != nullptr ? takeover_->carried_state().upgraded + 1 : 0;
-  std::uint64_t connections_lost_ = 0;  // connections that were lost between the old process and this one
+  std::uint64_t connections_lost_ = 0;  // connections lost between the old process and this process
   std::uint64_t failed_before_ = takeover_ != nullptr ? takeover_->carried_state().failed : 0;
 };
 

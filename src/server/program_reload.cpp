@@ -7,9 +7,9 @@
 
 namespace weir::server {
 
-// Reloads the configuration, unless an upgrade is under way. The new process of an upgrade may have read the
-// file before the file changed. So if `done` is set, the caller gets an error and must request the reload
-// again after the upgrade. A reload by SIGHUP is done after the upgrade (see pay_reload()).
+// Reloads the configuration, unless an upgrade is under way. During an upgrade, the new process may have read
+// the file before the file changed. So if `done` is set, the caller gets an error and must request the reload
+// again after the upgrade. After a SIGHUP, weir reloads by itself after the upgrade (see pay_reload()).
 void Program::reload(Reloading::Done done) {
   if (upgrade_.is_under_way()) {
     reload_owed_ = reload_owed_ || !done;
@@ -30,8 +30,8 @@ void Program::reload(Reloading::Done done) {
   });
 }
 
-// Logs at most kMost lines, because the log accepts only a hundred lines a second, and other messages need a
-// part of them.
+// Logs at most kMost lines, because the log accepts only a hundred lines a second, and other messages need
+// room, too.
 void Program::tell(log::LogLevel level, const std::vector<std::string>& lines) {
   constexpr std::size_t kMost = 30;
   for (std::size_t i = 0; i < std::min(kMost, lines.size()); ++i) log_.write(level, "reload: " + lines[i]);
@@ -102,8 +102,8 @@ void Program::put_in_force(config::Settings settings, const ConfigSnapshots::Dra
   log_.write_always(log::LogLevel::Info, "reload: the configuration was reloaded");
 }
 
-// Uses changed TLS files. Present requests and tunnels continue with the old files. Does not update Redis
-// connections, because they check their files themselves.
+// Uses changed TLS files. Present requests and tunnels continue with the old files. Redis connections are not
+// updated here, because they check their files themselves.
 base::Result<void> Program::take_up(const std::vector<const ClientFiles::Use*>& changed) {
   if (draining_) return {};
   std::vector<std::string> upstreams;
@@ -127,7 +127,7 @@ void Program::make_room_for_counters() {
 
 // Frees configurations, counters and keys that no request needs any more.
 void Program::tidy() {
-  make_room_for_counters();  // needed, because a rejected draft may have added labels
+  make_room_for_counters();  // frees labels that a rejected draft may have added
   std::vector<observe::Counters*> counters;
   for (const auto& worker : workers_) counters.push_back(&worker->counters());
   config_snapshots_.tidy(counters, foreign_permits_.rules());

@@ -12,7 +12,7 @@ base::Result<ConfigSnapshots::Draft> Program::make_config_snapshot(
 }
 
 // Starts to read the secret that all weir processes with one Redis share. Does nothing if key_secret is set,
-// because that value is used instead.
+// because weir then uses key_secret.
 void Program::start_shared_secret() {
   if (!config::needs_redis(begun_with_) || !begun_with_.state.key_secret.empty()) return;
   const auto say = [this](redis::LogLevel level, const std::string& line) {

@@ -38,7 +38,7 @@ admin::Sources Program::sources() {
   return sources;
 }
 
-// Adds the functions that take time to answer: reload, upgrade, explain and keys.
+// Adds the functions of the admin listener that take time to answer: reload, upgrade, explain and keys.
 void Program::add_questions(admin::Sources& sources) {
   sources.reload = [this](const std::string& peer, admin::ReloadDone done) {
     log_.audit("admin: " + peer + " requests a reload");
@@ -137,7 +137,7 @@ std::vector<admin::ResolveFigures> Program::resolves() const {
 }
 
 // Returns the name and value of each kind of load. Workers measure their own load only if a rule uses it. The
-// other kinds are read now.
+// other kinds are read at the time of the call.
 std::vector<std::pair<const char*, double>> Program::load() {
   using proxy::LoadKind;
   std::vector<std::pair<const char*, double>> load;

@@ -31,8 +31,8 @@ void Program::upgrade(upgrade::Upgrade::Done done) {
                  });
 }
 
-// Does the reload that SIGHUP requested during the upgrade. The file is read by the process that serves after
-// the upgrade.
+// Performs the reload that SIGHUP requested during the upgrade. After a successful upgrade, only the new
+// process reads the file.
 void Program::pay_reload(const upgrade::UpgradeReport& report) {
   if (!report.ok()) return reload({});
   log_.info("reload: process " + std::to_string(report.successor) + " reloads the configuration");
@@ -112,16 +112,16 @@ void Program::change_foreign_permits(const std::vector<std::string>& lines) {
   }
 }
 
-// Returns the number of requests that this process decided after the handover. The new process does not know
-// the charges of these requests.
+// Returns the number of requests that this process decided after it had handed over. The new process does not
+// know their charges.
 std::uint64_t Program::decided_apart() const {
   std::uint64_t sum = 0;
   for (const auto& worker : workers_) sum += worker->decided_apart();
   return sum;
 }
 
-// Takes over from the old process. The workers already run, so that they can connect to Redis first, but they
-// do not accept connections yet.
+// Takes over from the old process. The workers already run and can connect to Redis, but they do not accept
+// connections yet.
 void Program::take_over() {
   constexpr std::chrono::milliseconds kLook{2};
   takeover_->close_rest();
@@ -161,7 +161,7 @@ upgrade::HandoffReceiver::Callbacks Program::predecessor() {
   return {.take =
               [this](upgrade::ReceivedConnection arrived) {
                 if (!handoff_sender_) return listeners_->adopt(std::move(arrived));
-                // If this process has itself handed over meanwhile, it passes the connection on.
+                // If this process has itself handed over in the meantime, it passes the connection on.
                 if (handoff_sender_->take(arrived.socket.get(), arrived.listener, arrived.connection_info,
                                           arrived.unread) != proxy::HandoffResult::Yes)
                   lose_connection("the new process did not accept it");

@@ -6,7 +6,7 @@ namespace {
 
 // Reads the result that the charge would get. If `state_only` is true and the charge would be admitted, reads
 // again with a charge of zero units. The second reply has the key's present state. A charge of zero units
-// alone would not show whether a key owes units or has none left.
+// alone would not show whether a key has no units left or even owes units.
 net::Task<void> look(redis::Store& store, proxy::RedisLookup& look, bool state_only) {
   auto& now = look.clock;
   if (!state_only) look.held_here = store.holds_for(look.charge, look.outcome);

@@ -18,7 +18,7 @@ struct RedisJob {
   std::shared_ptr<const proxy::Configuration> config;
   std::vector<limit::Charge> forget;      // keys to reset first
   std::vector<proxy::RedisLookup> looks;  // keys to read after the resets, in this order
-  // True: read the present state of the keys; false: read the results that the charges would get.
+  // True: reads the present state of the keys; false: reads the results that the charges would get.
   bool state_only = false;
 };
 

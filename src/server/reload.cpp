@@ -72,7 +72,7 @@ void Reloading::end(FreshConfiguration fresh) {
   try {
     report = apply_(std::move(fresh));
   } catch (const std::exception& error) {
-    // Memory has run out. weir continues, because ending would close all connections.
+    // Memory has run out. weir continues nevertheless, because ending would close all connections.
     report.mistakes = {file_ + ": applied only in part: " + error.what() + "; reload again"};
   }
   finish(report);

@@ -22,8 +22,8 @@ std::string first_of(const std::vector<std::string>& mistakes) {
   return mistakes.front() + (more != 0 ? "; and " + std::to_string(more) + " more" : "");
 }
 
-// Looks up the servers of all upstreams. `takes_over`: an old process still serves. In that case an unknown
-// name prevents the start, because the old process can continue to serve. Throws CannotStart.
+// Looks up the servers of all upstreams. `takes_over`: true if an old process still serves. In that case an
+// unknown name prevents the start, because the old process can continue. Throws CannotStart.
 config::LookupResult servers_of(const config::Settings& settings, bool takes_over) {
   auto found = config::look_up_servers(settings);
   if (!found.mistakes.empty()) throw config::CannotStart(first_of(found.mistakes));
@@ -37,8 +37,8 @@ int run(const std::string& file) {
   std::signal(SIGPIPE, SIG_IGN);
   // After this call, a write to a file at its size limit (LimitFSIZE=) fails instead of ending the process.
   std::signal(SIGXFSZ, SIG_IGN);
-  // These signals must not end the process before weir handles them. They are still delivered to signalfd,
-  // because weir blocks them.
+  // These signals must not end the process before weir handles them. Later weir blocks them, so that signalfd
+  // receives them although they are ignored.
   for (const int signal : {SIGHUP, SIGUSR1, SIGUSR2}) std::signal(signal, SIG_IGN);
   auto passed = upgrade::PassedSockets::of_environment();
   std::unique_ptr<upgrade::Takeover> takeover;

@@ -1,5 +1,5 @@
-// The certificates of TLS listeners. weir reads changed certificate files while it runs, so a renewed
-// certificate needs no restart.
+// The certificates of TLS listeners. weir reads changed certificate files while it runs, so weir can use a
+// renewed certificate without a restart.
 #pragma once
 
 #include "weir/admin/figures.hpp"
@@ -26,8 +26,8 @@ namespace weir::server {
 // The certificates of one TLS listener, as last read from their files.
 class ListenerCertificates {
  public:
-  // Reads the certificate and key files of a listener. `older`: the certificates of that listener before a
-  // reload; may be null. With `older`, clients can resume their TLS sessions unless the ticket lifetime has
+  // Reads the certificate and key files of a listener. `older`: the certificates of the listener before a
+  // reload; may be null. With `older`, clients can resume their TLS sessions, unless the ticket lifetime has
   // changed. The error names the faulty file.
   [[nodiscard]] static base::Result<ListenerCertificates> read(const net::TlsSettings& settings,
                                                                const ListenerCertificates* older = nullptr);
@@ -35,8 +35,8 @@ class ListenerCertificates {
   [[nodiscard]] const net::TlsSettings& settings() const noexcept { return settings_; }
 
   [[nodiscard]] SSL_CTX* context() const noexcept { return context_.get(); }
-  // Reads the listener's files again if any file has changed since it was last read. Returns true if the
-  // files were read. After an error, the old certificates stay in use, and the faulty files are not read
+  // Reads the listener's files again if a file has changed since the last reading. Returns true if weir uses
+  // newly read files. After an error, the old certificates stay in use, and the faulty files are not read
   // again until they change.
   [[nodiscard]] base::Result<bool> look();
 
@@ -55,7 +55,7 @@ class ListenerCertificates {
 // Watches the certificate files of all listeners. Belongs to the main thread.
 class CertificateWatch {
  public:
-  // Called with a listener's number and its new TLS context. CertificateWatch owns the context.
+  // Called with a listener's number and its new TLS context. CertificateWatch owns that context.
   using Renew = std::function<void(std::size_t listener, SSL_CTX* fresh)>;
 
   // `log` must outlive this object.
@@ -65,7 +65,7 @@ class CertificateWatch {
   // The certificates of a listener; nullopt if the listener does not use TLS.
   using Shown = std::optional<ListenerCertificates>;
   // Reads the certificates of a listener from the files in its settings. `number`: the number of the present
-  // listener at the same address, if there is one. The error names the faulty file and what is wrong with it.
+  // listener at the same address, if there is one. The error says which file is faulty, and why.
   [[nodiscard]] base::Result<Shown> read(const net::ListenerSettings& settings,
                                          std::optional<std::size_t> number = std::nullopt) const;
   // Stores `shown` as the certificates of the listener with this number; for plain HTTP, stores nothing. The
@@ -78,7 +78,7 @@ class CertificateWatch {
   // Reads the certificate files that have changed, and calls `renew` for their listeners. If a file is
   // faulty, logs a line and keeps the old certificates.
   void look();
-  // Calls look() now and then once in each period. A period of 0 stops the calls.
+  // Calls look() now and then once in each `period`. If `period` is 0, stops these calls.
   void look_every(base::Duration period);
   [[nodiscard]] admin::TlsFigures figures() const;
 
@@ -97,8 +97,8 @@ class CertificateWatch {
   std::uint64_t faulty_ = 0;
 };
 
-// Returns a warning if a certificate has expired or expires within two weeks. `who`: the peers that will
-// reject the expired certificate, as text for the warning.
+// Returns a warning if a certificate has expired or expires within two weeks. `who`: text that names the
+// peers that will reject the expired certificate.
 [[nodiscard]] std::optional<std::string> warn_of_expiry(const std::string& file, const std::string& who,
                                                         std::chrono::sys_seconds not_after,
                                                         std::chrono::sys_seconds now);
@@ -107,8 +107,7 @@ class CertificateWatch {
 [[nodiscard]] std::vector<std::string> find_warnings(const net::TlsSettings& settings,
                                                      const std::vector<net::CertificateState>& states,
                                                      std::chrono::sys_seconds now);
-// Returns the same warnings about the certificates and OCSP responses of all listeners. Skips files that
-// cannot be read.
+// Returns the same warnings about all listeners. Skips files that cannot be read.
 [[nodiscard]] std::vector<std::string> find_warnings(const std::vector<net::ListenerSettings>& listeners,
                                                      std::chrono::sys_seconds now);
 

@@ -1,7 +1,6 @@
 // The certificate files of TLS connections that weir opens to upstreams, webhooks and Redis.
 //
-// weir reads a changed file again while it runs. weir/server/certificates.hpp does the same for the files of
-// listeners.
+// weir reads changed files again while it runs. For the files of listeners, see weir/server/certificates.hpp.
 #pragma once
 
 #include "weir/admin/figures.hpp"
@@ -20,7 +19,7 @@
 
 namespace weir::server {
 
-// Watches the certificate files of weir's own TLS connections, and reads those that change. Belongs to the
+// Watches the certificate files of weir's own TLS connections, and reads changed files again. Belongs to the
 // main thread.
 class ClientFiles {
  public:
@@ -32,7 +31,7 @@ class ClientFiles {
     std::string name;  // name of the upstream; empty for the webhooks and for Redis
     net::TlsClientSettings tls;
     net::FileStamps read{};  // stamps of the files when they were last read
-    std::string fault{};     // why weir cannot use the present files; empty if weir uses them
+    std::string fault{};     // why weir cannot use the present files; empty if weir uses these files
     net::OwnCertificate own{};
 
     [[nodiscard]] std::string who() const;
@@ -45,21 +44,20 @@ class ClientFiles {
   // reads it again.
   [[nodiscard]] static std::vector<Use> uses_in(const config::Settings& settings);
 
-  // A callback that must use the changed files for new connections. An error says why the files cannot be
-  // used.
+  // A callback that makes new connections use the changed files. The error says why the files cannot be used.
   using Renew = std::function<base::Result<void>(const std::vector<const Use*>& changed)>;
   // `log` must outlive this object.
   ClientFiles(net::Executor executor, log::Log& log, Renew renew)
       : timer_(executor), log_(log), renew_(std::move(renew)) {}
 
-  // Watches the files of these settings from now on. Settings that were watched before keep the stamps of
-  // their files.
+  // Watches the files of these settings from now on. If settings were watched before, the stamps of their
+  // files are kept.
   void watch(std::vector<Use> uses);
   // Reads the files that have changed. Returns a line of text for each part of weir (an upstream, the
   // webhooks or Redis) that now uses changed files. If a file is faulty, its old content stays in use. The
-  // log reports the fault once, and each later call reads the file again.
+  // log reports the fault once, and each later call tries the file again.
   std::vector<std::string> look();
-  // Calls look() now and then once in each period. A period of 0 stops the calls.
+  // Calls look() now and then once in each `period`. If `period` is 0, stops these calls.
   void look_every(base::Duration period);
   // Adds the state of these files to `figures`, which already has the listeners' certificates.
   void add_to(admin::TlsFigures& figures) const;

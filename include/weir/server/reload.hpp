@@ -1,5 +1,5 @@
-// Reads and checks the configuration while weir runs, before weir uses it. A separate thread looks up names,
-// reads files and compares the old and new text. Meanwhile the main thread answers health checks.
+// Reads and checks a changed configuration file while weir runs. A separate thread reads files, looks up
+// names, and compares the old and new text. Meanwhile the main thread answers health checks.
 #pragma once
 
 #include "weir/config/settings.hpp"
@@ -23,20 +23,21 @@ inline constexpr std::chrono::seconds kLongestReload{60};
 
 // The result of a reload.
 struct ReloadReport {
-  std::vector<std::string> mistakes;  // mistakes in the file; empty if weir now uses the file's configuration
+  // mistakes in the file; empty if weir now uses the configuration in the file
+  std::vector<std::string> mistakes;
   std::vector<std::string> changes;   // changes to the configuration, in words
   std::vector<std::string> warnings;  // the output of `weir check` for the configuration in use
   [[nodiscard]] bool ok() const noexcept { return mistakes.empty(); }
 };
 
-// The result of reading and checking the configuration file. If the file has no mistakes, this is the
+// The result of reading and checking the configuration file. If the file has no mistakes, the result has the
 // settings, the addresses of the servers, and the differences from the configuration in use. Otherwise only
 // `mistakes` is set.
 struct FreshConfiguration {
   std::optional<config::Settings> settings;
   std::vector<std::vector<upstream::Server>> servers;  // addresses of the servers of each upstream
   std::vector<std::string> unknown;      // names that could not be looked up (LookupResult::unknown)
-  std::vector<std::string> differences;  // in the words of config/differences.hpp
+  std::vector<std::string> differences;  // in the form that config/differences.hpp describes
   std::vector<std::string> mistakes;
 };
 [[nodiscard]] FreshConfiguration read_configuration(const std::string& file,
@@ -50,8 +51,8 @@ class Reloading {
   using Done = std::function<void(const ReloadReport&)>;
 
   // `apply` is called on the main thread. It must put the configuration into use, or report why it cannot.
-  // `in_force`: the configuration in use, which must outlive this object. Only `apply` may change it, because
-  // the reading thread reads it too.
+  // `in_force`: the configuration in use, which must outlive this object. Only `apply` may change this
+  // configuration, because the reading thread uses it, too.
   Reloading(net::asio::io_context& control, std::string file, const config::Settings& in_force,
             std::function<ReloadReport(FreshConfiguration)> apply);
   ~Reloading();  // waits until the reading thread has ended
@@ -78,7 +79,7 @@ class Reloading {
   const std::string file_;
   const config::Settings& in_force_;
   const std::function<ReloadReport(FreshConfiguration)> apply_;
-  std::vector<Done> waiting_;  // callbacks of requests that get the result of the present reading
+  std::vector<Done> waiting_;  // callbacks of requests that get the result of the reading under way
   std::vector<Done> next_;     // callbacks of requests that get the result of the next reading
   bool asked_again_ = false;
   std::thread reader_;  // joinable while a reading runs

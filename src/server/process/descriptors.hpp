@@ -7,8 +7,9 @@
 namespace weir::server {
 
 struct Descriptors {
-  std::size_t connections;  // the wanted number, or fewer if the system allows fewer
-  std::string warning;      // a sentence for the log if `connections` is below the wanted number; else empty
+  std::size_t connections;  // the requested number, or fewer if the system allows fewer
+  // a sentence for the log if `connections` is below the requested number; otherwise empty
+  std::string warning;
 };
 
 // Raises the soft limit of file descriptors (RLIMIT_NOFILE) to the hard limit. Returns how many client

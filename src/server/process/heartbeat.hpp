@@ -1,8 +1,8 @@
 // Calls `alive` periodically as long as all event loops of the program run.
 //
 // In each round, the heartbeat posts a task to all loops and waits until each task has run. Then it calls
-// `alive`. The next round begins only after the present round has ended. So if a loop hangs, `alive` is not
-// called, and if a loop is slow, `alive` is called later.
+// `alive`. The next round begins only after the present round has ended. So a loop that hangs prevents the
+// call, and a slow loop delays the call.
 //
 // Belongs to the thread that runs `control`; any thread may run the loops. Must be destroyed after the last
 // run of `control`, and before the contexts of the executors.
@@ -22,8 +22,8 @@ class Heartbeat {
 
   // Starts a round now, and then one in each interval `every`, which must be above zero. Must be called once.
   void start(std::vector<net::Executor> loops, base::Duration every);
-  // From now on, waits only for the loop of `control`. Must be called before workers end, because they end at
-  // different times.
+  // From now on, waits only for the event loop of `control`. Must be called before workers end, because their
+  // event loops end at different times.
   void answer_for_loops();
   // Stops calling `alive`.
   void stop();

@@ -27,7 +27,7 @@ bool parse(const char* text, Number& number) {
   return parsed.ec == std::errc{} && parsed.ptr == end;
 }
 
-// Returns the time of the clock that the service manager uses (CLOCK_MONOTONIC), in microseconds.
+// Returns the time in microseconds of CLOCK_MONOTONIC, which is the clock that the service manager uses.
 std::string monotonic_now() {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
@@ -92,7 +92,7 @@ void Notify::alive() {
   send("WATCHDOG=1");
 }
 
-// Opens a new socket for each message, because the service manager may have created a new one at the path.
+// Opens a new socket for each message, because the service manager may have replaced its socket at the path.
 void Notify::send(const std::string& text) {
   if (!is_on()) return;
   sockaddr_un address{};

@@ -3,7 +3,7 @@
 // calls do nothing.
 //
 // Belongs to the main thread and never blocks. If a message cannot be delivered, weir logs one line and
-// otherwise ignores it. So no request depends on the service manager.
+// otherwise ignores the failure. So no request depends on the service manager.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -24,7 +24,7 @@ struct NotifyEnvironment {
 
 class Notify {
  public:
-  // Calls `fault` at most once, with text that says what is wrong with the environment variables or the
+  // Calls `fault` at most once, with a text that describes a fault of the environment variables or of the
   // socket.
   Notify(const NotifyEnvironment& environment, std::function<void(const std::string&)> fault);
 
@@ -37,10 +37,10 @@ class Notify {
   // `status`: a short sentence for `systemctl status`.
   void ready(std::string_view status);
   void reloading();
-  // Reports that weir is stopping. `longest`: the longest time that this takes. The service manager waits
-  // that long, even beyond its usual limit.
+  // Reports that weir is stopping. `longest`: the longest time that stopping takes. The service manager waits
+  // this long, even beyond its usual limit.
   void stopping(std::string_view status, base::Duration longest);
-  // Reports the process ID of the new main process. The service manager ignores later messages of this
+  // Reports the process ID of the new main process. Afterwards the service manager ignores messages of this
   // process.
   void main_process(int number);
   void status(std::string_view status);

@@ -35,12 +35,12 @@ std::string count_of(std::uint64_t keys) {
   return std::to_string(keys) + (keys == 1 ? " key" : " keys");
 }
 
-// A new file that replaces the snapshot file once the new file is complete. Until then the new file has the
-// name "FILE.new", and the destructor removes it.
+// Writes a new file, which replaces the snapshot file once the new file is complete. Until then the new file
+// has the name "FILE.new". The destructor removes an incomplete file.
 class Replacement {
  public:
   explicit Replacement(const std::string& path) : path_(path), draft_(path + ".new") {
-    ::unlink(draft_.c_str());  // a weir process that was killed may have left the file
+    ::unlink(draft_.c_str());  // a weir process that was killed may have left this file
     fd_ = ::open(draft_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR);
     if (fd_ < 0) fail();
   }
@@ -62,8 +62,8 @@ class Replacement {
     }
   }
 
-  // Syncs the new file to disk, renames it, and syncs the folder. So after a power cut the snapshot file is
-  // complete: either the old one or the new one.
+  // Syncs the new file to disk, renames it, and syncs the folder. So after a power cut, the snapshot file is
+  // either the old file or the new file, and complete.
   void take_its_place() {
     if (fault_ == 0 && ::fsync(fd_) != 0) fail();
     if (fault_ == 0 && ::rename(draft_.c_str(), path_.c_str()) != 0) fail();
@@ -106,8 +106,8 @@ void SnapshotFile::close() noexcept {
   fd_ = -1;
 }
 
-// Opens the snapshot file. With O_NONBLOCK, the call does not wait for a writer if the path is a named pipe
-// by mistake.
+// Opens the snapshot file. If the path is a named pipe by mistake, O_NONBLOCK prevents that the call waits
+// for a writer.
 void SnapshotFile::open(std::span<const limit::SavedRule> rules) {
   fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd_ < 0 && errno == ENOENT)

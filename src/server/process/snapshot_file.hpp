@@ -1,8 +1,8 @@
 // The snapshot file: keeps the live keys of the key table while weir does not run ([state.memory] snapshot).
 //
-// weir reads the file at start and writes it at the end of the drain. It writes a new file first, and then
-// renames it to the snapshot file, which is therefore always complete. Only the owner may read the file
-// (limit/snapshot.hpp says why).
+// weir reads the file at start and writes it at the end of the drain. It first writes a new file, and then
+// gives the new file the name of the snapshot file. So the snapshot file is always complete. Only the owner
+// may read the file (limit/snapshot.hpp says why).
 //
 // A faulty file never prevents the start. weir renames it to FILE.damaged, logs the reason in one line, and
 // starts without saved keys.
@@ -21,9 +21,9 @@ namespace weir::server {
 
 class SnapshotFile {
  public:
-  // Opens and checks the file. `reads` is false if this process gets the keys from an old process and must
-  // not read the file. If the path is empty, there is no snapshot file, and all calls do nothing. `log` must
-  // outlive this object.
+  // Opens and checks the file. `reads`: false if this process gets the keys from an old process, and
+  // therefore must not read the file. If the path is empty, there is no snapshot file, and all calls do
+  // nothing. `log` must outlive this object.
   SnapshotFile(std::string path, std::span<const limit::SavedRule> rules, log::Log& log, bool reads = true);
   ~SnapshotFile();
   SnapshotFile(const SnapshotFile&) = delete;

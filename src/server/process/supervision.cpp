@@ -35,8 +35,8 @@ void Supervision::await_ready() {
   });
 }
 
-// Reports nothing before weir accepts connections or while weir stops, because the service manager then shows
-// that weir starts or stops.
+// While weir starts or stops, this function reports nothing, because the service manager already shows the
+// start or stop.
 void Supervision::reloading() {
   if (accepts_ && accepts_()) notify_.reloading();
 }

@@ -28,7 +28,7 @@ class Supervision {
   void ready(const std::string& status);
   // Reports that weir is stopping. `drain`: the longest time until the workers end.
   void stopping(base::Duration drain);
-  // Reports that another process is the main process from now on. `process`: its process ID.
+  // Reports that the process with the ID `process` is the main process from now on.
   void hand_over(int process);
 
  private:

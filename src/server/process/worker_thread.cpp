@@ -44,7 +44,7 @@ WorkerThread::WorkerThread(const WorkerParts& parts)
       waits_for_redis_(start_wait_.count() > 0),
       drain_timer_(context_.get_executor()),
       log_(parts.log) {
-  // Creates the reactor now, because it needs a file descriptor, and there may be none left later.
+  // Creates the reactor now, because it needs a file descriptor. Later, no descriptor may be left.
   (void)net::Reactor::of(context_.get_executor());
   if (parts.top != 0) counters_.top = std::make_unique<observe::TopClients>(parts.top);
 }
@@ -103,8 +103,8 @@ void WorkerThread::start(bool opens) {
   });
 }
 
-// Accepts connections as soon as Redis is connected, so that the first requests find their limits in Redis.
-// Waits at most `start_wait`. Meanwhile the kernel queues new connections.
+// Waits until Redis is connected, but at most `start_wait`, and then accepts connections. So the first
+// requests find their limits in Redis. Meanwhile the kernel queues new connections.
 void WorkerThread::open_when_ready(std::chrono::steady_clock::time_point latest) {
   const bool asks = redis_ && redis_->state() == redis::StoreState::Up && worker_.config().names_agreed;
   const bool waits = redis_ && !asks && !worker_.draining;
@@ -229,8 +229,8 @@ void WorkerThread::begin_drain() {
   end_when_empty();
 }
 
-// Returns true if no connection is left. A closed acceptor may still hold a client that was accepted but not
-// served. A hard stop does not wait until this client has been served.
+// Returns true if no connection is left. A closed acceptor may still have accepted a client whose session has
+// not begun. A hard stop does not wait for such a client.
 bool WorkerThread::is_empty() {
   forget_drained();
   const bool deserted = std::all_of(acceptors_.begin(), acceptors_.end(),

@@ -1,5 +1,5 @@
 // One thread of the proxy with its event loop, listening sockets, Redis connection and counters. The main
-// thread creates and destroys a WorkerThread. Everything else runs on the worker's own thread.
+// thread creates and destroys a WorkerThread. The worker runs on its own thread.
 #pragma once
 
 #include "server/redis_job.hpp"
@@ -26,7 +26,7 @@
 
 namespace weir::server {
 
-// The main thread's objects that every worker uses. All of these objects must outlive the workers.
+// Objects of the main thread that every worker uses. They must outlive the workers.
 struct WorkerParts {
   const proxy::Shared& shared;
   // Shared with other workers and with requests; see weir/proxy/config_snapshot.hpp.
@@ -37,7 +37,7 @@ struct WorkerParts {
   redis::SharedGrants* shared_grants;  // null if no rule prefetches units from Redis
   log::AccessLog& access_log;
   log::Log& log;
-  std::size_t top;  // number of clients to count for each rule; 0: no clients are counted
+  std::size_t top;  // how many clients to count for each rule; 0: weir counts no clients
 };
 
 class WorkerThread {
@@ -72,9 +72,9 @@ class WorkerThread {
   // thread may call pause().
   void pause(std::function<void()> done);
   void resume();
-  // Drains because another process has taken over. pause() must have been called before. Until stop(), the
-  // worker closes a connection only after a response that announces the close, or after `handoff` has taken
-  // the connection. `handoff` must outlive the worker. Any thread may call this.
+  // Drains because another process has taken over. pause() must have been called before. Until stop() is
+  // called, the worker closes a connection only after a response that announces the close, or after `handoff`
+  // has taken the connection. `handoff` must outlive the worker. Any thread may call this.
   void retire(proxy::ConnectionHandoff& handoff);
   // Serves a connection that another process has accepted. Closes the connection if the listener no longer
   // exists. Any thread may call this.
@@ -95,9 +95,9 @@ class WorkerThread {
   // Returns the number of requests that this worker decided after retire(). REQUIRES that join() has
   // returned.
   [[nodiscard]] std::uint64_t decided_apart() const noexcept { return worker_.decided_apart; }
-  // Must be used only to call make_room() and the clear_…() functions.
+  // Callers may use the result only to call make_room() and the clear_…() functions.
   [[nodiscard]] observe::Counters& counters() noexcept { return counters_; }
-  // Must be used only to call part().
+  // Callers may use the result only to call part().
   [[nodiscard]] const proxy::LoadMeter& load() const noexcept { return worker_.load; }
   // Returns null if no rule uses Redis. Any thread may call state() and stats() of the store.
   [[nodiscard]] const redis::Store* redis() const noexcept { return redis_.get(); }

@@ -19,7 +19,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// A snapshot in use by a request or by the workers.
+// A configuration snapshot that a request or the workers use.
 using Held = std::shared_ptr<const proxy::ConfigSnapshot>;
 
 std::string rule(const std::string& name, const std::string& numbers) {
@@ -59,7 +59,7 @@ class ConfigSnapshotsTest : public testing::Test {
     config_snapshots_.tidy({}, elsewhere_.rules());
   }
   static const policy::Rule& only(const Held& held) { return held->config.rules.front(); }
-  // Charges a client's key, which then stays in the key table.
+  // Charges a client's key, so that the key table stores the key.
   bool charge(const Held& held, std::uint64_t client = 1) {
     const limit::Charge line{{client, client}, only(held).limiter.get(), 1, only(held).cells};
     limit::Outcome outcome;
@@ -104,8 +104,8 @@ TEST_F(ConfigSnapshotsTest, RestoredLimitGetsItsFormerRuleNumber) {
   EXPECT_EQ(only(reload(rule("a", kFive))).cells, only(first).cells);
 }
 
-// In the meantime the rule's keys have started with an empty counter. Refunds from the first configuration
-// must not change that counter.
+// The rule's keys have started with an empty counter. Refunds of charges under the first configuration must
+// not change this counter.
 TEST_F(ConfigSnapshotsTest, RestoredAlgorithmStartsWithAnEmptyCounter) {
   const auto first = reload(rule("a", kFive));
   const auto second = reload(rule("a", kLog));
@@ -184,8 +184,8 @@ TEST_F(ConfigSnapshotsTest, KeysOfAFormerAlgorithmAreDeletedAtOnce) {
   EXPECT_EQ(table_.stats().keys, 0) << "even while a request is in progress";
 }
 
-// Each long request uses its own configuration snapshot, and each change of the algorithm uses another rule
-// number.
+// Each of the long requests uses its own configuration snapshot. Each change of the algorithm uses another
+// rule number.
 TEST_F(ConfigSnapshotsTest, ErrorSaysThatAllRuleNumbersAreInUse) {
   std::vector<Held> under_way;
   const auto settings = [](const std::string& numbers) {

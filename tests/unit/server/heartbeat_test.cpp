@@ -16,7 +16,8 @@ class HeartbeatTest : public ::testing::Test {
     loop.poll();
   }
 
-  static constexpr auto kNever = 1h;  // longer than a test, so only the test starts a second round
+  // longer than any test, so the next round begins only if the test starts it
+  static constexpr auto kNever = 1h;
   int beats_ = 0;
   net::asio::io_context control_, one_, other_;
   Heartbeat heart_{control_.get_executor(), [this] { ++beats_; }};
@@ -41,7 +42,7 @@ TEST_F(HeartbeatTest, IsNotSentWhileAnEventLoopHangs) {
     turn(control_);
   }
   EXPECT_EQ(beats_, 0);
-  // The event loop that hung continues. Its reply ends the open round, and the end of a round causes one
+  // The event loop that hung continues. Its reply ends the round, and each round that ends causes one
   // heartbeat.
   turn(other_);
   turn(control_);
@@ -59,7 +60,7 @@ TEST_F(HeartbeatTest, IsRepeatedWhileTheEventLoopsRun) {
   EXPECT_EQ(beats_, 5);
 }
 
-TEST_F(HeartbeatTest, IsSentWhileTheEventLoopsOfWorkersEnd) {
+TEST_F(HeartbeatTest, IsStillSentWhileTheEventLoopsOfWorkersEnd) {
   start();
   heart_.answer_for_loops();
   turn(one_);

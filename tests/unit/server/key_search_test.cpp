@@ -95,7 +95,7 @@ TEST_F(KeySearch, ReadsACompleteDigestOfAnyClient) {
   EXPECT_FALSE(read_digest(std::vector<std::string>{"user:paula"}));
 }
 
-TEST_F(KeySearch, TellsIfAClientIsInTheListsOfTopClients) {
+TEST_F(KeySearch, ReportsWhetherAClientIsInTheListsOfTopClients) {
   EXPECT_TRUE(lists(top_, kAda));
   EXPECT_FALSE(lists(top_, kNobody));
 }

@@ -1,4 +1,4 @@
-// Tests messages to the service manager. The test receives them on its own socket.
+// Tests messages to the service manager. The test receives the messages on its own socket.
 #include "server/process/notify.hpp"
 
 #include "unit/config/configuration.hpp"

@@ -47,7 +47,7 @@ struct Callbacks {
 };
 
 // If the worker did not close the connection, the client would wait until the process ends. Open requests can
-// delay that end by the time `drain`.
+// delay this end by up to `drain`.
 TEST(WorkerThread, ClosesAConnectionThatArrivesWhenTheDrainBegins) {
   Callbacks callbacks;
   auto listening = net::ListeningSocket::open(*base::parse_endpoint("127.0.0.1:0"));
@@ -101,8 +101,8 @@ TEST(WorkerThread, GoesOnWithoutANewSocketThatItCannotWatch) {
   EXPECT_EQ(callbacks.worker.counters().accept_failures.value(), 1U);
 }
 
-// While an object of this class exists, no further file descriptors can be opened. Open descriptors stay
-// open.
+// While an object of this class exists, the process can open no further file descriptors. Open descriptors
+// stay open.
 class NoDescriptorsLeft {
  public:
   NoDescriptorsLeft() {
