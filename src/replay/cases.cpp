@@ -21,7 +21,7 @@ using observe::RuleOutcome;
 
 constexpr std::string_view kWon = "won";
 // Replaces a token that was not verified. So the replay leaves out rules that need claims of the token, as
-// weir left them out.
+// weir did.
 constexpr std::string_view kUnverified = "?";
 
 const LoggedRule* said_of(const LogLine& line, const policy::Rule& rule) noexcept {
@@ -47,7 +47,7 @@ void split_target(http::RequestHead& head, std::string_view rest) {
   const bool of_all =
       rest.empty() &&
       head.method ==
-          "OPTIONS";  // the target of an OPTIONS request without a path means "*" (RFC 9112 §3.2.4)
+          "OPTIONS";  // without a path, the target of an OPTIONS request means "*" (RFC 9112 §3.2.4)
   head.path = of_all          ? std::string_view("*")
               : question == 0 ? std::string_view("/")
                               : rest.substr(0, question);
@@ -168,9 +168,9 @@ void Cases::add(const Reset& reset) {
   ++resets;
 }
 
-// The log names each key by a digest under a secret. So a reset key can be related to a client only if the
-// log also has a request of that client. The replay never charges a key without requests, so the reset of
-// such a key does not matter.
+// In the log, the name of a key is a digest under a secret. So the replay knows the client of a reset key
+// only if the log has a request of this client. The reset of any other key does not matter, because the
+// replay never charges a key without requests.
 std::vector<Forgotten> Cases::find_forgotten() const {
   std::vector<Forgotten> found;
   if (forgotten_.empty()) return found;
@@ -200,7 +200,7 @@ void Cases::collect(const LogLine& line, Case& made) {
     add_entries(line, *bill, made);
 }
 
-// Adds the logged charge of a rule to the bill: only if the rule applied, and with the logged key and cost.
+// If the rule applied to the logged request, adds its charge with the logged key and cost to the bill.
 void Cases::add_told(const policy::Rule& rule, const LogLine& line, policy::Bill& bill) {
   const auto* said = said_of(line, rule);
   if (said == nullptr) return;
@@ -233,7 +233,7 @@ void Cases::add_entries(const LogLine& line, const policy::Bill& bill, Case& mad
     const auto* said = said_of(line, *rule);
     Entry entry{.charge = bill.charges()[i], .counted = applied.counted, .met_then = said != nullptr};
     entry.charge.limiter = applied.limiter;
-    // `rule` may move (find_hidden); the candidate's rules do not.
+    // find_hidden() may move `*rule`, but never moves the candidate's rules.
     entry.charge.penalty = policy::penalty_of(candidate_.rules[rule->index]);
     if (said != nullptr) entry.said = outcome_of(said->says);
     entry.client = names.client(entry.charge.key, [&, rule = rule] {
@@ -247,7 +247,7 @@ void Cases::add_entries(const LogLine& line, const policy::Bill& bill, Case& mad
   }
 }
 
-// Stores the refusals that the log has. So the report also has refusals by rules that no longer exist.
+// Stores the refusals in the log, so that the report also contains refusals by rules that no longer exist.
 void Cases::add_refusals(const LogLine& line, Case& made) {
   for (const auto& said : line.rules) {
     if (said.says != observe::kRuleOutcomeNames[static_cast<std::size_t>(RuleOutcome::Refused)]) continue;

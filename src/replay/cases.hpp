@@ -27,8 +27,8 @@ struct Case {
   std::uint8_t entries = 0;
   std::uint8_t refusals = 0;
   bool admitted_then = false;
-  bool unmet_now = false;  // true: the request lacks a value that a tried rule needs, so the rule refuses it
-  bool by_queue = false;   // the request took another request's place in a queue, so no limiter decided
+  bool unmet_now = false;  // true: the request lacks a value that a replayed rule needs
+  bool by_queue = false;   // true: the request took another request's place in a queue, so no limiter decided
   bool admitted_now = false;
 };
 
@@ -55,10 +55,10 @@ struct Event {
   observe::Amendment what;
   std::uint32_t of_case = 0;
   std::uint32_t entry = 0;
-  bool departs_now = false;  // true: use the departure of the replay instead of the logged departure
+  bool departs_now = false;  // true: takes place at the departure in the replay, not in the log
 };
 
-// A key that was reset. The key is either as in the log, or as the tried rules name it.
+// A key that was reset. The key has its name in the log, or its name under the replayed rules.
 struct Forgotten {
   limit::HybridTimestamp timestamp = 0;
   limit::Key key;
@@ -72,12 +72,12 @@ class Cases {
   void add(const LogLine& line);
   void add(const Reset& reset);
 
-  // Adds releases of permits for requests that the log refused but the replay admits. The log does not say
-  // when a refused request would have ended. So each permit is released after the average duration of
-  // admitted requests.
+  // Adds releases of permits for requests that were refused according to the log but are admitted in the
+  // replay. The log cannot say when such a request would have ended. So each permit is released after the
+  // average duration of admitted requests.
   void add_guesses();
 
-  // Returns the keys that were reset, as the tried rules name them. Must be called after all lines were
+  // Returns the reset keys, with their names under the replayed rules. Must be called after all lines were
   // added.
   [[nodiscard]] std::vector<Forgotten> find_forgotten() const;
 
@@ -88,22 +88,23 @@ class Cases {
   Names names;
 
   struct RuleFacts {
-    // The first fact that the rule needs and the log lacks; empty if the log has all facts.
+    // The first fact that the rule needs but the log lacks; empty if the log has all facts.
     std::string beyond;
     std::vector<std::string> parameters;  // the query parameters that the rule needs; see asked_parameters()
-    // Lines with a decision of a rule with this name and the same conditions, key and cost.
+    // Number of lines with a decision of a rule that has this name and the same conditions, key and cost.
     std::uint64_t told = 0;
-    // Lines with a decision of a rule with this name and other conditions, key or cost.
+    // Number of lines with a decision of a rule that has this name but other conditions, another key or
+    // another cost.
     std::uint64_t told_otherwise = 0;
-    // Logged resets that the replay leaves out: the rule has changed, or it limits concurrency.
+    // Number of logged resets that the replay leaves out, because the rule has changed or limits concurrency.
     std::uint64_t reset_otherwise = 0;
   };
-  std::vector<RuleFacts> facts;  // by index of the rules that the replay tries
-  // True for each attribute that any line had: api_key, user, org, service, device, tier, country, in this
-  // order.
+  std::vector<RuleFacts> facts;  // the index is the index of the replayed rule
+  // True for each attribute that any line had. The order is api_key, user, org, service, device, tier,
+  // country.
   std::array<bool, 7> seen{};
-  bool loads = false;          // true: some lines have the load
-  bool routes_beyond = false;  // true: routes depend on facts that the log lacks, so logged routes are used
+  bool loads = false;          // true if some lines state the load
+  bool routes_beyond = false;  // true: the log lacks facts for routing, so logged routes are used
   std::uint64_t guessed = 0;   // number of releases that add_guesses() added
   std::uint64_t resets = 0;
 
@@ -119,7 +120,7 @@ class Cases {
   void settle_by_status(const LogLine& line, const policy::Rule& rule, Event event);
 
   Candidate candidate_;
-  std::vector<Forgotten> forgotten_;       // the keys as in the log
+  std::vector<Forgotten> forgotten_;       // with their names in the log
   std::vector<policy::Rule> plain_;        // the rules for which the log has all facts
   std::vector<const policy::Rule*> told_;  // the rules whose logged decisions are used
   std::vector<std::string> route_parameters_;

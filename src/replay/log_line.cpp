@@ -15,8 +15,8 @@ namespace {
 
 namespace json = boost::json;
 
-// A fault in the line. Thrown and caught in this file only: a dozen functions read parts of a line, and
-// faults are rare.
+// A fault in the line. Thrown and caught in this file only. An exception is convenient here, because a dozen
+// functions read parts of a line, and faults are rare.
 struct Fault {
   Unusable why;
 };
@@ -61,8 +61,8 @@ base::Duration span_in(const json::object& object, std::string_view name) {
   return base::Duration(us);
 }
 
-// Returns how far weir's clock was ahead of the machine's clock. The time of a log line is by the machine's
-// clock.
+// Returns how far weir's clock was ahead of the machine's clock. The times in log lines come from the
+// machine's clock.
 base::Duration clock_in(const json::object& replay) {
   const auto* value = find(replay, "clock_us");
   if (value == nullptr) return {};

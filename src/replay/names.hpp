@@ -1,4 +1,4 @@
-// Gives rules and clients numbers, so that the cases of a million requests need not repeat names.
+// Assigns numbers to rules and clients, so that the cases of a million requests need not repeat names.
 #pragma once
 
 #include "weir/base/siphash.hpp"

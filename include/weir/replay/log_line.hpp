@@ -39,7 +39,7 @@ struct DoneAmendment {
   observe::Amendment what;  // `what.rule` is unused
 };
 
-// A reset of one client under one rule. `keys` are all keys that the client has under the rule.
+// A reset of one client under one rule. `keys`: all keys that the client has under the rule.
 struct Reset {
   std::string_view rule;
   std::uint32_t asks = 0;
@@ -51,8 +51,8 @@ struct LogLine {
   bool is_reset = false;
   Reset reset;
   std::uint64_t run = 0;
-  bool first = false;       // this is the first line about the key table of this run
-  base::TimePoint start{};  // by weir's own clock, as are all instants in this struct
+  bool first = false;       // true if this is the log's first line about the key table of this run
+  base::TimePoint start{};  // by weir's own clock, like all times in this struct
   base::TimePoint asked{};
   base::Duration total{};
   base::Duration upstream{};
@@ -63,20 +63,20 @@ struct LogLine {
   std::optional<double> load;
   unsigned status = 0;
   Verdict verdict = Verdict::Admitted;
-  std::string_view unmet;   // name of the rule that refused the request, if `verdict` is Unmet
-  bool unverified = false;  // the token was not verified, so its claims are absent
+  std::string_view unmet;   // if `verdict` is Unmet: the name of the rule that refused the request
+  bool unverified = false;  // true if the token was not verified, so that its claims are absent
   std::vector<LoggedRule> rules;
   std::vector<DoneAmendment> amendments;
 };
 
 // The reasons why a line is unusable.
 enum class Unusable : std::uint8_t {
-  NoJson,    // not a whole JSON object: cut off, or not written by weir
-  NoReplay,  // written without the field "replay"
-  Unasked,   // ended before any rule decided: bad head, unknown key, shed load, or the client disconnected
+  NoJson,    // not a complete JSON object: truncated, or not written by weir
+  NoReplay,  // has no field "replay"
+  Unasked,   // ended before any rule decided: bad head, unknown key, shed load, or client disconnected
   Closed,    // refused because a rule's store (Redis) did not answer, so no rule decided
-  Cut,       // a text or the list of amendments did not fit in the line
-  Lost,      // decided by the old process during an upgrade: the new process does not know the charges
+  Cut,       // a text or the list of amendments is truncated, because it did not fit in the line
+  Lost,      // decided by the old process during an upgrade, so the new process lacks its charges
   Lacking,   // a field is missing, or has a value that weir never writes
 };
 inline constexpr std::size_t kUnusable = 7;
@@ -89,7 +89,7 @@ inline constexpr const char* kUnusableWords[kUnusable] = {
     "decided in memory by a process that another had taken over from",
     "a field is missing or says what weir does not write"};
 
-// Parses one line at a time. Stores the parsed line in its own memory, which the next line reuses.
+// Parses one line at a time. The parsed line uses the reader's memory, which the next call overwrites.
 class LogLineReader {
  public:
   LogLineReader();

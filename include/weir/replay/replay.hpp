@@ -1,10 +1,10 @@
-// Runs recorded traffic again under candidate rules, which a configuration proposes. Reports which clients
-// would be refused that were admitted before, and the reverse.
+// Runs recorded traffic again under candidate rules, which another configuration contains. Reports for which
+// clients the result would change, from admitted to refused or the reverse.
 //
 //   lines ─► add(): rules, keys and costs of each request ─► run(): charges and their changes, in order
 //
-// Pure: all times come from the log. Under the rules that wrote the log, the replay repeats every decision,
-// if the log is complete from the start of weir on.
+// Pure: all times come from the log. With the rules under which the log was written, the replay repeats every
+// decision. This requires that the log begins with the start of weir.
 //
 // A candidate rule may need facts that the log lacks (a header, a cookie, a body). If the log has decisions
 // of a rule with the same name, conditions, key and cost, the replay uses these decisions. Otherwise the rule
@@ -28,8 +28,8 @@
 
 namespace weir::replay {
 
-// The rules that the replay tries, and their configuration. Keeps references: everything here must outlive
-// the replay.
+// The rules that the replay tries, and their configuration. Keeps references: all members must outlive the
+// replay.
 struct Candidate {
   std::span<const policy::Rule> rules;
   std::span<const policy::Route> routes;
@@ -51,16 +51,16 @@ struct ClientChanges {
 
 struct RuleReport {
   std::string name;
-  bool in_candidate = true;  // false: only the log has this rule
+  bool in_candidate = true;  // false: only the log has this rule, not the candidate
   bool shadow = false;       // the candidate's rule is a shadow rule, which refuses nothing
-  std::string left_out;      // the reason why the rule was not replayed; empty if the rule was replayed
+  std::string left_out;      // why the rule was not replayed; empty if it was replayed
   std::uint64_t met = 0;     // requests to which the candidate's rule applies
   // Refusals according to the log. All counts of refusals in this struct include refusals by a shadow rule.
   std::uint64_t refused_then = 0;
   std::uint64_t refused_now = 0;
-  std::uint64_t shadow_then = 0;  // part of refused_then: refusals by a shadow rule, which had no effect
-  std::uint64_t otherwise = 0;    // requests about which the replay decides differently than the log
-  Changes newly;  // requests whose verdict changed, because this rule refuses now or refused then
+  std::uint64_t shadow_then = 0;       // those of refused_then that a shadow rule made, without effect
+  std::uint64_t otherwise = 0;         // requests that the replay decides differently than the log
+  Changes newly;                       // requests whose verdict changed because of this rule
   std::vector<ClientChanges> clients;  // the clients with the most changes, in descending order
 };
 
@@ -74,7 +74,7 @@ struct Report {
   std::uint64_t admitted_now = 0, refused_now = 0;
   Changes newly;
   std::vector<RuleReport> rules;
-  // Sentences that limit what the result means, such as facts that the log lacks.
+  // Sentences that say how far the result can be trusted, for example because the log lacks facts.
   std::vector<std::string> notes;
 };
 

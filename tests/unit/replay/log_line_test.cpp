@@ -74,14 +74,14 @@ struct Written {
 
 TEST(LogLineReader, IgnoresSettlementsAndRefundsAfterTheStateMovedToANewProcess) {
   Written written;
-  // Gives both the settlement and the refund a timestamp, as changes in the key table have.
+  // Gives the settlement and the refund a timestamp. Changes in the key table have timestamps.
   written.amendments[2].timestamp = limit::timestamp_at(written.amendments[2].at);
   LogLineReader reader;
   Unusable why{};
   written.replay.lost_from = written.start + Duration(100);
   const auto* line = reader.read(written.line(), why);
   ASSERT_NE(line, nullptr);
-  ASSERT_EQ(line->amendments.size(), 2U);  // the release of the concurrency permit is always kept
+  ASSERT_EQ(line->amendments.size(), 2U);  // the reader always keeps the release of the concurrency permit
   EXPECT_EQ(line->amendments[0].what.kind, Amendment::Kind::Release);
   EXPECT_EQ(line->amendments[1].what.kind, Amendment::Kind::Refund);
   written.replay.lost_from = written.start + Duration(40);

@@ -114,7 +114,7 @@ TEST_F(ReplayTest, ReportsTheClientsThatALowerLimitWouldRefuse) {
   EXPECT_EQ(rule.clients[0].newly.refused, 3U);
 }
 
-TEST_F(ReplayTest, CandidatesPenaltyRefusesForLonger) {
+TEST_F(ReplayTest, PenaltyOfACandidateRuleRefusesForLonger) {
   std::vector<Request> requests;
   for (const auto second : {0, 0, 2, 8, 12}) requests.push_back({.at = kStart + second * 1s});
   auto rule = rule_of("per-ip", bucket("1/s", 1), {"ip"});
@@ -145,7 +145,7 @@ TEST_F(ReplayTest, RepeatsALoggedResetOfAKey) {
   const auto said = [&](limit::Key key) {
     return std::vector<observe::AppliedRule>{{.rule = &recorded_[0], .key = key, .says = "admitted"}};
   };
-  std::vector<Request> requests{{.at = kStart - 1s}};  // the log does not have this client's name
+  std::vector<Request> requests{{.at = kStart - 1s}};  // the log lacks this client's name
   for (const int second : {1, 3}) {
     requests.push_back({.at = kStart + second * 1s, .said = said({1, 2})});
     requests.push_back({.at = kStart + second * 1s, .ip = "198.51.100.1", .said = said({3, 4})});
@@ -213,7 +213,7 @@ TEST_F(ReplayTest, ResultDoesNotDependOnTheOrderOfTheLines) {
   const auto forward = replay(requests, rules);
   std::reverse(requests.begin(), requests.end());
   EXPECT_EQ(replay(requests, rules).newly.refused, forward.newly.refused);
-  EXPECT_EQ(forward.newly.refused, 4U);  // the first and the fourth request are admitted
+  EXPECT_EQ(forward.newly.refused, 4U);  // only the first and the fourth request are admitted
 }
 
 TEST_F(ReplayTest, LoggedTimestampsOrderRequestsWithinAMicrosecond) {
@@ -225,8 +225,8 @@ TEST_F(ReplayTest, LoggedTimestampsOrderRequestsWithinAMicrosecond) {
                {rule_of("per-ip", bucket("1/h", 1), {"ip"}), rule_of("path", bucket("1/h", 9), {"path"}, 1)});
     EXPECT_EQ(report.newly.refused, 1U);
   }
-  // The first request has the later clock reading, but the earlier timestamp in the log. So the replay begins
-  // with this request.
+  // The first request has the earlier time but the later timestamp, so the replay charges the second request
+  // first. The report begins at the earlier time.
   const auto report = replay(
       {{.at = kStart, .ip = "198.51.100.1", .timestamp = 9000}, {.at = kStart + 1us, .ip = "198.51.100.2"}},
       {rule_of("all", bucket("1/h", 1), {})});
