@@ -19,7 +19,7 @@ constexpr std::string_view kRelayedPlain = "relayed plain";
 // contain line breaks.
 constexpr std::size_t kLines = 4;
 
-// Most bytes of unread data in a message; the remaining space is for the other lines.
+// The maximum number of unread bytes in a message. The remaining space is for the other lines.
 constexpr std::size_t kMost = 60 << 10;
 
 std::string text_of(const http::ConnectionEnds& ends) {
@@ -83,7 +83,7 @@ proxy::HandoffResult HandoffSender::take(int fd, std::string_view listener,
   try {
     const bool sent = send_message(channel_.get(), kWord, lines_of(listener, connection_info, unread), {fd});
     return sent ? HandoffResult::Yes : HandoffResult::Gone;
-  } catch (...) {  // no memory is left for the message
+  } catch (...) {  // no memory for the message
     return HandoffResult::NotThis;
   }
 }

@@ -5,8 +5,8 @@
 namespace weir::upgrade {
 
 // Returns a line "ID FIRING UNSAID SINCE SEEN" for each alert. FIRING and UNSAID are 0 or 1; UNSAID is 1 if
-// no message about this state was delivered. SINCE is in microseconds since the epoch, and SEEN is a number
-// of events.
+// the alert's message about this state was not delivered. SINCE is in microseconds since the epoch, and SEEN
+// is a number of events.
 std::vector<std::string> lines_of(const std::vector<admin::AlertState>& alerts) {
   std::vector<std::string> lines;
   lines.reserve(alerts.size());

@@ -9,7 +9,7 @@ namespace weir::upgrade {
 
 namespace {
 
-constexpr std::size_t kMessage = 32 << 10;  // most bytes in a message
+constexpr std::size_t kMessage = 32 << 10;  // maximum number of bytes in a message
 
 }  // namespace
 
@@ -68,7 +68,7 @@ void PermitChanges::tell(Tell tell) {
   send();
 }
 
-// If memory runs out, the change is not reported. The new process then uses the last reported permits until
+// If memory runs out, the change is not reported. The new process then counts the last reported permits until
 // this process ends.
 void PermitChanges::note(const limit::PermitDelta& held) noexcept {
   try {

@@ -55,8 +55,8 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return list;
 }
 
-// Attributes for posix_spawn(3): in the new process, all signals are unblocked and ignored signals have their
-// default action, as at a usual start.
+// Attributes for posix_spawn(3). As in a usual start, the new process has no blocked signals, and ignored
+// signals have their default action again.
 class Attributes {
  public:
   Attributes() {
@@ -83,8 +83,8 @@ class Actions {
   explicit Actions(int channel) {
     ::posix_spawn_file_actions_init(&actions_);
     ::posix_spawn_file_actions_adddup2(&actions_, channel, kChannel);
-    // Closes all other descriptors, because accept() does not set close-on-exec. Otherwise the new process
-    // would keep copies of client connections, and clients would not see that this process has closed them.
+    // Closes all other descriptors in the new process, because accept() does not set close-on-exec. Otherwise
+    // the new process would keep client connections open after this process has closed them.
     ::posix_spawn_file_actions_addclosefrom_np(&actions_, kChannel + 1);
   }
   ~Actions() { ::posix_spawn_file_actions_destroy(&actions_); }

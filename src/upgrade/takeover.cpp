@@ -26,8 +26,8 @@ bool parse(std::string_view text, Number& number) {
   return parsed.ec == std::errc{} && parsed.ptr == text.data() + text.size();
 }
 
-// Returns true if the parent of this process created the channel. Otherwise the environment variable is out
-// of date or wrong.
+// Returns true if the parent of this process created the channel. If another process did, the environment
+// variable is wrong or out of date.
 bool is_from_parent(int channel) {
   ucred peer{};
   socklen_t size = sizeof peer;
@@ -100,7 +100,7 @@ void Takeover::read_inheritance() {
 std::vector<net::ListeningSocket> Takeover::take(std::string_view word, const base::Endpoint& address) {
   std::vector<net::ListeningSocket> taken;
   const auto text = address.to_string();
-  for (auto& one : inherited_) {  // an address with many sockets is split over several messages
+  for (auto& one : inherited_) {  // several messages may describe one address with many sockets
     if (one.word != word || one.address != text) continue;
     for (auto& each : std::exchange(one.sockets, {})) {
       auto socket = net::ListeningSocket::inherit(each.release(), address);
@@ -136,7 +136,7 @@ void Takeover::fail(std::string_view why) noexcept {
     std::replace(line.begin(), line.end(), '\n', ' ');
     // If sending fails, the old process has ended and does not need the message.
     if (!send_message(channel_.get(), "failed", {std::move(line)})) return;
-  } catch (const std::bad_alloc&) {  // out of memory: the old process notices that this process ends
+  } catch (const std::bad_alloc&) {  // out of memory; the old process will see that this process ends
   }
 }
 

@@ -73,7 +73,8 @@ void Upgrade::start() {
   ++attempt_;
   report_ = {};
   if (::getpid() == 1) {
-    // If process 1 of a container ended, the kernel would end all other processes in the container.
+    // A weir that is process 1 of a container must not end. The kernel would then end all other processes of
+    // the container.
     return note(UpgradeEvent::Failed,
                 "weir is process 1 of a container, which stops with it; start another container");
   }
@@ -128,8 +129,8 @@ void Upgrade::hear(const UpgradeMessage& message) {
     count_restored(message.lines);
     return note(UpgradeEvent::Restored);
   }
-  // If the new process has already ended, the upgrade fails here. Otherwise the service manager would get the
-  // process ID of a process that no longer exists.
+  // If the new process has already ended, the upgrade must fail here. Otherwise the service manager would get
+  // the ID of a process that no longer exists.
   if (message.word == "serving") {
     alert_ids_ = message.lines;
     return note(has_ended(report_.successor) ? UpgradeEvent::Failed : UpgradeEvent::Serving);
@@ -145,8 +146,8 @@ void Upgrade::count_restored(const std::vector<std::string>& lines) {
     std::from_chars(lines[i].data(), lines[i].data() + lines[i].size(), *counts[i]);
 }
 
-// Makes the present step fail if it takes longer than `bound`. After this time, reads waiting messages first,
-// because a message that has already arrived is not late. A later call replaces the time limit.
+// Makes the present step fail if it takes longer than `bound`. When the time is over, first reads the
+// messages that have arrived, because they are not late. A later call replaces the time limit.
 void Upgrade::be_late_after(base::Duration bound, const char* at_what) {
   deadline_.expires_after(bound);
   deadline_.async_wait([this, at_what](const net::ErrorCode& error) {
@@ -166,8 +167,8 @@ void Upgrade::send_state() {
   if (!send_message(channel_.native_handle(), "state", {}, {state->file.get()})) note(UpgradeEvent::Failed);
 }
 
-// The new process is the main process from here on. Reports this to the service manager first, and then sends
-// "over".
+// From here on, the new process is the main process. First reports this to the service manager, and then
+// sends "over".
 void Upgrade::hand_over() {
   deadline_.cancel();
   report_.paused = std::chrono::duration_cast<base::Duration>(Clock::now() - paused_at_);

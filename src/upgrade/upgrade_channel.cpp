@@ -11,7 +11,7 @@ namespace weir::upgrade {
 
 namespace {
 
-constexpr int kForRoom = 1'000;  // milliseconds to wait if the channel is full
+constexpr int kForRoom = 1'000;  // how long to wait if the channel is full, in milliseconds
 constexpr std::size_t kLongest = 64 << 10;
 
 constexpr std::size_t kControl = CMSG_SPACE(kMostDescriptors * sizeof(int));
@@ -79,7 +79,7 @@ bool send_message(int channel, std::string_view word, const std::vector<std::str
       pollfd room{channel, POLLOUT, 0};
       if (errno != EAGAIN || ::poll(&room, 1, kForRoom) <= 0) return false;
     }
-  } catch (...) {  // no memory is left for the text
+  } catch (...) {  // no memory for the text
     return false;
   }
 }

@@ -15,7 +15,8 @@
 
 namespace weir::upgrade {
 
-// The old process's end of the transfer. Its workers share this object, which must outlive them.
+// The sending end of the transfer, in the old process. All workers of that process share this object, which
+// must outlive them.
 class HandoffSender final : public proxy::ConnectionHandoff {
  public:
   explicit HandoffSender(net::OwnedDescriptor channel) noexcept : channel_(std::move(channel)) {}
@@ -23,7 +24,7 @@ class HandoffSender final : public proxy::ConnectionHandoff {
                                           const proxy::ConnectionInfo& connection_info,
                                           std::string_view unread) noexcept override;
   // Sends changes of the concurrency permits that this process holds (permit_changes.hpp). If sending fails,
-  // the new process uses the last reported permits until this process ends.
+  // the new process counts the last reported permits until this process ends.
   void report_permits(const std::vector<std::string>& lines) noexcept;
 
  private:
@@ -38,15 +39,16 @@ struct ReceivedConnection {
   std::string unread;  // bytes of the connection's next request that the old process has already read
 };
 
-// The new process's end of the transfer, until the old process has ended. Belongs to the main thread.
+// The receiving end of the transfer, in the new process. Exists until the old process has ended. Belongs to
+// the main thread.
 class HandoffReceiver {
  public:
   struct Callbacks {
     std::function<void(ReceivedConnection)> take;  // called with each connection
-    std::function<void()> lost;                    // called for a connection whose socket did not arrive
+    std::function<void()> lost;                    // called for each connection whose socket did not arrive
     // change_foreign_permits: called when the concurrency permits of the old process change
-    // (permit_changes.hpp). ended: called when the old process has ended, unless end() or close() was called
-    // before.
+    // (permit_changes.hpp). ended: called when the old process has ended. It is not called after end() or
+    // close().
     std::function<void(const std::vector<std::string>& lines)> change_foreign_permits;
     std::function<void()> ended;
   };
@@ -57,7 +59,7 @@ class HandoffReceiver {
   // called.
   [[nodiscard]] bool are_expected() const noexcept { return channel_.is_open(); }
   // Receives the connections that are already in the channel, and then closes the channel. The old process
-  // keeps the connections that it has not sent.
+  // keeps the connections that it has not sent yet.
   void end();
   // Closes the channel without receiving the connections in it.
   void close() noexcept;

@@ -10,7 +10,7 @@
 namespace weir::upgrade {
 
 [[nodiscard]] std::vector<std::string> lines_of(const std::vector<admin::AlertState>& alerts);
-// Returns the states that the lines contain. Skips lines that have another form.
+// Returns the states that the lines describe. Skips lines that have another form.
 [[nodiscard]] std::vector<admin::AlertState> alerts_of(const std::vector<std::string>& lines);
 
 }  // namespace weir::upgrade

@@ -1,7 +1,7 @@
-// After an upgrade, the old process reports changes of its concurrency permits to the new process. So both
-// processes together stay within the limits. A line "HIGH LOW UNITS RULE" says how many permits of a key were
-// added (or released, if UNITS is negative). HIGH and LOW are the two halves of the 128-bit key as decimal
-// numbers.
+// After an upgrade, the old process reports changes of its concurrency permits to the new process. So the two
+// processes together stay within the limits. Each report is a line "HIGH LOW UNITS RULE". UNITS is the number
+// of permits of the key that were added. A negative number means that permits were released. HIGH and LOW are
+// the two halves of the 128-bit key as decimal numbers.
 #pragma once
 
 #include "weir/limit/key_table.hpp"
@@ -32,8 +32,8 @@ struct PermitChange {
 // Splits the lines into messages of at most about 32 KiB.
 [[nodiscard]] std::vector<std::vector<std::string>> in_messages(std::vector<std::string> lines);
 
-// The old process's reports. PermitChanges belongs to the main thread, but any thread may change permits. The
-// table must outlive this object.
+// Reports permits in the old process. PermitChanges belongs to the main thread, but any thread may change
+// permits. The table must outlive this object.
 class PermitChanges {
  public:
   // A callback that must send the lines as one message.
@@ -44,10 +44,10 @@ class PermitChanges {
   PermitChanges(const PermitChanges&) = delete;
   PermitChanges& operator=(const PermitChanges&) = delete;
 
-  // Returns lines about the permits that are held now, and starts to watch changes. Stores later changes
+  // Returns lines about the permits that are held now, and starts to record changes. Stores later changes
   // until tell() is called. The requirements of KeyTable::watch_permits apply here too.
   [[nodiscard]] std::vector<std::string> begin(std::vector<limit::SavedRule> rules);
-  // Stops watching. Must be called if no process takes over.
+  // Stops recording changes. Must be called if no process takes over.
   void stop();
   // Calls `tell` on the main thread with all changes since begin(). The first call is now; later calls follow
   // soon after each change.
@@ -63,8 +63,8 @@ class PermitChanges {
   std::vector<limit::SavedRule> rules_;  // used only for the names of rules
   Tell tell_;
   std::mutex mutex_;
-  std::vector<limit::PermitDelta> changes_;  // protected by mutex_, as is sending_
-  bool sending_ = true;                      // true: send() will run soon, or tell() has not been called yet
+  std::vector<limit::PermitDelta> changes_;  // guarded by mutex_, like sending_
+  bool sending_ = true;  // true if send() will run soon, or if tell() has not been called yet
 };
 
 }  // namespace weir::upgrade

@@ -1,6 +1,6 @@
-// The new process's side of an upgrade: what it inherits from the old process that started it, and the
-// messages until it serves. Belongs to the main thread and blocks. The old process sets the time limits, and
-// ends this process if a limit has passed.
+// An upgrade from the new process's side: what this process inherits from the old process that started it,
+// and the messages until this process serves. Belongs to the main thread and blocks. The old process sets the
+// time limits, and ends this process when a limit has passed.
 #pragma once
 
 #include "weir/base/endpoint.hpp"
@@ -24,7 +24,7 @@ namespace weir::upgrade {
 struct CarriedState {
   base::Duration clock{};      // net::Clock::offset() of the old process
   base::SipKey table, shared;  // keys that name clients: the members of policy::NamingKeys
-  // Numbers of earlier upgrades that succeeded and that failed.
+  // The numbers of earlier upgrades that succeeded and that failed.
   std::uint64_t upgraded = 0;
   std::uint64_t failed = 0;
 };
@@ -41,7 +41,7 @@ struct InheritedState {
 
 // The values that the new process receives when it becomes the main process.
 struct HandoffChannel {
-  net::OwnedDescriptor channel;     // the old process sends its connections through it
+  net::OwnedDescriptor channel;     // the channel through which the old process sends its connections
   std::vector<std::string> alerts;  // lines with the states of alerts; see handed_alerts.hpp
 };
 
@@ -52,7 +52,7 @@ class Takeover {
 
   // Returns null if no old process started this one. Must be called before another thread starts, because it
   // changes the environment. Throws CannotStart if the old process uses another version of the protocol, or
-  // if this process has too few file descriptors.
+  // if this process may open too few file descriptors.
   [[nodiscard]] static std::unique_ptr<Takeover> of_environment();
 
   [[nodiscard]] const CarriedState& carried_state() const noexcept { return carried_state_; }
@@ -68,13 +68,13 @@ class Takeover {
   // process has become the main process.
   void remove_files_of_rest() noexcept;
 
-  // Tells the old process why this process cannot take over.
+  // Reports to the old process why this process cannot take over.
   void fail(std::string_view why) noexcept;
   // Reports that this process can take over, and waits for the states of all keys. Throws CannotStart if the
   // old process has given up or ended.
   [[nodiscard]] InheritedState await_state();
   // Reports that the states are restored, and waits for the message that allows this process to accept
-  // connections. Also returns if the old process has ended, because then no other process serves.
+  // connections. If the old process has ended, returns at once, because no other process serves.
   void await_word_to_open(const limit::Restored& restored);
   // Reports that this process accepts connections, and sends the IDs of its alerts. Waits until the service
   // manager knows this process as its main process.

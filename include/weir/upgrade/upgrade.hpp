@@ -1,6 +1,6 @@
-// The old process's side of an upgrade. The old process starts its own binary again, hands over its listening
-// sockets and the states of its limits, and ends. If a step fails, the old process continues to serve.
-// upgrade_steps.hpp has the order of the steps. Belongs to the main thread.
+// An upgrade from the old process's side. The old process starts its own binary again, hands over its
+// listening sockets and the states of its limits, and ends. If a step fails, the old process continues to
+// serve. upgrade_steps.hpp has the order of the steps. Belongs to the main thread.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -27,8 +27,8 @@ namespace weir::upgrade {
 struct UpgradeReport {
   std::string fault;    // why the upgrade failed; empty if it succeeded
   pid_t successor = 0;  // process ID of the new process
-  // Numbers of keys that were restored, that were lost because their rules changed, and that were lost for
-  // lack of room in the new table.
+  // How many keys were restored, were lost because their rules had changed, and were lost because the new
+  // table had no room.
   std::uint64_t keys = 0, changed = 0, left_out = 0;
   base::Duration paused{0};  // the longest time that requests waited for a decision
   [[nodiscard]] bool ok() const noexcept { return fault.empty(); }
@@ -47,7 +47,7 @@ class Upgrade {
 
   // Functions of the program. An Upgrade calls them on the main thread.
   struct Callbacks {
-    // Returns the state that the new process gets from its Takeover::carried_state().
+    // Returns the state that Takeover::carried_state() returns in the new process.
     std::function<CarriedState()> carried_state;
     // Returns the sockets of all listeners.
     std::function<std::vector<ListenerSockets>()> listener_sockets;
@@ -59,19 +59,19 @@ class Upgrade {
     std::function<void(pid_t)> announce;  // reports the new main process to the service manager
     // Stops this process's alerts. Returns the states of the alerts with these IDs (handed_alerts.hpp).
     std::function<std::vector<std::string>(const std::vector<std::string>& alert_ids)> alerts;
-    // Called when the new process has become the main process. `channel`: this process sends its connections
-    // through it.
+    // Called when the new process has become the main process. `channel`: the channel through which this
+    // process sends its connections.
     std::function<void(const UpgradeReport&, net::OwnedDescriptor channel)> hand_over;
   };
   struct Bounds {
-    base::Duration start;  // longest time until the new process must be ready
-    base::Duration pause;  // longest time that requests may wait for a decision
+    base::Duration start;  // time limit for the new process to become ready
+    base::Duration pause;  // time limit for requests that wait for a decision
   };
 
   // `log` and the objects that `callbacks` uses must outlive this object.
   Upgrade(net::Executor control, Callbacks callbacks, log::Log& log);
-  // Ends the new process unless it has taken over. Does not call the `done` of an upgrade that is still under
-  // way.
+  // Ends the new process unless it has taken over. If an upgrade is still under way, does not call its
+  // `done`.
   ~Upgrade();
   Upgrade(const Upgrade&) = delete;
   Upgrade& operator=(const Upgrade&) = delete;
@@ -80,7 +80,7 @@ class Upgrade {
   // already under way, `done` gets the result of that upgrade. Throws boost::system::system_error if epoll
   // does not accept the channel.
   void begin(const Bounds& bounds, Done done);
-  // Ends a running upgrade without success, because weir stops.
+  // Lets the upgrade that is under way fail, because weir stops.
   void abandon();
   [[nodiscard]] bool is_under_way() const noexcept { return stage_ != UpgradeStage::Idle; }
 

@@ -1,5 +1,4 @@
-// The order of steps in which the old process hands over to the new one. Pure: takes an event and returns an
-// action.
+// The order of steps in which the old process hands over to the new one. Pure: each event gives an action.
 //
 //   Idle ─Begun→ Starting ─Ready→ Pausing ─Paused→ Restoring ─Restored→ Opening ─Serving→ Idle (handed over)
 //
@@ -37,7 +36,7 @@ enum class UpgradeAct : std::uint8_t {
   LetOpen,
   HandOver,
   GiveUp,           // ends the new process
-  GiveUpAndResume,  // ends the new process, and decides requests again
+  GiveUpAndResume,  // ends the new process, and lets this process decide requests again
 };
 
 struct UpgradeStep {

@@ -124,7 +124,8 @@ TEST(UpgradeChannel, ReportsThatTheOtherProcessClosedIt) {
   EXPECT_FALSE(send_message(ends->second.get(), "ready"));
 }
 
-// Sends a connection, with standard input as its socket. Returns the connections that arrive.
+// Sends a connection through a HandoffSender. Standard input replaces the socket. Returns the connections
+// that arrive.
 std::vector<ReceivedConnection> passed(const proxy::ConnectionInfo& connection_info,
                                        const std::string& unread) {
   auto ends = upgrade_channel();
@@ -200,7 +201,7 @@ TEST(ConnectionHandoff, ReceivesConnectionsSentBeforeEndAndNoneAfterwards) {
   EXPECT_EQ(arrived, 3u);
 }
 
-// While an object of this class exists, no further file descriptors can be opened.
+// While an object of this class exists, the process can open no further file descriptors.
 class NoDescriptorLeft {
  public:
   NoDescriptorLeft() {
