@@ -9,7 +9,7 @@
 namespace weir::cli {
 
 // Returns JSON that describes a configuration and its warnings. `unknown`: a line for each server name that
-// could not be looked up. `ok` is true if the command returns 0.
+// could not be looked up. `ok`: true if the command returns 0.
 [[nodiscard]] std::string check_json(const config::Settings& settings,
                                      std::span<const config::Warning> warnings,
                                      std::span<const std::string> unknown, bool ok);

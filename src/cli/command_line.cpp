@@ -39,17 +39,17 @@ constexpr std::array<std::string_view, 13> kCommands = {
     "top", "replay", "echo",    "health", "schema",      "version"};
 constexpr std::array<std::string_view, 2> kCommandsOfKeys = {"show", "reset"};
 
-// Names of the configuration file's option, for commands without another positional argument. The user may
-// then omit the option's name, as in weir check FILE.
+// The names of the option for the configuration file, for commands without another positional argument. With
+// such a command, the user may omit the option's name, as in weir check FILE.
 constexpr const char* kFileAlone = "-c,--config,FILE";
 
-// The command line's options as texts, which other functions of weir parse.
+// The command line's options as texts, before other functions of weir parse them.
 struct Words {
   std::string config;
   std::string listen;
   std::string delay = "0ms";
   std::string admin = kUsualAdmin;  // for weir health
-  std::string asked;                // the option --admin of the other commands; empty if not typed
+  std::string asked;  // the option --admin of the other commands; empty if the user did not type it
   ExplainOptions explain;
   KeysOptions keys;
   unsigned workers = 1;
@@ -285,7 +285,7 @@ int do_top(const Words& words) {
   });
 }
 
-// Reloads the configuration of a running weir. A faulty file is never put into use, whether this command or
+// Makes a running weir reload its configuration. A faulty file is never put into use, whether this command or
 // the running weir finds the fault.
 int do_reload(const Words& words) {
   std::optional<AdminAccess> access;
@@ -313,8 +313,8 @@ int do_explain(const Words& words) {
                   [&](const AdminAccess& access, const auto&) { return run_explain(access, words.explain); });
 }
 
-// Upgrades a running weir. If no configuration file is named, this command does not know how long an upgrade
-// may take, and waits for kUnknown.
+// Upgrades a running weir. If the user names no configuration file, this command does not know how long an
+// upgrade may take. In that case it waits for kUnknown.
 int do_upgrade(const Words& words) {
   constexpr std::chrono::minutes kUnknown{10};
   return ask_whom(words, [&](const AdminAccess& access, const std::optional<config::Settings>& file) {

@@ -156,7 +156,7 @@ net::Task<void> accept_all(net::AcceptorSocket& acceptor, net::Executor executor
     net::ErrorCode ec;
     co_await acceptor.async_accept(socket, net::use_task(ec));
     if (ec == net::asio::error::operation_aborted) co_return;
-    if (ec) {  // usually because no file descriptor is left; some may become free during the pause
+    if (ec) {  // usually no file descriptor is left; some may become free during the pause
       pause.expires_after(kAcceptPause);
       co_await pause.async_wait(net::use_task(ec));
       continue;

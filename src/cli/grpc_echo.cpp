@@ -22,15 +22,15 @@ using namespace std::string_view_literals;
 
 constexpr std::size_t kReadSize = 64 << 10;
 constexpr std::string_view kHealthCheck = "/grpc.health.v1.Health/Check";
-// A message of two octets: field 1 of HealthCheckResponse (status) is 1 (SERVING).
+// A gRPC message with two octets: field 1 (status) of HealthCheckResponse is 1 (SERVING).
 constexpr std::string_view kServing = "\0\0\0\0\2\x08\1"sv;
 
-// One call. Sends octets back as they arrive, so messages keep their borders and their order.
+// One call. Sends octets back as they arrive, so that messages keep their boundaries and their order.
 class GrpcEchoCall final : public http::Http2StreamEvents {
  public:
   using Calls = std::map<std::int32_t, GrpcEchoCall>;
 
-  // `calls`: the container of this call, which removes itself from there at its end.
+  // `calls`: the container that owns this call. At its end, the call removes itself from the container.
   GrpcEchoCall(Calls& calls, std::int32_t id, http::Http2Session& codec, bool delayed)
       : calls_(calls), id_(id), codec_(codec), delayed_(delayed) {}
 
@@ -69,7 +69,7 @@ class GrpcEchoCall final : public http::Http2StreamEvents {
   }
   [[nodiscard]] const http::Http2Fields* trailers() const noexcept override { return &trailers_; }
 
-  // Sends as much of the answer as is known.
+  // Sends as much of the answer as the call has.
   void advance() {
     if (delayed_) return;
     if (begun_) return codec_.resume(id_);
@@ -87,7 +87,7 @@ class GrpcEchoCall final : public http::Http2StreamEvents {
   const std::int32_t id_;
   http::Http2Session& codec_;
   std::string status_ = "0";
-  std::string pending_;  // octets to send; at most the stream's window
+  std::string pending_;  // octets to send; at most as many as the stream's window permits
   http::Http2Fields trailers_;
   bool delayed_;
   bool is_grpc_ = false;
@@ -96,7 +96,7 @@ class GrpcEchoCall final : public http::Http2StreamEvents {
   bool begun_ = false;  // the head of the answer was sent
 };
 
-// Both coroutines of a connection own it, because either of them may be destroyed first.
+// Both coroutines of a connection own this object, because either of them may be destroyed first.
 class GrpcEchoConnection final : public http::Http2Events {
  public:
   GrpcEchoConnection(net::Stream stream, net::Executor executor, base::Duration delay)
@@ -162,11 +162,11 @@ class GrpcEchoConnection final : public http::Http2Events {
   }
 
   net::Stream stream_;
-  net::Timer wake_;  // ends when write_all() has work
+  net::Timer wake_;  // expires when write_all() has work
   const base::Duration delay_;
   http::Http2Session codec_;
   GrpcEchoCall::Calls calls_;
-  std::deque<Delayed> delayed_;  // in order of time
+  std::deque<Delayed> delayed_;  // ordered by time
   bool over_ = false;
 };
 

@@ -1,7 +1,7 @@
 // The gRPC calls of one connection to `weir echo --grpc`: HTTP/2 with prior knowledge.
 //
-// Each call gets its own messages back, as they arrive, and then grpc-status 0. With the metadata
-// `x-grpc-status: N` the status is N. grpc.health.v1.Health/Check answers SERVING.
+// The server sends the messages of a call back as they arrive, and then grpc-status 0. With the metadata
+// `x-grpc-status: N`, the status is N. The method grpc.health.v1.Health/Check returns SERVING.
 #pragma once
 
 #include "weir/base/time.hpp"

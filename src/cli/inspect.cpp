@@ -43,8 +43,8 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-// Returns the JSON object of the reply. If the status is not 200, throws the reply's error message. Throws
-// NoWeir if the object has no member `wanted`.
+// Returns the JSON object of the reply. If the status is not 200, throws Refusal with the reply's error
+// message. Throws NoWeir if the object has no member `wanted`.
 json::object ask(const AdminAccess& access, std::string_view method, std::string target, std::string body,
                  const char* wanted) {
   const auto reply = ask_admin({.address = access.address,
@@ -107,7 +107,7 @@ json::object explain_request_of(const ExplainOptions& options) {
     explain_request["host"] = url.substr(0, end);
     url.remove_prefix(end);
   }
-  // A URL such as "http://host" has no path; weir then uses "/".
+  // A URL such as "http://host" has no path, so weir uses "/".
   explain_request["path"] = url.starts_with('/') ? std::string(url) : "/" + std::string(url);
   if (!options.ip.empty()) explain_request["ip"] = options.ip;
   if (!options.body.empty()) explain_request["body"] = options.body;

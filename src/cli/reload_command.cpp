@@ -29,8 +29,9 @@ int taken(const std::vector<std::string>& changes, const std::vector<std::string
 }
 
 // Returns true if the process catches or blocks SIGHUP. weir blocks SIGHUP and reads the signal from a
-// descriptor. SIGHUP would end a process that does neither, which may be another program that got weir's
-// process ID. Also returns true if the process cannot be examined; kill(2) then reports the error.
+// descriptor. Another program may have got weir's process ID. SIGHUP would end that program if it neither
+// catches nor blocks the signal. If the process cannot be examined, the function also returns true, because
+// kill(2) then reports the error.
 bool awaits_hangup(pid_t process) {
   std::ifstream status("/proc/" + std::to_string(process) + "/status");
   if (!status) return true;

@@ -28,7 +28,7 @@ std::string number(const json::object& from, std::string_view name) {
   return value == nullptr ? "" : observe::json_text(*value);
 }
 
-// Returns the time in the member `name`, in words. A null means never.
+// Returns the time in the member `name`, in words. The value null means never.
 std::string time(const json::object& from, std::string_view name) {
   const auto* value = from.if_contains(name);
   if (value == nullptr || value->is_null()) return "never";

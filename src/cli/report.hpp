@@ -10,7 +10,7 @@ namespace weir::cli {
 // Returns the text for a reply of POST /api/explain. The text shows the client, the destination, a line for
 // each rule, and the verdict. Throws boost::system::system_error if the reply lacks a part that weir sends.
 [[nodiscard]] std::string explanation_report(const boost::json::object& said);
-// Returns the text for a reply of /api/keys. Throws like explanation_report().
+// Returns the text for a reply of /api/keys. Throws the same exceptions as explanation_report().
 [[nodiscard]] std::string keys_report(const boost::json::object& said);
 
 }  // namespace weir::cli

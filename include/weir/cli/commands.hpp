@@ -13,19 +13,19 @@ struct EchoOptions {
   base::Endpoint listen;
   unsigned workers = 1;
   base::Duration delay{0};  // pause before each response
-  bool grpc = false;        // speaks gRPC instead of HTTP/1.1
+  bool grpc = false;        // true: speaks gRPC instead of HTTP/1.1
 };
 // Serves until a signal ends the process.
 int run_echo(const EchoOptions& options);
 
 // Sends GET /healthz to the admin listener. Returns 0 if a response with status 200 arrives within two
-// seconds. Otherwise returns 1 and prints the reason on standard error. Meant for the HEALTHCHECK of a
+// seconds. Otherwise returns 1 and prints the reason on standard error. Used for the HEALTHCHECK of a
 // container.
 int run_health(const base::Endpoint& admin);
 
 // Checks whether rules can keep their state in the Redis of the configuration, and prints the findings.
-// Returns 0 if they can, even if there are warnings. Returns 1 if they cannot or if Redis does not answer.
-// `json`: prints one line of JSON. REQUIRES settings.state.redis.
+// Returns 0 if rules can use this Redis, even if there are warnings. Returns 1 if rules cannot use it, or if
+// Redis does not answer. `json`: prints one line of JSON. REQUIRES settings.state.redis.
 int run_redis_check(const config::Settings& settings, bool json);
 
 }  // namespace weir::cli

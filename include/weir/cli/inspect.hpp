@@ -18,11 +18,12 @@ struct AdminAccess {
 };
 
 struct ExplainOptions {
-  std::vector<std::string> request;  // METHOD (if missing: GET), then "http://host/path?query" or "/path"
+  // "GET" or another METHOD (optional), then "http://host/path?query" or "/path"
+  std::vector<std::string> request;
   std::vector<std::string> headers;  // lines such as "Name: value"
   std::string ip;                    // address of the client; empty: 127.0.0.1
   std::string body;
-  bool json = false;  // print the JSON of the reply unchanged
+  bool json = false;  // true: print the JSON of the reply unchanged
 };
 int run_explain(const AdminAccess& access, const ExplainOptions& options);
 
@@ -30,7 +31,7 @@ struct KeysOptions {
   std::string rule;
   std::vector<std::string> key;
   bool reset = false;
-  bool json = false;  // print the JSON of the reply unchanged
+  bool json = false;  // true: print the JSON of the reply unchanged
 };
 int run_keys(const AdminAccess& access, const KeysOptions& options);
 

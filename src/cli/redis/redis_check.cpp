@@ -48,8 +48,8 @@ void tell_server(RedisReport& report, const redis::ServerFacts& facts, bool clus
     report.faults.push_back("it is not a cluster node, but topology is \"cluster\"");
 }
 
-// Returns a warning if Redis may evict weir's keys. All keys of weir have an expiry time, so volatile
-// eviction policies evict them too.
+// Returns a warning if Redis may evict weir's keys. All keys of weir have an expiry time, so the volatile
+// eviction policies affect them, too.
 std::string warn_about(const redis::ServerFacts& facts) {
   if (facts.eviction.empty() || facts.eviction == "noeviction" || facts.max_memory == 0u) return "";
   const std::string which =
@@ -89,7 +89,7 @@ void tell_clock(RedisReport& report, const redis::ClockDifference& clock) {
         "limits in memory, logs and X-RateLimit-Reset follow this host's clock");
 }
 
-// Reports the Redis key that stores the shared secret. weir uses this Redis key only if key_secret is not
+// Reports the Redis key that stores the shared secret. weir uses the shared secret only if key_secret is not
 // set.
 void tell_secret(RedisReport& report, const redis::SecretLook& look, const std::string& name) {
   using State = redis::SecretLook::State;
@@ -122,7 +122,7 @@ std::string heading(const base::Endpoint& address, const redis::RedisSettings& r
          "\n";
 }
 
-// Returns the reason of a failed connection. Adds which setting of the configuration to check.
+// Returns the reason of a failed connection, and adds which setting of the configuration to check.
 std::string with_advice(const std::string& unreachable, const redis::RedisSettings& redis) {
   const auto says = [&](std::string_view words) { return unreachable.find(words) != std::string::npos; };
   if (says("WRONGPASS") || says("NOAUTH"))
@@ -159,14 +159,14 @@ bool tell_node(RedisReport& report, const redis::Inspection& found, const redis:
 }
 
 // Returns a sentence about a command that Redis did not allow this check to run. `denied`: the command and
-// the reply of Redis, "TIME: NOPERM …".
+// the reply of Redis, such as "TIME: NOPERM …".
 std::string not_asked(const std::string& denied) {
   const bool scripts_ask = denied.starts_with("TIME");
   return "this check was not allowed to read " + denied +
          (scripts_ask ? " (weir's scripts need this)" : " (weir itself does not need this)");
 }
 
-// Reports on a further node. Puts the node's address before each fault and warning.
+// Reports on another node. Puts the node's address before each fault and warning.
 void tell_other(RedisReport& report, const redis::Inspection& other, const redis::RedisSettings& redis) {
   RedisReport its;
   (void)tell_node(its, other, redis);

@@ -15,11 +15,11 @@ struct RedisReport {
   std::vector<std::string> warnings;  // settings of Redis that work but are probably not intended
 };
 
-// Returns the report for people. REQUIRES state.redis.
+// Returns the report for people. REQUIRES that `state` has Redis settings.
 [[nodiscard]] RedisReport report_on(const redis::Inspection& found, const config::StateSettings& state);
 
 // Returns the report for programs as one line of JSON: the facts about each node, and all faults and
-// warnings. REQUIRES state.redis.
+// warnings. REQUIRES that `state` has Redis settings.
 [[nodiscard]] std::string redis_check_json(const redis::Inspection& found,
                                            const config::StateSettings& state);
 

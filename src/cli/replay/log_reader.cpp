@@ -40,8 +40,8 @@ struct LogReader::Impl {
     text.resize(kPiece);
   }
 
-  // Moves the unread rest of the buffer to its front, and fills the buffer from the file. Returns false at
-  // the end of the file.
+  // Moves the unread bytes of the buffer to its front, and fills the rest from the file. Returns false at the
+  // end of the file.
   bool fill() {
     std::memmove(text.data(), text.data() + at, end - at);
     end -= at;
@@ -106,7 +106,7 @@ std::optional<std::pair<std::string, std::string>> find_same_log(const std::vect
   for (const auto& file : files) {
     struct stat status {};
     const int failed = file == "-" ? ::fstat(STDIN_FILENO, &status) : ::stat(file.c_str(), &status);
-    // Pipes need no check, because the same pipe cannot be read twice.
+    // A pipe needs no check, because nothing can be read from a pipe twice.
     if (failed != 0 || !S_ISREG(status.st_mode)) continue;
     const auto [known, fresh] = seen.try_emplace({status.st_dev, status.st_ino}, file);
     if (!fresh) return std::pair(known->second, file);

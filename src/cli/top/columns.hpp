@@ -7,16 +7,17 @@
 
 namespace weir::cli {
 
-// Returns the text in exactly this width: padded with blanks at its end, or shortened and marked with a ~.
+// Returns the text with exactly this width. Pads a short text with blanks at its end. Shortens a long text,
+// and marks this with a ~.
 [[nodiscard]] std::string in_columns(std::string text, std::size_t width);
-// Returns the text in at least this width, padded with blanks at its beginning.
+// Returns the text with at least this width. Pads a short text with blanks at its beginning.
 [[nodiscard]] std::string to_the_right(const std::string& text, std::size_t width);
 
 // Returns a number with at most four digits: "12", "12.3k", "1.20M".
 [[nodiscard]] std::string short_number(double value);
 
-// A part of a line. If a line is too wide, parts with the highest rank are omitted first. Parts with rank 0
-// are never omitted.
+// A part of a line. If a line is too wide, the parts with the highest rank are omitted first. Parts with rank
+// 0 are never omitted.
 struct Part {
   std::string text;
   unsigned rank = 0;

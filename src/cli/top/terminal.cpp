@@ -40,7 +40,7 @@ Terminal::Terminal() {
   if (::tcgetattr(STDIN_FILENO, &before_) != 0)
     throw std::runtime_error("standard output is not a terminal; write --once for one frame");
   auto raw = before_;
-  // Ctrl-C arrives as a key press, not as a signal.
+  // Ctrl-C must arrive as a key press instead of a signal.
   raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO | ISIG);
   ::tcsetattr(STDIN_FILENO, TCSANOW, &raw);
   std::cout << "\x1b[?1049h\x1b[?25l" << std::flush;
@@ -71,7 +71,7 @@ Screen Terminal::screen() {
   Screen screen{.ansi = true};
   if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
     screen.width = size.ws_col;
-    // One line of the terminal is for the cursor.
+    // Leaves one line of the terminal for the cursor.
     screen.height = size.ws_row > 0 ? size.ws_row - std::size_t{1} : screen.height;
   }
   return screen;

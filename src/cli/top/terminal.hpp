@@ -1,5 +1,5 @@
-// The terminal of a view that is drawn again each second. Must be used by one thread only. A process may have
-// only one view.
+// The terminal of a view that weir draws again each second. Only one thread may use the terminal. A process
+// may have only one view.
 #pragma once
 
 #include "cli/top/top_frame.hpp"
@@ -40,14 +40,15 @@ class Terminal {
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
 
-  // Waits for this time. Returns true at once if a key press or a signal ends the view; otherwise returns
-  // false after the wait.
+  // Waits for at most this time. Returns true at once if a key press or a signal ends the view. Returns false
+  // if the time has passed.
   [[nodiscard]] bool ends_within(std::chrono::milliseconds wait) const;
   // Returns the terminal's present size.
   [[nodiscard]] static Screen screen();
 
  private:
-  BlockedSignals signals_;  // destroyed last: the terminal must be restored before signals take effect
+  // destroyed last, because the terminal must be restored before signals take effect
+  BlockedSignals signals_;
   termios before_{};
 };
 

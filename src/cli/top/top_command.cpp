@@ -49,7 +49,7 @@ Sample take(const TopOptions& options) {
 }
 
 // Returns the width of a single frame: the variable COLUMNS if it is set, otherwise the terminal's width.
-// Without either, lines have no bound.
+// Without both, lines have no bound.
 std::size_t width_of_output() {
   if (const char* const text = std::getenv("COLUMNS"); text != nullptr) {
     const std::string_view columns(text);
@@ -72,8 +72,8 @@ void show_once(const TopOptions& options) {
             << std::flush;
 }
 
-// Draws frames repeatedly. Between two frames weir may end, and a new process whose counters start at 0 may
-// answer.
+// Draws frames repeatedly. Between two frames weir may have ended. A new process may then answer, whose
+// counters start at 0.
 class LiveView {
  public:
   // Throws std::runtime_error if weir does not answer the first request.

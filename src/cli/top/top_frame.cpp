@@ -23,7 +23,7 @@ std::string line_of(std::string text, const Screen& screen, std::string_view sty
   return text + (screen.ansi ? "\x1b[K\n" : "\n");
 }
 
-// Returns the name of a client. Adds a digest if the name shows only the kind of the key, such as "api_key".
+// Returns the name of a client. If the name shows only the kind of the key, such as "api_key", adds a digest.
 std::string client_name(const TopClient& one) {
   const bool bare = one.client.empty() || one.client.find("api_key") != std::string::npos ||
                     one.client.find(':') != std::string::npos;
@@ -161,8 +161,8 @@ class Frame {
     show_briefly(std::span(next, rules.end()));
   }
 
-  // Shows a rule and its clients in at most `most` lines. If there is no room for one client in each list,
-  // shows nothing and returns false.
+  // Shows a rule and its clients in at most `most` lines. If there is no room for at least one client in each
+  // list, shows nothing and returns false.
   bool show_block(const RuleRates& rates, std::size_t most) {
     constexpr std::size_t kAround = 3;  // a blank line, the rule's line, and the titles of the lists
     const auto wanted = lines_of_clients(*rates.rule);
@@ -219,7 +219,7 @@ class Frame {
   }
 
   // Returns the rule's name for a line on which `rest` more columns must fit. Adds "(shadow)" only if there
-  // is room. Otherwise the words "would refuse" on the line show the mode.
+  // is room. Without this word, the words "would refuse" on the line still show the mode.
   [[nodiscard]] std::string name_of(const TopRule& rule, std::size_t rest) const {
     auto name = rule.rule + (rule.shadow ? " (shadow)" : "");
     if (name.size() + rest <= screen_.width) return name;
@@ -228,8 +228,8 @@ class Frame {
     return name.size() <= most || most < 2 ? name : in_columns(std::move(name), most);
   }
 
-  // Returns the lists of clients to show side by side. On a narrow screen, returns only the list of refused
-  // clients, or only the list of admitted clients if none was refused.
+  // Returns the lists of clients to show side by side. On a narrow screen, returns only one list: the refused
+  // clients, or the admitted clients if no client was refused.
   [[nodiscard]] std::vector<List> lists_of(const TopRule& rule) const {
     constexpr std::size_t kTwo = 50;
     List admitted{"  most admitted", &rule.admitted};

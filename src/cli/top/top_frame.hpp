@@ -26,7 +26,8 @@ struct Screen {
 // their clients. The rules after them have one line each. The last line says how many rules are not shown.
 [[nodiscard]] std::string draw(const Sample& before, const Sample& now, std::string_view address,
                                const Screen& screen);
-// Returns the frame to show while weir does not answer: for how long, and why.
+// Returns the frame for the time in which weir does not answer. The frame says how long weir has not
+// answered, and why.
 [[nodiscard]] std::string draw_absence(std::chrono::seconds absent, std::string_view why,
                                        std::string_view address, const Screen& screen);
 

@@ -43,7 +43,8 @@ struct TopClient {
 };
 struct TopRule {
   std::string rule;
-  bool shadow = false;  // true: the rule refuses no request; `refused` contains clients that it would refuse
+  // true: the rule refuses no request, and `refused` has the clients that it would refuse
+  bool shadow = false;
   double seconds = 0;
   std::vector<TopClient> admitted{}, refused{};
 };
@@ -56,8 +57,7 @@ struct Sample {
   std::vector<TopRule> top;
   bool top_is_on = true;  // false if weir does not track clients
 };
-// Returns how much the sum of a counter grew per second between two samples. Returns 0 if weir was restarted
-// in between.
+// Returns the growth of a counter per second between two samples. Returns 0 if weir was restarted in between.
 [[nodiscard]] double rate(const Sample& before, const Sample& now, std::string_view name,
                           const Figures::Labels& labels = {});
 // read_top() returns the rules of the page /api/top. read_rules() returns the rules of the page /api/rules,
