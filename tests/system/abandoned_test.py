@@ -27,7 +27,8 @@ class Abandoned(TestCase):
     def start_weir(self, body, rules, head=True, upstream="", server="", whole=None):
         server += 'idle_timeout = "200ms"\n'
         self.goes_on, self.asked = threading.Event(), threading.Semaphore(0)
-        requests = self.requests = types.SimpleNamespace(now=0, most=0)  # at this upstream; requests of an earlier one may still end
+        # for this upstream only, because requests of an earlier upstream may still end
+        requests = self.requests = types.SimpleNamespace(now=0, most=0)
         self.addCleanup(self.goes_on.set)
         whole, lock = whole or answer(body), threading.Lock()
         half = whole.index(b"\r\n\r\n") + self.HALF if head else 0
@@ -56,7 +57,8 @@ class Abandoned(TestCase):
         if head:
             client.wire.read_until(b"\r\n\r\n")
         leave(client)
-        with Client(self.weir.port) as idle:  # `idle` is closed at a tick at which weir also notices clients that left
+        # weir closes idle connections at ticks, and also notices at ticks that clients have left
+        with Client(self.weir.port) as idle:
             self.assertTrue(idle.closed())
 
     def settled(self, outcome):

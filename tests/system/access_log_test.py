@@ -218,7 +218,7 @@ class AccessLog(TestCase):
         self.assertEqual([line["error"] for line in lines if line["target"] == "/x/..;/login"], ["ambiguous_path"])
         self.assertNotIn("s1", path.read_text())
 
-    def test_log_line_of_a_rejected_request_shows_no_user_and_password_of_its_authority(self):
+    def test_log_line_of_a_rejected_request_hides_user_and_password_in_its_url(self):
         weir, path = self.start_weir(self.start(Upstream()).port)
         for head in ("GET / HTTP/1.1\r\nHost: ann:s1@shop.example", "GET http://ann:s1@shop.example/ HTTP/1.1\r\nHost: shop.example",
                      "CONNECT ann:s1@shop.example:443 HTTP/1.1\r\nHost: shop.example:443"):

@@ -10,7 +10,7 @@ from harness import (PATIENCE, Client, TestCase, Upstream, Weir, answer, closed_
 from redis_cluster import Node, form, keys_of, move_slot, state
 
 FAKETIME = next(iter(pathlib.Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1")), None)
-# Loads libc before jemalloc. The malloc of jemalloc reads the time when libfaketime is not ready yet.
+# Loads libc before jemalloc, because the malloc of jemalloc reads the time before libfaketime is ready.
 AHEAD = {"LD_PRELOAD": f"{FAKETIME} libc.so.6", "FAKETIME": "+20m", "FAKETIME_DONT_FAKE_MONOTONIC": "1"} if FAKETIME else {}
 ROUTES = '[[route]]\nmatch = { path = "/own" }\nrespond = { status = 200, body = "ok" }\n[[route]]\nupstream = "api"\n'
 MOST = 100

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Pages of other origins: what they read of weir's answers and of servers' answers, and preflights, which no rule charges."""
+"""CORS: what pages of other origins may read in answers of weir and of servers, and how weir treats preflights. No rule
+charges a preflight."""
 
 import json
 import unittest
@@ -58,7 +59,7 @@ class OwnAnswers(CorsTestCase):
                 self.assertIn(name, self.exposed(refused))
                 self.assertIn(name, refused)
 
-    def test_every_answer_of_weir_can_be_read(self):
+    def test_page_of_an_allowed_origin_may_read_every_answer_of_weir(self):
         self.upstream.reply = lambda exchange: exchange.close()
         weir = self.cors_weir(rules=rule(limit="9/1000day", key='["header:X-Who"]', on_missing='"reject"'), credentials="true")
         for path, who, status in (("/nowhere", "a", 404), ("/own", "a", 200), ("/usage", "a", 200), ("/api/a", None, 400),
@@ -69,7 +70,7 @@ class OwnAnswers(CorsTestCase):
                 self.assert_readable(got)
                 self.assertEqual(got["access-control-allow-credentials"], "true")
 
-    def test_other_origins_get_no_permission(self):
+    def test_page_of_an_origin_that_is_not_allowed_may_not_read_answers(self):
         weir = self.cors_weir()
         for fields in ({}, {"Origin": "https://evil.example"}, {"Origin": "null"}):
             with weir.connect() as client:
@@ -77,7 +78,7 @@ class OwnAnswers(CorsTestCase):
             self.assertNotIn("access-control-allow-origin", got)
             self.assertEqual(got["vary"], "Origin")
 
-    def test_all_origins(self):
+    def test_page_of_any_origin_may_read_answers_if_all_origins_are_allowed(self):
         weir = self.cors_weir("*")
         got = weir.get("/own", origin="https://any.example")
         self.assertEqual((got["access-control-allow-origin"], got["vary"]), ("*", None))
@@ -85,7 +86,7 @@ class OwnAnswers(CorsTestCase):
 
 
 class AnswersOfServers(CorsTestCase):
-    def test_server_decides_and_weir_exposes_its_rate_limit_fields(self):
+    def test_server_decides_which_origins_may_read_and_weir_exposes_its_rate_limit_fields(self):
         self.upstream.reply = answer(headers="Access-Control-Allow-Origin: https://other.example\r\n"
                                              "Access-Control-Expose-Headers: X-Total\r\n")
         weir = self.cors_weir(rules=rule(limit="9/1000day", key='["ip"]'))
@@ -95,7 +96,7 @@ class AnswersOfServers(CorsTestCase):
             self.assertEqual(self.exposed(got), {"x-total", "x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset",
                                                  "ratelimit", "ratelimit-policy"})
 
-    def test_answers_without_weirs_fields_stay_as_they_are(self):
+    def test_answers_without_rate_limit_fields_of_weir_get_no_expose_headers_field(self):
         weir = self.cors_weir(rules="")
         self.assertNotIn("access-control-expose-headers", weir.get("/api/a", origin=APP))
         limited = self.cors_weir(rules=rule(limit="9/1000day", key='["ip"]'))
@@ -139,14 +140,14 @@ class Preflights(CorsTestCase):
         with weir.connect() as client:
             self.assertEqual([client.request("OPTIONS", path, ASKS).status for path in ("/own", "/usage", "/nowhere")], [204, 204, 404])
 
-    def test_requests_that_are_no_preflights_are_charged(self):
+    def test_options_requests_that_are_not_preflights_are_charged(self):
         weir = self.cors_weir(preflight='"answer"')
         with weir.connect() as client:
             self.assertEqual(client.request("OPTIONS", "/api/a", {"Origin": APP}).status, 200)
             self.assertEqual(client.request("OPTIONS", "/api/a", ASKS | {"Origin": "https://evil.example"}).status, 200)
             self.assertEqual(client.request("OPTIONS", "/api/a", ASKS | {"Origin": "https://evil.example"}).status, 429)
 
-    def test_without_cors_preflights_are_requests_like_any_other(self):
+    def test_without_cors_settings_preflights_are_treated_like_other_requests(self):
         weir = self.plain_weir(LIMIT)
         with weir.connect() as client:
             got = [client.request("OPTIONS", "/", ASKS) for _ in range(3)]

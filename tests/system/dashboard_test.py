@@ -111,7 +111,7 @@ class Dashboard(TestCase):
             rows = page.text("#rules tbody")
             self.assertRegex(rows, r"candidate\s+shadow")
             self.assertIn("token_bucket 10/s, burst 5", rows)
-            self.assertLess(rows.index("per-ip"), rows.index("login"))  # rules with most refusals come first
+            self.assertLess(rows.index("per-ip"), rows.index("login"))  # the rules with the most refusals come first
             self.assertIn(self.upstream.address, page.text("#upstreams"))
             self.assertEqual(page.evaluate("[...document.querySelectorAll('.plot')].filter((plot) => plot.querySelector('canvas')).length"), 3)
             before = page.text("#freshness")

@@ -125,7 +125,8 @@ class LlmTokens(Example):
 
     def test_reported_tokens_are_charged(self):
         weir = self.weir()
-        self.assertEqual(self.left(weir), 198_000)  # 200,000 minus the 2,000 that this request reserves; finally it costs 1
+        # 200,000 minus the 2,000 that this request reserves; at its end the request costs 1
+        self.assertEqual(self.left(weir), 198_000)
         self.assertEqual(int(self.ask(weir, 1200)["x-ratelimit-remaining"]), 197_999)
         self.assertEqual(self.left(weir), 200_000 - 1 - 1200 - 2000)  # the second request refunded 800 of its 2,000
 
@@ -172,14 +173,14 @@ class OpenAi(ModelExample, Example):
         weir = self.weir()
         chat, responses = "/v1/chat/completions", "/v1/responses"
         told = {"stream": True, "stream_options": {"include_usage": True}}
-        self.assertEqual(self.ask(weir, chat, messages=[{"content": "100 20"}]), 198_000)  # it reserves 2,000
+        self.assertEqual(self.ask(weir, chat, messages=[{"content": "100 20"}]), 198_000)  # the request reserves 2,000
         self.assertEqual(self.ask(weir, chat, messages=[{"content": "100 3"}], max_tokens=500, **told), 200_000 - 120 - 500)
         self.assertEqual(self.ask(weir, responses, input="7 30", max_output_tokens=100_000), 200_000 - 223 - 32_000)
         self.assertEqual(self.ask(weir, responses, input="8 40", max_output_tokens=60, stream=True), 200_000 - 260 - 60)
         left = self.ask(weir, chat, messages=[{"content": "0 0"}], max_completion_tokens=1)
         self.assertEqual(left, 200_000 - 308 - 1)
 
-    def test_stream_without_usage_costs_the_reserve(self):
+    def test_stream_without_usage_is_charged_the_reserved_tokens(self):
         weir = self.weir()
         self.ask(weir, "/v1/chat/completions", messages=[{"content": "9 9"}], max_tokens=700, stream=True)
         left = self.ask(weir, "/v1/chat/completions", messages=[{"content": "1 1"}], max_tokens=1)
@@ -205,7 +206,7 @@ class Anthropic(ModelExample, Example):
         left = self.ask(weir, "/v1/messages", messages=[{"content": "0 0"}], max_tokens=1_000_000)
         self.assertEqual(left, 1_000_000 - 400 - 200_000)
 
-    def test_cached_input_costs_its_part_of_the_price(self):
+    def test_cached_input_is_charged_at_its_own_price(self):
         usage = {"input_tokens": 3, "cache_creation_input_tokens": 10, "cache_read_input_tokens": 101, "output_tokens": 4}
         body = json.dumps({"usage": usage}).encode()
         self.upstream.reply = lambda exchange: (exchange.read_body(), exchange.send(answer(body)))

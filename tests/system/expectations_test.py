@@ -128,7 +128,7 @@ class Expectations(TestCase):
         self.assertEqual(weir.metric("weir_upstream_unanswered_expectations_total"), 1)
 
     def test_body_or_100_continue_or_response_may_arrive_just_as_the_wait_ends(self):
-        """Clients have similar timers: curl sends the body after a second. The test stops the weir process, so that it finds
+        """Clients have similar timers: curl sends the body after a second. The test stops the weir process. So weir finds
         all events at once when it continues."""
         on = threading.Event()
 

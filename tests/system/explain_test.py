@@ -96,7 +96,7 @@ class Explain(ExplainTestCase):
         self.assertEqual((got.status, got["www-authenticate"]), (401, "ApiKey"))
         self.is_what_it_gets(got)
 
-    def test_requests_with_max_forwards_0_are_explained(self):
+    def test_explanation_states_the_answer_to_requests_with_max_forwards_0(self):
         weir = self.begin(rule("many", "1000/s", key='["ip"]'))
         last = {"Max-Forwards": "0"}
         with Client(weir.port) as client:

@@ -60,7 +60,7 @@ class GrpcCharges(TestCase):
         self.weir(limit="1/day")
         self.assertEqual([self.call() for _ in range(200)], [OK] * 200)
 
-    def test_trailers_count_also_if_the_answer_has_a_content_length(self):
+    def test_status_in_trailers_counts_even_if_the_answer_has_a_content_length(self):
         def reply_with_length(request):
             request.read_body()
             request.answer(message(b"answer"), fields=[("content-type", "application/grpc")],

@@ -60,7 +60,7 @@ class GrpcEcho(TestCase):
         for number, code in (("0", grpc.StatusCode.OK), ("8", grpc.StatusCode.RESOURCE_EXHAUSTED)):
             call = stream(iter(()), timeout=PATIENCE, metadata=[("x-grpc-status", number)])
             self.assertEqual(status_of(lambda call=call: list(call)), code)
-            self.assertEqual(dict(call.initial_metadata()), {})  # trailers-only
+            self.assertEqual(dict(call.initial_metadata()), {})  # the answer has only trailers
 
     def test_the_health_check_answers_serving(self):
         check = self.channel().unary_unary("/grpc.health.v1.Health/Check")

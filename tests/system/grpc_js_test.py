@@ -112,7 +112,8 @@ class Limits(JsTestCase):
                     self.assertEqual(len(server.calls), seen)
 
     def test_client_retries_a_refused_call_after_the_pushback_time(self):
-        """The pause of the client's own policy is longer than the test waits."""
+        """The client's own policy would pause longer than the test waits. So the call succeeds only if the
+        client uses weir's retry time."""
         policy = {"maxAttempts": 3, "initialBackoff": "60s", "maxBackoff": "60s", "backoffMultiplier": 1,
                   "retryableStatusCodes": ["RESOURCE_EXHAUSTED"]}
         options = {"grpc.service_config": json.dumps({"methodConfig": [{"name": [{}], "retryPolicy": policy}]})}

@@ -81,7 +81,7 @@ class Limits(GrpcTestCase):
 
 class Retries(GrpcTestCase):
     def test_client_retries_a_refused_call_after_the_pushback_time(self):
-        """The pause of the client's own policy is longer than the test waits. So the call succeeds only if the client uses the time
+        """The client's own policy would pause longer than the test waits. So the call succeeds only if the client uses the time
         that weir states."""
         server = self.serve()
         weir = self.weir(server, rules=rule("per-key", "1/4s", key='["header:x-key"]', algorithm='"token_bucket"', burst=1))
@@ -170,7 +170,8 @@ class Cancellations(GrpcTestCase):
         weir = self.weir(server)
         for secure in (False, True):
             channel, ending = self.channel(weir, secure), threading.Event()
-            requests = iter(lambda: ending.wait(PATIENCE) and None, None)  # no message, and no end before `ending`
+            # sends no message, and ends only once `ending` is set
+            requests = iter(lambda: ending.wait(PATIENCE) and None, None)
             start = {"unary": lambda: unary(channel, "HoldUnary").future(b"", **PATIENT),  # noqa: B023
                      "server stream": lambda: stream(channel, "Hold")(iter([b""]), **PATIENT),  # noqa: B023
                      "bidirectional": lambda: stream(channel, "Hold")(requests, **PATIENT),  # noqa: B023

@@ -13,7 +13,8 @@ NONE = {False: {}, True: {}}
 
 
 def js_caller(node, weir, secure):
-    """Returns a function that makes a call with the library for Node.js. It returns None, or the status and message of a failure."""
+    """Returns a function that makes a call with the library for Node.js. The function returns None, or the status and message of a
+    failure."""
     def call():
         made, messages = node.call(weir, "/h2c.Service/Chat", b"x", b"y", kind="both", secure=secure)
         return None if (made.code, messages) == (0, [b"x", b"y"]) else (f"status {made.code} in Node.js", made.details)
@@ -63,7 +64,7 @@ class LiveChanges(GrpcTestCase):
         """By default, Google's client repeats a call that it has begun on a connection that has just got a GOAWAY."""
         self.assertEqual(self.check(self.change_listener, []), NONE)
 
-    def test_drain_lets_open_streams_go_on_until_they_end(self):
+    def test_drain_lets_open_streams_continue_until_they_end(self):
         weir = self.weir(self.serve())
         kept = [Conversation(self.channel(weir, secure)) for secure in (False, True)]
         self.assertTrue(all([each.says(b"before") for each in kept]))

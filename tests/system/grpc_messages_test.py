@@ -93,7 +93,7 @@ class GrpcMessages(TestCase):
         eventually(lambda: not self.upstream.open, "weir ends the request to the server")
         self.assertEqual(self.got, message(b"one") + message(bytes(100_000)))
 
-    def test_client_that_leaves_ends_its_delayed_message_even_if_a_charge_waits_for_the_status(self):
+    def test_client_that_leaves_ends_its_call_during_a_delay_even_if_the_charge_depends_on_the_status(self):
         sent = queue.Queue()
 
         def silent(exchange):
@@ -125,8 +125,9 @@ class GrpcMessages(TestCase):
         eventually(lambda: not self.upstream.open, "weir ends the request to the server")
         self.assertEqual(self.got, message(b"one") + message(b"two"))
 
-    def test_a_client_that_exceeds_its_messages_stays_charged_also_if_the_status_is_awaited(self):
-        """Otherwise a client that learns from a message that its guess was wrong could get the charge back by another message."""
+    def test_client_that_exceeds_its_message_limit_stays_charged_even_if_the_charge_depends_on_the_status(self):
+        """Otherwise a client could guess, see in the server's message that the guess is wrong, and get a refund by sending one
+        message too many."""
         weir = self.weir("1/day", messages_over='"close"', charge='{ grpc_status = ["UNAUTHENTICATED"] }')
         contents = queue.Queue()
         call = self.stream(iter(contents.get, None))
@@ -138,7 +139,7 @@ class GrpcMessages(TestCase):
         self.await_metric(weir, 1, "weir_settlements_total", rule="chat", outcome="unanswered")
         self.assertEqual(weir.metric("weir_settlements_total", rule="chat", outcome="refunded"), 0)
 
-    def test_a_server_that_exceeds_the_messages_returns_the_charge(self):
+    def test_call_is_refunded_if_the_server_exceeds_the_message_limit(self):
         weir = self.weir("1/day", messages_over='"close"', direction='"server"', charge='{ grpc_status = ["UNAUTHENTICATED"] }')
         self.answer_with(b"one", b"two")
         call = self.stream([b"abc"])

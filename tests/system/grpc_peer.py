@@ -19,7 +19,8 @@ WITHOUT_RETRIES = ("grpc.enable_retries", 0)
 
 
 class Call:
-    """A call as the server sees it. `ended` is set at its end; `cancelled` then says whether the client or weir ended it."""
+    """A call from the server's view. `ended`: set once the call has ended. `cancelled`: true if the client or weir ended the
+    call."""
 
     def __init__(self, method, metadata, peer):
         self.method, self.metadata, self.peer, self.answered = method, dict(metadata), peer, False
@@ -36,15 +37,15 @@ class Call:
 
 
 class GrpcServer(grpc.GenericRpcHandler):
-    """A server without TLS. With `files` from make_certificate(), it also has a port with TLS. It answers calls to every service as the
-    method says:
+    """A server without TLS. With `files` from make_certificate(), it also has a port with TLS. It accepts calls to every service. The
+    method decides what the server sends:
 
     Unary: the request. Sum: all requests, joined. Count: as many messages as the request says. Chat: each request as it comes.
     Fail, FailEarly, FailLate: the status in the metadata `x-status`; at once, before the request has arrived, or after a message. Hold:
     the first request, and a message after release(). HoldUnary, HoldSum: a message after release().
 
-    Metadata that begin with `first-` and `last-` come back before and after the messages. The health check answers `health`, a
-    dictionary of statuses by service."""
+    The server sends metadata that begin with `first-` back before the messages, and metadata that begin with `last-` after them. The
+    health check answers `health`, a dictionary of statuses by service."""
 
     def __init__(self, files=None, port=0, health=None, compression=None, options=()):
         self.calls, self.health, self.health_checks, self.released = [], health or {}, 0, threading.Event()
@@ -232,7 +233,8 @@ class Conversation:
 
 
 def caller(channel, number):
-    """Returns a function that makes a call: a unary one, or a short stream. It returns None, or the status and message of a failure."""
+    """Returns a function that makes a unary call or a short stream. The function returns None, or the status and message of a
+    failure."""
     def call():
         try:
             assert unary(channel)(b"x", **PATIENT) == b"x" if number % 2 else list(stream(channel)(iter([b"x", b"y"]), **PATIENT)) == [b"x", b"y"]

@@ -84,7 +84,8 @@ class Restarts(GrpcTestCase):
         return [self.channel(weir, secure=number % 4 > 1) for number in range(8)]
 
     def test_rolling_restart_of_the_servers_loses_no_call(self):
-        """A server that ends sends a GOAWAY and answers its open calls. It returns on the same port."""
+        """Each server sends a GOAWAY, answers its open calls, ends, and then starts again on the same
+        port."""
         servers = [self.serve() for _ in range(2)]
         addresses = ", ".join(f'"127.0.0.1:{server.port}"' for server in servers)
         eject = 'eject = { least = "100ms", most = "1s" }'
@@ -98,7 +99,7 @@ class Restarts(GrpcTestCase):
         self.assertEqual(set(load.stop()) - CANCELLED_BY_SERVER, set())
 
     def test_abrupt_restart_under_load_fails_only_open_calls(self):
-        """Each of eight clients has one open call, and may begin another that meets the server while it closes its listener."""
+        """Each of eight clients has one open call, and may begin another call just when the server closes its listener."""
         server = self.serve()
         weir = self.weir(server)
         load = self.start(Load([caller(channel, number) for number, channel in enumerate(self.channels(weir))]))

@@ -54,7 +54,7 @@ class EachWay(GrpcTestCase):
 
     @each_way
     def test_messages_of_a_bidirectional_stream_pass_at_once(self, channel, service):
-        """The client sends a message only after it has the answer to the last one."""
+        """The client sends a message only after it has received the answer to the previous message."""
         outgoing = queue.Queue()
         answers = stream(channel, service=service)(iter(outgoing.get, None), timeout=PATIENCE)
         for number in range(50):

@@ -9,12 +9,12 @@ import threading
 from harness import Redis, TestCase, Upstream, Weir, config, eventually, main, rule
 
 MIB = 1 << 20
-HUGE = b"*1024\r\n" + b"$%d\r\n" % MIB + bytes(MIB)  # the first of 1,024 elements, which follow endlessly
+HUGE = b"*1024\r\n" + b"$%d\r\n" % MIB + bytes(MIB)  # the beginning of an array of 1,024 elements with 1 MiB each
 
 
 class Hostile:
-    """A TCP proxy between weir and a Redis. It replaces the next reply to a script: it sends `answer`, then `rest` 1,024 times,
-    and closes the connection if `ends` is true."""
+    """A TCP proxy between weir and a Redis. In place of the next reply to a script, the proxy sends `answer` and then 1,024
+    times `rest`. If `ends` is true, it then closes the connection."""
 
     def __init__(self, redis):
         self.redis, self.answer, self.rest, self.ends = redis, None, b"", False

@@ -82,7 +82,7 @@ class WithoutAnswer(SettledTestCase):
         self.assertEqual(get(pair[1].admin, "/api/keys?rule=day&key=127.0.0.1").json()["limits"][0]["remaining"], 5)
         self.assertEqual(self.settled(pair[1], "login"), {})
 
-    def test_late_and_lost_answers_are_charged(self):
+    def test_requests_with_late_or_lost_answers_are_charged(self):
         self.upstream.reply = lambda exchange: exchange.wait_for_close() if exchange.target == "/late" else exchange.close()
         weir = self.plain_weir(rule(**LOGIN), upstream='timeouts = { response = "2s" }\nretry = { on = [] }')
         client = self.client(weir)

@@ -103,7 +103,7 @@ class Bodies(PairTestCase):
             self.assertEqual(client.read(stream).status, status)
         self.assertEqual([exchange.body for exchange in self.upstream.exchanges], [b"a wire transfer now"])
 
-    def test_a_client_that_expects_100_waits_for_the_rules(self):
+    def test_client_that_expects_100_continue_gets_it_only_if_the_rules_do_not_refuse(self):
         client = self.client(self.plain_weir(rule("few", "1/day", match='{ path = "/few" }'), WORDS))
         expecting = [("expect", "100-continue"), ("content-length", "4")]
         stream = client.open("POST", "/words", expecting, end=False)
@@ -117,7 +117,8 @@ class Bodies(PairTestCase):
 
 
 class Windows(PairTestCase):
-    """Each way in which an upload may end gives its octets back to the window of the connection (1 MiB)."""
+    """However an upload ends, weir returns its octets to the flow-control window of the connection (1
+    MiB)."""
 
     def setUp(self):
         super().setUp()

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Charges of HTTP/2 requests that answers settle: by status and by cost, in memory and in Redis."""
+"""weir corrects the charge of an HTTP/2 request by the status of its answer or by the cost in the answer. In
+memory and in Redis."""
 
 import gzip
 import json
@@ -85,7 +86,7 @@ class ByStatus(SettledTestCase):
             self.assertEqual((response.status, response["x-ratelimit-remaining"]), (int(status), left))
         self.await_settled(weir, "login", charged=2, refunded=1)
 
-    def test_shadow_rules_overrides_and_queues_settle_too(self):
+    def test_charges_of_shadow_rules_overrides_and_queues_are_settled(self):
         weir = self.plain_weir(rule(**{**LOGIN, "name": "shadow"}, mode='"shadow"'),
                                rule("pace", "50/s", algorithm='"leaky_bucket"', queue=50, key="[]"),
                                rule(**{**LOGIN, "limit": "9/3000day"}, overrides='[{ match = { path = "/vip" }, limit = "2/3000day" }]'))
@@ -142,7 +143,7 @@ class ByCost(SettledTestCase):
         head = self.upstream.exchanges[0].head
         self.assertEqual((head.all("accept-encoding"), head["range"]), (["identity"], None))
 
-    def test_a_cost_is_read_only_from_charged_answers(self):
+    def test_cost_is_read_only_from_answers_with_a_charged_status(self):
         self.upstream.reply = lambda exchange: exchange.send(answer(status=STATUS[exchange.target[1:]], headers="X-Tokens: 50\r\n"))
         cost = '{ response_header = "X-Tokens", reserve = 1000 }'
         answers = self.same(self.pair(rule(**BUDGET, cost=cost, charge='{ status = ["2xx"] }')),

@@ -63,8 +63,9 @@ class Answer:
 
 
 class Http2Client:
-    """A connection to 127.0.0.1:port. `tls` is an ssl.SSLContext that offers "h2" by ALPN. `window`: octets that each stream may send
-    before the client permits more; None: the client permits all. `ahead`: what the client sends first, ahead of TLS."""
+    """A connection to 127.0.0.1:port. `tls` is an ssl.SSLContext that offers "h2" by ALPN. `window`: octets that the other side may
+    send on each stream before the client permits more; None: the client permits all. `ahead`: octets that the client sends before the
+    TLS handshake."""
 
     def __init__(self, port, tls=None, name="localhost", source="127.0.0.1", window=None, ahead=b""):
         sock = socket.create_connection(("127.0.0.1", port), PATIENCE, (source, 0))

@@ -35,9 +35,9 @@ class WorkerFairness(Http2TestCase):
         self.assertLess(self.place_of_another_client(2000, http2="max_streams = 5000"), 200)
 
     def test_streams_with_slow_decisions_do_not_delay_other_clients(self):
-        """One long field stands in the table of HPACK, so each further request has fourteen octets, and takes about a millisecond
-        to decide."""
-        slow = "~x[xy]{14}z"  # more states than RE2 caches
+        """The HPACK table contains one long field. So each further request has only fourteen octets, but takes about a
+        millisecond to decide."""
+        slow = "~x[xy]{14}z"  # a regular expression with more states than RE2 caches
         rules = "".join(rule(f"r{number}", "1000/s", key="[]", match=f'{{ headers = {{ X-Long = "{slow}{number}" }} }}') for number in range(10))
         long = "".join(random.Random(3).choices("xy", k=3_800))
         self.assertLess(self.place_of_another_client(100, rules, [("x-long", long)]), 20)

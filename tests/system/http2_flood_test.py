@@ -112,7 +112,7 @@ class CheapFrames(Flood):
         self.assert_flood_ends("other", frame(0xbe, 0, 0, b"x" * 100) + frame(0x0a, 0, 0))
 
     def test_client_may_send_a_few_frames_of_unknown_types(self):
-        """As clients do that follow RFC 8701 (GREASE), or later extensions."""
+        """Clients that follow RFC 8701 (GREASE) or later extensions send such frames."""
         for number in range(100):
             self.attacker.send(frame(0xbe, 0xff, 0, b"x" * 100) + frame(HEADERS, WHOLE, 2 * number + 1, head_block()))
             self.assertTrue(self.attacker.wait(lambda: self.attacker.frames[HEADERS] == number + 1))  # noqa: B023
@@ -131,7 +131,7 @@ class CheapFrames(Flood):
         self.assertEqual(dribble.goaways, [CALM])
 
     def test_client_may_open_its_windows_after_each_small_message(self):
-        """Libraries for gRPC do so while a server streams small messages."""
+        """gRPC libraries open their windows in this way while a server streams small messages."""
         go_on = threading.Semaphore(0)
 
         def stream(exchange):

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""HTTP/2 requests during an upgrade or a drain, and rules whose state is in Redis, or whose Redis is away."""
+"""HTTP/2 requests during an upgrade or a drain, and rules with their state in Redis, also while Redis is
+unreachable."""
 
 import json
 import pathlib
@@ -88,7 +89,7 @@ class Upgrades(Http2TestCase):
         old.send_body(stream, b"x" * 1000, end=False)
         old.ping()
         weir.upgrade()
-        old.wait(lambda: old.goaways)  # from now on the worker counts what it decides
+        old.wait(lambda: old.goaways)  # from now on, the old process counts the requests that it decides
         old.send_body(stream, b"x")
         answered = old.read(stream)
         self.assertEqual((answered.status, answered.error), (200, None))
@@ -197,7 +198,7 @@ class InRedis(PairTestCase):
         for name, statuses in (("local", [200, 200, 429, 429]), ("open", [200] * 4), ("closed", [503] * 4)):
             self.assertEqual(self.statuses_of(pair, [Ask(f"/{name}")] * 4), statuses, name)
 
-    def test_units_taken_in_advance_admit_exactly_the_limit_of_a_thousand_streams(self):
+    def test_with_prefetched_units_exactly_as_many_of_a_thousand_streams_as_the_limit_are_admitted(self):
         leased = rule("leased", "1000/3000day", key="[]", algorithm='"fixed_window"', store='"redis"', lease='"10%"')
         pair = [self.ready(leased) for _ in range(2)]
         admitted = 0

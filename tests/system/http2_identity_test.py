@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Identities of HTTP/2 clients: tokens, certificates, proxies that name other clients, the PROXY protocol, and what servers are told."""
+"""Identities of HTTP/2 clients: tokens, certificates, proxies that name other clients, the PROXY protocol, and what weir tells servers
+about clients."""
 
 import contextlib
 import os

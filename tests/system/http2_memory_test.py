@@ -22,7 +22,7 @@ BUFFER = 4096  # about how many octets the kernel holds for a client
 SIZE = 100 * MIB
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % SIZE
 PIECE = b"x" * (256 << 10)
-SETTLED = 1  # seconds without more memory and without octets from the server
+SETTLED = 1  # seconds in which weir takes no more memory and the server sends no octets
 WINDOW = 1 << 30  # octets; more than any answer of this test
 # Bounds in KiB of a request, of a session of HTTP/2, and of frames to send (docs/http2.md). They include the memory that malloc
 # keeps while these buffers grow.
@@ -35,7 +35,7 @@ BURST = 60_000  # octets that the server sends on each
 
 class Pourer(threading.Thread):
     """A server that answers each request with 100 MiB, as fast as weir takes them. One thread serves all connections. `asked`: the
-    requests; `poured`: the octets of bodies that have left it."""
+    requests; `poured`: the number of body octets that the server has sent."""
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -146,7 +146,7 @@ class Memory(Http2TestCase):
         print(f"\n{COUNT} answers of 100 MiB, {case}: {each:.1f} KiB each, {self.upstream.poured >> 20} MiB left the server", flush=True)
         return each
 
-    def test_answers_that_no_window_permits_take_bounded_memory(self):
+    def test_answers_of_clients_that_open_no_window_take_bounded_memory(self):
         self.assertLess(self.kib_each("no window", http2_request(0)), REQUEST + SESSION)
 
     def test_answers_that_clients_do_not_read_take_bounded_memory(self):
@@ -184,7 +184,7 @@ class IdleWebSockets(Http2TestCase):
         weir = self.start(Weir(self.text(doors=(False,)).replace("workers = 2", "workers = 1"), self.files))
         before = rss_kib(weir.pid)
         first = self.open_some(weir)
-        time.sleep(2 + 2)  # and a tick, which may come a second later
+        time.sleep(2 + 2)  # two seconds of silence, and then a tick, which may come a second later
         second = self.open_some(weir)
         each = ((first - before) / WAVE, (second - first) / WAVE)
         print(f"\n{WAVE} idle WebSockets: {each[0]:.1f} KiB each, the next {each[1]:.1f} KiB each", flush=True)

@@ -19,7 +19,7 @@ class Case:
     status: int = 502
     body: bytes | None = None  # None: the client must see that the answer is cut off, or gets weir's own 502
     method: str = "GET"
-    ends: bool | None = False  # the fault ends the connection to the server, not the stream alone; None: either
+    ends: bool | None = False  # true: the fault ends the connection to the server; false: only the stream; None: either
 
 
 def head(*fields, end=True, more=False):

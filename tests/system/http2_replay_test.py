@@ -47,7 +47,7 @@ class Replayed(LoggedTestCase):
         self.assertEqual(status, 0, errors)
         return json.loads(out)
 
-    def test_a_log_of_streams_replays_with_the_same_decisions(self):
+    def test_log_of_http2_requests_replays_with_the_same_decisions(self):
         log, rounds, clients = self.folder / "access.log", 25, 4
         self.upstream.reply = self.say
         text = config(self.upstream.port, rules=RULES, listener='protocols = ["http/1.1", "h2c"]\nhttp2 = { resets = "1000/s" }',
@@ -68,7 +68,7 @@ class Replayed(LoggedTestCase):
             self.assertGreater(one["met"], 0, one["rule"])
         self.assertGreater(told["refused_now"], 100)
 
-    def test_a_log_of_streams_shows_what_other_rules_would_refuse(self):
+    def test_replay_of_http2_requests_shows_what_other_rules_would_refuse(self):
         log, limit = self.folder / "access.log", rule("per-ip", "20/day", key='["ip"]')
         weir, log = self.logged(limit)
         client = self.client(weir)

@@ -46,8 +46,8 @@ def server_tls(certificate, key, alpn=("h2",)):
 
 
 class Request:
-    """One stream as the server received it, with functions that send the response. `error`: of the client's reset; -1: the
-    connection has ended. `sent`: octets of the response's body."""
+    """One stream as the server received it, with functions that send the response. `error`: the code of the client's
+    reset; -1: the connection has ended. `sent`: octets of the response's body."""
 
     def __init__(self, connection, stream, fields):
         self.connection, self.stream, self.fields = connection, stream, fields
@@ -131,7 +131,7 @@ class Request:
             self.finished = True
 
     def answer(self, body=b"ok", status=200, fields=(), length=True, trailers=()):
-        """Sends a whole response. `length`: with content-length."""
+        """Sends a whole response. `length`: whether the response has a content-length."""
         size = [("content-length", str(len(body)))] if length else []
         self.head(status, [*size, *fields], end=not body and not trailers)
         if body:
@@ -145,8 +145,8 @@ class Request:
             self.finished = True
 
     def raw(self, *frames):
-        """Sends frames (kind, flags, content) on this stream. The library is told only how much DATA they have, so that its
-        windows stay right."""
+        """Sends frames (kind, flags, content) on this stream. The library learns only how much DATA the frames have, so
+        that its flow-control windows stay correct."""
         connection, data = self.connection, sum(len(content) for kind, _, content in frames if kind == DATA)
         with connection.changed:
             connection.h2.outbound_flow_control_window -= data
@@ -219,8 +219,8 @@ class ServerConnection:
             self.sock.shutdown(socket.SHUT_RDWR)
 
     def begin(self):
-        """Sends the SETTINGS. Afterwards the library permits any number of streams, because a client may open some before it knows
-        the bound. The server refuses those."""
+        """Sends the SETTINGS. Afterwards the library permits any number of streams, because a client may open streams before it
+        knows the bound. The server refuses streams above the bound."""
         with self.changed:
             settings = h2.settings.Settings(client=False, initial_values=dict(self.server.settings))
             self.h2.local_settings = settings
@@ -311,7 +311,7 @@ class Http2Server(Upstream):
     are not acknowledged.
 
     `sessions` are the connections. `ignored` and `refused` are streams after a GOAWAY, and above MAX_CONCURRENT_STREAMS.
-    `gone`: replies that the client has cancelled. `faults`: what is not HTTP/2."""
+    `gone`: replies that the client has cancelled. `faults`: violations of HTTP/2 by the client."""
 
     def __init__(self, reply=hello, settings=None, permits=True, quiet=(), **more):
         self.settings, self.permits, self.quiet = settings or {}, permits, quiet

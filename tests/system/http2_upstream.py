@@ -1,4 +1,5 @@
-"""A base class for tests of weir with HTTP/2 servers, and one way to ask for clients of HTTP/1.1 and HTTP/2."""
+"""A base class for tests of weir with HTTP/2 servers, and functions that send requests in the same way by
+HTTP/1.1 and by HTTP/2."""
 
 import contextlib
 import dataclasses
@@ -13,7 +14,8 @@ BOTH = ("HTTP/1.1", "HTTP/2")
 
 @dataclasses.dataclass
 class Got:
-    """The answer as a client got it. `is_whole`: the answer was not cut off. `interim`: statuses of the interim answers."""
+    """The answer as a client got it. `is_whole`: true if the answer was not cut off. `interim`: statuses of the interim
+    answers."""
 
     status: int
     body: bytes

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Connections to HTTP/2 servers: how many requests share one, when they end, and TLS."""
+"""Connections to HTTP/2 servers: how many requests share a connection, when connections end, and TLS."""
 
 import pathlib
 import signal
@@ -86,7 +86,7 @@ class Sharing(Http2UpstreamTestCase):
         self.assertLessEqual(max(counts(server)), 3)
 
     def test_requests_that_waited_for_the_connection_never_exceed_the_servers_bound_on_streams(self):
-        """The server names its bound only after the connect."""
+        """weir learns the server's bound only after it has connected."""
         sent = threading.Event()
         server = self.serve(settings={MOST_STREAMS: 2}, ahead=lambda _: sent.wait(PATIENCE))
         client = self.client(self.weir(server))
@@ -161,7 +161,7 @@ class Ends(Http2UpstreamTestCase):
         self.assertEqual([ask(client, "POST", body=b"abc").status for client in clients], [200] * 2)
         self.assertEqual([request.body for request in server.requests], [b"abc"] * 2)
 
-    def test_lost_connection_breaks_its_requests(self):
+    def test_requests_on_a_lost_connection_fail(self):
         server = self.serve(lambda request: None)
         weir = self.weir(server, upstream="eject = { failures = 1000 }\nretry = { attempts = 1 }")
         client = self.client(weir)
@@ -196,7 +196,7 @@ class Ends(Http2UpstreamTestCase):
         for version in BOTH:
             self.assert_own_error(ask(self.client(weir, version)).answer, 502)
 
-    def test_requests_share_a_connect_that_fails(self):
+    def test_requests_that_wait_for_the_same_connect_fail_together(self):
         silent = threading.Event()
         self.addCleanup(silent.set)
         server = self.serve(tls=ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ahead=lambda _: silent.wait(PATIENCE))

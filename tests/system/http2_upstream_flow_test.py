@@ -26,7 +26,7 @@ def settled(value, seconds=0.3):
 
 class SlowClients(Http2UpstreamTestCase):
     def large(self, size):
-        """Returns a server that sends so many octets for /large."""
+        """Returns a server that sends `size` octets for /large."""
         def reply(request):
             if request.path != "/large":
                 return hello(request)
@@ -105,7 +105,7 @@ class SlowClients(Http2UpstreamTestCase):
 
 
 class SlowServers(Http2UpstreamTestCase):
-    def test_a_server_without_a_window_stops_the_upload(self):
+    def test_upload_waits_while_the_server_opens_no_window(self):
         def reply(request):
             if request.path == "/large":
                 go_on.wait(PATIENCE)
@@ -199,7 +199,7 @@ class SlowServers(Http2UpstreamTestCase):
             self.assertTrue(client.read(stream).body == bytes([number]) * MIB, number)
         self.assertEqual(server.connections, 1)
 
-    def test_padding_is_returned_to_the_windows(self):
+    def test_padding_octets_are_returned_to_the_flow_control_windows(self):
         def reply(request):
             if request.path == "/":
                 return request.answer()
@@ -217,7 +217,7 @@ class SlowServers(Http2UpstreamTestCase):
         self.assertEqual(server.connections, 1)
 
     def test_endless_interim_answers_take_bounded_memory(self):
-        """Interim answers take nothing of any window. The client reads none of them."""
+        """Flow control does not apply to interim answers. The client reads none of them."""
         def reply(request):
             if request.path == "/":
                 return request.answer()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Responses as broken HTTP/2 servers send them, from the table in http2_raw_responses.py. No client sees what is malformed, and a
-fault of one stream harms no other."""
+"""Responses as broken HTTP/2 servers send them, from the table in http2_raw_responses.py. No client sees malformed octets, and a
+fault of one stream harms no other stream."""
 
 import http2_raw_responses
 from harness import PATIENCE, main

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The requests of raw_requests.py, as attackers send them, in front of an HTTP/2 server. The library of the server checks what
-arrives, and no request of HTTP/1.1 becomes two."""
+arrives, and no HTTP/1.1 request becomes two requests."""
 
 import raw_requests
 import raw_test
@@ -11,7 +11,7 @@ NOT_IN_HTTP2 = (b"transfer-encoding", b"connection", b"upgrade")
 
 
 class Judge(Http2Server):
-    """Shows its requests as those of HTTP/1.1."""
+    """Presents the requests that it received in the form of HTTP/1.1 requests."""
 
     @property
     def seen(self):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Requests that an HTTP/2 server has not processed (REFUSED_STREAM, GOAWAY): weir sends them again, and charges for none of those
-that no server processes."""
+"""Requests that an HTTP/2 server has not processed (REFUSED_STREAM, GOAWAY): weir sends such a request again. If no server
+processes the request, weir does not charge it."""
 
 import collections
 import queue
@@ -85,7 +85,7 @@ class Refused(Http2UpstreamTestCase):
         self.assertLessEqual(set(statuses), {200, 503})
         self.assertGreaterEqual(statuses.count(200), 5)
 
-    def test_a_body_that_has_begun_is_sent_again_and_goes_on(self):
+    def test_refused_request_is_sent_again_with_the_body_received_so_far_and_the_rest(self):
         def reply(request):
             if len(server.requests) % 2 == 1:
                 request.wait(lambda: request.size >= len(BODY))
@@ -109,7 +109,7 @@ class Refused(Http2UpstreamTestCase):
                     self.assertEqual((got.status, got.body), (200, BODY + b"y" * len(BODY)))
                     self.assertEqual(again["content-length"], str(2 * len(BODY)) if length else None)
 
-    def test_two_servers_may_refuse_a_body_that_has_begun(self):
+    def test_request_with_a_partly_sent_body_succeeds_after_two_servers_refused_it(self):
         def refuse(request):
             request.wait(lambda: request.size >= len(BODY))
             request.reset(REFUSED)
@@ -125,8 +125,9 @@ class Refused(Http2UpstreamTestCase):
             body.send(BODY, end=True)
             self.assertEqual(body.answer().body, 2 * BODY)
 
-    def test_a_long_body_that_has_begun_is_not_sent_again(self):
-        """The first octets are gone, so weir answers 503. The client may still send the request again."""
+    def test_request_with_a_long_partly_sent_body_is_not_sent_again(self):
+        """weir has not kept the first octets, so it answers 503. The client may still send the request
+        again."""
         size = 80_000
 
         def reply(request):
@@ -143,7 +144,7 @@ class Refused(Http2UpstreamTestCase):
         server.reply = lambda request: request.answer()
         self.assertEqual(self.statuses(weir.port, 2), [200, 429])
 
-    def test_a_body_that_has_not_begun_is_sent_again(self):
+    def test_refused_request_whose_body_has_not_begun_is_sent_again(self):
         def reply(request):
             if len(server.requests) == 1:
                 request.reset(REFUSED)
@@ -157,7 +158,7 @@ class Refused(Http2UpstreamTestCase):
         client.send(b"abc")
         self.assertEqual(of_connection(client).body, b"abc")
 
-    def test_a_reset_after_the_head_is_no_refusal(self):
+    def test_request_whose_stream_is_reset_after_the_head_is_not_sent_again(self):
         def reply(request):
             request.head()
             request.reset(REFUSED)
@@ -196,7 +197,7 @@ class GoneAway(Http2UpstreamTestCase):
                 first.wait(lambda: first.ended)  # noqa: B023
                 self.assertEqual(server.ignored, [])
 
-    def test_a_request_above_the_last_stream_is_sent_again(self):
+    def test_request_above_the_last_stream_of_a_goaway_is_sent_again(self):
         def reply(request):
             if request.connection.number == 1 and request.path != "/first":
                 request.read_body()
@@ -223,7 +224,7 @@ class GoneAway(Http2UpstreamTestCase):
         server.reply = lambda request: request.answer()
         self.assertEqual(self.statuses(weir.port, 2), [200, 429])
 
-    def test_a_body_above_the_last_stream_is_sent_again_and_goes_on(self):
+    def test_request_with_a_partly_sent_body_above_the_last_stream_of_a_goaway_is_sent_again(self):
         def reply(request):
             if request.connection.number == 1:
                 request.wait(lambda: request.size >= len(BODY))
@@ -241,8 +242,9 @@ class GoneAway(Http2UpstreamTestCase):
                 got = body.answer()
                 self.assertEqual((got.status, got.body), (200, 2 * BODY))
 
-    def test_requests_that_wait_for_a_connection_that_goes_away_at_once(self):
-        """The server accepts connections, but no requests. Another server gets them; without one they are a 503."""
+    def test_requests_get_another_server_or_503_if_their_connection_goes_away_at_once(self):
+        """The server accepts connections, but no requests. Another server gets the requests. Without another
+        server, each request gets 503."""
         def go_away(sock):
             release.wait(PATIENCE)
             sock.sendall(frame(SETTINGS, 0, 0, b"") + frame(GOAWAY, 0, 0, bytes(8)))

@@ -12,7 +12,7 @@ SIZES = (0, 1, 16 << 10, 64 << 10, (64 << 10) + 1, 1 << 20)
 
 
 def echo(request):
-    """Answers with the body of the request. With content-length if the path says so."""
+    """Answers with the body of the request. The path decides whether the answer has a content-length."""
     request.answer(request.read_body(), length=request.path == "/known")
 
 
@@ -206,7 +206,8 @@ class Fields(Http2UpstreamTestCase):
 
 class SmallMessages(Http2UpstreamTestCase):
     def test_a_client_may_return_the_window_of_each_small_message(self):
-        """gRPC libraries do so. The server has made the messages small, and not the client's window."""
+        """gRPC libraries return the window after each message. The messages are small because the server
+        sends small ones, not because the window is small."""
         go_on = threading.Semaphore(0)
 
         def reply(request):

@@ -137,7 +137,7 @@ class Handshake(WebSocketTestCase):
         self.assert_answers(client)
 
     def test_server_that_does_not_open_the_websocket_with_101_gets_the_client_a_502(self):
-        """For the client each 2xx would mean that the WebSocket is open."""
+        """To the client, any 2xx status would mean that the WebSocket is open."""
         replies = {"200": answer(b"a page"), "another key": lambda exchange: switch(exchange, key="another"),
                    "no key": b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"}
         weir = self.weir()

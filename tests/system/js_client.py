@@ -25,7 +25,8 @@ def metadata_of(pairs):
 
 
 class JsCall:
-    """A call that goes on in the client. Its end sets `code`, `details` and `metadata` (before and after the messages)."""
+    """A call in progress in the client. When the call ends, it sets `code`, `details` and `metadata` (before and after the
+    messages)."""
 
     def __init__(self, client, number):
         self.client, self.number, self.events = client, number, queue.Queue()
@@ -81,7 +82,7 @@ class JsClient:
             self.calls[event["id"]].events.put(event)
 
     def begin(self, weir, method, *messages, kind="unary", secure=False, metadata=(), timeout=PATIENCE, options=None, stays_open=False):
-        """Begins a call. `kind`: "unary", or "client", "server" or "both" by the side that sends a stream."""
+        """Begins a call. `kind`: "unary", or the side that sends a stream: "client", "server" or "both"."""
         call = JsCall(self, next(self.numbers))
         self.calls[call.number] = call
         pairs = [(name, encode(value) if isinstance(value, bytes) else value) for name, value in metadata]

@@ -190,7 +190,7 @@ class Leases(TestCase):
                 self.assertLessEqual(admitted, 1000)
                 self.assertGreater(admitted, 900)
 
-    def test_each_late_reply_loses_at_most_one_grant_of_a_bucket(self):
+    def test_each_late_redis_reply_loses_at_most_the_units_of_one_prefetch(self):
         weir = self.weir(leased("token_bucket", "1/day", burst=MANY, lease=200), lease_return="300ms", timeout="20ms")
         admitted = ask(weir.port, 300, at_once=1)[0]
         for _ in range(20):

@@ -37,7 +37,7 @@ class ManyRules(TestCase):
         self.assertEqual(self.statuses(weir.port, 3, "/tenants/77/a"), [200, 200, 429], "half of the limit was used before")
         self.assertEqual(self.statuses(weir.port, 5, "/tenants/78/a"), [200] * 4 + [429])
 
-    def test_request_to_which_more_rules_apply_than_a_bill_holds_gets_503(self):
+    def test_request_to_which_too_many_rules_apply_gets_503(self):
         headers = "".join(rule(f"rule-{i}", key='["ip"]', match=f'{{ headers = {{ X-Kind = "~{i % 2}" }} }}') for i in range(2 * MOST_AT_ONCE + 2))
         weir = self.weir(headers)
         self.assertEqual(self.statuses(weir.port, 2, "/", **{"X-Kind": "0"}), [503, 503])

@@ -151,7 +151,7 @@ class Packaging(TestCase):
         with tempfile.TemporaryDirectory(prefix="weir-state-") as folder:
             text = re.sub(r"^#.*\n", "", (PACKAGING / "weir.toml").read_text(), flags=re.M)
             listeners = re.findall(r'^address = "([^"]*):\d+"', text, re.M)
-            self.assertEqual(listeners, ["127.0.0.1", "127.0.0.1"])  # only this machine
+            self.assertEqual(listeners, ["127.0.0.1", "127.0.0.1"])  # reachable only from this machine
             ours = re.sub(r'^address = "127.0.0.1:\d+"', 'address = "127.0.0.1:0"', text, flags=re.M)
             weir = self.start(Weir(ours, environment={"STATE_DIRECTORY": folder, "LOGS_DIRECTORY": folder}))
             answer = weir.get("/anything")

@@ -108,7 +108,7 @@ class ParameterCosts(TestCase):
         loop."""
         folder = self.start(tempfile.TemporaryDirectory(prefix="weir-test-"))
         log = pathlib.Path(folder) / "access.log"
-        slow = "~x[xy]{14}z"  # more states than RE2 caches
+        slow = "~x[xy]{14}z"  # a regular expression with more states than RE2 caches
         rules = "".join(rule(f"r{number}", "1000/s", key="[]", match=f'{{ headers = {{ X-Long = "{slow}{number}" }} }}') for number in range(10))
         text = config(1, routes=ANSWER_ITSELF, rules=rules)
         seed = random.randrange(1 << 32)

@@ -100,7 +100,7 @@ class Penalty(PenaltyTestCase):
         self.assertEqual(weir.metric("weir_penalties_total", rule="guesses"), 1)
         self.assertEqual(weir.metric("weir_decisions_total", rule="guesses", outcome="shadow_refused"), 4)
 
-    def test_penalty_outlives_a_reload_of_other_numbers_but_not_of_a_rule_without_penalty(self):
+    def test_penalty_outlives_a_reload_that_changes_its_numbers_but_not_one_that_removes_it(self):
         weir = self.weir(guesses())
         self.punish(weir)
         for reloads, (text, status) in enumerate(((guesses("1000/s"), 429), (guesses("1000/s", penalty=None), 200))):
@@ -135,7 +135,7 @@ class PenaltyInRedis(Penalty):
         eventually(lambda: self.refused_for(weir) > 300 and weir.metric("weir_redis_denied_here_total") > 0, "weir refuses by itself")
 
     # A reload does not convert the buckets that Redis has.
-    test_penalty_outlives_a_reload_of_other_numbers_but_not_of_a_rule_without_penalty = None
+    test_penalty_outlives_a_reload_that_changes_its_numbers_but_not_one_that_removes_it = None
 
 
 class PenaltyOverRestarts(PenaltyTestCase):

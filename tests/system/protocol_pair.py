@@ -1,4 +1,5 @@
-"""Sends the same requests by HTTP/1.1 and by HTTP/2 to two weirs with one configuration, and compares what the rules tell the clients."""
+"""Sends the same requests by HTTP/1.1 and by HTTP/2 to two weirs with one configuration, and compares what the answers say about the
+rules."""
 
 import dataclasses
 import json
@@ -83,7 +84,7 @@ class NewClient(Asker):
 
 
 def told(response):
-    """Returns what the answer tells of the rules, without times."""
+    """Returns what the answer says about the rules, without times."""
     return {"status": response.status, **{name: response.all(name) for name in TOLD},
             "timed": [name for name in (*TIMES, "x-request-id") if name in response],
             "left": [re.sub(r";t=\d+", "", value) for value in response.all("ratelimit")],
@@ -91,7 +92,7 @@ def told(response):
 
 
 def times(response):
-    """Returns the numbers of seconds that the answer tells."""
+    """Returns the numbers of seconds in the answer."""
     return [int(number) for name in TIMES for value in response.all(name) for number in re.findall(r"(?:^|t=)(\d+)", value)]
 
 
@@ -103,7 +104,7 @@ class PairTestCase(Http2TestCase):
 
     def same(self, pair, asks, clients=None):
         """Sends the requests to the first weir by HTTP/1.1 and to the second one by HTTP/2, one after another. Checks that the
-        answers tell the same, and returns those of HTTP/2."""
+        answers of both protocols say the same, and returns the answers of HTTP/2."""
         old, new = clients or (OldClient(pair[0].port), NewClient(pair[1].port))
         with old, new:
             answers = [(old.ask(ask), new.ask(ask)) for ask in asks]

@@ -169,8 +169,8 @@ class RedisFailures(TestCase):
         self.endure(self.freeze_for_five_seconds, self.thaw)
 
     def test_clients_see_no_error_while_redis_is_frozen_and_more_requests_wait_than_calls_may_be_open(self):
-        """There are more requests than open calls to Redis. So some requests always wait for other requests, even while Redis
-        does not answer."""
+        """There are more requests than weir may have open calls to Redis. So some requests always wait for other requests,
+        even while Redis does not answer."""
         self.endure(self.freeze, self.thaw, workers=1, clients=24)
 
     def test_local_share_applies_while_redis_is_frozen_if_on_store_failure_is_local(self):

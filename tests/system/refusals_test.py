@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Refusals tell more than the limit: a random share on top of Retry-After, and the rule's own header fields and content type."""
+"""Settings of refusals: a random addition to Retry-After, and the rule's own header fields and content type."""
 
 import re
 import time
@@ -24,7 +24,7 @@ class Jitter(Http2TestCase):
                 refusals += [(client.read(), time.time()) for _ in range(at_once)]
         return refusals
 
-    def test_1000_clients_that_one_calendar_window_refuses_return_spread_over_the_range_and_none_early(self):
+    def test_jitter_spreads_the_retry_times_of_1000_refused_clients_and_makes_none_too_early(self):
         weir = self.plain_weir(rule(limit="1/day", **DAILY), server='retry_after_jitter = "10%"')
         before = time.time()
         refusals = self.refusals(weir)
@@ -84,7 +84,7 @@ class OwnWords(Http2TestCase):
         for secure in (False, True):
             self.expect_own_words(self.client(weir, secure).get("/"))
 
-    def test_headers_need_no_body(self):
+    def test_rule_can_add_headers_to_the_usual_body_of_a_refusal(self):
         weir = self.plain_weir(rule(limit="1/day", key='["ip"]', headers='{ X-Reason = "quota" }'))
         weir.get("/")
         refused = weir.get("/")

@@ -95,9 +95,9 @@ class StreamsInMemory(StreamCosts):
                 received.release()
             client.wire.read_until(b"0\r\n\r\n")
 
-    def test_reserve_is_what_the_request_asks_for(self):
+    def test_amount_that_the_request_asks_for_is_reserved_up_to_the_maximum(self):
         weir = self.budget('{ response_json = "/n", reserve = { json = "/max", default = 300, most = 900 }, max_body = "1KiB" }')
-        self.upstream.reply = answer(b"{}")  # names no cost, so that the reserve stays
+        self.upstream.reply = answer(b"{}")  # states no cost, so the reserved amount stays charged
         spent = 0
         with weir.connect() as client:
             for body, reserve in ((b'{"max":50}', 50), (b'{"max":901}', 900), (b'{"max":null}', 300), (b"{}", 300), (b"", 300)):

@@ -73,7 +73,8 @@ class Load:
 class UpstreamFailures(TestCase):
     """One of three servers fails under load. Every request that can be retried is answered by the other servers."""
 
-    # A request that takes longer has waited for another time limit than the 300 ms below, even on a busy machine.
+    # If a request takes longer than this, it has waited for another time limit than the 300 ms below, even on a
+    # busy machine.
     LATE = 6 if SANITIZED else 3  # seconds
     TIMEOUTS = 'timeouts = { connect = "300ms", response = "300ms" }\nslow_start = "0s"\n'
     FOR_GOOD = 'eject = { failures = 3, least = "1h", most = "1h" }'
@@ -264,7 +265,7 @@ class UpstreamFailures(TestCase):
         upstream = self.start(Upstream(early))
         weir = self.start(Weir(config(upstream.port, server='body_timeout = "300ms"',
                                       upstream='timeouts = { response = "300ms" }\neject = { failures = 1 }')))
-        for wrong in (b"zz\r\n", b""):  # an invalid chunk; or no bytes in time, for which weir could be the cause
+        for wrong in (b"zz\r\n", b""):  # an invalid chunk; or no bytes in time, which weir itself could have caused
             with weir.connect() as client:
                 client.send(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n")
                 client.wire.read_until(b"first")

@@ -37,7 +37,7 @@ class UsageTestCase(Http2TestCase):
 
 
 class Usage(UsageTestCase):
-    def test_shows_the_limits_of_the_asking_client(self):
+    def test_usage_shows_the_limits_of_the_asking_client(self):
         weir = self.usage_weir(rule("minute", "3/1000day", match='{ path = "/api/*" }', **BY_KEY), rule("all", "9/1000day", key="[]"),
                                rule("path", "9/1000day", key='["api_key", "path"]'),
                                rule("address", "100/1000day", burst=100, key='["ip"]'))
@@ -51,7 +51,7 @@ class Usage(UsageTestCase):
         self.assertEqual(self.numbers(weir, x_api_key="bob"), {"minute": (3, 1, 2), "address": (100, 4, 96)})
         self.assertEqual(list(self.numbers(weir)), ["address"])
 
-    def test_asking_charges_nothing_is_never_refused_and_creates_no_key(self):
+    def test_reading_the_usage_charges_nothing_is_never_refused_and_creates_no_key(self):
         weir = self.usage_weir(rule("all", "1/1000day", key='["ip"]'), rule("each", "5/1000day", **BY_KEY))
         before = weir.metric("weir_keys")
         for name in range(5):
@@ -62,7 +62,7 @@ class Usage(UsageTestCase):
         self.assertEqual(weir.get("/", x_api_key="key-1").status, 429)
         self.assertNotIn("x-ratelimit-limit", weir.get("/usage"))
 
-    def test_shows_a_penalty_that_runs(self):
+    def test_usage_shows_a_penalty_in_force(self):
         redis = self.start(Redis())
         rules = [rule(name, "1/1000day", penalty='{ for = "1h" }', store=f'"{name}"', **BY_KEY) for name in ("memory", "redis")]
         for name, limits in zip(("memory", "redis"), rules):
@@ -71,13 +71,13 @@ class Usage(UsageTestCase):
                 self.assertEqual(self.statuses(weir.port, 1, "/", x_api_key="ada"), [200])
                 self.assertNotIn("penalty_seconds", self.usage(weir, x_api_key="ada")[0])
                 self.assertEqual(self.statuses(weir.port, 1, "/", x_api_key="ada"), [429])
-                for _ in range(2):  # asking begins no penalty, and extends none
+                for _ in range(2):  # reading the usage neither begins nor extends a penalty
                     limit, = self.usage(weir, x_api_key="ada")
                     self.assertTrue(0 < limit["penalty_seconds"] <= 3600, limit)
                     self.assertEqual(limit["remaining"], 0)
                 self.assertNotIn("penalty_seconds", self.usage(weir, x_api_key="bob")[0])
 
-    def test_shows_the_tier_of_the_client(self):
+    def test_usage_shows_the_limit_of_the_clients_tier(self):
         keys = '[[key]]\nkey = "ada"\ntier = "pro"\n[[key]]\nkey = "bob"\n'
         limits = rule("plan", "5/1000day", tiers='{ pro = { limit = "50/1000day" } }', **BY_KEY)
         pro = rule("only-pro", "7/1000day", match='{ tier = "pro" }', **BY_KEY)
@@ -87,7 +87,7 @@ class Usage(UsageTestCase):
         self.assertEqual(self.numbers(weir, x_api_key="ada"), {"plan": (50, 1, 49), "only-pro": (7, 1, 6)})
         self.assertEqual(self.numbers(weir, x_api_key="bob"), {"plan": (5, 0, 5)})
 
-    def test_shows_requests_under_way(self):
+    def test_usage_shows_requests_in_progress(self):
         go = threading.Event()
         self.addCleanup(go.set)
         self.upstream.reply = lambda exchange: go.wait(20) and exchange.send(answer())
@@ -99,7 +99,7 @@ class Usage(UsageTestCase):
         go.set()
         waiting.join()
 
-    def test_verifies_the_token_for_limits_of_a_claim(self):
+    def test_usage_verifies_the_token_if_a_limit_is_keyed_by_a_claim(self):
         client = f'unknown_keys = "accept"\njwt = {{ algorithm = "HS256", secret = "{SECRET}" }}\nuser = {{ claim = "sub" }}'
         weir = self.usage_weir(rule("user", "5/1000day", key='["user"]', algorithm='"fixed_window"'), client=client)
         ada = "Bearer " + token(sub="ada")
@@ -107,14 +107,14 @@ class Usage(UsageTestCase):
         self.assertEqual(self.numbers(weir, authorization=ada), {"user": (5, 2, 3)})
         self.assertEqual(self.usage(weir, authorization=ada[:-2]), [])
 
-    def test_http2_clients_read_the_same(self):
+    def test_http2_clients_read_the_same_usage(self):
         weir = self.weir(rules=rule("minute", "3/1000day", **BY_KEY), routes=ROUTES, client='unknown_keys = "accept"')
         self.statuses(weir.port, 1, "/", x_api_key="ada")
         for secure in (False, True):
             got = self.client(weir, secure).get("/usage", x_api_key="ada")
             self.assertEqual((got.status, got.json()["limits"][0]["used"]), (200, 1))
 
-    def test_answers_to_many_clients_at_once_charge_nothing(self):
+    def test_usage_read_many_times_at_once_charges_nothing(self):
         weir = self.usage_weir(rule("minute", "3/1000day", **BY_KEY))
         together(16, lambda _: self.assertEqual(self.statuses(weir.port, 20, "/usage", x_api_key="ada"), [200] * 20))
         self.assertEqual(self.numbers(weir, x_api_key="ada"), {"minute": (3, 0, 3)})
@@ -129,7 +129,7 @@ class UsageInRedis(UsageTestCase):
         return self.usage_weir(rule("shared", "5/1000day", store='"redis"', **BY_KEY, **more), rule("here", "9/1000day", **BY_KEY),
                                state=f'redis = {{ url = "{self.redis.url}", timeout = "2s" }}')
 
-    def test_shows_what_all_weirs_have_charged_and_writes_nothing(self):
+    def test_usage_in_redis_shows_the_charges_of_all_instances_and_writes_nothing(self):
         one, other = self.shared(), self.shared()
         self.statuses(one.port, 1, "/", x_api_key="ada")
         self.statuses(other.port, 2, "/", x_api_key="ada")
@@ -139,7 +139,7 @@ class UsageInRedis(UsageTestCase):
             self.assertEqual(self.numbers(other, x_api_key="bob"), {"shared": (5, 0, 5), "here": (9, 0, 9)})
         self.assertEqual(self.redis.command("DBSIZE"), keys)
 
-    def test_shows_no_numbers_of_redis_while_redis_is_away(self):
+    def test_usage_shows_no_numbers_of_redis_limits_while_redis_is_unreachable(self):
         weir = self.shared()
         self.redis.kill()
         eventually(lambda: "used" not in self.usage(weir, x_api_key="ada")[0], "weir notices that Redis is away")
@@ -148,7 +148,7 @@ class UsageInRedis(UsageTestCase):
 
 
 class Explained(ExplainTestCase):
-    def test_explanation_says_that_no_limit_is_asked(self):
+    def test_explanation_says_that_no_limit_is_checked(self):
         self.begin(rule("all", "1/1000day", key='["ip"]'), routes=ROUTES)
         said = self.explain(path="/usage")["verdict"]
         self.assertEqual((said["verdict"], said["status"]), ("answer", 200))
