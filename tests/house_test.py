@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""The house of ARCHITECTURE.md, checked: a room includes only rooms below it, pure rooms stay pure, each codec
-library stays in its own few files, no folder is crowded."""
+"""Checks the rules of ARCHITECTURE.md for folders and includes. A room (a library under src) includes only
+rooms below it. Pure rooms use no I/O and no threads. Each third-party library is included in only a few files.
+No folder has too many files."""
 
 import pathlib
 import re
@@ -24,7 +25,7 @@ CONFINED = [
     (r"prometheus/", r"^src/admin/metrics/[a-z_]*\.[ch]pp$"),
     (r"CLI/", r"^src/cli/command_line\.cpp$"),
 ]
-MOST_FILES = 30  # of a folder
+MOST_FILES = 30  # the largest number of files in a folder
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.M)
 
 
@@ -37,7 +38,7 @@ def files(root):
 def room_of(path):
     parts = path.parts
     room = parts[2] if parts[0] == "include" else parts[1]
-    return room if room in ROOMS else None  # src/main.cpp stands on the roof
+    return room if room in ROOMS else None  # src/main.cpp belongs to no room
 
 
 def faults_in(root, path):

@@ -22,7 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 DEFAULT_PORTS = {"HTTP": 8080, "HTTPS": 8443, "admin": 9900, "upstream": 9001}
 PORT_VARIABLES = {"HTTP": "WEIR_DEMO_PORT", "HTTPS": "WEIR_DEMO_TLS_PORT", "admin": "WEIR_DEMO_ADMIN_PORT",
                   "upstream": "WEIR_DEMO_UPSTREAM_PORT"}
-PORTS_TRIED = 100  # consecutive ports, from the default on
+PORTS_TRIED = 100  # how many consecutive ports are tried, beginning with the default
 PATIENCE_SECONDS = 60  # for anything that takes milliseconds on an idle machine
 BURST = 30  # requests; config/demo.toml admits 10 at once and 5 a second
 QUEUED = 5  # requests; config/demo.toml forwards one each 200 ms
@@ -33,7 +33,7 @@ class DemoError(Exception):
 
 
 def why_taken(port):
-    """Returns the reason why no server can listen on the port of 127.0.0.1; None if one can."""
+    """Returns the reason why no server can listen on the port of 127.0.0.1; None if a server can listen."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -143,7 +143,7 @@ def stop(process):
             process.wait()
 
 
-# ---- talking to it ------------------------------------------------------------------------------------------------
+# ---- requests to the demo ----------------------------------------------------------------------------------------
 
 
 class Answer:
@@ -203,7 +203,7 @@ def try_burst(demo):
     expect(set(statuses) == {200, 429}, f"some of {BURST} requests answered 200 and the others 429, got {statuses}")
     refused = answers[statuses.index(429)]
     check_refusal(refused)
-    time.sleep(int(refused.headers["retry-after"]))  # the promise under test
+    time.sleep(int(refused.headers["retry-after"]))  # the test checks that a request succeeds after this time
     again = curl(url)
     expect(again.status == 200, "200 after waiting what Retry-After says", again)
     return f"{statuses.count(200)} of {BURST} admitted, then 429, Retry-After: {refused.headers['retry-after']}, and admitted after it"

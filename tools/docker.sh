@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds docker/Dockerfile as weir:latest with the container engine of this machine. Without one, uses buildah, which
-# needs root but no engine and no registry (debootstrap makes its base image). Called by ./dev docker.
+# Builds docker/Dockerfile as weir:latest with the container engine of this machine. Without an engine, uses buildah,
+# which needs root but no registry, because debootstrap makes the base image. Called by ./dev docker.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -33,7 +33,7 @@ build_with_buildah() {
   export STORAGE_DRIVER="${STORAGE_DRIVER:-vfs}" BUILDAH_ISOLATION=chroot
   make_base
   say "building with buildah"
-  # Uses this machine's apt settings inside as well, such as a proxy.
+  # Uses this machine's apt settings, such as a proxy, in the image as well.
   buildah build --isolation chroot --format docker --network host -v /etc/apt/apt.conf.d:/etc/apt/apt.conf.d:ro \
     --build-arg BASE=localhost/weir-base -f docker/Dockerfile -t weir:latest .
   check_image

@@ -22,7 +22,8 @@ WORD = re.compile(r"[A-Za-z0-9][\w'’./:=-]*")
 
 
 def blocks_of_comments(text, mark):
-    """Yields (line, text) of each run of comment lines. A comment after code on its line is a run of its own."""
+    """Yields (line, text) for each run of comment lines. A comment after code on the same line is a separate
+    run."""
     line_comment = re.compile(rf"^\s*(?:{mark})(?!!)\s?(.*)$")
     trailing = re.compile(rf"\s(?:{mark})\s(.*)$")
     run, start = [], 0
@@ -58,7 +59,7 @@ def blocks_of_docstrings(text):
 
 
 def lines_of_prose(text):
-    """Yields (line number, line) of Markdown; a line of code, of a table, of HTML and a heading comes as ""."""
+    """Yields (line number, line) of Markdown. Lines of code, tables, HTML and headings are replaced by ""."""
     fenced = False
     for number, line in enumerate(text.splitlines() + [""], 1):
         fence = re.match(r"\s*(```|~~~)", line)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs clang-format, clang-tidy, shellcheck and tools/english.py on the named files, or on the whole tree. Called by ./dev lint, which has
-# configured build-lint, where clang-tidy reads compile_commands.json. With --quick clang-tidy skips the tests and
-# sources that have not changed lately, and runs only checks that find what compilers and sanitizers miss.
+# configured build-lint, where clang-tidy reads compile_commands.json. With --quick, clang-tidy skips the tests and sources that have not
+# changed recently. It then runs only checks for faults that compilers and sanitizers miss.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
@@ -48,8 +48,8 @@ check_english() {
   verdict "english: $# files" $?
 }
 
-# Lists the sources that none of the last forty commits has changed except by moving. They were checked at their last
-# change.
+# Lists the sources that none of the last forty commits has changed except by moving. Such sources were checked at
+# their last change.
 long_unchanged() {
   tracked 'src/*.cpp' | sort | comm -23 - <(git log -n 40 -M90% --diff-filter=AM --name-only --format= -- 'src/*.cpp' | sort -u)
 }

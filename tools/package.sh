@@ -44,7 +44,7 @@ make_root() {
   else
     tar -C "$root" -xf "$base"
   fi
-  # Uses this machine's apt settings inside as well, such as a proxy.
+  # Uses this machine's apt settings, such as a proxy, in the minimal system as well.
   cp -a /etc/apt/apt.conf.d/. "$root/etc/apt/apt.conf.d/"
   cp /etc/resolv.conf "$root/etc/resolv.conf"
 }
@@ -67,7 +67,8 @@ except urllib.error.HTTPError as answer:
     print(answer.code, answer.read().decode().strip())'
 }
 
-# Starts the unit's command as its user, with the environment that systemd would set, and asks until it answers.
+# Starts the unit's command as its user, with the environment that systemd would set, and sends requests until
+# one gets a response.
 run_service() {
   local environment=(STATE_DIRECTORY=/var/lib/weir LOGS_DIRECTORY=/var/log/weir) command
   read -r -a command <<<"$(sed -n 's/^ExecStart=//p' "$root/lib/systemd/system/weir.service")"

@@ -25,7 +25,8 @@ def referred(shape):
 
 
 class Table:
-    """A table of keys. `places` are the names under which it may stand in TOML; the first one names it."""
+    """A table of keys. `places`: the names that the table may have in TOML; the first of them is the name in
+    the documents."""
 
     def __init__(self, name, schema):
         self.name, self.places = name, []
@@ -165,7 +166,7 @@ class Argument:
         between = re.fullmatch(r"\w+ in \[(\S+) - (\S+)\]", check)
         self.about = about + (f", {between[1]} to {between[2]}" if between else "")
         self.is_option = self.names.startswith("-")
-        self.may_be_bare = False  # its value may be given without the option's name
+        self.may_be_bare = False  # true if the value may be given without the option's name
 
     def typed(self):
         """Returns the argument as a synopsis shows it."""

@@ -1,5 +1,5 @@
-// The worker's cost of the access log per request: formatting alone, and with the transfer to the writing
-// thread.
+// Measures the worker's cost of the access log per request: formatting alone, and formatting with the
+// transfer of lines to the writing thread.
 #include "weir/log/access_log.hpp"
 
 #include <benchmark/benchmark.h>
@@ -40,8 +40,8 @@ void format_line(benchmark::State& state) {
 }
 BENCHMARK(format_line);
 
-// The way of a running weir. Time is the worker's share. The CPU column is the whole process with the writing
-// thread.
+// Transfers many lines together, as a running weir does. The Time column is the worker's time. The CPU column
+// is that of the whole process, including the writing thread.
 void record_batched(benchmark::State& state) {
   net::asio::io_context io;
   observe::Counters counters({});
@@ -53,7 +53,7 @@ void record_batched(benchmark::State& state) {
 }
 BENCHMARK(record_batched)->MeasureProcessCPUTime();
 
-// For comparison: a transfer for every line.
+// For comparison: transfers each line separately.
 void record_one_by_one(benchmark::State& state) {
   net::asio::io_context io;
   observe::Counters counters({});

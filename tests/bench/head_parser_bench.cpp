@@ -1,4 +1,4 @@
-// The cost of reading the heads of a proxied request, and of writing them again.
+// Measures the cost of parsing the heads of a proxied request, and of writing them again.
 #include "weir/http/answer.hpp"
 #include "weir/http/forwarding.hpp"
 #include "weir/http/head_parser.hpp"
@@ -33,7 +33,8 @@ void parse_answer(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(parse_response_head(kAnswer, false, head));
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(kAnswer.size()));
 }
-// `withholds`: true searches for fields of trusted proxies, as for an untrusted peer.
+// `withholds`: true if the peer is untrusted, so that weir searches for fields that only trusted proxies may
+// send.
 void write_request(benchmark::State& state, bool withholds) {
   RequestHead head;
   (void)parse_request_head(kBrowserRequest, head);

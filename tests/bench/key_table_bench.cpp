@@ -1,5 +1,5 @@
-// The cost of a decision in process: one line and five, one hot key and a million random ones, 1, 2 and 4
-// threads.
+// Measures the cost of a decision in the key table. The cases are one charge and five, one busy key and a
+// million random keys, and 1, 2 and 4 threads.
 #include "weir/limit/key_table.hpp"
 #include "weir/limit/permit.hpp"
 
@@ -59,7 +59,8 @@ void table_hot_key_refused(benchmark::State& state) {
 BENCHMARK(table_hot_key_admitted)->Threads(1)->Threads(2)->Threads(4)->UseRealTime();
 BENCHMARK(table_hot_key_refused)->Threads(1)->Threads(2)->Threads(4)->UseRealTime();
 
-// A few keys in turn, each with a log of `limit` admissions. One admission expires for each new one.
+// Charges a few keys in turn. The log of each key has `limit` admissions, and one admission expires for each
+// new one.
 void table_log(benchmark::State& state, std::uint64_t limit, std::uint64_t buckets) {
   constexpr base::Duration kPeriod{1'000'000};
   const Limiter limiter =
@@ -75,7 +76,7 @@ void table_log(benchmark::State& state, std::uint64_t limit, std::uint64_t bucke
   }
   if (!outcome.allowed) state.SkipWithError("refused");
 }
-// The log is always full.
+// Charges keys whose log is always full, so that every request is refused.
 void table_log_refused(benchmark::State& state, std::uint64_t limit) {
   const Limiter limiter = SlidingLog::make({limit, base::Duration{3'600'000'000}}).value();
   const Charge charge{key_of(2, 100 + limit), &limiter, 1, 2};
@@ -104,7 +105,7 @@ BENCHMARK(table_in_flight)->Threads(1)->Threads(2);
 void table_million_keys(benchmark::State& state) {
   const auto keys = shuffled_keys(static_cast<std::uint64_t>(state.thread_index()) * 300'007);
   Outcome outcome;
-  for (const Key& key : keys) {  // inserts all keys before the clock starts
+  for (const Key& key : keys) {  // inserts all keys before the measurement starts
     const Charge charge{key, &generous()};
     table().charge({&charge, 1}, kStart, {&outcome, 1});
   }
@@ -119,8 +120,8 @@ void table_million_keys(benchmark::State& state) {
 }
 BENCHMARK(table_million_keys)->Threads(1)->Threads(2)->Threads(4)->UseRealTime();
 
-// Clients that no two threads share, few enough to stay in a cache. The rest is the cost of the shards'
-// locks.
+// Each thread has clients of its own, few enough to stay in a cache. So the measured difference is the cost
+// of the shards' locks.
 void table_distinct_keys(benchmark::State& state) {
   constexpr std::uint64_t kClients = 512;
   std::vector<Key> keys;

@@ -1,4 +1,4 @@
-// The cost of one pure step, by algorithm.
+// Measures the cost of one pure step of each algorithm.
 #include "weir/limit/limiter.hpp"
 
 #include <memory>
@@ -22,7 +22,8 @@ void steps(benchmark::State& state, const Limiter& limiter, base::Duration betwe
   }
 }
 
-// Admitted: requests come at the limit's rate. Refused: a hundred times as fast, so nearly all are refused.
+// At kAtRate, requests arrive at the limit's rate, so they are admitted. At kTooFast, requests arrive a
+// hundred times as fast, so nearly all are refused.
 constexpr base::Duration kAtRate{1'000};
 constexpr base::Duration kTooFast{10};
 
@@ -38,7 +39,7 @@ void step_gcra_admitted(benchmark::State& state) {
 void step_leaky_bucket_admitted(benchmark::State& state) {
   steps(state, LeakyBucket::make(kRate, 100, base::kForever).value(), kAtRate);
 }
-// The largest numbers, whose cells need all 128 bits.
+// Uses the largest numbers, for which cells need all 128 bits.
 void step_token_bucket_widest(benchmark::State& state) {
   steps(state, TokenBucket::make({1'000'000'000, base::Duration{86'400'000'000}}, 1'000'000'000).value(),
         kAtRate);
@@ -49,7 +50,7 @@ void step_token_bucket_stepwise(benchmark::State& state) {
 void step_fixed_window(benchmark::State& state) {
   steps(state, FixedWindow::make(kRate).value(), kAtRate);
 }
-// Each request starts a new window, so the calendar is read every time.
+// Each request starts a new window, so each request reads the calendar.
 void step_fixed_window_by_the_calendar(benchmark::State& state, FixedWindow::Align align) {
   std::vector<Calendar::Run> runs{{-2, std::chrono::hours(1)}};
   for (int i = 1; i < 400; ++i) runs.push_back({i * 182, std::chrono::hours(1 + i % 2)});
@@ -67,7 +68,7 @@ void step_sliding_window(benchmark::State& state) {
 void step_sliding_window_of_an_hour(benchmark::State& state) {
   steps(state, SlidingWindow::make({10'000'000, base::Duration{3'600'000'000}}).value(), kAtRate);
 }
-// A log that fits into a cell. table_log measures longer ones.
+// The log fits into a cell. table_log measures longer logs.
 void step_sliding_log(benchmark::State& state) {
   steps(state, SlidingLog::make(kRate).value(), kAtRate);
 }

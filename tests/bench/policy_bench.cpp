@@ -1,4 +1,4 @@
-// The cost of a request in `policy` before a store is asked.
+// Measures the cost of a request in `policy`, before weir asks a store.
 #include "weir/http/target.hpp"
 #include "weir/limit/key_table.hpp"
 #include "weir/policy/evaluation.hpp"
@@ -53,7 +53,7 @@ BENCHMARK_CAPTURE(collect, ip, "ip")->Arg(1)->Arg(5);
 BENCHMARK_CAPTURE(collect, api_key_or_ip, "api_key|ip")->Arg(1)->Arg(5);
 BENCHMARK_CAPTURE(collect, header, "header:X-API-Key")->Arg(1);
 
-// The cost of finding and testing the rules of a request. Five of the rules match it. All others are for
+// Measures finding and testing the rules of a request. Five of the rules match it. All other rules are for
 // other paths.
 void find_among(benchmark::State& state) {
   std::vector<Rule> rules;
@@ -74,8 +74,8 @@ void find_among(benchmark::State& state) {
 }
 BENCHMARK(find_among)->ArgName("rules")->Arg(5)->Arg(125);
 
-// The cost of five local rules with five algorithms per request, from matching to the decision. Clients'
-// names are computed each time; their state is warm.
+// Measures five local rules with five algorithms per request, from matching to the decision. The clients'
+// names are computed each time. Their state is already in the table.
 void chain_of_five(benchmark::State& state) {
   using namespace limit;
   constexpr Rate kPlenty{1'000'000, base::Duration(1'000'000)};
@@ -140,7 +140,7 @@ void normalise(benchmark::State& state, std::string_view path) {
 BENCHMARK_CAPTURE(normalise, normal, "/api/v1/things/42");
 BENCHMARK_CAPTURE(normalise, to_be_changed, "/api/./v1/%74hings//42");
 
-// 64 KiB without any of eight words: as received, and in all four readings.
+// Searches 64 KiB that contain none of eight words, as received and in all four decoded forms.
 void words_in_a_body(benchmark::State& state, std::string_view piece) {
   std::vector<std::string> words;
   for (const auto* word : {"gift card", "wire transfer", "bitcoin", "western union", "free prize", "act now",
@@ -156,7 +156,7 @@ BENCHMARK_CAPTURE(words_in_a_body, escaped,
                   "Dear+friend%2C \\u0070lease find the figures of this%20quarter \\/. ");
 BENCHMARK_CAPTURE(words_in_a_body, hostile, "gift carpassworsocial securitwestern unio");
 
-// Thirty rules with ten conditions each on parameters of the query, which is parsed once per request.
+// Tests thirty rules with ten conditions each on query parameters. The query is parsed once per request.
 void conditions_on_query(benchmark::State& state) {
   std::vector<Rule> rules;
   for (int i = 0; i < 30; ++i) {

@@ -1,4 +1,4 @@
-// The cost of a million keys for a weir that stops or starts, without the disk.
+// Measures the cost of a million keys when weir stops or starts, without the disk.
 #include "weir/limit/snapshot.hpp"
 
 #include <algorithm>

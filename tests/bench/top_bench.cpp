@@ -1,5 +1,5 @@
-// The cost of counting a request among a rule's clients, including the lock: for a known client, and for one
-// that takes over another client's counter.
+// Measures the cost of counting a request among a rule's clients, including the lock: for a known client, and
+// for a client that takes over another client's counter.
 #include "weir/observe/top_clients.hpp"
 
 #include <benchmark/benchmark.h>
@@ -45,7 +45,7 @@ void count_newcomers(benchmark::State& state) {
 }
 BENCHMARK(count_newcomers);
 
-// A skewed distribution: some clients come often.
+// Uses a skewed distribution: some clients send many requests.
 void count_skewed(benchmark::State& state) {
   Crowd crowd;
   observe::TopClients top(64);

@@ -1,5 +1,5 @@
-// Fuzzes bills (a bill: all charges of one request) on a table that is so small that it overflows. A bill
-// must be charged as a whole or not at all. A rejected bill must change nothing.
+// Fuzzes bills on a table that is so small that it overflows. A bill contains all charges of one request. A
+// bill must be charged as a whole or not at all. A rejected bill must change nothing.
 #include "fuzz/input.hpp"
 
 #include "weir/limit/key_table.hpp"
@@ -66,9 +66,9 @@ Looks look(const KeyTable& table, const std::vector<Charge>& bill, TimePoint now
   return looks;
 }
 
-// Checks that a rejected bill (all charges of one request) has charged nothing. The bill may still evict a
-// key whose limit has refilled, or move a key. Afterwards the overflow cell (the shared state of all keys
-// that are not in the table) may decide about a key that had its own state before, or the reverse.
+// Checks that a rejected bill has charged nothing. The bill may still evict a key whose limit has refilled,
+// or move a key. So a key that had its own state before may afterwards use the overflow cell, or the reverse.
+// (The overflow cell is the shared state of all keys that are not in the table.)
 void check_unchanged(const std::vector<Charge>& bill, const Looks& before, const Looks& after,
                      TimePoint now) {
   const KeyTable empty(16);

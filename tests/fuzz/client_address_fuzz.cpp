@@ -1,6 +1,6 @@
 // Fuzzes X-Forwarded-For and Forwarded with any content. The client of an untrusted peer must be that peer
-// itself. If a trusted proxy has appended its client's address, the result must be this address, whatever the
-// client wrote before it.
+// itself. If a trusted proxy has appended its client's address, the result must be this address, whatever
+// text precedes it.
 #include "fuzz/input.hpp"
 
 #include "weir/policy/client_address.hpp"
@@ -36,7 +36,7 @@ void check(std::string_view text, AddressField field) {
   require(client_address(kTrusted, field, kStranger, fields) == kStranger, "a stranger is itself");
   (void)client_address(kTrusted, field, kPeer, fields);
 
-  // A proxy appends its client's address to the last line of the field, or adds a line of its own.
+  // A proxy appends its client's address to the last line of the field, or adds a separate line.
   const bool forwarded = field == AddressField::Forwarded;
   const std::string own = forwarded ? R"(for=203.0.113.7;host="a,b;for=1.2.3.4\"")" : "203.0.113.7";
   const auto last = std::string(fields.back().value) + ", " + own;

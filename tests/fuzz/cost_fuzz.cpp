@@ -74,8 +74,8 @@ void compare(const json::value& document, const std::string& pointer, std::strin
                     (there->is_int64() && there->get_int64() >= 0 &&
                      static_cast<std::uint64_t>(there->get_int64()) <= limit::kMaxCost);
   const std::uint64_t number = fits ? there->to_number<std::uint64_t>() : 0;
-  // weir reads no cost from a document in which a name is repeated. Boost.JSON uses the last member with the
-  // name.
+  // If a member occurs twice, weir reads no cost from the document. Boost.JSON uses the last of the two
+  // members.
   require(!cost || (fits && *cost == number), "a cost is the number that stands there");
   require(told.state != ReportedCost::State::Amount || !fits || told.amount == number,
           "an amount is the number that stands there");
@@ -113,7 +113,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   const auto end = std::min(input.find('\n'), input.size());
   std::string pointer(input.substr(0, end));
   if (!pointer.empty() && pointer.front() != '/') pointer.insert(0, 1, '/');
-  // Completes each '~' that begins no escape, because the configuration reader rejects such pointers.
+  // Completes each '~' that is not part of an escape sequence, because the configuration reader rejects such
+  // pointers.
   for (auto at = pointer.find('~'); at != std::string::npos; at = pointer.find('~', at + 1))
     if (at + 1 == pointer.size() || (pointer[at + 1] != '0' && pointer[at + 1] != '1'))
       pointer.insert(at + 1, 1, '0');

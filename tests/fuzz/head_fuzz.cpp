@@ -40,7 +40,7 @@ void check_request(std::string_view bytes) {
     return require(fault->status >= 400 && fault->status < 600, "a fault has its answer");
   const Within within{bytes};
   for (const auto view : {head.method, head.target, head.authority, head.query}) within(view);
-  // The path of an absolute-form target without a path is one of these two constants, which lie outside the
+  // If a target in absolute form has no path, head.path is one of these two constants. They lie outside the
   // bytes of the head.
   if (head.path != "/" && head.path != "*") within(head.path);
   check_fields(head.fields, within);

@@ -24,8 +24,8 @@ constexpr http::Http2Limits kLimits{
 // A server may send this many octets on each stream before it knows kLimits (RFC 9113 §6.9.2).
 constexpr std::size_t kFirstWindow = 65'535;
 constexpr std::size_t kMostUnconsumed = std::max(kFirstWindow, kWindow);
-// The most octets of text that wait for a reader: what on_head() permits, and two heads of which each may be
-// too large and then has as many octets again.
+// The bound on the text that waits for a reader: the amount that on_head() permits, and two heads. Each of
+// these heads may exceed kMostHead by as many octets again.
 constexpr std::size_t kMostText = kWindow + 8 * kMostUnconsumed + 4 * (kMostHead + 100);
 
 constexpr std::size_t kOpen = 4;  // requests that are open at once
@@ -92,7 +92,7 @@ class Answer final : public http::Http2StreamEvents {
 
   std::int32_t id = 0;
   std::size_t unconsumed = 0;
-  bool too_fast = false;  // the server sends interim heads faster than they are read
+  bool too_fast = false;  // true if the server sends interim heads faster than the client reads them
 
  private:
   void note_text(std::size_t before) {
@@ -115,7 +115,7 @@ class Answer final : public http::Http2StreamEvents {
     std::string decoded;
     for (http::ChunkDecoder decoder(http::ChunkDecoder::Sender::Server); !decoder.done();) {
       const auto piece = decoder.next(rest);
-      if (piece.status == http::ChunkDecoder::Status::Bad) return;  // too large trailers
+      if (piece.status == http::ChunkDecoder::Status::Bad) return;  // the trailers are too large
       require(piece.status != http::ChunkDecoder::Status::NeedMore, "the body ends");
       decoded += piece.data;
       rest.remove_prefix(piece.used);
@@ -127,8 +127,8 @@ class Answer final : public http::Http2StreamEvents {
   const bool to_head_;
   http::Http2ResponseText text_;
   std::string whole_, body_;
-  std::size_t waiting_ = 0;   // octets of the text that were not read
-  std::size_t left_ = 1'000;  // octets of the request's body to send
+  std::size_t waiting_ = 0;   // octets of the text that were not read yet
+  std::size_t left_ = 1'000;  // octets of the request's body that are still to be sent
   bool ended_ = false, closed_ = false;
 };
 
@@ -175,7 +175,7 @@ class Client final : public http::Http2Events {
     }
     write();
   }
-  // Gives up the first open request, like a client that leaves. Its octets are consumed.
+  // Gives up the first open request, like a client that leaves. Consumes the octets of its response.
   void leave() {
     const auto first =
         std::find_if(answers_.begin(), answers_.end(), [](const Answer& each) { return !each.is_closed(); });

@@ -4,7 +4,8 @@
 Usage: http2_cases.py CASES INPUTS
 
 CASES: a folder that contains the sets, at any depth, as JSON files. INPUTS: the folder that gets http2/ and http2_answer/. Each
-frame becomes an input of both targets. A story of HPACK becomes the heads of requests or of answers, as far as 4096 octets go."""
+frame becomes an input of both targets. Each HPACK story (a sequence of encoded heads) becomes heads of requests or of answers, up
+to 4096 octets."""
 
 import argparse
 import json

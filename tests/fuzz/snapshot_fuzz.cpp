@@ -27,8 +27,8 @@ limit::ByteSource source_of(std::string_view bytes) {
 }
 
 // Returns the rules of the fuzzer's seed snapshots: a token bucket, a sliding log with exact times, and a
-// sliding log with buckets. The last rule has other parameters than in the seeds. So the table also stores
-// the rule's former version, as after a reload.
+// sliding log with buckets. The parameters of the last rule differ from those in the seeds. So the table also
+// stores the rule's former version, as after a reload.
 const std::vector<SavedRule>& rules() {
   static const auto kMinute = base::Duration(60'000'000);
   static const std::vector<limit::Limiter> kLimiters = {limit::TokenBucket::make({5, kMinute}, 5).value(),

@@ -85,7 +85,8 @@ class CertificateRenewal(TestCase):
     def test_tls_sessions_are_resumed_after_a_certificate_renewal(self):
         weir = self.weir()
         trust = client_tls(self.files["edge.crt"])
-        trust.maximum_version = ssl.TLSVersion.TLSv1_2  # in TLS 1.2 the client has its session at the end of the handshake
+        # in TLS 1.2, unlike in TLS 1.3, the client has its session when the handshake ends
+        trust.maximum_version = ssl.TLSVersion.TLSv1_2
         _, session = self.resumes(weir, trust, None)
         fresh = self.renew(weir)
         eventually(lambda: self.shown(weir) == fresh, "the renewed certificate is used")

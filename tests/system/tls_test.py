@@ -53,7 +53,8 @@ class TlsConnections(TestCase):
             self.await_metric(self.weir, 1, "weir_tls_handshakes_total", outcome=outcome)
 
         context = client_tls(self.files["edge.crt"])
-        context.maximum_version = ssl.TLSVersion.TLSv1_2  # in TLS 1.2 the client has its ticket at the end of the handshake
+        # in TLS 1.2, unlike in TLS 1.3, the client has its ticket when the handshake ends
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
         sessions = [None]
         for outcome in ("full", "resumed"):
             with socket.create_connection(("127.0.0.1", self.weir.port), PATIENCE) as wire:
@@ -290,7 +291,8 @@ class ClientCertificates(TestCase):
         rules = rule("per-subject", "3/day", key='["cert:subject"]', on_missing='"reject"')
         weir = self.weir(', client_auth = "optional"', rules)
         trust = self.trust("alice")
-        trust.maximum_version = ssl.TLSVersion.TLSv1_2  # in TLS 1.2 the client has its session at the end of the handshake
+        # in TLS 1.2, unlike in TLS 1.3, the client has its session when the handshake ends
+        trust.maximum_version = ssl.TLSVersion.TLSv1_2
         with Client(weir.port, trust) as client:
             self.assertEqual(client.get("/").status, 200)
             session = client.sock.session
