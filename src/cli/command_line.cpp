@@ -48,19 +48,19 @@ struct Words {
   std::string config;
   std::string listen;
   std::string delay = "0ms";
-  std::string admin = kUsualAdmin;  // for weir health
+  std::string admin = kUsualAdmin;  // option of weir health
   std::string asked;  // the option --admin of the other commands; empty if the user did not type it
   ExplainOptions explain;
   KeysOptions keys;
   unsigned workers = 1;
   ReplayOptions replay;
   std::string token;
-  pid_t process = 0;  // for weir reload
-  bool grpc = false;  // for weir echo
+  pid_t process = 0;  // option of weir reload
+  bool grpc = false;  // option of weir echo
   bool once = false;
-  bool strict = false;   // for weir check
-  bool json = false;     // for weir check, redis-check and top
-  bool resolve = false;  // for weir check
+  bool strict = false;   // option of weir check
+  bool json = false;     // option of weir check, redis-check and top
+  bool resolve = false;  // option of weir check
   unsigned clients = 5;
 };
 

@@ -120,7 +120,7 @@ class Cases {
   void settle_by_status(const LogLine& line, const policy::Rule& rule, Event event);
 
   Candidate candidate_;
-  std::vector<Forgotten> forgotten_;       // with their names in the log
+  std::vector<Forgotten> forgotten_;       // the reset keys, with their names in the log
   std::vector<policy::Rule> plain_;        // the rules for which the log has all facts
   std::vector<const policy::Rule*> told_;  // the rules whose logged decisions are used
   std::vector<std::string> route_parameters_;

@@ -11,7 +11,7 @@ namespace {
 
 using Counter = observe::SpaceSaving::Counter;
 
-constexpr std::size_t kFewestDigits = 8;  // as many digits as weir top and the dashboard show
+constexpr std::size_t kFewestDigits = 8;  // weir top and the dashboard show this many digits
 constexpr std::string_view kDigestPrefix = "digest:";
 
 // The two parts of a text that names a key. One of them may be empty.

@@ -132,7 +132,8 @@ std::size_t Balancer::by_hash(std::uint64_t candidates, std::span<const Load> lo
   auto least = std::numeric_limits<double>::infinity();
   each(candidates, [&](std::size_t at) {
     constexpr double kScale = 1.0 / (std::uint64_t{1} << 53U);
-    const auto drawn = (static_cast<double>(mix(word ^ identities_[at]) >> 11U) + 0.5) * kScale;  // in (0, 1)
+    // between 0 and 1, both excluded
+    const auto drawn = (static_cast<double>(mix(word ^ identities_[at]) >> 11U) + 0.5) * kScale;
     const auto score = -std::log(drawn) / static_cast<double>(loads[at].weight);
     if (score >= least) return;
     least = score;

@@ -132,7 +132,7 @@ class AccessLog(TestCase):
         load = Load([weir.port] * 4)
         for number in range(5):
             load.goes_on(50)
-            path.rename(path.with_suffix(f".{number}"))  # as logrotate does
+            path.rename(path.with_suffix(f".{number}"))  # renames the log as logrotate does
             weir.signal(signal.SIGUSR1)
             eventually(path.exists, "the log file is opened again")
         load.goes_on(50)

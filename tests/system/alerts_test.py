@@ -74,7 +74,7 @@ class Alerts(TestCase):
         weir = self.weir_of(alert(receiver.port, name='"logins"', authorization='"Bearer hush"'))
         self.statuses(weir.port, 4)  # three refusals do not exceed the threshold of three a second
         self.await_metric(weir, 3, "weir_decisions_total", outcome="refused")
-        time.sleep(2.2)  # until the refusals are older than a second
+        time.sleep(2.2)  # waits until the refusals are older than a second
         self.assertEqual(receiver.posts, [])
         self.surge(weir)
         eventually(lambda: receiver.posts, "the alert is posted")

@@ -89,7 +89,7 @@ def on_free_ports(text, server, redis=None):
     text = re.sub(r'(^\[\[listener\]\][^\n]*\naddress = )"[^"]*"', r'\1"127.0.0.1:0"', text, flags=re.M)
     text = re.sub(r'(^\[admin\][^\n]*\naddress = )"[^"]*"', r'\1"127.0.0.1:0"', text, flags=re.M)
     text = re.sub(r"^servers = (\[.*\]|\[\n(?:  .*\n)*\])$", f'servers = ["{server}"]', text, flags=re.M)
-    if redis:  # with a timeout that is long enough for a slow machine
+    if redis:  # adds Redis, with a timeout that is long enough for a slow machine
         text = re.sub(r'"(redis)://[^"/]*', rf'"\1://127.0.0.1:{redis.port}', text)
         text = text.replace("[state.redis]\n", '[state.redis]\ntimeout = "20s"\n')
     return text

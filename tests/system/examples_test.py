@@ -42,7 +42,8 @@ class SignUps(Example):
     def test_each_address_is_limited_to_twenty_sign_ups_a_day(self):
         weir = self.weir()
         self.admits(weir, 20, method="POST", path="/signup")
-        self.refuses(weir, "sign-ups", DAY, method="POST", path="/signup")  # until the first of the 20 sign-ups is a day old
+        # the wait lasts until the first of the 20 sign-ups is a day old
+        self.refuses(weir, "sign-ups", DAY, method="POST", path="/signup")
         for spelt in ("/signup/", "/SignUp"):  # some servers treat these paths alike
             self.refuses(weir, "sign-ups", DAY, method="POST", path=spelt)
         self.admits(weir, 1, method="POST", path="/signup", source="127.0.0.2")

@@ -151,7 +151,7 @@ class Expectations(TestCase):
             weir.signal(signal.SIGSTOP)
             clients["body"].send(b"abc")
             on.set()
-            time.sleep(0.1)  # until the next tick is due and the server has responded
+            time.sleep(0.1)  # waits until the next tick is due and the server has responded
             weir.signal(signal.SIGCONT)
             for name, client in clients.items():
                 answered = client.read()
@@ -165,7 +165,8 @@ class Expectations(TestCase):
         self.assert_no_client_was_blamed(weir)
 
     def test_request_whose_body_was_not_sent_yet_can_be_retried(self):
-        self.TIMEOUTS = 'timeouts = { response = "300ms", expect_continue = "300ms" }\n'  # so weir sends no 100 itself
+        # so weir itself never sends 100 Continue
+        self.TIMEOUTS = 'timeouts = { response = "300ms", expect_continue = "300ms" }\n'
         for silent in (self.silent, lambda exchange: exchange.close()):
             weir = self.weir(silent, self.well, more='retry = { budget = "100%" }\neject = { failures = 1000 }')
             answers = [self.ask(weir, "PUT") for _ in range(4)]

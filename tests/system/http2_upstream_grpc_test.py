@@ -14,7 +14,8 @@ class Service(grpc.GenericRpcHandler):
 
     def __init__(self):
         self.metadata = []
-        self.began, self.cancelled, self.release = threading.Event(), threading.Event(), threading.Event()  # of a held call
+        # events of a held call
+        self.began, self.cancelled, self.release = threading.Event(), threading.Event(), threading.Event()
         self.is_serving = True
 
     def service(self, details):

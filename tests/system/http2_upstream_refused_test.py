@@ -281,7 +281,7 @@ class GoneAway(Http2UpstreamTestCase):
             session = request.connection
             with session.changed:
                 if request.stream > session.last:
-                    return  # above the last stream of the GOAWAY
+                    return  # the stream is above the last stream of the GOAWAY
                 tops[session] = max(tops[session], request.stream)
                 if tops[session] > 2 * 8:
                     session.goaway(tops[session])

@@ -27,7 +27,7 @@ struct ServerSettings {
   bool underscores_in_headers = false;         // forwards request fields with underscores in their names
   std::uint64_t max_head = 16 << 10;           // largest size of a request's or response's head in bytes
   std::uint64_t max_body = 0;                  // largest size of a request's body in bytes; 0: no bound
-  std::uint64_t max_body_memory = 64 << 20;    // bound on all bodies in memory that rules read, in bytes
+  std::uint64_t max_body_memory = 64 << 20;    // bound on the memory for all bodies that rules read, in bytes
   http::ParameterBounds bounds{};              // bounds on query parameters, cookies and repeated fields
   std::uint64_t max_connections = 16'384;      // most open client connections of all workers together
   std::uint64_t max_connections_per_ip =

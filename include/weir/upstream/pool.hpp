@@ -185,13 +185,13 @@ class Pool final : private net::Watched {
   net::Watchdog& watchdog_;
   ServerGroup& server_group_;
   Balancer balancer_;
-  std::vector<Load> loads_;              // for each server; in_flight counts only this worker's requests
-  std::vector<std::vector<Idle>> idle_;  // for each server; the most recently used connection is last
-  std::vector<Http2Connections> http2_;  // for each server
+  std::vector<Load> loads_;  // one element for each server; in_flight counts only this worker's requests
+  std::vector<std::vector<Idle>> idle_;  // one list for each server; the most recently used is last
+  std::vector<Http2Connections> http2_;  // one element for each server
   // For each server: the value of Member::moves() when idle_ was last checked.
   std::vector<std::uint32_t> moves_;
   std::vector<net::TlsSession> sessions_;  // for each server: the newest TLS session; null: none
-  std::uint64_t now_ = 0;                  // in watchdog ticks
+  std::uint64_t now_ = 0;                  // the time in watchdog ticks
   std::uint64_t random_;
   RetryBudget retries_;
 };

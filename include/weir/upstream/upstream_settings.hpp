@@ -93,13 +93,13 @@ inline constexpr std::size_t kMaxServers = 64;
 
 struct UpstreamSettings {
   std::string name;
-  std::vector<ServerSettings> servers;  // at least one, at most kMaxServers
+  std::vector<ServerSettings> servers;  // at least one server, at most kMaxServers
   Balance balance = Balance::LeastInFlight;
   policy::KeyPattern hash_key;  // for Balance::Hash: requests with the same value go to the same server
   Timeouts timeouts;
   Ejection ejection;
   std::optional<HealthCheck> health;
-  net::TlsClientSettings tls{};  // for servers with TLS
+  net::TlsClientSettings tls{};  // the TLS settings for servers with TLS
   Retry retry;
   Protocol protocol = Protocol::Http1;
   std::uint32_t max_streams = 100;  // requests that share one HTTP/2 connection, at least 1

@@ -40,7 +40,7 @@ struct ExchangeBuffers {
   std::vector<const policy::Rule*> found_rules;  // the pointers that `rules` may refer to
   policy::Evaluation evaluation;
   policy::Bill fallback;  // charges for rules in Redis, made in this process while Redis is unreachable
-  std::vector<UnaskedLine> unasked;  // of rules that limit messages: the charges that `fallback` replaces
+  std::vector<UnaskedLine> unasked;  // charges that `fallback` replaces, if their rules limit messages
   http::ResponseHead response;
   Inbox answer;                    // received bytes of the server's answer
   std::string out;                 // the text to send next

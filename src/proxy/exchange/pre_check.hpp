@@ -36,8 +36,8 @@ struct PreCheckAnswer {
   if (request.head->excess()) return PreCheck::Excess;
   if (request.routes_differ) return PreCheck::PathAmbiguous;
   if (!request.client.ambiguity.empty()) return PreCheck::Ambiguous;
-  // With HTTP/1.1 the server, or the route itself, would answer. With HTTP/2 a 200 as the answer would open
-  // the WebSocket (RFC 8441 §5).
+  // With HTTP/2, a 200 from the server or from the route itself would open the WebSocket (RFC 8441 §5). So
+  // weir rejects the request here. With HTTP/1.1, a 200 opens no WebSocket.
   if (request.head->opens_websocket && route != nullptr &&
       (route->respond || http::protocol_to_ask(*request.head, route->upgrades).empty()))
     return PreCheck::NoWebSocket;

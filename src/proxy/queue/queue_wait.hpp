@@ -26,7 +26,7 @@ class QueueWait {
   };
   struct Result {
     End end;
-    base::Duration retry_after{0};  // for Refused and GivesWay
+    base::Duration retry_after{0};  // set if the end is Refused or GivesWay
   };
   // Waits until the request departs or cannot depart. If it cannot depart, refunds its charges, with the
   // exception that AdmissionController::refund_after_leaving() describes.

@@ -104,7 +104,7 @@ class ServerAttempt {
   unsigned servers = 0;     // how many servers got the request
   std::uint64_t tried = 0;  // servers that failed for this request: one bit for each
   base::TimePoint deadline = base::TimePoint::max();        // deadline of all attempts together
-  base::TimePoint call_deadline = base::TimePoint::max();   // of a gRPC call, by its grpc-timeout
+  base::TimePoint call_deadline = base::TimePoint::max();   // deadline of a gRPC call, from its grpc-timeout
   std::optional<base::Duration> room_after;                 // time until a server not yet tried may be free
   LocalError error{502, "the upstream cannot be reached"};  // the answer if no server is left to try
   BodyFault body_fault;

@@ -67,7 +67,7 @@ class UpstreamExchange {
   ServerAttempt attempt_;
   const policy::Priority priority_;
   std::unique_ptr<MessageGate> from_client_;  // limits the client's gRPC messages; null: no limit
-  std::unique_ptr<MessageGate> from_server_;  // the same for the server's messages
+  std::unique_ptr<MessageGate> from_server_;  // limits the server's gRPC messages; null: no limit
   std::unique_ptr<Upload> upload_;            // set if the request could not be sent at once
   std::optional<AnswerRelay> relay_;
   std::optional<ProtocolUpgrade> protocol_upgrade_;

@@ -97,7 +97,7 @@ TEST(Hours, EndAtAClockChangeThatSkipsTheirEnd) {
   EXPECT_EQ(end("00:00-02:30", at(3, 29, 30min)), at(3, 29, 1h));  // the clock skips 02:30
   EXPECT_EQ(end("00:00-04:00", at(10, 25, 0h)), at(10, 25, 3h));
   EXPECT_EQ(end("00:00-02:30", at(10, 25, 0h)), at(10, 25, 30min));
-  EXPECT_EQ(end("00:00-02:30", at(10, 25, 1h)), at(10, 25, 1h + 30min));  // at the second 02:30
+  EXPECT_EQ(end("00:00-02:30", at(10, 25, 1h)), at(10, 25, 1h + 30min));  // ends at the second 02:30
   // the clock goes back to 02:00, before the start of these hours
   EXPECT_EQ(end("02:30-05:00", at(10, 25, 45min)), at(10, 25, 1h));
 }

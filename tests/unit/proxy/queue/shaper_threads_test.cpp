@@ -119,7 +119,7 @@ class TestWorker {
   Shaper shaper_{context_.get_executor(), common_.clock, common_.queue, common_.table, nullptr};
   net::asio::executor_work_guard<net::Executor> work_{context_.get_executor()};
   std::mt19937_64 random_;
-  std::vector<Shaper::Ticket*> waiting_;  // by number of the request; null after its end
+  std::vector<Shaper::Ticket*> waiting_;  // the index is the request's number; null after the request's end
   int begun_ = 0;
   std::thread thread_;
 };
