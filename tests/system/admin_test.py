@@ -55,7 +55,7 @@ class Admin(TestCase):
         self.assertEqual(answer["referrer-policy"], "no-referrer")
         self.assertTrue(answer["content-security-policy"].startswith("default-src 'none'"))
 
-    def test_changes_by_the_admin_page_are_logged_with_their_client_at_any_level(self):
+    def test_changes_by_the_admin_page_are_logged_with_their_client_at_every_log_level(self):
         file = self.weir.folder / "weir.toml"
         file.write_text(file.read_text().replace('access = "off"', 'access = "off"\nlevel = "off"'))
 

@@ -132,7 +132,8 @@ class Tiers(Example):
     name = "tiers"
 
     def burst(self, weir, least, per_minute, **request):
-        """Checks that `least` requests are admitted at once, in addition to those that the bucket has regained meanwhile."""
+        """Checks that `least` requests are admitted at once, in addition to the requests for which the bucket has regained
+        units."""
         began = time.monotonic()
         answers = self.send(weir, least + 40, **request)
         most = least + math.floor((time.monotonic() - began) * per_minute / 60) + 1

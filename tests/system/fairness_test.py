@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A client that sends very much does not harm the other clients of its worker: weir serves them at the same time, and continues
-to run."""
+"""A client that sends very many requests does not harm the other clients of its worker: weir serves them at the same time, and
+continues to run."""
 
 import pathlib
 import resource

@@ -69,7 +69,7 @@ class GrpcCharges(TestCase):
         self.weir(upstream_reply=reply_with_length, http2=True)
         self.assertEqual([self.call(status) for status in (0, 16, 0, 16, 0)], [OK, UNAUTHENTICATED] * 2 + [EXHAUSTED])
 
-    def test_the_status_of_an_answer_without_messages_counts(self):
+    def test_grpc_call_without_messages_is_charged_by_its_status(self):
         self.weir(upstream_reply=reply_without_messages)
         self.assertEqual([self.call(status) for status in (7, 16, 7, 16, 7)],
                          [grpc.StatusCode.PERMISSION_DENIED, UNAUTHENTICATED] * 2 + [EXHAUSTED])

@@ -86,7 +86,7 @@ class Limits(PairTestCase):
         asks = [Ask("/other/few?deep=1"), Ask("/other/few?%64eep=2"), *[Ask("/other/few")] * 4]
         self.assertEqual(self.statuses_of(pair, asks), [200, 429, 200, 200, 200, 429])
 
-    def test_an_elastic_limit_rises_for_streams(self):
+    def test_elastic_limit_admits_more_http2_requests_at_low_load(self):
         client = self.client(self.plain_weir(rule(limit="100/day", elastic='{ limit = "500/day", while_load_below = 1 }')))
         eventually(lambda: client.get("/")["x-ratelimit-limit"] == "500", "the elastic limit is used")
 
@@ -245,7 +245,7 @@ class Refusals(PairTestCase):
             self.assertEqual(told.all("x-ratelimit-limit"), ["3"], families)
             self.assertEqual(len(told.all("ratelimit")), 2 if "ietf" in families else 1)
 
-    def test_a_server_that_asks_all_clients_to_wait_is_obeyed(self):
+    def test_weir_obeys_a_server_that_asks_all_clients_to_wait(self):
         self.upstream.reply = b"HTTP/1.1 429 Too Many Requests\r\nContent-Length: 2\r\nRetry-After: 3000\r\n\r\nno"
         pair = self.pair(routes='[[route]]\nupstream = "api"\nhonor_upstream_retry_after = true')
         answers = self.same(pair, [Ask()] * 3)

@@ -242,7 +242,7 @@ class Tls(Http2UpstreamTestCase):
         tls = 'tls = { ca = "server.crt", server_name = "api.test" }\n'
         return self.weir(server, protocol=protocol, upstream=tls, scheme="https://", files=self.files, **more)
 
-    def test_h2_and_auto_use_http2_if_the_server_offers_it(self):
+    def test_protocols_h2_and_auto_use_http2_if_the_server_offers_it(self):
         for protocol in ("h2", "auto"):
             with self.subTest(protocol):
                 server = self.serve(lambda request: request.answer(request.read_body()), tls=self.context("h2", "http/1.1"))
@@ -253,7 +253,7 @@ class Tls(Http2UpstreamTestCase):
                     self.assertEqual(ask(client).status, 200)
                 self.assertEqual((counts(server), server.requests[0][":scheme"]), ([4], "https"))
 
-    def test_auto_uses_http1_if_the_server_offers_nothing_else(self):
+    def test_protocol_auto_uses_http1_if_the_server_offers_nothing_else(self):
         for alpn in (["http/1.1"], []):
             with self.subTest(alpn):
                 server = self.start(Upstream(lambda exchange: exchange.send(answer(exchange.read_body())), tls=self.context(*alpn)))
@@ -267,7 +267,7 @@ class Tls(Http2UpstreamTestCase):
                 self.assertEqual([client.get().status for _ in range(5)], [200] * 5)
                 self.assertEqual(server.connections, connections, "connections are kept")
 
-    def test_auto_follows_a_server_that_changes_its_protocol(self):
+    def test_protocol_auto_follows_a_server_that_changes_its_protocol(self):
         with Upstream(tls=self.context("http/1.1")) as old:
             weir = self.secure(old, "auto")
             client = self.client(weir)

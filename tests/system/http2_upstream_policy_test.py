@@ -215,7 +215,7 @@ class Probes(Http2UpstreamTestCase):
 
 
 class Settlement(Http2UpstreamTestCase):
-    def test_answers_settle_charges(self):
+    def test_answers_of_http2_servers_settle_charges(self):
         body = b'{"usage": {"total_tokens": 30}}'
         server = self.serve(lambda request: request.answer(body, length=request.path == "/known", trailers=[("x-end", "1")]))
         cost = '{ response_json = "/usage/total_tokens", reserve = 40 }'
@@ -266,7 +266,7 @@ class Mistakes(Http2UpstreamTestCase):
         status, _, errors = run_weir("check", config=text)
         return status, errors
 
-    def test_protocols_that_do_not_fit_the_address_are_mistakes(self):
+    def test_protocols_that_do_not_fit_the_server_address_are_rejected(self):
         for address, upstream, told in (
                 ("https://127.0.0.1:9", 'protocol = "h2c"', "h2"), ("127.0.0.1:9", 'protocol = "h2"', "h2c"),
                 ("127.0.0.1:9", 'protocol = "auto"', "h2c"), ("127.0.0.1:9", 'protocol = "h2c"\nproxy_protocol = true', "proxy_protocol"),
@@ -278,7 +278,7 @@ class Mistakes(Http2UpstreamTestCase):
                 self.assertEqual(status, 2, errors)
                 self.assertRegex(errors, rf"weir\.toml:\d+: upstream\[api\].*{told}")
 
-    def test_protocols_that_fit_the_address_are_accepted(self):
+    def test_protocols_that_fit_the_server_address_are_accepted(self):
         for address, upstream in (("https://127.0.0.1:9", 'protocol = "h2"'), ("https://127.0.0.1:9", 'protocol = "auto"'),
                                   ("127.0.0.1:9", 'protocol = "h2c"'), ("unix:/tmp/a.sock", 'protocol = "h2c"\nmax_streams = 10000')):
             with self.subTest(upstream, address=address):

@@ -180,7 +180,7 @@ class Fields(Http2UpstreamTestCase):
             self.assertEqual(names & {"connection", "host", "keep-alive", "transfer-encoding", "upgrade", "te"}, set())
             self.assertEqual((request["x-a"], request["content-length"], request.body), ("1", "3", b"abc"))
 
-    def test_a_grpc_call_has_te_trailers(self):
+    def test_grpc_call_to_an_http2_server_has_te_trailers(self):
         server = self.serve(lambda request: request.answer(b"\0\0\0\0\0", fields=[("content-type", "application/grpc")], length=False,
                                                            trailers=[("grpc-status", "0"), ("grpc-message", "fine")]))
         client = self.client(self.weir(server))

@@ -87,7 +87,7 @@ class Limits(TestCase):
             self.assertEqual((told.all("x-ratelimit-limit"), told.all("x-ratelimit-remaining")), (limits, left))
             self.assertEqual([line.partition(";")[0] for line in told.all("ratelimit")], ['"theirs"', '"per-ip"'])
 
-    def test_ratelimit_headers_chooses_the_header_families(self):
+    def test_setting_ratelimit_headers_chooses_the_header_families(self):
         weir = self.weir(rule(), server='ratelimit_headers = ["ietf"]')
         response = weir.get("/")
         self.assertEqual(("x-ratelimit-limit" in response, "ratelimit" in response), (False, True))

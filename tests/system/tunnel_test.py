@@ -341,7 +341,7 @@ class MessageLimits(Tunnels):
         self.await_metric(weir, 1, "weir_messages_total", outcome="refused")
         self.await_metric(weir, 1, "weir_tunnels_total", end="refused")
 
-    def test_close_frame_by_weir_follows_the_end_of_the_servers_frame(self):
+    def test_weir_sends_its_close_frame_only_after_the_end_of_the_servers_frame(self):
         said = threading.Event()
 
         def half(exchange):

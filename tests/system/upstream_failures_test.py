@@ -105,8 +105,8 @@ class UpstreamFailures(TestCase):
         weir.wait_for(rf"server 127\.0\.0\.1:{upstream.port} is ejected for .*: too many failed responses")
 
     def assert_few_lost(self, load):
-        """Checks that few requests were lost: at most those that caused the ejection of the server, and those that the server had
-        at that time."""
+        """Checks that few requests were lost: at most the requests that caused the ejection of the server, and the requests that
+        the server had at that time."""
         lost = load.lost()
         self.assertIn(len(lost), range(3, 3 + load.clients), lost)
         self.assert_none_late(load)

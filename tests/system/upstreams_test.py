@@ -324,7 +324,7 @@ class Retries(TestCase):
                 self.assertLess(time.monotonic() - began, PATIENCE / 3)
         self.assertEqual(sum(len(each.exchanges) for each in never), number, "no other server has the request")
 
-    def test_total_timeout_does_not_run_while_the_client_sends(self):
+    def test_total_timeout_does_not_run_while_the_client_sends_its_body(self):
         weir = self.start(Weir(config(self.good.port, upstream='timeouts = { total = "300ms" }')))
         with weir.connect() as client:
             client.send(b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nx")

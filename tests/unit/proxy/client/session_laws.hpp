@@ -1,6 +1,7 @@
 // Laws that hold for every session, whatever its client and its servers send (RFC 9112 §6.3, §8, §9.3):
 //
-//  1. Servers receive only HTTP. Each complete request there is a complete request of the client.
+//  1. Servers receive only HTTP. Each complete request that a server receives is a complete request of the
+//     client.
 //  2. A request that is not idempotent reaches a server at most once. Other requests are sent again if a kept
 //     connection ends before their answer.
 //  3. The client receives only HTTP, and at most one final answer for each request.

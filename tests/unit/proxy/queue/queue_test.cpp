@@ -57,7 +57,7 @@ class QueueTest : public ::testing::Test {
   Queue queue{2};
 };
 
-TEST_F(QueueTest, FullnessOfAllQueuesIsTheFullnessOfTheFullestSharedQueue) {
+TEST_F(QueueTest, OverallFullnessIsThatOfTheFullestSharedQueue) {
   EXPECT_EQ(queue.fullness(), 0);
   join('a', 1);
   join('a', 2);
