@@ -230,7 +230,7 @@ class Dashboard(TestCase):
         self.await_figures(page, 1)
         page.type("#explain-ip", "127.0.0.1")
         page.press("Enter", 13)
-        page.await_true("document.querySelector('#explanation').innerText.includes('penalty for 1 h')")
+        page.await_true("document.querySelector('#explanation').innerText.includes('penalty for')")
         page.evaluate("document.querySelector('#explanation tbody button').click()")
         page.await_true("!document.querySelector('#explanation').innerText.includes('penalty')")
         self.assertRegex(page.text("#explanation tbody"), r"\sadmit\s")
