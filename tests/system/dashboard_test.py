@@ -173,6 +173,15 @@ class Dashboard(TestCase):
         self.assertRegex(rules[-1], r"^candidate\s+shadow\s+Would be refused\s")
         self.assertNotRegex(rules[-1], r"\bRefused\b")
 
+    def test_page_shows_the_rules_in_use_of_a_thousand(self):
+        weir = self.weir_of(rules="".join(rule(f"tenant-{i}", "1/day", key='["ip"]', match=f'{{ path = "/{i}" }}') for i in range(1000)))
+        self.statuses(weir.port, 2, "/999")
+        page = self.open(weir)
+        page.await_true("document.querySelector('#rules tbody tr')?.innerText.startsWith('tenant-999')")
+        self.assertEqual(page.evaluate("document.querySelectorAll('#rules tbody tr').length"), 101)
+        self.assertIn("900 more rules; /api/rules lists all.", page.text("#rules tbody"))
+        self.assert_clean(weir, page)
+
     def test_rows_of_a_short_list_of_clients_are_not_stretched(self):
         weir = self.weir_of(client='trusted_proxies = ["127.0.0.1"]', rules=rule("per-ip", "2/day", key='["ip"]'))
         for client in range(6):

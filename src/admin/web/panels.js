@@ -14,6 +14,8 @@ export function show(overview, rates, history) {
 
 const tile = (name, value, more) => h("div", {}, h("dt", {}, name), h("dd", {}, value, more && h("small", {}, more)));
 
+const kMostRows = 100; // rows of rules; a browser would need long to draw a thousand rows every two seconds
+
 function tiles(overview, rates) {
   const { http2, keys } = overview;
   const errors = rates.of((seen) => seen.answers["5xx"]);
@@ -36,8 +38,11 @@ function rules(overview, rates, history) {
     return { rule, admitted: of((seen) => seen.counters.admitted), delayed: of((seen) => seen.counters.delayed), refused: of(refusals) };
   });
   const shadow = ({ rule }) => Number(rule.mode === "shadow");
-  rows.sort((one, other) => shadow(one) - shadow(other) || (other.refused ?? 0) - (one.refused ?? 0));
-  fill(find("#rules tbody"), rows.length ? rows.map((row) => rule_row(row, overview, history)) : nothing("There are no rules: every request is admitted.", 7));
+  const idle = (row) => Number(rows.length > kMostRows && !row.admitted && !row.delayed && !row.refused && !row.rule.refusing_since);
+  rows.sort((one, other) => idle(one) - idle(other) || shadow(one) - shadow(other) || (other.refused ?? 0) - (one.refused ?? 0));
+  const more = rows.length - kMostRows;
+  fill(find("#rules tbody"), rows.length ? rows.slice(0, kMostRows).map((row) => rule_row(row, overview, history)) : nothing("There are no rules: every request is admitted.", 7),
+    more > 0 && nothing(`${plural(more, "more rule")}; /api/rules lists all.`, 7));
 }
 
 function rule_row({ rule, admitted, delayed, refused }, { now }, history) {

@@ -17,13 +17,15 @@ function show({ top }) {
   const seconds = Math.max(0, ...top.map((rule) => rule.seconds));
   find("#top-note").textContent = busy.length === 0 ? "No clients yet." :
     `For each rule, the clients with the highest costs${seconds ? ` in the last ${span(seconds * 1000)}` : ""}. The number after ± says by how much a cost may be too high.`;
-  fill(find("#top-rules"), busy.map((rule) => h("div", { class: "heavy-rule" }, h("h3", {}, rule.rule, " ", shadow(rule) && shadow_badge()),
+  if (busy.length > kMostRules) find("#top-note").textContent += ` ${busy.length - kMostRules} more rules have clients; /api/top lists all.`;
+  fill(find("#top-rules"), busy.slice(0, kMostRules).map((rule) => h("div", { class: "heavy-rule" }, h("h3", {}, rule.rule, " ", shadow(rule) && shadow_badge()),
     h("div", { class: "heavy" }, list(shadow(rule) ? "Would be refused" : "Refused", rule.refused), list("Admitted", rule.admitted)))));
 }
 
 const shadow = ({ mode }) => mode === "shadow";
 const cost = (clients) => clients.reduce((sum, client) => sum + client.cost, 0);
 const kShown = 8;
+const kMostRules = 100;
 
 // Returns the name of a client. Adds a digest if the name only tells the kind of key, because many clients have that
 // name.

@@ -79,20 +79,26 @@ Figures::Figures(std::string_view page) {
       series.labels = parse_labels(rest);
       rest.remove_prefix(std::min<std::size_t>(1, rest.size()));
     }
-    if (std::from_chars(rest.data(), rest.data() + rest.size(), series.value).ec == std::errc{})
-      all_.push_back(std::move(series));
+    if (std::from_chars(rest.data(), rest.data() + rest.size(), series.value).ec != std::errc{}) continue;
+    if (const auto rule = series.labels.find("rule"); rule != series.labels.end())
+      by_rule_[rule->second].push_back(all_.size());
+    all_.push_back(std::move(series));
   }
 }
 
 double Figures::sum(std::string_view name, const Labels& labels) const {
   double total = 0;
-  for (const auto& series : all_) {
+  const auto add = [&](const Series& series) {
     const bool all = series.name == name && std::all_of(labels.begin(), labels.end(), [&](const auto& label) {
                        const auto found = series.labels.find(label.first);
                        return found != series.labels.end() && found->second == label.second;
                      });
     if (all) total += series.value;
-  }
+  };
+  if (const auto rule = labels.find("rule"); rule == labels.end())
+    std::for_each(all_.begin(), all_.end(), add);
+  else if (const auto of_rule = by_rule_.find(rule->second); of_rule != by_rule_.end())
+    for (const auto at : of_rule->second) add(all_[at]);
   return total;
 }
 

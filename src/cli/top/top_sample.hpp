@@ -35,6 +35,9 @@ class Figures {
 
  private:
   std::vector<Series> all_;
+  // The indexes of the series with the label `rule`, by its value. There may be a thousand rules, each with
+  // sums of its own.
+  std::map<std::string, std::vector<std::size_t>, std::less<>> by_rule_;
 };
 
 struct TopClient {

@@ -41,6 +41,17 @@ TEST(Figures, ParseThePrometheusTextFormat) {
   EXPECT_FALSE(figures.has("nonsense"));
 }
 
+TEST(Figures, SumTheSeriesOfOneRule) {
+  const Figures figures{std::string(kMetrics) +
+                        "weir_decisions_total{outcome=\"refused\",rule=\"other\"} 2\n" +
+                        "weir_settlements_total{outcome=\"refunded\",rule=\"login\"} 9\n"};
+  EXPECT_EQ(figures.sum("weir_decisions_total"), 49);
+  EXPECT_EQ(figures.sum("weir_decisions_total", {{"rule", "login"}}), 47);
+  EXPECT_EQ(figures.sum("weir_decisions_total", {{"rule", "login"}, {"outcome", "refused"}}), 7);
+  EXPECT_EQ(figures.sum("weir_decisions_total", {{"rule", "other"}}), 2);
+  EXPECT_EQ(figures.sum("weir_decisions_total", {{"rule", "third"}}), 0);
+}
+
 TEST(TopFrame, ShowsTheCurrentRatesAndTheTopClients) {
   Sample before{.taken = {}, .figures = Figures{kMetrics}, .top = {}};
   std::string later(kMetrics);
