@@ -4,10 +4,12 @@
 #include "replay/verdicts.hpp"
 
 #include "weir/limit/key_table.hpp"
+#include "weir/policy/saved_rule.hpp"
 
 #include <algorithm>
 #include <map>
 #include <tuple>
+#include <vector>
 
 #include <boost/container/static_vector.hpp>
 
@@ -77,6 +79,14 @@ void amend(const Event& event, const Case& of, const Entry& entry, limit::KeyTab
   }
 }
 
+// Makes room for all rules in the table, and divides its slots among them as weir does.
+void define_rules(limit::KeyTable& table, std::span<const policy::Rule> rules) {
+  const auto saved = policy::saved_rules(rules);
+  std::vector<limit::KeyTable::DefinedRule> defined;
+  for (std::size_t i = 0; i < rules.size(); ++i) defined.push_back({rules[i].index, saved[i]});
+  table.define_rules(defined, {});
+}
+
 void perform(const Step& step, Cases& all, std::span<const Forgotten> forgotten, limit::KeyTable& table) {
   switch (step.kind) {
     case Step::Kind::Charge: {
@@ -135,6 +145,7 @@ Report Replay::run(const std::function<void(double)>& progress, std::size_t most
   const auto forgotten = all.find_forgotten();
   const auto steps = in_order(all, forgotten);
   limit::KeyTable table(impl_->candidate.max_keys);
+  define_rules(table, impl_->candidate.rules);
   for (std::size_t i = 0; i < steps.size(); ++i) {
     if (i % kEvery == 0) progress(static_cast<double>(i) / static_cast<double>(steps.size()));
     perform(steps[i], all, forgotten, table);

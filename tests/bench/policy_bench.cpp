@@ -72,7 +72,7 @@ void find_among(benchmark::State& state) {
     benchmark::DoNotOptimize(evaluation.local.charges().data());
   }
 }
-BENCHMARK(find_among)->ArgName("rules")->Arg(5)->Arg(125);
+BENCHMARK(find_among)->ArgName("rules")->Arg(5)->Arg(100)->Arg(1'000);
 
 // Measures five local rules with five algorithms per request, from matching to the decision. The clients'
 // names are computed each time. Their state is already in the table.

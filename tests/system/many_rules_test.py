@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """A configuration with as many rules as are possible, of which few apply to a request."""
 
+import json
 import signal
+import tempfile
 
-from harness import TestCase, Upstream, Weir, config, main, rule
+from harness import TestCase, Upstream, Weir, config, main, rule, run_weir
 
-MOST = 128
+MOST = 1000
 MOST_AT_ONCE = 32
 
 
@@ -23,19 +25,40 @@ class ManyRules(TestCase):
 
     def test_each_of_many_rules_limits_its_own_requests(self):
         weir = self.weir(many())
-        for tenant in (0, 1, 10, 63, 127):
+        for tenant in (0, 1, 10, 255, 256, 999):
             self.assertEqual(self.statuses(weir.port, 3, f"/tenants/{tenant}/a"), [200, 200, 429], tenant)
         self.assertEqual(self.statuses(weir.port, 3, "/tenants"), [200] * 3, "no rule applies")
-        self.assertEqual(weir.metric("weir_decisions_total", rule="tenant-63", outcome="refused"), 1)
+        self.assertEqual(weir.metric("weir_decisions_total", rule="tenant-256", outcome="refused"), 1)
 
     def test_a_reload_that_changes_many_rules_keeps_their_counts(self):
         weir = self.weir(many())
-        self.assertEqual(self.statuses(weir.port, 1, "/tenants/77/a"), [200])
+        self.assertEqual(self.statuses(weir.port, 1, "/tenants/777/a"), [200])
         (weir.folder / "weir.toml").write_text(config(self.upstream.port, rules=many("4/day")))
         weir.signal(signal.SIGHUP)
         self.await_metric(weir, 1, "weir_reloads_total", result="ok")
-        self.assertEqual(self.statuses(weir.port, 3, "/tenants/77/a"), [200, 200, 429], "half of the limit was used before")
-        self.assertEqual(self.statuses(weir.port, 5, "/tenants/78/a"), [200] * 4 + [429])
+        self.assertEqual(self.statuses(weir.port, 3, "/tenants/777/a"), [200, 200, 429], "half of the limit was used before")
+        self.assertEqual(self.statuses(weir.port, 5, "/tenants/778/a"), [200] * 4 + [429])
+
+    def test_restart_keeps_the_counts_of_a_thousand_rules(self):
+        folder = self.enterContext(tempfile.TemporaryDirectory(prefix="weir-state-"))
+        text = config(self.upstream.port, rules=many(), state=f'memory = {{ snapshot = "{folder}/weir.state" }}')
+        with Weir(text) as weir:
+            for tenant in (0, 255, 256, 999):
+                self.assertEqual(self.statuses(weir.port, 2, f"/tenants/{tenant}/a"), [200, 200], tenant)
+            weir.signal(signal.SIGTERM)
+            self.assertEqual(weir.wait(), 0)
+        weir = self.start(Weir(text))
+        for tenant in (0, 255, 256, 999):
+            self.assertEqual(self.statuses(weir.port, 1, f"/tenants/{tenant}/a"), [429], tenant)
+        self.assertEqual(self.statuses(weir.port, 1, "/tenants/998/a"), [200])
+
+    def test_weir_top_shows_the_rule_that_refuses_among_a_thousand(self):
+        weir = self.weir(many())
+        self.statuses(weir.port, 3, "/tenants/999/a")
+        _, shown, _ = run_weir("top", "--json", "--admin", f"127.0.0.1:{weir.admin}")
+        rules = json.loads(shown)["rules"]
+        self.assertEqual(len(rules), MOST)
+        self.assertEqual([each["rule"] for each in rules if each["refused"]], ["tenant-999"])
 
     def test_request_to_which_too_many_rules_apply_gets_503(self):
         headers = "".join(rule(f"rule-{i}", key='["ip"]', match=f'{{ headers = {{ X-Kind = "~{i % 2}" }} }}') for i in range(2 * MOST_AT_ONCE + 2))

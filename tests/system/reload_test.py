@@ -7,7 +7,7 @@ import time
 
 from harness import PATIENCE, Client, TestCase, Upstream, Weir, answer, closed_port, config, eventually, get, main, rule
 
-MANY = 128  # the maximum number of rules; weir distinguishes 256 rules, including former rules
+MANY = 1000  # the maximum number of rules; weir distinguishes 2048 rules, including former rules
 
 
 class ReloadTestCase(TestCase):

@@ -16,7 +16,7 @@ using Key = base::Digest128;
 // Identifies one version of a rule while weir runs. A reload that changes the numbers of a rule gives the
 // rule another index. So the index says how to interpret the stored state of a key.
 using RuleIndex = std::uint16_t;
-inline constexpr std::size_t kMaxRules = 256;
+inline constexpr std::size_t kMaxRules = 2048;
 
 // Identifies one of a rule's limiters. The rule itself, each tier, each override and each elastic limit has
 // its own limiter, and each limiter counts separately.

@@ -22,10 +22,13 @@
 // * All instants, by the clock that limits use; and the time of saving, by that clock and by the machine's
 //   clock. A restore shifts all instants to its own clock (shift_of, src/limit/snapshot/time_shift.hpp). The
 //   machine's clock says how much time has passed since the saving.
-// * Violations and penalties, if there are any. A snapshot without them has version 5.
+// * Violations and penalties, if there are any.
 // * Cells of rules whose numbers are unchanged (SavedRule). Cells of changed rules are converted as after a
 //   reload: a restore gives the old version of the rule a RuleIndex of its own.
 // A snapshot does not keep permits, because their requests ended with the process.
+//
+// A snapshot has the lowest version that can hold it, so that an earlier weir reads it if possible. Version 5
+// lacks penalties. Versions 5 and 6 hold at most 256 rules, including old versions of rules.
 //
 // The digest (SipHash without a secret) detects damage. It does not detect forgery, but only the owner of the
 // file could forge it.
@@ -77,7 +80,7 @@ std::uint64_t write_snapshot(const KeyTable& table, const Snapshot& snapshot,
                              std::span<const SavedRule> rules, const ByteSink& sink);
 
 // Checks a snapshot. Reads all bytes in bounded memory, and trusts nothing until the digest has matched.
-// Errors read "ends early", "is damaged: …" or "has version 1, but this weir reads 4 to 6".
+// Errors read "ends early", "is damaged: …" or "has version 1, but this weir reads 4 to 7".
 [[nodiscard]] base::Result<Snapshot> check_snapshot(const ByteSource& source,
                                                     std::span<const SavedRule> rules);
 

@@ -135,6 +135,13 @@ std::uint64_t longest_log(const policy::Rule& rule) {
   return log != nullptr && log->is_exact() ? log->rate().count : 0;
 }
 
+// Returns a value of max_keys that reserves enough keys for each rule.
+std::size_t enough_keys(std::size_t rules, std::size_t logs, std::size_t keys_each) {
+  std::size_t max_keys = 4 * keys_each * rules;
+  while (limit::share_of_each(max_keys, rules, logs).keys < keys_each) max_keys += 100'000;
+  return max_keys;
+}
+
 // Warns if the key table reserves few keys, or little memory for a log, for each rule. Clients of one rule
 // may use up all memory that is not reserved.
 void warn_of_shares(const Settings& settings, ConfigWarnings& warnings) {
@@ -150,7 +157,7 @@ void warn_of_shares(const Settings& settings, ConfigWarnings& warnings) {
                  "max_keys = " + std::to_string(settings.state.max_keys) + " reserves " +
                      std::to_string(share.keys) + " keys for each of the " + std::to_string(rules.size()) +
                      " rules, and the clients of one rule may use up the rest; write max_keys = " +
-                     std::to_string(4 * kFewKeys * rules.size()) + " or more");
+                     std::to_string(enough_keys(rules.size(), logs, kFewKeys)) + " or more");
   for (const auto& rule : rules)
     if (logs > 1 && longest_log(rule) > share.log_entries)
       warnings.add(rule,

@@ -20,6 +20,11 @@ void LogStore::share_out(const QuotaAccounts& accounts, QuotaSplit split) {
   quota_.share_out(accounts, accounts.logs, split);
 }
 
+void LogStore::add(RuleIndex rule, RuleIndex account) {
+  const std::lock_guard lock(mutex_);
+  quota_.add(rule, account);
+}
+
 // Gives the rule a free chunk, even if the rule has used up its share. REQUIRES: the caller holds the lock.
 LogStore::Ref LogStore::take_any(RuleIndex rule) noexcept {
   Ref chunk = free_;

@@ -52,6 +52,7 @@ class LogStore {
   [[nodiscard]] Chunk& operator[](Ref chunk) const noexcept { return chunks_[chunk - 1]; }
 
   void share_out(const QuotaAccounts& accounts, QuotaSplit split);
+  void add(RuleIndex rule, RuleIndex account);
 
   // Counts an admission that found no free chunk, so its cost was added to the newest entry of the log.
   void note_merged() noexcept { merged_.fetch_add(1, std::memory_order_relaxed); }

@@ -188,7 +188,7 @@ void Reader::read_times(std::vector<base::TimePoint>& times, std::uint64_t most)
 }
 
 void Reader::read_penalties(const SeePenalty& see) {
-  if (version_ < kSnapshotVersion) return;
+  if (version_ <= kNoPenaltyVersion) return;
   const std::uint64_t count = take_count(kMostPenalties, "penalties");
   for (std::uint64_t i = 0; i < count && good(); ++i) {
     SavedPenalty saved{.key = in_.take_digest(), .forgotten_at = take_instant(), .state = {}};
@@ -220,13 +220,14 @@ void Reader::read_log(SavedKey& saved, unsigned cost_bits) {
 }
 
 void Reader::read_key(std::uint64_t first, const SeeKey& see) {
-  SavedKey saved{.key = in_.take_digest(), .rule = 0, .drained_at = instant_of(first >> kDrainedAt)};
-  const std::size_t rule = first & 0xff;
-  if (first >> kDrainedAt > kLatest || rule >= now_.size())
-    return fail("is damaged: a key has no valid rule or time");
+  const KeyWord& word = key_word_of(version_);
+  const std::uint64_t drained_at = word.drained_at(first);
+  const std::uint64_t rule = word.rule(first);
+  SavedKey saved{.key = in_.take_digest(), .rule = 0, .drained_at = instant_of(drained_at)};
+  if (drained_at > kLatest || rule >= now_.size()) return fail("is damaged: a key has no valid rule or time");
   const Meaning& is = now_[rule];
   const unsigned cost_bits = is.rule->log_cost_bits();
-  const bool is_log = (first & kIsLog) != 0;
+  const bool is_log = word.is_log(first);
   if (is_log)
     read_log(saved, cost_bits);
   else

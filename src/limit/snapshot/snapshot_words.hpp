@@ -17,8 +17,9 @@ static_assert(std::endian::native == std::endian::little, "words are copied in t
 
 inline constexpr std::uint64_t kSnapshotMagic = 0x7379'656b'7269'6577;  // "weirkeys"
 // The version must also change if weir computes client names differently (policy/identity/name_key.cpp).
-inline constexpr std::uint64_t kSnapshotVersion = 6;
-inline constexpr std::uint64_t kNoPenaltyVersion = 5;  // snapshots that lack penalties
+inline constexpr std::uint64_t kSnapshotVersion = 7;
+inline constexpr std::uint64_t kFewRulesVersion = 6;   // snapshots with at most kFewRules rules
+inline constexpr std::uint64_t kNoPenaltyVersion = 5;  // snapshots that also lack penalties
 inline constexpr std::uint64_t kOneClockVersion = 4;   // snapshots that also lack the machine's clock
 inline constexpr std::uint64_t kSnapshotEnd = ~std::uint64_t{0};
 inline constexpr std::size_t kLongestRuleName = 128;
@@ -28,11 +29,34 @@ inline constexpr std::size_t kMostSharedCells = Overflow::kMostCells;
 inline constexpr std::size_t kMostPenalties = std::size_t{1} << 30;
 inline constexpr std::size_t kMostBegins = 64;
 
-// The first word of a key. The bits from kDrainedAt on have drained_at. The bit kIsLog says whether the key
-// has a log. The low eight bits are the number of the rule.
-inline constexpr unsigned kDrainedAt = 9;
-inline constexpr std::uint64_t kIsLog = std::uint64_t{1} << 8;
 inline constexpr std::uint64_t kLatest = (std::uint64_t{1} << 55) - 2;  // µs
+inline constexpr std::size_t kFewRules = 256;
+
+// The first word of a key. The low bits are the number of the rule. The next bit says whether the key has a
+// log. The other bits are drained_at, rounded up to units.
+struct KeyWord {
+  unsigned rule_bits;
+  std::uint64_t unit;  // µs
+
+  [[nodiscard]] constexpr std::uint64_t log_bit() const noexcept { return std::uint64_t{1} << rule_bits; }
+  [[nodiscard]] constexpr std::uint64_t word(std::uint64_t drained_at, bool is_log,
+                                             std::uint64_t rule) const noexcept {
+    return (drained_at + unit - 1) / unit << (rule_bits + 1) | (is_log ? log_bit() : 0) | rule;
+  }
+  [[nodiscard]] constexpr std::uint64_t rule(std::uint64_t word) const noexcept {
+    return word & (log_bit() - 1);
+  }
+  [[nodiscard]] constexpr bool is_log(std::uint64_t word) const noexcept { return (word & log_bit()) != 0; }
+  [[nodiscard]] constexpr std::uint64_t drained_at(std::uint64_t word) const noexcept {  // µs
+    return (word >> (rule_bits + 1)) * unit;
+  }
+};
+inline constexpr KeyWord kNarrowKeyWord{.rule_bits = 8, .unit = 1};  // for at most kFewRules rules
+inline constexpr KeyWord kWideKeyWord{.rule_bits = 11, .unit = 8};
+static_assert(kFewRules <= kNarrowKeyWord.log_bit() && kMaxRules <= kWideKeyWord.log_bit());
+constexpr const KeyWord& key_word_of(std::uint64_t version) noexcept {
+  return version > kFewRulesVersion ? kWideKeyWord : kNarrowKeyWord;
+}
 
 inline constexpr std::size_t kWordsAtOnce = 8'192;
 

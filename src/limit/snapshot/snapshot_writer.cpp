@@ -48,9 +48,9 @@ void put_shared(WordWriter& out, const SharedCell& shared, const SavedRule::Vari
   out.put(shared.cell);
 }
 
-void put_key(WordWriter& out, const SavedKey& saved) {
+void put_key(WordWriter& out, const SavedKey& saved, const KeyWord& word) {
   const bool is_log = !saved.log.empty();
-  out.put((micros_of(saved.drained_at) << kDrainedAt) | (is_log ? kIsLog : 0) | saved.rule);
+  out.put(word.word(micros_of(saved.drained_at), is_log, saved.rule));
   out.put(saved.key);
   if (!is_log) return out.put(saved.cell);
   out.put(saved.log.size());
@@ -64,9 +64,13 @@ void put_key(WordWriter& out, const SavedKey& saved) {
 
 namespace {
 
-// Writes the penalties. If there are none, the snapshot has the version before, which an earlier weir reads.
+// Returns the lowest version that can hold the state, so that an earlier weir reads the snapshot if possible.
+std::uint64_t version_for(std::size_t rules, bool penalties) noexcept {
+  if (rules > kFewRules) return kSnapshotVersion;
+  return penalties ? kFewRulesVersion : kNoPenaltyVersion;
+}
+
 void put_penalties(WordWriter& out, std::span<const SavedPenalty> penalties) {
-  if (penalties.empty()) return;
   out.put(penalties.size());
   for (const auto& [key, forgotten_at, state] : penalties) {
     out.put(key);
@@ -86,7 +90,8 @@ std::uint64_t write_snapshot(const KeyTable& table, const Snapshot& snapshot,
   WordWriter out(sink);
   const auto penalties = table.penalties(snapshot.saved_at);
   out.put(kSnapshotMagic);
-  out.put(penalties.empty() ? kNoPenaltyVersion : kSnapshotVersion);
+  const auto version = version_for(rules.size(), !penalties.empty());
+  out.put(version);
   out.put(micros_of(snapshot.saved_at));
   out.put(micros_of(snapshot.machine_at.value_or(snapshot.saved_at)));
   out.put(snapshot.names.k0);
@@ -97,10 +102,10 @@ std::uint64_t write_snapshot(const KeyTable& table, const Snapshot& snapshot,
   std::erase_if(shared, [&](const SharedCell& cell) { return variant_of(cell, rules) == nullptr; });
   out.put(shared.size());
   for (const auto& cell : shared) put_shared(out, cell, *variant_of(cell, rules));
-  put_penalties(out, penalties);
+  if (version > kNoPenaltyVersion) put_penalties(out, penalties);
   std::uint64_t keys = 0;
   table.visit(snapshot.saved_at, rules, [&](const SavedKey& saved) {
-    put_key(out, saved);
+    put_key(out, saved, key_word_of(version));
     ++keys;
   });
   out.put(kSnapshotEnd);

@@ -7,7 +7,7 @@
 namespace weir::limit {
 
 SavedKey KeyTable::Impl::saved(const Slot& slot, std::span<const SavedRule> rules) const {
-  SavedKey saved{.key = slot.key, .rule = slot.due.rule(), .drained_at = slot.due.drained_at()};
+  SavedKey saved{.key = slot.key, .rule = slot.due.rule(), .drained_at = slot.due.evictable_at()};
   if (!slot.due.is_log()) {
     saved.cell = slot.cell;
     return saved;
@@ -40,7 +40,7 @@ void KeyTable::visit(base::TimePoint now, std::span<const SavedRule> rules,
     {
       const std::lock_guard lock(impl_->shards[i].mutex);
       impl_->shards[i].for_each([&](const Slot& slot) {
-        if (!slot.due.drained(now) && !slot.due.never_drains()) found.push_back(impl_->saved(slot, rules));
+        if (!slot.due.evictable(now) && !slot.due.never_drains()) found.push_back(impl_->saved(slot, rules));
       });
     }
     for (const auto& key : found) see(key);

@@ -115,7 +115,13 @@ void KeyTable::define_rules(std::span<const DefinedRule> rules, base::TimePoint 
 
 bool KeyTable::define_former_rule(RuleIndex index, const SavedRule& rule) {
   if (!impl_->limiter_versions.define_former_rule(index, rule)) return false;
-  impl_->share_out();
+  RuleIndex account = index;
+  (void)impl_->limiter_versions.newest(rule.name, account);
+  for (std::size_t i = 0; i < impl_->shape.shards; ++i) {
+    const std::lock_guard lock(impl_->shards[i].mutex);
+    impl_->shards[i].quota.add(index, account);
+  }
+  impl_->logs.add(index, account);
   return true;
 }
 

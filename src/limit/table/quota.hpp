@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <bitset>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -48,8 +49,9 @@ constexpr QuotaSplit split(std::size_t places, std::size_t usable, std::size_t r
 
 class Quota {
  public:
-  // The number of rules that may take places before the first share_out().
-  static constexpr std::size_t kFirst = kMaxRules;
+  // The number of rules that may take places before the first share_out(). Later share_out() calls make room
+  // for more rules.
+  static constexpr std::size_t kFirst = 256;
 
   Quota() : by_rule_(kFirst), held_(kFirst), account_(kFirst) {
     std::iota(account_.begin(), account_.end(), RuleIndex{0});
@@ -69,11 +71,22 @@ class Quota {
     for (std::size_t i = 0; i < held_.size(); ++i) beyond_ += held_[i] - std::min(held_[i], part_of(i));
   }
 
+  // Declares that `rule`, which has no places, uses an account from now on. Throws only std::bad_alloc.
+  void add(RuleIndex rule, RuleIndex account) {
+    const std::size_t size = std::max(account_.size(), rule + std::size_t{1});
+    by_rule_.resize(size);
+    held_.resize(size);
+    while (account_.size() < size) account_.push_back(static_cast<RuleIndex>(account_.size()));
+    account_[rule] = account;
+  }
+
   [[nodiscard]] bool may_take(RuleIndex rule) const noexcept {
+    assert(rule < account_.size());
     const auto account = account_[rule];
     return beyond_ < split_.shared || held_[account] < part_of(account);
   }
   void take(RuleIndex rule) noexcept {
+    assert(rule < account_.size());
     const auto account = account_[rule];
     ++by_rule_[rule];
     if (held_[account]++ >= part_of(account)) ++beyond_;

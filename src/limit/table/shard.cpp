@@ -92,9 +92,9 @@ Slot* Shard::empty_in(std::uint32_t bucket) const noexcept {
   return empty.none() ? nullptr : slots_ + start_of(bucket) + empty.first();
 }
 
-Slot* Shard::drained_in(std::uint32_t bucket, base::TimePoint now) const noexcept {
+Slot* Shard::evictable_in(std::uint32_t bucket, base::TimePoint now) const noexcept {
   for (Slot* slot = slots_ + start_of(bucket); slot != slots_ + start_of(bucket) + kBucketSlots; ++slot)
-    if (tag_of(*slot) != 0 && slot->due.drained(now)) return slot;
+    if (tag_of(*slot) != 0 && slot->due.evictable(now)) return slot;
   return nullptr;
 }
 
@@ -126,8 +126,8 @@ Shard::Vacancy Shard::vacancy(const Key& key, base::TimePoint now) const noexcep
   for (const auto bucket : {home.first, home.second})
     for (std::size_t at = 0; at < kBucketSlots * sizeof(Slot); at += kCacheLine)
       __builtin_prefetch(reinterpret_cast<const std::byte*>(slots_ + start_of(bucket)) + at);
-  if (Slot* slot = drained_in(home.first, now)) return {slot};
-  if (Slot* slot = drained_in(home.second, now)) return {slot};
+  if (Slot* slot = evictable_in(home.first, now)) return {slot};
+  if (Slot* slot = evictable_in(home.second, now)) return {slot};
   if (const auto movable = movable_in(home.first); movable.slot != nullptr) return movable;
   return movable_in(home.second);
 }
@@ -181,7 +181,7 @@ void Shard::release(Slot& slot) noexcept {
 std::size_t Shard::sweep(std::uint32_t bucket, base::TimePoint now) noexcept {
   std::size_t forgotten = 0;
   if (Lanes::equal(tags_ + start_of(bucket), 0).count() == kBucketSlots) return 0;
-  while (Slot* slot = drained_in(bucket, now)) {
+  while (Slot* slot = evictable_in(bucket, now)) {
     release(*slot);
     ++forgotten;
   }

@@ -1,7 +1,7 @@
 // One shard of the key table: buckets of eight slots, and the mutex that guards them.
 //
 //   tags   | 8 × 16-bit fingerprint | 8 × … |    a bucket has 16 bytes, four fit a cache line; 0 = empty
-//   slots  | 8 × 40 bytes           | 8 × … |    40 = key 16 | cell 16 | drained_at, rule 8
+//   slots  | 8 × 40 bytes           | 8 × … |    40 = key 16 | cell 16 | drained_at, log?, rule 8
 //
 // A lookup reads the tags of a key's two buckets and then, nearly always, one slot. Shard, buckets and
 // fingerprint are chosen by different bits of the key's digest.
@@ -32,47 +32,51 @@
 
 namespace weir::limit {
 
-// One word of a slot: drained_at (55 bits), whether the cell is a log (1 bit), and the RuleIndex (8 bits). 55
-// bits of µs reach to the year 3111.
+// One word of a slot: drained_at (52 bits), whether the cell is a log (1 bit), and the RuleIndex (11 bits).
+//
+// A Due rounds drained_at up to units of 8 µs, and 52 bits of these units reach to the year 3111. So a Due
+// says when a slot may be evicted, but not exactly when its cell drains: some slots hold a drained cell for a
+// few µs. Code that needs to know whether a cell is drained must ask its limiter (limit::drained_at).
 class Due {
  public:
   Due() = default;
   Due(base::TimePoint drained_at, RuleIndex rule, bool is_log) noexcept
-      : word_((clamped(drained_at) << kTimeAt) | (is_log ? kLog : 0) | static_cast<std::uint8_t>(rule)) {}
+      : word_((clamped(units(drained_at, kUnit - 1)) << kTimeAt) | (is_log ? kLog : 0) | rule) {}
   // Returns a value that marks a slot as used by a bill that weir is checking. A marked (pinned) slot must
   // not be evicted or moved.
-  [[nodiscard]] static Due pinned(RuleIndex rule) noexcept {
-    return Due((kPinned << kTimeAt) | static_cast<std::uint8_t>(rule));
-  }
+  [[nodiscard]] static Due pinned(RuleIndex rule) noexcept { return Due((kPinned << kTimeAt) | rule); }
 
-  [[nodiscard]] RuleIndex rule() const noexcept { return static_cast<std::uint8_t>(word_); }
+  [[nodiscard]] RuleIndex rule() const noexcept { return static_cast<RuleIndex>(word_ & kRule); }
   // Returns true if the cell belongs to a log. The cell of a log may refer to chunks of the log store, which
   // release() returns.
   [[nodiscard]] bool is_log() const noexcept { return (word_ & kLog) != 0; }
-  // Returns drained_at; for a cell that never drains, returns the last instant that a Due can store.
-  [[nodiscard]] base::TimePoint drained_at() const noexcept {
-    return base::TimePoint(base::Duration(static_cast<base::Duration::rep>(word_ >> kTimeAt)));
+  // Returns the instant from which on the slot may be evicted: drained_at, rounded up. For a cell that never
+  // drains, returns the last instant that a Due can store.
+  [[nodiscard]] base::TimePoint evictable_at() const noexcept {
+    return base::TimePoint(base::Duration(static_cast<base::Duration::rep>((word_ >> kTimeAt) * kUnit)));
   }
   [[nodiscard]] bool never_drains() const noexcept { return (word_ >> kTimeAt) >= kPinned - 1; }
   [[nodiscard]] bool is_pinned() const noexcept { return (word_ >> kTimeAt) == kPinned; }
-  [[nodiscard]] bool drained(base::TimePoint now) const noexcept {
-    return !is_pinned() && (word_ >> kTimeAt) <= clamped(now);
+  [[nodiscard]] bool evictable(base::TimePoint now) const noexcept {
+    return !is_pinned() && (word_ >> kTimeAt) <= clamped(units(now, 0));
   }
 
  private:
-  static constexpr unsigned kTimeAt = 9;
-  static constexpr std::uint64_t kLog = std::uint64_t{1} << 8;
-  static constexpr std::uint64_t kPinned = (std::uint64_t{1} << 55) - 1;
+  static constexpr unsigned kTimeAt = 12;
+  static constexpr std::uint64_t kLog = std::uint64_t{1} << 11;
+  static constexpr std::uint64_t kRule = kLog - 1;
+  static constexpr std::uint64_t kPinned = (std::uint64_t{1} << 52) - 1;
+  static constexpr std::uint64_t kUnit = 8;  // µs
+  static_assert(kMaxRules == kRule + 1);
   explicit Due(std::uint64_t word) noexcept : word_(word) {}
-  // Returns `at` in µs. If `at` needs more than 55 bits, returns the largest number of 55 bits, which no
-  // clock reaches.
-  static std::uint64_t clamped(base::TimePoint at) noexcept {
-    const auto micros = static_cast<std::uint64_t>(at.time_since_epoch().count());
-    return micros < kPinned ? micros : kPinned - 1;
+  static std::uint64_t units(base::TimePoint at, std::uint64_t more) noexcept {
+    return (static_cast<std::uint64_t>(at.time_since_epoch().count()) + more) / kUnit;
   }
+  // Returns `units`. If they need more than 52 bits, returns the largest number of 52 bits but kPinned. No
+  // clock reaches it.
+  static std::uint64_t clamped(std::uint64_t units) noexcept { return units < kPinned ? units : kPinned - 1; }
   std::uint64_t word_ = 0;
 };
-static_assert(kMaxRules <= 256);
 
 struct Slot {
   Key key;
@@ -160,7 +164,7 @@ class alignas(kCacheLine) Shard {
   [[nodiscard]] Homes homes(const Key& key) const noexcept;
   [[nodiscard]] Slot* find_in(std::uint32_t bucket, Tag tag, const Key& key) const noexcept;
   [[nodiscard]] Slot* empty_in(std::uint32_t bucket) const noexcept;
-  [[nodiscard]] Slot* drained_in(std::uint32_t bucket, base::TimePoint now) const noexcept;
+  [[nodiscard]] Slot* evictable_in(std::uint32_t bucket, base::TimePoint now) const noexcept;
   [[nodiscard]] Vacancy movable_in(std::uint32_t bucket) const noexcept;
   [[nodiscard]] Vacancy vacancy(const Key& key, base::TimePoint now) const noexcept;
   [[nodiscard]] bool within_share(const Key& key, RuleIndex rule, base::TimePoint now) noexcept;

@@ -110,12 +110,12 @@ std::string rule_for_path(const std::string& name, const std::string& path) {
   return "[[rule]]\nname = \"" + name + "\"\nmatch = { path = \"" + path + "\" }\nlimit = \"1/s\"\n";
 }
 
-TEST(Settings, RejectsMoreThan128Rules) {
+TEST(Settings, RejectsMoreThanAThousandRules) {
   std::string text = kLeast;
-  for (int i = 1; i < 128; ++i) text += rule_for_path("r" + std::to_string(i), "/" + std::to_string(i));
+  for (int i = 1; i < 1'000; ++i) text += rule_for_path("r" + std::to_string(i), "/" + std::to_string(i));
   EXPECT_THAT(mistakes_in(text), IsEmpty());
   EXPECT_THAT(mistakes_in(text + rule_for_path("last", "/last")),
-              ElementsAre(HasSubstr("rule[last]: found rule number 129; expected at most 128 rules")));
+              ElementsAre(HasSubstr("rule[last]: found rule number 1001; expected at most 1000 rules")));
 }
 
 TEST(Settings, RejectsMoreThan32RulesThatApplyToOneRequest) {

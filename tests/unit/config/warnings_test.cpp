@@ -69,6 +69,21 @@ TEST(Warnings, WarnIfMaxKeysReservesFewKeysForEachRule) {
       << "a single rule can use the whole table";
 }
 
+// Each shard of the table reserves whole slots. So many rules need more than four times as many keys.
+TEST(Warnings, SuggestATableThatReservesKeysForAThousandRules) {
+  const auto of = [](const std::string& max_keys) {
+    std::string text = "[state.memory]\nmax_keys = " + max_keys + "\n";
+    for (int i = 1; i < 1'000; ++i) {
+      const auto name = std::to_string(i);
+      text += "[[rule]]\nname = \"r" + name + "\"\nmatch = { path = \"/" + name + "\" }\nlimit = \"1/s\"\n";
+    }
+    return warnings_of(with(text));
+  };
+  EXPECT_THAT(of("400000"), Contains(HasSubstr("reserves 0 keys for each of the 1000 rules")));
+  EXPECT_THAT(of("400000"), Contains(HasSubstr("write max_keys = 900000 or more")));
+  EXPECT_THAT(of("900000"), Not(Contains(HasSubstr("reserves"))));
+}
+
 TEST(Warnings, WarnIfASlidingLogNeedsMoreMemoryThanIsReservedForItsRule) {
   const std::string log = "algorithm = \"sliding_log\"\nlimit = \"10000/day\"\n";
   std::string rules = "[state.memory]\nmax_keys = 2000\n";

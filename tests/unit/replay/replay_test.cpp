@@ -114,6 +114,23 @@ TEST_F(ReplayTest, ReportsTheClientsThatALowerLimitWouldRefuse) {
   EXPECT_EQ(rule.clients[0].newly.refused, 3U);
 }
 
+TEST_F(ReplayTest, CandidateMayHaveAThousandRules) {
+  std::vector<policy::Rule> rules;
+  for (limit::RuleIndex index = 0; index < 1'000; ++index) {
+    const auto path = "/" + std::to_string(index) + "/*";
+    rules.push_back(rule_of(("rule-" + std::to_string(index)).c_str(), bucket("1/h", 2), {"ip"}, index));
+    rules.back().cells = index;
+    rules.back().match.path = *policy::PathMatch::parse(path.c_str());
+  }
+  std::vector<Request> requests;
+  for (const auto* path : {"/256/a", "/999/a"})
+    for (int i = 0; i < 5; ++i) requests.push_back({.at = kStart + i * 1s, .path = path});
+  const auto report = replay(requests, rules);
+  EXPECT_EQ(report.rules[256].newly.refused, 3U);
+  EXPECT_EQ(report.rules[999].newly.refused, 3U);
+  EXPECT_EQ(report.newly.refused, 6U);
+}
+
 TEST_F(ReplayTest, PenaltyOfACandidateRuleRefusesForLonger) {
   std::vector<Request> requests;
   for (const auto second : {0, 0, 2, 8, 12}) requests.push_back({.at = kStart + second * 1s});

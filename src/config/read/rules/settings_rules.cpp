@@ -18,7 +18,7 @@ namespace weir::config {
 
 namespace {
 
-constexpr std::size_t kMostRules = 128;
+constexpr std::size_t kMostRules = 1000;
 
 // Returns which missing setting makes it impossible for a request to have the attribute; empty if none is
 // missing.

@@ -13,6 +13,9 @@
 namespace weir::limit {
 namespace {
 
+constexpr unsigned kDrainedAt = 9;  // first bit of the time in the first word of a key
+constexpr std::uint64_t kIsLog = std::uint64_t{1} << 8;
+
 using Words = std::vector<std::uint64_t>;
 
 constexpr std::uint64_t kMark = 1'700'000'000'000'000, kKey = 16, kEntries = 19, kVariant = 7, kNumbers = 8;
@@ -111,7 +114,7 @@ TEST_F(SnapshotDamage, RejectsNumbersBeyondTheirBounds) {
 TEST_F(SnapshotDamage, RejectsPenaltiesThatATableCannotContain) {
   const auto told_of = [&](std::uint64_t number, std::uint64_t end, std::uint64_t violations) {
     auto words = head();
-    words[1] = kSnapshotVersion;
+    words[1] = kFewRulesVersion;
     words.insert(words.end(), {number, 3, 4, kMark, end, violations});
     for (std::uint64_t i = 0; i < violations; ++i) words.push_back(kMark);
     words.push_back(0);  // no begins of penalties

@@ -182,7 +182,7 @@ TEST_F(SnapshotTest, RejectsASnapshotOfAnotherVersion) {
   bytes[8] = 1;
   const auto checked = check_snapshot(source_of(bytes), rules_);
   ASSERT_FALSE(checked);
-  EXPECT_EQ(checked.error().message, "has version 1, but this weir reads 4 to 6");
+  EXPECT_EQ(checked.error().message, "has version 1, but this weir reads 4 to 7");
   EXPECT_EQ(check_snapshot(source_of("[state]\nmemory = 1\n"), rules_).error().message, "is not a snapshot");
 }
 

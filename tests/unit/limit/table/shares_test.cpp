@@ -127,6 +127,19 @@ TEST_F(Shares, KeysOfAChangedLimitStayInTheShareOfTheirRule) {
   EXPECT_EQ(own_cells(20, 0, three_), 20);
 }
 
+TEST_F(Shares, KeysOfAFormerRuleStayInTheShareOfTheirRule) {
+  constexpr RuleIndex kFormer = Quota::kFirst + 44;
+  define_rule(0, three_);
+  define_rule(1, three_, "restored");
+  const SavedRule former{.name = "restored",
+                         .variants = {{.name = 1, .numbers = 0, .limiter_id = 0, .limiter = &one_}},
+                         .limiters = {&one_}};
+  ASSERT_TRUE(table_.define_former_rule(kFormer, former));
+  own_cells(3 * kKeys, kFormer, one_);
+  EXPECT_EQ(own_cells(20, 1, three_), 0) << "the former rule had a second share";
+  EXPECT_EQ(own_cells(20, 0, three_), 20);
+}
+
 TEST_F(Shares, SnapshotRestoresKeysBeyondASmallerShare) {
   define_rule(0, three_);
   own_cells(kKeys, 0, three_);
