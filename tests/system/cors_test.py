@@ -166,6 +166,20 @@ class Explained(ExplainTestCase):
         for name in ("Access-Control-Allow-Methods", "Access-Control-Allow-Origin", "Access-Control-Max-Age"):
             self.assertEqual(said["verdict"]["headers"][name], got[name])
 
+    def test_explanation_says_that_weir_answers_a_preflight_without_a_route(self):
+        for preflight in ("forward", "answer"):
+            with self.subTest(preflight=preflight):
+                weir = self.begin(LIMIT, routes=cors(APP, preflight=f'"{preflight}"') + TO_SERVER)
+                said = self.explain(method="OPTIONS", path="/nowhere", headers=ASKS)["verdict"]
+                self.assertEqual((said["verdict"], said["status"], said["why"]), ("answer", 404, "no limit is asked: it is a CORS preflight"))
+                with weir.connect() as client:
+                    self.assertEqual(client.request("OPTIONS", "/nowhere", ASKS).status, 404)
+
+    def test_explanation_says_that_a_preflight_is_forwarded(self):
+        self.begin(LIMIT, routes=cors(APP) + TO_SERVER)
+        said = self.explain(method="OPTIONS", path="/api/a", headers=ASKS)["verdict"]
+        self.assertEqual((said["verdict"], said.get("status")), ("forward", None))
+
     def test_explanation_shows_the_fields_of_a_refusal(self):
         weir = self.begin(LIMIT, routes=cors(APP) + TO_SERVER)
         self.statuses(weir.port, 2, "/api/a")

@@ -97,7 +97,7 @@ void Explainer::tell_uncharged() {
   if (!preflight && !usage) return;
   settle(preflight ? "it is a CORS preflight" : "route " + route_->name + " shows the client's own limits");
   const bool answers = route_ != nullptr && (route_->respond || config_.cors->answers_preflights);
-  told_.verdict.verdict = answers ? "answer" : "forward";
+  told_.verdict.verdict = answers || answers_itself() ? "answer" : "forward";
   if (!preflight) return tell_answer(200, "application/json", {}, {});
   if (!answers) return tell_arrival({});
   std::string fields;
