@@ -1,6 +1,6 @@
-// Limits the memory of the request bodies that rules read: one bound for all connections and workers.
+// Limits the memory of the bodies that rules read: one bound for all connections and workers.
 //
-// BodyMemory may be used by any thread. A BodyBuffer belongs to one worker.
+// BodyMemory may be used by any thread. A BodyBuffer and a BodyMemoryShare belong to one worker.
 #pragma once
 
 #include "weir/observe/counters.hpp"
@@ -28,6 +28,26 @@ class BodyMemory {
  private:
   std::atomic<std::uint64_t> most_;
   std::atomic<std::uint64_t> taken_{0};
+};
+
+// Counts memory that its owner allocates. Returns it to the BodyMemory at the end.
+class BodyMemoryShare {
+ public:
+  // `memory` and `counters` must outlive the share.
+  BodyMemoryShare(BodyMemory& memory, observe::Counters& counters) noexcept
+      : memory_(memory), counters_(counters) {}
+  ~BodyMemoryShare() { (void)resize(0); }
+  BodyMemoryShare(const BodyMemoryShare&) = delete;
+  BodyMemoryShare& operator=(const BodyMemoryShare&) = delete;
+
+  // Changes the share to this many bytes. If BodyMemory has no room, returns false, counts the failure and
+  // leaves the share unchanged.
+  [[nodiscard]] bool resize(std::uint64_t bytes) noexcept;
+
+ private:
+  BodyMemory& memory_;
+  observe::Counters& counters_;
+  std::uint64_t taken_ = 0;
 };
 
 // Holds one body, or the beginning of a body. The buffer reserves its memory from a BodyMemory, and clear()

@@ -70,6 +70,14 @@ class JsonWalk {
         numbers[i] = {.found = JsonNumber::Found::Faulty, .fault = JsonFault::Repeated};
     return numbers;
   }
+  // Returns the allocated memory, with that of the parser's stack, which is as deep as `open_`.
+  [[nodiscard]] std::size_t memory() const noexcept {
+    constexpr std::size_t kOnStack = 32;  // at most, of the parser for each open object or array
+    std::size_t of_paths = 0;
+    for (const auto& path : paths_) of_paths += sizeof path + path.size() * sizeof(std::string);
+    return of_paths + open_.capacity() * (sizeof(Open) + kOnStack) + heard_.capacity() +
+           memory_of(numbers_);
+  }
   void restart() {
     open_.clear();
     heard_.clear();
@@ -222,6 +230,7 @@ class JsonNumberReader::Impl {
     fault_ = JsonFault::None;
     return result;
   }
+  [[nodiscard]] std::size_t memory() const noexcept { return sizeof *this + parser_.handler().memory(); }
 
  private:
   json::basic_parser<JsonWalk> parser_;
@@ -240,6 +249,16 @@ void JsonNumberReader::read(std::string_view piece) {
 
 JsonNumbers JsonNumberReader::finish() {
   return impl_->finish();
+}
+
+std::size_t JsonNumberReader::memory() const noexcept {
+  return impl_->memory();
+}
+
+std::size_t memory_of(std::span<const JsonNumber> numbers) noexcept {
+  std::size_t bytes = numbers.size_bytes();
+  for (const auto& number : numbers) bytes += number.digits.capacity();
+  return bytes;
 }
 
 JsonNumbers find_json_numbers(std::string_view document, std::span<const std::string> pointers) {

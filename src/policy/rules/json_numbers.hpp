@@ -35,6 +35,9 @@ struct JsonNumber {
 // than 4 KiB is Faulty.
 [[nodiscard]] JsonNumber find_json_number(std::string_view document, std::string_view pointer);
 
+// Returns the memory of these numbers, in bytes.
+[[nodiscard]] std::size_t memory_of(std::span<const JsonNumber> numbers) noexcept;
+
 // The numbers under several pointers, in the order of the pointers.
 struct JsonNumbers {
   JsonFault fault = JsonFault::None;  // if the document has a fault, it has no numbers
@@ -44,8 +47,8 @@ inline constexpr std::size_t kMostPointers = 32;
 // REQUIRES: at most kMostPointers pointers.
 [[nodiscard]] JsonNumbers find_json_numbers(std::string_view document, std::span<const std::string> pointers);
 
-// Finds the numbers of documents that arrive in pieces of any size. Uses at most about 32 KiB of memory,
-// however long a document is.
+// Finds the numbers of documents that arrive in pieces of any size. Its memory is bounded, however long a
+// document is: about 32 KiB, and 4 KiB for each pointer under which there is a number that long.
 class JsonNumberReader {
  public:
   // REQUIRES: at most kMostPointers pointers.
@@ -58,6 +61,8 @@ class JsonNumberReader {
   void read(std::string_view piece);
   // Ends the document, and returns its numbers. The next piece begins another document.
   [[nodiscard]] JsonNumbers finish();
+  // Returns the memory that the reader uses now, in bytes.
+  [[nodiscard]] std::size_t memory() const noexcept;
 
  private:
   class Impl;

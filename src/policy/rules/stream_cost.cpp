@@ -21,7 +21,10 @@ class StreamCost::Impl {
       const auto part = decoder_.next(piece);
       piece.remove_prefix(part.used);
       if (part.status == Status::NeedMore) return;
-      if (part.status == Status::Data) reader_.read(part.data);
+      if (part.status == Status::Data) {
+        reader_.read(part.data);
+        is_empty_ = false;
+      }
       if (part.status == Status::End) end_record();
     }
   }
@@ -31,10 +34,15 @@ class StreamCost::Impl {
     return sum_of_terms(settlement_.terms, settlement_.scale, numbers_);
   }
 
+  [[nodiscard]] std::size_t memory() const noexcept {
+    return sizeof *this + memory_of(numbers_) + reader_.memory();
+  }
   [[nodiscard]] std::uint64_t records() const noexcept { return records_; }
 
  private:
+  // A record without octets is no JSON. A server may send many of them, so they are not given to the reader.
   void end_record() {
+    if (std::exchange(is_empty_, true)) return;
     auto found = reader_.finish();
     if (found.fault != JsonFault::None) return;
     ++records_;
@@ -49,6 +57,7 @@ class StreamCost::Impl {
   std::vector<JsonNumber> numbers_;  // the last value under each pointer
   JsonNumberReader reader_;
   std::uint64_t records_ = 0;
+  bool is_empty_ = true;  // the present record has no octets so far
 };
 
 StreamCost::StreamCost(const Settlement& settlement, http::StreamFormat format)
@@ -63,6 +72,10 @@ void StreamCost::read(std::string_view piece) {
 
 ReportedCost StreamCost::finish() {
   return impl_->finish();
+}
+
+std::size_t StreamCost::memory() const noexcept {
+  return impl_->memory();
 }
 
 std::uint64_t StreamCost::records() const noexcept {

@@ -239,8 +239,16 @@ void Settlements::see(std::string_view piece) {
   if (length_ != 0 && copy.size() == length_) settle_by_body(true);
 }
 
+// If there is no memory for the readers, the stream costs its reserve. Takes the memory after the readers
+// have grown. So a worker may use more than the bound for one piece of one stream.
 void Settlements::see_stream(std::string_view piece) {
-  for (auto& stream : stream_costs_) stream.cost.read(piece);
+  std::size_t memory = 0;
+  for (auto& stream : stream_costs_) {
+    stream.cost.read(piece);
+    memory += stream.cost.memory();
+  }
+  too_long_ = !stream_memory_.resize(memory);
+  if (too_long_) return forget_streams();
   streamed_ += piece.size();
   if (length_ != 0 && streamed_ == length_) settle_by_body(true);
 }
@@ -269,7 +277,7 @@ void Settlements::stand() {
 // against the bound of the rule.
 ReportedCost Settlements::cost_in_body(const Settlement& settlement, bool whole) {
   const ReportedCost unreadable{ReportedCost::State::Unreadable};
-  if (!whole) return unreadable;
+  if (!whole || (format_ && too_long_)) return unreadable;
   if (format_) {
     const auto stream = std::find_if(stream_costs_.begin(), stream_costs_.end(),
                                      [&](const StreamOfRule& one) { return one.settlement == &settlement; });
@@ -294,7 +302,7 @@ void Settlements::settle_by_body(bool whole) {
     else
       (void)settle(line, told);
   });
-  stream_costs_.clear();
+  forget_streams();
 }
 
 }  // namespace weir::proxy

@@ -17,6 +17,7 @@
 #include "weir/http/head.hpp"
 #include "weir/observe/counters.hpp"
 #include "weir/policy/stream_cost.hpp"
+#include "weir/proxy/body_memory.hpp"
 #include "weir/proxy/body_observer.hpp"
 #include "weir/proxy/worker.hpp"
 
@@ -31,7 +32,8 @@ namespace weir::proxy {
 
 class Settlements final : public BodyObserver {
  public:
-  Settlements(Worker& worker, ExchangeBuffers& buffers) noexcept : worker_(worker), buffers_(buffers) {}
+  Settlements(Worker& worker, ExchangeBuffers& buffers) noexcept
+      : worker_(worker), buffers_(buffers), stream_memory_(worker.body_memory, worker.counters) {}
 
   // begin() records that the charges of `bill` were made in `store`, and keeps a reference to `bill`.
   // `charged_at`: the time of the charges by the store's clock.
@@ -40,7 +42,7 @@ class Settlements final : public BodyObserver {
   void cancel() noexcept {
     wait_ = Wait::Nothing;
     call_open_ = false;
-    stream_costs_.clear();
+    forget_streams();
     meter_.reset();
     charged_bills_.clear();
   }
@@ -111,6 +113,10 @@ class Settlements final : public BodyObserver {
   void count(const ChargedLine& line, observe::Settled outcome);
   void open_stream(const ChargedLine& line, const policy::Settlement& settlement);
   void see_stream(std::string_view piece);
+  void forget_streams() noexcept {
+    stream_costs_.clear();
+    (void)stream_memory_.resize(0);
+  }
   [[nodiscard]] policy::ReportedCost cost_in_body(const policy::Settlement& settlement, bool whole);
   void settle_by_body(bool whole);
   void stand();
@@ -127,6 +133,7 @@ class Settlements final : public BodyObserver {
     std::optional<policy::ReportedCost> told{};  // set at the end of the stream
   };
   std::vector<StreamOfRule> stream_costs_;
+  BodyMemoryShare stream_memory_;  // counts the memory of stream_costs_
   std::optional<StreamMeter> meter_;
   std::optional<http::StreamFormat> format_;  // set if the answer is a stream of records
   std::uint64_t most_ = 0;                    // the largest max_body of the rules that read the body

@@ -13,6 +13,17 @@ bool BodyMemory::take(std::uint64_t bytes) noexcept {
   return true;
 }
 
+bool BodyMemoryShare::resize(std::uint64_t bytes) noexcept {
+  if (bytes > taken_ && !memory_.take(bytes - taken_)) {
+    counters_.body_memory_refused.add();
+    return false;
+  }
+  if (bytes < taken_) memory_.give_back(taken_ - bytes);
+  counters_.body_memory.add(static_cast<std::int64_t>(bytes) - static_cast<std::int64_t>(taken_));
+  taken_ = bytes;
+  return true;
+}
+
 bool BodyBuffer::append(std::string_view piece, std::uint64_t most) {
   if (piece.empty()) return true;
   const auto size = text_.size() + piece.size();

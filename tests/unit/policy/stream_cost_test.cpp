@@ -105,6 +105,34 @@ TEST(StreamCost, LongEventsAndKeysDoNotHideTheUsage) {
             kUnreadable);
 }
 
+TEST(StreamCost, MemoryIsSmallForUsualStreamsAndBoundedForHostileOnes) {
+  const auto memory = [](const Settlement& settlement, const std::string& stream) {
+    StreamCost cost(settlement, StreamFormat::Events);
+    for (std::size_t at = 0; at < stream.size(); at += 1000) cost.read(stream.substr(at, 1000));
+    return cost.memory();
+  };
+  EXPECT_LE(memory(kOpenAi, kChat), 3U << 10);
+  EXPECT_LE(memory(kAnthropic, kMessages), 3U << 10);
+  CostTerm term;
+  std::string numbers;
+  for (int i = 0; i < 32; ++i) {
+    term.pointers.push_back("/" + std::to_string(i));
+    numbers += (i == 0 ? "\"" : ",\"") + std::to_string(i) + "\":" + std::string(4096, '1');
+  }
+  const std::string deep = "[" + std::string(511, '[') + "\"" + std::string(9000, 'x');
+  const auto most =
+      memory(sum_of({term}), "data: {" + numbers + "}\n\ndata: {" + numbers + "}\n\ndata: " + deep);
+  EXPECT_LE(most, (48U + 12 * 32) << 10);
+  EXPECT_GE(most, 32U * 4096) << "the numbers are in it";
+}
+
+TEST(StreamCost, EmptyRecordsAreNoRecords) {
+  StreamCost cost(kOllama, StreamFormat::Lines);
+  cost.read(std::string(1000, '\n') + kLines + std::string(1000, '\n'));
+  EXPECT_EQ(cost.records(), 2U);
+  EXPECT_EQ(cost.finish(), amount(285));
+}
+
 // Property: pieces of any size give the same cost as the whole stream.
 TEST(StreamCost, CostDoesNotDependOnWhereTheStreamIsDivided) {
   struct Case {

@@ -49,6 +49,23 @@ TEST(BodyMemory, ConcurrentThreadsNeverExceedTheBound) {
   EXPECT_EQ(memory.taken(), 999U);
 }
 
+TEST(BodyMemoryShare, GrowsAndShrinksWithinTheBound) {
+  Bodies bodies;
+  {
+    BodyMemoryShare share(bodies.memory, bodies.counters);
+    EXPECT_TRUE(share.resize(7 * kPiece));
+    EXPECT_FALSE(share.resize(11 * kPiece));
+    EXPECT_EQ(bodies.memory.taken(), 7 * kPiece) << "a refused change leaves the share as it was";
+    EXPECT_EQ(bodies.counters.body_memory_refused.value(), 1U);
+    EXPECT_TRUE(share.resize(10 * kPiece));
+    EXPECT_TRUE(share.resize(kPiece));
+    EXPECT_EQ(bodies.memory.taken(), kPiece);
+    EXPECT_EQ(static_cast<std::uint64_t>(bodies.counters.body_memory.value()), kPiece);
+  }
+  EXPECT_EQ(bodies.memory.taken(), 0U);
+  EXPECT_EQ(bodies.counters.body_memory.value(), 0);
+}
+
 TEST(BodyBuffer, ContainsTheAppendedText) {
   Bodies bodies;
   BodyBuffer buffer(bodies.memory, bodies.counters);

@@ -183,5 +183,49 @@ TEST(StreamSettlements, ShadowRuleNeitherChargesNorCutsAStreamWhileItPasses) {
   EXPECT_EQ(one.spent(), kReserved);
 }
 
+TEST(StreamSettlements, StreamThatFindsNoMemoryCostsItsReserve) {
+  Reserved one({by_body(), by_body()});
+  one.body_memory.set_most(100);
+  one.head.fields.push_back({"Content-Type", "text/event-stream"});
+  ASSERT_TRUE(one.begins(Framing::Chunked));
+  one.pass({"data: {\"n\":4}\n\n", "data: {\"n\":5}\n\n"});
+  EXPECT_FALSE(one.settlements.needs_answer()) << "nothing is left to read";
+  one.settlements.watch()->complete({});
+  for (std::size_t rule = 0; rule < 2; ++rule) {
+    EXPECT_EQ(one.spent(rule), kReserved);
+    EXPECT_TRUE(one.settled(Settled::Unreadable, rule));
+  }
+  EXPECT_EQ(one.counters.body_memory_refused.value(), 1U);
+  EXPECT_EQ(one.body_memory.taken(), 0U);
+}
+
+TEST(StreamSettlements, MemoryOfAStreamCountsUntilTheStreamIsSettled) {
+  const auto taken_by = [](const std::vector<Settlement>& of_rules) {
+    Reserved one(of_rules);
+    one.head.fields.push_back({"Content-Type", "text/event-stream"});
+    EXPECT_TRUE(one.begins(Framing::Chunked));
+    one.pass({"data: {\"n\":4}\n\n"});
+    const auto taken = one.body_memory.taken();
+    EXPECT_EQ(static_cast<std::uint64_t>(one.counters.body_memory.value()), taken);
+    one.settlements.watch()->complete({});
+    EXPECT_EQ(one.body_memory.taken(), 0U);
+    EXPECT_EQ(one.counters.body_memory.value(), 0);
+    EXPECT_EQ(one.spent(), 4U);
+    return taken;
+  };
+  const auto taken = taken_by({by_body()});
+  EXPECT_GT(taken, 0U);
+  EXPECT_EQ(taken_by({by_body(), by_body()}), 2 * taken);
+}
+
+TEST(StreamSettlements, EstimateSettlesAStreamThatFindsNoMemory) {
+  Streamed one({by_stream(true)});
+  one.body_memory.set_most(100);
+  EXPECT_EQ(one.relay(many_events(3)), many_events(3).size());
+  one.settlements.complete({});
+  EXPECT_EQ(one.spent(), 3 * by_stream(true).stream->per_event);
+  EXPECT_TRUE(one.settled(Settled::Estimated));
+}
+
 }  // namespace
 }  // namespace weir::proxy
