@@ -32,6 +32,7 @@ void Counters::clear_rule(limit::RuleIndex rule) noexcept {
   tallies.denied_here.clear();
   tallies.penalties.clear();
   if (top) top->forget(rule);
+  refused_clients->forget(rule);
 }
 
 void Counters::clear_upstream(std::size_t upstream) noexcept {

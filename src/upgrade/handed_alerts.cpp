@@ -1,19 +1,43 @@
 #include "weir/upgrade/handed_alerts.hpp"
 
+#include "weir/base/hex.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <span>
 #include <sstream>
+#include <utility>
 
 namespace weir::upgrade {
 
+namespace {
+
+// Reads "DIGEST TEXT", the rest of a line. Returns nullopt if there is no digest.
+std::optional<observe::NamedClient> client_of(std::istringstream& words) {
+  std::string digest, text;
+  if (!(words >> digest)) return std::nullopt;
+  const auto parsed = base::digest_of_hex(digest);
+  if (!parsed) return std::nullopt;
+  std::getline(words.ignore(), text);
+  return observe::NamedClient{*parsed, std::move(text)};
+}
+
+}  // namespace
+
 // Returns a line "ID FIRING UNSAID SINCE SEEN" for each alert. FIRING and UNSAID are 0 or 1; UNSAID is 1 if
 // the alert's message about this state was not delivered. SINCE is in microseconds since the epoch, and SEEN
-// is a number of events.
+// is a number of events. The line of one client's alert continues " DIGEST TEXT".
+// The text has blanks.
 std::vector<std::string> lines_of(const std::vector<admin::AlertState>& alerts) {
   std::vector<std::string> lines;
-  lines.reserve(alerts.size());
-  for (const auto& alert : alerts)
-    lines.push_back(alert.alert_id + (alert.firing ? " 1" : " 0") + (alert.unsaid ? " 1 " : " 0 ") +
-                    std::to_string(alert.since.time_since_epoch().count()) + " " +
-                    std::to_string(alert.seen));
+  const auto kept = std::min(alerts.size(), kMostAlertLines);
+  lines.reserve(kept);
+  for (const auto& alert : std::span(alerts).first(kept)) {
+    auto& line = lines.emplace_back(
+        alert.alert_id + (alert.firing ? " 1" : " 0") + (alert.unsaid ? " 1 " : " 0 ") +
+        std::to_string(alert.since.time_since_epoch().count()) + " " + std::to_string(alert.seen));
+    if (alert.client) line += " " + base::in_hex(alert.client->digest) + " " + alert.client->text;
+  }
   return lines;
 }
 
@@ -25,6 +49,7 @@ std::vector<admin::AlertState> alerts_of(const std::vector<std::string>& lines) 
     base::Duration::rep since = 0;
     if (!(words >> alert.alert_id >> alert.firing >> alert.unsaid >> since >> alert.seen)) continue;
     alert.since = base::TimePoint(base::Duration(since));
+    alert.client = client_of(words);
     alerts.push_back(std::move(alert));
   }
   return alerts;

@@ -58,6 +58,8 @@ def alert(port, scheme="http", host="127.0.0.1", above='refused_above = "3/s"', 
 
 
 class Alerts(TestCase):
+    KEYS = '[[key]]\nkey = "s3cret-of-ada"\nuser = "ada"\n[[key]]\nkey = "s3cret-of-bob"\nuser = "bob"\n'
+
     def setUp(self):
         self.upstream = self.start(Upstream())
         self.rules = rule(limit="1/day", key='["ip"]')
@@ -90,6 +92,29 @@ class Alerts(TestCase):
         self.await_metric(weir, 2, "weir_alert_posts_total", alert="logins")
         self.assertEqual([weir.metric("weir_alerts_total", state=state) for state in ("firing", "ended")], [1, 1])
         self.assertEqual(weir.metric("weir_alert_firing"), 0)
+
+    def test_alert_on_each_client_names_the_client_that_is_refused_too_often(self):
+        receiver = self.start(Receiver())
+        limits = rule("by-key", limit="1/day", key='["api_key"]')
+        watched = alert(receiver.port, what='rule = "by-key"', above='key_refused_above = "3/s"', name='"clients"', max_clients=2)
+        text = config(self.upstream.port, rules=limits + watched, client='keys = "keys.toml"')
+        text = text.replace('access = "off"', 'access = "access.log"\nfields = ["status", "key"]')
+        weir = self.start(Weir(text, files={"keys.toml": self.KEYS}))
+        self.assertEqual(self.statuses(weir.port, 3, x_api_key="s3cret-of-bob"), [200, 429, 429])
+        self.assertEqual(self.statuses(weir.port, 7, x_api_key="s3cret-of-ada"), [200] + [429] * 6)
+        eventually(lambda: receiver.posts, "the alert is posted")
+        said = receiver.posts[0][3]
+        self.assertLessEqual({"alert": "clients", "state": "firing", "rule": "by-key", "client": "api_key of ada", "refusals": 6,
+                              "above": "3/s"}.items(), said.items())
+        lines = eventually(lambda: (read := (weir.folder / "access.log").read_text().splitlines())[9:] and read, "the requests are logged")
+        refused = [line["key"] for line in map(json.loads, lines) if line["status"] == 429]
+        self.assertEqual(sorted(key == said["digest"] for key in refused), [False] * 2 + [True] * 6)
+        self.assertIn(f"6 refusals of client {said['digest']} (api_key of ada) by rule by-key", said["text"])
+        self.assertEqual(weir.metric("weir_alert_firing", alert="clients"), 1)
+        eventually(lambda: len(receiver.posts) == 2, "the end of the alert is posted")
+        self.assertEqual([post[3]["digest"] for post in receiver.posts], [said["digest"]] * 2)
+        self.assertEqual(receiver.states(), [("clients", "firing"), ("clients", "ended")])
+        self.assertNotIn("s3cret", json.dumps([post[3] for post in receiver.posts]) + weir.log())
 
     def test_message_replaced_by_a_newer_message_is_not_reported_as_retried(self):
         may_close = threading.Event()

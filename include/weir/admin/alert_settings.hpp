@@ -3,18 +3,22 @@
 
 #include "weir/base/endpoint.hpp"
 #include "weir/limit/gcra_core.hpp"
+#include "weir/observe/client_surges.hpp"
 #include "weir/observe/surge.hpp"
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace weir::admin {
 
 // The events that an alert counts.
 enum class AlertOn : std::uint8_t {
-  Refusals,  // refusals of a rule
-  Upstream,  // failures of an upstream's servers, and their 5xx responses
-  Redis,     // calls to Redis that got no usable reply
+  Refusals,        // refusals of a rule
+  ClientRefusals,  // refusals of a rule, for each of its clients alone
+  Upstream,        // failures of an upstream's servers, and their 5xx responses
+  Redis,           // calls to Redis that got no usable reply
 };
 
 // The receiver of an alert's messages.
@@ -32,6 +36,7 @@ struct AlertSettings {
   AlertOn on = AlertOn::Refusals;
   std::string subject;  // name of the rule or upstream; "redis" for AlertOn::Redis
   observe::Surge::Settings surge;
+  std::size_t max_clients = 10;  // ClientRefusals: the number of clients for which the alert fires at once
   Webhook webhook;
   limit::GcraCore posts;  // limits how often weir may post for this alert
   unsigned attempts = 5;
@@ -47,6 +52,8 @@ struct AlertState {
   // When the alert last began to fire.
   base::TimePoint since{};
   std::uint64_t seen = 0;  // number of events within the last period
+  // AlertOn::ClientRefusals: the client to which the state belongs.
+  std::optional<observe::NamedClient> client{};
   friend bool operator==(const AlertState&, const AlertState&) = default;
 };
 

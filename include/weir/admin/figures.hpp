@@ -89,8 +89,12 @@ struct AlertFigures {
   std::string name;
   std::string above;  // the threshold, such as "100/min"
   bool firing = false;
+  bool per_client = false;    // the alert watches the clients of a rule, each alone (AlertOn::ClientRefusals)
+  std::uint64_t clients = 0;  // per_client: for how many clients the alert fires
+  std::uint64_t replaced = 0;    // per_client: clients that were not watched for lack of room
+  std::uint64_t unreported = 0;  // per_client: clients that exceeded the rate beyond max_clients
   base::TimePoint since{};       // when the alert last began to fire; the epoch: never
-  std::uint64_t seen = 0;        // number of events within the last period
+  std::uint64_t seen = 0;        // number of events within the last period; per_client: of one client
   std::uint64_t fired = 0;       // how often the alert began to fire
   std::uint64_t ended = 0;       // how often the alert ended
   std::uint64_t posted = 0;      // messages that the webhook accepted

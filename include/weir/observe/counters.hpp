@@ -10,6 +10,7 @@
 #include "weir/limit/charge.hpp"
 #include "weir/observe/histogram.hpp"
 #include "weir/observe/outcomes.hpp"
+#include "weir/observe/refused_clients.hpp"
 #include "weir/observe/rows.hpp"
 #include "weir/observe/tally.hpp"
 #include "weir/observe/top_clients.hpp"
@@ -179,6 +180,8 @@ class alignas(64) Counters {
   Tally access_log_dropped;  // lines of the access log that weir dropped
   // The top clients of each rule. Must be set before the worker runs. Null if top clients are not counted.
   std::unique_ptr<TopClients> top;
+  // The refused clients of rules whose single clients an alert watches.
+  const std::unique_ptr<RefusedClients> refused_clients = std::make_unique<RefusedClients>();
   Histogram request_seconds;   // time from the end of the head to the end of the answer
   Histogram decision_seconds;  // includes the round trip to Redis, if Redis was asked
   Histogram upstream_seconds;  // time from the end of the sent request to the head of the answer

@@ -4,10 +4,15 @@
 
 #include "weir/admin/alert_settings.hpp"
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
 namespace weir::upgrade {
+
+// The maximum number of lines, which are one message of the handover (upgrade_channel.hpp). Alerts beyond it
+// start anew in the new process.
+inline constexpr std::size_t kMostAlertLines = 300;
 
 [[nodiscard]] std::vector<std::string> lines_of(const std::vector<admin::AlertState>& alerts);
 // Returns the states that the lines describe. Skips lines that have another form.

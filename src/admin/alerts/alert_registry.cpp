@@ -1,25 +1,23 @@
 #include "admin/alerts/alert_registry.hpp"
 
+#include "admin/alerts/alert_message.hpp"
+#include "admin/alerts/client_alerts.hpp"
 #include "admin/metrics/totals.hpp"
 
 #include "weir/base/siphash.hpp"
 #include "weir/net/tls_client.hpp"
-#include "weir/observe/json_value.hpp"
 
 #include <algorithm>
 #include <array>
-#include <ctime>
 #include <stdexcept>
 #include <utility>
 
-#include <boost/json.hpp>
 #include <unistd.h>
 
 namespace weir::admin {
 
 namespace {
 
-namespace json = boost::json;
 using Change = observe::Surge::Change;
 
 // Returns how many events for this alert weir has counted since weir started. Returns 0 if the alert's rule
@@ -33,6 +31,8 @@ std::uint64_t total_of(const AlertSettings& alert, const Sources& sources) {
           sum += total(sources, i, observe::RuleOutcome::Refused) +
                  total(sources, i, observe::RuleOutcome::ShadowRefused);
       break;
+    case AlertOn::ClientRefusals:
+      break;  // ClientSurges counts
     case AlertOn::Upstream:
       for (std::size_t i = 0; i < sources.upstreams.size(); ++i)
         if (sources.upstreams[i] == alert.subject)
@@ -48,36 +48,25 @@ std::uint64_t total_of(const AlertSettings& alert, const Sources& sources) {
   return sum;
 }
 
-// Returns the time as text such as "2026-02-20T10:00:00Z" (RFC 3339).
-std::string written(base::TimePoint at) {
-  const std::time_t seconds = std::chrono::system_clock::to_time_t(at);
-  std::tm parts{};
-  ::gmtime_r(&seconds, &parts);
-  std::array<char, 32> text{};
-  return {text.data(), std::strftime(text.data(), text.size(), "%FT%TZ", &parts)};
-}
-
-const char* subject_name(AlertOn on) {
-  constexpr std::array<const char*, 3> kNames{"rule", "upstream", "store"};
-  return kNames[static_cast<std::size_t>(on)];
-}
-
 std::string host_name() {
   std::array<char, 256> name{};
   return ::gethostname(name.data(), name.size() - 1) == 0 ? std::string(name.data()) : std::string();
 }
 
-// Returns true if the two alerts have the same name and webhook, so that the receiver cannot tell them apart.
+// Returns true if the two alerts have the same name, client and webhook, so that the receiver cannot tell
+// them apart.
 bool sound_alike(const Alert& one, const Alert& other) {
-  return one.settings.name == other.settings.name && one.settings.webhook == other.settings.webhook;
+  return one.settings.name == other.settings.name && one.client == other.client &&
+         one.settings.webhook == other.settings.webhook;
 }
 
-// Returns an ID of the alert: a digest of its name and webhook. The URL of a webhook may be long and contain
-// secrets.
+// Returns an ID of the alert: a digest of its name and webhook, and of whether it watches single clients. The
+// URL of a webhook may be long and contain secrets.
 std::string alert_id_of(const AlertSettings& alert) {
   const auto& webhook = alert.webhook;
   const auto digest = base::siphash128({}, alert.name + (webhook.tls ? "\nhttps://" : "\nhttp://") +
-                                               webhook.address.to_string() + webhook.target);
+                                               webhook.address.to_string() + webhook.target +
+                                               (alert.on == AlertOn::ClientRefusals ? "\nclients" : ""));
   return std::to_string(digest.hi) + "." + std::to_string(digest.lo);
 }
 
@@ -98,8 +87,11 @@ std::shared_ptr<Alert> AlertRegistry::make(AlertSettings settings) {
   figures->above = limit::to_string(settings.surge.above);
   observe::Surge surge(settings.surge);
   observe::Delivery delivery({.attempts = settings.posts, .most = settings.attempts});
-  return std::make_shared<Alert>(
+  auto made = std::make_shared<Alert>(
       Alert{std::move(settings), std::move(tls), std::move(surge), std::move(delivery), std::move(figures)});
+  made->figures->per_client = made->settings.on == AlertOn::ClientRefusals;
+  if (made->figures->per_client) made->clients.emplace(made->settings.surge);
+  return made;
 }
 
 void AlertRegistry::change(std::vector<AlertSettings> settings, base::TimePoint now) {
@@ -112,10 +104,11 @@ void AlertRegistry::change(std::vector<AlertSettings> settings, base::TimePoint 
   auto before = std::exchange(alerts_, std::move(changed));
   for (const auto& old : before) {
     if (std::find(alerts_.begin(), alerts_.end(), old) != alerts_.end()) continue;
-    leave(old, now);
+    for (const auto& speaker : speakers_of(old)) leave(speaker, now);
     for (const auto& fresh : alerts_) {
       if (fresh->settings.name != old->settings.name) continue;
       old->figures->above = fresh->figures->above;
+      old->figures->per_client = fresh->figures->per_client;
       fresh->figures = old->figures;
     }
   }
@@ -125,8 +118,10 @@ void AlertRegistry::read_authorities() {
   for (const auto* alerts : {&alerts_, &leaving_})
     for (const auto& alert : *alerts) {
       if (!alert->settings.webhook.tls) continue;
-      if (auto made = net::make_tls_client_context({.ca = alert->settings.webhook.ca}))
-        alert->tls = std::move(*made);
+      auto made = net::make_tls_client_context({.ca = alert->settings.webhook.ca});
+      if (!made) continue;
+      alert->tls = std::move(*made);
+      for (const auto& of_client : alert->of_clients) of_client->tls = net::share(alert->tls.get());
     }
 }
 
@@ -139,34 +134,42 @@ std::vector<std::string> AlertRegistry::alert_ids() const {
 std::vector<AlertState> AlertRegistry::retire(const std::vector<std::string>& alert_ids,
                                               base::TimePoint now) {
   std::vector<AlertState> states;
-  for (const auto& alert : std::exchange(alerts_, {})) {
-    AlertState state{.alert_id = alert_id_of(alert->settings),
-                     .firing = alert->surge.firing(),
-                     .unsaid = !alert->delivery.empty(),
-                     .since = alert->surge.since(),
-                     .seen = alert->surge.seen()};
-    if (std::find(alert_ids.begin(), alert_ids.end(), state.alert_id) == alert_ids.end())
-      leave(alert, now);
-    else if (state.firing || state.unsaid)
-      states.push_back(std::move(state));
-  }
+  for (const auto& alert : std::exchange(alerts_, {}))
+    for (const auto& speaker : speakers_of(alert)) {
+      AlertState state{.alert_id = alert_id_of(speaker->settings),
+                       .firing = speaker->surge.firing(),
+                       .unsaid = !speaker->delivery.empty(),
+                       .since = speaker->surge.since(),
+                       .seen = speaker->surge.seen(),
+                       .client = speaker->client};
+      if (std::find(alert_ids.begin(), alert_ids.end(), state.alert_id) == alert_ids.end())
+        leave(speaker, now);
+      else if (state.firing || state.unsaid)
+        states.push_back(std::move(state));
+    }
   return states;
 }
 
 void AlertRegistry::go_on(const std::vector<AlertState>& states, base::TimePoint now) {
   for (const auto& alert : alerts_) {
     const auto alert_id = alert_id_of(alert->settings);
-    const auto state = std::find_if(states.begin(), states.end(),
-                                    [&](const AlertState& each) { return each.alert_id == alert_id; });
-    if (state == states.end()) continue;
-    alert->surge.go_on(state->firing, state->since, state->seen, now);
-    alert->figures->firing = state->firing;
-    alert->figures->since = state->since;
-    alert->figures->seen = state->seen;
-    if (!state->unsaid) continue;
-    const Change change = state->firing ? Change::Began : Change::Ended;
-    (void)alert->delivery.put(message(*alert, change, now), now);
+    for (const auto& state : states) {
+      if (state.alert_id != alert_id || state.client.has_value() != alert->clients.has_value()) continue;
+      if (state.client && state.firing) alert->clients->go_on(*state.client, state.since, state.seen, now);
+      go_on_with(state.client ? *alert_of(*state.client, *alert) : *alert, state, now);
+      if (state.client) note_figures(*alert);
+    }
   }
+}
+
+void AlertRegistry::go_on_with(Alert& alert, const AlertState& state, base::TimePoint now) {
+  alert.surge.go_on(state.firing, state.since, state.seen, now);
+  alert.figures->firing = state.firing;
+  alert.figures->since = state.since;
+  alert.figures->seen = state.seen;
+  if (!state.unsaid) return;
+  const Change change = state.firing ? Change::Began : Change::Ended;
+  (void)alert.delivery.put(message(alert, change, now), now);
 }
 
 void AlertRegistry::leave(const std::shared_ptr<Alert>& alert, base::TimePoint now) {
@@ -176,7 +179,12 @@ void AlertRegistry::leave(const std::shared_ptr<Alert>& alert, base::TimePoint n
 }
 
 void AlertRegistry::look(const Sources& sources, base::TimePoint now) {
+  add_refusals(alerts_, sources);
   for (const auto& alert : alerts_) {
+    if (alert->clients) {
+      look_at_clients(*alert, now);
+      continue;
+    }
     const Change change = alert->surge.note(total_of(alert->settings, sources), now);
     alert->figures->firing = alert->surge.firing();
     alert->figures->since = alert->surge.since();
@@ -185,13 +193,25 @@ void AlertRegistry::look(const Sources& sources, base::TimePoint now) {
   }
 }
 
+// A client keeps its place until the message that its alert has ended was delivered.
+void AlertRegistry::look_at_clients(Alert& alert, base::TimePoint now) {
+  drop_silent(alert);
+  const auto most = alert.settings.max_clients;
+  for (const auto& event : alert.clients->look(now, most - std::min(most, alert.of_clients.size()))) {
+    const auto of_client = alert_of(event.client.name, alert);
+    of_client->surge = event.client.surge;
+    tell(*of_client, event.change, now);
+  }
+  note_figures(alert);
+}
+
 void AlertRegistry::tell(Alert& alert, Change change, base::TimePoint now) {
   auto& figures = *alert.figures;
   if (change == Change::Began) ++figures.fired;
   if (change == Change::Ended) ++figures.ended;
   if (change != Change::GoesOn)
-    say_("alert " + alert.settings.name + (change == Change::Began ? " fires: " : " has ended: ") +
-         std::to_string(figures.seen) + " within the last period, the threshold is " + figures.above);
+    say_("alert " + title_of(alert) + (change == Change::Began ? " fires: " : " has ended: ") +
+         std::to_string(alert.surge.seen()) + " within the last period, the threshold is " + figures.above);
   // This message replaces waiting messages of removed alerts with the same name and webhook.
   figures.superseded += std::erase_if(
       leaving_, [&](const auto& old) { return sound_alike(*old, alert) && !old->delivery.empty(); });
@@ -199,31 +219,16 @@ void AlertRegistry::tell(Alert& alert, Change change, base::TimePoint now) {
 }
 
 std::string AlertRegistry::message(const Alert& alert, Change change, base::TimePoint now) const {
-  const auto& settings = alert.settings;
-  const char* const state = change == Change::Ended ? "ended" : "firing";
-  const char* const what = settings.on == AlertOn::Refusals ? "refusals" : "failures";
-  const std::string above = limit::to_string(settings.surge.above);
-  const std::string text = "weir on " + host_ + ": alert " + settings.name +
-                           (change == Change::Ended ? " has ended: " : " is firing: ") +
-                           std::to_string(alert.surge.seen()) + " " + what + " of " +
-                           subject_name(settings.on) + " " + settings.subject + ", threshold " + above;
-  return observe::json_text(json::object{{"alert", settings.name},
-                                         {"state", state},
-                                         {"repeated", change == Change::GoesOn},
-                                         {subject_name(settings.on), settings.subject},
-                                         {what, alert.surge.seen()},
-                                         {"above", above},
-                                         {"since", written(alert.surge.since())},
-                                         {"at", written(now)},
-                                         {"host", host_},
-                                         {"version", version_},
-                                         {"text", text}});
+  return message_of(alert, {.change = change, .at = now, .host = host_, .version = version_});
 }
 
 AlertRegistry::Alerts AlertRegistry::speakers() {
   std::erase_if(leaving_, [](const auto& alert) { return alert->delivery.empty(); });
   auto all = leaving_;
-  all.insert(all.end(), alerts_.begin(), alerts_.end());
+  for (const auto& alert : alerts_) {
+    const auto speakers = speakers_of(alert);
+    all.insert(all.end(), speakers.begin(), speakers.end());
+  }
   return all;
 }
 

@@ -11,11 +11,13 @@
 #include "weir/base/time.hpp"
 #include "weir/net/name_lookup.hpp"
 #include "weir/net/tls_context.hpp"
+#include "weir/observe/client_surges.hpp"
 #include "weir/observe/delivery.hpp"
 #include "weir/observe/surge.hpp"
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,7 +31,15 @@ struct Alert {
   // Numbers for the metrics. An alert shares this object with earlier alerts of the same name.
   std::shared_ptr<AlertFigures> figures;
   // Looks up the addresses of the webhook's host.
-  std::unique_ptr<net::NameLookup> lookup = std::make_unique<net::NameLookup>();
+  std::shared_ptr<net::NameLookup> lookup = std::make_shared<net::NameLookup>();
+
+  // The next two members belong to an alert that watches the clients of a rule (AlertOn::ClientRefusals). It
+  // has no surge and no messages of its own, but an alert for each client that fires or has a message.
+  std::optional<observe::ClientSurges> clients{};
+  std::vector<std::shared_ptr<Alert>> of_clients{};
+  // The client, if this is the alert for one client. It shares settings, figures and look-ups with the alert
+  // that watches the clients.
+  std::optional<observe::NamedClient> client{};
 };
 
 class AlertRegistry {
@@ -74,6 +84,8 @@ class AlertRegistry {
  private:
   // Removes an alert. If the alert is firing, creates the message that the alert has ended.
   void leave(const std::shared_ptr<Alert>& alert, base::TimePoint now);
+  void look_at_clients(Alert& alert, base::TimePoint now);
+  void go_on_with(Alert& alert, const AlertState& state, base::TimePoint now);
   void tell(Alert& alert, observe::Surge::Change change, base::TimePoint now);
   [[nodiscard]] std::string message(const Alert& alert, observe::Surge::Change change,
                                     base::TimePoint now) const;

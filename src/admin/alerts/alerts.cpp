@@ -1,5 +1,6 @@
 #include "weir/admin/alerts.hpp"
 
+#include "admin/alerts/alert_message.hpp"
 #include "admin/alerts/alert_registry.hpp"
 #include "admin/alerts/webhook.hpp"
 #include "admin/metrics/faults.hpp"
@@ -103,7 +104,7 @@ void Alerts::Impl::note_end(Alert& alert, const Post::End& end) {
   const auto* const next = was_replaced               ? "; a newer message replaces it"
                            : came_of_it == End::Again ? "; trying again"
                                                       : "; giving up";
-  say("alert " + settings.name + ": its webhook at " + settings.webhook.address.to_string() +
+  say("alert " + title_of(alert) + ": its webhook at " + settings.webhook.address.to_string() +
       (end.may_have_taken ? " may not have received the message: " : " did not accept the message: ") +
       end.fault + next);
 }

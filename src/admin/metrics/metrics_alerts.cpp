@@ -5,7 +5,9 @@ namespace weir::admin {
 
 void tell_alerts(MetricsPage& page) {
   if (!page.sources().alerts) return;
-  Family firing = page.gauge("weir_alert_firing", "1 if the alert is firing, else 0.");
+  Family firing = page.gauge("weir_alert_firing",
+                             "1 if the alert is firing, else 0. For an alert on each client: the number of "
+                             "clients for which it is firing.");
   Family changes = page.counter("weir_alerts_total", "Alerts that started or ended, by event.");
   Family posts = page.counter("weir_alert_posts_total", "Messages delivered to webhooks.");
   Family retried =
@@ -14,9 +16,17 @@ void tell_alerts(MetricsPage& page) {
   Family superseded =
       page.counter("weir_alert_posts_superseded_total",
                    "Messages replaced by a newer one of the same alert before they were posted.");
+  Family dropped = page.counter("weir_alert_clients_dropped_total",
+                                "Clients that an alert on each client had no room for, by reason.");
   for (const AlertFigures& each : page.sources().alerts()) {
     const Labels labels{{"alert", each.name}};
-    firing.add(labels, each.firing ? 1.0 : 0.0);
+    if (each.per_client) {
+      firing.add(labels, static_cast<double>(each.clients));
+      dropped.add({{"alert", each.name}, {"why", "watched"}}, each.replaced);
+      dropped.add({{"alert", each.name}, {"why", "firing"}}, each.unreported);
+    } else {
+      firing.add(labels, each.firing ? 1.0 : 0.0);
+    }
     changes.add({{"alert", each.name}, {"state", "firing"}}, each.fired);
     changes.add({{"alert", each.name}, {"state", "ended"}}, each.ended);
     posts.add(labels, each.posted);
@@ -24,7 +34,8 @@ void tell_alerts(MetricsPage& page) {
     failed.add(labels, each.failed);
     superseded.add(labels, each.superseded);
   }
-  for (const Family* family : {&firing, &changes, &posts, &retried, &failed, &superseded}) page.put(*family);
+  for (const Family* family : {&firing, &changes, &posts, &retried, &failed, &superseded, &dropped})
+    page.put(*family);
 }
 
 }  // namespace weir::admin

@@ -166,13 +166,12 @@ json::array certificates(const TlsFigures& figures) {
 
 json::array alerts(const std::vector<AlertFigures>& all) {
   json::array out;
-  for (const AlertFigures& each : all)
-    out.push_back({{"name", each.name},
-                   {"firing", each.firing},
-                   {"since", millis(each.since)},
-                   {"seen", each.seen},
-                   {"above", each.above},
-                   {"failed", each.failed}});
+  for (const AlertFigures& each : all) {
+    json::object alert{{"name", each.name}, {"firing", each.firing}, {"since", millis(each.since)},
+                       {"seen", each.seen}, {"above", each.above},   {"failed", each.failed}};
+    if (each.per_client) alert["clients"] = each.clients;
+    out.push_back(std::move(alert));
+  }
   return out;
 }
 

@@ -28,7 +28,7 @@ function readiness({ ready, detail }) {
 
 function alerts({ alerts = [] }) {
   return alerts.filter((alert) => alert.firing)
-    .map((alert) => finding("bad", "alert", `${alert.name} has been firing since ${clock(alert.since)}: ${alert.seen} events in the last period; the threshold is ${alert.above}.`,
+    .map((alert) => finding("bad", "alert", `${alert.name} has been firing ${alert.clients === undefined ? "" : `for ${plural(alert.clients, "client")} `}since ${clock(alert.since)}: ${alert.seen} events in the last period; the threshold is ${alert.above}.`,
       `alert ${alert.name}`));
 }
 

@@ -114,19 +114,45 @@ void read_subject(const TableReader& table, const Settings& settings, admin::Ale
   }
 }
 
+// Returns the name of the threshold that fits the alert.
+const char* threshold_of(admin::AlertOn on) {
+  if (on == admin::AlertOn::ClientRefusals) return "key_refused_above";
+  return on == admin::AlertOn::Refusals ? "refused_above" : "failures_above";
+}
+
 limit::Rate read_threshold(const TableReader& table, admin::AlertOn on) {
-  const bool refusals = on == admin::AlertOn::Refusals;
-  const char* const wanted = refusals ? "refused_above" : "failures_above";
-  const char* const other = refusals ? "failures_above" : "refused_above";
-  if (table.has(other))
-    table.mistake(other, std::string("found with ") + (refusals ? "a rule" : "an upstream or a store") +
-                             "; expected " + wanted);
-  else if (!table.mentions(wanted))
-    table.missing(wanted, "a rate such as \"100/min\"");
+  const char* const wanted = threshold_of(on);
+  const bool of_rule = on == admin::AlertOn::Refusals || on == admin::AlertOn::ClientRefusals;
+  bool other_found = false;
+  for (const char* other : {"refused_above", "key_refused_above", "failures_above"}) {
+    if (std::string_view(other) == wanted || !table.has(other)) continue;
+    other_found = true;
+    const bool two = on == admin::AlertOn::ClientRefusals && std::string_view(other) == "refused_above";
+    table.mistake(other, two ? "found with key_refused_above; expected one of them: write another [[alert]]"
+                             : std::string("found with ") + (of_rule ? "a rule" : "an upstream or a store") +
+                                   "; expected " + wanted);
+  }
+  if (!other_found && !table.mentions(wanted)) table.missing(wanted, "a rate such as \"100/min\"");
   const auto rate = table.rate(wanted).value_or(limit::Rate{});
   if (table.has(wanted) && rate.period < kShortestPeriod)
     table.mistake(wanted, "found a period below one second; expected at least 1s");
   return rate;
+}
+
+// Turns an alert on a rule into one on each of the rule's clients if the table has key_refused_above.
+void read_clients(const TableReader& table, const Settings& settings, admin::AlertSettings& alert) {
+  alert.max_clients = static_cast<std::size_t>(table.whole("max_clients"));
+  if (alert.on != admin::AlertOn::Refusals || !table.mentions("key_refused_above")) {
+    if (table.has("max_clients"))
+      table.mistake("max_clients", "found without key_refused_above; remove it, or watch each client alone");
+    return;
+  }
+  alert.on = admin::AlertOn::ClientRefusals;
+  for (const auto& rule : settings.rules)
+    if (rule.name == alert.subject && policy::names_nobody(rule.key))
+      table.mistake("key_refused_above", "found with rule " + in_quotes(rule.name) +
+                                             ", whose key is the same for all clients; expected "
+                                             "refused_above");
 }
 
 limit::GcraCore read_posts(const TableReader& table) {
@@ -142,6 +168,7 @@ admin::AlertSettings read_alert(const TableReader& table, const Settings& settin
   admin::AlertSettings alert{
       .name = {}, .subject = {}, .surge = {}, .webhook = {}, .posts = read_posts(table)};
   read_subject(table, settings, alert);
+  read_clients(table, settings, alert);
   if (!alert.subject.empty()) alert.surge.above = read_threshold(table, alert.on);
   alert.name = table.has("name") ? table.text("name") : alert.subject;
   if (table.has("name") && !is_plain_name(alert.name))

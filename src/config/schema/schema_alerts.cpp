@@ -12,6 +12,11 @@ constexpr KeySpec kAlertKeys[] = {
     key("rule", Kind::Text, "", "name of the rule whose refusals are watched; a shadow rule will do"),
     key("refused_above", Kind::Rate, "",
         "rule: fires at more refusals in any such period, such as \"100/min\""),
+    key("key_refused_above", Kind::Rate, "",
+        "rule, in place of refused_above: fires for each client of the rule that is refused more often in "
+        "any such period"),
+    whole("max_clients", 1, 100, "10",
+          "key_refused_above: most clients for which the alert fires at once; weir counts those beyond"),
     key("upstream", Kind::Text, "",
         "name of the upstream whose failures are watched: failed connects, broken answers, and answers of "
         "5xx"),

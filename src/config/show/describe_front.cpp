@@ -118,6 +118,9 @@ std::string alert_line(const admin::AlertSettings& alert) {
     case admin::AlertOn::Refusals:
       line += "refusals of rule " + in_quotes(alert.subject);
       break;
+    case admin::AlertOn::ClientRefusals:
+      line += "refusals of each client of rule " + in_quotes(alert.subject);
+      break;
     case admin::AlertOn::Upstream:
       line += "failures of upstream " + in_quotes(alert.subject);
       break;
@@ -126,6 +129,8 @@ std::string alert_line(const admin::AlertSettings& alert) {
       break;
   }
   line += " above " + limit::to_string(alert.surge.above);
+  if (alert.on == admin::AlertOn::ClientRefusals)
+    line += ", for up to " + std::to_string(alert.max_clients) + " clients at once";
   if (alert.surge.lasting.count() != 0) line += " for " + to_string(alert.surge.lasting);
   // Omits the path of the webhook's URL, because the path is often a secret.
   line +=

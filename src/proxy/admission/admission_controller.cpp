@@ -44,6 +44,15 @@ void AdmissionController::count_clients(observe::TopClients& top, bool admitted)
     }
 }
 
+// Counts a refusal for each client whose rule refuses the request, if an alert watches the clients of the
+// rule.
+void AdmissionController::count_refused_clients(observe::RefusedClients& refused) {
+  for (const auto* bill : asked())
+    for (std::size_t i = 0; i < bill->charges().size(); ++i)
+      if (!bill->line(i).applied.counted && !bill->outcomes()[i].allowed)
+        refused.add(*bill->line(i).rule, key_told(*bill, i), buffers_.request);
+}
+
 // Takes a permit for each charge in `bill` that limits concurrency. A request that waits for its departure
 // counts as concurrent. REQUIRES that room for the permits was reserved before the charge: a charge without a
 // permit would never be released.
@@ -127,10 +136,12 @@ AdmissionResult AdmissionController::rule() {
   const auto decision = policy::decide(asked(), decided_at_);
   heard_ = asked().size();
   for (const auto* bill : asked()) count(*bill, decision.verdict != policy::Verdict::Reject);
-  if (auto* top = worker_.counters.top.get()) try {
+  try {
+    if (auto* top = worker_.counters.top.get())
       count_clients(*top, decision.verdict != policy::Verdict::Reject);
-    } catch (const std::bad_alloc&) {  // no memory to count the client
-    }
+    if (auto& refused = *worker_.counters.refused_clients; refused.is_on()) count_refused_clients(refused);
+  } catch (const std::bad_alloc&) {  // no memory to count the client
+  }
   if (decision.verdict == policy::Verdict::Reject) let_go();
   return {.decision = decision};
 }

@@ -123,6 +123,7 @@ class AdmissionController {
   [[nodiscard]] AdmissionResult fall_back(limit::LineSet unasked);
   void count(const policy::Bill& bill, bool admitted);
   void count_clients(observe::TopClients& top, bool admitted);
+  void count_refused_clients(observe::RefusedClients& refused);
   [[nodiscard]] limit::Key key_told(const policy::Bill& bill, std::size_t line) const;
   void hold(const policy::Bill& bill);
   void make_room_for_permits(const policy::Bill& bill);

@@ -62,6 +62,47 @@ TEST(Alerts, RequiresTheThresholdThatFitsTheAlert) {
               ElementsAre("alert[#1].refused_above: found a period below one second; expected at least 1s"));
 }
 
+TEST(Alerts, ReadsAlertsOnEachClientOfARule) {
+  const auto one = [](const std::string& lines) {
+    return parse_settings(alert("rule = \"login\"\nkey_refused_above = \"9/min\"\n" + lines + kHook),
+                          "weir.toml")
+        .alerts.at(0);
+  };
+  EXPECT_EQ(one("").on, admin::AlertOn::ClientRefusals);
+  EXPECT_EQ(one("").surge.above.count, 9U);
+  EXPECT_EQ(one("").max_clients, 10U);
+  EXPECT_EQ(one("max_clients = 100\n").max_clients, 100U);
+}
+
+TEST(Alerts, RejectsThresholdsOfClientsThatDoNotFitTheAlert) {
+  const auto of = [](const std::string& lines) { return alert_mistakes(lines + kHook); };
+  EXPECT_THAT(
+      of("rule = \"login\"\nrefused_above = \"9/s\"\nkey_refused_above = \"1/s\"\n"),
+      ElementsAre("alert[#1].refused_above: found with key_refused_above; expected one of them: write "
+                  "another [[alert]]"));
+  EXPECT_THAT(of("upstream = \"api\"\nkey_refused_above = \"1/s\"\n"),
+              ElementsAre("alert[#1].key_refused_above: found with an upstream or a store; expected "
+                          "failures_above"));
+  EXPECT_THAT(
+      of("rule = \"login\"\nkey_refused_above = \"5/100ms\"\n"),
+      ElementsAre("alert[#1].key_refused_above: found a period below one second; expected at least 1s"));
+  EXPECT_THAT(of("rule = \"login\"\nrefused_above = \"1/s\"\nmax_clients = 5\n"),
+              ElementsAre("alert[#1].max_clients: found without key_refused_above; remove it, or watch each "
+                          "client alone"));
+  EXPECT_THAT(of("rule = \"login\"\nkey_refused_above = \"1/s\"\nmax_clients = 101\n").size(), 1U);
+}
+
+TEST(Alerts, RejectsClientsOfARuleThatCountsAllTogether) {
+  const auto mistakes =
+      mistakes_in(with("[[rule]]\nname = \"together\"\nkey = []\nlimit = \"5/min\"\n[[alert]]\nrule "
+                       "= \"together\"\nkey_refused_above = \"1/s\"\n" +
+                       std::string(kHook)));
+  ASSERT_EQ(mistakes.size(), 1U);
+  EXPECT_THAT(mistakes[0],
+              ::testing::HasSubstr("alert[#1].key_refused_above: found with rule \"together\", whose key is "
+                                   "the same for all clients; expected refused_above"));
+}
+
 TEST(Alerts, RejectsAWebhookWithAnInvalidUrlOrAUserName) {
   for (const char* wrong : {"hooks.example.com", "ftp://a/b", "https://", "https://user@a/b", "https://a:0/",
                             "https://a/ b", "https://unix:/run/x"})

@@ -285,6 +285,16 @@ TEST(Describe, ShowsAlertsWithoutSecrets) {
   EXPECT_THAT(text, Not(HasSubstr("HUSH")));
 }
 
+TEST(Describe, ShowsAlertsOnEachClient) {
+  const auto text = describe(parse_settings(
+      with("[[alert]]\nrule = \"x\"\nkey_refused_above = \"100/min\"\nwebhook = \"http://127.0.0.1:9093/\"\n"
+           "max_clients = 20\n[[rule]]\nname = \"x\"\nkey = [\"ip\"]\nlimit = \"5/min\"\n"),
+      kFile));
+  EXPECT_THAT(text,
+              HasSubstr("alert \"x\": refusals of each client of rule \"x\" above 100/min, for up to 20 "
+                        "clients at once -> http://127.0.0.1:9093"));
+}
+
 TEST(Describe, ShowsPrioritiesThatDifferFromTheDefault) {
   const auto text =
       describe(parse_settings(with_rule("algorithm = \"leaky_bucket\"\nqueue_per_client = 3\n"

@@ -1,4 +1,5 @@
 // Tests the order of an upgrade's steps, and the messages between the old and the new process.
+#include "weir/observe/space_saving.hpp"
 #include "weir/upgrade/connection_transfer.hpp"
 #include "weir/upgrade/handed_alerts.hpp"
 #include "weir/upgrade/handed_state.hpp"
@@ -6,6 +7,7 @@
 #include "weir/upgrade/upgrade_channel.hpp"
 #include "weir/upgrade/upgrade_steps.hpp"
 
+#include <cstdint>
 #include <initializer_list>
 #include <string>
 #include <utility>
@@ -94,6 +96,37 @@ TEST(CarriedAlerts, AreReadAsTheyWereWritten) {
                                              .seen = 0}};
   EXPECT_EQ(alerts_of(lines_of(left)), left);
   EXPECT_TRUE(alerts_of({"", "x", "1.2 2 0 1 1", "1.2 1 0 1"}).empty());
+}
+
+TEST(CarriedAlerts, ClientsAreReadAsTheyWereWritten) {
+  std::vector<admin::AlertState> left;
+  for (const char* text : {"api_key of ada", "203.0.113.7", ""})
+    left.push_back({.alert_id = "1.2",
+                    .firing = true,
+                    .seen = 4,
+                    .client = observe::NamedClient{{~std::uint64_t{0}, 7}, text}});
+  EXPECT_EQ(alerts_of(lines_of(left)), left);
+  EXPECT_EQ(alerts_of({"1.2 1 0 0 4 ada"}).at(0).client, std::nullopt);
+}
+
+TEST(CarriedAlerts, FitIntoOneMessage) {
+  const admin::AlertState longest{
+      .alert_id = std::string(41, '9'),
+      .firing = true,
+      .since = base::TimePoint::max(),
+      .seen = ~std::uint64_t{0},
+      .client = observe::NamedClient{{~std::uint64_t{0}, ~std::uint64_t{0}},
+                                     std::string(observe::SpaceSaving::kText, 'x')}};
+  const std::vector<admin::AlertState> left(1'000, longest);
+  auto ends = upgrade_channel();
+  ASSERT_TRUE(ends);
+  const auto lines = lines_of(left);
+  ASSERT_EQ(lines.size(), kMostAlertLines);
+  ASSERT_TRUE(send_message(ends->first.get(), "over", lines));
+  UpgradeMessage message;
+  ASSERT_EQ(receive_message(ends->second.get(), true, message), Arrival::Message);
+  EXPECT_FALSE(message.cut);
+  EXPECT_EQ(alerts_of(message.lines).back(), longest);
 }
 
 TEST(UpgradeChannel, CarriesLinesAndDescriptors) {

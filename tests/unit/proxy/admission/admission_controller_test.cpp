@@ -6,6 +6,7 @@
 #include "unit/net/sockets.hpp"
 #include "unit/proxy/lone_worker.hpp"
 
+#include <array>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -153,6 +154,24 @@ TEST_F(AdmissionControllerTest, RefusedRequestIsCountedOnlyForTheRulesThatRefuse
   EXPECT_EQ(counted(1, RuleOutcome::Admitted), 2U);
   EXPECT_EQ(counted(0, RuleOutcome::Admitted), 1U);
   EXPECT_EQ(counted(0, RuleOutcome::Delayed), 1U) << "the third request was queued without being charged";
+}
+
+TEST_F(AdmissionControllerTest, RefusalIsCountedForTheClientWhoseRuleRefuses) {
+  auto& refused = *counters.refused_clients;
+  const auto counts_of = [&](limit::RuleIndex rule) {
+    observe::SpaceSaving counts(observe::RefusedClients::kCounters);
+    refused.take(rule, counts);
+    return counts;
+  };
+  refused.watch(std::array<limit::RuleIndex, 2>{0, 1});
+  for (int i = 0; i < 4; ++i) (void)ask("a");
+  (void)ask("b");
+  const auto counts = counts_of(1);
+  ASSERT_EQ(counts.counters().size(), 1U);
+  EXPECT_EQ(counts.counters()[0].count, 2U) << "the rule admits two of the four requests";
+  EXPECT_EQ(counts.counters()[0].client, *askers[3]->admission.key_in(&config.rules[1]));
+  EXPECT_EQ(counts.counters()[0].text(), "api_key");
+  EXPECT_EQ(counts_of(0).total(), 0U) << "the queue had places";
 }
 
 TEST_F(AdmissionControllerTest, DepartureThatTheShaperReturnedIsNotReturnedAgain) {

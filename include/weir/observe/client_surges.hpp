@@ -1,0 +1,79 @@
+// Detects clients that a rule refuses more often than an alert allows: a Surge for each client. Plain values,
+// with the time as an argument.
+//
+// Memory is bounded: at most kWatched clients are watched, each in about 2 KiB. If a client comes when all
+// places are taken, it replaces the client with the fewest refusals, as in Space-Saving (space_saving.hpp).
+// It inherits that number, but only to decide who is replaced next. A firing client is never replaced. So a
+// client's own count is never too high. It is too low if the client was replaced, or came when all the others
+// were firing.
+#pragma once
+
+#include "weir/base/siphash.hpp"
+#include "weir/base/time.hpp"
+#include "weir/observe/surge.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir::observe {
+
+// A client of a rule, as logs and admin pages name it.
+struct NamedClient {
+  base::Digest128 digest;
+  std::string text;  // the values of the client's key that are not secret (policy::write_client)
+  friend bool operator==(const NamedClient&, const NamedClient&) = default;
+};
+
+class ClientSurges {
+ public:
+  static constexpr std::size_t kWatched = 256;
+
+  struct Client {
+    NamedClient name;
+    Surge surge;
+    std::uint64_t total = 0;      // refusals since the client is watched
+    std::uint64_t fresh = 0;      // refusals since the last look()
+    std::uint64_t inherited = 0;  // the number of the client that this one replaced
+    bool reported = false;        // look() has returned that the surge began, and not yet that it ended
+  };
+  struct Event {
+    Client client;
+    Surge::Change change;
+  };
+  // Numbers of clients that the alert had no room for.
+  struct Dropped {
+    std::uint64_t replaced = 0;    // clients that are no longer watched, or not at all
+    std::uint64_t unreported = 0;  // surges that began when look() had no place to report them
+  };
+
+  explicit ClientSurges(const Surge::Settings& settings) noexcept : settings_(settings) {}
+
+  // Adds refusals of a client since the last look().
+  void add(const base::Digest128& client, std::string_view text, std::uint64_t refusals);
+  // Returns what has changed. Reports that a surge began for at most `places` clients. If there is no place,
+  // reports it later, as soon as there is one and the surge still fires. Must be called once a second.
+  // REQUIRES: `now` does not decrease.
+  [[nodiscard]] std::vector<Event> look(base::TimePoint now, std::size_t places);
+
+  // Continues a reported client of a previous process, like Surge::go_on().
+  void go_on(const NamedClient& client, base::TimePoint since, std::uint64_t seen, base::TimePoint now);
+
+  // Returns the watched clients, in any order.
+  [[nodiscard]] const std::vector<Client>& clients() const noexcept { return clients_; }
+  // Returns the numbers since the last call.
+  [[nodiscard]] Dropped take_dropped() noexcept;
+
+ private:
+  [[nodiscard]] Client* find(const base::Digest128& client) noexcept;
+  [[nodiscard]] Client* take_place();
+
+  Surge::Settings settings_;
+  base::TimePoint looked_{};  // when look() was last called
+  std::vector<Client> clients_;
+  Dropped dropped_;
+};
+
+}  // namespace weir::observe

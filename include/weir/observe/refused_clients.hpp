@@ -1,0 +1,60 @@
+// Counts the refusals of each client of a rule, as one worker sees them, for alerts that watch single
+// clients. Counts only the rules that watch() names, so other rules cost nothing.
+//
+// A rule has a Space-Saving summary (space_saving.hpp) of kCounters counters. The control thread takes the
+// counts once a second. So the counts are exact if a worker refuses at most kCounters clients of the rule in
+// that second. Otherwise a counter has an error, and its count minus the error is never too high.
+//
+// The worker's thread adds, and the control thread takes. Both lock a mutex, which is held for a short time.
+#pragma once
+
+#include "weir/limit/charge.hpp"
+#include "weir/observe/space_saving.hpp"
+#include "weir/policy/client_text.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <mutex>
+#include <span>
+#include <vector>
+
+namespace weir::observe {
+
+class RefusedClients {
+ public:
+  static constexpr std::size_t kCounters = 256;
+
+  RefusedClients() = default;
+  RefusedClients(const RefusedClients&) = delete;
+  RefusedClients& operator=(const RefusedClients&) = delete;
+
+  // Returns true if watch() has named a rule. Thread-safe.
+  [[nodiscard]] bool is_on() const noexcept { return on_.load(std::memory_order_relaxed); }
+
+  // Counts a refusal of a rule's client, if the rule is watched. For the worker. `key`: the client's name in
+  // logs and on admin pages.
+  void add(const policy::Rule& rule, const limit::Key& key, const policy::Request& request);
+
+  // Counts the rules with these labels (Rule::index) from now on, and no others. Rules that were counted
+  // before keep their counts. Thread-safe.
+  void watch(std::span<const limit::RuleIndex> rules);
+  // Moves the counts of a rule since the last call to `counts`. Leaves `counts` unchanged if the rule is not
+  // watched. Thread-safe. REQUIRES: `counts` is empty and has kCounters counters.
+  void take(limit::RuleIndex rule, SpaceSaving& counts);
+  // Clears the counts of a label, because another rule uses the label from now on. Thread-safe.
+  void forget(limit::RuleIndex label);
+
+ private:
+  struct OfRule {
+    limit::RuleIndex rule;
+    SpaceSaving refusals{kCounters};
+  };
+  [[nodiscard]] OfRule* find(limit::RuleIndex rule) noexcept;
+  [[nodiscard]] bool watches(std::span<const limit::RuleIndex> rules);
+
+  std::atomic<bool> on_{false};
+  std::mutex mutex_;
+  std::vector<OfRule> watched_;  // few: at most one for each alert
+};
+
+}  // namespace weir::observe
