@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Checks that the limit is exact. wrk sends a million requests of one client over 200 connections. The number of admitted
 requests is compared, to the request, with what the limit allows: burst + rate × time − the rest in the bucket at the end. The
-test runs in memory with two workers, and then with two weirs of two workers that share one Redis.
+test runs in memory with two workers, and then with two weirs of two workers that share one Redis. It does the same for penalties
+and for costs that streams report (kinds.py).
 
 The time runs from the first admitted request, before which the bucket is full, to a last one whose response gives the rest. In
 between the bucket never fills up. Both times are known to within the round trip of the request, and so is the count."""
@@ -16,6 +17,7 @@ import sys
 import threading
 import time
 
+import kinds
 import processes
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -23,10 +25,13 @@ RATE, BURST = 1000, 1000
 KEY = {"X-API-Key": "hot"}
 
 
-def start_weir(stage, name, store):
+def start_weir(stage, name, store, upstream):
     port, admin = processes.free_port(), processes.free_port()
     state = f'[state]\nkey_secret = "exact"\nredis = {{ url = "redis://127.0.0.1:{stage.redis}", timeout = "2s" }}' \
         if store == "redis" else ""
+    shared = f'store = "{store}"' + ('\non_store_failure = "closed"' if store == "redis" else "")
+    others = "".join(f'[[rule]]\nname = "{kind}"\nkey = ["api_key"]\nmatch = {{ path = "/{kind}" }}\n{text}\n{shared}\n'
+                     for kind, text in (("penalty", kinds.PENALTY), ("streams", kinds.STREAMS)))
     config = stage.folder / f"{name}.toml"
     config.write_text(f"""
 [server]
@@ -38,27 +43,37 @@ address = "127.0.0.1:{port}"
 [admin]
 address = "127.0.0.1:{admin}"
 {state}
+{kinds.routes(upstream)}
 [[route]]
 respond = {{ status = 200, body = "ok" }}
 [[rule]]
 name = "hot"
 key = ["api_key"]
+match = {{ path = "/" }}
 limit = "{RATE}/s"
 burst = {BURST}
-store = "{store}"
-{'on_store_failure = "closed"' if store == "redis" else ""}
+{shared}
+{others}
 """)
     server = stage.start(name, [stage.weir, "run", "--config", config], port, None)
     server.admin = admin
     return server
 
 
-def admitted_by(server):
+def sum_of(server, sample):
+    """Returns the sum of the samples of the metrics page that match."""
     connection = http.client.HTTPConnection("127.0.0.1", server.admin, timeout=5)
     connection.request("GET", "/metrics")
     text = connection.getresponse().read().decode()
-    return sum(int(float(value)) for value in
-               re.findall(r'^weir_decisions_total\{[^}]*outcome="admitted"[^}]*\} (\S+)$', text, re.M))
+    return sum(int(float(value)) for value in re.findall(rf"^{sample} (\S+)$", text, re.M))
+
+
+def admitted_by(server):
+    return sum_of(server, r'weir_decisions_total\{[^}]*outcome="admitted"[^}]*\}')
+
+
+def penalties_of(servers):
+    return sum(sum_of(server, r"weir_penalties_total\{[^}]*\}") for server in servers)
 
 
 class Prober:
@@ -118,6 +133,18 @@ def measure(name, servers, options):
     return exact and not faults
 
 
+def measure_kinds(name, servers, upstream):
+    """Returns true if penalties and costs of streams are exact."""
+    ports = [server.port for server in servers]
+    asked, admitted, right = kinds.run_penalties(ports, "/penalty", "hot", 2, 50, lambda: penalties_of(servers))
+    exact = admitted == right > 0
+    print(f"{name}, penalties: {asked} requests, {admitted} admitted before {right // kinds.LIMIT} penalties, of {right}: "
+          f"{'exact' if exact else 'NOT EXACT'}")
+    answered, used, reported = kinds.run_streams(ports, "/streams", "hot", 1000, 50, upstream)
+    print(f"{name}, streams: {answered} streams reported {reported} units, {used} used: {'exact' if used == reported else 'NOT EXACT'}")
+    return exact and used == reported and answered > 0
+
+
 def main():
     parser = argparse.ArgumentParser(prog="./dev exact", description=__doc__)
     parser.add_argument("--weir", required=True, type=pathlib.Path, help=argparse.SUPPRESS)
@@ -126,9 +153,13 @@ def main():
     options = parser.parse_args()
     with processes.on_stage("exact", options.weir) as stage:
         stage.start_redis()
-        exact = measure("memory, one weir of two workers", [start_weir(stage, "alone", "memory")], options)
-        pair = [start_weir(stage, f"pair{number}", "redis") for number in (1, 2)]
-        exact &= measure("Redis, two weirs of two workers", pair, options)
+        upstream = kinds.StreamUpstream()
+        alone = [start_weir(stage, "alone", "memory", upstream)]
+        pair = [start_weir(stage, f"pair{number}", "redis", upstream) for number in (1, 2)]
+        exact = True
+        for name, servers in (("memory, one weir of two workers", alone), ("Redis, two weirs of two workers", pair)):
+            exact &= measure(name, servers, options)
+            exact &= measure_kinds(name, servers, upstream)
     return 0 if exact else 1
 
 

@@ -9,6 +9,7 @@ The number that one exact limiter admits in a run is known, because nothing retu
 - leaky_bucket: one request departs at once and `queue` wait, for a minute each, until the first clients leave.
 - concurrency: the limit. It is the highest number that the upstream had at once until the first clients leave. (A permit is released
   then, although the upstream may continue.)
+- penalty, streams: as kinds.py says. They have at most three runs.
 - a bucket that refills (100/s, never full again in a run): burst + rate x time - the rest. The time lies between the first and the
   last request. Unused prefetched units are subtracted.
 
@@ -25,6 +26,7 @@ import sys
 import threading
 import time
 
+import kinds
 import processes
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -47,6 +49,8 @@ CASES = {
     "sliding_window of 7": f'algorithm = "sliding_window"\nbuckets = 7\n{YEARS}',
     "leaky_bucket": f'algorithm = "leaky_bucket"\nlimit = "1/min"\nqueue = {QUEUE}\nmax_wait = "1day"',
     "concurrency": f'algorithm = "concurrency"\nlimit = {PLACES}',
+    "penalty": kinds.PENALTY,
+    "streams": kinds.STREAMS,
     "refilled": f'limit = "{RATE}/s"\nburst = {BURST}',
     "refilled, leased": f'limit = "{RATE}/s"\nburst = {BURST}\nlease = "10%"',
 }
@@ -85,7 +89,7 @@ class SlowUpstream:
             writer.close()
 
 
-def configuration(redis, port, admin, upstream):
+def configuration(redis, port, admin, upstream, streams):
     rules = "".join(f'[[rule]]\nname = "{case}"\nkey = ["api_key"]\nmatch = {{ path = "{path_of(case)}" }}\n{text}\n'
                     for case, text in CASES.items())
     return f"""
@@ -108,6 +112,7 @@ servers = ["127.0.0.1:{upstream}"]
 [[route]]
 match = {{ path = "/concurrency" }}
 upstream = "slow"
+{kinds.routes(streams)}
 [[route]]
 respond = {{ status = 200, body = "ok" }}
 {rules}"""
@@ -120,12 +125,12 @@ def faked(clock):
     return ["env", f"LD_PRELOAD={FAKETIME}", f"FAKETIME={clock}", "FAKETIME_DONT_FAKE_MONOTONIC=1"]
 
 
-def start_weirs(stage, upstream):
+def start_weirs(stage, upstream, streams):
     weirs = []
     for number, clock in enumerate(CLOCKS):
         port, admin = processes.free_port(), processes.free_port()
         file = stage.folder / f"weir{number}.toml"
-        file.write_text(configuration(stage.redis, port, admin, upstream))
+        file.write_text(configuration(stage.redis, port, admin, upstream, streams))
         told = subprocess.run([*faked(clock), stage.weir, "redis-check", "--config", file], capture_output=True, text=True, check=False)
         print(f"weir {number}: Redis's clock is", (re.search(r"clock +(.*)", told.stdout) or ["", "unknown"])[1], flush=True)
         weir = stage.start(f"weir{number}", [*faked(clock), stage.weir, "run", "--config", file], port, None)
@@ -231,14 +236,28 @@ def run_refilled(weirs, case, client, options):
     return requests, admitted, int(least) - 1, int(most - ended[3]) + 1
 
 
-def measure(weirs, case, options, upstream):
+def run_kind(weirs, case, client, options, streams):
+    """Returns the same for a penalty or for streams: the number of requests, what was admitted or used, and what is right."""
+    ports = [weir.port for weir in weirs]
+    if case == "streams":
+        asked, used, right = kinds.run_streams(ports, path_of(case), client, 500, 60, streams)
+    else:
+        asked, used, right = kinds.run_penalties(ports, path_of(case), client, options.seconds + 1, 60,
+                                                 lambda: sum(value for _, value in metric(weirs, "weir_penalties_total")))
+    return asked, used, right, right
+
+
+def measure(weirs, case, options, upstream, streams):
     exact, requests, counts = 0, 0, set()
-    for number in range(options.runs):
+    runs = min(options.runs, 3) if case in ("penalty", "streams") else options.runs
+    for number in range(runs):
         client = f"{case}-{number}"
         if case == "concurrency":
             asked, admitted, least, most = run_held(weirs, case, client, options, upstream)
         elif case == "leaky_bucket":
             asked, admitted, least, most = run_queued(weirs, case, client, options)
+        elif case in ("penalty", "streams"):
+            asked, admitted, least, most = run_kind(weirs, case, client, options, streams)
         elif case.startswith("refilled"):
             asked, admitted, least, most = run_refilled(weirs, case, client, options)
         else:
@@ -248,8 +267,8 @@ def measure(weirs, case, options, upstream):
         if not least <= admitted <= most:
             print(f"{case}, run {number}: {admitted} admitted, where it is {least} to {most}", flush=True)
         counts.add(f"{admitted}" if least == most else f"{admitted} of {least} to {most}")
-    print(f"{case}: {exact} of {options.runs} runs exact, {requests} requests; {', '.join(sorted(counts)[:4])} admitted a run", flush=True)
-    return exact == options.runs
+    print(f"{case}: {exact} of {runs} runs exact, {requests} requests; {', '.join(sorted(counts)[:4])} admitted a run", flush=True)
+    return exact == runs
 
 
 def main():
@@ -260,11 +279,11 @@ def main():
     parser.add_argument("--seconds", type=int, default=1, help="of a run")
     parser.add_argument("--case", action="append", choices=CASES, help="some alone; repeat it for several")
     options = parser.parse_args()
-    upstream = SlowUpstream()
+    upstream, streams = SlowUpstream(), kinds.StreamUpstream()
     with processes.on_stage("exact", options.weir) as stage:
         stage.start_redis()
-        weirs = start_weirs(stage, upstream.port)
-        results = [measure(weirs, case, options, upstream) for case in options.case or CASES]
+        weirs = start_weirs(stage, upstream.port, streams)
+        results = [measure(weirs, case, options, upstream, streams) for case in options.case or CASES]
     return 0 if all(results) else 1
 
 
