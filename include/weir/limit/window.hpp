@@ -47,6 +47,11 @@ class FixedWindow {
   // Returns a state with the same count, in the window of this limiter that contains `drained_at`.
   [[nodiscard]] Cell carry_over(const Cell& cell, base::TimePoint drained_at) const noexcept;
 
+  // Returns the same windows with another limit.
+  [[nodiscard]] FixedWindow with_limit(std::uint64_t count) const {
+    return {{count, rate_.period}, align_, calendar_};
+  }
+
   [[nodiscard]] Interval window_at(base::TimePoint at) const noexcept;
   // the period is 1, 7 or 31 days for the windows of a calendar
   [[nodiscard]] const Rate& rate() const noexcept { return rate_; }

@@ -1,0 +1,104 @@
+// Adapts the limit of a rule to the condition of an upstream (the setting `adapt`).
+//
+// Once a period, weir looks at the answers of the upstream in that period. While the upstream is unwell, the
+// rule's factor is halved. Otherwise the factor grows by one step. The rule grants its limit times its
+// factor.
+//
+//   answers of one period ──► is_unwell() ──► adapted() ──► Factors ──► scaled limiter of a request
+//
+// This is additive increase, multiplicative decrease (AIMD). Chiu and Jain, "Analysis of the Increase and
+// Decrease Algorithms for Congestion Avoidance in Computer Networks" (1989), show that it converges to a
+// fair and efficient load, and that the other linear controls do not. Congestion control of TCP uses it, too
+// (RFC 5681 §3.1).
+//
+// The constants:
+// * kAdaptPeriod, 1 s: TCP reacts once a round trip. An answer takes less than a second unless the upstream
+//   is very slow, so the answers of a period show the effect of the factor of the period before.
+// * The decrease by half is that of RFC 5681 §3.1. It lets a queue at the upstream drain.
+// * The increase of 1/20 of the limit lets the factor grow from 20 % to 100 % in 16 s. So weir finds the
+//   upstream's capacity to 5 % of the limit. Few steps also mean few limiters: weir makes them in advance.
+// * kLeastAnswers, 10: fewer answers show nothing, so the factor grows. A factor that refuses nearly every
+//   request therefore ends by itself.
+//
+// A key has one state, whatever the factor. A window, a log or a concurrency limit compares its count with
+// the scaled limit. A bucket keeps its TAT (limit/gcra_core.hpp): a unit that is charged under half the
+// factor costs twice the time. So a scaled limit admits nothing that the whole limit would refuse. If a
+// reload changes the limit meanwhile, or if the key shares an overflow cell, the state is converted as after
+// a reload, which may forget what exceeds the scaled limit.
+//
+// Pure, apart from Factors.
+#pragma once
+
+#include "weir/base/result.hpp"
+#include "weir/base/time.hpp"
+#include "weir/limit/charge.hpp"
+#include "weir/limit/limiter.hpp"
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <optional>
+
+namespace weir::limit {
+
+// The share of a limit that a rule grants, in twentieths: 1 to kWholeFactor.
+using Factor = std::uint8_t;
+inline constexpr Factor kWholeFactor = 20;
+[[nodiscard]] constexpr unsigned percent_of(Factor factor) noexcept {
+  return factor * (100U / kWholeFactor);
+}
+
+inline constexpr base::Duration kAdaptPeriod{1'000'000};
+inline constexpr std::uint64_t kLeastAnswers = 10;
+
+// When an upstream is unwell, and the lowest factor. At least one of the first two members is set.
+struct AdaptTerms {
+  std::optional<base::Duration> latency_above{};  // the mean time to the answer's head
+  std::optional<unsigned> errors_above{};         // percent of answers that failed
+  Factor floor = 4;
+  friend bool operator==(const AdaptTerms&, const AdaptTerms&) = default;
+};
+
+// The answers of an upstream in one period.
+struct Answers {
+  std::uint64_t all = 0;       // answers, and attempts that got none because of the upstream
+  std::uint64_t failed = 0;    // of `all`: answers with a status of 5xx, and attempts without an answer
+  std::uint64_t measured = 0;  // of `all`: answers, and attempts that ran out of time
+  base::Duration time{0};      // the sum of the times of `measured`, from the request to the answer's head
+  friend bool operator==(const Answers&, const Answers&) = default;
+};
+
+// Returns true if the answers are at least kLeastAnswers, and slower or worse than the terms allow.
+[[nodiscard]] bool is_unwell(const AdaptTerms& terms, const Answers& answers) noexcept;
+
+// Returns the factor of the next period. `factor`: that of the present period.
+[[nodiscard]] Factor adapted(const AdaptTerms& terms, const Answers& answers, Factor factor) noexcept;
+
+// Returns true if scaled() can scale the limiter. False for queues, stepwise refills and adaptive
+// concurrency.
+[[nodiscard]] bool can_scale(const Limiter& limiter) noexcept;
+
+// Returns the limiter with its limit and its burst times `factor`, rounded down, but at least `least` units.
+// Both limiters can use each other's states. REQUIRES: can_scale(limiter), 1 ≤ factor ≤ kWholeFactor, least ≥
+// 1. Returns an error if the scaled bucket would take over 100 years to fill.
+[[nodiscard]] base::Result<Limiter> scaled(const Limiter& limiter, Factor factor, Cost least);
+
+// The present factor of each rule, by the label of the rule's metrics. One thread sets the factors; any
+// thread may read them.
+class Factors {
+ public:
+  Factors() {
+    for (auto& factor : factors_) factor.store(kWholeFactor, std::memory_order_relaxed);
+  }
+  [[nodiscard]] Factor of(RuleIndex rule) const noexcept {
+    return factors_[rule].load(std::memory_order_relaxed);
+  }
+  void set(RuleIndex rule, Factor factor) noexcept {
+    factors_[rule].store(factor, std::memory_order_relaxed);
+  }
+
+ private:
+  std::array<std::atomic<Factor>, kMaxRules> factors_;
+};
+
+}  // namespace weir::limit
