@@ -39,7 +39,8 @@ void Counters::clear_upstream(std::size_t upstream) noexcept {
   auto& tallies = upstreams_[upstream];
   for (auto* tally : {&tallies.connects, &tallies.failures, &tallies.errors, &tallies.oversized,
                       &tallies.reused, &tallies.prompted, &tallies.retries, &tallies.queued, &tallies.crowded,
-                      &tallies.denied, &tallies.paused})
+                      &tallies.denied, &tallies.attempts, &tallies.attempts_failed,
+                      &tallies.attempts_measured, &tallies.attempts_micros, &tallies.paused})
     tally->clear();
 }
 

@@ -68,6 +68,7 @@ void write_rule(TextWriter& out, const AppliedRule& said) {
   write_text(out, R"(,"says":)", said.says);
   write_unless_zero(out, R"(,"variant":)", said.variant);
   write_true(out, R"(,"elastic":)", said.elastic);
+  if (said.factor != limit::kWholeFactor) write_count(out, R"(,"factor":)", limit::percent_of(said.factor));
   out << '}';
 }
 

@@ -100,6 +100,16 @@ void Cases::take_route_named(std::string_view name) {
   if (found != routes.end()) policy::take_route(*found, request_);
 }
 
+// Takes the factors that rules had at this moment. A rule that did not apply then has its whole limit.
+void Cases::take_factors(const LogLine& line) {
+  for (const auto& rule : candidate_.rules) {
+    if (!rule.adapt) continue;
+    const auto* said = said_of(line, rule);
+    factors_.set(rule.index, said != nullptr ? said->factor : limit::kWholeFactor);
+    factors_told = factors_told || (said != nullptr && said->factor != limit::kWholeFactor);
+  }
+}
+
 void Cases::make_request(const LogLine& line) {
   head_.clear();
   head_.method = line.method;
@@ -113,7 +123,8 @@ void Cases::make_request(const LogLine& line) {
               .route = {},
               .client = {},
               .now = line.start,
-              .load = line.load.value_or(1)};
+              .load = line.load.value_or(1),
+              .factors = &factors_};
   auto& client = request_.client;
   client.peer = client.address = line.client;
   client.network = policy::network_of(candidate_.client, line.client);
@@ -131,6 +142,7 @@ void Cases::make_request(const LogLine& line) {
   else if (const auto route = policy::find_route(candidate_.routes, request_))
     policy::take_route(candidate_.routes[*route], request_);
   loads = loads || line.load;
+  take_factors(line);
   const std::string_view said[] = {line.api_key, line.user, line.org,    line.service,
                                    line.device,  line.tier, line.country};
   for (std::size_t i = 0; i < seen.size(); ++i) seen[i] = seen[i] || !said[i].empty();
@@ -221,7 +233,7 @@ void Cases::add_told(const policy::Rule& rule, const LogLine& line, policy::Bill
                                       .counted = applied.counted,
                                       .penalty = policy::penalty_of(rule)});
   };
-  auto applied = policy::limiter_of(rule, said->variant, said->elastic);
+  auto applied = policy::limiter_of(rule, said->variant, said->elastic, said->factor);
   add(applied, said->key);
   if (!applied.paired) return;
   add(policy::counted_limiter(rule, applied), {said->key.lo ^ 0x656c'6173'7469'6300, said->key.hi});

@@ -103,6 +103,7 @@ class Cases {
   // True for each attribute that any line had. The order is api_key, user, org, service, device, tier,
   // country.
   std::array<bool, 7> seen{};
+  bool factors_told = false;   // true: some lines state a factor below the whole one
   bool loads = false;          // true if some lines state the load
   bool routes_beyond = false;  // true: the log lacks facts for routing, so logged routes are used
   std::uint64_t guessed = 0;   // number of releases that add_guesses() added
@@ -110,6 +111,7 @@ class Cases {
 
  private:
   void make_request(const LogLine& line);
+  void take_factors(const LogLine& line);
   void take_route_named(std::string_view name);
   void find_hidden();
   void collect(const LogLine& line, Case& made);
@@ -128,6 +130,7 @@ class Cases {
   policy::Bill told_bill_;
   http::RequestHead head_;
   policy::Request request_;
+  limit::Factors factors_;  // of the line's rules, by index of the rules that the replay tries
   std::string path_, host_;
   base::Duration admitted_for_{};  // the sum of the durations of all requests that the log admitted
   std::uint64_t admitted_ = 0;

@@ -118,6 +118,14 @@ void for_each(const json::object& object, std::string_view name, Each each) {
   }
 }
 
+limit::Factor factor_in(const json::object& said) {
+  constexpr auto kStep = limit::percent_of(1);
+  if (find(said, "factor") == nullptr) return limit::kWholeFactor;
+  const auto percent = number_in(said, "factor");
+  if (percent < kStep || percent > 100) throw Fault{Unusable::Lacking};
+  return static_cast<limit::Factor>(percent / kStep);
+}
+
 LoggedRule read_rule(const json::object& said) {
   const auto variant = number_in(said, "variant");
   if (variant > 0xffff) throw Fault{Unusable::Lacking};
@@ -127,7 +135,8 @@ LoggedRule read_rule(const json::object& said) {
           .cost = cost_in(said),
           .says = needed_text(said, "says"),
           .variant = static_cast<std::uint16_t>(variant),
-          .elastic = flag_in(said, "elastic")};
+          .elastic = flag_in(said, "elastic"),
+          .factor = factor_in(said)};
 }
 
 observe::Amendment::Kind kind_of(std::string_view word) {

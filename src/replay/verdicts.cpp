@@ -149,6 +149,9 @@ class Comparison {
     }
     if (rule.elastic && !all_.loads)
       note("rule \"" + rule.name + "\" is elastic; the log has no load, so the replay assumes full load");
+    if (rule.adapt && !all_.factors_told)
+      note("rule \"" + rule.name +
+           "\" has adapt; the log has no factor below 100%, so the replay assumes the whole limit");
   }
 
   void note_rest() {

@@ -27,7 +27,9 @@ bool for_each_limiter(policy::Rule& rule, Visit visit) {
     return visit(numbers.limiter) && visit_some(numbers.local_share) && visit_some(numbers.soft) &&
            visit_some(numbers.soft_share) &&
            (!numbers.elastic ||
-            (visit(numbers.elastic->limiter) && visit_some(numbers.elastic->local_share)));
+            (visit(numbers.elastic->limiter) && visit_some(numbers.elastic->local_share))) &&
+           std::all_of(numbers.scaled.begin(), numbers.scaled.end(), visit) &&
+           std::all_of(numbers.scaled_share.begin(), numbers.scaled_share.end(), visit);
   };
   bool all = visit_all(rule) && (!rule.messages || visit(rule.messages->limiter));
   for (auto& variant : rule.overrides) all = all && visit_all(variant);
@@ -100,6 +102,7 @@ base::Result<ConfigSnapshots::Draft> ConfigSnapshots::make(const config::Setting
                              .rules = std::move(*rules),
                              .rule_finder = {},
                              .elastic = config::asks_for_load(settings),
+                             .factors = &factors_,
                              .inspects = config::asks_for_bodies(settings),
                              .body_names = policy::body_names(settings.rules),
                              .settles = config::asks_for_answers(settings),
@@ -181,6 +184,8 @@ void ConfigSnapshots::tell_change(const policy::Rule& rule, std::vector<std::str
     changes.push_back(name + " has another key: clients with another key start with an empty counter");
   if (before->store != rule.store)
     changes.push_back(name + " has another store: its clients start with an empty counter");
+  if (before->adapt != rule.adapt)
+    changes.push_back(name + " has another adapt: it starts with its whole limit");
   if (saved(*before).reads(saved(rule))) return;
   if (!limit::rescales(before->limiter, rule.limiter))
     changes.push_back(name + " has another algorithm: its clients start with an empty counter");

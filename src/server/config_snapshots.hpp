@@ -10,6 +10,7 @@
 
 #include "weir/base/result.hpp"
 #include "weir/config/settings.hpp"
+#include "weir/limit/adapt.hpp"
 #include "weir/limit/key_table.hpp"
 #include "weir/limit/saved.hpp"
 #include "weir/limit/shared_limiter.hpp"
@@ -83,6 +84,8 @@ class ConfigSnapshots {
   // (limit::ForeignPermits::rules).
   void tidy(const std::vector<observe::Counters*>& counters,
             const std::vector<limit::RuleIndex>& elsewhere = {});
+  // The factors of rules that adapt. Requests of all snapshots read them.
+  [[nodiscard]] limit::Factors& factors() noexcept { return factors_; }
   // Returns the number of different limits that weir has used since it started; at most
   // limit::Limiters::kMost.
   [[nodiscard]] std::size_t limits() const noexcept { return limiters_.size(); }
@@ -120,6 +123,7 @@ class ConfigSnapshots {
   log::Log& log_;
   std::function<void()> gone_;
   limit::Limiters limiters_;
+  limit::Factors factors_;
   // Rules that adopt() has stored. They are never freed, because the key table may still point to them.
   std::vector<limit::FormerRule> former_;
   Labels routes_{observe::Counters::kMostRoutes};

@@ -149,6 +149,7 @@ void Program::start_workers(std::vector<std::vector<upstream::Server>> servers) 
                           .log = log_,
                           .top = begun_with_.admin.address ? begun_with_.admin.top : 0};
   for (unsigned i = 0; i < worker_count_; ++i) workers_.push_back(std::make_unique<WorkerThread>(parts));
+  adaptation_.watch(config_snapshots_.current().config);
   prober_.watch(config_snapshots_.current().server_groups);
   resolver_.watch(config_snapshots_.current().server_groups);
   listeners_.emplace(control_.get_executor(), workers_, log_);

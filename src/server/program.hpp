@@ -8,6 +8,7 @@
 // - program_secret.cpp reads the secret that all weir processes with one Redis share.
 #pragma once
 
+#include "server/adaptation.hpp"
 #include "server/config_snapshots.hpp"
 #include "server/inspector.hpp"
 #include "server/listeners.hpp"
@@ -100,6 +101,7 @@ class Program {
   void add_redis(admin::Sources& sources);
   [[nodiscard]] Inspector::Moment moment();
   [[nodiscard]] double system_load();
+  [[nodiscard]] limit::Answers answers_so_far(std::size_t upstream) const;
   [[nodiscard]] std::optional<observe::TopOfRule> top_clients(limit::RuleIndex label) const;
   [[nodiscard]] std::vector<admin::ServerFigures> servers() const;
   [[nodiscard]] std::vector<admin::ResolveFigures> resolves() const;
@@ -150,6 +152,8 @@ class Program {
   // Set once this process has handed over to a new process.
   std::optional<upgrade::HandoffSender> handoff_sender_;
   std::vector<std::unique_ptr<WorkerThread>> workers_;
+  Adaptation adaptation_{control_.get_executor(), config_snapshots_.factors(),
+                         [this](std::size_t upstream) { return answers_so_far(upstream); }, log_};
   std::optional<Listeners> listeners_;
   ClientFiles client_files_{control_.get_executor(), log_,
                             [this](const auto& changed) { return take_up(changed); }};

@@ -81,6 +81,7 @@ void Program::put_in_force(config::Settings settings, const ConfigSnapshots::Dra
   connections_per_ip_.set_most(settings_.server.max_connections_per_ip);
   body_memory_.set_most(settings_.server.max_body_memory);
   log_.set_level(settings_.log.level);
+  adaptation_.watch(config_snapshot->config);
   for (const auto& worker : workers_) worker->begin(config_snapshot);
   for (auto& change : listeners_->put_in_force(std::move(listeners), most_sessions()))
     report.changes.push_back(std::move(change));

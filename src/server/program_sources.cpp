@@ -25,6 +25,7 @@ admin::Sources Program::sources() {
   sources.process = [this] { return process_.read(); };
   sources.log_lines_lost = [this] { return access_log_.lost(); };
   sources.load = [this] { return load(); };
+  sources.factor = [this](limit::RuleIndex label) { return config_snapshots_.factors().of(label); };
   sources.readiness = [this] { return readiness(); };
   sources.certificates = [this] {
     auto figures = listeners_->certificates();
@@ -157,6 +158,19 @@ std::vector<std::pair<const char*, double>> Program::load() {
 Inspector::Moment Program::moment() {
   return {[this] { return config_snapshots_.configuration(); }, [this] { return system_load(); },
           [this](limit::RuleIndex label) { return top_clients(label); }};
+}
+
+// Returns all answers so far of the upstream with this label, summed over all workers.
+limit::Answers Program::answers_so_far(std::size_t upstream) const {
+  limit::Answers sum;
+  for (const auto& worker : workers_) {
+    const auto& tallies = worker->counters().upstream(upstream);
+    sum.all += tallies.attempts.value();
+    sum.failed += tallies.attempts_failed.value();
+    sum.measured += tallies.attempts_measured.value();
+    sum.time += base::Duration(static_cast<base::Duration::rep>(tallies.attempts_micros.value()));
+  }
+  return sum;
 }
 
 // Returns the highest value among all kinds of load.

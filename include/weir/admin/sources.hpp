@@ -4,6 +4,7 @@
 
 #include "weir/admin/figures.hpp"
 #include "weir/base/time.hpp"
+#include "weir/limit/adapt.hpp"
 #include "weir/limit/key_table.hpp"
 #include "weir/net/task.hpp"
 #include "weir/observe/counters.hpp"
@@ -36,6 +37,7 @@ struct RuleText {
   bool settles = false;        // true: responses correct the charges of this rule
   bool messages = false;       // true: the rule counts messages of WebSockets and gRPC calls
   bool penalty = false;        // true: the rule has a penalty
+  bool adapts = false;         // true: the rule's limit adapts to an upstream
   limit::RuleIndex label = 0;  // label of the rule's counters (observe::Counters)
 };
 [[nodiscard]] RuleText describe(const policy::Rule& rule);
@@ -116,6 +118,8 @@ struct Sources {
   std::function<std::uint64_t()> log_lines_lost;
   // Returns the name and value of each kind of system load. A value is from 0 to 1.
   std::function<std::vector<std::pair<const char*, double>>()> load;
+  // Returns the present factor of the rule with this label. Absent: the pages omit factors.
+  std::function<limit::Factor(limit::RuleIndex)> factor;
   std::function<Readiness()> readiness;  // absent: weir is always ready
   std::function<TlsFigures()> certificates;
   std::function<ReloadFigures()> reloads;

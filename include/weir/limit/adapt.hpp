@@ -6,10 +6,9 @@
 //
 //   answers of one period ──► is_unwell() ──► adapted() ──► Factors ──► scaled limiter of a request
 //
-// This is additive increase, multiplicative decrease (AIMD). Chiu and Jain, "Analysis of the Increase and
-// Decrease Algorithms for Congestion Avoidance in Computer Networks" (1989), show that it converges to a
-// fair and efficient load, and that the other linear controls do not. Congestion control of TCP uses it, too
-// (RFC 5681 §3.1).
+// This is additive increase, multiplicative decrease (AIMD). Chiu and Jain show that it converges to a fair
+// and efficient load, and that other linear controls do not ("Analysis of the Increase and Decrease
+// Algorithms", 1989). TCP's congestion control uses it, too (RFC 5681 §3.1).
 //
 // The constants:
 // * kAdaptPeriod, 1 s: TCP reacts once a round trip. An answer takes less than a second unless the upstream
@@ -22,9 +21,10 @@
 //
 // A key has one state, whatever the factor. A window, a log or a concurrency limit compares its count with
 // the scaled limit. A bucket keeps its TAT (limit/gcra_core.hpp): a unit that is charged under half the
-// factor costs twice the time. So a scaled limit admits nothing that the whole limit would refuse. If a
-// reload changes the limit meanwhile, or if the key shares an overflow cell, the state is converted as after
-// a reload, which may forget what exceeds the scaled limit.
+// factor costs twice the time. So a scaled limit admits nothing that the whole limit would refuse.
+//
+// Two conversions may forget what exceeds the scaled limit: that of a reload which changes the limit
+// meanwhile, and that of an overflow cell.
 //
 // Pure, apart from Factors.
 #pragma once

@@ -4,14 +4,15 @@
 //   `{"run":"5d1c03aa91e07b42","clock_us":-3,"asked_us":120,"turn":1,"api_key":"…","user":"alice","tier":"pro",`
 //   ` "load":0.25,`
 //   ` "rules":[{"rule":"login","asks":"9b1f0c4e","key":"…","cost":1,"says":"admitted","variant":2,`
-//   `           "elastic":true}],`
+//   `           "elastic":true,"factor":35}],`
 //   ` "amends":[{"rule":"login","does":"settle","at_us":512,"turn":3,"cost":0}]}`
 //
 // `"first":true` is in the first line about a key table that began empty. A log without that line is
-// incomplete. Absent, zero and false values are left out. A line's `time` is by the machine's clock. Limits
-// use weir's own clock, which is `clock_us` ahead of the machine's clock (behind if negative). `asked_us` and
-// `at_us` are measured from the line's time, by weir's clock. `turn` is a timestamp
-// (limit/hybrid_timestamp.hpp) minus the first timestamp of its instant. API keys appear only as digests.
+// incomplete. Absent, zero and false values are left out, and a `factor` (in percent) of 100. A line's `time`
+// is by the machine's clock. Limits use weir's own clock, which is `clock_us` ahead of the machine's clock
+// (behind if negative). `asked_us` and `at_us` are measured from the line's time, by weir's clock. `turn` is
+// a timestamp (limit/hybrid_timestamp.hpp) minus the first timestamp of its instant. API keys appear only as
+// digests.
 //
 // A reset of a key has a separate line, which has no fields except the time and "replay":
 //
@@ -60,6 +61,7 @@ struct AppliedRule {
   std::string_view says;
   std::uint16_t variant = 0;  // number of the variant whose limiter decided (policy::AppliedLimiter::variant)
   bool elastic = false;
+  limit::Factor factor = limit::kWholeFactor;  // policy::AppliedLimiter::factor
 };
 
 struct ReplayRecord {

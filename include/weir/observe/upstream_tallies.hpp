@@ -17,7 +17,10 @@ struct UpstreamTallies {
   Tally queued;     // requests that have waited because all servers had their maximum of requests
   Tally crowded;    // requests that were refused because all servers had their maximum of requests
   Tally denied;     // requests that were not sent again, because the retry budget was used up
-  Tally paused;     // requests that weir answered itself, because the upstream had asked for a pause
+  // For rules with `adapt` (limit::Answers): attempts that were answered or failed, those that failed, those
+  // whose time counts, and the sum of these times in microseconds.
+  Tally attempts, attempts_failed, attempts_measured, attempts_micros;
+  Tally paused;  // requests that weir answered itself, because the upstream had asked for a pause
 };
 
 }  // namespace weir::observe

@@ -29,8 +29,8 @@ struct RuleCheck {
 [[nodiscard]] std::vector<RuleCheck> check_all(std::span<const Rule> rules, const Request& request,
                                                const NamingKeys& keys);
 
-// Returns in words which limiter of a rule was chosen: "tier pro", "override 1 (path /x)" or "elastic".
-// Returns an empty text for the rule's own limiter.
+// Returns in words which limiter of a rule was chosen, such as "tier pro", "override 1 (path /x)" or "50%
+// because upstream api is unwell". Returns an empty text for the rule's own limiter as configured.
 [[nodiscard]] std::string describe_choice(const Rule& rule, const AppliedLimiter& applied);
 
 // The state of a key in one limiter.

@@ -18,6 +18,10 @@
 #include <string_view>
 #include <vector>
 
+namespace weir::limit {
+class Factors;
+}
+
 namespace weir::policy {
 
 // A request as rules see it. Its views live as long as the head's buffer.
@@ -32,7 +36,8 @@ struct Request {
   ClientIdentity client;
   base::TimePoint now{};  // when the request arrived
   double load = 1;        // the load of the system at `now`, from 0 (idle) to 1 (full), for elastic limits
-  RequestBody body{};     // the part of the body that the rules need (policy/inspection.hpp)
+  const limit::Factors* factors = nullptr;  // the present factors of rules that adapt; null: all are whole
+  RequestBody body{};  // the part of the body that the rules need (policy/inspection.hpp)
   // True: other interpretations of the path lead to other routes, and `route` refuses ambiguous paths.
   bool routes_differ = false;
 };

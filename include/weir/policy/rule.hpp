@@ -3,6 +3,7 @@
 #pragma once
 
 #include "weir/base/siphash.hpp"
+#include "weir/limit/adapt.hpp"
 #include "weir/limit/charge.hpp"
 #include "weir/limit/shared_limiter.hpp"
 #include "weir/policy/cost.hpp"
@@ -101,6 +102,17 @@ struct Elastic {
   double while_load_below = 0;                        // enforced while Request::load is below this value
 };
 
+// Makes the rule grant less while an upstream is unwell (limit/adapt.hpp).
+struct Adapt {
+  std::string upstream;  // the name of an upstream of the configuration
+  limit::AdaptTerms terms{};
+  friend bool operator==(const Adapt&, const Adapt&) = default;
+};
+
+// The limiters of a rule, a tier or an override for each factor below the whole one: first that of factor 1.
+// Empty if the rule does not adapt.
+using ScaledLimiters = std::vector<limit::SharedLimiter>;
+
 // Other limits of the rule, for a tier or for requests that match an override. Their counters are separate
 // from those of the rule. The members have the same meaning as those of Rule.
 struct Variant {
@@ -111,6 +123,7 @@ struct Variant {
   std::optional<limit::SharedLimiter> soft{};
   std::optional<limit::SharedLimiter> soft_share{};
   std::optional<Elastic> elastic{};
+  ScaledLimiters scaled{}, scaled_share{};
 };
 
 // The senders whose gRPC messages a rule counts. WebSocket messages count only if a client sends them, so
@@ -151,6 +164,10 @@ struct Rule {
   std::optional<limit::SharedLimiter> soft{};
   std::optional<limit::SharedLimiter> soft_share{};
   std::optional<Elastic> elastic{};
+  // Not beside soft or elastic limits, `lease` or `penalty`. `scaled` and `scaled_share` are `limiter` and
+  // `local_share` for each factor.
+  std::optional<Adapt> adapt{};
+  ScaledLimiters scaled{}, scaled_share{};
   std::vector<Variant> overrides{};  // the first matching override applies, even if a tier would apply, too
   std::vector<Variant> tiers{};
   limit::Cost cost = 1;  // cost of a request; also used if cost_from finds no cost in the request
@@ -211,6 +228,7 @@ struct AppliedLimiter {
   bool elastic = false;        // the elastic limiter of the variant
   bool paired = false;         // true: the variant has two limiters, and both must be charged
   bool counted = false;        // true: this limiter is charged but does not decide
+  limit::Factor factor = limit::kWholeFactor;  // the share of the configured limit that `limiter` grants
 };
 // A variant (the rule itself, an override or a tier) has an even limiter ID. Its elastic limiter has the next
 // ID, which is odd.
@@ -223,8 +241,9 @@ struct AppliedLimiter {
 }
 [[nodiscard]] AppliedLimiter applied_limiter(const Rule& rule, const Request& request);
 
-// Returns a limiter of a variant, whatever the request.
-[[nodiscard]] AppliedLimiter limiter_of(const Rule& rule, std::uint16_t variant, bool elastic);
+// Returns a limiter of a variant, whatever the request. `factor`: ignored unless the rule adapts.
+[[nodiscard]] AppliedLimiter limiter_of(const Rule& rule, std::uint16_t variant, bool elastic,
+                                        limit::Factor factor = limit::kWholeFactor);
 
 // Returns the limiter of an elastic pair that is charged but does not decide. REQUIRES: applied.paired.
 [[nodiscard]] AppliedLimiter counted_limiter(const Rule& rule, const AppliedLimiter& applied);

@@ -28,10 +28,12 @@ struct Configuration {
   std::vector<policy::Rule> rules;
   policy::RuleFinder rule_finder;  // finds rules in `rules`; a default-constructed finder returns all rules
   bool elastic = false;            // some rule depends on the load
-  bool inspects = false;           // some rule reads request bodies
-  policy::BodyNames body_names;    // the values in bodies that the rules read
-  bool settles = false;            // some rule corrects its charge by the response
-  policy::Redaction redaction;     // hides values of targets in the access log
+  // The factors of rules that adapt, which change while the configuration is in use; null: all are whole.
+  const limit::Factors* factors = nullptr;
+  bool inspects = false;         // some rule reads request bodies
+  policy::BodyNames body_names;  // the values in bodies that the rules read
+  bool settles = false;          // some rule corrects its charge by the response
+  policy::Redaction redaction;   // hides values of targets in the access log
   policy::NamingKeys names;
   // True if all weirs that use this Redis have the same secret key names.shared. If false, weir treats Redis
   // as unavailable.

@@ -32,6 +32,7 @@ struct LoggedRule {
   std::string_view says;
   std::uint16_t variant = 0;
   bool elastic = false;
+  limit::Factor factor = limit::kWholeFactor;
 };
 
 struct DoneAmendment {

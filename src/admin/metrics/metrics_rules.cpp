@@ -32,6 +32,16 @@ void tell_penalties(MetricsPage& page) {
   page.put(penalties);
 }
 
+void tell_factors(MetricsPage& page) {
+  if (!page.sources().factor) return;
+  Family factors =
+      page.gauge("weir_rule_factor", "Share of its limit that a rule with adapt grants, 0 to 1.");
+  for (const auto& rule : page.sources().rules)
+    if (rule.adapts)
+      factors.add({{"rule", rule.name}}, limit::percent_of(page.sources().factor(rule.label)) / 100.0);
+  page.put(factors);
+}
+
 void tell_messages(MetricsPage& page) {
   Family messages = page.counter("weir_messages_total", "Decisions of each rule on messages, by outcome.");
   for (std::size_t rule = 0; rule < page.sources().rules.size(); ++rule) {
@@ -75,6 +85,7 @@ void tell_rules(MetricsPage& page) {
   tell_settlements(page);
   tell_messages(page);
   tell_penalties(page);
+  tell_factors(page);
   tell_load(page);
 }
 

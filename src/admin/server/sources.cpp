@@ -15,6 +15,7 @@ RuleText describe(const policy::Rule& rule) {
           .settles = rule.settlement.has_value(),
           .messages = rule.messages.has_value(),
           .penalty = rule.penalty.has_value(),
+          .adapts = rule.adapt.has_value(),
           .label = rule.index};
 }
 

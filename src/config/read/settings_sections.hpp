@@ -93,6 +93,10 @@ void read_reserve(const TableReader& cost, policy::Rule& into);
 void check_settlement(const TableReader& rule, const policy::Rule& read);
 // Reads `penalty`. Must be called after the rule's limiters were read.
 void read_penalty(const TableReader& rule, policy::Rule& into);
+// Reads `adapt`. Must be called after the rule's limiters, tiers, overrides and cost were read.
+// `numbers_are_sound`: false if the numbers of the rule, a tier or an override have a mistake.
+void read_adapt(const TableReader& rule, const Settings& settings, bool numbers_are_sound,
+                policy::Rule& into);
 // Reads `lease`. Must be called after all other keys of the rule were read. `numbers_are_sound`: false if the
 // rule's numbers have a mistake.
 void read_lease(const TableReader& rule, bool numbers_are_sound, policy::Rule& into);

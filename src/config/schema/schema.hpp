@@ -69,7 +69,7 @@ namespace schema {
 extern const TableSpec kRoot, kServer, kLog, kAdmin, kCors, kListener, kTls, kCertificate, kHttp2, kClient,
     kApiKeySource, kSource, kJwt, kState, kMemory, kRedis, kRedisTls, kUpstream, kServerOfUpstream, kEject,
     kHealth, kRetry, kTimeouts, kUpstreamTls, kRoute, kRespond, kMatch, kRule, kCost, kReserve, kStream,
-    kCharge, kElastic, kPenalty, kTier, kOverride, kKeysFile, kKey, kAlert;
+    kCharge, kElastic, kAdapt, kPenalty, kTier, kOverride, kKeysFile, kKey, kAlert;
 }  // namespace schema
 
 }  // namespace weir::config

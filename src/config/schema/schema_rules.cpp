@@ -145,6 +145,7 @@ constexpr KeySpec kRuleKeys[] = {
            "who sends the gRPC messages that count; of WebSockets, servers' messages never count"),
     kSoft,
     kElastic,
+    table("adapt", schema::kAdapt, "a lower limit while an upstream is slow or fails"),
     table("penalty", schema::kPenalty, "longer refusals of a key whose limiter has refused it repeatedly"),
     misplaced("priority", "priority in a [[route]], or in one of the rule's tiers"),
     mixed("lease", kLeaseShapes, "",
@@ -215,6 +216,15 @@ constexpr KeySpec kElasticKeys[] = {
     needed(mixed("while_load_below", kLoadShapes, "",
                  "a load from 0.01 to 1, such as 0.7, below which the higher limit holds")),
 };
+constexpr KeySpec kAdaptKeys[] = {
+    required("upstream", Kind::Text, "name of the upstream whose answers count"),
+    key("latency_above", Kind::Duration, "",
+        "the upstream is unwell while the mean time to the head of its answers exceeds this"),
+    like(pattern::kShareBelowAll,
+         key("errors_above", Kind::Text, "",
+             "the upstream is unwell while more than this share of requests to it fail, such as \"5%\"")),
+    like(pattern::kFloor, key("floor", Kind::Text, "20%", "lowest share of the limit, a multiple of 5%")),
+};
 constexpr KeySpec kPenaltyKeys[] = {
     whole("after", 1, limit::kMostViolations, "1",
           "number of refusals by the rule's limiter, within forget, that starts a penalty"),
@@ -248,8 +258,8 @@ constexpr KeySpec kOverrideKeys[] = {needed(table("match", schema::kMatch, "whic
 
 namespace schema {
 constinit const TableSpec kMatch{kMatchKeys}, kRule{kRuleKeys}, kCost{kCostKeys}, kReserve{kReserveKeys},
-    kStream{kStreamKeys}, kCharge{kChargeKeys}, kElastic{kElasticKeys}, kPenalty{kPenaltyKeys},
-    kTier{kTierKeys}, kOverride{kOverrideKeys};
+    kStream{kStreamKeys}, kCharge{kChargeKeys}, kElastic{kElasticKeys}, kAdapt{kAdaptKeys},
+    kPenalty{kPenaltyKeys}, kTier{kTierKeys}, kOverride{kOverrideKeys};
 }  // namespace schema
 
 }  // namespace weir::config

@@ -147,6 +147,16 @@ std::string limit_words(const Numbers& numbers) {
   return words;
 }
 
+std::string adapt_words(const policy::Rule& rule) {
+  if (!rule.adapt) return "";
+  const auto& [latency, errors, floor] = rule.adapt->terms;
+  std::string words;
+  if (latency) words += " takes over " + base::to_string(*latency);
+  if (errors) words += (latency ? " or" : "") + (" fails over " + std::to_string(*errors)) + "%";
+  return ", down to " + std::to_string(limit::percent_of(floor)) + "% while upstream " +
+         in_quotes(rule.adapt->upstream) + words;
+}
+
 std::string penalty_words(const policy::Rule& rule) {
   if (!rule.penalty) return "";
   const auto& [after, first, grows, most, forget] = *rule.penalty;
@@ -176,7 +186,7 @@ std::string rule_lines(const policy::Rule& rule, unsigned usual_jitter) {
               store_words(rule) + lease_words(rule) + (rule.mode == policy::Mode::Shadow ? ", shadow" : "");
   if (const auto charge = rule.settlement ? policy::describe_charge(*rule.settlement) : ""; !charge.empty())
     text += ", " + charge;
-  text += cost_words(rule) + penalty_words(rule);
+  text += cost_words(rule) + adapt_words(rule) + penalty_words(rule);
   if (rule.messages) {
     const auto& bucket = std::get<limit::TokenBucket>(*rule.messages->limiter);
     text += ", messages " + limit::to_string(bucket.gcra_core().rate()) + ", burst " +

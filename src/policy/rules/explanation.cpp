@@ -65,6 +65,9 @@ std::string describe_choice(const Rule& rule, const AppliedLimiter& applied) {
     text = "tier " + rule.tiers[variant - rule.overrides.size() - 1].tier;
   else if (variant > 0)
     text = "override " + std::to_string(variant) + " (" + rule.overrides[variant - 1].match.describe() + ")";
+  if (applied.factor != limit::kWholeFactor)
+    return text + (text.empty() ? "" : ", ") + std::to_string(limit::percent_of(applied.factor)) +
+           "% because upstream " + rule.adapt->upstream + " is unwell";
   if (!applied.elastic) return text;
   return text + (text.empty() ? "" : ", ") + "while load is below " +
          number(elastic_of(rule, applied.variant).while_load_below);
@@ -76,9 +79,12 @@ LimitState state_of(const Rule& rule, const AppliedLimiter& applied, const limit
       applied.told == applied.limiter ? 0 : limit::quota(*applied.limiter) - limit::quota(*applied.told);
   const auto limit = limit::quota_of(*applied.told, outcome);
   const auto left = outcome.remaining > margin ? outcome.remaining - margin : 0;
+  // A scaled bucket has an odd rate. People see the configured limit, and the factor in `choice`.
+  const bool whole = applied.factor == limit::kWholeFactor;
+  const auto* shown = whole ? applied.told : limiter_of(rule, applied.variant, applied.elastic).told;
   return {
       .choice = describe_choice(rule, applied),
-      .limiter = limit::describe(*applied.told),
+      .limiter = limit::describe(*shown),
       .store = rule.store == Store::Redis ? "redis" : "memory",
       .note = outcome.overflow
                   ? "the key table is full: this client shares a counter with other new clients of the rule"

@@ -153,9 +153,24 @@ std::string describe(const KeyPart& part) {
   return text;
 }
 
+// Returns the factor within the bounds of the rule. The whole factor if the rule does not adapt.
+limit::Factor factor_within(const Rule& rule, limit::Factor factor) {
+  return rule.adapt ? std::clamp(factor, rule.adapt->terms.floor, limit::kWholeFactor) : limit::kWholeFactor;
+}
+
+limit::Factor factor_for(const Rule& rule, const Request& request) {
+  if (!rule.adapt || request.factors == nullptr) return limit::kWholeFactor;
+  return factor_within(rule, request.factors->of(rule.index));
+}
+
 // In the following templates, `Numbers` is Rule or Variant: both have the members that this code reads.
 template <class Numbers>
-AppliedLimiter own_limiter(const Numbers& numbers, std::uint16_t variant) {
+AppliedLimiter own_limiter(const Numbers& numbers, std::uint16_t variant,
+                           limit::Factor factor = limit::kWholeFactor) {
+  if (factor != limit::kWholeFactor) {
+    const auto* scaled = numbers.scaled[factor - 1U].get();
+    return {.limiter = scaled, .told = scaled, .variant = variant, .factor = factor};
+  }
   return {numbers.soft ? numbers.soft->get() : numbers.limiter.get(), numbers.limiter.get(), variant};
 }
 
@@ -164,9 +179,9 @@ AppliedLimiter elastic_limiter(const Elastic& elastic, std::uint16_t variant) {
 }
 
 template <class Numbers>
-AppliedLimiter applied(const Numbers& numbers, std::size_t variant, double load) {
+AppliedLimiter applied(const Numbers& numbers, std::size_t variant, double load, limit::Factor factor) {
   const auto number = static_cast<std::uint16_t>(variant);
-  auto own = own_limiter(numbers, number);
+  auto own = own_limiter(numbers, number, factor);
   if (!numbers.elastic) return own;
   if (load < numbers.elastic->while_load_below) return elastic_limiter(*numbers.elastic, number);
   own.paired = true;
@@ -187,6 +202,8 @@ AppliedLimiter local_share(const Numbers& numbers, AppliedLimiter applied) {
   if (applied.elastic) {
     const auto& share = numbers.elastic->local_share;
     if (share) applied.limiter = applied.told = share->get();
+  } else if (numbers.local_share && applied.factor != limit::kWholeFactor) {
+    applied.limiter = applied.told = numbers.scaled_share[applied.factor - 1U].get();
   } else if (numbers.local_share) {
     applied.told = numbers.local_share->get();
     applied.limiter = numbers.soft_share ? numbers.soft_share->get() : applied.told;
@@ -252,19 +269,21 @@ limit::Cost units_of(const Lease& lease, const limit::Limiter& limiter) noexcept
 }
 
 AppliedLimiter applied_limiter(const Rule& rule, const Request& request) {
+  const auto factor = factor_for(rule, request);
   for (std::size_t i = 0; i < rule.overrides.size(); ++i)
-    if (rule.overrides[i].match.holds(request)) return applied(rule.overrides[i], 1 + i, request.load);
+    if (rule.overrides[i].match.holds(request))
+      return applied(rule.overrides[i], 1 + i, request.load, factor);
   if (!request.client.tier.empty())
     for (std::size_t i = 0; i < rule.tiers.size(); ++i)
       if (rule.tiers[i].tier == request.client.tier)
-        return applied(rule.tiers[i], 1 + rule.overrides.size() + i, request.load);
-  return applied(rule, 0, request.load);
+        return applied(rule.tiers[i], 1 + rule.overrides.size() + i, request.load, factor);
+  return applied(rule, 0, request.load, factor);
 }
 
-AppliedLimiter limiter_of(const Rule& rule, std::uint16_t variant, bool elastic) {
+AppliedLimiter limiter_of(const Rule& rule, std::uint16_t variant, bool elastic, limit::Factor factor) {
   return ask_variant(rule, variant, [&](const auto& numbers) {
     if (numbers.elastic && elastic) return elastic_limiter(*numbers.elastic, variant);
-    auto own = own_limiter(numbers, variant);
+    auto own = own_limiter(numbers, variant, factor_within(rule, factor));
     own.paired = numbers.elastic.has_value();
     return own;
   });

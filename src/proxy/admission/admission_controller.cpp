@@ -202,7 +202,8 @@ AdmissionController::what_rules_said() const {
                       .cost = charge.cost,
                       .says = won ? "won" : observe::kRuleOutcomeNames[static_cast<std::size_t>(outcome)],
                       .variant = applied.variant,
-                      .elastic = applied.elastic});
+                      .elastic = applied.elastic,
+                      .factor = applied.factor});
     }
   return said;
 }

@@ -56,6 +56,7 @@ void Exchange::identify() {
   buffers.request =
       policy::request_of(config.client, peer.address, buffers.head, buffers.credentials, buffers.texts);
   if (config.elastic) buffers.request.load = context_.worker.load.load();
+  buffers.request.factors = config.factors;
   buffers.rules = config.rule_finder.find(config.rules, buffers.request, buffers.found_rules);
   begun_ = true;
 }

@@ -65,6 +65,7 @@ void Explainer::read(const policy::ExplainRequest& asked, double load) {
   told_.client.address = told_.client.peer = explain_request.peer.to_string();
   if (const auto fault = described_.read(explain_request, config_.client, time_, load))
     return reject_early(fault->status, fault->what);
+  described_.request().factors = config_.factors;
   told_.client = policy::explain_client(described_.request().client);
   if (described_.head_size() > config_.server.max_head) reject_early(431, "the request head is too large");
 }

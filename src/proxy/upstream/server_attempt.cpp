@@ -66,10 +66,25 @@ bool ServerAttempt::is_theirs() const noexcept {
   return !context_.watch.left() && !context_.worker.hard_stop && !body_fault;
 }
 
+void ServerAttempt::count_answer(unsigned status) noexcept {
+  tallies.attempts.add();
+  if (status >= 500) tallies.attempts_failed.add();
+  count_time();
+}
+
+void ServerAttempt::count_time() noexcept {
+  const auto time = std::max(context_.now - context_.report.sent, base::Duration{0});
+  tallies.attempts_measured.add();
+  tallies.attempts_micros.add(static_cast<std::uint64_t>(time.count()));
+}
+
 bool ServerAttempt::count_failure() noexcept {
   const bool theirs = is_theirs();
-  if (theirs) tallies.failures.add();
-  return theirs;
+  if (!theirs) return false;
+  tallies.failures.add();
+  tallies.attempts.add();
+  tallies.attempts_failed.add();
+  return true;
 }
 
 // Ignores the answer if the server's addresses have changed since the lease.

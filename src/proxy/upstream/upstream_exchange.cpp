@@ -36,6 +36,7 @@ net::Task<Outcome> UpstreamExchange::run() {
       if (context_.watch.left()) break;
       if (!connected) continue;
       const bool answered = co_await exchange_heads();
+      if (answered) attempt_.count_answer(context_.buffers.response.status);
       if (answered) next = judge_answer();
       if (upload_ && next != Next::Answer) co_await upload_->end();
       if (!answered) next = judge_failure();

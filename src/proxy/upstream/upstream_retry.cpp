@@ -51,6 +51,7 @@ UpstreamExchange::Next UpstreamExchange::judge_failure() {
   const bool theirs = !attempt.client_ended && (broken ? attempt.count_failure() : attempt.is_theirs());
   // The server sent an interim answer, and the body then did not arrive. So the server did not fail.
   if (!theirs && attempt.heard && !is_body_complete()) attempt.note_answer();
+  if (theirs && broken && late && !attempt.cut_short) attempt.count_time();
   if (theirs && broken && !(late && attempt.cut_short)) blame_server();
   const bool once_more = failure == Failure::Stale || (refused && !attempt.fresh);
   if (refused) {

@@ -165,6 +165,14 @@ TEST(Describe, ShowsSoftAndElasticLimits) {
               HasSubstr("burst 10, elastic token_bucket 20/s, burst 20 while load is below 0.7, per"));
 }
 
+TEST(Describe, ShowsWhatALimitAdaptsTo) {
+  const auto of = [](const std::string& more) { return describe(parse_settings(with_rule(more), kFile)); };
+  EXPECT_THAT(of("adapt = { upstream = \"api\", latency_above = \"500ms\", errors_above = \"5%\" }\n"),
+              HasSubstr(", down to 20% while upstream \"api\" takes over 500ms or fails over 5%\n"));
+  EXPECT_THAT(of("adapt = { upstream = \"api\", errors_above = \"10%\", floor = \"50%\" }\n"),
+              HasSubstr(", down to 50% while upstream \"api\" fails over 10%\n"));
+}
+
 TEST(Describe, ShowsPenalties) {
   const auto of = [](const std::string& more) { return describe(parse_settings(with_rule(more), kFile)); };
   EXPECT_THAT(of("penalty = { for = \"10min\" }\n"),

@@ -26,6 +26,7 @@ constexpr Described kDescribed[] = {
     {kLimiters, "Keys of `stream`", &schema::kStream},
     {kLimiters, "Keys of `charge`", &schema::kCharge},
     {kLimiters, "Keys of `elastic`", &schema::kElastic},
+    {kLimiters, "Keys of `adapt`", &schema::kAdapt},
     {kLimiters, "Keys of `penalty`", &schema::kPenalty},
     {kLimiters, "Keys of a tier", &schema::kTier},
     {kLimiters, "Keys of an override", &schema::kOverride},

@@ -61,6 +61,7 @@ const std::vector<Door>& doors() {
       {&schema::kCost, "rule[x].cost.", "[[rule]]\nname = \"x\"\n[rule.cost]\n"},
       {&schema::kCharge, "rule[x].charge.", "[[rule]]\nname = \"x\"\n[rule.charge]\n"},
       {&schema::kElastic, "rule[x].elastic.", "[[rule]]\nname = \"x\"\n[rule.elastic]\n"},
+      {&schema::kAdapt, "rule[x].adapt.", "[[rule]]\nname = \"x\"\n[rule.adapt]\n"},
       {&schema::kPenalty, "rule[x].penalty.", "[[rule]]\nname = \"x\"\n[rule.penalty]\n"},
       {&schema::kTier, "rule[x].tiers.free.", "[[rule]]\nname = \"x\"\n[rule.tiers.free]\n"},
       {&schema::kOverride, "rule[x].overrides[#1].", "[[rule]]\nname = \"x\"\n[[rule.overrides]]\n"},

@@ -2,6 +2,8 @@
 
 #include "unit/policy/sample.hpp"
 
+#include "weir/policy/explanation.hpp"
+
 #include <gtest/gtest.h>
 
 namespace weir::policy {
@@ -141,6 +143,58 @@ TEST(AppliedLimiter, ChoosesTheElasticLimitAtLowLoad) {
   EXPECT_EQ(tier.limiter, rule.tiers[0].elastic->limiter.get());
   EXPECT_EQ(counted_limiter(rule, tier).limiter, rule.tiers[0].limiter.get());
   EXPECT_EQ(local_limiter(rule, tier).limiter, tier.limiter);
+}
+
+// Returns a rule that adapts down to 20 %, with 10 units at once, half of them while Redis is away, and a
+// tier with 40 units.
+Rule adapting_rule() {
+  Rule rule = rule_of("r", {"ip"});
+  rule.index = 3;
+  rule.local_share = bucket(5, 5);
+  rule.tiers.push_back({.tier = "pro", .limiter = bucket(40, 40)});
+  rule.adapt = Adapt{.upstream = "api", .terms = {.errors_above = 5, .floor = 4}};
+  for (limit::Factor factor = 1; factor < limit::kWholeFactor; ++factor) {
+    rule.scaled.emplace_back(limit::scaled(rule.limiter, factor, 1).value());
+    rule.scaled_share.emplace_back(limit::scaled(*rule.local_share, factor, 1).value());
+    rule.tiers[0].scaled.emplace_back(limit::scaled(rule.tiers[0].limiter, factor, 1).value());
+  }
+  return rule;
+}
+
+TEST(AppliedLimiter, IsScaledByTheFactorOfARuleThatAdapts) {
+  const auto rule = adapting_rule();
+  const auto head = head_with({});
+  auto request = request_of(head);
+  EXPECT_EQ(applied_limiter(rule, request).limiter, rule.limiter.get()) << "no factors";
+  limit::Factors factors;
+  request.factors = &factors;
+  EXPECT_EQ(applied_limiter(rule, request).limiter, rule.limiter.get());
+  factors.set(rule.index, 10);
+  const auto half = applied_limiter(rule, request);
+  EXPECT_EQ(half.factor, 10);
+  EXPECT_EQ(half.told, half.limiter) << "clients see the scaled limit";
+  EXPECT_EQ(limit::quota(*half.limiter), 5U);
+  EXPECT_EQ(limiter_of(rule, 0, false, 10).limiter, half.limiter);
+  EXPECT_EQ(limit::quota(*local_limiter(rule, half).limiter), 2U);
+  request.client.tier = "pro";
+  EXPECT_EQ(limit::quota(*applied_limiter(rule, request).limiter), 20U);
+  factors.set(rule.index, 1);
+  EXPECT_EQ(limit::quota(*applied_limiter(rule, request).limiter), 8U) << "not below the floor";
+  auto plain = rule_of("plain", {"ip"});
+  plain.index = rule.index;
+  EXPECT_EQ(applied_limiter(plain, request).limiter, plain.limiter.get()) << "does not adapt";
+  EXPECT_EQ(limiter_of(plain, 0, false, 10).limiter, plain.limiter.get());
+}
+
+TEST(AppliedLimiter, ExplanationTellsTheFactor) {
+  const auto rule = adapting_rule();
+  const auto applied = limiter_of(rule, 1, false, 7);
+  EXPECT_EQ(describe_choice(rule, applied), "tier pro, 35% because upstream api is unwell");
+  const auto state = state_of(rule, applied, {1, 2}, limit::step(*applied.limiter, {}, kNow, 1).outcome);
+  EXPECT_EQ(state.limiter, "token_bucket 40/s, burst 40") << "as configured";
+  EXPECT_EQ(state.limit, 14U);
+  EXPECT_EQ(state.remaining, 13U);
+  EXPECT_EQ(describe_choice(rule, limiter_of(rule, 0, false)), "");
 }
 
 TEST(AppliedLimiter, EnforcesAndReportsTheLocalShareOfAnElasticLimit) {

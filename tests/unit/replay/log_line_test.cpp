@@ -25,7 +25,7 @@ struct Written {
   std::vector<policy::Rule> rules{rule_named("login", 7), rule_named("all", 3)};
   std::vector<observe::AppliedRule> said{
       {.rule = &rules[0], .key = {1, 2}, .cost = 5, .says = "admitted", .variant = 2, .elastic = true},
-      {.rule = &rules[1], .key = {3, 4}, .cost = 1, .says = "refused"}};
+      {.rule = &rules[1], .key = {3, 4}, .cost = 1, .says = "refused", .factor = 7}};
   std::vector<Amendment> amendments{
       {.kind = Amendment::Kind::Settle, .elastic = true, .rule = 7, .cost = 9, .at = start + Duration(900)},
       {.kind = Amendment::Kind::Release,
@@ -149,6 +149,8 @@ TEST(LogLineReader, ReadsAllFieldsThatTheAccessLogWrites) {
     EXPECT_EQ(line->rules[0].cost, 5U);
     EXPECT_EQ(line->rules[0].variant, 2);
     EXPECT_TRUE(line->rules[0].elastic);
+    EXPECT_EQ(line->rules[0].factor, limit::kWholeFactor);
+    EXPECT_EQ(line->rules[1].factor, 7);
     EXPECT_EQ(line->rules[1].says, "refused");
     ASSERT_EQ(line->amendments.size(), 3U);
     for (std::size_t i = 0; i < 3; ++i) {

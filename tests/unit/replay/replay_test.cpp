@@ -140,6 +140,36 @@ TEST_F(ReplayTest, PenaltyOfACandidateRuleRefusesForLonger) {
   EXPECT_EQ(replay(requests, {rule}).newly.refused, 3U);
 }
 
+// Returns a rule of 10 requests a day that adapts down to 20 %.
+policy::Rule adapting_rule() {
+  auto rule = rule_of("per-ip", bucket("10/day", 10), {"ip"});
+  rule.adapt = policy::Adapt{.upstream = "api", .terms = {.errors_above = 5, .floor = 4}};
+  for (limit::Factor factor = 1; factor < limit::kWholeFactor; ++factor)
+    rule.scaled.emplace_back(limit::scaled(rule.limiter, factor, 1).value());
+  return rule;
+}
+
+TEST_F(ReplayTest, DecidesWithTheFactorOfEachMoment) {
+  recorded_ = {adapting_rule()};
+  const auto at = [&](int second, limit::Factor factor) {
+    return Request{.at = kStart + second * 1s,
+                   .said = {{.rule = &recorded_[0], .key = {1, 2}, .says = "admitted", .factor = factor}}};
+  };
+  const std::vector<Request> requests{at(0, 4), at(1, 4), at(2, 4), at(3, limit::kWholeFactor)};
+  const auto report = replay(requests, recorded_);
+  EXPECT_EQ(report.newly.refused, 2U) << "20 % of 10 are two requests, which a bucket pays at that factor";
+  EXPECT_TRUE(report.notes.empty() || report.notes[0].find("adapt") == std::string::npos);
+  EXPECT_EQ(replay(requests, {rule_of("per-ip", bucket("10/day", 10), {"ip"})}).newly.refused, 0U);
+}
+
+TEST_F(ReplayTest, NotesThatTheLogHasNoFactorOfARuleThatAdapts) {
+  const auto report = replay({{.first = true}}, {adapting_rule()});
+  ASSERT_EQ(report.notes.size(), 1U);
+  EXPECT_EQ(report.notes[0],
+            "rule \"per-ip\" has adapt; the log has no factor below 100%, so the replay assumes the whole "
+            "limit");
+}
+
 TEST_F(ReplayTest, NotesThatTheLogDoesNotBeginWithTheStartOfTheProcess) {
   const auto notes = [&](const std::vector<Request>& requests) { return replay(requests, {}).notes; };
   EXPECT_TRUE(notes({{.first = true}, {.at = kStart + 1s}}).empty());

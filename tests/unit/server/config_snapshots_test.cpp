@@ -209,5 +209,20 @@ TEST_F(ConfigSnapshotsTest, ErrorSaysThatAllRuleNumbersAreInUse) {
   EXPECT_TRUE(make(kLog));
 }
 
+TEST_F(ConfigSnapshotsTest, ReloadTellsThatARuleAdaptsOnOtherTerms) {
+  const auto adapting = [](const std::string& floor) {
+    return rule("r",
+                kFive + "\nadapt = { upstream = \"api\", errors_above = \"5%\", floor = \"" + floor + "\" }");
+  };
+  auto first = reload(adapting("20%"));
+  EXPECT_EQ(first->config.factors, &config_snapshots_.factors());
+  const auto* half = only(first).scaled[9].get();
+  auto same = reload(adapting("20%"));
+  EXPECT_THAT(changes_, IsEmpty());
+  EXPECT_EQ(only(same).scaled[9].get(), half) << "an unchanged rule keeps its limiters";
+  auto other = reload(adapting("50%"));
+  EXPECT_THAT(changes_, Contains("rule \"r\" has another adapt: it starts with its whole limit"));
+}
+
 }  // namespace
 }  // namespace weir::server::test

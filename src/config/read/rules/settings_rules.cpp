@@ -304,6 +304,7 @@ policy::Rule read_rule(const TableReader& table, const Settings& settings, ReadC
   check_settlement(table, rule);
   rule.mode = table.choice<policy::Mode>("mode");
   read_penalty(table, rule);
+  read_adapt(table, settings, mistakes.count() == before, rule);
   read_lease(table, numbers_are_sound, rule);
   read_refusal(table, settings.server, rule);
   if (mistakes.count() == before) check_capacity(table, method, rule);

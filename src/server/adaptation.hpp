@@ -1,0 +1,54 @@
+// Sets the factors of the rules that adapt (weir/limit/adapt.hpp). Once a period, adds up the answers of each
+// upstream over all workers, and computes the next factor of each rule.
+//
+// Belongs to the main thread.
+#pragma once
+
+#include "weir/limit/adapt.hpp"
+#include "weir/log/log.hpp"
+#include "weir/net/asio.hpp"
+#include "weir/proxy/configuration.hpp"
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace weir::server {
+
+class Adaptation {
+ public:
+  // Returns all answers so far of the upstream with this label, summed over all workers.
+  using AnswersSoFar = std::function<limit::Answers(std::size_t upstream)>;
+
+  // `factors` and `log` must outlive this object.
+  Adaptation(net::Executor executor, limit::Factors& factors, AnswersSoFar answers_so_far, log::Log& log);
+
+  // Adapts the rules of this configuration from now on. A rule that also adapted before on the same terms
+  // keeps its factor. Every other rule starts with its whole limit. Must be called before requests use the
+  // configuration.
+  void watch(const proxy::Configuration& config);
+
+  // Ends a period: computes the factors of the next one. The timer calls it.
+  void look();
+
+ private:
+  struct Watched {
+    std::string name;
+    limit::RuleIndex label;
+    policy::Adapt adapt;
+    std::size_t upstream;     // label
+    limit::Answers before{};  // all answers until the period began
+  };
+  void arm();
+  void tell(const Watched& rule, const limit::Answers& answers, limit::Factor before, limit::Factor now);
+
+  net::Timer timer_;
+  limit::Factors& factors_;
+  const AnswersSoFar answers_so_far_;
+  log::Log& log_;
+  std::vector<Watched> rules_;
+  bool is_armed_ = false;
+};
+
+}  // namespace weir::server
