@@ -57,6 +57,7 @@ std::string beyond_log(const policy::Rule& rule) {
   using Kind = policy::CostSource::Kind;
   if (found.empty() && rule.cost_from.kind == Kind::Header) return "the header " + rule.cost_from.name;
   if (found.empty() && policy::reads_body(rule.cost_from)) return "the body";
+  if (found.empty() && rule.cost_from.kind == Kind::Length) return "the Content-Length";
   return found;
 }
 

@@ -281,12 +281,16 @@ void Cases::add_refusals(const LogLine& line, Case& made) {
   }
 }
 
-void Cases::settle_by_status(const LogLine& line, const policy::Rule& rule, Event event) {
-  const bool by_status =
-      rule.settlement->kind == policy::Settlement::Kind::None && rule.settlement->charged_calls == 0;
-  if (!by_status || line.status == 0 || policy::is_charged(*rule.settlement, line.status)) return;
+// Settles a charge by the status and the sizes of the bodies, if the line has them.
+void Cases::settle_by_line(const LogLine& line, const policy::Rule& rule, Event event) {
+  using Kind = policy::Settlement::Kind;
+  const auto& settlement = *rule.settlement;
+  const bool charged = line.status == 0 || policy::is_charged(settlement, line.status);
+  const bool by_status = settlement.kind == Kind::None && settlement.charged_calls == 0 && !charged;
+  const bool by_bytes = settlement.kind == Kind::Bytes && line.bytes_in && line.bytes_out;
+  if (!by_status && !by_bytes) return;
   event.what.kind = Amendment::Kind::Settle;
-  event.what.cost = 0;
+  event.what.cost = charged ? policy::cost_of_bytes(settlement, *line.bytes_in, *line.bytes_out) : 0;
   events.push_back(event);
 }
 
@@ -324,7 +328,7 @@ void Cases::add_events(const LogLine& line, const Case& made) {
       event.departs_now = true;
       events.push_back(event);
     } else if (rule.settlement) {
-      settle_by_status(line, rule, event);
+      settle_by_line(line, rule, event);
     }
   }
 }

@@ -119,7 +119,7 @@ class Cases {
   void add_entries(const LogLine& line, const policy::Bill& bill, Case& made);
   void add_refusals(const LogLine& line, Case& made);
   void add_events(const LogLine& line, const Case& made);
-  void settle_by_status(const LogLine& line, const policy::Rule& rule, Event event);
+  void settle_by_line(const LogLine& line, const policy::Rule& rule, Event event);
 
   Candidate candidate_;
   std::vector<Forgotten> forgotten_;       // the reset keys, with their names in the log

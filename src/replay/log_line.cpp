@@ -53,6 +53,11 @@ std::uint64_t number_in(const json::object& object, std::string_view name) {
   throw Fault{Unusable::Lacking};
 }
 
+std::optional<std::uint64_t> count_in(const json::object& object, std::string_view name) {
+  if (find(object, name) == nullptr) return std::nullopt;
+  return number_in(object, name);
+}
+
 constexpr std::uint64_t kMostMicros = std::uint64_t{1} << 52;
 
 base::Duration span_in(const json::object& object, std::string_view name) {
@@ -172,6 +177,8 @@ void read_request(const json::object& object, const json::object& replay, LogLin
   line.status = static_cast<unsigned>(number_in(object, "status"));
   line.total = span_in(object, "total_us");
   line.upstream = span_in(object, "upstream_us");
+  line.bytes_in = count_in(object, "bytes_in");
+  line.bytes_out = count_in(object, "bytes_out");
 }
 
 Verdict verdict_in(const json::object& object, const json::object& replay) {

@@ -34,6 +34,7 @@ struct CostSource {
     Query,
     Json,
     Reserve,  // the JSON body states how much the request may cost; the response states the cost
+    Length,   // the Content-Length states how much the request may cost; the octets that pass are the cost
   };
   Kind kind = Kind::None;
   std::string name;  // name of the header or query parameter; for Json: a JSON pointer (RFC 6901)
@@ -41,11 +42,18 @@ struct CostSource {
   std::uint32_t scale = 0;
   std::vector<CostTerm> terms{};       // Reserve: the sum of these numbers is reserved, rounded up
   limit::Cost most = limit::kMaxCost;  // Reserve: at most this much is reserved
+  std::uint64_t per = 1;               // Length: octets of one unit, above 0
 };
 
 // Returns true if the cost is read from the request's body.
 [[nodiscard]] constexpr bool reads_body(const CostSource& source) noexcept {
   return source.kind == CostSource::Kind::Json || source.kind == CostSource::Kind::Reserve;
+}
+
+// Returns the number of units for `octets`, rounded up, at most kMaxCost. `per`: octets of one unit, above 0.
+[[nodiscard]] constexpr limit::Cost units_of_bytes(std::uint64_t octets, std::uint64_t per) noexcept {
+  const auto units = octets / per + (octets % per != 0 ? 1 : 0);
+  return units < limit::kMaxCost ? static_cast<limit::Cost>(units) : limit::kMaxCost;
 }
 
 // Parses a cost in JSON number syntax. "5", "5.0" and "5e0" are 5. With a scale of 100, "19.99" is 1999 and
@@ -54,8 +62,8 @@ struct CostSource {
 [[nodiscard]] std::optional<limit::Cost> parse_cost(std::string_view text, std::uint32_t scale);
 
 // Returns the cost in the request's head, or `otherwise` if the head has none. Returns nullopt if
-// parse_cost() rejects a value, or if the head has several different values. REQUIRES: the source is a header
-// or a query parameter.
+// parse_cost() rejects a value, or if the head has several different values. REQUIRES: the source is a
+// header, a query parameter or the Content-Length.
 [[nodiscard]] std::optional<limit::Cost> cost_in_head(const CostSource& source, const http::RequestHead& head,
                                                       limit::Cost otherwise);
 
@@ -81,7 +89,7 @@ enum class JsonFault : std::uint8_t {
 [[nodiscard]] std::string_view describe(JsonFault fault) noexcept;
 
 // Returns the source in words: "header X-Cost", "query cost", "json /amount" or "json /max_tokens up to
-// 32000"; "request" for Kind::None.
+// 32000"; "Content-Length / 1024"; "request" for Kind::None.
 [[nodiscard]] std::string describe(const CostSource& source);
 
 }  // namespace weir::policy

@@ -1,5 +1,6 @@
 // Settles a charge by the response. The status decides whether the request is charged; of a gRPC call, the
-// status of the call may decide. A header, the JSON body, or a stream of JSON records states the amount.
+// status of the call may decide. A header, the JSON body, or a stream of JSON records states the amount. Or
+// the amount is the size of the bodies that passed.
 //
 // Pure. An invalid amount from an upstream is returned as a value, and the amount reserved in advance remains
 // charged.
@@ -34,11 +35,15 @@ struct StreamEstimate {
   friend bool operator==(const StreamEstimate&, const StreamEstimate&) = default;
 };
 
+// The bodies whose octets a cost counts.
+enum class Bodies : std::uint8_t { Response, Request, Both };
+
 struct Settlement {
   enum class Kind : std::uint8_t {
     None,    // the status alone decides; the cost is known in advance
     Header,  // a header of the response
     Json,    // the body of the response: JSON, or a stream of JSON records (http/event_stream.hpp)
+    Bytes,   // the octets of the bodies that passed
   };
   // Only responses with these statuses are charged. Empty: all responses, or none if charged_calls is set.
   std::vector<StatusRange> charged{};
@@ -51,6 +56,8 @@ struct Settlement {
   // Json: if the body is longer, the reserved amount remains charged. Streams may have any length.
   std::uint64_t max_body = 64 << 10;
   std::optional<StreamEstimate> stream{};  // Json: how a stream is charged while it passes
+  Bodies bodies = Bodies::Response;        // Bytes: the bodies that count
+  std::uint64_t per = 1 << 10;             // Bytes: octets of one unit, above 0
 };
 
 // Returns true if a response with this HTTP status is charged. REQUIRES: the request is no gRPC call, or
@@ -76,9 +83,15 @@ struct ReportedCost {
 // all terms are so, the state is Nothing. REQUIRES: `kind` is Json; the body is complete, and no stream.
 [[nodiscard]] ReportedCost reported_cost_in_body(const Settlement& settlement, std::string_view body);
 
+// Returns the cost of the octets that passed: whole units, rounded up, at most kMaxCost. `request`,
+// `response`: the octets of each body. REQUIRES: `kind` is Bytes.
+[[nodiscard]] limit::Cost cost_of_bytes(const Settlement& settlement, std::uint64_t request,
+                                        std::uint64_t response) noexcept;
+
 // Return the settlement in words. describe_charge() returns "charged on 401, 5xx, UNAUTHENTICATED". The other
 // function returns "header X-Tokens of the answer" or "json /usage/total_tokens of the answer". Alternatives
-// are separated by "|". A sum is "json /in + 4 x /out of the answer". An estimate adds ", 1 an event, cut".
+// are separated by "|". A sum is "json /in + 4 x /out of the answer". An estimate adds ", 1 an event, cut". A
+// cost in bytes is "bytes of the request and the answer / 1024".
 [[nodiscard]] std::string describe_charge(const Settlement& settlement);
 [[nodiscard]] std::string describe_cost(const Settlement& settlement);
 

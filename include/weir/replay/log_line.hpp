@@ -57,6 +57,7 @@ struct LogLine {
   base::TimePoint asked{};
   base::Duration total{};
   base::Duration upstream{};
+  std::optional<std::uint64_t> bytes_in, bytes_out;  // octets of the bodies; nullopt: not logged
   limit::HybridTimestamp timestamp = 0;
   base::IpAddress client;
   std::string_view method, target, host, route;

@@ -82,6 +82,10 @@ void read_refusal(const TableReader& rule, const proxy::ServerSettings& server, 
 void read_charge(const TableReader& rule, policy::Rule& into);
 [[nodiscard]] bool is_settled_cost(const TableReader& cost);
 void read_settled_cost(const TableReader& cost, policy::Rule& into);
+// is_cost_in_bytes() returns true if `cost` is a table with `bytes` or `per`. read_cost_in_bytes() reads such
+// a table.
+[[nodiscard]] bool is_cost_in_bytes(const TableReader& cost);
+void read_cost_in_bytes(const TableReader& cost, policy::Rule& into);
 // Reads `reserve` of a `cost` table. Reports a mistake if `reserve` is missing.
 void read_reserve(const TableReader& cost, policy::Rule& into);
 // Reads the key of the table that holds JSON pointers: "/a|/b", a list, or a table with weights. `sample`: a

@@ -172,6 +172,7 @@ constexpr KeySpec kStreamKeys[] = {
     whole("per_event", 1, kMostCost, "1", "estimated cost of each event of a stream"),
     key("cut", Kind::Bool, "false", "end the stream where the budget ends"),
 };
+constexpr Choice kBodies[] = {{"response"}, {"request"}, {"both"}};  // in the order of policy::Bodies
 constexpr KeySpec kCostKeys[] = {
     key("header", Kind::Text, "", "name of the header field that holds the cost"),
     key("query", Kind::Text, "", "name of the query parameter that holds the cost"),
@@ -181,9 +182,12 @@ constexpr KeySpec kCostKeys[] = {
     mixed("response_json", kTermShapes, "",
           "JSON pointer to the cost in the answer's body or stream; \"/a|/b\": the first that is present; a "
           "list: the sum; a table: the sum with weights"),
+    choice("bytes", kBodies, "", "the cost is the octets of these bodies that passed"),
+    key("per", Kind::Size, "1KiB", "bytes: octets of one unit; a part of a unit counts as a whole one"),
     mixed("reserve", kReserveShapes, "",
           "charged until the answer names the cost, and kept if the answer names none: a number, or where "
-          "the request names it"),
+          "the request names it; bytes: a number, default the Content-Length of a request that counts, or "
+          "1"),
     key("max_body", Kind::Size, "64KiB",
         "largest body that weir reads, at most 16MiB; a longer request is refused (413); a longer answer "
         "costs the reserve; a stream may be longer"),

@@ -122,7 +122,7 @@ std::string cost_words(const policy::Rule& rule) {
     const auto& settlement = *rule.settlement;
     auto words = ", cost from " + policy::describe_cost(settlement);
     if (settlement.scale != 0) words += " x " + std::to_string(settlement.scale);
-    if (rule.cost_from.kind == policy::CostSource::Kind::Reserve)
+    if (rule.cost_from.kind != policy::CostSource::Kind::None)
       return words + ", reserve " + policy::describe(rule.cost_from) + ", else " + std::to_string(rule.cost);
     return words + ", reserve " + std::to_string(rule.cost);
   }

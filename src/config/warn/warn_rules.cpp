@@ -43,9 +43,11 @@ void warn_of_unsaid_cost(const policy::Rule& rule, ConfigWarnings& warnings) {
                            " can be spent at once");
 }
 
-// Warns if a rule charges its reserve for server errors, because error responses do not state a cost.
+// Warns if a rule charges its reserve for server errors, because error responses do not state a cost. The
+// octets of an error are its cost.
 void warn_of_charged_errors(const policy::Rule& rule, ConfigWarnings& warnings) {
-  if (!rule.settlement || rule.settlement->kind == policy::Settlement::Kind::None) return;
+  using Kind = policy::Settlement::Kind;
+  if (!rule.settlement || rule.settlement->kind == Kind::None || rule.settlement->kind == Kind::Bytes) return;
   if (rule.settlement->charged.empty())
     warnings.add(rule, "charges its reserve of " + std::to_string(rule.cost) +
                            " for server errors, too; write charge = { status = [\"2xx\"] } to charge "

@@ -68,6 +68,13 @@ std::optional<limit::Cost> cost_in_query(const CostSource& source, const http::R
   return cost.value_or(otherwise);
 }
 
+// A request without a body has no units, but a charge must have at least one.
+limit::Cost cost_of_length(const CostSource& source, const http::RequestHead& head,
+                           limit::Cost otherwise) noexcept {
+  if (head.framing != http::Framing::Length || head.content_length == 0) return otherwise;
+  return units_of_bytes(head.content_length, source.per);
+}
+
 bool is_repeated(const JsonNumber& number) noexcept {
   return number.fault == JsonFault::Repeated;
 }
@@ -105,6 +112,7 @@ std::optional<limit::Cost> parse_cost(std::string_view text, std::uint32_t scale
 
 std::optional<limit::Cost> cost_in_head(const CostSource& source, const http::RequestHead& head,
                                         limit::Cost otherwise) {
+  if (source.kind == CostSource::Kind::Length) return cost_of_length(source, head, otherwise);
   if (source.kind != CostSource::Kind::Header) return cost_in_query(source, head, otherwise);
   const auto lines = std::count_if(head.fields.begin(), head.fields.end(), [&](const http::Field& field) {
     return http::equal_ignoring_case(field.name, source.name);
@@ -163,6 +171,8 @@ std::string describe(const CostSource& source) {
     case CostSource::Kind::Reserve:
       return "json " + describe_terms(source.terms) +
              (source.most < limit::kMaxCost ? " up to " + std::to_string(source.most) : "");
+    case CostSource::Kind::Length:
+      return "Content-Length / " + std::to_string(source.per);
   }
   return "request";
 }

@@ -36,6 +36,18 @@ std::string describe_estimate(const Settlement& settlement) {
   return ", " + std::to_string(stream.per_event) + " an event" + (stream.cut ? ", cut" : "");
 }
 
+std::string describe_bodies(Bodies bodies) {
+  switch (bodies) {
+    case Bodies::Response:
+      break;
+    case Bodies::Request:
+      return "bytes of the request";
+    case Bodies::Both:
+      return "bytes of the request and the answer";
+  }
+  return "bytes of the answer";
+}
+
 }  // namespace
 
 base::Result<StatusRange> parse_statuses(std::string_view text) {
@@ -86,6 +98,14 @@ ReportedCost reported_cost_in_body(const Settlement& settlement, std::string_vie
   return sum_of_terms(settlement.terms, settlement.scale, found.numbers);
 }
 
+limit::Cost cost_of_bytes(const Settlement& settlement, std::uint64_t request,
+                          std::uint64_t response) noexcept {
+  std::uint64_t octets = 0;
+  if (settlement.bodies != Bodies::Response) octets += request;
+  if (settlement.bodies != Bodies::Request) octets += response;
+  return units_of_bytes(octets, settlement.per);
+}
+
 std::string describe_charge(const Settlement& settlement) {
   std::string words;
   const auto add = [&words](std::string_view word) {
@@ -105,6 +125,8 @@ std::string describe_cost(const Settlement& settlement) {
       return "header " + settlement.name + " of the answer";
     case Settlement::Kind::Json:
       return "json " + describe_terms(settlement.terms) + " of the answer" + describe_estimate(settlement);
+    case Settlement::Kind::Bytes:
+      return describe_bodies(settlement.bodies) + " / " + std::to_string(settlement.per);
   }
   return "request";
 }

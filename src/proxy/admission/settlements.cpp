@@ -4,6 +4,7 @@
 #include "weir/http/grpc_status.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace weir::proxy {
 
@@ -37,6 +38,9 @@ void Settlements::begin(policy::Bill& bill, Store store, base::TimePoint charged
   for_each_line([this](const ChargedLine&, const Settlement& settlement) {
     wait_ = Wait::Answer;
     call_open_ = call_open_ || is_by_call(settlement);
+    const bool by_bytes = settlement.kind == Settlement::Kind::Bytes;
+    bytes_open_ = bytes_open_ || by_bytes;
+    needs_head_ = needs_head_ || !by_bytes || !settlement.charged.empty();
   });
 }
 
@@ -54,6 +58,7 @@ bool Settlements::answered(unsigned status, const http::ResponseHead* head, base
   wait_ = Wait::Nothing;
   status_ = status;
   now_ = now;
+  if (head != nullptr && head->framing == http::Framing::Length) response_length_ = head->content_length;
   bool changed = false;
   if (call_open_) {
     const auto call = head != nullptr ? http::grpc_status_in_head(*head) : http::grpc_status_of(status);
@@ -70,6 +75,7 @@ bool Settlements::answered(unsigned status, const http::ResponseHead* head, base
 bool Settlements::settle_by_head(const ChargedLine& line, const Settlement& settlement,
                                  const http::ResponseHead* head) {
   if (!policy::is_charged(settlement, status_)) return settle_to(line, 0);
+  if (settlement.kind == Settlement::Kind::Bytes) return false;
   if (settlement.kind == Settlement::Kind::None) {
     count(line, Settled::Charged);
     return false;
@@ -230,6 +236,8 @@ void Settlements::count(const ChargedLine& line, Settled outcome) {
 }
 
 void Settlements::see(std::string_view piece) {
+  response_octets_ += piece.size();
+  if (response_length_ != 0 && response_octets_ == response_length_) settle_whole_bytes();
   if (wait_ != Wait::Body || too_long_ || most_ == 0) return;
   if (format_) return see_stream(piece);
   auto& copy = buffers_.copy;
@@ -256,6 +264,22 @@ void Settlements::see_stream(std::string_view piece) {
 void Settlements::complete(std::string_view trailers) {
   end_call(http::grpc_status_in_trailers(trailers));
   if (wait_ == Wait::Body) settle_by_body(true);
+  settle_whole_bytes();
+}
+
+// Settles before the client has the end of the answer, unless the request is not complete yet.
+void Settlements::settle_whole_bytes() {
+  if (request_ != nullptr && request_->complete()) settle_bytes(request_->received(), response_octets_);
+}
+
+void Settlements::settle_bytes(std::uint64_t request, std::uint64_t response) {
+  if (!std::exchange(bytes_open_, false)) return;
+  now_ = worker_.clock.now();
+  for_each_line([&](const ChargedLine& line, const Settlement& settlement) {
+    if (settlement.kind != Settlement::Kind::Bytes) return;
+    const bool by_head = wait_ != Wait::Answer && !policy::is_charged(settlement, status_);
+    if (!by_head) (void)settle_to(line, policy::cost_of_bytes(settlement, request, response));
+  });
 }
 
 void Settlements::end_call(unsigned grpc_status) {
@@ -267,6 +291,7 @@ void Settlements::end_call(unsigned grpc_status) {
 void Settlements::stand() {
   if (wait_ == Wait::Body) settle_by_body(false);
   for_each_line([this](const ChargedLine& line, const Settlement& settlement) {
+    if (settlement.kind == Settlement::Kind::Bytes) return;
     if (is_by_call(settlement) ? call_open_ : wait_ == Wait::Answer) count(line, Settled::Unanswered);
   });
   call_open_ = false;

@@ -5,7 +5,9 @@
 //   begin ─► answered: by the status or the head ─► see, complete: by a body or trailers ─► end
 //
 // Each charge is settled once, at the first step that can settle it. At the end, the remaining charges stay
-// as they are. cancel() forgets charges that were refunded.
+// as they are. cancel() forgets charges that were refunded. A cost in bytes is what passed, however the
+// exchange ends. It is settled before the client has the end of the answer if the request is complete then,
+// otherwise by settle_bytes().
 //
 // Part of AdmissionController. For a request without such a rule, Settlements costs one comparison.
 #pragma once
@@ -19,6 +21,7 @@
 #include "weir/policy/stream_cost.hpp"
 #include "weir/proxy/body_memory.hpp"
 #include "weir/proxy/body_observer.hpp"
+#include "weir/proxy/relay.hpp"
 #include "weir/proxy/worker.hpp"
 
 #include <cstdint>
@@ -41,7 +44,7 @@ class Settlements final : public BodyObserver {
   void begin(policy::Bill& bill, Store store, base::TimePoint charged_at);
   void cancel() noexcept {
     wait_ = Wait::Nothing;
-    call_open_ = false;
+    call_open_ = bytes_open_ = false;
     forget_streams();
     meter_.reset();
     charged_bills_.clear();
@@ -51,7 +54,7 @@ class Settlements final : public BodyObserver {
 
   // Returns true if the rest of the answer can still settle a charge.
   [[nodiscard]] bool needs_answer() const noexcept {
-    return wait_ == Wait::Answer || (wait_ == Wait::Body && (call_open_ || !too_long_));
+    return (wait_ == Wait::Answer && needs_head_) || (wait_ == Wait::Body && (call_open_ || !too_long_));
   }
 
   // Returns true if an enforced rule reads its cost in the answer's body. weir must then get the body
@@ -62,14 +65,21 @@ class Settlements final : public BodyObserver {
   // Returns true if an amount changed; the outcomes of the charges then show the present state of their keys.
   bool answered(unsigned status, const http::ResponseHead* head, base::TimePoint now);
 
-  // Returns the observer of the answer's body; null if no rule reads the body or its trailers.
-  [[nodiscard]] BodyObserver* watch() noexcept { return wait_ == Wait::Body ? this : nullptr; }
+  // Sets the source of the request's body, whose octets count. `body` must outlive the exchange.
+  void watch_request(const BodySource& body) noexcept { request_ = &body; }
+  // Returns the observer of the answer's body; null if no rule reads the body or its trailers, or counts its
+  // octets.
+  [[nodiscard]] BodyObserver* watch() noexcept { return wait_ == Wait::Body || bytes_open_ ? this : nullptr; }
   // Returns the meter of the answer; null if no rule charges the answer while it passes.
   [[nodiscard]] StreamMeter* meter() noexcept { return meter_ ? &*meter_ : nullptr; }
   void see(std::string_view piece) override;
   void complete(std::string_view trailers) override;
   // Settles a gRPC call that gets no status from its server. `grpc_status`: the status that the client sees.
   void end_call(unsigned grpc_status);
+
+  // Settles the costs in bytes by the octets of the bodies that have passed. Must be called when the client
+  // has left, and before end(). Does nothing if they are settled already.
+  void settle_bytes(std::uint64_t request, std::uint64_t response);
 
   // Ends the exchange. Charges that are not settled remain unchanged.
   void end() {
@@ -119,6 +129,7 @@ class Settlements final : public BodyObserver {
   }
   [[nodiscard]] policy::ReportedCost cost_in_body(const policy::Settlement& settlement, bool whole);
   void settle_by_body(bool whole);
+  void settle_whole_bytes();
   void stand();
 
   Worker& worker_;
@@ -139,11 +150,16 @@ class Settlements final : public BodyObserver {
   std::uint64_t most_ = 0;                    // the largest max_body of the rules that read the body
   std::uint64_t length_ = 0;                  // Content-Length of the body; 0 if unknown
   std::uint64_t streamed_ = 0;                // octets of the stream so far
+  const BodySource* request_ = nullptr;       // the body of the request
+  std::uint64_t response_octets_ = 0;         // octets of the answer's body so far
+  std::uint64_t response_length_ = 0;         // the same of the whole body; 0 if unknown
   unsigned status_ = 0;
   Wait wait_ = Wait::Nothing;
-  bool is_call_ = false;    // the request is a gRPC call
-  bool call_open_ = false;  // a charge waits for the status of the call
-  bool too_long_ = false;   // the body exceeds most_, or there is no memory for it
+  bool is_call_ = false;     // the request is a gRPC call
+  bool call_open_ = false;   // a charge waits for the status of the call
+  bool bytes_open_ = false;  // a charge waits for the octets that pass
+  bool needs_head_ = false;  // a charge depends on more than the octets that pass
+  bool too_long_ = false;    // the body exceeds most_, or there is no memory for it
 };
 
 }  // namespace weir::proxy

@@ -21,17 +21,20 @@ Exchange::~Exchange() {
   auto& admission = context_.admission;
   auto& report = context_.report;
   const auto ended = context_.worker.clock.now();
-  if (begun_) context_.watch.note_work(ended - context_.now);
+  if (begun_) {
+    context_.watch.note_work(ended - context_.now);
+    report.octets_read = context_.client.body().filled();
+    report.body_in = context_.client.body().received();
+  }
   admission.abandon();
   try {
+    admission.settlements().settle_bytes(report.body_in + report.tunnel_in, report.body_out);
     admission.settlements().end();
   } catch (const std::bad_alloc&) {  // no memory for the message to Redis, so the charge in Redis remains
   }
   if (!context_.buffers.permits.empty()) admission.end(ended, ending_of(report));
   leave();
   if (!begun_) return;
-  report.octets_read = context_.client.body().filled();
-  report.body_in = context_.client.body().received();
   report_access(report, {context_.worker, context_.config, context_.buffers, admission}, ended);
 }
 

@@ -46,6 +46,7 @@ void ExchangeContext::append_retry_after(base::Duration wait) {
 
 void ExchangeContext::settle(unsigned status, const http::ResponseHead* head) {
   auto& settlements = admission.settlements();
+  settlements.watch_request(client.body());
   if (settlements.due() && settlements.answered(status, head, now))
     note_rate_limit_headers(admission.current_decision());
 }

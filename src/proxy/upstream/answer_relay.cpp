@@ -275,6 +275,7 @@ net::Task<void> AnswerRelay::read_to_end() {
   const auto& timeouts = attempt_.pool.settings().timeouts;
   const auto& clock = context_.worker.clock;
   auto& admission = context_.admission;
+  admission.settlements().settle_bytes(context_.client.body().received(), context_.report.body_out);
   if (!admission.needs_answer(timeouts.abandoned)) co_return;
   context_.client.close();
   if (meter_ != nullptr) meter_->stop_charging();

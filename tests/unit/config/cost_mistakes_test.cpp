@@ -69,6 +69,26 @@ const WrongConfiguration kWrongCosts[] = {
     {"CostStreamFreeEvents",
      with_rule("cost = { response_json = \"/a\", reserve = 5, stream = { per_event = 0 } }\n"),
      {"weir.toml:14: rule[x].cost.stream.per_event: found 0; expected a whole number from 1 to 2147483648"}},
+    {"BytesWithoutTheBodiesThatCount",
+     with_rule("cost = { per = \"1KiB\" }\n"),
+     {"weir.toml:14: rule[x].cost.bytes: missing; expected bytes = \"response\", \"request\" or \"both\""}},
+    {"BytesBesideAnotherPlace",
+     with_rule("cost = { bytes = \"both\", header = \"X-Cost\", default = 2 }\n"),
+     {"weir.toml:14: rule[x].cost.header: found beside bytes; expected only per and reserve beside it",
+      "weir.toml:14: rule[x].cost.default: found beside bytes; expected only per and reserve beside it"}},
+    {"BytesPerNothing",
+     with_rule("cost = { bytes = \"both\", per = 0 }\n"),
+     {"weir.toml:14: rule[x].cost.per: found 0 bytes; expected 1 byte to 1024GiB"}},
+    {"BytesWithAReserveFromTheRequest",
+     with_rule("cost = { bytes = \"both\", reserve = { json = \"/n\", default = 1 } }\n"),
+     {"weir.toml:14: rule[x].cost.reserve: found a table beside bytes; expected a whole number, or no "
+      "reserve: "
+      "a request then reserves its Content-Length"}},
+    {"BytesBesideAQueue",
+     with_rule("algorithm = \"leaky_bucket\"\ncost = { bytes = \"response\" }\n"),
+     {"weir.toml:15: rule[x].cost: found beside leaky_bucket, which cannot correct a charge after the "
+      "response; "
+      "expected another algorithm, in a separate rule"}},
 };
 
 class CostMistakes : public ::testing::TestWithParam<WrongConfiguration> {};

@@ -188,6 +188,11 @@ TEST(Describe, ShowsHowResponsesSettleACharge) {
   EXPECT_THAT(of("charge = { grpc_status = \"OK\" }\n"), HasSubstr(", in memory, charged on OK\n"));
   EXPECT_THAT(of("charge = { status = \"401\", grpc_status = [\"UNAUTHENTICATED\", \"2\"] }\n"),
               HasSubstr(", in memory, charged on 401, UNKNOWN, UNAUTHENTICATED\n"));
+  EXPECT_THAT(of("cost = { bytes = \"response\" }\n"),
+              HasSubstr(", in memory, cost from bytes of the answer / 1024, reserve 1\n"));
+  EXPECT_THAT(of("cost = { bytes = \"both\", per = 10 }\n"),
+              HasSubstr(", cost from bytes of the request and the answer / 10, reserve Content-Length / 10, "
+                        "else 1\n"));
   EXPECT_THAT(of("cost = { response_header = \"X-Tokens\", reserve = 7 }\n"),
               HasSubstr(", in memory, cost from header X-Tokens of the answer, reserve 7\n"));
   EXPECT_THAT(of("charge = { status = \"2xx\" }\n"

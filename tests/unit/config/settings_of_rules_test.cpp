@@ -229,6 +229,28 @@ TEST(Settings, ReadsHowResponsesSettleACharge) {
   EXPECT_TRUE(by_header.settlement->charged.empty());
 }
 
+TEST(Settings, ReadsACostInBytes) {
+  const auto of = [](const std::string& cost) {
+    return parse(with_rule("burst = 50\ncost = { " + cost + " }\n")).rules[1];
+  };
+  using Kind = policy::CostSource::Kind;
+  const auto response = of("bytes = \"response\"");
+  EXPECT_EQ(response.settlement->kind, policy::Settlement::Kind::Bytes);
+  EXPECT_EQ(response.settlement->bodies, policy::Bodies::Response);
+  EXPECT_EQ(response.settlement->per, 1024U);
+  EXPECT_EQ(response.cost, 1U);
+  EXPECT_EQ(response.cost_from.kind, Kind::None);
+  const auto both = of("bytes = \"both\", per = \"1MiB\"");
+  EXPECT_EQ(both.settlement->bodies, policy::Bodies::Both);
+  EXPECT_EQ(both.settlement->per, 1U << 20U);
+  EXPECT_EQ(both.cost_from.kind, Kind::Length) << "reserves the Content-Length of the request";
+  EXPECT_EQ(both.cost_from.per, 1U << 20U);
+  const auto reserved = of("bytes = \"request\", reserve = 7");
+  EXPECT_EQ(reserved.settlement->bodies, policy::Bodies::Request);
+  EXPECT_EQ(reserved.cost_from.kind, Kind::None);
+  EXPECT_EQ(reserved.cost, 7U);
+}
+
 TEST(Settings, ReadsAlternativesSumsAndWeightsOfACost) {
   const auto terms = [](const std::string& value) {
     const auto rule = "burst = 50\ncost = { response_json = " + value + ", reserve = 5 }\n";

@@ -224,6 +224,22 @@ TEST(CostInBody, RejectsDuplicateJsonMembers) {
   EXPECT_EQ(of("/n", R"({"x": {"n": 9}, "y": [{"n": 8}], "n": 5})"), 5U);
 }
 
+TEST(CostInHead, CountsUnitsOfTheContentLength) {
+  http::RequestHead head;
+  CostSource source{Kind::Length, {}};
+  source.per = 10;
+  EXPECT_EQ(cost_in_head(source, head, 1), 1U) << "the request has no body";
+  head.framing = http::Framing::Length;
+  for (const auto& [length, units] : std::vector<std::pair<std::uint64_t, limit::Cost>>{
+           {0, 1}, {1, 1}, {10, 1}, {11, 2}, {std::uint64_t{1} << 60U, limit::kMaxCost}}) {
+    head.content_length = length;
+    EXPECT_EQ(cost_in_head(source, head, 1), units) << length;
+  }
+  head.framing = http::Framing::Chunked;
+  EXPECT_EQ(cost_in_head(source, head, 1), 1U) << "nobody knows the length";
+  EXPECT_EQ(describe(source), "Content-Length / 10");
+}
+
 TEST(CostInBody, ReadsAllDigitsOfANumber) {
   const auto of = [](std::string_view body, std::uint32_t scale) {
     return cost_in_body({Kind::Json, "/n", scale}, body, 3);

@@ -169,6 +169,22 @@ TEST(Settlement, RejectsAStringThatIsNotANumber) {
     EXPECT_EQ(reported_cost_in_body(settlement, R"({"n":")" + text + "\"}"), kUnreadable) << text;
 }
 
+TEST(Settlement, CountsTheOctetsOfTheBodiesThatCount) {
+  Settlement settlement{.kind = Settlement::Kind::Bytes, .per = 1000};
+  EXPECT_EQ(cost_of_bytes(settlement, 5000, 0), 0U);
+  EXPECT_EQ(cost_of_bytes(settlement, 5000, 2000), 2U);
+  EXPECT_EQ(cost_of_bytes(settlement, 5000, 2001), 3U);
+  EXPECT_EQ(describe_cost(settlement), "bytes of the answer / 1000");
+  settlement.bodies = Bodies::Request;
+  EXPECT_EQ(cost_of_bytes(settlement, 5000, 2001), 5U);
+  EXPECT_EQ(describe_cost(settlement), "bytes of the request / 1000");
+  settlement.bodies = Bodies::Both;
+  EXPECT_EQ(cost_of_bytes(settlement, 5500, 2500), 8U) << "the sum is rounded up once";
+  EXPECT_EQ(describe_cost(settlement), "bytes of the request and the answer / 1000");
+  settlement.per = 1;
+  EXPECT_EQ(cost_of_bytes(settlement, 0, std::uint64_t{1} << 40U), limit::kMaxCost);
+}
+
 TEST(Settlement, DescriptionShowsTheSourceOfTheCost) {
   EXPECT_EQ(describe_cost({.kind = Settlement::Kind::Header, .name = "X-Tokens"}),
             "header X-Tokens of the answer");

@@ -3,6 +3,8 @@
 #include "weir/observe/access_record.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,6 +47,7 @@ struct Request {
   const char* user = "";
   bool first = false;
   const char* method = "GET";
+  std::optional<std::uint64_t> bytes{};  // of the answer's body
 };
 
 class ReplayTest : public testing::Test {
@@ -69,8 +72,11 @@ class ReplayTest : public testing::Test {
     record.status = request.status;
     record.verdict = request.verdict;
     record.replay = &replay;
+    auto fields = observe::LogFields::for_replay();
+    if (request.bytes) fields.add_all(observe::LogFields::usual());
+    record.bytes_out = request.bytes.value_or(0);
     std::string text;
-    observe::append_json(text, record, observe::LogFields::for_replay());
+    observe::append_json(text, record, fields);
     text.pop_back();
     return text;
   }
@@ -346,6 +352,19 @@ TEST_F(ReplayTest, RepeatsLoggedSettlementsAndSettlesNewRulesByStatus) {
                 .newly.refused,
             0U);
   EXPECT_EQ(replay({{.said = {said}}, {.at = kStart + 1s, .said = {said}}}, {rule}).newly.refused, 1U);
+}
+
+TEST_F(ReplayTest, SettlesNewRulesByTheLoggedSizesOfBodies) {
+  auto rule = rule_of("bytes", bucket("1/h", 5), {"ip"});
+  rule.settlement = policy::Settlement{.kind = policy::Settlement::Kind::Bytes, .per = 1000};
+  const auto refused = [&](std::optional<std::uint64_t> bytes, unsigned status = 200) {
+    return replay({{.status = status, .bytes = bytes}, {.at = kStart + 1s}}, {rule}).newly.refused;
+  };
+  EXPECT_EQ(refused(4000), 0U);
+  EXPECT_EQ(refused(4001), 1U);
+  EXPECT_EQ(refused(std::nullopt), 0U) << "the log lacks the size, so the reserve of 1 stands";
+  rule.settlement->charged = {{200, 299}};
+  EXPECT_EQ(refused(4001, 404), 0U);
 }
 
 TEST_F(ReplayTest, NeverRefundsGrpcCallsThatAreChargedByTheirStatus) {

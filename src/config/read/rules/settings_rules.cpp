@@ -43,6 +43,7 @@ std::string lacking_for(const policy::AttributeRef& attribute, const ReadContext
 }
 
 void read_cost_source(const TableReader& table, policy::Rule& rule) {
+  if (is_cost_in_bytes(table)) return read_cost_in_bytes(table, rule);
   if (is_settled_cost(table)) return read_settled_cost(table, rule);
   using Kind = policy::CostSource::Kind;
   auto& source = rule.cost_from;
