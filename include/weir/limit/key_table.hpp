@@ -8,28 +8,28 @@
 //  2. Only a drained key is evicted: its state equals that of a fresh key. So a client cannot get a fresh
 //     state by inventing keys.
 //  3. A newcomer is a key without a slot. The newcomer gets no slot if both buckets are full of live keys
-//  that cannot move. It also gets none if its rule has used up its share of the table
-//  (limit/table/quota.hpp). The newcomer then uses the overflow cell of its limiter ID (limit/charge.hpp): a
-//  state that all keys without a slot share. So a newcomer is rejected earlier than with a state of its own.
-//  If the newcomer later gets a slot, the slot starts with a copy of the overflow cell, which may hold its
-//  earlier charges. The slot starts fresh if the overflow cell has drained. Permits are not copied.
+//     that cannot move. It also gets none if its rule has used up its share of the table
+//     (limit/table/quota.hpp). The newcomer then uses the overflow cell of its limiter ID (limit/charge.hpp):
+//     a state that all keys without a slot share. So a newcomer is rejected earlier than with a state of its
+//     own. If the newcomer later gets a slot, the slot starts with a copy of the overflow cell, which may
+//     hold its earlier charges. The slot starts fresh if the overflow cell has drained. Permits are not
+//     copied.
 //  4. A bill is charged as a whole or not at all. It locks its shards in ascending order, then the overflow
 //     cells, then the log store, so two bills never deadlock.
 //  5. A rejected bill allocates no slot.
 //  6. A log (limit/sliding_log.hpp) of more than one entry takes chunks of a shared store. The slots and the
-//  store together use at most 64 bytes a key, but the store has at least 1 MiB. If the store is full, each
-//  admission adds its cost to the newest entry of its log and moves that entry to the time of the admission.
-//  The key is then rejected earlier, never admitted too soon. This can happen to every log of a rule.
-//  Example: in a table of a million keys with one rule that keeps logs, about 149 keys of 10,000 entries use
-//  up the store.
+//     store together use at most 64 bytes a key, but the store has at least 1 MiB. If the store is full, each
+//     admission adds its cost to the newest entry of its log and moves that entry to the time of the
+//     admission. The key is then rejected earlier, never admitted too soon. This can happen to every log of a
+//     rule. Example: in a table of a million keys with one rule that keeps logs, about 149 keys of 10,000
+//     entries use up the store.
 //  7. A concurrency limit counts permits in the key's cell. No sweep evicts a cell while a request holds a
 //     permit of it.
 //  8. Violations and penalties (limit/penalty.hpp) are kept beside the slots, for keys with or without a
-//  slot.
-//     They use at most 16 bytes for each key of the table, and at least 1 MiB. A shard's lock guards them
-//     with its slots, so a penalty is decided together with its limiter.
+//     slot. They use at most 16 bytes for each key of the table, and at least 1 MiB. A shard's lock guards
+//     them with its slots, so a penalty is decided together with its limiter.
 //  9. A key starts anew, with nothing used, when it is reset or when a reload gives its rule another
-//  algorithm. Earlier charges and permits are then neither refunded nor settled in the new state.
+//     algorithm. Earlier charges and permits are then neither refunded nor settled in the new state.
 #pragma once
 
 #include "weir/base/time.hpp"

@@ -48,8 +48,8 @@ class RuleList {
   };
 
   RuleList() = default;
-  RuleList(
-      std::span<const Rule> rules) noexcept  // NOLINT(google-explicit-constructor): a list can view any array
+  // Any array of rules is a list.
+  RuleList(std::span<const Rule> rules) noexcept  // NOLINT(google-explicit-constructor)
       : begin_(rules.data()), end_(rules.data() + rules.size()) {}
   RuleList(const std::vector<Rule>& rules) noexcept  // NOLINT(google-explicit-constructor)
       : RuleList(std::span(rules)) {}
