@@ -53,6 +53,7 @@ std::string says(const json::object& limit, Mode mode) {
            (free == "never" ? " always: the cost exceeds the limit" : "; free in " + free);
   }
   if (word == "delay") return (would ? "would delay by " : "delays by ") + time(limit, "delay_seconds");
+  if (word == "pace") return "paces bodies";
   return word == "admit" ? "admits" : "unknown";
 }
 

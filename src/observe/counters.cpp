@@ -31,6 +31,7 @@ void Counters::clear_rule(limit::RuleIndex rule) noexcept {
   for (auto& tally : tallies.messages) tally.clear();
   tallies.denied_here.clear();
   tallies.penalties.clear();
+  tallies.bandwidth_waited.clear();
   if (top) top->forget(rule);
   refused_clients->forget(rule);
 }

@@ -116,6 +116,10 @@ class Comparison {
             " requests the log has a rule of that name that used something else; the replay leaves them out");
       if (rule.store == policy::Store::Redis)
         note("rule " + in_quotes + " is kept in Redis; the replay counts only these logs, by weir's clock");
+      if (!rule.bandwidth.empty()) {
+        note("rule " + in_quotes + " paces bodies, which the replay does not show");
+        continue;
+      }
       if (std::holds_alternative<limit::LeakyBucket>(*rule.limiter))
         note("rule " + in_quotes +
              " queues; the log does not contain requests that left the queue while they waited");

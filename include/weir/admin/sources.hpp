@@ -38,6 +38,7 @@ struct RuleText {
   bool messages = false;       // true: the rule counts messages of WebSockets and gRPC calls
   bool penalty = false;        // true: the rule has a penalty
   bool adapts = false;         // true: the rule's limit adapts to an upstream
+  bool paces = false;          // true: the rule paces bodies, and decides about no request
   limit::RuleIndex label = 0;  // label of the rule's counters (observe::Counters)
 };
 [[nodiscard]] RuleText describe(const policy::Rule& rule);

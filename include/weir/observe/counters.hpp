@@ -76,6 +76,13 @@ class alignas(64) Counters {
   [[nodiscard]] const Tally& penalties(limit::RuleIndex rule) const noexcept {
     return rules_[rule].penalties;
   }
+  // Counts the time, in µs, for which bodies waited because of a rule with `bandwidth`.
+  [[nodiscard]] Tally& bandwidth_waited(limit::RuleIndex rule) noexcept {
+    return rules_[rule].bandwidth_waited;
+  }
+  [[nodiscard]] const Tally& bandwidth_waited(limit::RuleIndex rule) const noexcept {
+    return rules_[rule].bandwidth_waited;
+  }
   // Counts refusals by the rule's deny cache, for which Redis was not asked.
   [[nodiscard]] Tally& denied_here(limit::RuleIndex rule) noexcept { return rules_[rule].denied_here; }
   [[nodiscard]] const Tally& denied_here(limit::RuleIndex rule) const noexcept {
@@ -196,6 +203,7 @@ class alignas(64) Counters {
     std::array<Tally, kMessageOutcomes> messages;
     Tally denied_here;
     Tally penalties;  // penalties that began
+    Tally bandwidth_waited;
   };
   [[nodiscard]] StatusRow& row_of(std::optional<std::size_t> route) const noexcept {
     return route ? routes_[*route] : unrouted_;

@@ -115,9 +115,9 @@ class Bill {
 class Evaluation {
  public:
   // Finds the rules that apply, computes the names of their keys, and reads the cost of the request. Returns
-  // the first objection of an enforced rule; if there is one, both bills are empty. Objections are: a missing
-  // key with on_missing = "reject", an invalid cost, an unreadable body, differing values, and too many
-  // rules: the two bills together hold at most kMaxCharges charges. Omits shadow rules that have an
+  // the first objection of an enforced rule; if there is one, both bills and `paced` are empty. Objections
+  // are: a missing key with on_missing = "reject", an invalid cost, an unreadable body, differing values, and
+  // too many rules: the two bills together hold at most kMaxCharges charges. Omits shadow rules that have an
   // objection. REQUIRES: the first wanted_body() bytes of the body were read.
   Objection collect(RuleList rules, const Request& request, const NamingKeys& keys);
 
@@ -134,6 +134,18 @@ class Evaluation {
 
   Bill local;   // the charges to make in this process
   Bill remote;  // the charges to make in Redis
+  // The keys of the rules that pace bodies (Rule::bandwidth). They count to the bound of kMaxCharges, too.
+  struct PacedKey {
+    const Rule* rule;
+    limit::Key key;
+  };
+  boost::container::static_vector<PacedKey, limit::kMaxCharges> paced;
+
+  void clear() noexcept {
+    local.clear();
+    remote.clear();
+    paced.clear();
+  }
 
   // Handles charges that Redis could not make. Charges of rules with on_store_failure = "local" are added to
   // `fallback`, under the names that the key table uses. Charges of rules with "open" are omitted. If an

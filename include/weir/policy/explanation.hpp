@@ -41,6 +41,7 @@ struct LimitState {
   std::string note;          // a note about the source of the state; usually empty
   std::string digest;        // the key's name, as in the access log
   bool counted = false;      // true: the limiter is charged, but another limiter of the rule decides
+  bool paces = false;        // true: paces bodies, and decides about no request (Rule::bandwidth)
   bool known = false;        // true: the members below are set; otherwise `note` says why they are not set
   limit::Outcome outcome{};  // the outcome for the request's cost, or for cost 0 if only the state is shown
   std::uint64_t limit = 0;   // the limit that clients see

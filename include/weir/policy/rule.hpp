@@ -191,6 +191,9 @@ struct Rule {
   // How the response corrects the charge. Until the response arrives, `cost` is reserved.
   std::optional<Settlement> settlement{};
   std::optional<Messages> messages{};
+  // Paces bodies to this rate, such as "1MiB/s"; empty: the rule limits requests. If set, `limiter` is a
+  // leaky bucket of octets, the rule refuses nothing, and no bill has a charge of it.
+  std::string bandwidth{};
   // The result of digest_of_asks() for this rule. Logged values of the rule can be replayed while the digest
   // is unchanged.
   std::uint32_t asks = 0;

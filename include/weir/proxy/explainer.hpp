@@ -50,6 +50,7 @@ class Explainer {
   void settle(const std::string& what);
   void reject_early(unsigned status, std::string_view what);
   void take_answers();
+  void tell_pacing();
   void decide();
   [[nodiscard]] bool refuse_where_crowded(policy::Decision& decision,
                                           std::span<const policy::Bill* const> bills);

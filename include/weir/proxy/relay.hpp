@@ -9,6 +9,7 @@
 #include "weir/proxy/body_observer.hpp"
 #include "weir/proxy/body_sink.hpp"
 #include "weir/proxy/buffer.hpp"
+#include "weir/proxy/pacer.hpp"
 
 #include <cstdint>
 #include <limits>
@@ -108,10 +109,11 @@ class BodySource {
 // Moves a body from a source to a sink. The sink frames the body.
 class Relay {
  public:
-  // `watch` observes the body, and may be null. `gate` may hold octets back; if it is null, all octets pass.
+  // `watch` observes the body, and may be null. `gate` and `pacer` may hold octets back; each may be null.
   // All arguments must outlive the relay.
-  Relay(BodySource& source, BodySink& sink, BodyObserver* watch = nullptr, BodyGate* gate = nullptr)
-      : source_(source), sink_(sink), watch_(watch), gate_(gate) {
+  Relay(BodySource& source, BodySink& sink, BodyObserver* watch = nullptr, BodyGate* gate = nullptr,
+        Pacer* pacer = nullptr)
+      : source_(source), sink_(sink), watch_(watch), gate_(gate), pacer_(pacer) {
     if (sink.takes_trailers() || (watch != nullptr && watch->wants_trailers())) source.keep_trailers();
   }
 
@@ -120,12 +122,13 @@ class Relay {
     Bytes,       // wait for the source
     Room,        // wait for the sink
     Gate,        // wait until the gate may admit more
+    Pace,        // wait until the pacer may admit more
     SinkBroken,  // sending failed
     Source,      // the source failed: see status()
   };
   // Returns true if the relay can continue after a wait for `need`.
   [[nodiscard]] static bool is_wait(Need need) noexcept {
-    return need == Need::Bytes || need == Need::Room || need == Need::Gate;
+    return need != Need::Nothing && need != Need::SinkBroken && need != Need::Source;
   }
   // The caller must yield to other tasks after this number of waits. If every wait ends at once, the caller
   // would otherwise never yield.
@@ -148,7 +151,9 @@ class Relay {
   BodySink& sink_;
   BodyObserver* const watch_;
   BodyGate* const gate_;
-  bool held_ = false;  // the gate holds octets back
+  Pacer* const pacer_;
+  bool held_ = false;   // the gate holds octets back
+  bool paced_ = false;  // the pacer holds octets back
   BodySource::Status status_ = BodySource::Status::Piece;
 };
 

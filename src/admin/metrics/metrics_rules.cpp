@@ -42,6 +42,18 @@ void tell_factors(MetricsPage& page) {
   page.put(factors);
 }
 
+void tell_bandwidth(MetricsPage& page) {
+  constexpr double kMicrosInSecond = 1e6;
+  Family waited = page.counter("weir_bandwidth_waited_seconds_total",
+                               "Time for which bodies waited for the bandwidth of a rule.");
+  for (const auto& rule : page.sources().rules)
+    if (rule.paces)
+      waited.add({{"rule", rule.name}}, page.sum([&](const Counters& c) {
+        return static_cast<double>(c.bandwidth_waited(rule.label).value()) / kMicrosInSecond;
+      }));
+  page.put(waited);
+}
+
 void tell_messages(MetricsPage& page) {
   Family messages = page.counter("weir_messages_total", "Decisions of each rule on messages, by outcome.");
   for (std::size_t rule = 0; rule < page.sources().rules.size(); ++rule) {
@@ -67,7 +79,7 @@ void tell_load(MetricsPage& page) {
 void tell_decisions(MetricsPage& page) {
   Family decisions = page.counter("weir_decisions_total", "Decisions of each rule on requests, by outcome.");
   for (std::size_t rule = 0; rule < page.sources().rules.size(); ++rule)
-    for (std::size_t i = 0; i < observe::kRuleOutcomes; ++i) {
+    for (std::size_t i = 0; i < observe::kRuleOutcomes && !page.sources().rules[rule].paces; ++i) {
       const auto index = page.sources().rules[rule].label;
       const auto outcome = static_cast<observe::RuleOutcome>(i);
       decisions.add({{"outcome", observe::kRuleOutcomeNames[i]}, {"rule", page.sources().rules[rule].name}},
@@ -84,6 +96,7 @@ void tell_rules(MetricsPage& page) {
   tell_decisions(page);
   tell_settlements(page);
   tell_messages(page);
+  tell_bandwidth(page);
   tell_penalties(page);
   tell_factors(page);
   tell_load(page);

@@ -7,6 +7,7 @@ namespace json = boost::json;
 namespace {
 
 const char* word_of(const policy::LimitState& state) noexcept {
+  if (state.paces) return "pace";
   if (!state.known) return "unknown";
   if (!state.outcome.allowed) return "refuse";
   return state.outcome.delay.count() > 0 ? "delay" : "admit";

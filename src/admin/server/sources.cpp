@@ -5,9 +5,10 @@
 namespace weir::admin {
 
 RuleText describe(const policy::Rule& rule) {
+  const bool paces = !rule.bandwidth.empty();
   return {.name = rule.name,
-          .algorithm = limit::algorithm_name(rule.limiter),
-          .limit = limit::describe(rule.limiter),
+          .algorithm = paces ? "bandwidth" : limit::algorithm_name(rule.limiter),
+          .limit = paces ? "bandwidth " + rule.bandwidth : limit::describe(rule.limiter),
           .match = rule.match.describe(),
           .key = policy::describe(rule.key),
           .store = rule.store == policy::Store::Redis ? "redis" : "memory",
@@ -16,6 +17,7 @@ RuleText describe(const policy::Rule& rule) {
           .messages = rule.messages.has_value(),
           .penalty = rule.penalty.has_value(),
           .adapts = rule.adapt.has_value(),
+          .paces = paces,
           .label = rule.index};
 }
 

@@ -100,7 +100,7 @@ function row(rule) {
     h("td", { "data-label": "Available in" }, each(frees)));
 }
 
-const kMoods = { admit: "good", delay: "warn", refuse: "bad", unknown: "note" };
+const kMoods = { admit: "good", delay: "warn", refuse: "bad", pace: "note", unknown: "note" };
 
 function says(rule, limit) {
   const counts = limit.decides === false ? "; does not decide" : "";
@@ -117,6 +117,7 @@ function penalty(limit) {
 
 function frees(limit) {
   if (limit.says === "unknown") return "unknown";
+  if (limit.says === "pace") return "always";
   if (limit.retry_after_seconds === null) return "never: the cost exceeds the limit";
   if (limit.retry_after_seconds !== undefined) return `${seconds(limit.retry_after_seconds)}; reset in ${seconds(limit.reset_after_seconds)}`;
   if (limit.delay_seconds) return `forwarded in ${seconds(limit.delay_seconds)}`;

@@ -82,6 +82,8 @@ void read_refusal(const TableReader& rule, const proxy::ServerSettings& server, 
 void read_charge(const TableReader& rule, policy::Rule& into);
 [[nodiscard]] bool is_settled_cost(const TableReader& cost);
 void read_settled_cost(const TableReader& cost, policy::Rule& into);
+// Reads a rule with `bandwidth`, apart from its name.
+void read_bandwidth(const TableReader& table, const ReadContext& context, policy::Rule& rule);
 // is_cost_in_bytes() returns true if `cost` is a table with `bytes` or `per`. read_cost_in_bytes() reads such
 // a table.
 [[nodiscard]] bool is_cost_in_bytes(const TableReader& cost);

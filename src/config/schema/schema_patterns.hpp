@@ -28,6 +28,8 @@ inline constexpr std::string_view kDuration = "[0-9]+" WEIR_PERIOD;
 inline constexpr std::string_view kSize = "[0-9]+(?:B|[kMG]B|[KMG]iB)?";
 inline constexpr std::string_view kRate = WEIR_COUNT "/(?:0*[1-9][0-9]*)?" WEIR_PERIOD;
 inline constexpr std::string_view kLimit = WEIR_COUNT "/(?:week|month|(?:0*[1-9][0-9]*)?" WEIR_PERIOD ")";
+// A rate of octets: "1MiB/s".
+inline constexpr std::string_view kBandwidth = "[0-9]+(?:B|[kMG]B|[KMG]iB)?/(?:0*[1-9][0-9]*)?" WEIR_PERIOD;
 inline constexpr std::string_view kAddress = "unix:/.{0,106}|" WEIR_HOST ":" WEIR_PORT;
 inline constexpr std::string_view kServerAddress =
     "unix:/.{0,106}|" WEIR_HOST ":" WEIR_PORT "|https?://" WEIR_URL_HOST "(?::" WEIR_PORT ")?";

@@ -136,6 +136,10 @@ constexpr KeySpec kRuleKeys[] = {
     like(pattern::kBudget, key("retry_after_jitter", Kind::Text, "",
                                "random share by which weir lengthens Retry-After; absent: as in [server]")),
     table("charge", schema::kCharge, "answers that are charged; absent: all"),
+    like(pattern::kBandwidth,
+         key("bandwidth", Kind::Text, "",
+             "\"1MiB/s\": paces the bodies of each key, and refuses nothing; such a rule has "
+             "no limit")),
     key("messages", Kind::Rate, "",
         "rate of a client's WebSocket and gRPC messages, counted beside its requests; absent: no limit"),
     whole("messages_burst", 1, kBillion, "", "most messages at once; absent: the count in messages"),

@@ -180,9 +180,20 @@ std::string refusal_words(const policy::Rule& rule, unsigned usual_jitter) {
   return words;
 }
 
+std::string key_words(const policy::Rule& rule) {
+  return rule.key.empty() ? std::string("shared by all") : "per " + policy::describe(rule.key);
+}
+
+std::string bandwidth_lines(const policy::Rule& rule) {
+  auto text = "    rule " + in_quotes(rule.name) + ": bodies paced to " + rule.bandwidth + ", " +
+              key_words(rule) + ", in memory\n";
+  if (!is_everything(rule.match)) text += "      where " + rule.match.describe() + "\n";
+  return text;
+}
+
 std::string rule_lines(const policy::Rule& rule, unsigned usual_jitter) {
-  auto text = "    rule " + in_quotes(rule.name) + ": " + limit_words(rule) + ", " +
-              (rule.key.empty() ? std::string("shared by all") : "per " + policy::describe(rule.key)) + ", " +
+  if (!rule.bandwidth.empty()) return bandwidth_lines(rule);
+  auto text = "    rule " + in_quotes(rule.name) + ": " + limit_words(rule) + ", " + key_words(rule) + ", " +
               store_words(rule) + lease_words(rule) + (rule.mode == policy::Mode::Shadow ? ", shadow" : "");
   if (const auto charge = rule.settlement ? policy::describe_charge(*rule.settlement) : ""; !charge.empty())
     text += ", " + charge;

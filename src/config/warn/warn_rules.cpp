@@ -87,7 +87,7 @@ void warn_of_queues(const Settings& settings, ConfigWarnings& warnings) {
                                       [](const auto& rule) { return rule.store == policy::Store::Redis; });
   if (!asks_redis) return;
   for (const auto& rule : settings.rules)
-    if (is_shared_queue(rule) && rule.queue_per_client == policy::kNoBound)
+    if (rule.bandwidth.empty() && is_shared_queue(rule) && rule.queue_per_client == policy::kNoBound)
       warnings.add(
           rule,
           "is a queue that clients share, without queue_per_client: one client may occupy all of it; "

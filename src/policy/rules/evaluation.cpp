@@ -118,8 +118,12 @@ Objection Evaluation::add_rule(const Rule& rule, const Request& request, const N
   if (!key) return object_to_key(rule, request);
   const auto cost = cost_of(rule, request);
   if (cost == 0) return object_to_cost(rule, request);
-  if (local.charges().size() + remote.charges().size() + (applied.paired ? 2 : 1) > limit::kMaxCharges)
-    return {.rule = &rule, .too_many_rules = true};
+  const auto before = local.charges().size() + remote.charges().size() + paced.size();
+  if (before + (applied.paired ? 2 : 1) > limit::kMaxCharges) return {.rule = &rule, .too_many_rules = true};
+  if (!rule.bandwidth.empty()) {
+    paced.push_back({&rule, *key});
+    return {};
+  }
   auto& bill = here ? local : remote;
   put(bill, {&rule, applied}, *key, cost);
   if (!applied.paired) return {};
@@ -131,15 +135,13 @@ Objection Evaluation::add_rule(const Rule& rule, const Request& request, const N
 template <class Takes>
 Objection Evaluation::collect_those(RuleList rules, const Request& request, const NamingKeys& keys,
                                     Takes takes) {
-  local.clear();
-  remote.clear();
+  clear();
   Namer namer(request);
   for (const Rule& rule : rules) {
     if (!takes(rule)) continue;
     const auto objection = collect_rule(rule, request, keys, namer);
     if (!objection || rule.mode == Mode::Shadow) continue;
-    local.clear();
-    remote.clear();
+    clear();
     return objection;
   }
   return {};

@@ -38,18 +38,17 @@ std::vector<RuleCheck> check_all(std::span<const Rule> rules, const Request& req
   std::vector<RuleCheck> meetings;
   Evaluation evaluation;
   for (const Rule& rule : rules) {
-    evaluation.local.clear();
-    evaluation.remote.clear();
+    evaluation.clear();
     RuleCheck meeting{.rule = &rule};
     meeting.objection = evaluation.collect_rule(rule, request, keys);
     const auto& bill = evaluation.local.empty() ? evaluation.remote : evaluation.local;
     if (meeting.objection) {
       meeting.why_not = describe(meeting.objection);
-    } else if (bill.empty()) {
+    } else if (bill.empty() && evaluation.paced.empty()) {
       meeting.why_not = why_not(rule, request);
     } else {
       for (const auto& value : key_values(rule, request)) meeting.key.push_back(describe(value));
-      meeting.cost = bill.charges()[0].cost;
+      if (!bill.empty()) meeting.cost = bill.charges()[0].cost;
     }
     meetings.push_back(std::move(meeting));
   }

@@ -56,7 +56,8 @@ bool counts_clients(const KeyPattern& key) noexcept {
 }
 
 bool may_tell(const Rule& rule, const Request& request) {
-  return rule.mode == Mode::Enforce && counts_clients(rule.key) && rule.match.holds_for_client(request);
+  return rule.mode == Mode::Enforce && rule.bandwidth.empty() && counts_clients(rule.key) &&
+         rule.match.holds_for_client(request);
 }
 
 bool has_ambiguous_key(const Rule& rule, const Request& request) {

@@ -66,8 +66,7 @@ struct ExchangeBuffers {
     rules = {};
     rate_limit_headers.clear();
     request_id.clear();
-    evaluation.local.clear();
-    evaluation.remote.clear();
+    evaluation.clear();
     fallback.clear();
     unasked.clear();
     journal.clear();

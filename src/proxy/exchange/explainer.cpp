@@ -3,6 +3,7 @@
 #include "proxy/admission/rate_limit_headers.hpp"
 #include "proxy/exchange/pre_check.hpp"
 
+#include "weir/base/hex.hpp"
 #include "weir/base/units.hpp"
 #include "weir/http/answer.hpp"
 #include "weir/policy/claims.hpp"
@@ -219,12 +220,25 @@ void Explainer::tell_bill(const policy::Bill& bill, std::string_view note) {
   }
 }
 
+// Names the bandwidth of each rule that paces the bodies. Such a rule has no decision.
+void Explainer::tell_pacing() {
+  for (const auto& [rule, key] : evaluation_.paced) {
+    const auto at = static_cast<std::size_t>(rule - config_.rules.data());
+    auto& state = told_.rules[at].limits.emplace_back();
+    state.limiter = "bandwidth " + rule->bandwidth;
+    state.store = "memory";
+    state.digest = base::in_hex(key);
+    state.paces = true;
+  }
+}
+
 void Explainer::decide() {
   const auto* closed = unasked_ == 0
                            ? nullptr
                            : evaluation_.fall_back(described_.request(), config_.names, fallback_, unasked_);
   auto outcomes = fallback_.outcomes();
   for (std::size_t i = 0; i < outcomes.size(); ++i) outcomes[i] = table_.peek(fallback_.charges()[i], now_);
+  tell_pacing();
   tell_bill(evaluation_.local, {});
   tell_bill(evaluation_.remote, {});
   tell_bill(fallback_, "Redis did not answer: this weir's own share, by on_store_failure = \"local\"");

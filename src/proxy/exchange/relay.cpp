@@ -84,21 +84,28 @@ void Relay::show(std::string_view piece) {
   if (status_ == BodySource::Status::End) watch_->complete(source_.trailers());
 }
 
-// Gives the part of the piece that the gate does not admit back to the source.
+// Gives the part of the piece that the pacer or the gate does not admit back to the source. The gate gets
+// only octets that the pacer admits, because the gate counts what it admits.
 void Relay::hold_back(std::string_view& piece) {
-  const auto admitted = gate_->admit(piece);
-  held_ = admitted < piece.size();
-  if (held_) source_.give_back(piece.substr(admitted));
+  auto admitted = pacer_ != nullptr && !piece.empty() ? pacer_->admit(piece.size()) : piece.size();
+  paced_ = admitted == 0 && !piece.empty();
+  if (gate_ != nullptr && !paced_) {
+    const auto through = gate_->admit(piece.substr(0, admitted));
+    held_ = through < admitted;
+    admitted = through;
+  }
+  if (pacer_ != nullptr) pacer_->passed(admitted);
+  if (admitted < piece.size()) source_.give_back(piece.substr(admitted));
   piece = piece.substr(0, admitted);
 }
 
-// Moves all available pieces to the sink, until the sink is full or the gate holds a piece back.
+// Moves all available pieces to the sink, until the sink is full or a piece is held back.
 void Relay::gather() {
-  held_ = false;
-  while (!held_ && !finished() && !sink_.is_full()) {
+  held_ = paced_ = false;
+  while (!held_ && !paced_ && !finished() && !sink_.is_full()) {
     std::string_view piece;
     status_ = source_.take(piece);
-    if (gate_ != nullptr && status_ == BodySource::Status::Piece) hold_back(piece);
+    if ((gate_ != nullptr || pacer_ != nullptr) && status_ == BodySource::Status::Piece) hold_back(piece);
     if (watch_ != nullptr) show(piece);
     if (status_ == BodySource::Status::End) sink_.end(source_.trailers());
     if (status_ != BodySource::Status::Piece) return;
@@ -118,6 +125,7 @@ Relay::Need Relay::advance() {
     if (status_ == BodySource::Status::End) return Need::Nothing;
     if (status_ == BodySource::Status::NeedBytes) return Need::Bytes;
     if (held_) return Need::Gate;
+    if (paced_) return Need::Pace;
     if (finished()) return Need::Source;
   }
 }

@@ -8,6 +8,7 @@
 #include "weir/net/signal.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace weir::proxy {
 
@@ -24,7 +25,8 @@ AnswerRelay::AnswerRelay(ExchangeContext& context, ServerAttempt& attempt, const
             context.buffers.response.content_length, BodySource::kUnbounded,
             http::ChunkDecoder::Sender::Server),
       relay_(body_, sink_, context.admission.settlements().watch(),
-             gate != nullptr ? static_cast<BodyGate*>(gate) : meter_),
+             gate != nullptr ? static_cast<BodyGate*>(gate) : meter_,
+             attempt.pacing ? &attempt.pacing->to_client() : nullptr),
       pace_(context.config.server.min_rate) {}
 
 bool AnswerRelay::is_request_sent() const noexcept {
@@ -98,8 +100,10 @@ net::Task<Relay::Need> AnswerRelay::relay_rest(Relay::Need need) {
     }
     if (attempt_.lease.member().suspect()) note_lasting_answer();
     if (attempt_.body_fault) break;  // the upload may have failed during another wait
-    if (need == Relay::Need::Gate) {
-      const bool goes_on = co_await wait_at_gate();
+    if (need == Relay::Need::Gate || need == Relay::Need::Pace) {
+      const bool gate = need == Relay::Need::Gate;
+      auto wait = gate ? wait_at_gate() : wait_for_pace();
+      const bool goes_on = co_await std::move(wait);
       if (!goes_on) break;
       need = relay_.advance();
       continue;
@@ -133,6 +137,21 @@ net::Task<bool> AnswerRelay::wait_at_gate() {
   watch.arm(gate_->wait() + attempt_.pool.settings().timeouts.response);
   watch.begin_cancellable_wait();
   static_cast<void>(co_await gate_->hold());
+  context_.read_clock();
+  watch.end_cancellable_wait();
+  co_return !watch.late() && !watch.left() && !context_.worker.hard_stop;
+}
+
+// Waits until the next piece of the answer may pass. The upload sets no deadline meanwhile, as if the client
+// did not read its answer. Returns false if the answer must end.
+net::Task<bool> AnswerRelay::wait_for_pace() {
+  auto& watch = context_.watch;
+  auto& gate = attempt_.pacing->to_client();
+  watch.arm(gate.wait() + attempt_.pool.settings().timeouts.response);
+  watch.begin_cancellable_wait();
+  attempt_.client_stalls = true;
+  co_await gate.hold();
+  attempt_.client_stalls = false;
   context_.read_clock();
   watch.end_cancellable_wait();
   co_return !watch.late() && !watch.left() && !context_.worker.hard_stop;

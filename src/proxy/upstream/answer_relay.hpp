@@ -35,6 +35,7 @@ class AnswerRelay {
   [[nodiscard]] net::Task<std::optional<Outcome>> run_on(Relay::Need need);
   [[nodiscard]] net::Task<Relay::Need> relay_rest(Relay::Need need);
   [[nodiscard]] net::Task<bool> wait_at_gate();
+  [[nodiscard]] net::Task<bool> wait_for_pace();
   [[nodiscard]] net::Task<Outcome> refuse_message();
   [[nodiscard]] net::Task<Outcome> cut_stream();
   [[nodiscard]] net::Task<Outcome> end_early(bool clean, std::string_view trailers);

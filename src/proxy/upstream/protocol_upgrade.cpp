@@ -30,6 +30,7 @@ net::Task<std::optional<Outcome>> ProtocolUpgrade::run() {
   const auto octets = client.octets();
   Tunnel tunnel(context_.worker, context_.watch, octets.stream, octets.inbox, attempt_.lease.connection(),
                 buffers.answer, attempt_.pool.settings().timeouts.tunnel, counted ? &*limits : nullptr);
+  if (attempt_.pacing) tunnel.pace(*attempt_.pacing);
   const ScopedCancelTarget cancel_target(tunnel_, tunnel);
   const auto tunnel_end = co_await tunnel.run();
   context_.read_clock();

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "proxy/exchange/exchange_context.hpp"
+#include "proxy/pacing/pacing.hpp"
 #include "proxy/upstream/body_copy.hpp"
 
 #include "weir/net/task.hpp"
@@ -11,6 +12,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -88,6 +90,7 @@ class ServerAttempt {
   std::string_view body;            // the whole request body, if it arrived with the head
   std::string_view upgrade;         // the protocol that the client requests, if the route allows it
   bool whole = false;               // `body` is the complete body, or the request has no body
+  std::unique_ptr<Pacing> pacing;   // paces both bodies; null: no rule paces them
   BodyCopy copy;                    // copy of a body that did not arrive whole, if servers may speak HTTP/2
   const void* avoid = nullptr;      // the HTTP/2 connection on which a server refused the request
   bool fresh = false;               // true: use no idle connection, because the last idle connection was dead

@@ -3,6 +3,7 @@
 #include "weir/net/use_task.hpp"
 #include "weir/proxy/relay.hpp"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -80,6 +81,10 @@ net::Task<void> Tunnel::pump(Way& way) {
     if (reading && way.ended) {
       co_await pass_end(way);
       co_return;
+    }
+    if (!reading && way.pace != nullptr && way.pace->admit(way.ready) == 0) {
+      co_await wait_for_pace(way);
+      continue;
     }
     auto ec = reading ? receive(way) : send(way);
     if (ec == net::asio::error::eof) {
@@ -169,6 +174,20 @@ net::Task<void> Tunnel::hold(Way& way) {
   way.ready = std::exchange(way.held, 0);
 }
 
+// Waits until the next octets of a direction may pass. Renews the deadline, because nobody else is slow.
+net::Task<void> Tunnel::wait_for_pace(Way& way) {
+  const auto most = std::max(idle_ / 2, base::Duration{1});
+  if (!up_.stuck && !down_.stuck && farewell_ == 0) watch_.arm(idle_);
+  co_await way.pace->hold(most);
+  if (!over_ && (watch_.late() || watch_.left() || worker_.hard_stop)) stop(broken(way, true));
+}
+
+void Tunnel::cancel() noexcept {
+  pause_.cancel();
+  for (auto* way : {&up_, &down_})
+    if (way->pace != nullptr) way->pace->cancel();
+}
+
 // Sends the Close frames and ends the tunnel. The coroutine that sends to the server calls this function once
 // everything before the refused message was sent. If a frame to the client is still incomplete at that time,
 // the coroutine that sends to the client calls it again after that frame.
@@ -219,15 +238,17 @@ net::ErrorCode Tunnel::receive(Way& way) {
 // Sends the octets that are ready. Returns would_block if the peer did not accept all of them.
 net::ErrorCode Tunnel::send(Way& way) {
   net::ErrorCode ec;
-  const auto bytes = way.inbox.unread().substr(0, way.ready);
+  const auto most = way.pace != nullptr ? way.pace->admit(way.ready) : way.ready;
+  const auto bytes = way.inbox.unread().substr(0, most);
   const auto sent = way.begun ? way.to.try_rest(bytes, {}, ec) : way.to.try_write(bytes, {}, ec);
   way.begun = sent < bytes.size();
   way.inbox.use(sent);
   way.ready -= sent;
+  if (way.pace != nullptr) way.pace->passed(sent);
   way.bytes += sent;
   if (&way == &down_) worker_.counters.bytes_out.add(sent);
   if (sent > 0) moved();
-  if (!ec && way.ready > 0) ec = net::asio::error::would_block;
+  if (!ec && sent < bytes.size()) ec = net::asio::error::would_block;
   return ec;
 }
 
@@ -248,7 +269,7 @@ void Tunnel::stop(TunnelEnd end) noexcept {
   end_ = end;
   up_.from.cancel();
   up_.to.cancel();
-  pause_.cancel();
+  cancel();
 }
 
 TunnelEnd Tunnel::broken(const Way& way, bool reading) const noexcept {

@@ -4,13 +4,15 @@
 // peer. The other peer can still send.
 //
 // If a rule limits WebSocket messages, the tunnel also parses the frames. It can then delay a message that
-// exceeds the limit, or send a Close frame of its own between two frames.
+// exceeds the limit, or send a Close frame of its own between two frames. If a rule has a bandwidth, each
+// direction waits until its next octets may pass.
 //
 // A tunnel is part of one exchange. Two coroutines run, one for each direction, and run() waits for both.
 #pragma once
 
 #include "proxy/client/client_watch.hpp"
 #include "proxy/exchange/message_limits.hpp"
+#include "proxy/pacing/pacing.hpp"
 
 #include "weir/http/frame_scanner.hpp"
 #include "weir/net/signal.hpp"
@@ -37,6 +39,11 @@ class Tunnel {
   Tunnel(const Tunnel&) = delete;
   Tunnel& operator=(const Tunnel&) = delete;
 
+  // Must be called before run(). Paces both directions. `pacing` must outlive the tunnel.
+  void pace(Pacing& pacing) noexcept {
+    up_.pace = &pacing.to_server();
+    down_.pace = &pacing.to_client();
+  }
   // Must be called before run(). Sets how long the client may continue after the server has closed its
   // sending side. The default is `idle`.
   void linger_for(base::Duration time) noexcept { linger_ = time; }
@@ -44,8 +51,9 @@ class Tunnel {
   // Relays until both sides have closed their sending sides, or until a timeout, an error or a refusal.
   [[nodiscard]] net::Task<observe::TunnelEnd> run();
 
-  // Ends the delay of a message. The caller must have recorded the reason in the client's watch.
-  void cancel() noexcept { pause_.cancel(); }
+  // Ends the delay of a message, and the waits of the pacer. The caller must have recorded the reason in the
+  // client's watch.
+  void cancel() noexcept;
 
   // Return the bytes sent to the server and to the client.
   [[nodiscard]] std::uint64_t bytes_up() const noexcept { return up_.bytes; }
@@ -57,11 +65,12 @@ class Tunnel {
     net::DuplexStream& to;
     Inbox& inbox;
     std::optional<http::FrameScanner> scanner{};
-    bool begun = false;     // `to` has accepted only a part of the last octets
-    bool stuck = false;     // `to` accepts no more octets at the moment, or a message is delayed
-    bool ended = false;     // `from` closed its sending side
-    std::size_t ready = 0;  // octets at the front of the inbox that may be sent
-    std::size_t held = 0;   // octets after the ready octets: the header of a delayed message
+    PaceGate* pace = nullptr;  // null: nothing paces this direction
+    bool begun = false;        // `to` has accepted only a part of the last octets
+    bool stuck = false;        // `to` accepts no more octets at the moment, or a message is delayed
+    bool ended = false;        // `from` closed its sending side
+    std::size_t ready = 0;     // octets at the front of the inbox that may be sent
+    std::size_t held = 0;      // octets after the ready octets: the header of a delayed message
     std::uint64_t bytes = 0;
   };
   [[nodiscard]] net::Task<void> pump(Way& way);
@@ -70,6 +79,7 @@ class Tunnel {
   void scan(Way& way);
   [[nodiscard]] bool pass(Way& way, const http::FrameScanner::Piece& piece);
   [[nodiscard]] net::Task<void> hold(Way& way);
+  [[nodiscard]] net::Task<void> wait_for_pace(Way& way);
   void refuse(std::uint16_t code);
   [[nodiscard]] bool at_boundary(const Way& way) const noexcept;
   void say_close(Way& way, std::uint16_t code);

@@ -59,6 +59,7 @@ net::Signal::Wait Upload::end() noexcept {
     context_.client.cancel();
     attempt_.lease.cancel();
     if (gate_ != nullptr) gate_->cancel();
+    if (attempt_.pacing) attempt_.pacing->to_server().cancel();
   }
   return finished_.wait();
 }
@@ -69,7 +70,9 @@ net::Task<void> Upload::run() {
   auto& watch = context_.watch;
   Http1Sink sink(attempt_.lease.stream(), head.framing, out_);
   sink.goes_on();
-  Relay relay(context_.client.body(), sink, attempt_.whole ? nullptr : &attempt_.copy, gate_);
+  const bool paces = attempt_.pacing && !attempt_.whole;
+  Relay relay(context_.client.body(), sink, attempt_.whole ? nullptr : &attempt_.copy, gate_,
+              paces ? &attempt_.pacing->to_server() : nullptr);
   MinRateCheck pace(context_.config.server.min_rate);
   auto need = relay.advance();
   began_ = context_.now;
@@ -82,8 +85,9 @@ net::Task<void> Upload::run() {
       const bool late = watch.late() && !attempt_.client_stalls && !expectant_;
       if (stop_ || watch.left() || late) co_return;
     }
-    if (need == Relay::Need::Gate) {
-      const bool goes_on = co_await wait_at_gate();
+    if (need == Relay::Need::Gate || need == Relay::Need::Pace) {
+      auto wait = need == Relay::Need::Gate ? wait_at_gate() : wait_for_pace();
+      const bool goes_on = co_await std::move(wait);
       if (!goes_on) co_return;
       need = relay.advance();
       continue;
@@ -119,6 +123,20 @@ net::Task<bool> Upload::wait_at_gate() {
   // request.
   if (watch.has_gone() && !stop_) fail(400, false);
   if (watch.has_gone()) co_return false;
+  co_return !stop_ && !watch.left() && !late && !context_.worker.hard_stop;
+}
+
+// Waits until the next piece of the body may pass. The server gets its full time after that. Returns false if
+// the upload must end.
+net::Task<bool> Upload::wait_for_pace() {
+  auto& watch = context_.watch;
+  auto& gate = attempt_.pacing->to_server();
+  if (!attempt_.client_stalls) {
+    attempt_.cut_short = false;
+    watch.arm(gate.wait() + response_);
+  }
+  co_await gate.hold();
+  const bool late = watch.late() && !attempt_.client_stalls;
   co_return !stop_ && !watch.left() && !late && !context_.worker.hard_stop;
 }
 

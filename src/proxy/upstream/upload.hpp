@@ -54,6 +54,7 @@ class Upload {
 
   [[nodiscard]] net::Task<void> run();
   [[nodiscard]] net::Task<bool> wait_at_gate();
+  [[nodiscard]] net::Task<bool> wait_for_pace();
   [[nodiscard]] Next judge_wait(const net::ErrorCode& ec, bool reading, MinRateCheck& pace);
   void finish(Relay::Need need, BodySource::Status status);
   void fail(unsigned status, bool slow) noexcept;

@@ -66,6 +66,7 @@ void UpstreamExchange::cancel() noexcept {
   if (protocol_upgrade_) protocol_upgrade_->cancel();
   if (from_client_) from_client_->cancel();
   if (from_server_) from_server_->cancel();
+  if (attempt_.pacing) attempt_.pacing->cancel();
   attempt_.cancel();
 }
 
@@ -83,6 +84,7 @@ void UpstreamExchange::begin_request() {
     from_client_ = MessageGate::make(context_.worker, context_.buffers, MessageGate::Sender::Client);
     from_server_ = MessageGate::make(context_.worker, context_.buffers, MessageGate::Sender::Server);
   }
+  attempt_.pacing = Pacing::make(context_.worker, context_.buffers.evaluation);
   write_request_head(context_, attempt_, {});
   attempt_.whole = head.framing == http::Framing::None;
   if (head.framing == http::Framing::Length && body.at_hand().size() >= head.content_length)
@@ -91,6 +93,8 @@ void UpstreamExchange::begin_request() {
   if (!attempt_.whole && attempt_.pool.settings().protocol != upstream::Protocol::Http1)
     attempt_.copy.begin();
   if (!attempt_.whole) return;
+  // A body that is in memory passes at once. What follows it waits.
+  if (attempt_.pacing && !attempt_.body.empty()) attempt_.pacing->charge(attempt_.body.size());
   std::string_view nothing;
   (void)body.take(nothing);  // makes the source reach the end of the body
 }

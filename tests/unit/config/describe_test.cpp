@@ -204,6 +204,17 @@ TEST(Describe, ShowsHowResponsesSettleACharge) {
                         "json /n up to 9, else 2, "));
 }
 
+TEST(Describe, ShowsTheBandwidthOfARule) {
+  const auto of = [](const std::string& more) {
+    return describe(parse_settings(with("[[rule]]\nname = \"x\"\nbandwidth = \"1MiB/s\"\n" + more), kFile));
+  };
+  EXPECT_THAT(of("key = [\"ip\"]\n"),
+              HasSubstr("\n    rule \"x\": bodies paced to 1MiB/s, per [ip], in memory\n"));
+  EXPECT_THAT(
+      of("key = []\nmatch = { path = \"/a\" }\n"),
+      HasSubstr("\n    rule \"x\": bodies paced to 1MiB/s, shared by all, in memory\n      where path /a\n"));
+}
+
 TEST(Describe, ShowsUpstreamTimeoutsRetriesAndEjection) {
   EXPECT_THAT(
       describe(parse_settings(kLeast, kFile)),

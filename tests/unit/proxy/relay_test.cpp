@@ -341,6 +341,57 @@ TEST_F(RelayTest, SendsOnlyTheOctetsThatTheGateAdmits) {
   }
 }
 
+// Lets `left` octets pass.
+class Trickle : public Pacer {
+ public:
+  std::size_t admit(std::size_t size) override { return std::min(left, size); }
+  void passed(std::size_t octets) noexcept override { left -= octets; }
+  std::size_t left = 0;
+};
+
+TEST_F(RelayTest, SendsWhatThePacerAdmits) {
+  for (const auto in : {Framing::Length, Framing::Chunked}) {
+    open(in, Framing::Length, 8);
+    came_with_the_head(in == Framing::Length ? "helloabc" : "5\r\nhello\r\n3\r\nabc\r\n0\r\n\r\n");
+    out = "HEAD";
+    Trickle pacer;
+    Witness witness;
+    framed.emplace(*sink, Framing::Length, out);
+    relay.emplace(*body, *framed, &witness, nullptr, &pacer);
+    EXPECT_EQ(relay->advance(), Need::Pace);
+    EXPECT_EQ(relay->advance(), Need::Pace) << "the pacer is asked again";
+    pacer.left = 2;
+    EXPECT_EQ(relay->advance(), Need::Pace);
+    EXPECT_EQ(witness.seen, "he");
+    pacer.left = 6;
+    EXPECT_EQ(relay->advance(), Need::Nothing);
+    EXPECT_EQ(witness.seen, "helloabc");
+    EXPECT_EQ(received(), "HEADhelloabc");
+    EXPECT_EQ(body->received(), 8U);
+  }
+}
+
+TEST_F(RelayTest, PaysThePacerOnlyForWhatTheGateAdmits) {
+  open(Framing::Length, Framing::Length, 8);
+  came_with_the_head("helloabc");
+  Trickle pacer;
+  pacer.left = 6;
+  Allowance gate;
+  gate.left = 3;
+  Witness witness;
+  framed.emplace(*sink, Framing::Length, out);
+  relay.emplace(*body, *framed, &witness, &gate, &pacer);
+  EXPECT_EQ(relay->advance(), Need::Gate);
+  EXPECT_EQ(witness.seen, "hel");
+  EXPECT_EQ(pacer.left, 3U);
+  gate.left = 5;
+  EXPECT_EQ(relay->advance(), Need::Pace);
+  EXPECT_EQ(witness.seen, "helloa");
+  EXPECT_EQ(gate.left, 2U) << "the gate has counted nothing that was held back";
+  pacer.left = 2;
+  EXPECT_EQ(relay->advance(), Need::Nothing);
+}
+
 TEST_F(RelayTest, ObserverDoesNotSeeATruncatedBodyAsComplete) {
   open(Framing::Length, Framing::Length, 10);
   Witness witness;

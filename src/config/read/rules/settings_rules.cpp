@@ -275,6 +275,10 @@ policy::Rule read_rule(const TableReader& table, const Settings& settings, ReadC
                        std::set<std::string>& taken) {
   auto rule = blank_rule();
   read_name(table, taken, rule);
+  if (table.mentions("bandwidth")) {
+    read_bandwidth(table, context, rule);
+    return rule;
+  }
   read_store(table, settings, context, rule);
   const bool falls_back =
       rule.store == policy::Store::Redis && rule.on_store_failure == policy::OnStoreFailure::Local;

@@ -1,0 +1,84 @@
+#include "proxy/pacing/pacing.hpp"
+
+#include "weir/limit/key_table.hpp"
+#include "weir/limit/limiter.hpp"
+#include "weir/net/use_task.hpp"
+
+#include <algorithm>
+#include <span>
+
+namespace weir::proxy {
+
+namespace {
+
+constexpr std::size_t kLeastPiece = 512;
+constexpr std::size_t kMostPiece = 16 << 10;
+constexpr base::Duration kLongestHold = std::chrono::seconds{1};
+
+}  // namespace
+
+std::size_t piece_of(const limit::Rate& rate) noexcept {
+  const auto octets = limit::Ticks{rate.count} * static_cast<std::uint64_t>(kPaceAhead.count()) /
+                      static_cast<std::uint64_t>(rate.period.count());
+  return static_cast<std::size_t>(std::clamp<limit::Ticks>(octets, kLeastPiece, kMostPiece));
+}
+
+std::size_t PaceGate::admit(std::size_t size) {
+  if (charged_ == 0) {
+    charged_ = std::min(size, pacing_.piece());
+    due_ = pacing_.charge(charged_);
+  }
+  return due_ > pacing_.now() ? 0 : std::min(size, charged_);
+}
+
+base::Duration PaceGate::wait() const noexcept {
+  return std::clamp(due_ - pacing_.now(), base::Duration{0}, kLongestHold);
+}
+
+net::Task<void> PaceGate::hold(base::Duration most) {
+  const auto since = pacing_.now();
+  pause_.expires_after(std::min(wait(), most));
+  net::ErrorCode ended;
+  co_await pause_.async_wait(net::use_task(ended));
+  pacing_.note_wait(pacing_.now() - since);
+}
+
+Pacing::Pacing(Worker& worker, const policy::Evaluation& evaluation)
+    : worker_(worker),
+      piece_(kMostPiece),
+      to_server_(*this, worker.executor),
+      to_client_(*this, worker.executor) {
+  for (const auto& [rule, key] : evaluation.paced) {
+    charges_.push_back({.key = key, .limiter = rule->limiter.get(), .rule = rule->cells});
+    labels_.push_back(rule->index);
+    outcomes_.emplace_back();
+    piece_ = std::min(piece_, piece_of(limit::gcra_core(*rule->limiter)->rate()));
+  }
+}
+
+std::unique_ptr<Pacing> Pacing::make(Worker& worker, const policy::Evaluation& evaluation) {
+  return evaluation.paced.empty() ? nullptr : std::make_unique<Pacing>(worker, evaluation);
+}
+
+// The buckets hold so many octets that they refuse none. If one did, this piece would not be charged, and
+// would pass after the wait that the bucket asks for.
+base::TimePoint Pacing::charge(std::size_t octets) {
+  for (auto& charge : charges_) charge.cost = octets;
+  const auto now = worker_.clock.now();
+  (void)worker_.table.charge(std::span(charges_.data(), charges_.size()), now,
+                             std::span(outcomes_.data(), outcomes_.size()));
+  const auto wait_of = [](const limit::Outcome& outcome) {
+    return outcome.allowed ? outcome.delay : std::min(outcome.retry_after, kLongestHold);
+  };
+  const auto slowest =
+      std::max_element(outcomes_.begin(), outcomes_.end(),
+                       [&](const auto& a, const auto& b) { return wait_of(a) < wait_of(b); });
+  slowest_ = static_cast<std::size_t>(slowest - outcomes_.begin());
+  return now + std::max(wait_of(*slowest) - kPaceAhead, base::Duration{0});
+}
+
+void Pacing::note_wait(base::Duration waited) noexcept {
+  worker_.counters.bandwidth_waited(labels_[slowest_]).add(static_cast<std::uint64_t>(waited.count()));
+}
+
+}  // namespace weir::proxy

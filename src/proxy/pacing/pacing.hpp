@@ -1,0 +1,90 @@
+// Paces the bodies of one exchange by the rules that have `bandwidth`.
+//
+// Each key has a leaky bucket of octets in the key table, which all exchanges of the key share. A body passes
+// in pieces. Each piece is charged before it passes, and gets the instant at which it may pass. So the pieces
+// of all exchanges pass in the order of their charges, and an exchange with many octets does not displace one
+// with few. While a piece waits, the relay reads nothing more (back-pressure).
+//
+// A Pacing belongs to one exchange; its two gates are used by the coroutines of the exchange.
+#pragma once
+
+#include "weir/base/time.hpp"
+#include "weir/limit/charge.hpp"
+#include "weir/limit/outcome.hpp"
+#include "weir/net/asio.hpp"
+#include "weir/net/task.hpp"
+#include "weir/policy/evaluation.hpp"
+#include "weir/proxy/pacer.hpp"
+#include "weir/proxy/worker.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+
+#include <boost/container/static_vector.hpp>
+
+namespace weir::proxy {
+
+// Returns the most octets of a piece at this rate: what passes in 100 ms, but 512 B to 16 KiB.
+[[nodiscard]] std::size_t piece_of(const limit::Rate& rate) noexcept;
+
+// A piece may pass this long before its departure from the bucket. So a key that was idle may send at once
+// what passes in this time.
+inline constexpr base::Duration kPaceAhead{100'000};
+
+class Pacing;
+
+// Holds back the octets of one body until they may pass.
+class PaceGate final : public Pacer {
+ public:
+  PaceGate(Pacing& pacing, net::Executor executor) : pacing_(pacing), pause_(executor) {}
+
+  [[nodiscard]] std::size_t admit(std::size_t size) override;
+  void passed(std::size_t octets) noexcept override { charged_ -= octets; }
+  // Returns the time until the next piece may pass, but at most a second. So callers often renew their
+  // deadlines and look whether the other side has left.
+  [[nodiscard]] base::Duration wait() const noexcept;
+  // Waits for this time, but at most `most`. Ends early after cancel().
+  [[nodiscard]] net::Task<void> hold(base::Duration most = std::chrono::seconds{1});
+  void cancel() noexcept { pause_.cancel(); }
+
+ private:
+  Pacing& pacing_;
+  net::Timer pause_;
+  std::size_t charged_ = 0;  // octets that are charged, and have not passed
+  base::TimePoint due_{};    // when these may pass
+};
+
+class Pacing {
+ public:
+  // REQUIRES: `evaluation` has paced keys.
+  Pacing(Worker& worker, const policy::Evaluation& evaluation);
+  // Returns null if no rule paces the request.
+  [[nodiscard]] static std::unique_ptr<Pacing> make(Worker& worker, const policy::Evaluation& evaluation);
+
+  // Charges `octets` (1 to kMaxCost) to each key. Returns when they may pass.
+  base::TimePoint charge(std::size_t octets);
+  [[nodiscard]] std::size_t piece() const noexcept { return piece_; }
+  [[nodiscard]] base::TimePoint now() const noexcept { return worker_.clock.now(); }
+  // Counts the time for which a body has waited, for the rule that made the last piece wait longest.
+  void note_wait(base::Duration waited) noexcept;
+  // Return the gates of the request's body and of the answer's body. A tunnel uses them for its directions.
+  [[nodiscard]] PaceGate& to_server() noexcept { return to_server_; }
+  [[nodiscard]] PaceGate& to_client() noexcept { return to_client_; }
+  // Ends every wait.
+  void cancel() noexcept {
+    to_server_.cancel();
+    to_client_.cancel();
+  }
+
+ private:
+  Worker& worker_;
+  boost::container::static_vector<limit::Charge, limit::kMaxCharges> charges_;
+  boost::container::static_vector<limit::RuleIndex, limit::kMaxCharges> labels_;
+  boost::container::static_vector<limit::Outcome, limit::kMaxCharges> outcomes_;
+  std::size_t piece_;
+  std::size_t slowest_ = 0;  // the charge with the longest delay
+  PaceGate to_server_, to_client_;
+};
+
+}  // namespace weir::proxy

@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+"""Rules with `bandwidth`: bodies of a key take their time in both directions, whatever carries them, and nobody else waits."""
+
+import signal
+import threading
+import time
+
+from harness import PATIENCE, Client, answer, eventually, main, request_bytes, rss_kib
+from explain_test import post
+from http2_client import Http2TestCase
+from tunnel_test import ASK, echo
+
+MEBIBYTE = 1 << 20
+AHEAD = 0.1 + 16384 / MEBIBYTE  # seconds: what passes at once at 1 MiB/s, and a piece
+
+
+def paced(bandwidth, name="pace", key='["header:X-Key"]', more=""):
+    return f'[[rule]]\nname = "{name}"\nbandwidth = "{bandwidth}"\nkey = {key}\n{more}\n'
+
+
+class Bandwidth(Http2TestCase):
+    def setUp(self):
+        super().setUp()
+        self.upstream.reply = self.reply
+
+    @staticmethod
+    def reply(exchange):
+        """Answers with as many octets as the path says."""
+        exchange.read_body()
+        exchange.send(answer(b"x" * int(exchange.target[1:] or 0)))
+
+
+class Duration(Bandwidth):
+    def test_bodies_take_at_least_their_time_in_both_directions_and_over_both_protocols(self):
+        weir = self.plain_weir(paced("1MiB/s"))
+        took = {}
+
+        def transfer(name, work):
+            begun = time.monotonic()
+            work()
+            took[name] = time.monotonic() - begun
+
+        def old(path, body=b""):
+            with Client(weir.port) as client:
+                response = client.request("POST", path, {"X-Key": path + str(len(body))}, body)
+            self.assertEqual((response.status, len(response.body)), (200, int(path[1:])))
+
+        def new(path, body=b""):
+            client = self.client(weir)
+            response = client.request("POST", path, [("x-key", "h2" + path + str(len(body)))], body)
+            self.assertEqual((response.status, response.size), (200, int(path[1:])))
+
+        def tunnel():
+            with Client(tunnels.port) as client:
+                client.send(request_bytes("GET", "/", {**ASK, "X-Key": "t"}))
+                self.assertEqual(client.read().status, 101)
+                sender = threading.Thread(target=client.send, args=(b"y" * MEBIBYTE,))
+                sender.start()
+                self.assertEqual(client.wire.read_exactly(MEBIBYTE), b"y" * MEBIBYTE)
+                sender.join(PATIENCE)
+
+        both = 2 * MEBIBYTE
+        works = {"download": lambda: old(f"/{both}"), "upload": lambda: old("/0", b"y" * both),
+                 "both": lambda: old(f"/{MEBIBYTE}", b"y" * MEBIBYTE), "h2 download": lambda: new(f"/{both}"),
+                 "h2 upload": lambda: new("/0", b"y" * both), "tunnel": tunnel}
+        upstream = self.upstream
+        upstream.reply = lambda exchange: echo(exchange) if "upgrade" in exchange.head else self.reply(exchange)
+        tunnels = weir
+        threads = [threading.Thread(target=transfer, args=each, daemon=True) for each in works.items()]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(4 * PATIENCE)
+        self.assertEqual(set(took), set(works))
+        for name, seconds in took.items():
+            self.assertGreaterEqual(seconds, 2 - 2 * AHEAD, name)
+        self.assertGreater(weir.metric("weir_bandwidth_waited_seconds_total", rule="pace"), 2)
+
+    def test_two_streams_of_a_key_share_its_rate_by_turns(self):
+        weir = self.plain_weir(paced("1MiB/s"))
+        client = self.client(weir)
+        begun = time.monotonic()
+        streams = [client.open(path=f"/{MEBIBYTE // 2}", fields=[("x-key", "a")]) for _ in range(2)]
+        one, other = (client.answers[stream] for stream in streams)
+        client.wait(lambda: one.ended or other.ended)
+        self.assertGreaterEqual(min(one.size, other.size), MEBIBYTE // 4, "both got turns")
+        client.wait(lambda: one.ended and other.ended)
+        self.assertGreaterEqual(time.monotonic() - begun, 1 - AHEAD)
+        self.assertEqual((one.size, other.size), (MEBIBYTE // 2, MEBIBYTE // 2))
+
+
+class Others(Bandwidth):
+    def test_another_key_does_not_wait_even_on_the_same_connection(self):
+        weir = self.plain_weir(paced("1KiB/s"))
+        client = self.client(weir)
+        slow = client.open(path="/100000", fields=[("x-key", "slow")])
+        upload = client.open("POST", fields=[("x-key", "upload")], end=False)
+        client.send_body(upload, b"y" * 30_000, end=False)
+        client.wait(lambda: client.answers[slow].size)
+        for number in range(20):
+            self.assertEqual(client.get("/500", x_key=f"quick{number}").size, 500)
+        with Client(weir.port) as other:
+            self.assertEqual(len(other.get("/100000").body), 100_000, "no key, so no rule applies")
+        self.assertFalse(client.answers[slow].ended)
+        client.sock.close()
+        self.await_metric(weir, 0, "weir_http2_streams")
+
+    def test_a_client_that_leaves_ends_its_wait(self):
+        weir = self.plain_weir(paced("1KiB/s"))
+        for work in ("download", "upload"):
+            with self.subTest(work):
+                client = self.start(weir.connect())
+                if work == "download":
+                    client.send(request_bytes("GET", "/100000", {"X-Key": work}))
+                    client.wire.read_until(b"\r\n\r\n")
+                else:
+                    client.send(request_bytes("POST", "/0", {"X-Key": work, "Content-Length": "100000"}) + b"y" * 50_000)
+                    eventually(lambda: weir.metric("weir_bandwidth_waited_seconds_total") > 0.1, "the upload waits")
+                client.leave()
+                eventually(lambda: weir.metric("weir_client_errors_total", kind="left") == (1 if work == "download" else 2),
+                           "the transfer has ended")
+
+    def test_memory_and_what_is_read_ahead_are_bounded(self):
+        sent = []
+
+        def flood(exchange):
+            exchange.send(answer(b"")[:-len("Content-Length: 0\r\n\r\n")] + b"Content-Length: 100000000\r\n\r\n")
+            for _ in range(1000):
+                exchange.send(b"x" * 100_000)
+                sent.append(100_000)
+
+        self.upstream.reply = flood
+        weir = self.plain_weir(paced("64KiB/s"))
+        before = rss_kib(weir.pid)
+        client = self.client(weir)
+        stream = client.open(fields=[("x-key", "a")])
+        client.wait(lambda: client.answers[stream].size > 32 << 10)
+        self.assertLess(sum(sent), 30_000_000, "the server is held back")
+        self.assertLess(rss_kib(weir.pid) - before, 20_000)
+
+
+class Timeouts(Bandwidth):
+    def test_no_timeout_runs_while_weir_itself_holds_a_body_back(self):
+        weir = self.plain_weir(paced("2KiB/s"), server='write_timeout = "2s"\nbody_timeout = "2s"\n',
+                               upstream='timeouts = { response = "2s" }')
+        with Client(weir.port) as client:
+            begun = time.monotonic()
+            response = client.request("POST", "/100", {"X-Key": "a"}, b"y" * 6144)
+            self.assertEqual((response.status, len(response.body)), (200, 100))
+            self.assertGreaterEqual(time.monotonic() - begun, 2.5, "the answer waited for longer than every timeout")
+
+
+class Shown(Bandwidth):
+    def test_explain_names_the_rate(self):
+        weir = self.plain_weir(paced("1MiB/s"))
+        rules = post(weir.admin, "/api/explain", {"host": "localhost", "headers": {"X-Key": "a"}}).json()["rules"]
+        self.assertEqual([(limit["says"], limit["limiter"]) for limit in rules[0]["limits"]], [("pace", "bandwidth 1MiB/s")])
+
+    def test_a_reload_changes_the_rate(self):
+        weir = self.plain_weir(paced("1KiB/s"))
+        path = weir.folder / "weir.toml"
+        path.write_text(path.read_text().replace("1KiB/s", "100MiB/s"))
+        weir.signal(signal.SIGHUP)
+        self.await_metric(weir, 1, "weir_reloads_total", result="ok")
+        self.assertEqual(len(weir.get("/1000000", x_key="a").body), 1_000_000)
+
+
+if __name__ == "__main__":
+    main()
