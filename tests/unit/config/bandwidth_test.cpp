@@ -56,10 +56,13 @@ TEST(Bandwidth, HasARuleOfItsOwn) {
       mistakes_in(paced("1MiB/s", "store = \"redis\"\n")),
       ElementsAre("weir.toml:14: rule[x].store: found \"redis\" beside bandwidth, which each weir paces by "
                   "itself; expected store = \"memory\", or no store"));
-  EXPECT_THAT(
-      mistakes_in(paced("1MiB/s", "match = { body_contains = \"a\" }\n")),
-      ElementsAre("weir.toml:14: rule[x].match: found body_contains beside bandwidth; expected conditions on "
-                  "the head"));
+  EXPECT_THAT(mistakes_in(paced("1MiB/s", "match = { body_contains = \"a\" }\n")),
+              ElementsAre("weir.toml:14: rule[x].match: found a condition on the body beside bandwidth; "
+                          "expected conditions on "
+                          "the head"));
+  EXPECT_THAT(mistakes_in(paced("1MiB/s", "key = [\"json:/user\"]\n")),
+              ElementsAre("weir.toml:14: rule[x].key: found a value of the body beside bandwidth; expected "
+                          "attributes of the head"));
 }
 
 }  // namespace

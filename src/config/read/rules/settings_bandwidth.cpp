@@ -59,7 +59,9 @@ void read_bandwidth(const TableReader& table, const ReadContext& context, policy
                   "found \"redis\" beside bandwidth, which each weir paces by itself; expected "
                   "store = \"memory\", or no store");
   if (rule.match.max_body != 0)
-    table.mistake("match", "found body_contains beside bandwidth; expected conditions on the head");
+    table.mistake("match", "found a condition on the body beside bandwidth; expected conditions on the head");
+  if (policy::reads_body(rule.key))
+    table.mistake("key", "found a value of the body beside bandwidth; expected attributes of the head");
   if (!table.has("bandwidth")) return;
   rule.bandwidth = table.text("bandwidth");
   const auto rate = parse_bandwidth(rule.bandwidth);
