@@ -17,8 +17,8 @@ namespace {
 
 namespace asio = net::asio;
 
-// The time limit for Redis. It is longer than that of a single Redis request. Twice this time fits into
-// admin::ServerOptions::deadline, because a reset reads the key before and after the reset.
+// The time limit for Redis, which is longer than the time limit of a single Redis request. A reset reads the
+// key before and after the reset, so twice this time must fit into admin::ServerOptions::deadline.
 constexpr std::chrono::seconds kPatience{4};
 
 // Returns the present state of the charge's key without charging it, for any limiter.
@@ -89,8 +89,8 @@ constexpr const char* kAsShown =
 
 }  // namespace
 
-// Sends the job to the first worker and waits for its end. Returns false after a time-out. The worker then
-// still uses the job, so the caller must not read its results.
+// Sends the job to the first worker and waits for its end. Returns false after a time-out. After a time-out
+// the worker still uses the job, so the caller must not read the job's results.
 net::Task<bool> Inspector::ask_redis(std::shared_ptr<RedisJob> job) {
   if (!job->config->names_agreed) {
     for (auto& look : job->looks) look.error = "weir has not read the secret that hashes client keys yet";
@@ -162,7 +162,7 @@ net::Task<std::vector<policy::LimitState>> Inspector::look(const InForce& in_for
   co_return states;
 }
 
-// Logs a reset before it is sent to Redis, so that the log has the line even if Redis does not reply.
+// Logs a reset before weir sends it to Redis, so that the log has the line even if Redis does not reply.
 void Inspector::note(const policy::Rule& rule, const KeyLocations& locations, const std::string& peer) {
   std::string digests;
   for (const auto* list : {&locations.there, &locations.here})
@@ -225,7 +225,7 @@ std::optional<limit::LimiterId> Inspector::limiter_id_of(const policy::Rule& rul
 }
 
 bool Inspector::is_counted(const Found& found, const std::optional<observe::TopOfRule>& top) const {
-  std::size_t at = 0;  // index into `limits`, which look() fills with the limits in Redis first
+  std::size_t at = 0;  // index into `limits`; look() adds the limits in Redis first
   for (const auto* list : {&found.locations.there, &found.locations.here})
     for (const auto& location : *list) {
       const auto& state = found.limits[at++];
@@ -237,7 +237,7 @@ bool Inspector::is_counted(const Found& found, const std::optional<observe::TopO
 }
 
 // Returns the possible meanings of the texts, the likeliest first. The texts may be values of the rule's key,
-// or a text by which weir shows a client. The list ends at a meaning that is an error.
+// or a text with which weir shows a client. If a meaning is an error, it is the last in the list.
 std::vector<Inspector::Found> Inspector::candidates(const proxy::Configuration& config,
                                                     const policy::Rule& rule,
                                                     const std::vector<std::string>& texts,

@@ -33,12 +33,12 @@ namespace weir::server {
 
 class Inspector {
  public:
-  // Functions that return present values. The inspector calls them for each request.
+  // Functions that return present values. The inspector calls these functions for each request.
   struct Moment {
     std::function<std::shared_ptr<const proxy::Configuration>()> config;  // the configuration in use
     std::function<double()> load;  // the load of the system, from 0 to 1
-    // Returns the clients that /api/top lists for the rule with this Rule::index; nullopt if weir has counted
-    // no client.
+    // Returns the clients that /api/top lists for the rule with this Rule::index. Returns nullopt if weir has
+    // counted no client.
     std::function<std::optional<observe::TopOfRule>(limit::RuleIndex)> top;
   };
   // All referenced objects must outlive the inspector.

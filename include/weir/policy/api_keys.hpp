@@ -31,7 +31,7 @@ class ApiKeys {
   friend bool operator==(const ApiKeys&, const ApiKeys&) = default;
 
  private:
-  struct Prefix {  // the first word of a SHA-256 suffices as a hash, because SHA-256 output is uniform
+  struct Prefix {  // the first word of a SHA-256 can serve as a hash, because SHA-256 output is uniform
     std::size_t operator()(const Sha256& d) const noexcept;
   };
   std::unordered_map<Sha256, ApiKeyOwner, Prefix> holders_;

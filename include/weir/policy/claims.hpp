@@ -1,6 +1,6 @@
 // Decides which requests need the claims of their bearer token. Verifying a token's signature costs more than
-// all other steps of a decision. So weir first evaluates the rules that need no claims. weir verifies the
-// token only if these rules admit the request and a further rule needs a claim. Pure.
+// all other steps of a decision. So weir first evaluates the rules that need no claims. It verifies the token
+// only if these rules admit the request and another rule needs a claim. Pure.
 #pragma once
 
 #include "weir/policy/identity.hpp"
@@ -13,16 +13,16 @@
 namespace weir::policy {
 
 // Returns true if the request has an unverified token and the key's digest may depend on the token's claims.
-// This is so if a part of the key has a claim among its alternatives, and the request lacks all alternatives
-// before the claim.
+// A key depends on claims if one of its parts has a claim as an alternative, and the request lacks all
+// alternatives before the claim.
 [[nodiscard]] bool needs_claims(const KeyPattern& pattern, const Request& request);
-// Returns true if a rule that may apply needs claims for its key or for the name of the client in its queue.
+// Returns true if the rule may apply and needs claims, for its key or for the client's name in its queue.
 [[nodiscard]] bool needs_claims(const Rule& rule, const Request& request);
 // Returns true if any of the rules needs claims.
 [[nodiscard]] bool needs_claims(RuleList rules, const Request& request);
 
-// Returns the token's fault if the fault explains why the request lacks a part of a key. Returns nullopt if
-// no alternative of the part is a claim. REQUIRES: the token was verified.
+// Returns the token's fault if it explains why the request lacks this part of a key. Returns nullopt if no
+// alternative of the part is a claim. REQUIRES: the token was verified.
 [[nodiscard]] std::optional<TokenFault> token_fault_behind(const KeyPart& part,
                                                            const ClientIdentity& client) noexcept;
 

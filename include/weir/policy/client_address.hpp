@@ -12,7 +12,7 @@
 namespace weir::policy {
 
 // The field in which trusted proxies report the client's address. weir reads only the configured field. A
-// proxy that writes one of the two fields may forward the other field as the client sent it.
+// proxy may write one of the two fields and forward the other field as the client sent it.
 enum class AddressField : std::uint8_t { XForwardedFor, Forwarded };
 
 [[nodiscard]] bool is_trusted(std::span<const base::Cidr> trusted, const base::IpAddress& address) noexcept;
@@ -21,8 +21,8 @@ enum class AddressField : std::uint8_t { XForwardedFor, Forwarded };
 // trusted addresses and returns the first untrusted address. Several lines of the field form one list. The
 // walk also ends at an invalid element, or at an element without an address ("unknown", "_hidden"). The
 // result is then the address that the walk reached last. Empty elements are skipped (RFC 9110 §5.6.1.2). An
-// address may have a port. The field is read even if the Connection field names it. The walk ends after 64
-// elements, empty ones included.
+// address may have a port. The function reads the field even if the Connection field names it. The walk ends
+// after 64 elements, including empty elements.
 [[nodiscard]] base::IpAddress client_address(std::span<const base::Cidr> trusted, AddressField field,
                                              const base::IpAddress& peer,
                                              const http::Fields& fields) noexcept;

@@ -1,5 +1,5 @@
-// Writes a client of a rule as readable text: the values of its key that are not secret. weir shows the text
-// beside the digest of the key.
+// Writes a client of a rule as readable text. The text contains the values of the client's key that are not
+// secret. weir shows the text beside the digest of the key.
 //
 //   ["ip"] "203.0.113.7"    ["user", "route"] "user:alice route:/api/*"    ["api_key"] "api_key of alice"
 //

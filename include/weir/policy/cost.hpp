@@ -22,7 +22,7 @@ inline constexpr std::size_t kDeepestJson = 512;
 struct CostTerm {
   static constexpr std::uint64_t kOne = 1'000'000;  // the weight 1
 
-  std::vector<std::string> pointers{};  // JSON pointers (RFC 6901); the first that is present counts
+  std::vector<std::string> pointers{};  // JSON pointers (RFC 6901); the first pointer with a value counts
   std::uint64_t weight = kOne;          // in millionths, above 0
   friend bool operator==(const CostTerm&, const CostTerm&) = default;
 };
@@ -38,7 +38,7 @@ struct CostSource {
   };
   Kind kind = Kind::None;
   std::string name;  // name of the header or query parameter; for Json: a JSON pointer (RFC 6901)
-  // 0: only whole numbers are valid; otherwise a number is multiplied by `scale` and rounded up.
+  // 0: only whole numbers are valid. Otherwise a number is multiplied by `scale` and rounded up.
   std::uint32_t scale = 0;
   std::vector<CostTerm> terms{};       // Reserve: the sum of these numbers is reserved, rounded up
   limit::Cost most = limit::kMaxCost;  // Reserve: at most this much is reserved
@@ -69,19 +69,19 @@ struct CostSource {
 
 // Returns the cost under the pointer in a JSON body: a number, or a string with a number. Returns `otherwise`
 // if the body is empty or has no value under the pointer. Returns nullopt for invalid JSON, an invalid cost,
-// or a member that occurs twice. A reserve that is not a whole number above 0, such as null or -1 for "no
-// bound", is `otherwise`. REQUIRES: reads_body(source).
+// or a member that occurs twice. For Kind::Reserve, also returns `otherwise` if the value is not a whole
+// number above 0, such as null or -1 for "no bound". REQUIRES: reads_body(source).
 [[nodiscard]] std::optional<limit::Cost> cost_in_body(const CostSource& source, std::string_view body,
                                                       limit::Cost otherwise);
 
-// Why a JSON body states no cost. Excludes the case that parse_cost() rejects the stated value.
+// Why a JSON body states no cost. Does not include a stated cost that parse_cost() rejects.
 enum class JsonFault : std::uint8_t {
   None,
   ByteOrderMark,  // the body begins with a byte order mark (RFC 8259 §8.1)
   Incomplete,     // the body ends before its JSON value does
   Trailing,       // the body has more text after its JSON value
   Malformed,      // any other text that is not JSON in UTF-8
-  Repeated,       // the member with the cost, or an object that contains it, occurs twice
+  Repeated,       // the member with the cost occurs twice, or an object that contains this member does
   TooDeep,        // nested deeper than kDeepestJson
 };
 [[nodiscard]] JsonFault json_fault(const CostSource& source, std::string_view body);

@@ -1,5 +1,5 @@
-// Evaluates one request: collects the charges of all rules that apply (the bills), and decides by their
-// outcomes.
+// Evaluates one request. First collects the charges of all rules that apply; these lists of charges are the
+// bills. Then decides by the outcomes of the charges.
 //
 //   collect ─► local charges  ─► KeyTable::charge ─┐
 //           └► remote charges ─► one call to Redis ─┴► decide
@@ -26,8 +26,8 @@ namespace weir::policy {
 // Returns the first part of the rule's key that the request lacks; null if the request has all parts.
 [[nodiscard]] const KeyPart* missing_part(const Rule& rule, const Request& request);
 
-// Returns the first part of the rule's key for which the request has differing values. Returns nullopt if all
-// values agree.
+// Returns the first part of the rule's key for which the request has several different values. Returns
+// nullopt if all values agree.
 [[nodiscard]] std::optional<Ambiguity> ambiguity_in_key(const Rule& rule, const Request& request);
 
 // Why weir rejects a request before it checks any limit: an enforced rule needs a value that the request
@@ -35,12 +35,12 @@ namespace weir::policy {
 struct Objection {
   const Rule* rule = nullptr;     // null: no objection
   const KeyPart* part = nullptr;  // the missing part; null: the cause is one of the members below
-  // Why weir cannot read the body; Whole: the body is not the cause.
+  // Why weir cannot read the body. Whole means that the body is not the cause.
   RequestBody::State body = RequestBody::State::Whole;
-  // Set if the request has differing values for a key, a cost or a condition.
+  // Set if the request has several different values for a key, a cost or a condition.
   std::optional<Ambiguity> ambiguity{};
-  JsonFault json = JsonFault::None;   // why the JSON body names no cost
-  http::Excess excess{};              // the exceeded bound that caused `ambiguity`, if any
+  JsonFault json = JsonFault::None;   // why the JSON body states no cost
+  http::Excess excess{};              // the exceeded bound, if a bound caused `ambiguity`
   std::optional<TokenFault> token{};  // why the token lacks `part`; set only if `part` is a claim
   // True: more rules apply to the request than a bill can hold (limit::kMaxCharges). `rule` is the first rule
   // that does not fit.
@@ -69,14 +69,14 @@ enum class Verdict : std::uint8_t {
 struct Decision {
   Verdict verdict = Verdict::Forward;
   base::TimePoint start_at{};  // for Delay: when to forward
-  // The rule that the rate limit headers report. If weir rejects the request: the rule with the longest
-  // retry_after. Otherwise: the rule with the smallest remaining share (remaining ÷ quota). Null if no
-  // enforced rule applied.
+  // The rule that the rate limit headers report. If weir rejects the request, this is the rule with the
+  // longest retry_after. Otherwise it is the rule with the smallest remaining share (remaining ÷ quota). Null
+  // if no enforced rule applied.
   const Rule* rule = nullptr;
-  const limit::Limiter* limiter = nullptr;  // the limiter of `rule` that clients see
+  const limit::Limiter* limiter = nullptr;  // the limiter of `rule` whose numbers clients see
   limit::Outcome outcome;                   // the outcome of `limiter`
-  bool exceeded = false;                    // admitted, but beyond the limit that clients see (soft limit)
-  const Rule* delayed_by = nullptr;         // for Delay: the rule with the latest departure
+  bool exceeded = false;             // true: admitted, but above the limit that clients see (soft limit)
+  const Rule* delayed_by = nullptr;  // for Delay: the rule with the latest departure
 };
 
 // The rule and the limiter of one charge in a bill. Points to both; the rule set must outlive the bill.
@@ -86,15 +86,15 @@ struct RuleLine {
 };
 
 // The charges of one request to one store (the key table or Redis). line(i), charges()[i] and outcomes()[i]
-// describe the same charge. A shadow charge has `enforced` == false. An elastic rule makes two charges, and
-// the charge that does not decide has `counted` == true. Code that counts requests by rule includes shadow
-// charges and omits `counted` charges.
+// describe the same charge. A shadow charge has `enforced` == false. An elastic rule makes two charges, of
+// which only one decides. The other charge has `counted` == true. Code that counts requests by rule must skip
+// `counted` charges, but not shadow charges.
 class Bill {
  public:
   // Adds a charge. Returns false if the bill is full (kMaxCharges).
   bool add(const RuleLine& line, const limit::Charge& charge);
   void clear() noexcept;
-  // Removes the given charges and keeps the order of all other charges.
+  // Removes the given charges. The other charges keep their order.
   void remove(limit::LineSet lines) noexcept;
   [[nodiscard]] bool empty() const noexcept { return charges_.empty(); }
   [[nodiscard]] std::span<const limit::Charge> charges() const noexcept {
@@ -121,14 +121,14 @@ class Evaluation {
   // objection. REQUIRES: the first wanted_body() bytes of the body were read.
   Objection collect(RuleList rules, const Request& request, const NamingKeys& keys);
 
-  // Does what collect() does, but only for rules that need no body. May be called before the body arrives.
+  // Does the same as collect(), but only for rules that need no body. May be called before the body arrives.
   Objection collect_by_head(RuleList rules, const Request& request, const NamingKeys& keys);
 
-  // Does what collect() does, but only for rules that need neither the body nor the claims of an unverified
+  // Does the same as collect(), but only for rules that need neither the body nor the claims of an unverified
   // token.
   Objection collect_unverified(RuleList rules, const Request& request, const NamingKeys& keys);
 
-  // Does what collect() does for a single rule, which may be in shadow mode. Adds the rule's charges if the
+  // Does the same as collect() for a single rule, which may be in shadow mode. Adds the rule's charges if the
   // rule applies and has no objection.
   Objection collect_rule(const Rule& rule, const Request& request, const NamingKeys& keys);
 
@@ -147,11 +147,11 @@ class Evaluation {
     paced.clear();
   }
 
-  // Handles charges that Redis could not make. Charges of rules with on_store_failure = "local" are added to
-  // `fallback`, under the names that the key table uses. Charges of rules with "open" are omitted. If an
-  // enforced rule has "closed", adds nothing and returns that rule; otherwise returns null. `fallback` may
-  // already contain local charges; the table will make all charges or none. REQUIRES: `fallback` has at most
-  // kMaxCharges charges afterwards. `unasked`: the charges of `remote` to handle.
+  // Handles charges that Redis could not make. If a rule has on_store_failure = "local", adds its charge to
+  // `fallback`, under the name that the key table uses. Omits charges of rules with "open". If an enforced
+  // rule has "closed", adds nothing and returns that rule; otherwise returns null. `fallback` may already
+  // contain local charges, because the key table makes all charges of a bill or none. REQUIRES: `fallback`
+  // has at most kMaxCharges charges afterwards. `unasked`: the charges of `remote` to handle.
   const Rule* fall_back(const Request& request, const NamingKeys& keys, Bill& fallback,
                         limit::LineSet unasked = ~limit::LineSet{0}) const;
 
@@ -162,20 +162,21 @@ class Evaluation {
   Objection collect_those(RuleList rules, const Request& request, const NamingKeys& keys, Takes takes);
 };
 
-// Returns how long the rule refuses: until the limiter admits the request, or until the rule's hours end if
-// they end earlier.
+// Returns how long the rule refuses. The time ends when the limiter admits the request, or earlier if the
+// rule's hours end earlier.
 [[nodiscard]] base::Duration wait_under(const Rule& rule, base::Duration retry_after,
                                         base::TimePoint now) noexcept;
 
-// Combines the outcomes of all bills into one decision. If any outcome is a refusal, the decision is Reject,
-// and reports the refusal that lasts longest. Otherwise the longest delay decides. For an admitted request,
-// the decision reports the limit with the smallest remaining share (remaining ÷ quota, compared exactly). For
-// a soft limit, this is the share of the limit that clients see. The first of equal limits is reported.
+// Combines the outcomes of all bills into one decision. If any outcome is a refusal, the decision is Reject
+// and reports the longest refusal. Otherwise the longest delay decides. For an admitted request, the decision
+// reports the limit with the smallest remaining share (remaining ÷ quota, compared exactly). For a soft
+// limit, this is the share of the limit that clients see. The decision reports the first of equal limits.
 // Ignores shadow charges. Decision::rule points to a rule of one of the bills.
 [[nodiscard]] Decision decide(std::span<const Bill* const> bills, base::TimePoint now) noexcept;
 
-// Returns the enforced charge with the longest delay; the first one if several have the same delay. A request
-// whose decision is Delay waits for this charge. The bill is null if there is no enforced charge.
+// Returns the enforced charge with the longest delay. If several charges have the same delay, returns the
+// first of them. A request whose decision is Delay waits for this charge. The bill is null if there is no
+// enforced charge.
 struct BillLineRef {
   const Bill* bill = nullptr;
   std::size_t line = 0;

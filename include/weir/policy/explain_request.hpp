@@ -1,5 +1,5 @@
-// A request that an administrator describes. weir parses and identifies it with the code for real requests.
-// Pure.
+// A request that an administrator describes. weir parses this request and identifies its client with the code
+// for real requests. Pure.
 #pragma once
 
 #include "weir/base/ip_address.hpp"
@@ -23,7 +23,7 @@ namespace weir::policy {
 
 struct ExplainRequest {
   std::string method = "GET";
-  std::optional<std::string> host = "";  // empty: no Host field; absent: weir chooses a host
+  std::optional<std::string> host = "";  // empty: the request has no Host field; nullopt: weir chooses a host
   std::string target = "/";              // path and query
   base::IpAddress peer;                  // the other end of the connection, possibly a trusted proxy
   std::vector<std::pair<std::string, std::string>> headers;
@@ -33,12 +33,12 @@ struct ExplainRequest {
 
 // The time of a described request.
 struct ExplainTime {
-  base::TimePoint limits;   // by weir's own clock, for limits
-  base::TimePoint machine;  // by the machine's clock, for the dates in tokens
+  base::TimePoint limits;   // the time by weir's own clock, which limits use
+  base::TimePoint machine;  // the time by the machine's clock, which the dates in tokens use
 };
 
-// Chooses a host for a request whose description gives no host. Takes the host of the first route that would
-// match the request with the route's host. Returns "localhost" if that route needs no host, or if no route
+// Chooses a host if the description of the request gives none. Returns the host of the first route that would
+// match if the request had the route's host. Returns "localhost" if that route needs no host, or if no route
 // matches. Returns nullopt if the description gives a host.
 [[nodiscard]] std::optional<std::string> host_for_route(const ExplainRequest& explain_request,
                                                         std::span<const Route> routes,
@@ -52,7 +52,7 @@ struct RequestTexts {
   http::PathInterpretations interpretations;
 };
 
-// Returns the request in the form that rules read. `credentials` and `texts` must outlive the result.
+// Returns the request in the form that rules use. `credentials` and `texts` must outlive the result.
 [[nodiscard]] Request request_of(const ClientSettings& settings, const base::IpAddress& peer,
                                  const http::RequestHead& head, Credentials& credentials,
                                  RequestTexts& texts);

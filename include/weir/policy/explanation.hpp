@@ -16,12 +16,12 @@
 
 namespace weir::policy {
 
-// The result of one rule for a request, before the state of any key is read.
+// The result of one rule for a request, before weir reads the state of any key.
 struct RuleCheck {
   const Rule* rule = nullptr;
-  // Why the rule rejects the request; only an enforced rule really rejects the request.
+  // Why the rule objects to the request. Only the objection of an enforced rule rejects the request.
   Objection objection{};
-  std::string why_not{};           // why the rule does not apply, in words; empty: it applies
+  std::string why_not{};           // why the rule does not apply, in words; empty if it applies
   std::vector<std::string> key{};  // the key's parts if the rule applies: "user:ada"
   limit::Cost cost = 0;            // the cost of the request, if the rule applies
 };
@@ -84,7 +84,7 @@ struct VerdictExplanation {
   std::string why;      // the reason for the verdict, one sentence
   std::string rule;     // the rule that refuses or delays; empty: none
   base::Duration delay{};
-  base::Duration retry_after{};  // if the verdict is "refuse"; zero: the answer has no Retry-After
+  base::Duration retry_after{};  // set if the verdict is "refuse"; zero: the answer has no Retry-After
   unsigned status = 0;           // 0: the server chooses the status
   std::vector<std::pair<std::string, std::string>> headers;
   std::string body;

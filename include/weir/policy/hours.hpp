@@ -1,5 +1,5 @@
-// Hours of the day on days of the week, by the local clock of a time zone: "22:00-06:00" on Fridays in
-// Zurich.
+// Hours of the day on certain days of the week, by the local clock of a time zone. Example: "22:00-06:00" on
+// Fridays in Zurich.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -22,7 +22,7 @@ namespace weir::policy {
 struct Hours {
   std::chrono::minutes begin{0};      // since midnight, 0 to 23:59
   std::chrono::minutes end{24 * 60};  // 00:01 to 24:00; never equal to `begin`
-  std::uint8_t days = 0x7f;           // one bit a day; Sunday is the lowest bit
+  std::uint8_t days = 0x7f;           // one bit for each day; Sunday has the lowest bit
   base::TimeZone zone;
 
   [[nodiscard]] bool hold(base::TimePoint instant) const noexcept;
@@ -35,7 +35,8 @@ struct Hours {
   [[nodiscard]] std::string describe() const;
 };
 
-// Parses "HH:MM-HH:MM"; the second time may be 24:00. The other members of the result have their defaults.
+// Parses "HH:MM-HH:MM"; the second time may be 24:00. The other members of the result have their default
+// values.
 [[nodiscard]] base::Result<Hours> parse_hours(std::string_view text);
 
 // Parses "mon" … "sun" into the bits of Hours::days.

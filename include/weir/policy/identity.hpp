@@ -25,8 +25,8 @@ namespace weir::policy {
 
 // The part of a request from which an attribute is read. Repeated header lines, query parameters or cookies
 // must have equal values. Otherwise the request is ambiguous, because weir cannot know which value the
-// upstream would use. As in a rule's key, query values are percent-decoded with '+' as a blank, and cookies
-// are decoded and unquoted. A claim comes from the verified bearer token.
+// upstream would use. Query values are percent-decoded, with '+' as a blank. Cookies are decoded, and quotes
+// are removed. Keys of rules treat values in the same way. A claim comes from the verified bearer token.
 struct Source {
   enum class Kind : std::uint8_t { None, Header, Query, Cookie, Bearer, Claim };
   Kind kind = Kind::None;
@@ -55,7 +55,8 @@ struct ClientSettings {
   std::optional<GeoDatabases> geo;
 };
 
-// The client's credentials outside the request, and storage for decoded values. Belongs to one exchange.
+// The client's credentials outside the request's head, and storage for decoded values. Belongs to one
+// exchange.
 struct Credentials {
   base::TimePoint now{};                 // the time by weir's own clock, for limits
   base::TimePoint machine_now{};         // the time by the machine's clock, for the dates in tokens
@@ -70,12 +71,12 @@ struct ClientIdentity {
   base::IpAddress address;  // the client's address: the peer's, or the address that trusted proxies report
   base::IpAddress network;  // `address`, with IPv6 cut to the configured prefix; used by `ip` keys
   bool peer_trusted = false;
-  bool key_vouched = false;  // true: the keys file has `api_key`; false: the client may have invented the key
+  bool key_vouched = false;   // true: the keys file has `api_key`; false: the client may have invented it
   bool key_rejected = false;  // true: the API key is unknown, unknown_keys is "reject", and api_key is empty
-  // A sentence for the client if the request has differing values for an attribute; otherwise empty. weir
-  // must reject a request with differing values. The attribute itself is empty.
+  // If the request has several different values for an attribute: a sentence that tells the client so. weir
+  // must then reject the request, and the attribute is empty.
   std::string_view ambiguity;
-  // Empty if the request does not have the attribute. If the keys file has the API key, its entry there
+  // Empty if the request does not have the attribute. If the keys file has the API key, the entry of the key
   // overrides the request's own user, org, service and tier.
   std::string_view api_key, user, org, service, device, tier;
   std::string_view country;              // country of `address`: "CH"

@@ -22,12 +22,12 @@ namespace weir::policy {
 // Returns how many bytes of this request's body the rules read; 0 if no rule needs the body.
 [[nodiscard]] std::uint64_t wanted_body(RuleList rules, const Request& request);
 
-// Returns the same number as wanted_body(), but ignores rules in shadow mode. A shadow rule does not apply to
-// a body that weir cannot read.
+// Returns the same number as wanted_body(), but ignores rules in shadow mode. Shadow rules may miss the body,
+// because a shadow rule does not apply if weir cannot read the body.
 [[nodiscard]] std::uint64_t body_wanted_to_enforce(RuleList rules, const Request& request);
 
-// Returns why weir cannot read the body that the rule needs. Returns Whole if weir can read the body, or if
-// the rule needs no body.
+// Returns why weir cannot read the body that the rule needs. Returns Whole if weir can read the body or the
+// rule needs no body.
 [[nodiscard]] RequestBody::State hidden_body(const Rule& rule, const Request& request);
 
 }  // namespace weir::policy

@@ -1,5 +1,5 @@
 // Shows the values in a client's key to administrators, and finds a key by values that an administrator
-// enters. Uses the same code for digests as requests do (src/policy/identity/name_key.cpp). Pure.
+// enters. Computes digests with the same code as for requests (src/policy/identity/name_key.cpp). Pure.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -49,9 +49,9 @@ struct KeyValue {
 // a value for each part of the rule's key; `applied` is one of the rule's limiters.
 [[nodiscard]] limit::Key name_values(const Rule& rule, const AppliedLimiter& applied,
                                      std::span<const KeyValue> values, base::SipKey key);
-// Converts the name of a client: `name` is its name under the limiter `from`, the result is its name under
-// the limiter `to`. Both limiters belong to this rule. In a Redis Cluster the first 16 bits of a name stay
-// the same (limit/slot_hash.hpp).
+// Converts `name`, a client's name under the limiter `from`, into the client's name under the limiter `to`.
+// Both limiters belong to this rule. In a Redis Cluster the first 16 bits of a name stay the same
+// (limit/slot_hash.hpp).
 [[nodiscard]] limit::Key name_under(const Rule& rule, const AppliedLimiter& from, const AppliedLimiter& to,
                                     const limit::Key& name);
 [[nodiscard]] limit::SlotHash slot_hash_of_values(const Rule& rule, std::span<const KeyValue> values,

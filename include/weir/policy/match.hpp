@@ -1,4 +1,4 @@
-// Conditions on a request, used by rules, overrides and routes. A Match matches if all its conditions hold.
+// Conditions on a request, used by rules, overrides and routes. A Match holds if all its conditions hold.
 #pragma once
 
 #include "weir/base/ip_address.hpp"
@@ -42,7 +42,8 @@ struct Request {
   bool routes_differ = false;
 };
 
-// A test of a text: equality, a regular expression (RE2, searches the text), or presence.
+// A test of a text. The test is for equality, for a regular expression (RE2) that is found anywhere in the
+// text, or for presence.
 class TextMatch {
  public:
   // Parses "text" (equality) or "~regex". The error says what is wrong with the expression.
@@ -57,7 +58,7 @@ class TextMatch {
  private:
   struct Regex;
   std::string exact_;
-  std::shared_ptr<const Regex> regex_;  // shared by copies: a compiled expression never changes
+  std::shared_ptr<const Regex> regex_;  // shared by copies, because a compiled expression never changes
   bool any_ = false;
 };
 
@@ -75,7 +76,8 @@ class PathMatch {
   // Returns true if this pattern matches every path that begins with '/'. Returns false for every regular
   // expression.
   [[nodiscard]] bool holds_of_all() const noexcept { return prefix_ && text_.size() <= 1; }
-  // Returns text with which every path begins that this pattern matches; empty for a regular expression.
+  // Returns the beginning that all paths matched by this pattern have in common. Empty for a regular
+  // expression.
   [[nodiscard]] std::string_view literal_start() const noexcept { return text_; }
   [[nodiscard]] std::string describe() const;
 
@@ -90,8 +92,8 @@ struct NamedText {
   TextMatch text;
 };
 
-// An ambiguous value: a rule reads the value, and the request has several different ones. weir does not know
-// which of them the upstream uses.
+// An ambiguous value: a rule reads the value, but the request has several different values. weir does not
+// know which of them the upstream uses.
 struct Ambiguity {
   const char* place;      // "header", "query parameter", "cookie", "path", "JSON member", "form field"
   std::string_view name;  // name of the header, parameter, … in the rule; empty for a path
@@ -104,8 +106,8 @@ struct Match {
   std::vector<std::string> methods;  // the method must be in this list; case-sensitive (RFC 9110 §9.1)
   std::optional<std::string> host;   // lower case
   // All conditions in `headers` and `query` must hold. A condition holds if any line of the header, or any
-  // parameter with the name, matches. Query names and values are compared after percent-decoding. A '+'
-  // counts as a blank and as a plus sign: either may match.
+  // parameter with the name, matches. Query names and values are compared after percent-decoding. A '+' may
+  // match a blank or a plus sign.
   std::vector<NamedText> headers;      // upper and lower case of names are equal
   std::vector<NamedText> query;        // names are case-sensitive
   std::vector<std::string> tiers;      // the tier must be in this list
@@ -115,7 +117,7 @@ struct Match {
   std::vector<std::string> regions;    // the region must be in this list: "CH-GE"
   std::vector<std::string> asns;       // the autonomous system must be in this list: "AS3303"
   std::optional<Hours> hours;          // the hours that must include Request::now
-  // `body_contains`: the body must contain a word of this list; results of body_word()
+  // `body_contains`: the body must contain a word of this list. The words are results of body_word().
   std::vector<std::string> body_words;
   // All conditions in `json` must hold: the JSON body has the value under the pointer (`name`), and it
   // matches.
@@ -148,14 +150,14 @@ struct Match {
   // body. holds() and why_not() have the same requirement.
   [[nodiscard]] Unmet unmet(const Request& request) const;
   [[nodiscard]] bool holds(const Request& request) const { return unmet(request) == Unmet::Nothing; }
-  // Returns true if the conditions on the client and on the time hold. Ignores the conditions on what the
-  // client requests, also in `negated`.
+  // Returns true if the conditions on the client and on the time hold. Ignores conditions on what the client
+  // requests, including those in `negated`.
   [[nodiscard]] bool holds_for_client(const Request& request) const;
   // Returns the unmet condition in words: "path /login does not match /api/*". Empty if all conditions hold.
   // The text contains no header or query values of the request.
   [[nodiscard]] std::string why_not(const Request& request) const;
 
-  // Whether the conditions hold, as far as the request's head decides.
+  // Whether the conditions hold, judged by the request's head alone.
   enum class Known : std::uint8_t {
     No,    // the conditions do not hold
     Yes,   // the conditions hold
@@ -171,9 +173,9 @@ struct Match {
     if (is_path_ambiguous(request)) return Ambiguity{.place = "path", .name = {}};
     return ambiguity_in_values(request);
   }
-  // Returns true if the conditions hold for one interpretation of the path and not for another. Few servers
-  // use some of the interpretations (PathInterpretations::equal is false). A rare interpretation makes the
-  // path ambiguous only if the conditions hold for the interpretation and not for the normal form.
+  // Returns true if the conditions hold for one interpretation of the path and not for another. Some
+  // interpretations are rare among servers (PathInterpretations::equal is false). A rare interpretation makes
+  // the path ambiguous only if the conditions hold for it but not for the normal form.
   [[nodiscard]] bool is_path_ambiguous(const Request& request) const {
     return request.interpretations != nullptr && divides_interpretations(request);
   }
@@ -183,7 +185,7 @@ struct Match {
  private:
   [[nodiscard]] bool goes_by_path() const noexcept;
   [[nodiscard]] bool divides_interpretations(const Request& request) const;
-  // Returns true if each condition on the path has the same result for both paths.
+  // Returns true if every condition on the path has the same result for both paths.
   [[nodiscard]] bool treats_alike(std::string_view one, std::string_view other) const;
   // Returns an ambiguous condition on a header, the query or the body. Inline, because most rules have no
   // such conditions.

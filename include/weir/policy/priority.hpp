@@ -1,4 +1,5 @@
-// The priority of a request: which requests go first in the shaper, and which are rejected first under load.
+// The priority of a request. It determines which requests depart first from the shaper, and which requests
+// weir rejects first under load.
 #pragma once
 
 #include "weir/base/siphash.hpp"
@@ -14,11 +15,12 @@
 
 namespace weir::policy {
 
-// The priorities of tiers; a tier without an entry has no priority.
+// The priorities of tiers. A tier without an entry has no priority of its own.
 using TierPriorities = std::map<std::string, Priority, std::less<>>;
 
-// Returns the priority of the request's tier. If the tier has no priority, returns the priority of the route.
-// So a paid tier has the same priority on all routes. `route` is null if no route matched.
+// Returns the priority of the request's tier. If the tier has no priority of its own, returns the priority of
+// the route. So a tier with a priority has the same priority on all routes. `route` is null if no route
+// matched.
 [[nodiscard]] Priority priority_of(const Request& request, const Route* route, const TierPriorities& tiers);
 
 // Returns the name of a client in a queue: the digest of `api_key|user|ip`. The queue uses the name to

@@ -25,8 +25,9 @@ class Redaction {
   // Also hides the query parameters that a rule's key reads.
   void hide(const KeyPattern& key);
 
-  // Returns `target` with kHiddenValue for the value of each hidden parameter, however its name is encoded.
-  // Returns `target` itself if it has no hidden parameter, otherwise a view of `scratch`.
+  // Returns `target` with each hidden parameter's value replaced by kHiddenValue. Recognises a parameter
+  // however its name is encoded. Returns `target` itself if it has no hidden parameter, otherwise a view of
+  // `scratch`.
   [[nodiscard]] std::string_view redacted(std::string_view target, std::string& scratch) const;
 
  private:

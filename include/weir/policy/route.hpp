@@ -1,4 +1,5 @@
-// Routes: the first route that matches says what weir does with an admitted request.
+// Routes. The first route that matches a request determines what weir does with the request once all limits
+// admit it.
 #pragma once
 
 #include "weir/policy/match.hpp"
@@ -24,7 +25,7 @@ struct CannedResponse {
   std::string body;
   std::string content_type = "text/plain; charset=utf-8";
   bool usage =
-      false;  // true: `body` is not used; the answer shows the client's own limits (policy/usage.hpp)
+      false;  // true: `body` is not used, and the answer shows the client's own limits (policy/usage.hpp)
 };
 
 // The treatment of a request whose path servers may read in several ways, if rules or routes treat these
@@ -35,15 +36,15 @@ enum class AmbiguousPaths : std::uint8_t {
 };
 
 struct Route {
-  std::string name;  // the metric label: the configured name; without a name, the path pattern
+  std::string name;  // name in metrics: the configured name, or the path pattern if no name is configured
   Match match;
   std::size_t upstream = 0;     // index into the configured upstreams; unused when `respond` is set
   std::string upstream_name{};  // empty when `respond` is set
   std::optional<CannedResponse> respond;
-  // True: after a 429 of the upstream, reject all requests until its Retry-After ends.
+  // True: after a 429 of the upstream, weir rejects all requests until the time in Retry-After has passed.
   bool honor_retry_after = false;
-  std::uint64_t max_head = 0;            // bytes of a request's head; 0: the server's bound
-  std::uint64_t max_body = 0;            // bytes of a request's body; 0: the server's bound
+  std::uint64_t max_head = 0;            // largest head of a request in bytes; 0: the server's bound applies
+  std::uint64_t max_body = 0;            // largest body of a request in bytes; 0: the server's bound applies
   Priority priority = kDefaultPriority;  // priority of clients whose tier has no priority
   std::vector<std::string> upgrades{};   // protocols that connections may change to, in lower case
   AmbiguousPaths ambiguous_paths = AmbiguousPaths::Refuse;
@@ -52,8 +53,8 @@ struct Route {
 // Returns the index of the first route that matches, or nullopt (404).
 [[nodiscard]] std::optional<std::size_t> find_route(std::span<const Route> routes, const Request& request);
 
-// Calls find_route() and stores the result in the request: its route, and whether other interpretations of
-// its path lead to other routes. Keeps a reference: the routes must outlive the request.
+// Calls find_route() and stores the result in the request: the matching route, and whether other
+// interpretations of the path lead to other routes. Keeps a reference: the routes must outlive the request.
 [[nodiscard]] std::optional<std::size_t> choose_route(std::span<const Route> routes, Request& request);
 
 // Stores the route in the request. Keeps a reference: the route must outlive the request.

@@ -56,8 +56,8 @@ struct AttributeRef {
   friend bool operator==(const AttributeRef&, const AttributeRef&) = default;
 };
 
-// One part of a key ("api_key|ip"). Its value comes from the first of these alternatives that the request
-// has.
+// One part of a key, as a list of alternatives ("api_key|ip"). The first alternative that the request has
+// gives the value.
 using KeyPart = std::vector<AttributeRef>;
 // All parts of a key. A pattern without parts is one key for all clients.
 using KeyPattern = std::vector<KeyPart>;
@@ -77,8 +77,9 @@ using KeyPattern = std::vector<KeyPart>;
 [[nodiscard]] base::Result<KeyPart> parse_key_part(std::string_view text);
 [[nodiscard]] std::string describe(const AttributeRef& attribute);
 [[nodiscard]] std::string describe(const KeyPattern& pattern);
-// Returns true if all clients share one key: the pattern has no part, or only routes and upstreams. Hosts,
-// methods and paths do not count, because a client chooses them and could have any number of keys.
+// Returns true if all clients share one key, because the pattern has no part, or only routes and upstreams.
+// Returns false for hosts, methods and paths, because a client chooses them and could have any number of
+// keys.
 [[nodiscard]] bool names_nobody(const KeyPattern& pattern) noexcept;
 
 inline constexpr std::uint64_t kNoBound = ~std::uint64_t{0};
@@ -93,9 +94,9 @@ enum class Hold : std::uint8_t {
 };
 enum class Mode : std::uint8_t { Enforce, Shadow };
 
-// A higher limit, enforced while the load is low. The elastic limit and the rule's own limit have separate
-// counters, and every request is charged to both. So the counter of the rule's own limit is already correct
-// when the load rises.
+// A higher limit, which weir enforces while the load is low. The elastic limit and the rule's own limit have
+// separate counters, and every request is charged to both. So the counter of the rule's own limit is already
+// correct when the load rises.
 struct Elastic {
   limit::SharedLimiter limiter;
   std::optional<limit::SharedLimiter> local_share{};  // the limit while Redis is away, like Rule::local_share
@@ -114,7 +115,7 @@ struct Adapt {
 using ScaledLimiters = std::vector<limit::SharedLimiter>;
 
 // Other limits of the rule, for a tier or for requests that match an override. Their counters are separate
-// from those of the rule. The members have the same meaning as those of Rule.
+// from those of the rule. The members have the same meanings as the members of Rule.
 struct Variant {
   std::string tier;  // the name of the tier; empty for an override
   Match match{};     // the conditions of an override
@@ -126,20 +127,20 @@ struct Variant {
   ScaledLimiters scaled{}, scaled_share{};
 };
 
-// The senders whose gRPC messages a rule counts. WebSocket messages count only if a client sends them, so
-// Server excludes all of them.
+// The senders whose gRPC messages a rule counts. Of WebSocket messages, only those of clients count, so
+// Server excludes all WebSocket messages.
 enum class MessageDirection : std::uint8_t { Client, Server, Both };
 
 // The limit of a client's WebSocket messages and of the messages of its gRPC calls. Messages have the same
 // key as requests, but a separate counter.
 struct Messages {
   limit::SharedLimiter limiter;
-  bool closes = false;  // excess messages end the WebSocket or the call; otherwise they wait
+  bool closes = false;  // true: excess messages end the WebSocket or the call; false: they are delayed
   MessageDirection direction = MessageDirection::Client;
 };
 
-// The number of units of a key that one weir process may take from Redis in advance. No units if both members
-// are 0.
+// The number of units of a key that one weir process may take from Redis in advance. If both members are 0,
+// the process takes no units in advance.
 struct Lease {
   std::uint32_t percent = 0;  // percent of the quota
   limit::Cost units = 0;
@@ -151,13 +152,13 @@ struct Lease {
 struct Rule {
   std::string name;            // unique, printable ASCII without quotes
   limit::RuleIndex index = 0;  // label of the rule's metrics; fixed for a rule name while weir runs
-  limit::RuleIndex cells = 0;  // RuleIndex of the rule's keys in the table; changes with the rule's limits
+  limit::RuleIndex cells = 0;  // number of the rule's keys in the table; changes with the rule's limits
   Match match{};
   KeyPattern key{};
   OnMissing on_missing = OnMissing::Skip;
   limit::SharedLimiter limiter;
-  // The limit while Redis is unavailable: the limit divided by `replicas`. Present only if `store` is Redis
-  // and `on_store_failure` is Local.
+  // The limit that applies while Redis is unavailable: the rule's limit divided by `replicas`. Present only
+  // if `store` is Redis and `on_store_failure` is Local.
   std::optional<limit::SharedLimiter> local_share{};
   // Soft limit: the limits that weir enforces instead of `limiter` and `local_share`. These limits are higher
   // than the limits that clients see.
@@ -170,7 +171,7 @@ struct Rule {
   ScaledLimiters scaled{}, scaled_share{};
   std::vector<Variant> overrides{};  // the first matching override applies, even if a tier would apply, too
   std::vector<Variant> tiers{};
-  limit::Cost cost = 1;  // cost of a request; also used if cost_from finds no cost in the request
+  limit::Cost cost = 1;  // the cost of a request, unless cost_from finds another cost in the request
   CostSource cost_from{};
   // Bytes of the body that conditions, overrides, key and cost read; 0: no body is needed.
   std::uint64_t max_body = 0;
@@ -178,14 +179,14 @@ struct Rule {
   Store store = Store::Memory;
   OnStoreFailure on_store_failure = OnStoreFailure::Local;
   std::optional<Lease> lease{};
-  // Refuses a key for longer if its limiter refuses too often. Not beside elastic limits, `lease` or
-  // concurrency limits.
+  // Refuses a key for longer if its limiter refuses too often. Cannot be combined with elastic limits,
+  // `lease` or concurrency limits.
   std::optional<limit::Penalty> penalty{};
   Hold hold = Hold::Client;  // when a concurrency limit releases permits
   Mode mode = Mode::Enforce;
   unsigned refusal_status = 429;
   std::optional<std::string> refusal_body{};
-  std::string refusal_content_type = "text/plain; charset=utf-8";  // of refusal_body
+  std::string refusal_content_type = "text/plain; charset=utf-8";  // the content type of refusal_body
   std::string refusal_fields{};     // further field lines of refusals, each with its CRLF
   unsigned retry_after_jitter = 0;  // percent by which a refusal's Retry-After may be longer
   // How the response corrects the charge. Until the response arrives, `cost` is reserved.
@@ -197,7 +198,7 @@ struct Rule {
   // The result of digest_of_asks() for this rule. Logged values of the rule can be replayed while the digest
   // is unchanged.
   std::uint32_t asks = 0;
-  // The results of marks_of(), computed in advance. If empty, weir computes the marks for each name.
+  // The results of marks_of(), computed in advance. If empty, weir computes a mark for each name.
   std::vector<base::Digest128> marks{};
 };
 
@@ -210,8 +211,8 @@ struct Rule {
 // digest does not depend on the rule's limits.
 [[nodiscard]] std::uint32_t digest_of_asks(const Rule& rule);
 
-// Returns the mark of each limiter ID: a digest that identifies the limiter. The mark makes a client's name
-// under this limiter differ from its names under all other limiters (see name_key.cpp).
+// Returns the marks of the rule's limiters, by limiter ID. A mark is a digest that identifies the limiter.
+// Because of the mark, a client has another name under each limiter (see name_key.cpp).
 [[nodiscard]] std::vector<base::Digest128> marks_of(const Rule& rule);
 
 // Converts the key of a client's requests into the key of its messages.
@@ -227,8 +228,8 @@ inline constexpr std::size_t kMostVariants = 65'534;
 struct AppliedLimiter {
   const limit::Limiter* limiter;  // the limiter to enforce
   const limit::Limiter* told;  // the limiter that clients see; lower than `limiter` if there is a soft limit
-  std::uint16_t variant = 0;   // 0: the rule itself; then the overrides, then the tiers, in order
-  bool elastic = false;        // the elastic limiter of the variant
+  std::uint16_t variant = 0;   // 0: the rule itself; then come the overrides, then the tiers, in order
+  bool elastic = false;        // true: this is the elastic limiter of the variant
   bool paired = false;         // true: the variant has two limiters, and both must be charged
   bool counted = false;        // true: this limiter is charged but does not decide
   limit::Factor factor = limit::kWholeFactor;  // the share of the configured limit that `limiter` grants
@@ -250,8 +251,8 @@ struct AppliedLimiter {
 
 // Returns the limiter of an elastic pair that is charged but does not decide. REQUIRES: applied.paired.
 [[nodiscard]] AppliedLimiter counted_limiter(const Rule& rule, const AppliedLimiter& applied);
-// Returns the limiter that this process enforces while Redis is unavailable. Returns `applied` if the rule
-// has no local share.
+// Returns the limiter that this process enforces in place of `applied` while Redis is unavailable. Returns
+// `applied` if the rule has no local share.
 [[nodiscard]] AppliedLimiter local_limiter(const Rule& rule, const AppliedLimiter& applied);
 
 }  // namespace weir::policy

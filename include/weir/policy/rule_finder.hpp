@@ -1,5 +1,5 @@
 // Finds the rules that a request may match, without testing all rules. So rules for other hosts, methods and
-// paths cost a request nothing.
+// paths cost no time.
 //
 //   host ─► method ─► path patterns in order, each with the longest pattern that begins it
 //
@@ -29,17 +29,17 @@ class RuleFinder {
   explicit RuleFinder(std::span<const Rule> rules);
 
   // Returns the rules whose conditions on host, method and path may hold for the request. Does not test other
-  // conditions. Considers every interpretation of the path, so that rules which tell the interpretations
-  // apart are found. The list refers to `room`, which find() overwrites. REQUIRES: `rules` are those of the
+  // conditions. Considers every interpretation of the path, so that the result includes rules that apply to
+  // only one of them. The list refers to `room`, which find() overwrites. REQUIRES: `rules` are those of the
   // constructor. Throws only std::bad_alloc.
   [[nodiscard]] RuleList find(std::span<const Rule> rules, const Request& request,
                               std::vector<const Rule*>& room) const;
 
  private:
-  using Position = std::uint16_t;  // of a rule in the configuration
+  using Position = std::uint16_t;  // the position of a rule in the configuration
   struct Pattern {
-    std::string text;            // without its '*'; empty for a regular expression and for rules without path
-    std::size_t parent = kNone;  // the position of the longest other pattern with which `text` begins
+    std::string text;  // without its '*'; empty for regular expressions and for rules without a path
+    std::size_t parent = kNone;     // the position of the longest other pattern that is a prefix of `text`
     std::vector<Position> rules{};  // the rules with this pattern
   };
   using Patterns = std::vector<Pattern>;  // sorted by text
@@ -51,14 +51,14 @@ class RuleFinder {
   template <class Visit>
   void for_each(const Request& request, std::string_view path, Visit visit) const;
 
-  // By host, then by method. The empty name holds the rules for every host or every method. Empty as a whole
-  // if there are few rules.
+  // The patterns by host, then by method. The empty name stands for every host or every method. The map is
+  // empty if there are few rules.
   ByName<ByName<Patterns>> by_host_;
 };
 
 // Returns the first rule with which more than `most` charges certainly apply to one request; null if there is
-// none. A rule applies certainly if it has no conditions but host, method and path, and if every request has
-// its key. An elastic rule makes two charges. The time grows with the square of the number of rules.
+// none. A rule applies certainly if its only conditions are host, method and path, and if every request has
+// its key. An elastic rule makes two charges. The running time grows with the square of the number of rules.
 [[nodiscard]] const Rule* first_beyond(std::span<const Rule> rules, std::size_t most);
 
 }  // namespace weir::policy

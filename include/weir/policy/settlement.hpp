@@ -2,8 +2,8 @@
 // status of the call may decide. A header, the JSON body, or a stream of JSON records states the amount. Or
 // the amount is the size of the bodies that passed.
 //
-// Pure. An invalid amount from an upstream is returned as a value, and the amount reserved in advance remains
-// charged.
+// Pure. If an upstream states an invalid amount, the result says so, and the amount reserved in advance
+// remains charged.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -45,22 +45,25 @@ struct Settlement {
     Json,    // the body of the response: JSON, or a stream of JSON records (http/event_stream.hpp)
     Bytes,   // the octets of the bodies that passed
   };
-  // Only responses with these statuses are charged. Empty: all responses, or none if charged_calls is set.
+  // Only responses with these statuses are charged. If the list is empty, all responses are charged, or none
+  // if charged_calls is set.
   std::vector<StatusRange> charged{};
-  // Bit N: gRPC calls that end with the status N are charged. 0: `charged` decides for gRPC calls, too.
+  // Bit N is set if gRPC calls that end with the status N are charged. If the value is 0, `charged` decides
+  // for gRPC calls, too.
   std::uint32_t charged_calls = 0;
   Kind kind = Kind::None;
-  std::string name{};             // Header: its name
-  std::vector<CostTerm> terms{};  // Json: the cost is their weighted sum, rounded up
+  std::string name{};             // for Header: the name of the header
+  std::vector<CostTerm> terms{};  // for Json: the cost is the weighted sum of these terms, rounded up
   std::uint32_t scale = 0;        // a reported number is multiplied by `scale`, as with CostSource::scale
-  // Json: if the body is longer, the reserved amount remains charged. Streams may have any length.
+  // For Json: if the body is longer than this, the reserved amount remains charged. Streams may have any
+  // length.
   std::uint64_t max_body = 64 << 10;
   std::optional<StreamEstimate> stream{};  // Json: how a stream is charged while it passes
   Bodies bodies = Bodies::Response;        // Bytes: the bodies that count
   std::uint64_t per = 1 << 10;             // Bytes: octets of one unit, above 0
 };
 
-// Returns true if a response with this HTTP status is charged. REQUIRES: the request is no gRPC call, or
+// Returns true if a response with this HTTP status is charged. REQUIRES: the request is not a gRPC call, or
 // charged_calls is 0.
 [[nodiscard]] bool is_charged(const Settlement& settlement, unsigned status) noexcept;
 // Returns true if a gRPC call that ends with this status is charged. REQUIRES: charged_calls is not 0.
@@ -80,7 +83,8 @@ struct ReportedCost {
 // Reads the amount in a header of the response. REQUIRES: `kind` is Header.
 [[nodiscard]] ReportedCost reported_cost_in_head(const Settlement& settlement, const http::Fields& fields);
 // Reads the amount in the body of the response. A term whose pointers are all absent or null adds nothing. If
-// all terms are so, the state is Nothing. REQUIRES: `kind` is Json; the body is complete, and no stream.
+// no term adds anything, the state is Nothing. REQUIRES: `kind` is Json, and the body is complete and not a
+// stream.
 [[nodiscard]] ReportedCost reported_cost_in_body(const Settlement& settlement, std::string_view body);
 
 // Returns the cost of the octets that passed: whole units, rounded up, at most kMaxCost. `request`,

@@ -1,7 +1,7 @@
 // Reads the cost that a streamed response reports in its records (http/event_stream.hpp).
 //
-// Providers of language models report the used tokens in one or several events, often in the last ones. The
-// last value of each JSON pointer counts. Records that are not JSON, such as "[DONE]", are ignored.
+// Providers of language models report the used tokens in one or several events, often in the last events. For
+// each JSON pointer, the last value counts. Records that are not JSON, such as "[DONE]", are ignored.
 #pragma once
 
 #include "weir/http/event_stream.hpp"

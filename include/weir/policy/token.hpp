@@ -1,7 +1,8 @@
 // Verifies signed JSON Web Tokens (RFC 7519) and reads their claims.
 //
-// The configuration chooses the algorithm, never the token (RFC 8725 §3.1). A token that names another
-// algorithm is rejected, including "none" and an HMAC made with a public key. Pure: the time is an argument.
+// Only the configuration chooses the algorithm; the token cannot choose it (RFC 8725 §3.1). A token that
+// names another algorithm is rejected, including "none" and an HMAC made with a public key. Pure: the time is
+// an argument.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -37,7 +38,7 @@ struct TokenSettings {
   std::string algorithm;     // HS256, HS384, HS512, RS256, … or ES512
   std::string key;           // the secret for HS…, otherwise the public key as PEM
   std::string issuer;        // required `iss`; empty: any issuer
-  std::string audience;      // required `aud`, or a required member of it; empty: any audience
+  std::string audience;      // required `aud`, or a required member of the `aud` list; empty: any audience
   base::Duration leeway{0};  // tolerated difference between the clocks of the issuer and this machine
   bool require_exp = false;  // reject a token without `exp`
 };
@@ -66,7 +67,7 @@ class TokenVerifier {
 
   TokenSettings settings_;
   const TokenAlgorithm* algorithm_;
-  std::shared_ptr<evp_pkey_st> key_;  // null for HS…; immutable, and shared by copies of the verifier
+  std::shared_ptr<evp_pkey_st> key_;  // null for HS…; immutable, so copies of the verifier share it
 };
 
 }  // namespace weir::policy

@@ -1,5 +1,5 @@
-// The limits of one client, which a route with `respond = "usage"` shows to it. Pure; the caller reads the
-// state of the limits from the key table and from Redis, without a charge.
+// The limits of one client. A route with `respond = "usage"` shows them to the client. Pure; the caller reads
+// the state of the limits from the key table and from Redis, without a charge.
 #pragma once
 
 #include "weir/limit/charge.hpp"
@@ -13,22 +13,25 @@
 
 namespace weir::policy {
 
-// A limit of the client. Points to the rule; the rules must outlive it.
+// A limit of the client. Points to the rule, which must outlive this object.
 struct UsageLine {
   const Rule* rule;
   AppliedLimiter applied;
-  limit::Charge charge;      // cost 0: asks for the state only
+  limit::Charge charge;      // a charge of cost 0, which only reads the state
   limit::Outcome outcome{};  // set by the caller
   bool known = false;        // set by the caller; false: the rule's store did not answer
 };
 
-// Returns the enforced rules that count this client alone, with the client's key in each: the first
-// limit::kMaxCharges of them. The rule's
-// conditions on the client must hold: tier, country, ip and hours. Its other conditions do not matter. Leaves
-// out rules whose key differs between the client's requests: those with route, method, path or upstream.
-// Leaves out rules that several clients share, and rules whose key is only a name that a client may choose
-// freely, such as a header field. Leaves out rules for whose key the request has no value, or
-// several. REQUIRES: the request's token was verified if needs_claims_for_usage().
+// Returns a line for each enforced rule that counts this client alone, with the client's key in the rule.
+// Returns at most limit::kMaxCharges lines. The rule's conditions on the client must hold: tier, country, ip
+// and hours. Its other conditions do not matter. REQUIRES: the request's token was verified if
+// needs_claims_for_usage().
+//
+// Omits these rules:
+// * Rules whose key differs between the client's requests: keys with route, method, path or upstream.
+// * Rules whose key several clients share.
+// * Rules whose key is only a name that a client may choose freely, such as a header field.
+// * Rules for whose key the request has no value, or several values.
 [[nodiscard]] std::vector<UsageLine> usage_lines(std::span<const Rule> rules, const Request& request,
                                                  const NamingKeys& keys);
 

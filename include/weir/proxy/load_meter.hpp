@@ -1,5 +1,5 @@
-// Measures how busy weir is, as one worker sees it. Elastic limits depend on the load. The load is the
-// largest of four numbers, each from 0 (idle) to 1 (full):
+// Measures how busy weir is, from one worker's point of view. Elastic limits depend on the load. The load is
+// the largest of four numbers, each from 0 (idle) to 1 (full):
 //
 // * lag: the delay of this worker's tick ÷ kFullLag, smoothed.
 // * cpu: the share of wall time in which this worker's thread computed, smoothed.
@@ -44,7 +44,7 @@ class LoadMeter {
   };
   void measure(const Sample& sample) noexcept;
 
-  // Returns the load, which is the largest of its four parts. Only the meter's worker may call this function.
+  // Returns the load: the largest of its four parts. Only the meter's worker may call this function.
   [[nodiscard]] double load() const noexcept { return load_; }
   [[nodiscard]] double part(LoadKind kind) const noexcept {
     return parts_[static_cast<std::size_t>(kind)].load(std::memory_order_relaxed);

@@ -26,7 +26,7 @@ std::optional<std::string> decode_base64url(std::string_view text) {
   std::string octets;
   octets.reserve(text.size() / 4 * 3 + 2);
   std::uint32_t bits = 0;
-  unsigned held = 0;  // number of bits in `bits` that are not yet part of an octet
+  unsigned held = 0;  // number of bits in `bits` that do not form a whole octet yet
   for (const char c : text) {
     const auto value = kValues[static_cast<unsigned char>(c)];
     if (value == kNone) return std::nullopt;

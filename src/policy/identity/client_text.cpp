@@ -11,7 +11,7 @@ namespace weir::policy {
 
 namespace {
 
-// The text of a number from 0 to 255: decimal digits and a dot.
+// The text of a number from 0 to 255: its decimal digits and a dot.
 struct DottedOctet {
   std::array<char, 4> text{};
   std::uint8_t size = 0;
@@ -29,8 +29,8 @@ constexpr std::array<DottedOctet, 256> dotted_octets() {
 }
 constexpr auto kDottedOctets = dotted_octets();
 
-// Writes an IPv4 address. Uses a table: branches on the length of each number would be mispredicted and slow.
-// REQUIRES: `at` has space for 16 characters.
+// Writes an IPv4 address. Uses a table, because branches on the length of each number would be slow
+// (mispredicted). REQUIRES: `at` has space for 16 characters.
 char* write_v4(const base::IpAddress& ip, char* at) noexcept {
   for (std::size_t i = 12; i < 16; ++i) {
     const auto& octet = kDottedOctets[ip.bytes()[i]];
@@ -105,9 +105,9 @@ struct Shown {
   std::string_view value;  // empty if the request lacks the value
 };
 
-// NOLINTBEGIN(bugprone-branch-clone): texts of one type and none alike
-// Returns the label and the value to show. For headers, query parameters, cookies and claims, the label has
-// the name, even if the request lacks the value.
+// NOLINTBEGIN(bugprone-branch-clone): the branches differ in their texts Returns the label and the value to
+// show. For a header, query parameter, cookie or claim, the label contains its name, even if the request
+// lacks the value.
 Shown shown(const AttributeRef& attribute, const Request& request) noexcept {
   const auto& client = request.client;
   switch (attribute.kind) {

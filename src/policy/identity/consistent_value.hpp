@@ -43,7 +43,7 @@ class ConsistentValue {
 
 // Reads all parameters with this name, decoded, with '+' as a blank. If the upstream does not read '+' as a
 // blank, two of its clients may share a limit. Returns nullopt if values differ, or if the request exceeds a
-// bound (http::ParameterBounds). The same is true of value_in_cookies().
+// bound (http::ParameterBounds). value_in_cookies() returns nullopt in the same cases.
 [[nodiscard]] std::optional<std::string_view> value_in_query(const http::RequestHead& head,
                                                              std::string_view name);
 

@@ -11,8 +11,8 @@ namespace weir::policy {
 namespace {
 
 // Returns the token of "Bearer TOKEN". The scheme ignores case (RFC 9110 §11.1). A tab after the scheme is
-// allowed, because some servers split at any white space. If another Authorization field has another scheme,
-// the request is ambiguous: the upstream might use that field.
+// allowed, because some servers split at any white space. If the request has a second Authorization field
+// with another scheme, the request is ambiguous, because the upstream might use that field.
 std::optional<std::string_view> bearer(const http::Fields& fields) noexcept {
   constexpr std::string_view kScheme = "Bearer";
   ConsistentValue said;

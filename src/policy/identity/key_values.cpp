@@ -87,8 +87,8 @@ AttributeRef take_attribute(const KeyPart& part, bool falls_back_on_ip, std::str
   return may_be_ip && base::IpAddress::parse(text) ? ip : part.front();
 }
 
-// Returns the value in the same form as values of requests after parsing; nullopt if no request can have this
-// value.
+// Returns the value in the form that weir stores after parsing a request. Returns nullopt if no request can
+// have this value.
 std::optional<std::string> value_of(const AttributeRef& attribute, const ClientSettings& settings,
                                     std::string_view text) {
   std::string scratch;

@@ -34,8 +34,8 @@ using base::SipHash128;
 // Returns a number for the form in which Redis scripts store the state of this limiter. Weirs may use
 // different forms for a rule, because of another algorithm or another version of the scripts. Weirs with
 // different forms count separately; otherwise each would read the other's state as missing. A changed form
-// must get a new number. Used by older versions: 2 and 3 (windows without their start), 4 (logs without
-// sums).
+// must get a new number. Older versions used the numbers 2 and 3 (windows without their start) and 4 (logs
+// without sums).
 std::uint64_t form_of(const limit::Limiter& limiter) noexcept {
   if (limit::gcra_core(limiter) != nullptr) return 0;
   if (std::holds_alternative<limit::SteppedBucket>(limiter)) return 1;
@@ -93,8 +93,8 @@ bool add_value(SipHash128& hash, const AttributeRef& attribute, std::string_view
   return true;
 }
 
-// Calls `use` with the value of an attribute that has a name. A function of its own, because other attributes
-// need no string on the stack.
+// Calls `use` with the value of an attribute that has a name. This is a separate function, so that other
+// attributes need no string on the stack.
 template <class Use>
 [[gnu::noinline]] bool use_query(const AttributeRef& attribute, const http::RequestHead& head, Use& use) {
   const auto value = value_in_query(head, attribute.name);
@@ -273,8 +273,8 @@ limit::Key name_under(const Rule& rule, const AppliedLimiter& from, const Applie
 
 namespace {
 
-// Returns a rank of a part of a key: a part with a lower rank identifies a client better. A client has one
-// API key, but requests many paths.
+// Returns the rank of a part of a key. A part with a lower rank identifies a client better: a client has one
+// API key, for example, but requests many paths.
 unsigned vagueness(const KeyPart& part) noexcept {
   constexpr Attribute kByWorth[] = {
       Attribute::ApiKey, Attribute::User,        Attribute::Claim,   Attribute::CertSubject,
@@ -297,8 +297,8 @@ const KeyPart* most_telling(const Rule& rule) noexcept {
 
 }  // namespace
 
-// Hashes only one value of the client, not the rule's name. So all rules without key parts get the same slot
-// hash, because they hash nothing.
+// Hashes only one value of the client, and not the rule's name. Rules without key parts hash nothing, so all
+// these rules get the same slot hash.
 limit::SlotHash slot_hash_of_values(const Rule& rule, std::span<const KeyValue> values, base::SipKey key) {
   SipHash128 hash(key);
   const KeyPart* const telling = most_telling(rule);

@@ -77,8 +77,9 @@ bool is_hmac(const TokenAlgorithm& algorithm, std::string_view secret, std::stri
          CRYPTO_memcmp(digest.data(), signature.data(), size) == 0;
 }
 
-// Converts a signature to DER for OpenSSL. A token has the numbers r and s in sequence, each of the size of
-// the curve (RFC 7518 §3.4). Returns an empty text if the signature has another size.
+// Converts a signature to DER for OpenSSL. In a token, a signature is the number r followed by the number s,
+// each as long as the curve requires (RFC 7518 §3.4). Returns an empty text if the signature has another
+// size.
 std::string in_der(const TokenAlgorithm& algorithm, std::string_view signature) {
   const auto size = (static_cast<std::size_t>(algorithm.bits) + 7) / 8;
   if (signature.size() != 2 * size) return {};

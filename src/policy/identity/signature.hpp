@@ -16,7 +16,8 @@ struct TokenAlgorithm {
   std::string_view word;
   const EVP_MD* (*hash)();
   int key_type;  // a type of EVP_PKEY; EVP_PKEY_HMAC for a shared secret
-  // HMAC: size of the hash and of the shortest secret; EC: size of the curve; RSA: size of the shortest key
+  // For HMAC: the size of the hash, which is also the shortest secret. For EC: the size of the curve. For
+  // RSA: the size of the shortest key.
   int bits;
   std::string_view curve;  // for EC: the curve's name in OpenSSL
 };
@@ -24,7 +25,7 @@ struct TokenAlgorithm {
 // Returns the algorithm with that name; null if no algorithm has it.
 [[nodiscard]] const TokenAlgorithm* find_algorithm(std::string_view word) noexcept;
 
-// Parses the key. Returns null for an algorithm with a shared secret. The error says why the key does not
+// Parses the key. Returns null if the algorithm uses a shared secret. The error says why the key does not
 // fit.
 [[nodiscard]] base::Result<std::shared_ptr<EVP_PKEY>> parse_key(const TokenAlgorithm& algorithm,
                                                                 const std::string& key);

@@ -18,9 +18,9 @@ char lower(char c) noexcept {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
 }
 
-// Searches for all words in one pass. A bit set has a bit for the first octets of each word (up to four). At
-// a position in the body, the words are compared only if the bit of the octets at this position is set.
-// Building the bit set takes less time than reading a body.
+// Searches for all words in one pass. A bit set has one bit for the first octets (up to four) of each word.
+// At each position in the body, the words are compared only if the bit for the octets at this position is
+// set. Building the bit set takes less time than reading a body.
 class Words {
  public:
   explicit Words(std::span<const std::string> words) : words_(words) {
@@ -62,7 +62,7 @@ class Words {
     });
   }
 
-  std::span<const std::string> words_;  // in lower case
+  std::span<const std::string> words_;  // the words in lower case
   std::size_t width_ = kWidest;         // size of the shortest word, at most kWidest
   std::uint32_t mask_ = 0;
   std::bitset<65536> begins_;

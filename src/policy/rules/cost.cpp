@@ -13,7 +13,7 @@ namespace {
 
 __extension__ using Product = unsigned __int128;
 
-// Digits before the point; with more digits, the arithmetic could overflow.
+// The most digits before the point. With more digits, the arithmetic could overflow.
 constexpr std::size_t kMostDigits = 18;
 constexpr std::size_t kMostPlaces = 18;  // digits after the point; further digits only round up
 

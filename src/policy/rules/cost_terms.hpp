@@ -1,4 +1,4 @@
-// Adds up the numbers in JSON that make a cost (CostTerm).
+// Adds up the numbers in JSON that form a cost (CostTerm).
 #pragma once
 
 #include "policy/rules/json_numbers.hpp"
@@ -22,8 +22,8 @@ namespace weir::policy {
 [[nodiscard]] std::vector<std::string> pointers_of(std::span<const CostTerm> terms);
 // Returns true if the document has a value other than null under the pointer.
 [[nodiscard]] bool is_present(const JsonNumber& number) noexcept;
-// Returns the weighted sum of the terms, rounded up. `numbers`: one for each of pointers_of(). A term whose
-// numbers are all absent or null adds nothing. If all terms are so, the state is Nothing.
+// Returns the weighted sum of the terms, rounded up. `numbers`: one number for each result of pointers_of().
+// A term whose numbers are all absent or null adds nothing. If no term adds anything, the state is Nothing.
 [[nodiscard]] ReportedCost sum_of_terms(std::span<const CostTerm> terms, std::uint32_t scale,
                                         std::span<const JsonNumber> numbers);
 // Returns the terms in words: "/a|/b + 4 x /c".

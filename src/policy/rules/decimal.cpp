@@ -8,8 +8,8 @@ namespace weir::policy {
 
 namespace {
 
-// The largest exponent. A number with this exponent exceeds every amount that weir accepts, and its digits
-// are still few.
+// The largest exponent. A number with this exponent exceeds every amount that weir accepts, but still has few
+// digits.
 constexpr std::int64_t kFurthest = 64;
 
 bool is_digits(std::string_view text) noexcept {

@@ -193,7 +193,7 @@ __extension__ using Product = unsigned __int128;
 struct Answer {
   const RuleLine* line = nullptr;
   const limit::Outcome* outcome = nullptr;
-  std::uint64_t margin = 0;  // units by which the enforced limit exceeds the limit that clients see
+  std::uint64_t margin = 0;  // how many units the enforced limit exceeds the limit that clients see
 
   [[nodiscard]] const limit::Limiter& told() const noexcept { return *line->applied.told; }
   [[nodiscard]] limit::Cost remaining() const noexcept {
@@ -215,9 +215,9 @@ bool tighter(const Answer& a, const Answer& b) noexcept {
   return Product{a.remaining()} * quota_b < Product{b.remaining()} * quota_a;
 }
 
-// Returns the time until the remaining units that clients see increase. If a soft limit admits more than
-// clients see, the excess must refill first. If the limiter does not refill units one by one, returns the
-// time until all units are refilled.
+// Returns the time until clients see more remaining units. If a client has used more than the limit that it
+// sees (a soft limit), this excess must refill first. If the limiter does not refill units one by one,
+// returns the time until all units are refilled.
 base::Duration more_after(const Answer& answer) noexcept {
   const auto& outcome = *answer.outcome;
   if (outcome.remaining >= answer.margin) return outcome.more_after;
@@ -230,7 +230,7 @@ base::Duration more_after(const Answer& answer) noexcept {
   return outcome.more_after + base::Duration(rest);
 }
 
-// Reads the outcomes of the bills one by one, and remembers the outcomes that the decision reports.
+// Reads the outcomes of the bills one by one, and keeps those that the decision reports.
 class Spokesmen {
  public:
   explicit Spokesmen(base::TimePoint now) noexcept : now_(now) {}

@@ -9,7 +9,7 @@ namespace weir::policy {
 
 namespace {
 
-// Returns true if the body is needed to choose the override that applies.
+// Returns true if weir needs the body to choose the override that applies.
 bool overrides_ask(const Rule& rule, const Request& request) {
   for (const auto& variant : rule.overrides) {
     const auto known = variant.match.known(request);

@@ -22,11 +22,12 @@ using Fault = json::error_code;
 constexpr auto kAny = std::numeric_limits<std::size_t>::max();
 constexpr std::size_t kMostText = 4 << 10;  // the longest key, string or number that is kept
 
-// Bit N stands for the pointer N.
+// A set of pointers. Bit N stands for the pointer number N.
 using Pointers = std::uint32_t;
 static_assert(kMostPointers == std::numeric_limits<Pointers>::digits);
 
-// Returns the name that a piece of the pointer encodes: "~1" is '/', "~0" is '~' (RFC 6901 §4).
+// Returns the member name that a part of a JSON pointer encodes. "~1" stands for '/', "~0" for '~' (RFC 6901
+// §4).
 std::string token_of(std::string_view piece) {
   std::string token;
   for (; !piece.empty(); piece.remove_prefix(1)) {
@@ -117,8 +118,8 @@ class JsonWalk {
   struct Open {
     bool array;
     Pointers on_way;        // the pointers that lead to or into this object or array
-    Pointers met = 0;       // object: the pointers whose next member the parser has found
-    std::size_t count = 0;  // array: number of elements so far
+    Pointers met = 0;       // for an object: the pointers whose next member the parser has found
+    std::size_t count = 0;  // for an array: the number of elements so far
   };
 
   bool hear(Text text) {
@@ -138,7 +139,7 @@ class JsonWalk {
     for (std::size_t i = 0; pointers != 0; ++i, pointers >>= 1U)
       if ((pointers & 1U) != 0) visit(i);
   }
-  // Returns those pointers that go on with this name inside the innermost open object or array.
+  // Returns those of the pointers whose next name, inside the innermost open object or array, is `name`.
   [[nodiscard]] Pointers those_named(Pointers pointers, std::string_view name) const {
     Pointers named = 0;
     for_each(pointers, [&](std::size_t i) {
@@ -155,7 +156,7 @@ class JsonWalk {
     const auto index = around.count++;
     return around.on_way != 0 ? those_named(around.on_way, std::to_string(index)) : 0;
   }
-  // Stores what the pointers that end here have found.
+  // Stores `number` as the result of those pointers in the set that end at this value.
   void store(Pointers pointers, const JsonNumber& number) {
     for_each(pointers, [&](std::size_t i) {
       if (paths_[i].size() == open_.size()) numbers_[i] = number;
@@ -171,7 +172,7 @@ class JsonWalk {
     open_.pop_back();
     return true;
   }
-  // Handles a number, or a string. A string may contain a number in JSON syntax.
+  // Handles a number, or a string that may contain a number in JSON syntax.
   bool meet_number() {
     if (const auto pointers = step(); pointers != 0) {
       auto digits = overlong_ ? std::nullopt : plain_digits(heard_);
@@ -185,10 +186,10 @@ class JsonWalk {
     return true;
   }
 
-  std::vector<std::vector<std::string>> paths_;  // the names on the way of each pointer
+  std::vector<std::vector<std::string>> paths_;  // for each pointer: its names, in order
   std::vector<Open> open_;
   std::string heard_;      // the text of the current key, string or number; it may arrive in pieces
-  bool overlong_ = false;  // the text is longer than what heard_ holds
+  bool overlong_ = false;  // the text is longer than heard_ may be
   Pointers named_ = 0;     // the pointers that name the last key that the parser has read
   Pointers doubled_ = 0;   // the pointers that name a member that has occurred twice
   std::vector<JsonNumber> numbers_;

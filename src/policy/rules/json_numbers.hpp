@@ -1,7 +1,8 @@
 // Finds the numbers under JSON pointers without building the document.
 //
 // Does not use boost::json::value, which keeps only the last of two members with the same name. An upstream
-// that reads the first member would see another number than weir. So this code handles the parser's events.
+// that reads the first member would see another number than weir. So this code handles the parser's events
+// itself.
 #pragma once
 
 #include "weir/policy/cost.hpp"
@@ -19,7 +20,7 @@ struct JsonNumber {
   enum class Found : unsigned char {
     Nothing,  // no value under the pointer
     Null,     // the value is null
-    Number,   // `digits` is the number without an exponent; the document may have it as a string
+    Number,   // `digits` is the number without an exponent; in the document, the number may be a string
     Faulty,   // another kind of value, a negative number, or a document with a `fault`
   };
   Found found = Found::Nothing;
@@ -40,7 +41,7 @@ struct JsonNumber {
 
 // The numbers under several pointers, in the order of the pointers.
 struct JsonNumbers {
-  JsonFault fault = JsonFault::None;  // if the document has a fault, it has no numbers
+  JsonFault fault = JsonFault::None;  // if there is a fault, the document has no numbers
   std::vector<JsonNumber> numbers{};
 };
 inline constexpr std::size_t kMostPointers = 32;

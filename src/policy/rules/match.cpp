@@ -9,8 +9,8 @@
 
 namespace weir::policy {
 
-// A compiled regular expression, which matches octets, not UTF-8. In UTF-8 mode '.' would not match an
-// invalid octet, and a client could evade the expression with an invalid octet.
+// A compiled regular expression, which matches octets instead of UTF-8 characters. In UTF-8 mode, '.' would
+// not match an invalid octet, so a client could evade the expression.
 struct TextMatch::Regex {
   explicit Regex(std::string_view pattern)
       : expression(re2::StringPiece(pattern.data(), pattern.size()), options()) {}
@@ -79,7 +79,7 @@ base::Result<PathMatch> PathMatch::parse(std::string_view pattern) {
     return wrong("has a '*' before its end; only the last character may be '*', or write \"~regex\"");
   if (match.text_.find_first_of("?#") != std::string::npos)
     return wrong("is more than a path; match the query with `query`");
-  // A prefix may end inside a segment, such as "/a%". So this check appends "x", which cannot complete an
+  // A prefix may end inside an escape, such as "/a%". So this check appends "x", which cannot complete the
   // escape.
   const std::string spelt = http::path_spelling(match.text_ + (match.prefix_ ? "x" : ""));
   std::string scratch;
@@ -164,7 +164,7 @@ bool is_repeated_parameter(const http::RequestHead& head, const NamedText& wante
   return found.values.size() > 1 || !found.complete;
 }
 
-// Returns the first condition that holds for some values of its header and not for all values.
+// Returns the first condition that holds for some values of its header but not for all.
 const NamedText* divided_header(const http::RequestHead& head, const std::vector<NamedText>& conditions) {
   const auto found = std::find_if(conditions.begin(), conditions.end(), [&](const NamedText& wanted) {
     return is_repeated_header(head, wanted) && tally_header(head, wanted).divided();
@@ -208,7 +208,7 @@ void add_words(std::string& line, const char* what, const std::vector<std::strin
 
 }  // namespace
 
-// Returns the first unmet condition. Ignores conditions on headers, the query and the body, and `negated`.
+// Returns the first unmet condition. Ignores `negated` and the conditions on headers, the query and the body.
 inline Match::Unmet Match::unmet_by_client(const Request& request) const {
   const auto block = [&](const base::Cidr& b) { return b.contains(request.client.address); };
   if (!any_of(methods, request.head->method)) return Unmet::Method;

@@ -1,4 +1,4 @@
-// Splits lists without copying: "a=1&b=2", "a=1; b=2", "203.0.113.7, 10.0.0.1".
+// Functions that split lists without copying: "a=1&b=2", "a=1; b=2", "203.0.113.7, 10.0.0.1".
 #pragma once
 
 #include <string_view>
@@ -14,7 +14,7 @@ namespace weir::policy {
   return piece;
 }
 
-// Returns the text without the optional white space of RFC 9110 §5.6.3 around it.
+// Returns the text without white space (RFC 9110 §5.6.3) at its beginning and end.
 [[nodiscard]] inline std::string_view trimmed(std::string_view text) noexcept {
   const auto begin = text.find_first_not_of(" \t");
   if (begin == std::string_view::npos) return {};

@@ -43,8 +43,8 @@ constexpr std::array kWords = {
     Word{"asn", Attribute::Asn, false},
 };
 
-// Returns the Levenshtein distance: how many letters must be inserted, removed or replaced to turn `a` into
-// `b`. Stores only one row of the table at a time.
+// Returns the Levenshtein distance: the number of letters to insert, remove or replace to turn `a` into `b`.
+// Stores only one row of the table at a time.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -188,7 +188,7 @@ AppliedLimiter applied(const Numbers& numbers, std::size_t variant, double load,
   return own;
 }
 
-// Calls `ask` with the Rule, or with the Variant of the override or tier that applies.
+// Calls `ask` with the Rule, or with the Variant that applies (an override or a tier).
 template <class Ask>
 AppliedLimiter ask_variant(const Rule& rule, std::uint16_t variant, Ask ask) {
   if (variant == 0) return ask(rule);

@@ -14,7 +14,8 @@ RuleFinder::RuleFinder(std::span<const Rule> rules) {
   }
   for (auto& [host, methods] : by_host_)
     for (auto& [method, patterns] : methods)
-      // In sorted order, the parent of a pattern is the pattern before it, or an ancestor of that.
+      // In sorted order, the parent of a pattern is the pattern before it, or an ancestor of the pattern
+      // before it.
       for (std::size_t i = 1; i < patterns.size(); ++i) {
         auto& parent = patterns[i].parent = i - 1;
         while (parent != kNone && !patterns[i].text.starts_with(patterns[parent].text))
@@ -31,13 +32,13 @@ void RuleFinder::add(const Rule& rule, Position position, std::string_view metho
   at->rules.push_back(position);
 }
 
-// Calls `visit` with the rules of each pattern with which `path` begins, for the request's host and method.
+// For the request's host and method, calls `visit` with the rules of each pattern that is a prefix of `path`.
 template <class Visit>
 void RuleFinder::for_each(const Request& request, std::string_view path, Visit visit) const {
   const auto before = [](std::string_view other, const Pattern& pattern) { return other < pattern.text; };
   const auto in_patterns = [&](const Patterns& patterns) {
-    // The longest pattern with which the path begins is the last one that sorts before the path, or an
-    // ancestor of that. The shorter ones are its ancestors.
+    // The longest pattern that is a prefix of the path is the last pattern that sorts before the path, or an
+    // ancestor of that pattern. The shorter prefixes are its ancestors.
     const auto after = std::upper_bound(patterns.begin(), patterns.end(), path, before);
     if (after == patterns.begin()) return;
     auto at = static_cast<std::size_t>(after - patterns.begin()) - 1;
@@ -68,7 +69,7 @@ RuleList RuleFinder::find(std::span<const Rule> rules, const Request& request,
   add_path(request.path);
   if (interpretations != nullptr)
     for (const auto& other : interpretations->others) add_path(other);
-  std::sort(room.begin(), room.end());  // the rules are in one array, in the order of the configuration
+  std::sort(room.begin(), room.end());  // the rules are in one array, so this is their configured order
   room.erase(std::unique(room.begin(), room.end()), room.end());
   return RuleList(std::span<const Rule* const>(room));
 }

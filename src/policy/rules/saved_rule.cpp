@@ -41,8 +41,7 @@ class Gathering {
   static const limit::Limiter* in(const std::optional<limit::SharedLimiter>& limiter) {
     return limiter ? limiter->get() : nullptr;
   }
-  // Returns the limiter that the key table uses. Makes the same choice as applied_limiter() and
-  // local_limiter().
+  // Returns the limiter that the key table uses. Chooses like applied_limiter() and local_limiter().
   template <class Numbers>
   const limit::Limiter* enforced(const Numbers& numbers) const {
     if (store_ == Store::Redis && numbers.local_share)

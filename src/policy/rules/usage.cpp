@@ -11,10 +11,10 @@ namespace weir::policy {
 
 namespace {
 
-// An attribute says one of these things about a client.
+// Each attribute says something about a client or about its request.
 enum class Meaning : std::uint8_t {
   Who,      // who the client is
-  Group,    // to which group of clients it belongs, which site it asks, or a name that it may choose freely
+  Group,    // its group or the site that it requests, or a name that it may choose freely
   Request,  // what it requests
 };
 
@@ -44,8 +44,9 @@ Meaning meaning_of(const AttributeRef& attribute) noexcept {
   }
 }
 
-// Returns true if the rule has a key for each client, whatever the client requests. One part of the key must
-// always say who the client is: "host|ip" does not, because a request has a host first.
+// Returns true if the rule has one key for each client, whatever the client requests. For this, one part of
+// the key must always identify the client. The part "host|ip" does not, because its first alternative is the
+// host.
 bool counts_clients(const KeyPattern& key) noexcept {
   const auto says_who = [](const AttributeRef& one) { return meaning_of(one) == Meaning::Who; };
   const auto depends = [](const AttributeRef& one) { return meaning_of(one) == Meaning::Request; };

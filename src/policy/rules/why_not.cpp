@@ -1,4 +1,4 @@
-// Explains in words why a request does not match. The condition comes from Match::unmet(), so the explanation
+// Explains in words why a request does not match. Match::unmet() names the condition, so the explanation
 // agrees with the decision.
 #include "weir/policy/match.hpp"
 

@@ -65,8 +65,8 @@ void AdmissionController::hold(const policy::Bill& bill) {
   }
 }
 
-// Reserves room for the objects that hold permits. Must be called before Redis is charged. A permit in Redis
-// without such an object would be renewed until weir stops.
+// Reserves room for the objects that hold permits. Must be called before Redis is charged. Without such an
+// object, weir would renew a permit in Redis until weir stops.
 void AdmissionController::make_room_for_permits(const policy::Bill& bill) {
   const auto charges = bill.charges();
   const auto held = std::count_if(charges.begin(), charges.end(),
@@ -83,7 +83,7 @@ void AdmissionController::hold_in_redis(const policy::Bill& bill) {
   }
 }
 
-// Takes permits for charges that Redis did not answer, because the request proceeds without that answer.
+// Takes permits for the charges without an answer from Redis, because the request proceeds nevertheless.
 void AdmissionController::hold_unasked(limit::LineSet unasked) {
   if (!config_.names_agreed) return;  // other weirs would not count a permit under these names
   const auto charges = buffers_.evaluation.remote.charges();
@@ -126,8 +126,8 @@ void AdmissionController::end(base::TimePoint now, const limit::Ending& ending) 
   buffers_.permits.clear();
 }
 
-// Returns the lists of charges (bills) that were charged or looked up. If a local limit refused the request,
-// leaves out the list for Redis, because Redis was not asked.
+// Returns the bills (lists of charges) that were charged or looked up. If a local limit refused the request,
+// omits the bill for Redis, because weir has not asked Redis.
 std::span<const policy::Bill* const> AdmissionController::asked() const {
   return std::span(bills_).first(local_charged_ || refused_unasked_ ? bills_.size() : 1);
 }
@@ -240,14 +240,15 @@ bool AdmissionController::decide_here(base::TimePoint now, policy::Priority prio
   return true;
 }
 
-// Returns true if this process already knows that Redis refuses the request. In that case nothing is charged.
-// The local limits are only looked up, because Retry-After tells the longest wait of all refusals.
+// Returns true if this process already knows that Redis would refuse the request. In that case nothing is
+// charged. The local limits are looked up, because Retry-After must state the longest wait of all refusals.
 bool AdmissionController::refused_unasked(base::TimePoint now) {
   auto& local = buffers_.evaluation.local;
   auto& remote = buffers_.evaluation.remote;
   const auto charges = remote.charges();
   if (charges.empty()) return false;
-  // A later correction of the charge may free units for the next request, but ends no penalty.
+  // If the charge can be corrected later, the correction may free units for the next request. But it ends no
+  // penalty.
   const auto is_settled = [&](std::size_t i) { return remote.line(i).rule->settlement.has_value(); };
   for (std::size_t i = 0; i < charges.size(); ++i)
     if (is_settled(i) && charges[i].penalty == nullptr) return false;
@@ -302,7 +303,7 @@ bool AdmissionController::refused_here(base::TimePoint now) {
   buffers_.permits.reserve(bill.charges().size());
   local_charged_ = worker_.table.charge(bill.charges(), now, bill.outcomes(), &buffers_.journal.charged);
   if (!local_charged_) return true;
-  hold(bill);  // another request has released its charge since the lookup
+  hold(bill);  // the lookup has changed: another request has released its charge since then
   refund();
   let_go();
   buffers_.journal.clear();
@@ -330,8 +331,8 @@ net::Task<AdmissionResult> AdmissionController::ask_redis() {
   co_return admission_result;
 }
 
-// Records what Redis charged. If Redis refused an enforced charge, it charged nothing. Steps that need memory
-// come last, so that everything is refunded if memory runs out.
+// Records what Redis charged. If Redis refused an enforced charge, it made no charge. Steps that need memory
+// come last, so that all charges are refunded if memory runs out.
 void AdmissionController::keep_remote(limit::LineSet unasked) {
   auto& remote = buffers_.evaluation.remote;
   const auto charges = remote.charges();
@@ -349,7 +350,7 @@ void AdmissionController::keep_remote(limit::LineSet unasked) {
   settle_later(remote, Settlements::Store::Redis, redis_now_);
 }
 
-// Remembers the rules that limit messages and whose charges Redis did not answer. This process counts their
+// Stores the rules that limit messages and for whose charges Redis gave no answer. This process counts their
 // messages, under the client's key in Redis.
 void AdmissionController::remember_message_rules(limit::LineSet unasked) {
   const auto& remote = buffers_.evaluation.remote;
@@ -360,7 +361,7 @@ void AdmissionController::remember_message_rules(limit::LineSet unasked) {
   }
 }
 
-// Decides on charges that Redis could not answer: applies the on_store_failure of each rule.
+// Decides about charges for which Redis gave no answer: applies the on_store_failure of each rule.
 AdmissionResult AdmissionController::fall_back(limit::LineSet unasked) {
   auto& remote = buffers_.evaluation.remote;
   keep_remote(unasked);

@@ -20,7 +20,7 @@ namespace weir::proxy {
 
 struct AdmissionResult {
   policy::Decision decision{};
-  // If there is no decision, one of the next two members is set.
+  // If there is no decision, either `objection` or `closed` is set.
   policy::Objection objection{};         // the request lacks something that a rule needs
   const policy::Rule* closed = nullptr;  // Redis is unavailable and the rule has on_store_failure = "closed"
 };
@@ -35,19 +35,19 @@ class AdmissionController {
         bills_{&buffers.evaluation.local, &buffers.evaluation.remote, &buffers.fallback},
         settlements_(worker, buffers) {}
 
-  // Computes the keys and charges the key table. Returns true if `admission_result` is final. If false, the
-  // caller must call ask_redis() next. `priority`: decides which waiting request may be displaced if a queue
-  // is full.
+  // Computes the keys and charges the key table. Returns true if `admission_result` is final. If the result
+  // is false, the caller must call ask_redis() next. `priority`: if a queue is full, decides which waiting
+  // request may be displaced.
   [[nodiscard]] bool decide_here(base::TimePoint now, policy::Priority priority,
                                  AdmissionResult& admission_result);
   // Charges Redis and returns the final result.
   [[nodiscard]] net::Task<AdmissionResult> ask_redis();
   // Must be called before weir waits for a body that some rules read. Returns true if the other rules refuse
-  // the request anyway; `admission_result` is then final. If false, nothing is charged, and the caller must
-  // call decide_here() once the body is read.
+  // the request anyway; `admission_result` is then final. If the result is false, nothing is charged, and the
+  // caller must call decide_here() once it has read the body.
   [[nodiscard]] bool refuses_by_head(base::TimePoint now, AdmissionResult& admission_result);
-  // Like refuses_by_head(), but must be called before a token is verified. Checks only the rules that need no
-  // claim of the token.
+  // Like refuses_by_head(), but must be called before weir verifies a token. Checks only the rules that need
+  // no claim of the token.
   [[nodiscard]] bool refuses_unverified(base::TimePoint now, AdmissionResult& admission_result);
 
   // The departure that a delayed request waits for. It comes from the enforced charge with the longest delay.
@@ -55,38 +55,38 @@ class AdmissionController {
     Departure departure{};   // promised to this request, or taken from a request that it displaced
     limit::Charge charge{};  // the charge of the request itself for this departure
     const policy::Rule* rule = nullptr;
-    // The latest departure of the request's other charges, by this weir's clock.
+    // The latest departure of the same request's other charges, by this weir's clock.
     base::TimePoint not_before{};
   };
   // Returns the departure to wait for. REQUIRES that the decision is Delay.
   [[nodiscard]] Delayed delayed() const;
 
-  // Notes that the request waits in the lane of this departure. From now on the shaper owns the departure.
+  // Records that the request waits in the lane of this departure. From now on the shaper owns the departure.
   void hand_to_queue(const Departure& departure) { entrusted_ = departure.charge.key; }
-  // Notes which departure the request took, so that refund() returns this departure. It may differ from the
-  // promised departure, because the shaper exchanges departures between requests.
+  // Records which departure the request took, so that refund() returns this departure. The shaper exchanges
+  // departures between requests, so the request may have taken another departure than the promised one.
   void note_taken(const Departure& departure) { taken_ = departure; }
 
   // Returns the key of the request in a rule, as logs show it. Returns nullopt if the request was not charged
   // under the rule. `rule` may be null.
   [[nodiscard]] std::optional<limit::Key> key_in(const policy::Rule* rule) const;
 
-  // what_rules_said() returns the outcome of each rule, without rules whose store could not be asked. The
+  // what_rules_said() returns the outcome of each rule. It omits rules whose store could not be asked. The
   // entries point to the rules.
   static constexpr std::size_t kMostAsked = 2 * limit::kMaxCharges;
   [[nodiscard]] boost::container::static_vector<observe::AppliedRule, kMostAsked> what_rules_said() const;
 
   // Returns the charges that the answer corrects.
   [[nodiscard]] Settlements& settlements() noexcept { return settlements_; }
-  // Returns the decision that follows from the present outcomes of the charges, for example after a
-  // settlement.
+  // Returns the decision according to the present outcomes of the charges, which a settlement may have
+  // changed.
   [[nodiscard]] policy::Decision current_decision() const { return policy::decide(asked(), decided_at_); }
   // Returns when the key of the decision's rule is completely unused again, by the clock of the key's store:
-  // Redis's clock for keys in Redis, else the machine's clock. So all answers within one window tell the same
-  // instant. REQUIRES decision.rule.
+  // Redis's clock for keys in Redis, otherwise the machine's clock. So all answers within one window state
+  // the same time. REQUIRES decision.rule.
   [[nodiscard]] base::TimePoint reset_at(const policy::Decision& decision) const noexcept;
-  // Returns when the decision was complete, by this weir's clock. If Redis was asked, this is after its
-  // answer. Redis read its clock before it answered, so its outcomes describe this time or an earlier one.
+  // Returns when the decision was complete, by this weir's clock. If weir asked Redis, this time is after the
+  // answer. Redis read its clock before it answered, so its outcomes describe this time or an earlier time.
   [[nodiscard]] base::TimePoint decided_at() const noexcept { return decided_at_; }
 
   // Returns true if the request has a permit of a rule with `hold = "answer"`.
@@ -100,15 +100,16 @@ class AdmissionController {
   // Ends the exchange: releases its local permits, and reports `ending` to the limiters that learn from it.
   void end(base::TimePoint now, const limit::Ending& ending);
 
-  // Refunds all charges, because the request did not reach a server. Leaves out a departure that the shaper
-  // owns.
+  // Refunds all charges, because the request did not reach a server. Does not return a departure that the
+  // shaper owns.
   void refund();
-  // Refunds the charges after the client has left the queue. Keeps them if the request displaced another one:
-  // otherwise a client could displace other clients without paying.
+  // Refunds the charges after the client has left the queue. If the request displaced another request, keeps
+  // the charges. Otherwise a client could displace other clients for free.
   void refund_after_leaving();
   // Keeps the charges for good, because the request reached a server or weir answers it.
   void keep() noexcept { kept_ = true; }
-  // Refunds the charges unless keep() was called. Called when the exchange ends, also after an exception.
+  // Refunds the charges unless keep() was called. Must be called when the exchange ends, also after an
+  // exception.
   void abandon() noexcept;
 
  private:
@@ -145,7 +146,7 @@ class AdmissionController {
                                                    const limit::Charge& charge) noexcept {
     return policy::names_nobody(rule.key) ? limit::most_waiting(*charge.limiter, charge.cost) : 0;
   }
-  // Returns the time for which the outcomes of `bill` were computed, by this weir's clock.
+  // Returns the time, by this weir's clock, that the outcomes of `bill` describe.
   [[nodiscard]] base::TimePoint since(const policy::Bill* bill) const noexcept {
     return bill == &buffers_.evaluation.local ? charged_at_ : decided_at_;
   }
@@ -161,7 +162,7 @@ class AdmissionController {
   base::TimePoint charged_at_{};  // when the key table was charged
   base::TimePoint decided_at_{};
   base::TimePoint redis_now_{};
-  std::size_t heard_ = 0;  // the number of lists in bills_ on which the decision is based
+  std::size_t heard_ = 0;  // how many of the bills in bills_ the decision is based on
   bool local_charged_ = false;
   bool remote_charged_ = false;
   bool fallback_charged_ = false;

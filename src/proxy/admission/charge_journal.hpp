@@ -13,12 +13,12 @@
 namespace weir::proxy {
 
 struct ChargeJournal {
-  // Rarely reached: a request has few charges, and most of them change at most once.
+  // This number is rarely reached: a request has few charges, and most charges change at most once.
   static constexpr std::size_t kMost = 16;
 
   limit::HybridTimestamp charged = 0;  // when the key table was charged; 0: it was not charged
   boost::container::static_vector<observe::Amendment, kMost> amendments;
-  bool cut = false;  // the journal was full, and further amendments were left out
+  bool cut = false;  // true if the journal was full, so that further amendments were omitted
 
   void note(const observe::Amendment& amendment) noexcept {
     if (amendments.size() == kMost)

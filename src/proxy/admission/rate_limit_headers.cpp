@@ -42,8 +42,8 @@ std::optional<std::uint64_t> take_lines(std::string& lines) {
   return left;
 }
 
-// Returns the challenge (WWW-Authenticate) of a 401 (RFC 9110 §15.5.2). API keys in header fields have no
-// registered scheme.
+// Returns the challenge (WWW-Authenticate) of a 401 (RFC 9110 §15.5.2). There is no registered scheme for API
+// keys in header fields.
 std::string_view challenge_to(const policy::ClientSettings& client) noexcept {
   const bool bearer = client.api_key.kind == policy::Source::Kind::Bearer || client.tokens.has_value();
   return bearer ? "WWW-Authenticate: Bearer\r\n" : "WWW-Authenticate: ApiKey\r\n";

@@ -20,9 +20,9 @@ void append_rate_limit_headers(std::string& fields, const policy::Decision& deci
                                const ServerSettings& server, base::TimePoint reset_at);
 
 // Merges the fields of an upstream that also limits requests (`theirs`) with those of weir (`ours`).
-// RateLimit fields are lists, so the fields of both are kept. A client reads only one X-RateLimit-Limit,
-// -Remaining and -Reset. Keeps these three fields of the side with less remaining, and removes those of the
-// other side. `ours`: as append_rate_limit_headers() writes them.
+// RateLimit fields are lists, so the fields of both sides are kept. But a client reads only one
+// X-RateLimit-Limit, -Remaining and -Reset. So only the side with less remaining keeps these three fields.
+// `ours`: as append_rate_limit_headers() writes them.
 void keep_stricter(http::Fields& theirs, std::string& ours);
 
 // Turns a decision to wait under `rule` into a refusal with `retry_after`. Used if the client already
@@ -36,7 +36,7 @@ struct RefusalText {
 };
 // Writes the refusal of a rule: appends Retry-After and the rule's own fields to `fields`, and the body.
 // `retry_after_seconds`: nullopt if the request can never succeed. `request`: the fields of the request,
-// which choose the format. REQUIRES an empty body.
+// which determine the format of the body. REQUIRES an empty body.
 RefusalText append_refusal(std::string& fields, std::string& body, const policy::Rule& rule,
                            std::optional<std::uint64_t> retry_after_seconds, const http::Fields& request);
 

@@ -48,7 +48,8 @@ bool Settlements::want_body() {
   bool wanted = false;
   if (!due()) return wanted;
   for_each_line([&](const ChargedLine& line, const Settlement& settlement) {
-    const bool enforced = line.rule().mode == policy::Mode::Enforce;  // a shadow rule must not change traffic
+    const bool enforced =
+        line.rule().mode == policy::Mode::Enforce;  // a shadow rule must not change the answer
     wanted = wanted || (settlement.kind == Settlement::Kind::Json && enforced);
   });
   return wanted;
@@ -228,8 +229,8 @@ void Settlements::settle_in_redis(const ChargedLine& line, limit::Cost actual, l
   if (outcome.remaining == most) outcome.reset_after = outcome.more_after = base::Duration(0);
 }
 
-// Counts the settlement once for each rule. Does not count the second charge of an elastic rule, which is
-// settled too.
+// Counts the settlement once for each rule. An elastic rule has a second charge, which is settled, too, but
+// not counted.
 void Settlements::count(const ChargedLine& line, Settled outcome) {
   if (!line.bill_charge.bill->line(line.number).applied.counted)
     worker_.counters.settlements(line.rule().index, outcome).add();
@@ -243,7 +244,8 @@ void Settlements::see(std::string_view piece) {
   auto& copy = buffers_.copy;
   too_long_ = copy.size() + piece.size() > most_ || !copy.append(piece, length_ != 0 ? length_ : most_);
   if (too_long_) return copy.clear();
-  // Settles before the client has the last byte, because the client may then send its next request at once.
+  // Settles the charge before the client has the last byte. As soon as the client has the last byte, it may
+  // send its next request.
   if (length_ != 0 && copy.size() == length_) settle_by_body(true);
 }
 

@@ -1,6 +1,6 @@
-// Settlements corrects charges by the answer, in the key table and in Redis. It corrects the charges of rules
-// that have a settlement. It sends a correction to Redis without waiting for the result. So for a key in
-// Redis, the rate-limit headers show the state at the time of the charge, computed with the correct amount.
+// Settlements corrects charges by the answer, in the key table and in Redis. Only rules with a settlement are
+// affected. weir sends a correction to Redis without waiting for the result. So for a key in Redis, the
+// rate-limit headers show the state at the time of the charge, recomputed with the correct amount.
 //
 //   begin ─► answered: by the status or the head ─► see, complete: by a body or trailers ─► end
 //
@@ -9,7 +9,7 @@
 // exchange ends. It is settled before the client has the end of the answer if the request is complete then,
 // otherwise by settle_bytes().
 //
-// Part of AdmissionController. For a request without such a rule, Settlements costs one comparison.
+// Part of AdmissionController. If no rule of a request has a settlement, Settlements costs one comparison.
 #pragma once
 
 #include "proxy/admission/stream_meter.hpp"
@@ -49,7 +49,7 @@ class Settlements final : public BodyObserver {
     meter_.reset();
     charged_bills_.clear();
   }
-  // Returns true if a charge may still be settled by an answer that has not arrived.
+  // Returns true if an answer that has not arrived yet may still settle a charge.
   [[nodiscard]] bool due() const noexcept { return wait_ == Wait::Answer; }
 
   // Returns true if the rest of the answer can still settle a charge.
@@ -57,8 +57,8 @@ class Settlements final : public BodyObserver {
     return (wait_ == Wait::Answer && needs_head_) || (wait_ == Wait::Body && (call_open_ || !too_long_));
   }
 
-  // Returns true if an enforced rule reads its cost in the answer's body. weir must then get the body
-  // complete and uncompressed.
+  // Returns true if an enforced rule reads its cost in the answer's body. In that case weir needs the whole
+  // body, uncompressed.
   [[nodiscard]] bool want_body();
 
   // Settles charges by the status and the head of the answer. `head`: null if weir creates the answer itself.
@@ -134,7 +134,7 @@ class Settlements final : public BodyObserver {
 
   Worker& worker_;
   ExchangeBuffers& buffers_;
-  // One for each of three lists of charges: local, Redis and fallback.
+  // One element for each bill (list of charges): local, Redis and fallback.
   boost::container::static_vector<ChargedBill, 3> charged_bills_;
   base::TimePoint now_{};
   // The rules that read the answer as a stream of records. Elastic rules are charged twice, but listed once.

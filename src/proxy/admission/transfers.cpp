@@ -1,8 +1,8 @@
 // The part of AdmissionController that refunds charges, and that displaces a waiting request.
 //
 // Refunds are for requests that weir refuses after all, that reached no server, or whose departure went to
-// another request. Displacement is for a full queue: a new request takes the place of the last waiting
-// request if it has a better priority, or if its client has fewer places.
+// another request. Displacement is for a full queue. A new request takes the place of the last waiting
+// request if the new request has a better priority, or if its client has fewer places.
 #include "proxy/admission/admission_controller.hpp"
 
 #include "weir/policy/priority.hpp"
@@ -17,7 +17,8 @@ namespace weir::proxy {
 namespace {
 
 // Returns the position of the queue's charge if only the queue refused the request. Returns nullopt if
-// another limit refused it too, if the request can never fit into the queue, or if its client has a penalty.
+// another limit also refused the request, if the request can never fit into the queue, or if its client has a
+// penalty.
 std::optional<std::size_t> full_queue(const policy::Bill& bill) {
   std::optional<std::size_t> found;
   for (std::size_t i = 0; i < bill.charges().size(); ++i) {
@@ -56,7 +57,7 @@ void AdmissionController::abandon() noexcept {
   if (kept_) return;
   try {
     refund();
-  } catch (...) {  // no memory for the command to Redis: the charge in Redis remains
+  } catch (...) {  // no memory for the command to Redis, so the charge in Redis remains
   }
 }
 
@@ -66,7 +67,8 @@ void AdmissionController::refund_here(const limit::Charge& charge, base::TimePoi
   const bool taken_back = worker_.table.refund(charge, departure, now, overflow, &timestamp);
   auto refunded = amendment_of(charge, now, timestamp);
   std::uint64_t places = 0;
-  // Finds the charge by its key, because the departure may come from a request of an earlier ConfigSnapshot.
+  // Finds the charge by its key, because the departure may come from a request with an earlier
+  // ConfigSnapshot.
   for (const auto* bill : bills_)
     for (std::size_t i = 0; i < bill->charges().size(); ++i) {
       const auto& own = bill->charges()[i];
@@ -86,11 +88,11 @@ void AdmissionController::refund_here(const limit::Charge& charge, base::TimePoi
 // Puts a departure into its lane, because the store did not take the departure back. The store takes back
 // only the latest departure that it has promised. If weir refuses several requests at once, it refunds the
 // earliest departure first. Each departure then stays in the lane as surplus until the store has taken back
-// the later ones.
+// the later departures.
 void AdmissionController::leave_to_lane(const Departure& departure) {
   try {
     worker_.shaper.pass_on(departure);
-  } catch (const std::bad_alloc&) {  // no memory: the departure passes unused
+  } catch (const std::bad_alloc&) {  // no memory, so the departure passes unused
   }
 }
 
@@ -110,7 +112,7 @@ void AdmissionController::refund_but(const limit::Key* lane) {
   const auto here = [&](const limit::Charge& charge, base::TimePoint departure,
                         const limit::Outcome& outcome) {
     if (won_ && won_->departure.charge.key == charge.key)
-      worker_.shaper.pass_on(won_->departure);  // another request of the lane may wait for this departure
+      worker_.shaper.pass_on(won_->departure);  // another request in the lane may wait for this departure
     else
       refund_here(charge, departure, now, outcome.overflow);
   };
@@ -143,14 +145,14 @@ bool AdmissionController::charge_or_displace(base::TimePoint now, policy::Priori
   return false;
 }
 
-// Notes that the charge was refused, if its rule has a penalty.
+// Records the refusal of the charge if its rule has a penalty.
 void AdmissionController::note_refusal(const limit::Charge& charge, base::TimePoint now,
                                        limit::Outcome& outcome) {
   if (charge.penalty != nullptr && !outcome.allowed) worker_.table.violate(charge, now, outcome);
 }
 
-// Takes the place of a waiting request. REQUIRES: the priority may displace, and no rule needs Redis:
-// otherwise Redis might refuse the request after the other request was evicted.
+// Takes the place of a waiting request. REQUIRES: this priority may displace a request, and no rule needs
+// Redis. With Redis, the other request could be evicted before Redis refuses this request.
 bool AdmissionController::displace(base::TimePoint now, policy::Priority priority) {
   auto& bill = buffers_.evaluation.local;
   const auto line = full_queue(bill);
@@ -167,7 +169,7 @@ bool AdmissionController::displace(base::TimePoint now, policy::Priority priorit
   outcome.allowed = true;
   outcome.retry_after = base::Duration(0);
   outcome.overflow = won_->departure.overflow;
-  // At least 1 µs, because other tickets of the lane may be due first.
+  // At least 1 µs, because other tickets of the lane may be due before this request.
   outcome.delay = std::max(won_->departure.at - now, base::Duration(1));
   return true;
 }

@@ -14,7 +14,7 @@ bool is_empty(const http::RequestHead& head) noexcept {
          (head.framing == http::Framing::Length && head.content_length == 0);
 }
 
-// Returns the state of the body, as far as the head tells it. `wanted`: how many octets the rules read;
+// Returns the state of the body according to the request's head. `wanted`: how many octets the rules read;
 // `most`: how many octets fit into memory.
 policy::RequestBody::State state_by_head(const http::RequestHead& head, std::uint64_t wanted,
                                          std::uint64_t most) noexcept {
@@ -28,14 +28,14 @@ policy::RequestBody::State state_by_head(const http::RequestHead& head, std::uin
 
 }  // namespace
 
-// `most_` is at most max_body_memory, because a longer body can never fit into memory.
+// `most_` is at most max_body_memory, because a longer body would never fit into memory.
 BodyInspector::BodyInspector(ExchangeContext& context) noexcept
     : context_(context),
       wanted_(policy::wanted_body(context.buffers.rules, context.buffers.request)),
       most_(std::min(wanted_, context.config.server.max_body_memory)) {}
 
-// Returns true at once for a body that weir cannot read, such as a compressed one. The rules decide on such a
-// body.
+// If weir cannot read the body, for example because it is compressed, returns true at once. The rules then
+// decide about the unreadable body.
 bool BodyInspector::show_at_hand() {
   if (most_ == 0) return true;
   auto& body = context_.buffers.request.body;
@@ -87,8 +87,8 @@ net::Task<std::optional<Outcome>> BodyInspector::read() {
 }
 
 // Reads the body into memory. Returns End if the body is complete. Returns Piece if the last piece exceeded
-// `most_` or did not fit into memory; `unheld_` is then that piece. Returns NeedBytes if the rest did not
-// arrive, and the status of the source for any other fault.
+// `most_` or did not fit into memory. In this case `unheld_` is that piece. Returns NeedBytes if the rest did
+// not arrive. Returns the status of the source for any other fault.
 net::Task<BodySource::Status> BodyInspector::gather() {
   const auto& head = context_.buffers.head;
   const auto& server = context_.config.server;

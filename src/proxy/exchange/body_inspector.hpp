@@ -23,9 +23,10 @@ class BodyInspector {
   // `context` must outlive this object.
   explicit BodyInspector(ExchangeContext& context) noexcept;
 
-  // Gives the rules the part of the body that has arrived. Returns false if read() must read the body first.
+  // Passes the part of the body that has arrived to the rules. Returns false if read() must read the body
+  // first.
   [[nodiscard]] bool show_at_hand();
-  // Reads the body and gives it to the rules. Returns an outcome if the request must end instead. In that
+  // Reads the body and passes it to the rules. Returns an outcome if the request must end instead. In that
   // case nothing was charged, and weir does not wait for the rest of the body.
   [[nodiscard]] net::Task<std::optional<Outcome>> read();
 
@@ -39,9 +40,9 @@ class BodyInspector {
   ExchangeContext& context_;
   const std::uint64_t wanted_;  // how many octets the rules read; 0: no rule reads the body
   const std::uint64_t most_;    // wanted_, or max_body_memory if that is less
-  bool no_memory_ = false;      // bodies of other requests use all the memory
+  bool no_memory_ = false;      // true if the bodies of other requests use all the memory
   std::string_view unheld_;     // the piece of the body that did not fit into memory
-  bool slow_ = false;           // the body arrives slower than min_rate
+  bool slow_ = false;           // true if the body arrives slower than min_rate
 };
 
 // Frees the copy of the body that was made for the rules. Must be called only after the body was sent and no

@@ -37,7 +37,7 @@ bool AnswerRelay::is_request_sent() const noexcept {
 BodySink& AnswerRelay::begin() {
   auto& buffers = context_.buffers;
   auto& response = buffers.response;
-  if (request_sent_) release_body(buffers);  // from here on no other server can get the request
+  if (request_sent_) release_body(buffers);  // from now on, no other server can get the request
   attempt_.copy.drop();
   if (response.status == 429 && context_.route()->honor_retry_after) note_pause();
   context_.settle(response.status, &response);
@@ -53,7 +53,7 @@ BodySink& AnswerRelay::begin() {
 
 // Pauses the upstream for the time that its Retry-After demands.
 void AnswerRelay::note_pause() {
-  // The longest pause. After it weir tries the upstream again, even if Retry-After was longer.
+  // The longest pause. After this time weir tries the upstream again, even if Retry-After was longer.
   constexpr base::Duration kLongest = std::chrono::hours{1};
   const auto* said = http::find_field(context_.buffers.response.fields, "retry-after");
   const auto wait =
@@ -84,8 +84,8 @@ net::Task<std::optional<Outcome>> AnswerRelay::run_on(Relay::Need need) {
   co_return outcome;
 }
 
-// Relays the rest of the answer, and waits as often as necessary. Returns what the relay needed last; Nothing
-// if all was sent.
+// Relays the rest of the answer, and waits as often as necessary. Returns what the relay needed last, or
+// Nothing if it has sent all.
 net::Task<Relay::Need> AnswerRelay::relay_rest(Relay::Need need) {
   auto& watch = context_.watch;
   const auto& server = context_.config.server;
@@ -161,9 +161,9 @@ bool AnswerRelay::is_message_refused() const noexcept {
   return (gate_ != nullptr && gate_->refuses()) || attempt_.body_fault.status == kTooManyMessages;
 }
 
-// Ends a gRPC call in which a message exceeded its limit. Trailers tell the client why, if its protocol has
-// trailers. If the message is the client's, the charge stands as for a client that leaves. Otherwise a client
-// could end a call whose status costs it something.
+// Ends a gRPC call in which a message exceeded its limit. If the client's protocol has trailers, the trailers
+// tell the client why. If the client sent the message, the charge remains, as for a client that leaves.
+// Otherwise a client could avoid a charge by ending the call.
 net::Task<Outcome> AnswerRelay::refuse_message() {
   if (gate_ != nullptr && gate_->refuses())
     context_.admission.settlements().end_call(http::kGrpcResourceExhausted);
@@ -227,8 +227,8 @@ void AnswerRelay::note_lasting_answer() noexcept {
   if (since >= attempt_.pool.settings().timeouts.response) attempt_.note_answer();
 }
 
-// Returns true if the connection to the server can serve another request. It cannot if the server got
-// `Expect: 100-continue` and answered without a 100. The server may then read the body that weir sent, or
+// Returns true if the connection to the server can serve another request. This is impossible after the server
+// got `Expect: 100-continue` and answered without a 100. The server may then read the body that weir sent, or
 // take the body for the next request (RFC 9110 §10.1.1).
 bool AnswerRelay::is_in_step() const noexcept {
   const auto& response = context_.buffers.response;
@@ -257,14 +257,14 @@ std::optional<Outcome> AnswerRelay::abort_answer(Relay::Need need) {
   context_.worker.counters.bytes_out.add(sink_.sent());
   report.body_out = body_.received();
   if (need == Relay::Need::SinkBroken || need == Relay::Need::Room)
-    attempt_.note_answer();  // the server did not fail
+    attempt_.note_answer();  // the server is not to blame
   if (is_abandoned(need)) return note_client_fault();
   // If the server still waits for the body because the client has not sent it, the server is not to blame.
   const bool owed = upload_ != nullptr && upload_->is_expectant();
   auto& lease = attempt_.lease;
   if (!owed && attempt_.count_failure()) {
     if (!lease.moved()) lease.member().failed(report.sent, context_.worker.clock.now());
-    // An answer of which the client has nothing may still be replaced by another one.
+    // If the client has received no octet of the answer, weir may still send another answer.
     if (!sink_.is_untouched()) context_.admission.settlements().end_call(http::kGrpcUnavailable);
   }
   if (sink_.is_untouched()) {
@@ -289,7 +289,7 @@ Outcome AnswerRelay::note_client_fault() {
   return {.ending = Ending::Abort};
 }
 
-// If a rule needs the rest of the answer, closes the client's connection, then reads and drops the rest.
+// If a rule needs the rest of the answer, closes the client's connection, and then reads and drops the rest.
 net::Task<void> AnswerRelay::read_to_end() {
   const auto& timeouts = attempt_.pool.settings().timeouts;
   const auto& clock = context_.worker.clock;

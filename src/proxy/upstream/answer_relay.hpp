@@ -20,12 +20,12 @@ namespace weir::proxy {
 
 class AnswerRelay {
  public:
-  // Must be created once the answer's head was read. All arguments must outlive the relay. `upload`: null if
+  // Must be created after the answer's head was read. All arguments must outlive the relay. `upload`: null if
   // the whole request was sent at once. `gate`: limits the messages in the answer; may be null.
   AnswerRelay(ExchangeContext& context, ServerAttempt& attempt, const Upload* upload, MessageGate* gate);
 
-  // Relays the answer. Returns nothing if no octet of the answer reached the client and none will. The
-  // returned task has nearly always ended already.
+  // Relays the answer. Returns nullopt if the client has received and will receive no octet of the answer.
+  // The returned task has nearly always ended already.
   [[nodiscard]] net::Task<std::optional<Outcome>> run();
 
  private:
@@ -59,7 +59,7 @@ class AnswerRelay {
   BodySource body_;
   Relay relay_;
   MinRateCheck pace_;         // compares the client's reading rate with min_rate
-  std::uint64_t taken_ = 0;   // most octets that the client's system had acknowledged at any wait
+  std::uint64_t taken_ = 0;   // the largest number of octets that the client's system had acknowledged so far
   base::Duration stalled_{};  // time since the client last acknowledged octets
   bool slow_ = false;         // the client reads slower than min_rate
 };

@@ -33,9 +33,9 @@ UpstreamExchange::Failure UpstreamExchange::find_failure() const noexcept {
   return attempt.whole || is_body_complete() ? Failure::Broken : Failure::Owed;
 }
 
-// Decides the next step after a server sent no answer that can be forwarded. A server that refuses a request
-// may only be about to close the connection. So it gets the request once more on another connection, as it
-// does if the connection was stale.
+// Decides the next step after a server sent no answer that weir can forward. If a server refuses a request,
+// it may just be about to close the connection. So weir sends the request to the server once more on another
+// connection. weir does the same after a stale connection.
 UpstreamExchange::Next UpstreamExchange::judge_failure() {
   auto& attempt = attempt_;
   if (attempt.oversized) {  // an oversized head counts as an answer; another server's head would hardly be
@@ -47,7 +47,7 @@ UpstreamExchange::Next UpstreamExchange::judge_failure() {
   const bool late = context_.watch.late();
   const auto failure = find_failure();
   const bool refused = failure == Failure::Refused;
-  const bool broken = failure == Failure::Broken;  // only this failure tells something about the server
+  const bool broken = failure == Failure::Broken;  // only this failure says something about the server
   const bool theirs = !attempt.client_ended && (broken ? attempt.count_failure() : attempt.is_theirs());
   // The server sent an interim answer, and the body then did not arrive. So the server did not fail.
   if (!theirs && attempt.heard && !is_body_complete()) attempt.note_answer();
@@ -87,8 +87,8 @@ void UpstreamExchange::blame_server() {
     member.unreachable(context_.now, attempt.alert);
 }
 
-// Releases the server and waits before a retry. Returns false if no other server is left, no time remains or
-// the retry budget is used up; the server is then not released. Returns false also if the client disconnects
+// Releases the server and waits before a retry. Returns false without releasing the server if no other server
+// is left, no time remains, or the retry budget is used up. Also returns false if the client disconnects
 // during the wait.
 net::Task<bool> UpstreamExchange::retry() {
   auto& pool = attempt_.pool;
@@ -103,7 +103,7 @@ net::Task<bool> UpstreamExchange::retry() {
     co_return false;
   }
   attempt_.tried = tried;
-  attempt_.lease = {};  // another request may use the place during the wait
+  attempt_.lease = {};  // another request may use the place at the server during the wait
   context_.watch.clear_late();
   if (wait > base::Duration{0}) co_await attempt_.pause(wait);
   if (attempt_.client_takes_no_answer() || context_.watch.late()) co_return false;
