@@ -76,8 +76,7 @@ class JsonWalk {
     constexpr std::size_t kOnStack = 32;  // at most, of the parser for each open object or array
     std::size_t of_paths = 0;
     for (const auto& path : paths_) of_paths += sizeof path + path.size() * sizeof(std::string);
-    return of_paths + open_.capacity() * (sizeof(Open) + kOnStack) + heard_.capacity() +
-           memory_of(numbers_);
+    return of_paths + open_.capacity() * (sizeof(Open) + kOnStack) + heard_.capacity() + memory_of(numbers_);
   }
   void restart() {
     open_.clear();

@@ -220,7 +220,7 @@ void Explainer::tell_bill(const policy::Bill& bill, std::string_view note) {
   }
 }
 
-// Names the bandwidth of each rule that paces the bodies. Such a rule has no decision.
+// Names the bandwidth of each rule that paces the bodies. These rules make no decision.
 void Explainer::tell_pacing() {
   for (const auto& [rule, key] : evaluation_.paced) {
     const auto at = static_cast<std::size_t>(rule - config_.rules.data());

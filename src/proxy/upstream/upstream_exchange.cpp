@@ -93,7 +93,7 @@ void UpstreamExchange::begin_request() {
   if (!attempt_.whole && attempt_.pool.settings().protocol != upstream::Protocol::Http1)
     attempt_.copy.begin();
   if (!attempt_.whole) return;
-  // A body that is in memory passes at once. What follows it waits.
+  // A body that is in memory passes at once. Later octets of the key wait for it.
   if (attempt_.pacing && !attempt_.body.empty()) attempt_.pacing->charge(attempt_.body.size());
   std::string_view nothing;
   (void)body.take(nothing);  // makes the source reach the end of the body
