@@ -1,7 +1,7 @@
 // One shard of the key table: buckets of eight slots, and the mutex that guards them.
 //
 //   tags   | 8 × 16-bit fingerprint | 8 × … |    a bucket has 16 bytes, four fit a cache line; 0 = empty
-//   slots  | 8 × 40 bytes           | 8 × … |    40 = key 16 | cell 16 | drained_at, log, rule 8
+//   slots  | 8 × 40 bytes           | 8 × … |    40 = key 16 | cell 16 | drained_at, rule 8
 //
 // A lookup reads the tags of a key's two buckets and then, nearly always, one slot. Shard, buckets and
 // fingerprint are chosen by different bits of the key's digest.
