@@ -137,7 +137,8 @@ TEST_F(PenaltyScript, DenyCacheReadsThePenaltiesOfTwoLines) {
   const DenyCache::Time sent{1h};
   const auto remember = [&](std::span<const Charge> lines) {
     scripts_.set_clock(kStart);
-    const auto answers = answers_of_refused(scripts_.charge(lines), {0, 1, 0, 2 * lines.size()}, lines);
+    const auto reply = scripts_.charge(lines);  // `answers` points into it
+    const auto answers = answers_of_refused(reply, {0, 1, 0, script_lines(lines)}, lines);
     if (!answers.empty()) cache.remember(lines, answers, {sent, sent + 1ms, kStart});
   };
   std::array<Outcome, 2> outcomes;
