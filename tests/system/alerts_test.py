@@ -11,8 +11,8 @@ import threading
 import time
 import unittest
 
-from harness import (PATIENCE, Client, Redis, TestCase, Upstream, Weir, answer, closed_port, config, eventually, main,
-                     make_certificate, rule)
+from harness import (PATIENCE, Client, Redis, TestCase, Upstream, Weir, answer, closed_port, config, eventually, logged_requests,
+                     main, make_certificate, rule)
 from own_etc import WAY, Names, NameServer
 
 
@@ -106,8 +106,8 @@ class Alerts(TestCase):
         said = receiver.posts[0][3]
         self.assertLessEqual({"alert": "clients", "state": "firing", "rule": "by-key", "client": "api_key of ada", "refusals": 6,
                               "above": "3/s"}.items(), said.items())
-        lines = eventually(lambda: (read := (weir.folder / "access.log").read_text().splitlines())[9:] and read, "the requests are logged")
-        refused = [line["key"] for line in map(json.loads, lines) if line["status"] == 429]
+        lines = eventually(lambda: (read := logged_requests(weir.folder / "access.log"))[9:] and read, "the requests are logged")
+        refused = [line["key"] for line in lines if line["status"] == 429]
         self.assertEqual(sorted(key == said["digest"] for key in refused), [False] * 2 + [True] * 6)
         self.assertIn(f"6 refusals of client {said['digest']} (api_key of ada) by rule by-key", said["text"])
         self.assertEqual(weir.metric("weir_alert_firing", alert="clients"), 1)

@@ -9,7 +9,8 @@ import re
 import subprocess
 import threading
 
-from harness import PATIENCE, WEIR, Client, Redis, TestCase, Upstream, Weir, answer, closed_port, config, eventually, get, main, rule, run_weir
+from harness import (PATIENCE, WEIR, Client, Redis, TestCase, Upstream, Weir, answer, closed_port, config, eventually, get,
+                     logged_requests, main, rule, run_weir)
 from redis_cluster import Node, form, state
 
 
@@ -346,9 +347,8 @@ class KeysByShownText(ExplainTestCase):
 
     def logged(self):
         """Returns the access log's line about the last refusal."""
-        def lines():
-            return [json.loads(line) for line in (self.weir.folder / "access.log").read_text().splitlines()]
-        return eventually(lambda: [line for line in lines() if line["status"] == 429], "the refusal is logged")[-1]
+        log = self.weir.folder / "access.log"
+        return eventually(lambda: [line for line in logged_requests(log) if line["status"] == 429], "the refusal is logged")[-1]
 
     def top(self, rule):
         return json.loads(get(self.weir.admin, f"/api/top?rule={rule}").body)["top"][0]["refused"]

@@ -5,6 +5,7 @@ block or the test that started it.
 The variable $WEIR names the binary under test. $WEIR_SANITIZE is set if the binary runs slowly under a sanitizer."""
 
 import itertools
+import json
 import os
 import pathlib
 import ssl
@@ -60,6 +61,11 @@ def eventually(holds, what, seconds=PATIENCE):
             raise AssertionError(f"not within {seconds} s: {what}")
         time.sleep(0.02)
     return value
+
+
+def logged_requests(log):
+    """Returns the lines of an access log as objects. Leaves out a last line of which weir has written only a part so far."""
+    return [json.loads(line) for line in log.read_text().splitlines(keepends=True) if line.endswith("\n")]
 
 
 class Load:

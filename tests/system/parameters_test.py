@@ -8,7 +8,7 @@ import random
 import signal
 import tempfile
 
-from harness import Client, TestCase, Upstream, Weir, config, eventually, main, request_bytes, rule
+from harness import Client, TestCase, Upstream, Weir, config, eventually, logged_requests, main, request_bytes, rule
 
 MANY = "/x?" + "&".join(["a"] * 7800)
 ANSWER_ITSELF = "[[route]]\nrespond = { status = 204 }"
@@ -91,8 +91,8 @@ class Bounds(TestCase):
         text = config(self.upstream.port, rules=costly(1)).replace('access = "off"', f'access = "{folder}/access.log"')
         weir = self.start(Weir(text))
         self.assertEqual(weir.get(MANY).status, 400)
-        line = eventually(lambda: (folder / "access.log").read_text().strip(), "the request is in the log")
-        self.assertEqual(json.loads(line)["error"], "too_many_parameters")
+        (line,) = eventually(lambda: logged_requests(folder / "access.log"), "the request is in the log")
+        self.assertEqual(line["error"], "too_many_parameters")
 
     def test_explanation_has_the_reason_of_the_rejection(self):
         weir = self.weir(costly(1))
