@@ -33,7 +33,7 @@ inline constexpr std::uint64_t kLatest = (std::uint64_t{1} << 55) - 2;  // µs
 inline constexpr std::size_t kFewRules = 256;
 
 // The first word of a key. The low bits are the number of the rule. The next bit says whether the key has a
-// log. The other bits are drained_at, rounded up to units.
+// log. The other bits are drained_at, rounded up to units. A key may stay in the table for a little longer.
 struct KeyWord {
   unsigned rule_bits;
   std::uint64_t unit;  // µs

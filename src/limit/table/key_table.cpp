@@ -277,17 +277,6 @@ Cost share_owed(const Charge& asked, const Charge& charge, Cost cost) noexcept {
   return asked.limiter == charge.limiter ? cost : rescaled_debt(*asked.limiter, cost, *charge.limiter);
 }
 
-// Returns the state of a slot after a charge turned out to cost more than was reserved. A drained state
-// counts as a fresh one, because a sweep may have evicted the key or not. So the result does not depend on
-// sweeps.
-Cell in_debt(const Limiter& limiter, const Cell& cell, const Settled& settled, Cost reserved,
-             Cost actual) noexcept {
-  if (drained_at(limiter, cell) > settled.now)
-    return limit::settle(limiter, cell, settled.charged_at, reserved, actual);
-  const Cell anew = limit::settle(limiter, {}, settled.charged_at, reserved, actual);
-  return drained_at(limiter, anew) > settled.now ? anew : cell;
-}
-
 }  // namespace
 
 bool KeyTable::refund(const Charge& asked, base::TimePoint departure, base::TimePoint now, bool overflow,
@@ -322,9 +311,7 @@ void KeyTable::settle(const Charge& asked, const Settled& settled, bool overflow
     const auto reserved = share_back(asked, charge, asked.cost);
     const auto actual = share_owed(asked, charge, settled.actual);
     if (actual > reserved && settled.actual < asked.cost) return cell;  // rounding, not a debt
-    if (actual <= reserved || overflow)
-      return limit::settle(*charge.limiter, cell, settled.charged_at, reserved, actual);
-    return in_debt(*charge.limiter, cell, settled, reserved, actual);
+    return limit::settle(*charge.limiter, cell, settled.charged_at, reserved, actual);
   };
   const auto change_log = [&](const Charge& charge, const SlidingLog& limiter, Log& log) {
     const auto reserved = share_back(asked, charge, asked.cost);

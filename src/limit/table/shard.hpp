@@ -25,6 +25,7 @@
 #include "weir/limit/charge.hpp"
 #include "weir/limit/hybrid_timestamp.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -34,14 +35,14 @@ namespace weir::limit {
 
 // One word of a slot: drained_at (52 bits), whether the cell is a log (1 bit), and the RuleIndex (11 bits).
 //
-// A Due rounds drained_at up to units of 8 µs, and 52 bits of these units reach to the year 3111. So a Due
-// says when a slot may be evicted, but not exactly when its cell drains: some slots hold a drained cell for a
-// few µs. Code that needs to know whether a cell is drained must ask its limiter (limit::drained_at).
+// Until the year 2111, the time is exact, in µs. Later times are rounded up to units of 512 µs, so that no
+// key is evicted too early. They reach to the year 2682. The time is exact for as long as possible, because a
+// debt is added to the state of a key until the key is evicted (limit/settle.hpp).
 class Due {
  public:
   Due() = default;
   Due(base::TimePoint drained_at, RuleIndex rule, bool is_log) noexcept
-      : word_((clamped(units(drained_at, kUnit - 1)) << kTimeAt) | (is_log ? kLog : 0) | rule) {}
+      : word_((number_of(drained_at, kCoarse - 1) << kTimeAt) | (is_log ? kLog : 0) | rule) {}
   // Returns a value that marks a slot as used by a bill that weir is checking. A marked (pinned) slot must
   // not be evicted or moved.
   [[nodiscard]] static Due pinned(RuleIndex rule) noexcept { return Due((kPinned << kTimeAt) | rule); }
@@ -50,15 +51,17 @@ class Due {
   // Returns true if the cell belongs to a log. The cell of a log may refer to chunks of the log store, which
   // release() returns.
   [[nodiscard]] bool is_log() const noexcept { return (word_ & kLog) != 0; }
-  // Returns the instant from which on the slot may be evicted: drained_at, rounded up. For a cell that never
-  // drains, returns the last instant that a Due can store.
+  // Returns the instant from which on the slot may be evicted. For a cell that never drains, returns the last
+  // instant that a Due can store.
   [[nodiscard]] base::TimePoint evictable_at() const noexcept {
-    return base::TimePoint(base::Duration(static_cast<base::Duration::rep>((word_ >> kTimeAt) * kUnit)));
+    const auto number = word_ >> kTimeAt;
+    const auto micros = number < kExact ? number : kExact + (number - kExact) * kCoarse;
+    return base::TimePoint(base::Duration(static_cast<base::Duration::rep>(micros)));
   }
   [[nodiscard]] bool never_drains() const noexcept { return (word_ >> kTimeAt) >= kPinned - 1; }
   [[nodiscard]] bool is_pinned() const noexcept { return (word_ >> kTimeAt) == kPinned; }
   [[nodiscard]] bool evictable(base::TimePoint now) const noexcept {
-    return !is_pinned() && (word_ >> kTimeAt) <= clamped(units(now, 0));
+    return !is_pinned() && (word_ >> kTimeAt) <= number_of(now, 0);
   }
 
  private:
@@ -66,15 +69,19 @@ class Due {
   static constexpr std::uint64_t kLog = std::uint64_t{1} << 11;
   static constexpr std::uint64_t kRule = kLog - 1;
   static constexpr std::uint64_t kPinned = (std::uint64_t{1} << 52) - 1;
-  static constexpr std::uint64_t kUnit = 8;  // µs
+  static constexpr std::uint64_t kExact = (std::uint64_t{1} << 52) - (std::uint64_t{1} << 45);  // µs
+  static constexpr std::uint64_t kCoarse = 512;                                                 // µs
   static_assert(kMaxRules == kRule + 1);
   explicit Due(std::uint64_t word) noexcept : word_(word) {}
-  static std::uint64_t units(base::TimePoint at, std::uint64_t more) noexcept {
-    return (static_cast<std::uint64_t>(at.time_since_epoch().count()) + more) / kUnit;
+  // Returns the number that stands for an instant: µs below kExact, and units of kCoarse from there on. Adds
+  // `more` µs to later instants before it rounds them down. Returns kPinned - 1, which no clock reaches, if
+  // the number needs more than 52 bits.
+  static std::uint64_t number_of(base::TimePoint at, std::uint64_t more) noexcept {
+    const auto micros = static_cast<std::uint64_t>(at.time_since_epoch().count());
+    if (micros < kExact) [[likely]]
+      return micros;
+    return std::min(kExact + (micros - kExact + more) / kCoarse, kPinned - 1);
   }
-  // Returns `units`. If they need more than 52 bits, returns the largest number of 52 bits but kPinned. No
-  // clock reaches it.
-  static std::uint64_t clamped(std::uint64_t units) noexcept { return units < kPinned ? units : kPinned - 1; }
   std::uint64_t word_ = 0;
 };
 

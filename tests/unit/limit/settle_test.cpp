@@ -89,20 +89,6 @@ TEST_F(Settling, ChargesAHigherActualCostToAnEvictedKey) {
   EXPECT_EQ(table_.stats().keys, 0U) << "the debt is paid, so no slot is taken";
 }
 
-// The debt is 90 units from the time of the first charge. The second charge, which time has paid for, does
-// not delay it, even if no sweep has evicted the key.
-TEST_F(Settling, DebtOfARefilledKeyDoesNotDependOnSweeps) {
-  const auto budget = token_bucket("10/s", 10);
-  for (const bool swept : {false, true}) {
-    const std::uint64_t key = swept ? 1 : 2;
-    ASSERT_TRUE(charge(budget, 10, kStart, key));
-    ASSERT_TRUE(charge(budget, 10, kStart + 1s, key));
-    while (swept && table_.knows(key_of(key))) table_.sweep(kStart + 5s, 1'000);
-    settle(budget, 10, 100, kStart, 5s, key);
-    EXPECT_EQ(current_outcome(budget, kStart + 5s, key).reset_after, 5s) << swept;
-  }
-}
-
 // A key is evicted while its request is in progress, because its limit has refilled. Other keys then fill the
 // table.
 class SettlingOverflow : public Settling {

@@ -7,17 +7,36 @@
 namespace weir::limit {
 namespace {
 
-TEST(Due, AllowsNoEvictionBeforeTheCellIsDrained) {
+constexpr TimePoint kExactUntil{Duration{(std::int64_t{1} << 52) - (std::int64_t{1} << 45)}};  // in 2111
+constexpr TimePoint kYear2600{Duration{19'880'640'000'000'000}};
+
+TEST(Due, AllowsEvictionExactlyWhenTheCellIsDrained) {
   std::mt19937_64 random(new_seed());
-  for (int i = 0; i < 100'000; ++i) {
-    const TimePoint drained_at = kStart + Duration(random() % 100'000'000);
-    const Due due(drained_at, 0, false);
-    ASSERT_FALSE(due.evictable(drained_at - 1us));
-    ASSERT_TRUE(due.evictable(drained_at + 7us)) << "a slot is kept for at most 7 µs too long";
-    ASSERT_GE(due.evictable_at(), drained_at);
-    ASSERT_TRUE(due.evictable(due.evictable_at()));
-    ASSERT_EQ(Due(due.evictable_at(), 0, false).evictable_at(), due.evictable_at())
-        << "a snapshot must not delay the eviction further";
+  for (const TimePoint from : {TimePoint{} + 1s, kStart, kExactUntil - 100s}) {
+    for (int i = 0; i < 10'000; ++i) {
+      const TimePoint drained_at = from + Duration(random() % 100'000'000);
+      const Due due(drained_at, 0, false);
+      ASSERT_FALSE(due.evictable(drained_at - 1us));
+      ASSERT_TRUE(due.evictable(drained_at));
+      ASSERT_EQ(due.evictable_at(), drained_at);
+    }
+  }
+}
+
+TEST(Due, AllowsNoEvictionTooEarlyAfterTheYear2111) {
+  std::mt19937_64 random(new_seed());
+  for (const TimePoint from : {kExactUntil - 1s, kYear2600}) {
+    for (int i = 0; i < 10'000; ++i) {
+      const TimePoint drained_at = from + Duration(random() % 100'000'000);
+      const Due due(drained_at, 0, false);
+      ASSERT_FALSE(due.evictable(drained_at - 1us));
+      ASSERT_FALSE(due.evictable(kStart));
+      ASSERT_TRUE(due.evictable(drained_at + 511us));
+      ASSERT_GE(due.evictable_at(), drained_at);
+      ASSERT_TRUE(due.evictable(due.evictable_at()));
+      ASSERT_EQ(Due(due.evictable_at(), 0, false).evictable_at(), due.evictable_at())
+          << "a snapshot must not delay the eviction further";
+    }
   }
 }
 
@@ -36,13 +55,12 @@ TEST(Due, KeepsTheNumberOfTheRuleApartFromTheTime) {
 }
 
 TEST(Due, NeverEvictsAPinnedSlotOrACellWithPermits) {
-  constexpr TimePoint kYear3000{Duration{32'503'680'000'000'000}};
-  EXPECT_FALSE(Due::pinned(7).evictable(kYear3000));
+  EXPECT_FALSE(Due::pinned(7).evictable(kYear2600));
   const Due holds(kNever, 7, false);
   EXPECT_TRUE(holds.never_drains());
   EXPECT_FALSE(holds.is_pinned());
-  EXPECT_FALSE(holds.evictable(kYear3000));
-  EXPECT_FALSE(Due(kYear3000, 7, false).never_drains());
+  EXPECT_FALSE(holds.evictable(kYear2600));
+  EXPECT_FALSE(Due(kYear2600, 7, false).never_drains());
   EXPECT_TRUE(Due(TimePoint{}, 7, false).evictable(TimePoint{})) << "a cell without permits";
 }
 
