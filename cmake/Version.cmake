@@ -8,6 +8,9 @@ endif()
 set(text "weir ${VERSION}")
 if(commit)
   string(APPEND text " (commit ${commit})")
+  string(REGEX REPLACE "[, ].*" "" commit "${commit}")
+else()
+  set(commit unknown)
 endif()
 file(CONFIGURE OUTPUT ${OUTPUT} @ONLY CONTENT [[
 #include "weir/base/version.hpp"
@@ -15,6 +18,8 @@ file(CONFIGURE OUTPUT ${OUTPUT} @ONLY CONTENT [[
 namespace weir::base {
 
 std::string_view version_text() noexcept { return "@text@"; }
+
+std::string_view commit() noexcept { return "@commit@"; }
 
 }  // namespace weir::base
 ]])

@@ -1,5 +1,6 @@
 #include "server/program.hpp"
 
+#include "weir/base/version.hpp"
 #include "weir/config/settings_needs.hpp"
 
 #include <algorithm>
@@ -11,6 +12,7 @@ namespace weir::server {
 admin::Sources Program::sources() {
   admin::Sources sources;
   sources.version = WEIR_VERSION;
+  sources.commit = base::commit();
   sources.started = started_;
   sources.now = [this] { return clock_.now(); };
   for (const auto& worker : workers_) sources.counters.push_back(&worker->counters());

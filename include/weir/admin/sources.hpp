@@ -90,6 +90,7 @@ class Recorder;
 
 struct Sources {
   std::string version;
+  std::string commit;         // of the source of this binary, or "unknown"
   base::TimePoint started{};  // when weir began to serve
   // The clock of all times in the sources; absent: all times are the epoch.
   std::function<base::TimePoint()> now;

@@ -9,4 +9,7 @@ namespace weir::base {
 // was not a git work tree and -DWEIR_COMMIT was not set.
 [[nodiscard]] std::string_view version_text() noexcept;
 
+// Returns the commit alone, "0123456789ab", or "unknown".
+[[nodiscard]] std::string_view commit() noexcept;
+
 }  // namespace weir::base

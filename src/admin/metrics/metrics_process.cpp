@@ -68,7 +68,9 @@ void tell_faults(MetricsPage& page) {
 }
 
 void tell_self(MetricsPage& page) {
-  page.put(page.gauge("weir_build", "Always 1; its labels contain the version.")
+  page.put(page.gauge("weir_build_info", "Always 1; its labels contain the version and the source's commit.")
+               .add({{"commit", page.sources().commit}, {"version", page.sources().version}}, 1.0));
+  page.put(page.gauge("weir_build", "Always 1; the earlier form of weir_build_info.")
                .add({{"version", page.sources().version}}, 1.0));
   page.put(page.gauge("weir_workers", "Number of worker threads.").add({}, page.sources().counters.size()));
   std::size_t top_bytes = 0;

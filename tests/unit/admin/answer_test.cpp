@@ -15,6 +15,7 @@ class AnswerTest : public ::testing::Test {
  protected:
   AnswerTest() {
     sources_.version = "1.2.3";
+    sources_.commit = "0123456789ab";
     sources_.routes = {"api", "static"};
     sources_.rules = {{"per-key", "token_bucket", "token_bucket 10/s, burst 100", "everything", "api_key|ip",
                        "memory", "enforce"},
@@ -162,6 +163,7 @@ TEST_F(AnswerTest, MetricsAddUpAllWorkers) {
   EXPECT_THAT(text, HasSubstr("# TYPE weir_requests_total counter\n"));
   EXPECT_THAT(text, HasSubstr("# TYPE weir_queue_depth gauge\n"));
   EXPECT_THAT(text, HasSubstr("weir_build{version=\"1.2.3\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("weir_build_info{commit=\"0123456789ab\",version=\"1.2.3\"} 1\n"));
 }
 
 TEST_F(AnswerTest, HistogramMetricsAreCumulativeAndInSeconds) {
