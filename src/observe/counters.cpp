@@ -21,7 +21,8 @@ void Counters::add_requests(std::optional<std::size_t> route, StatusSums& sums) 
 }
 
 void Counters::clear_route(std::size_t route) noexcept {
-  for (auto& tally : routes_[route]) tally.clear();
+  for (auto& tally : routes_[route].statuses) tally.clear();
+  routes_[route].seconds.clear();
 }
 
 void Counters::clear_rule(limit::RuleIndex rule) noexcept {
@@ -40,9 +41,9 @@ void Counters::clear_upstream(std::size_t upstream) noexcept {
   auto& tallies = upstreams_[upstream];
   for (auto* tally : {&tallies.connects, &tallies.failures, &tallies.errors, &tallies.oversized,
                       &tallies.reused, &tallies.prompted, &tallies.retries, &tallies.queued, &tallies.crowded,
-                      &tallies.denied, &tallies.attempts, &tallies.attempts_failed,
-                      &tallies.attempts_measured, &tallies.attempts_micros, &tallies.paused})
+                      &tallies.denied, &tallies.attempts, &tallies.attempts_failed, &tallies.paused})
     tally->clear();
+  tallies.seconds.clear();
 }
 
 }  // namespace weir::observe

@@ -19,4 +19,9 @@ Histogram::Totals Histogram::read() const noexcept {
   return totals;
 }
 
+void Histogram::clear() noexcept {
+  for (auto& bucket : buckets_) bucket.clear();
+  sum_us_.clear();
+}
+
 }  // namespace weir::observe

@@ -169,8 +169,9 @@ limit::Answers Program::answers_so_far(std::size_t upstream) const {
     const auto& tallies = worker->counters().upstream(upstream);
     sum.all += tallies.attempts.value();
     sum.failed += tallies.attempts_failed.value();
-    sum.measured += tallies.attempts_measured.value();
-    sum.time += base::Duration(static_cast<base::Duration::rep>(tallies.attempts_micros.value()));
+    const auto times = tallies.seconds.read();
+    sum.measured += times.count;
+    sum.time += base::Duration(static_cast<base::Duration::rep>(times.sum_us));
   }
   return sum;
 }

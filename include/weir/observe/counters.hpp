@@ -11,6 +11,7 @@
 #include "weir/observe/histogram.hpp"
 #include "weir/observe/outcomes.hpp"
 #include "weir/observe/refused_clients.hpp"
+#include "weir/observe/route_tallies.hpp"
 #include "weir/observe/rows.hpp"
 #include "weir/observe/tally.hpp"
 #include "weir/observe/top_clients.hpp"
@@ -51,7 +52,7 @@ class alignas(64) Counters {
     return row_of(route)[status_slot(status)];
   }
   // Adds a route's counts, one for each status, to `sums`. For metrics pages.
-  static constexpr std::size_t kStatusSlots = 502;
+  static constexpr std::size_t kStatusSlots = RouteTallies::kStatusSlots;
   using StatusSums = std::array<std::uint64_t, kStatusSlots>;
   void add_requests(std::optional<std::size_t> route, StatusSums& sums) const noexcept;
   // Returns the status whose sum is at `slot`. REQUIRES: slot < kStatusSlots.
@@ -100,6 +101,8 @@ class alignas(64) Counters {
   [[nodiscard]] const Tally& messages(limit::RuleIndex rule, MessageOutcome outcome) const noexcept {
     return rules_[rule].messages[static_cast<std::size_t>(outcome)];
   }
+  [[nodiscard]] RouteTallies& route(std::size_t label) noexcept { return routes_[label]; }
+  [[nodiscard]] const RouteTallies& route(std::size_t label) const noexcept { return routes_[label]; }
   [[nodiscard]] UpstreamTallies& upstream(std::size_t index) noexcept { return upstreams_[index]; }
   [[nodiscard]] const UpstreamTallies& upstream(std::size_t index) const noexcept {
     return upstreams_[index];
@@ -189,14 +192,15 @@ class alignas(64) Counters {
   std::unique_ptr<TopClients> top;
   // The refused clients of rules whose single clients an alert watches.
   const std::unique_ptr<RefusedClients> refused_clients = std::make_unique<RefusedClients>();
-  Histogram request_seconds;   // time from the end of the head to the end of the answer
+  // Time from the end of the head to the end of the request, of requests that weir sent to no server:
+  // refusals, errors, and answers of routes with `respond`.
+  Histogram local_reply_seconds;
   Histogram decision_seconds;  // includes the round trip to Redis, if Redis was asked
-  Histogram upstream_seconds;  // time from the end of the sent request to the head of the answer
 
  private:
   static_assert(kStatusSlots == kOtherStatus - kFirstStatus + 2);
 
-  using StatusRow = std::array<Tally, kStatusSlots>;
+  using StatusRow = decltype(RouteTallies::statuses);
   struct RuleTallies {
     std::array<Tally, kRuleOutcomes> decisions;
     std::array<Tally, kSettled> settlements;
@@ -206,14 +210,14 @@ class alignas(64) Counters {
     Tally bandwidth_waited;
   };
   [[nodiscard]] StatusRow& row_of(std::optional<std::size_t> route) const noexcept {
-    return route ? routes_[*route] : unrouted_;
+    return route ? routes_[*route].statuses : unrouted_;
   }
   static constexpr std::size_t status_slot(unsigned status) noexcept {
     if (status == kNoStatus) return 0;
     return status >= kFirstStatus && status <= kLastStatus ? status - kFirstStatus + 1 : kStatusSlots - 1;
   }
 
-  Rows<StatusRow, kMostRoutes> routes_;
+  Rows<RouteTallies, kMostRoutes> routes_;
   mutable StatusRow unrouted_;  // counts of requests that matched no route
   Rows<RuleTallies, limit::kMaxRules> rules_;
   Rows<UpstreamTallies, kMostUpstreams> upstreams_;

@@ -40,6 +40,8 @@ class Histogram {
   // Returns the counts. May miss durations that are recorded during the call. `count` always equals the sum
   // of `counts`.
   [[nodiscard]] Totals read() const noexcept;
+  // Sets all counts to zero for another use. REQUIRES: no thread records.
+  void clear() noexcept;
 
  private:
   // Returns the number of bounds below the value. Compares the value with each bound, so no branch can be

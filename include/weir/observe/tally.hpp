@@ -36,4 +36,16 @@ class Gauge {
   std::atomic<std::int64_t> value_{0};
 };
 
+// Adds one to a gauge for the lifetime of this object.
+class ScopedCount {
+ public:
+  explicit ScopedCount(Gauge& gauge) noexcept : gauge_(gauge) { gauge_.add(); }
+  ~ScopedCount() { gauge_.remove(); }
+  ScopedCount(const ScopedCount&) = delete;
+  ScopedCount& operator=(const ScopedCount&) = delete;
+
+ private:
+  Gauge& gauge_;
+};
+
 }  // namespace weir::observe

@@ -1,6 +1,7 @@
 // The counters of one upstream, for one worker.
 #pragma once
 
+#include "weir/observe/histogram.hpp"
 #include "weir/observe/tally.hpp"
 
 namespace weir::observe {
@@ -17,10 +18,13 @@ struct UpstreamTallies {
   Tally queued;     // requests that have waited because all servers had their maximum of requests
   Tally crowded;    // requests that were refused because all servers had their maximum of requests
   Tally denied;     // requests that were not sent again, because the retry budget was used up
-  // For rules with `adapt` (limit::Answers): attempts that were answered or failed, those that failed, those
-  // whose time counts, and the sum of these times in microseconds.
-  Tally attempts, attempts_failed, attempts_measured, attempts_micros;
-  Tally paused;  // requests that weir answered itself, because the upstream had asked for a pause
+  // For rules with `adapt` (limit::Answers): attempts that were answered or failed, and those that failed.
+  Tally attempts, attempts_failed;
+  // Time from the sent request to the head of the answer, of each attempt. For an attempt without an answer
+  // in time, the time until weir gave it up.
+  Histogram seconds;
+  Gauge in_flight;  // requests that weir is forwarding, also those that wait for a server, and tunnels
+  Tally paused;     // requests that weir answered itself, because the upstream had asked for a pause
 };
 
 }  // namespace weir::observe

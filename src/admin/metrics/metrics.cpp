@@ -21,6 +21,23 @@ MetricFamily Family::build() const {
   return family;
 }
 
+MetricFamily HistogramFamily::build() const {
+  constexpr double kMicrosPerSecond = 1e6;
+  MetricFamily family{name_, help_, MetricType::Histogram, {}};
+  for (const auto& [labels, totals] : values_) {
+    ClientMetric& metric = family.metric.emplace_back();
+    metric.label = labels;
+    metric.histogram.sample_count = totals.count;
+    metric.histogram.sample_sum = static_cast<double>(totals.sum_us) / kMicrosPerSecond;
+    std::uint64_t below = 0;
+    for (std::size_t i = 0; i < observe::Histogram::kBounds.size(); ++i) {
+      below += totals.counts[i];
+      metric.histogram.bucket.push_back({below, observe::Histogram::kBounds[i] / kMicrosPerSecond});
+    }
+  }
+  return family;
+}
+
 std::string MetricsPage::text() const {
   return prometheus::TextSerializer().Serialize(families_);
 }
@@ -57,20 +74,26 @@ void MetricsPage::put_each_upstream(Family family, Figure observe::UpstreamTalli
   put(family);
 }
 
+void MetricsPage::each_upstream(observe::Histogram observe::UpstreamTallies::*histogram, std::string name,
+                                std::string help) {
+  HistogramFamily family(std::move(name), std::move(help));
+  for (std::size_t i = 0; i < sources_.upstreams.size(); ++i) {
+    if (sources_.upstreams[i].empty()) continue;
+    const auto read = [&](const observe::Counters& counters) -> const observe::Histogram& {
+      return counters.upstream(i).*histogram;
+    };
+    family.add({{"upstream", sources_.upstreams[i]}}, sum_of_histograms(read));
+  }
+  put(family);
+}
+
 void MetricsPage::durations(const observe::Histogram observe::Counters::*histogram, std::string name,
                             std::string help) {
-  constexpr double kMicrosPerSecond = 1e6;
-  observe::Histogram::Totals totals;
-  for (const auto* counters : sources_.counters) totals += (counters->*histogram).read();
-  ClientMetric metric;
-  metric.histogram.sample_count = totals.count;
-  metric.histogram.sample_sum = static_cast<double>(totals.sum_us) / kMicrosPerSecond;
-  std::uint64_t below = 0;
-  for (std::size_t i = 0; i < observe::Histogram::kBounds.size(); ++i) {
-    below += totals.counts[i];
-    metric.histogram.bucket.push_back({below, observe::Histogram::kBounds[i] / kMicrosPerSecond});
-  }
-  families_.push_back({std::move(name), std::move(help), MetricType::Histogram, {std::move(metric)}});
+  HistogramFamily family(std::move(name), std::move(help));
+  family.add({}, sum_of_histograms([&](const observe::Counters& counters) -> const observe::Histogram& {
+               return counters.*histogram;
+             }));
+  put(family);
 }
 
 std::string metrics_text(const Sources& sources) {

@@ -40,6 +40,23 @@ class Family {
   std::map<Labels, double> values_;
 };
 
+// One metric family of histograms. Adds up histograms with equal labels, like Family.
+class HistogramFamily {
+ public:
+  using Totals = observe::Histogram::Totals;
+
+  HistogramFamily(std::string name, std::string help) : name_(std::move(name)), help_(std::move(help)) {}
+
+  void add(Labels labels, const Totals& totals) { values_[std::move(labels)] += totals; }
+
+  [[nodiscard]] prometheus::MetricFamily build() const;
+
+ private:
+  std::string name_;
+  std::string help_;
+  std::map<Labels, Totals> values_;
+};
+
 class MetricsPage {
  public:
   explicit MetricsPage(const Sources& sources) : sources_(sources) {}
@@ -53,13 +70,24 @@ class MetricsPage {
   [[nodiscard]] static Family gauge(std::string name, std::string help) {
     return {prometheus::MetricType::Gauge, std::move(name), std::move(help)};
   }
-  void put(const Family& family) { families_.push_back(family.build()); }
+  template <class AnyFamily>
+  void put(const AnyFamily& family) {
+    families_.push_back(family.build());
+  }
 
   // Returns the sum of the results of `read` over the counters of all workers.
   template <class Read>
   [[nodiscard]] double sum(Read read) const {
     double total = 0;
     for (const auto* counters : sources_.counters) total += static_cast<double>(read(*counters));
+    return total;
+  }
+
+  // Likewise for histograms: `read` returns a histogram.
+  template <class Read>
+  [[nodiscard]] HistogramFamily::Totals sum_of_histograms(Read read) const {
+    HistogramFamily::Totals total;
+    for (const auto* counters : sources_.counters) total += read(*counters).read();
     return total;
   }
 
@@ -71,6 +99,8 @@ class MetricsPage {
   // These functions add a family with one series for each upstream.
   void each_upstream(observe::Tally observe::UpstreamTallies::*tally, std::string name, std::string help);
   void each_upstream(observe::Gauge observe::UpstreamTallies::*level, std::string name, std::string help);
+  void each_upstream(observe::Histogram observe::UpstreamTallies::*histogram, std::string name,
+                     std::string help);
 
  private:
   template <class Figure>

@@ -91,14 +91,35 @@ void tell_tokens(MetricsPage& page) {
   page.put(tokens);
 }
 
+// Omits histograms without a request, because each has 22 lines.
+void tell_routes(MetricsPage& page) {
+  Family in_flight = page.gauge("weir_route_requests_in_flight",
+                                "Requests under way, by route; includes waiting requests and tunnels.");
+  HistogramFamily seconds(
+      "weir_request_seconds",
+      "Seconds from the end of a request's head to the end of its response, by route; only "
+      "for requests sent to a server.");
+  const auto& routes = page.sources().routes;
+  for (std::size_t i = 0; i < routes.size(); ++i) {
+    if (routes[i].empty()) continue;
+    in_flight.add({{"route", routes[i]}},
+                  page.sum([&](const Counters& c) { return c.route(i).in_flight.value(); }));
+    const auto totals = page.sum_of_histograms(
+        [&](const Counters& c) -> const observe::Histogram& { return c.route(i).seconds; });
+    if (totals.count != 0) seconds.add({{"route", routes[i]}}, totals);
+  }
+  page.put(in_flight);
+  page.put(seconds);
+}
+
 void tell_durations(MetricsPage& page) {
-  page.durations(&Counters::request_seconds, "weir_request_seconds",
-                 "Seconds from the end of a request's head to the end of its response.");
+  tell_routes(page);
+  page.durations(&Counters::local_reply_seconds, "weir_local_reply_seconds",
+                 "Seconds from the end of a request's head to its end, for requests sent to no server: "
+                 "refusals, errors, and responses of weir's own.");
   page.durations(&Counters::decision_seconds, "weir_decision_seconds",
                  "Seconds to decide a request with Redis, including the round trip; decisions without Redis "
                  "are not measured.");
-  page.durations(&Counters::upstream_seconds, "weir_upstream_seconds",
-                 "Seconds from a request sent upstream to the head of its response.");
 }
 
 void tell_http2(MetricsPage& page) {

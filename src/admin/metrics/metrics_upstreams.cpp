@@ -50,6 +50,12 @@ void tell_upstreams(MetricsPage& page) {
   page.each_upstream(&UpstreamTallies::retries, "weir_upstream_retries_total", "Retries of requests.");
   page.each_upstream(&UpstreamTallies::denied, "weir_upstream_retries_denied_total",
                      "Requests not retried, because the retry budget was spent.");
+  page.each_upstream(&UpstreamTallies::in_flight, "weir_upstream_requests_in_flight",
+                     "Requests being forwarded; includes requests that wait for a server, and tunnels.");
+  page.each_upstream(
+      &UpstreamTallies::seconds, "weir_upstream_seconds",
+      "Seconds from a request sent to a server to the head of its response, or until weir gave "
+      "up waiting; each attempt counts.");
   page.each_upstream(&UpstreamTallies::waiting, "weir_upstream_queue_depth",
                      "Requests that wait, because all servers are at their max_in_flight or limit.");
   page.each_upstream(&UpstreamTallies::queued, "weir_upstream_queued_total",

@@ -72,7 +72,9 @@ json::object answers(const Sources& sources) {
 
 json::object latency(const Sources& sources) {
   observe::Histogram::Totals totals;
-  for (const auto* counters : sources.counters) totals += counters->request_seconds.read();
+  for (const auto* counters : sources.counters)
+    for (std::size_t route = 0; route < sources.routes.size(); ++route)
+      totals += counters->route(route).seconds.read();
   return {{"bounds_us", json::array(observe::Histogram::kBounds.begin(), observe::Histogram::kBounds.end())},
           {"counts", json::array(totals.counts.begin(), totals.counts.end())}};
 }

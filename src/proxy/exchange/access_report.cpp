@@ -29,13 +29,14 @@ void count(const RequestReport& report, const ReportSources& sources, base::Time
   const auto& config = sources.config;
   const auto label = report.route ? std::optional(config.label_of_route(*report.route)) : std::nullopt;
   counters.requests(label, report.status).add();
-  // For a tunnel, the metric records the time until the tunnel opens. The lifetime of a tunnel says nothing
-  // about weir's speed.
-  counters.request_seconds.record((report.status == 101 ? report.answered : ended) - report.started);
+  // Answers of weir's own have a metric of their own, because a refusal says nothing about a route's speed.
+  // Neither does the lifetime of a tunnel.
+  auto& seconds =
+      report.sent == base::TimePoint{} ? counters.local_reply_seconds : counters.route(*label).seconds;
+  seconds.record((report.status == 101 ? report.answered : ended) - report.started);
   counters.bytes_in.add(report.octets_read);
   if (report.decided) counters.verdicts(static_cast<observe::Verdict>(report.decision.verdict)).add();
   if (report.answered == base::TimePoint{}) return;
-  counters.upstream_seconds.record(report.answered - report.sent);
   if (report.server_status >= 500)
     counters.upstream(config.label_of_upstream(config.routes[*report.route].upstream)).errors.add();
 }

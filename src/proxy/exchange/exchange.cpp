@@ -35,6 +35,7 @@ Exchange::~Exchange() {
   if (!context_.buffers.permits.empty()) admission.end(ended, ending_of(report));
   leave();
   if (!begun_) return;
+  if (report.route) context_.route_tallies().in_flight.remove();
   report_access(report, {context_.worker, context_.config, context_.buffers, admission}, ended);
 }
 
@@ -69,6 +70,7 @@ net::Task<Ending> Exchange::run() {
   auto& request = context_.buffers.request;
   identify();
   context_.report.route = policy::choose_route(config.routes, request);
+  if (context_.report.route) context_.route_tallies().in_flight.add();  // until the destructor
   const auto* route = context_.route();
   const auto most = route != nullptr && route->max_body != 0 ? route->max_body : config.server.max_body;
   if (most != 0) context_.client.body().allow(most);

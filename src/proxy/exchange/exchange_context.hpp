@@ -54,6 +54,10 @@ class ExchangeContext {
 
   // Verifies the client's token. Counts the fault if the token has one.
   void verify_token();
+  // Returns the counters of the route. REQUIRES a matched route.
+  [[nodiscard]] observe::RouteTallies& route_tallies() const noexcept {
+    return worker.counters.route(config.label_of_route(*report.route));
+  }
   // Returns the counters of the route's upstream. REQUIRES a route that has an upstream.
   [[nodiscard]] observe::UpstreamTallies& tallies() const noexcept {
     return worker.counters.upstream(config.label_of_upstream(route()->upstream));

@@ -15,18 +15,6 @@ base::Duration longest_wait_in_queue(const limit::Charge& charge) noexcept {
   return 2 * limit::gcra_core(*charge.limiter)->window(charge.cost) + std::chrono::seconds(1);
 }
 
-// Counts a waiting request in a gauge. The destructor removes the request from the gauge.
-class Counted {
- public:
-  explicit Counted(observe::Gauge& gauge) noexcept : gauge_(gauge) { gauge_.add(); }
-  ~Counted() { gauge_.remove(); }
-  Counted(const Counted&) = delete;
-  Counted& operator=(const Counted&) = delete;
-
- private:
-  observe::Gauge& gauge_;
-};
-
 }  // namespace
 
 QueueWait::QueueWait(ExchangeContext& context, policy::Priority priority)
@@ -44,7 +32,7 @@ net::Task<QueueWait::Result> QueueWait::run() {
   context_.admission.hand_to_queue(delayed_.departure);
   Shaper::QueueResult turn{};
   {
-    const Counted waits(context_.worker.counters.queue_depth);
+    const observe::ScopedCount waits(context_.worker.counters.queue_depth);
     turn = co_await shaper.wait(ticket_, delayed_.departure, delayed_.rule->queue_per_client);
   }
   watch.disarm();

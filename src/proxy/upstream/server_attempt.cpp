@@ -73,9 +73,7 @@ void ServerAttempt::count_answer(unsigned status) noexcept {
 }
 
 void ServerAttempt::count_time() noexcept {
-  const auto time = std::max(context_.now - context_.report.sent, base::Duration{0});
-  tallies.attempts_measured.add();
-  tallies.attempts_micros.add(static_cast<std::uint64_t>(time.count()));
+  tallies.seconds.record(context_.now - context_.report.sent);
 }
 
 bool ServerAttempt::count_failure() noexcept {

@@ -70,7 +70,7 @@ class ServerAttempt {
   [[nodiscard]] bool client_takes_no_answer() const noexcept;
   // Returns true if the server is to blame for the failure of the exchange.
   [[nodiscard]] bool is_theirs() const noexcept;
-  // Counts an answer whose head has just arrived, for rules with `adapt`.
+  // Counts an answer whose head has just arrived, for metrics and for rules with `adapt`.
   void count_answer(unsigned status) noexcept;
   // Counts the time since the request was sent. Part of count_answer(); also for a request without an answer
   // in time, which shows how slow the server is.

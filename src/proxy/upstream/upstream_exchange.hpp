@@ -21,7 +21,10 @@ class UpstreamExchange {
  public:
   // Both references must outlive this object. `priority`: the request's priority in the upstream's queue.
   UpstreamExchange(ExchangeContext& context, upstream::Pool& pool, policy::Priority priority)
-      : context_(context), attempt_(context, pool), priority_(priority) {}
+      : context_(context),
+        attempt_(context, pool),
+        in_flight_(attempt_.tallies.in_flight),
+        priority_(priority) {}
 
   [[nodiscard]] net::Task<Outcome> run();
   void cancel() noexcept;  // ends every wait
@@ -65,6 +68,7 @@ class UpstreamExchange {
 
   ExchangeContext& context_;
   ServerAttempt attempt_;
+  const observe::ScopedCount in_flight_;
   const policy::Priority priority_;
   std::unique_ptr<MessageGate> from_client_;  // limits the client's gRPC messages; null: no limit
   std::unique_ptr<MessageGate> from_server_;  // limits the server's gRPC messages; null: no limit

@@ -36,15 +36,6 @@ upstream::ServerQueue::Wake wakes_waiter(net::Executor executor, std::weak_ptr<S
   };
 }
 
-struct CountedWait {
-  explicit CountedWait(observe::UpstreamTallies& tallies) noexcept : waiting(tallies.waiting) {
-    tallies.queued.add();
-    waiting.add();
-  }
-  ~CountedWait() { waiting.remove(); }
-  observe::Gauge& waiting;
-};
-
 }  // namespace
 
 // Waits until a server has room, and leases the server. Returns false if no server is available, the queue is
@@ -68,7 +59,8 @@ net::Task<bool> ServerAttempt::wait_for_server(policy::Priority priority) {
   const auto place =
       queue.join(settings.queue, priority, tried != 0, wakes_waiter(context_.worker.executor, waiter));
   if (!place) co_return false;
-  const CountedWait counted(tallies);
+  tallies.queued.add();
+  const observe::ScopedCount waits_now(tallies.waiting);
   watch.disarm();
   watch.begin_cancellable_wait();
   const ScopedCancelTarget cancel_target(pause_, waiter->timer);

@@ -167,16 +167,48 @@ TEST_F(AnswerTest, MetricsAddUpAllWorkers) {
 }
 
 TEST_F(AnswerTest, HistogramMetricsAreCumulativeAndInSeconds) {
-  one_.request_seconds.record(base::Duration{50});
-  two_.request_seconds.record(base::Duration{700});
-  two_.request_seconds.record(base::Duration{90'000'000});
+  one_.local_reply_seconds.record(base::Duration{50});
+  two_.local_reply_seconds.record(base::Duration{700});
+  two_.local_reply_seconds.record(base::Duration{90'000'000});
   const auto text = metrics();
-  EXPECT_THAT(text, HasSubstr("weir_request_seconds_count 3\n"));
-  EXPECT_THAT(text, HasSubstr("weir_request_seconds_sum 90.00075\n"));
-  EXPECT_THAT(text, HasSubstr("weir_request_seconds_bucket{le=\"0.0005\"} 1\n"));
-  EXPECT_THAT(text, HasSubstr("weir_request_seconds_bucket{le=\"0.001\"} 2\n"));
-  EXPECT_THAT(text, HasSubstr("weir_request_seconds_bucket{le=\"60\"} 2\n"));
-  EXPECT_THAT(text, HasSubstr("weir_request_seconds_bucket{le=\"+Inf\"} 3\n"));
+  EXPECT_THAT(text, HasSubstr("weir_local_reply_seconds_count 3\n"));
+  EXPECT_THAT(text, HasSubstr("weir_local_reply_seconds_sum 90.00075\n"));
+  EXPECT_THAT(text, HasSubstr("weir_local_reply_seconds_bucket{le=\"0.0005\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("weir_local_reply_seconds_bucket{le=\"0.001\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("weir_local_reply_seconds_bucket{le=\"60\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("weir_local_reply_seconds_bucket{le=\"+Inf\"} 3\n"));
+}
+
+TEST_F(AnswerTest, HistogramsOfRoutesAndUpstreamsAddUpAllWorkers) {
+  one_.route(0).seconds.record(base::Duration{700});
+  two_.route(0).seconds.record(base::Duration{3'000});
+  one_.upstream(0).seconds.record(base::Duration{600});
+  two_.upstream(0).seconds.record(base::Duration{40});
+  const auto text = metrics();
+  EXPECT_THAT(text, HasSubstr("# TYPE weir_request_seconds histogram\n"));
+  EXPECT_THAT(text, HasSubstr("weir_request_seconds_count{route=\"api\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("weir_request_seconds_sum{route=\"api\"} 0.0037\n"));
+  EXPECT_THAT(text, HasSubstr("weir_request_seconds_bucket{route=\"api\",le=\"0.001\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("weir_request_seconds_bucket{route=\"api\",le=\"0.005\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("weir_upstream_seconds_count{upstream=\"backend\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("weir_upstream_seconds_bucket{upstream=\"backend\",le=\"5e-05\"} 1\n"));
+}
+
+TEST_F(AnswerTest, RoutesWithoutForwardedRequestsHaveNoHistogram) {
+  one_.requests(1, 429).add();
+  one_.route(0).seconds.record(base::Duration{700});
+  EXPECT_THAT(metrics(), HasSubstr("weir_request_seconds_count{route=\"api\"} 1\n"));
+  EXPECT_THAT(metrics(), Not(HasSubstr("weir_request_seconds_count{route=\"static\"}")));
+}
+
+TEST_F(AnswerTest, RequestsInFlightAddUpAllWorkers) {
+  one_.route(0).in_flight.add(2);
+  two_.route(0).in_flight.add(3);
+  two_.upstream(0).in_flight.add(4);
+  const auto text = metrics();
+  EXPECT_THAT(text, HasSubstr("weir_route_requests_in_flight{route=\"api\"} 5\n"));
+  EXPECT_THAT(text, HasSubstr("weir_route_requests_in_flight{route=\"static\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("weir_upstream_requests_in_flight{upstream=\"backend\"} 4\n"));
 }
 
 TEST_F(AnswerTest, RoutesWithTheSameNameShareOneMetricSeries) {
@@ -187,6 +219,9 @@ TEST_F(AnswerTest, RoutesWithTheSameNameShareOneMetricSeries) {
   const std::string series = "weir_requests_total{code=\"200\",route=\"same\"}";
   EXPECT_THAT(text, HasSubstr(series + " 3\n"));
   EXPECT_EQ(text.find(series), text.rfind(series));
+  one_.route(0).seconds.record(base::Duration{1});
+  two_.route(1).seconds.record(base::Duration{1});
+  EXPECT_THAT(metrics(), HasSubstr("weir_request_seconds_count{route=\"same\"} 2\n"));
 }
 
 TEST_F(AnswerTest, MetricLabelsAreEscaped) {

@@ -50,24 +50,64 @@ TEST(Counters, GaugesCanDecrease) {
   EXPECT_EQ(counters.queue_depth.value(), -3);
 }
 
+TEST(Counters, ScopedCountCountsUntilItsEnd) {
+  Gauge gauge;
+  {
+    const ScopedCount one(gauge), other(gauge);
+    EXPECT_EQ(gauge.value(), 2);
+  }
+  EXPECT_EQ(gauge.value(), 0);
+}
+
+TEST(Counters, ClearedRouteStartsAtZeroAndOthersKeepTheirCounts) {
+  Counters counters(kShape);
+  for (const std::size_t route : {0, 1}) {
+    counters.requests(route, 200).add(3);
+    counters.route(route).seconds.record(base::Duration{700});
+  }
+  counters.clear_route(1);
+  EXPECT_EQ(counters.requests(1, 200).value(), 0U);
+  EXPECT_EQ(counters.route(1).seconds.read().count, 0U);
+  EXPECT_EQ(counters.route(1).seconds.read().sum_us, 0U);
+  EXPECT_EQ(counters.requests(0, 200).value(), 3U);
+  EXPECT_EQ(counters.route(0).seconds.read().sum_us, 700U);
+}
+
+TEST(Counters, ClearedUpstreamStartsAtZeroAndOthersKeepTheirCounts) {
+  Counters counters(kShape);
+  for (const std::size_t upstream : {0, 1}) {
+    counters.upstream(upstream).attempts.add(3);
+    counters.upstream(upstream).seconds.record(base::Duration{700});
+  }
+  counters.clear_upstream(0);
+  EXPECT_EQ(counters.upstream(0).attempts.value(), 0U);
+  EXPECT_EQ(counters.upstream(0).seconds.read().count, 0U);
+  EXPECT_EQ(counters.upstream(1).attempts.value(), 3U);
+  EXPECT_EQ(counters.upstream(1).seconds.read().count, 1U);
+}
+
+TEST(Counters, RoutesTakeTheMemoryThatTheDocumentationSays) {
+  EXPECT_EQ(sizeof(RouteTallies), 4192U);  // docs/metrics.md
+}
+
 TEST(Counters, CanBeReadByAnotherThreadWhileTheOwnerWrites) {
   constexpr std::uint64_t kTimes = 200'000;
   Counters counters(kShape);
   std::jthread writer([&] {
     for (std::uint64_t i = 0; i < kTimes; ++i) {
       counters.requests(0, 200).add();
-      counters.request_seconds.record(base::Duration{100});
+      counters.route(0).seconds.record(base::Duration{100});
     }
   });
   std::uint64_t last = 0;
   while (last < kTimes) {  // the value never decreases, and reaches the total
     const auto now = counters.requests(0, 200).value();
     ASSERT_GE(now, last);
-    ASSERT_LE(counters.request_seconds.read().count, kTimes);
+    ASSERT_LE(counters.route(0).seconds.read().count, kTimes);
     last = now;
   }
   writer.join();
-  EXPECT_EQ(counters.request_seconds.read().sum_us, 100 * kTimes);
+  EXPECT_EQ(counters.route(0).seconds.read().sum_us, 100 * kTimes);
 }
 
 }  // namespace

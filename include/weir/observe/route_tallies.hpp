@@ -1,0 +1,23 @@
+// The counters of one route, for one worker: 4,192 bytes.
+#pragma once
+
+#include "weir/observe/histogram.hpp"
+#include "weir/observe/tally.hpp"
+
+#include <array>
+#include <cstddef>
+
+namespace weir::observe {
+
+struct RouteTallies {
+  static constexpr std::size_t kStatusSlots = 502;
+
+  std::array<Tally, kStatusSlots>
+      statuses;  // ended requests; Counters::requests() finds the slot of a status
+  // Time from the end of the head to the end of the answer, of requests that weir sent to a server. For a
+  // tunnel, the time until it opens.
+  Histogram seconds;
+  Gauge in_flight;  // requests that have not ended, also those that wait in a queue, and tunnels
+};
+
+}  // namespace weir::observe
