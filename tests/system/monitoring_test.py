@@ -11,6 +11,7 @@ import tempfile
 from harness import Client, Redis, TestCase, Upstream, Weir, config, get, main, make_certificate, rule
 
 DOCKER = pathlib.Path(os.environ.get("WEIR_SOURCE", ".")) / "docker"
+METRICS = DOCKER.parent / "docs" / "metrics.md"
 BOARD = DOCKER / "grafana" / "dashboards" / "weir.json"
 RULES = DOCKER / "prometheus" / "weir.rules.yml"
 NAME = re.compile(r"\b(?:weir|process)_[a-z0-9_]+\b")
@@ -61,6 +62,51 @@ class Monitoring(TestCase):
         self.assertGreater(len(NAME.findall(asked)), 15)
         self.assert_told(asked, RULES.name)
 
+    def test_route_alerts_fire_for_failures_slowness_and_rejected_clients_only(self):
+        """Each route has 600 requests a minute. The route "busy" refuses nearly all of them, and no alert may fire for it."""
+        asked = {"fine": {"200": 600}, "busy": {"200": 10, "429": 590}, "failing": {"200": 540, "429": 10, "502": 50}, "locked": {"200": 300, "401": 300},
+                 "slow": {"200": 600}}
+        forwarded = {"fine": 600, "busy": 10, "failing": 590, "locked": 600, "slow": 580}  # as many end within a second
+        series = [(f'weir_requests_total{{instance="a",route="{route}",code="{code}"}}', count) for route, codes in asked.items() for code, count in codes.items()]
+        for route, quick in forwarded.items():
+            whole = 600 if route == "slow" else quick
+            series += [(f'weir_request_seconds_bucket{{instance="a",route="{route}",le="{bound}"}}', count) for bound, count in (("1", quick), ("2.5", whole), ("+Inf", whole))]
+            series.append((f'weir_request_seconds_count{{instance="a",route="{route}"}}', whole))
+        firing = [{"labels": f'{{alertname="{name}", route="{route}"}}', "value": 1}
+                  for name, route in (("WeirRouteFails", "failing"), ("WeirRouteSlow", "slow"), ("WeirRouteUnauthorized", "locked"))]
+        self.run_promtool_tests([{"interval": "1m", "input_series": [{"series": name, "values": f"0+{count}x20"} for name, count in series], "promql_expr_test": [
+            {"expr": 'count by (alertname, route) (ALERTS{alertname=~"WeirRoute.*",alertstate="firing"})', "eval_time": "18m", "exp_samples": firing}]}])
+
+    def run_promtool_tests(self, tests, rules=RULES):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "tests.yml"
+            path.write_text(json.dumps({"rule_files": [str(rules.resolve())], "evaluation_interval": "1m", "tests": tests}))
+            self.promtool("test", "rules", str(path))
+
+    def test_documented_objective_counts_failed_and_slow_requests(self):
+        """The rules in docs/metrics.md: 99.9 % of requests do not fail, and 99 % of forwarded requests end within 250 ms."""
+        text = re.search(r"```yaml\n(groups:.*?)```", METRICS.read_text(), re.S).group(1)
+        self.assert_told(re.sub(r"route:\S+", "", text), METRICS.name)
+        counts = {'weir_requests_total{route="api",code="200"}': 940, 'weir_requests_total{route="api",code="429"}': 5000, 'weir_requests_total{route="api",code="503"}': 60,
+                  'weir_request_seconds_bucket{route="api",le="0.25"}': 800, 'weir_request_seconds_bucket{route="api",le="+Inf"}': 1000, 'weir_request_seconds_count{route="api"}': 1000}
+        firing = [{"labels": f'{{alertname="{name}", route="api"}}', "value": 1} for name in ("ApiFailsTooOften", "ApiTooSlow")]
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "objective.yml"
+            path.write_text(text)
+            self.run_promtool_tests([{"interval": "1m", "input_series": [{"series": name, "values": f"0+{count}x70"} for name, count in counts.items()], "promql_expr_test": [
+                {"expr": "round(route:weir_failed:ratio_rate1h, 0.001)", "eval_time": "65m", "exp_samples": [{"labels": '{route="api"}', "value": 0.06}]},
+                {"expr": "round(route:weir_slow:ratio_rate1h, 0.001)", "eval_time": "65m", "exp_samples": [{"labels": '{route="api"}', "value": 0.2}]},
+                {"expr": 'count by (alertname, route) (ALERTS{alertstate="firing"})', "eval_time": "65m", "exp_samples": firing}]}], path)
+
+    def test_dashboard_has_panels_of_both_histograms_and_a_route_variable(self):
+        board = json.loads(BOARD.read_text())
+        asked = "\n".join(expression for _, expression in expressions(board["panels"]))
+        self.assertRegex(asked, r'weir_request_seconds_bucket\{instance=~"\$instance",route=~"\$route"\}')
+        self.assertIn("by (upstream, le) (rate(weir_upstream_seconds_bucket", asked)
+        variables = {variable["name"]: variable["query"] for variable in board["templating"]["list"]}
+        self.assertIn('route="', next(line for line in self.page.splitlines() if line.startswith("weir_requests_total{")))
+        self.assertEqual(variables["route"], "label_values(weir_requests_total, route)")
+
     def test_dashboard_panels_use_only_existing_metrics(self):
         board = json.loads(BOARD.read_text())
         asked = list(expressions(board["panels"]))
@@ -71,7 +117,7 @@ class Monitoring(TestCase):
             self.assert_told(variable["query"], variable["name"])
 
     def test_dashboard_panels_have_valid_promql(self):
-        groups = [{"record": f"panel:{number}:check", "expr": expression.replace("$__rate_interval", "1m").replace("$instance", ".*").replace("$rule", ".*")}
+        groups = [{"record": f"panel:{number}:check", "expr": expression.replace("$__rate_interval", "1m").replace("$instance", ".*").replace("$route", ".*").replace("$rule", ".*")}
                   for number, (_, expression) in enumerate(expressions(json.loads(BOARD.read_text())["panels"]))]
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "panels.yml"
@@ -88,7 +134,7 @@ class Monitoring(TestCase):
             taken |= cells
 
     def test_every_metric_is_documented(self):
-        said = (DOCKER.parent / "docs" / "metrics.md").read_text()
+        said = METRICS.read_text()
         self.assertEqual([name for name in sorted(self.names) if f"`{name}" not in said], [])
 
 
