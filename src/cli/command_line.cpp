@@ -61,6 +61,7 @@ struct Words {
   bool strict = false;   // option of weir check
   bool json = false;     // option of weir check, redis-check and top
   bool resolve = false;  // option of weir check
+  bool ready = false;    // option of weir health
   unsigned clients = 5;
 };
 
@@ -160,6 +161,8 @@ void declare(CLI::App& app, Words& words) {
                  "answer gRPC calls (HTTP/2 without TLS) with their own messages; the metadata "
                  "x-grpc-status sets the status");
   auto* health = app.add_subcommand("health", "ask a running weir whether it works; exit 0: yes, 1: no");
+  health->add_flag("--ready", words.ready,
+                   "ask whether it is ready for requests: it has started and was not told to stop");
   health->add_option("--admin", words.admin, "address of the admin listener, default 127.0.0.1:9900")
       ->type_name("ADDR");
   app.add_subcommand("schema", "print the JSON Schema of the configuration, for editors");
@@ -244,7 +247,7 @@ int do_echo(const Words& words) {
 
 int do_health(const Words& words) {
   const auto admin = base::parse_endpoint(words.admin);
-  return admin ? run_health(*admin) : wrong("--admin: " + admin.error().message);
+  return admin ? run_health(*admin, words.ready) : wrong("--admin: " + admin.error().message);
 }
 
 int do_schema() {

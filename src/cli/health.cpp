@@ -1,18 +1,48 @@
+#include "cli/admin_json.hpp"
 #include "cli/ask_admin.hpp"
 
 #include "weir/cli/commands.hpp"
 
 #include <iostream>
 #include <stdexcept>
+#include <string>
+
+#include <boost/json.hpp>
 
 namespace weir::cli {
 
-int run_health(const base::Endpoint& admin) {
+namespace {
+
+std::string text_in(const boost::json::object& said, const char* name) {
+  const auto* text = said.if_contains(name);
+  return text != nullptr && text->is_string() ? text->as_string().c_str() : std::string();
+}
+
+void expect_health(const AdminReply& reply) {
+  if (reply.status != 200) throw std::runtime_error("it does not return 200");
+}
+
+// Throws std::runtime_error with the reason if the reply of /readyz says that weir is not ready.
+void expect_readiness(const AdminReply& reply) {
+  const auto said = object_in(reply);
+  const auto* ready = said.if_contains("ready");
+  if (ready == nullptr || !ready->is_bool()) throw NoWeir();
+  if (ready->as_bool()) return;
+  auto why = "not ready: " + text_in(said, "detail");
+  if (const auto cause = text_in(said, "cause"); !cause.empty()) why += " (" + cause + ")";
+  throw std::runtime_error(why);
+}
+
+}  // namespace
+
+int run_health(const base::Endpoint& admin, bool ready) {
   try {
-    const auto reply =
-        ask_admin({.address = admin, .token = {}, .target = "/healthz", .patience = std::chrono::seconds(2)});
-    if (reply.status == 200) return 0;
-    throw std::runtime_error("it does not return 200");
+    const auto reply = ask_admin({.address = admin,
+                                  .token = {},
+                                  .target = ready ? "/readyz" : "/healthz",
+                                  .patience = std::chrono::seconds(2)});
+    ready ? expect_readiness(reply) : expect_health(reply);
+    return 0;
   } catch (const std::runtime_error& error) {
     std::cerr << "weir: " << admin.to_string() << ": " << error.what() << '\n';
     return 1;

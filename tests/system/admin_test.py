@@ -3,7 +3,7 @@
 
 import subprocess
 
-from harness import WEIR, Client, TestCase, Upstream, Weir, closed_port, config, get, main, rule
+from harness import WEIR, Client, TestCase, Upstream, Weir, closed_port, config, eventually, get, main, rule
 
 
 class Admin(TestCase):
@@ -78,6 +78,17 @@ class Admin(TestCase):
         for port, status in ((self.weir.admin, 0), (closed_port(), 1)):
             done = subprocess.run([WEIR, "health", "--admin", f"127.0.0.1:{port}"], capture_output=True, check=False)
             self.assertEqual(done.returncode, status, done.stderr)
+
+    def test_health_command_tells_whether_weir_is_ready(self):
+        """weir works but is not ready while it waits for Redis. Without the token it does not say why Redis fails."""
+        state = f'redis = {{ url = "redis://127.0.0.1:{closed_port()}", start_wait = "5min" }}'
+        waiting = self.start(Weir(config(self.upstream.port, state=state, rules=rule(store='"redis"'))))
+        eventually(lambda: "cause" in get(waiting.admin, "/readyz").json(), "weir knows why Redis fails")
+        reason = "not ready: waiting for redis before accepting requests (Connection refused)\n"
+        for weir, words, status, why in ((self.weir, ["--ready"], 0, ""), (waiting, [], 0, ""), (waiting, ["--ready"], 1, reason)):
+            address = f"127.0.0.1:{weir.admin}"
+            done = subprocess.run([WEIR, "health", *words, "--admin", address], capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, done.stderr), (status, why and f"weir: {address}: {why}"))
 
 
 class AdminToken(TestCase):

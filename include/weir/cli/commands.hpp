@@ -18,10 +18,10 @@ struct EchoOptions {
 // Serves until a signal ends the process.
 int run_echo(const EchoOptions& options);
 
-// Sends GET /healthz to the admin listener. Returns 0 if a response with status 200 arrives within two
-// seconds. Otherwise returns 1 and prints the reason on standard error. Used for the HEALTHCHECK of a
-// container.
-int run_health(const base::Endpoint& admin);
+// Asks the admin listener whether weir works (GET /healthz), or whether it is ready for requests
+// (GET /readyz). Returns 0 if a response with status 200 arrives within two seconds. Otherwise returns 1 and
+// prints the reason on standard error. Used by health checks of containers.
+int run_health(const base::Endpoint& admin, bool ready);
 
 // Checks whether rules can keep their state in the Redis of the configuration, and prints the findings.
 // Returns 0 if rules can use this Redis, even if there are warnings. Returns 1 if rules cannot use it, or if

@@ -236,7 +236,7 @@ class OneAnswer {
 
 TEST(Health, SucceedsIfTheAdminListenerAnswers200) {
   OneAnswer server("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
-  EXPECT_EQ(run_health(server.address()), 0);
+  EXPECT_EQ(run_health(server.address(), false), 0);
   EXPECT_EQ(server.request(), "GET /healthz HTTP/1.1\r\nHost: " + server.address().to_string() +
                                   "\r\nConnection: close\r\n\r\n");
 }
@@ -245,6 +245,32 @@ TEST(Health, FailsOnAnyOtherResponse) {
   for (const auto* answer : {"HTTP/1.1 503 Service Unavailable\r\n\r\n", "HTTP/1.1", "SSH-2.0-x 200\r\n"}) {
     OneAnswer server(answer);
     EXPECT_EQ(say({"health", "--admin", server.address().to_string()}).code, 1) << answer;
+  }
+}
+
+TEST(Health, ReadySucceedsIfReadyzSaysReady) {
+  OneAnswer server("HTTP/1.1 200 OK\r\n\r\n{\"ready\":true,\"detail\":\"redis does not answer\"}");
+  EXPECT_EQ(say({"health", "--ready", "--admin", server.address().to_string()}).code, 0);
+  EXPECT_THAT(server.request(), StartsWith("GET /readyz HTTP/1.1\r\n"));
+}
+
+TEST(Health, ReadyFailsWithTheReason) {
+  const std::pair<const char*, const char*> replies[] = {
+      {"HTTP/1.1 503 Service Unavailable\r\n\r\n{\"ready\":false,\"detail\":\"about to drain\"}",
+       ": not ready: about to drain\n"},
+      {"HTTP/1.1 503 Service Unavailable\r\n\r\n"
+       "{\"ready\":false,\"detail\":\"waiting for redis\",\"cause\":\"Connection refused\"}",
+       ": not ready: waiting for redis (Connection refused)\n"},
+      {"HTTP/1.1 200 OK\r\n\r\nok", ": it returns 200 without JSON\n"},
+      {"HTTP/1.1 404 Not Found\r\n\r\n{\"error\":\"not_found\"}",
+       ": this is not an admin listener of weir\n"},
+      {"SSH-2.0-x 200\r\n", ": this is not an admin listener of weir\n"},
+  };
+  for (const auto& [reply, why] : replies) {
+    OneAnswer server(reply);
+    const auto said = say({"health", "--ready", "--admin", server.address().to_string()});
+    EXPECT_EQ(said.code, 1) << reply;
+    EXPECT_EQ(said.err, "weir: " + server.address().to_string() + why);
   }
 }
 
