@@ -1,5 +1,7 @@
 #include "weir/cli/command_line.hpp"
+#include "weir/cli/process_one.hpp"
 
 int main(int argc, char** argv) {
+  weir::cli::prepare_as_process_one();
   return weir::cli::run_command_line(argc, argv);
 }
