@@ -195,7 +195,6 @@ limit::Snapshot Program::here_and_now() const {
   return {.names = names_.table, .saved_at = clock_.now(), .machine_at = net::Clock::machine_now()};
 }
 
-// The first stop signal starts a drain, and the second one ends the process at once.
 void Program::on_signal(int signal) {
   if (signal == SIGUSR1) {
     log_.info("SIGUSR1: reopening the access log");
@@ -209,17 +208,45 @@ void Program::on_signal(int signal) {
     log_.info("SIGHUP: reloading the configuration");
     return reload({});
   }
-  if (draining_) {
-    // Ctrl-C reaches both the old and the new process of an upgrade. The old process already drains, but must
-    // treat this signal as the first stop signal.
-    if (handoff_sender_ && !std::exchange(told_to_end_, true)) return;
-    log_.info("stopping at once");
-    if (handoff_receiver_) handoff_receiver_->close();
-    for (const auto& worker : workers_) worker->stop();
-    return;
-  }
+  on_stop_signal();
+}
+
+// The first stop signal starts drain_delay, the next one the drain, and the last one ends the process at
+// once. There is no delay if it is 0, or if weir is not ready, because then no balancer sends requests to
+// weir.
+void Program::on_stop_signal() {
+  if (draining_) return stop_at_once();
+  const bool delays = !stopping_ && settings_.server.drain_delay.count() > 0 && readiness().ready;
+  stopping_ = true;
   reload_owed_ = false;
   upgrade_.abandon();
+  if (delays) return delay_drain();
+  begin_drain();
+}
+
+void Program::stop_at_once() {
+  // Ctrl-C reaches both the old and the new process of an upgrade. The old process already drains, but must
+  // treat this signal as the first stop signal.
+  if (handoff_sender_ && !std::exchange(told_to_end_, true)) return;
+  log_.info("stopping at once");
+  if (handoff_receiver_) handoff_receiver_->close();
+  for (const auto& worker : workers_) worker->stop();
+}
+
+// Serves as before during drain_delay, but reports that weir is not ready. So balancers send new requests
+// elsewhere before weir closes its listeners.
+void Program::delay_drain() {
+  const auto delay = settings_.server.drain_delay;
+  supervision_.stopping_after(delay, settings_.server.drain);
+  log_.info("stopping: not ready any more; still serving for " + std::to_string(base::ceil_seconds(delay)) +
+            " s (drain_delay), then draining");
+  stop_timer_.expires_after(delay);
+  stop_timer_.async_wait([this](const net::ErrorCode& error) {
+    if (!error && !draining_) begin_drain();
+  });
+}
+
+void Program::begin_drain() {
   supervision_.stopping(settings_.server.drain);
   // end() must be called before drain(), because workers without connections end as soon as they drain.
   if (handoff_receiver_) handoff_receiver_->end();
@@ -230,11 +257,11 @@ void Program::on_signal(int signal) {
 
 // Limits the time in which the workers finish. REQUIRES that the workers already drain.
 void Program::drain() {
-  draining_ = true;
+  stopping_ = draining_ = true;
   log_.info("draining: completing open requests within " +
             std::to_string(base::ceil_seconds(settings_.server.drain)) + " s");
-  drain_deadline_.expires_after(settings_.server.drain);
-  drain_deadline_.async_wait([this](const net::ErrorCode& error) {
+  stop_timer_.expires_after(settings_.server.drain);
+  stop_timer_.async_wait([this](const net::ErrorCode& error) {
     if (error) return;
     log_.warning("the drain took too long; closing the remaining connections");
     if (handoff_receiver_) handoff_receiver_->close();

@@ -91,6 +91,10 @@ class Program {
   void lose_connection(const char* why);
   void change_foreign_permits(const std::vector<std::string>& lines);
   [[nodiscard]] std::uint64_t decided_apart() const;
+  void on_stop_signal();
+  void stop_at_once();
+  void delay_drain();
+  void begin_drain();
   void drain();
   void end_control(std::chrono::steady_clock::time_point latest);
   void make_room_for_counters();
@@ -147,7 +151,7 @@ class Program {
   std::optional<redis::SharedGrants> shared_grants_;
   std::optional<redis::SharedSecret> shared_secret_;  // absent if key_secret is set or no rule uses Redis
   proxy::Shared shared_;
-  net::Timer drain_deadline_{control_.get_executor()};
+  net::Timer stop_timer_{control_.get_executor()};  // ends drain_delay, then the drain
   net::Timer sweep_timer_{control_.get_executor()};
   // Set once this process has handed over to a new process.
   std::optional<upgrade::HandoffSender> handoff_sender_;
@@ -167,7 +171,8 @@ class Program {
   upgrade::Upgrade upgrade_;
   std::optional<upgrade::HandoffReceiver> handoff_receiver_;  // receives connections from the old process
   bool reload_owed_ = false;  // SIGHUP came during an upgrade, so weir must reload after the upgrade
-  bool draining_ = false;
+  bool stopping_ = false;     // a stop signal came, or this process has handed over
+  bool draining_ = false;     // drain_delay, which begins with stopping_, is over
   bool told_to_end_ = false;  // a stop signal came after this process had handed over
   std::uint64_t upgraded_ = takeover_ != nullptr ? takeover_->carried_state().upgraded + 1 : 0;
   std::uint64_t connections_lost_ = 0;  // connections lost between the old process and this process

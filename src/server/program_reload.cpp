@@ -22,7 +22,7 @@ void Program::reload(Reloading::Done done) {
   }
   supervision_.reloading();
   reloading_.ask([this, told = std::move(done)](const ReloadReport& report) {
-    if (!draining_)
+    if (!stopping_)
       supervision_.ready(report.ok() ? "serving"
                                      : "serving with the previous configuration; the reload failed: " +
                                            report.mistakes.front());
@@ -49,7 +49,7 @@ ReloadReport Program::apply(FreshConfiguration fresh) {
     log_.write_always(log::LogLevel::Error, "reload: failed; the running configuration is unchanged");
     return report;
   };
-  if (draining_) return refuse("weir is stopping");
+  if (stopping_) return refuse("weir is stopping");
   if (fresh.settings) report.mistakes = find_unchangeable(begun_with_, *fresh.settings, reloading_.file());
   if (!report.mistakes.empty()) {
     auto last = std::move(report.mistakes.back());

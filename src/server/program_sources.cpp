@@ -184,7 +184,8 @@ double Program::system_load() {
 }
 
 admin::Readiness Program::readiness() const {
-  if (draining_ && !handoff_sender_) return {.ready = false, .detail = "draining"};
+  if (stopping_ && !handoff_sender_)
+    return {.ready = false, .detail = draining_ ? "draining" : "about to drain"};
   const auto waiting = std::find_if(workers_.begin(), workers_.end(),
                                     [](const auto& worker) { return worker->waits_for_redis(); });
   if (waiting != workers_.end())

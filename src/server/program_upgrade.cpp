@@ -21,7 +21,7 @@ void Program::upgrade(upgrade::Upgrade::Done done) {
     report.fault = why;
     if (done) done(report);
   };
-  if (draining_) return refuse("weir is stopping");
+  if (stopping_) return refuse("weir is stopping");
   if (reloading_.is_under_way()) return refuse("a reload is in progress; try again");
   if (!readiness().ready) return refuse("weir is not ready yet; try again");
   upgrade_.begin({.start = settings_.server.upgrade_timeout, .pause = settings_.server.upgrade_pause},

@@ -4,6 +4,7 @@
 import pathlib
 import os
 import re
+import signal
 import threading
 import time
 import unittest
@@ -207,6 +208,16 @@ class Dashboard(TestCase):
         self.assertIn(f"1 of 2 servers is down: 127.0.0.1:{self.upstream_away}.", page.text("#findings"))
         self.assertIn("ejected 1 time since the start", page.text("#upstreams"))
         self.assert_clean(weir, page)
+
+    def test_headline_says_that_weir_was_told_to_stop(self):
+        weir = self.weir_of(server='drain_delay = "5min"')
+        page = self.open(weir)
+        page.await_true("document.querySelector('#headline').innerText.includes('Healthy')")
+        weir.signal(signal.SIGTERM)
+        page.await_true("document.querySelector('#headline').innerText === 'About to drain'")
+        self.assertIn("weir was told to stop. It serves until drain_delay is over.", page.text("#findings"))
+        self.assert_clean(weir, page)
+        weir.signal(signal.SIGTERM)
 
     def test_explanation_on_the_page_agrees_with_the_real_decision(self):
         weir = self.weir_of(rules=rule("candidate", "1/day", key='["ip"]', mode='"shadow"') + rule("per-ip", "9/day", key='["ip"]'),

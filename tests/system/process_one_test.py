@@ -67,6 +67,14 @@ class ProcessOne(TestCase):
                 self.assertEqual(weir.wait(), 0)
                 self.assertIn("info draining:", weir.log())
 
+    def test_drain_delay_applies(self):
+        weir = self.weir(server='drain_delay = "5min"')
+        weir.signal(signal.SIGTERM)
+        weir.wait_for("stopping: not ready any more")
+        self.assertEqual(weir.get("/").status, 200)
+        weir.signal(signal.SIGTERM)
+        self.assertEqual(weir.wait(), 0)
+
     def test_stop_signal_during_the_start_ends_weir(self):
         """The kernel drops a signal to process 1 that has no handler. The configuration comes through a pipe, so that weir
         cannot finish its start."""

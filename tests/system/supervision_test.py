@@ -64,6 +64,24 @@ class Supervision(TestCase):
                 self.assertEqual((said["STOPPING"], said["EXTEND_TIMEOUT_USEC"]), ("1", "65000000"))  # drain is 5 s
                 self.assertEqual(weir.wait(), 0)
 
+    def test_stopping_is_sent_at_the_begin_of_the_drain_delay_and_of_the_drain(self):
+        """systemd adds the time of the last message to the time at which it was sent."""
+        manager = self.start(Manager())
+        weir = self.weir(manager, config(self.upstream.port, server='drain_delay = "5min"'), WATCHDOG_USEC="200000")
+        manager.hear_of("READY")
+        weir.signal(signal.SIGTERM)
+        said = manager.hear_of("STOPPING")
+        self.assertEqual((said["STATUS"], said["EXTEND_TIMEOUT_USEC"]),
+                         ("not ready any more; serving until drain_delay is over", "365000000"))  # 5 min, drain (5 s), 60 s
+        weir.signal(signal.SIGHUP)  # refused, so the manager must not hear that weir is ready again
+        weir.wait_for("reload: failed")
+        for _ in range(3):
+            self.assertEqual(manager.hear(), {"WATCHDOG": "1"})
+        weir.signal(signal.SIGTERM)
+        said = manager.hear_of("STOPPING")
+        self.assertEqual((said["STATUS"], said["EXTEND_TIMEOUT_USEC"]), ("completing open requests", "65000000"))
+        self.assertEqual(weir.wait(), 0)
+
     def test_ready_is_sent_only_when_requests_are_accepted(self):
         """Redis is unavailable. weir waits for Redis, and sends READY only afterwards."""
         manager = self.start(Manager())

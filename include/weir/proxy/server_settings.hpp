@@ -18,6 +18,7 @@ enum class HalfClose : std::uint8_t {
 struct ServerSettings {
   unsigned workers = 0;                        // 0: one per core
   base::Duration drain{30'000'000};            // how long a stopping weir waits for its requests to end
+  base::Duration drain_delay{0};               // how long a stopping weir serves before it drains
   base::Duration upgrade_timeout{60'000'000};  // how long a new process may take to get ready
   base::Duration upgrade_pause{5'000'000};     // how long requests may pause during an upgrade
   bool x_ratelimit = true;                     // X-RateLimit-*

@@ -22,6 +22,7 @@ const finding = (mood, badge, text, about = badge) => ({ mood, badge, text, abou
 
 function readiness({ ready, detail }) {
   if (ready) return [];
+  if (detail === "about to drain") return [finding("warn", "about to drain", "weir was told to stop. It serves until drain_delay is over.")];
   if (detail === "draining") return [finding("warn", "draining", "weir finishes its present requests and accepts no new ones.")];
   return [finding("bad", "not ready", detail || "weir accepts no requests.")];
 }
@@ -96,7 +97,7 @@ const refused_of = (overview, at, name) => {
 
 function headline(found, overview) {
   const worst = found[0]?.mood;
-  if (!overview.ready) return overview.detail === "draining" ? "Draining" : "Not ready";
+  if (!overview.ready) return { draining: "Draining", "about to drain": "About to drain" }[overview.detail] ?? "Not ready";
   const limiting = overview.rules.filter((rule) => rule.refusing_since && rule.mode !== "shadow").length;
   const limits = limiting === 0 ? "No client is being limited." : `${plural(limiting, "rule")} ${limiting === 1 ? "is" : "are"} limiting clients.`;
   if (worst !== "bad" && worst !== "warn") return `Healthy. ${limits}`;

@@ -59,6 +59,7 @@ proxy::ServerSettings read_server(const TableReader& table) {
   proxy::ServerSettings server;
   server.workers = static_cast<unsigned>(table.whole("workers"));
   server.drain = table.duration("drain");
+  server.drain_delay = table.duration("drain_delay");
   server.upgrade_timeout = table.deadline("upgrade_timeout");
   server.upgrade_pause = table.deadline("upgrade_pause");
   read_header_families(table, server);

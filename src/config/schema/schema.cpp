@@ -27,6 +27,9 @@ constexpr Choice kHalfCloses[] = {{"answer"}, {"end"}};
 constexpr KeySpec kServerKeys[] = {
     whole("workers", 0, 256, "0", "number of threads; each has its own connections; 0: one per core"),
     key("drain", Kind::Duration, "30s", "how long weir finishes open requests before it stops"),
+    key("drain_delay", Kind::Duration, "0s",
+        "how long a stopping weir serves and answers 503 on /readyz before it drains, so that balancers "
+        "stop sending requests to it"),
     key("upgrade_timeout", Kind::Duration, "1min",
         "how long an upgrade waits until the new process is ready"),
     key("upgrade_pause", Kind::Duration, "5s",

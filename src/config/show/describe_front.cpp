@@ -102,6 +102,12 @@ std::string bound_lines(const proxy::ServerSettings& server) {
   return text + "\n";
 }
 
+std::string stop_line(const proxy::ServerSettings& server) {
+  if (server.drain_delay.count() == 0) return "";
+  return "stop: not ready but serving for " + to_string(server.drain_delay) + ", then a drain of up to " +
+         to_string(server.drain) + "\n";
+}
+
 std::string cors_line(const http::CorsSettings& cors) {
   std::string line = "cors: pages of";
   if (cors.any_origin) line += " every origin";
@@ -149,6 +155,7 @@ std::string front_lines(const Settings& settings) {
     text += "admin " + settings.admin.address->to_string() +
             (settings.admin.token.empty() ? "" : " with a token") + "\n";
   text += bound_lines(settings.server);
+  text += stop_line(settings.server);
   if (settings.server.retry_after_jitter != 0)
     text +=
         "Retry-After up to " + std::to_string(settings.server.retry_after_jitter) + "% longer, by chance\n";

@@ -55,6 +55,11 @@ void Supervision::stopping(base::Duration drain) {
   notify_.stopping("completing open requests", drain + kForTheRest);
 }
 
+void Supervision::stopping_after(base::Duration delay, base::Duration drain) {
+  look_.cancel();
+  notify_.stopping("not ready any more; serving until drain_delay is over", delay + drain + kForTheRest);
+}
+
 void Supervision::hand_over(int process) {
   look_.cancel();
   heartbeat_.stop();

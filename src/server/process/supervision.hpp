@@ -28,6 +28,8 @@ class Supervision {
   void ready(const std::string& status);
   // Reports that weir is stopping. `drain`: the longest time until the workers end.
   void stopping(base::Duration drain);
+  // Reports that weir is stopping, but serves for `delay` before the drain. The workers are still watched.
+  void stopping_after(base::Duration delay, base::Duration drain);
   // Reports that the process with the ID `process` is the main process from now on.
   void hand_over(int process);
 

@@ -284,6 +284,12 @@ TEST(Describe, ShowsTrustedProxiesSizeBoundsAndTimeouts) {
   EXPECT_THAT(text, HasSubstr("idle 75s\ntrusted proxies 10.0.0.0/8 unix:, client address from Forwarded\n"));
 }
 
+TEST(Describe, ShowsTheDrainDelay) {
+  EXPECT_THAT(
+      describe(parse_settings(with("[server]\ndrain_delay = \"5s\"\ndrain = \"20s\"\n"), kFile)),
+      HasSubstr(" over 20s\nstop: not ready but serving for 5s, then a drain of up to 20s\nupstream"));
+}
+
 TEST(Describe, ShowsTheSizeBoundsOfRoutes) {
   EXPECT_THAT(
       describe(parse_settings(with("[[route]]\nname = \"a\"\nupstream = \"api\"\nmax_head = "

@@ -55,6 +55,10 @@ const WrongConfiguration kWrongSections[] = {
      with("[server]\ndrain = 30\n"),
      {"weir.toml:12: server.drain: found a whole number; expected a duration such as \"250ms\": write drain "
       "= \"30s\""}},
+    {"DrainDelayANumber",
+     with("[server]\ndrain_delay = 5\n"),
+     {"weir.toml:12: server.drain_delay: found a whole number; expected a duration such as \"250ms\": write "
+      "drain_delay = \"5s\""}},
     {"DeadlineWithoutUnit",
      with("[server]\nidle_timeout = \"5\"\n"),
      {"weir.toml:12: server.idle_timeout: \"5\" is not a duration; write idle_timeout = \"5s\""}},

@@ -40,6 +40,7 @@ TEST(Settings, SchemaDefaultsEqualTheDefaultsOfTheTypes) {
   const proxy::ServerSettings server;
   EXPECT_EQ(settings.server.workers, server.workers);
   EXPECT_EQ(settings.server.drain, server.drain);
+  EXPECT_EQ(settings.server.drain_delay, server.drain_delay);
   EXPECT_EQ(settings.server.x_ratelimit, server.x_ratelimit);
   EXPECT_EQ(settings.server.ietf_ratelimit, server.ietf_ratelimit);
   EXPECT_EQ(settings.server.forwarded, server.forwarded);
