@@ -10,6 +10,7 @@ import pathlib
 import re
 import subprocess
 import tempfile
+import tomllib
 import unittest
 
 import jsonschema
@@ -37,13 +38,29 @@ def compose_files():
     return [(name, document) for name, documents in files() for document in documents if "services" in document]
 
 
+def deployments():
+    return [document for _, document in manifests() if document["kind"] == "Deployment"]
+
+
+def weir_of(deployment):
+    """Returns the container of weir."""
+    return next(one for one in deployment["spec"]["template"]["spec"]["containers"] if one["name"] == "weir")
+
+
+def configuration_of(deployment):
+    """Returns the weir.toml that the container of weir mounts."""
+    volume = next(one for one in deployment["spec"]["template"]["spec"]["volumes"] if one["name"] == "config")
+    maps = [document for _, document in manifests() if document["kind"] == "ConfigMap"]
+    return tomllib.loads(next(one["data"]["weir.toml"] for one in maps if one["metadata"]["name"] == volume["configMap"]["name"]))
+
+
 def seconds(text):
     return int(re.fullmatch(r"(\d+)s", text)[1])
 
 
 class KubernetesManifests(TestCase):
     def test_documents_contain_the_expected_kinds_of_manifests(self):
-        self.assertGreaterEqual({document["kind"] for _, document in manifests()}, {"ConfigMap", "Deployment", "Service"})
+        self.assertGreaterEqual({document["kind"] for _, document in manifests()}, {"ConfigMap", "Deployment", "PodDisruptionBudget", "Service"})
 
     @needs_schemas
     def test_each_manifest_has_the_fields_of_its_kind_and_no_others(self):
@@ -65,8 +82,8 @@ class KubernetesManifests(TestCase):
 
     @staticmethod
     def weir_container():
-        deployment = next(document for _, document in manifests() if document["kind"] == "Deployment")
-        return deployment, deployment["spec"]["template"]["spec"]["containers"][1]
+        deployment = deployments()[0]
+        return deployment, weir_of(deployment)
 
     def faults(self, document):
         """Checks the manifest against the TypeScript type of its kind. Returns TypeScript's messages: unknown fields, wrong
@@ -92,16 +109,39 @@ class KubernetesManifests(TestCase):
                                       env={**os.environ, **SECRETS})
             self.assertEqual((done.returncode, done.stderr), (0, ""))
 
-    def test_grace_period_of_a_pod_is_longer_than_hook_and_drain(self):
-        """The pod's grace period must be longer than the preStop hook and weir's drain together."""
-        drain = seconds(re.search(r'^drain = "(.*?)"', next(document["data"]["weir.toml"] for _, document in manifests()
-                                                            if document["kind"] == "ConfigMap"), re.M)[1])
-        for _, document in manifests():
-            if document["kind"] == "Deployment":
-                pod = document["spec"]["template"]["spec"]
-                hooks = {one["name"]: int(one["lifecycle"]["preStop"]["exec"]["command"][1]) for one in pod["containers"]}
-                self.assertGreater(hooks["app"], hooks["weir"] + drain)
-                self.assertGreater(pod["terminationGracePeriodSeconds"], max(hooks.values()))
+    def test_pod_has_time_for_the_delay_and_the_drain(self):
+        """The pod's grace period, and the preStop hook of a service beside weir, must be longer than drain_delay and drain
+        together. weir needs no hook."""
+        self.assertGreaterEqual(len(deployments()), 2)
+        for deployment in deployments():
+            with self.subTest(deployment["metadata"]["name"]):
+                server = configuration_of(deployment)["server"]
+                stop = seconds(server["drain_delay"]) + seconds(server["drain"])
+                self.assertGreater(seconds(server["drain_delay"]), 0)
+                self.assertNotIn("lifecycle", weir_of(deployment))
+                pod = deployment["spec"]["template"]["spec"]
+                hooks = [int(one["lifecycle"]["preStop"]["exec"]["command"][1]) for one in pod["containers"] if "lifecycle" in one]
+                self.assertEqual(len(hooks), len(pod["containers"]) - 1)
+                for hook in hooks:
+                    self.assertGreater(hook, stop)
+                self.assertGreater(pod["terminationGracePeriodSeconds"], max([stop, *hooks]))
+
+    def test_probes_reach_the_admin_listener(self):
+        """The kubelet asks from outside the pod (httpGet), so the admin listener must not be on loopback only. `weir health` asks
+        127.0.0.1:9900 inside the pod."""
+        expected = {"startupProbe": ("/healthz", []), "readinessProbe": ("/readyz", ["--ready"]), "livenessProbe": ("/healthz", [])}
+        for deployment in deployments():
+            weir, (host, _, port) = weir_of(deployment), configuration_of(deployment)["admin"]["address"].rpartition(":")
+            for name, (path, options) in expected.items():
+                with self.subTest(deployment=deployment["metadata"]["name"], probe=name):
+                    if "exec" in weir[name]:
+                        self.assertEqual(weir[name]["exec"]["command"], ["weir", "health", *options])
+                        self.assertEqual((port, weir[name]["timeoutSeconds"]), ("9900", 3))  # weir health waits for two seconds
+                        self.assertIn(host, ("127.0.0.1", "0.0.0.0"))
+                    else:
+                        asked = weir[name]["httpGet"]
+                        self.assertEqual((asked["path"], host), (path, "0.0.0.0"))
+                        self.assertIn({"name": asked["port"], "containerPort": int(port)}, weir["ports"])
 
 
 class ComposeFiles(TestCase):
@@ -114,7 +154,7 @@ class ComposeFiles(TestCase):
 
     @needs_schemas
     def test_misspelt_field_of_a_compose_file_is_detected(self):
-        document = dict(compose_files()[0][1])
+        document = next(document for _, document in compose_files() if "weir" in document["services"])
         document["services"]["weir"]["stop_grace"] = "35s"
         self.assertNotEqual(self.faults(document), [])
 
