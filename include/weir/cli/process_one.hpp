@@ -8,9 +8,8 @@ namespace weir::cli {
 // - It drops signals without a handler, even SIGTERM. After this call, SIGTERM and SIGINT end the process at
 //   once, with status 128 + signal, unless the command handles them. weir run does so after it has looked up
 //   names, and a SIGTERM during a look-up must not be lost.
-// - It makes process 1 the parent of orphans. After this call, the kernel removes orphans that end (SIGCHLD
-// is
-//   ignored). weir itself starts no process as process 1, because it refuses upgrades there.
+// - It makes process 1 the parent of orphans. After this call, the kernel removes orphans that end, because
+//   SIGCHLD is ignored. weir itself starts no process as process 1, because it refuses upgrades there.
 //
 // Must be called before any other thread starts.
 void prepare_as_process_one();
