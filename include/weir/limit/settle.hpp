@@ -10,9 +10,11 @@
 //                  have been full in between (limit/limiter.hpp, refund).
 //   windows, logs the entry of the reserved cost changes, unless that entry has expired.
 //
-// Bounds keep arithmetic from overflowing, even if a server reports a cost of 2^31. A debt is at most a
-// hundred years long (kLongestDebt). A count of a window is at most 2^32 − 1. An entry of an exact log is at
-// most 2^14 − 1, which is more than such a log admits.
+// Bounds keep arithmetic from overflowing, even if a server reports a cost of 2^31. A settlement moves a TAT
+// at most to a hundred years after the charge (kLongestDebt), and leaves a stepped bucket at most a hundred
+// years to refill. So a bucket that takes nearly a hundred years to fill may forget a part of a cost. A count
+// of a window is at most 2^32 − 1. An entry of an exact log is at most 2^14 − 1, which is more than such a
+// log admits.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -21,8 +23,8 @@
 
 namespace weir::limit {
 
-// The maximum time that a key needs to pay off its debt (units charged beyond the limit). A larger debt is
-// reduced.
+// The maximum time that a bucket takes to pay off all that is charged, its debt (units charged beyond the
+// limit) included. A settlement that would take longer is reduced.
 inline constexpr base::Duration kLongestDebt = std::chrono::hours(24 * 36'525);
 
 // Returns true if charges of this limiter can be settled. False for queues, which cannot recall promised
