@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Checks that the limit is exact. wrk sends a million requests of one client over 200 connections. The number of admitted
-requests is compared, to the request, with what the limit allows: burst + rate × time − the rest in the bucket at the end. The
-test runs in memory with two workers, and then with two weirs of two workers that share one Redis. It does the same for penalties
-and for costs that streams report (kinds.py).
+requests is compared, to the request, with what the limit allows: the rest in the bucket at the beginning + rate × time − the rest
+at the end. The test runs in memory with two workers, and then with two weirs of two workers that share one Redis. It does the
+same for penalties and for costs that streams report (kinds.py).
 
-The time runs from the first admitted request, before which the bucket is full, to a last one whose response gives the rest. In
-between the bucket never fills up. Both times are known to within the round trip of the request, and so is the count."""
+A first load empties the bucket to less than half. Then one request gives the rest at the beginning, and after the load another
+one gives the rest at the end. Both are sent while no other request runs. In between the bucket never fills up, because that takes
+five seconds without requests. Both times are known to within the round trip of the request, and so is the count."""
 
 import argparse
 import http.client
@@ -21,7 +22,7 @@ import kinds
 import processes
 
 HERE = pathlib.Path(__file__).resolve().parent
-RATE, BURST = 1000, 1000
+RATE, BURST = 1000, 10_000
 KEY = {"X-API-Key": "hot"}
 
 
@@ -83,6 +84,12 @@ class Prober:
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
         self.connection.connect()
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.connection.close()
+
     def ask(self):
         before = time.monotonic()
         self.connection.request("GET", "/", headers=KEY)
@@ -106,26 +113,35 @@ def load(servers, connections, wanted):
             run_wrk(one, connections // len(servers), 10))) for server in servers]
         for thread in threads:
             thread.start()
-        drain = Prober(servers[0].port)  # keeps the bucket from filling up between two runs of wrk
-        while any(thread.is_alive() for thread in threads):
-            drain.ask()
         for thread in threads:
             thread.join()
     return reports
 
 
+def ask_alone(servers):
+    """Sends a request once all others have ended, even those whose clients have left. Returns what Prober.ask() returns, and
+    the number of requests admitted so far."""
+    with Prober(servers[0].port) as prober:
+        deadline = time.monotonic() + 60
+        while sum(sum_of(server, "weir_connections_open") for server in servers) > 1:
+            if time.monotonic() > deadline:
+                raise TimeoutError("connections of the load are still open")
+            time.sleep(0.05)
+        told = prober.ask()
+        return *told, sum(admitted_by(server) for server in servers)
+
+
 def measure(name, servers, options):
-    before = sum(admitted_by(server) for server in servers)
-    prober = Prober(servers[0].port)
-    began = prober.ask()
-    for _ in range(BURST // 2):
-        prober.ask()
+    began = ask_alone(servers)
+    while began[3] > BURST // 2:
+        run_wrk(servers[0], options.connections, 1)
+        began = ask_alone(servers)
     reports = load(servers, options.connections, options.requests)
-    ended = prober.ask()
-    admitted = sum(admitted_by(server) for server in servers) - before
-    least = BURST + RATE * (ended[0] - began[1]) - ended[3]
-    most = BURST + RATE * (ended[1] - began[0]) - ended[3]
-    exact = int(least) - 1 <= admitted <= most + 1
+    ended = ask_alone(servers)
+    admitted = ended[4] - began[4]
+    least = began[3] + RATE * (ended[0] - began[1]) - ended[3]
+    most = began[3] + RATE * (ended[1] - began[0]) - ended[3]
+    exact = least - 1 <= admitted <= most + 1  # each rest is rounded down to a whole unit
     requests = sum(report["requests"] for report in reports)
     faults = sum(report["faults"] for report in reports)
     print(f"{name}: {requests} requests, {admitted} admitted; {least:.1f} to {most:.1f} allowed, {faults} failed: "
