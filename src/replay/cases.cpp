@@ -56,16 +56,14 @@ void split_target(http::RequestHead& head, std::string_view rest) {
 
 }  // namespace
 
-Cases::Cases(const Candidate& candidate) : facts(candidate.rules.size()), candidate_(candidate) {
+Cases::Cases(const Candidate& candidate)
+    : facts(candidate.rules.size()), candidate_(candidate), finder_(candidate.rules) {
   for (const auto& rule : candidate.rules) {
     names.rules.push_back(rule.name);
     auto& told = facts[rule.index];
     told.beyond = beyond_log(rule);
     told.parameters = asked_parameters(rule);
-    if (told.beyond.empty())
-      plain_.push_back(rule);
-    else
-      told_.push_back(&rule);
+    if (!told.beyond.empty()) told_.push_back(&rule);
   }
   for (const auto& route : candidate.routes) {
     routes_beyond = routes_beyond || !beyond_log(route.match).empty();
@@ -79,17 +77,24 @@ void Cases::find_hidden() {
   if (head_.query.find(policy::kHiddenValue) == std::string_view::npos) return;
   const auto hidden = [&](const std::string& name) { return policy::hides_value(head_.query, name); };
   routes_beyond = routes_beyond || std::any_of(route_parameters_.begin(), route_parameters_.end(), hidden);
-  for (auto rule = plain_.begin(); rule != plain_.end();) {
-    auto& told = facts[rule->index];
+  for (const auto& rule : candidate_.rules) {
+    auto& told = facts[rule.index];
     const auto found = std::find_if(told.parameters.begin(), told.parameters.end(), hidden);
-    if (found == told.parameters.end()) {
-      ++rule;
-      continue;
-    }
+    if (!told.beyond.empty() || found == told.parameters.end()) continue;
     told.beyond = "the parameter " + *found;
-    told_.push_back(&candidate_.rules[rule->index]);
-    rule = plain_.erase(rule);
+    told_.push_back(&rule);
   }
+}
+
+// Returns the rules that may match the line, without those whose logged decisions are used.
+policy::RuleList Cases::find_rules() {
+  const auto rules = finder_.find(candidate_.rules, request_, found_);
+  if (told_.empty()) return rules;
+  std::vector<const policy::Rule*> plain;
+  for (const auto& rule : rules)
+    if (facts[rule.index].beyond.empty()) plain.push_back(&rule);
+  found_ = std::move(plain);
+  return policy::RuleList(std::span<const policy::Rule* const>(found_));
 }
 
 void Cases::take_route_named(std::string_view name) {
@@ -199,8 +204,9 @@ std::vector<Forgotten> Cases::find_forgotten() const {
 // keys for each process. All processes share the state in Redis.
 void Cases::collect(const LogLine& line, Case& made) {
   const policy::NamingKeys keys{.table = {line.run, 1}, .shared = {0, 2}};
-  const auto objection = line.unverified ? evaluation_.collect_unverified(plain_, request_, keys)
-                                         : evaluation_.collect(plain_, request_, keys);
+  const auto rules = find_rules();
+  const auto objection = line.unverified ? evaluation_.collect_unverified(rules, request_, keys)
+                                         : evaluation_.collect(rules, request_, keys);
   made.unmet_now = static_cast<bool>(objection);
   told_bill_.clear();
   for (const auto* rule : told_) {
@@ -245,8 +251,6 @@ void Cases::add_entries(const LogLine& line, const policy::Bill& bill, Case& mad
     const auto* said = said_of(line, *rule);
     Entry entry{.charge = bill.charges()[i], .counted = applied.counted, .met_then = said != nullptr};
     entry.charge.limiter = applied.limiter;
-    // find_hidden() may move `*rule`, but never moves the candidate's rules.
-    entry.charge.penalty = policy::penalty_of(candidate_.rules[rule->index]);
     if (said != nullptr) entry.said = outcome_of(said->says);
     entry.client = names.client(entry.charge.key, [&, rule = rule] {
       std::array<char, 128> room;

@@ -9,6 +9,7 @@
 #include "weir/limit/hybrid_timestamp.hpp"
 #include "weir/observe/counters.hpp"
 #include "weir/policy/evaluation.hpp"
+#include "weir/policy/rule_finder.hpp"
 #include "weir/replay/log_line.hpp"
 #include "weir/replay/replay.hpp"
 
@@ -114,6 +115,7 @@ class Cases {
   void take_factors(const LogLine& line);
   void take_route_named(std::string_view name);
   void find_hidden();
+  [[nodiscard]] policy::RuleList find_rules();
   void collect(const LogLine& line, Case& made);
   void add_told(const policy::Rule& rule, const LogLine& line, policy::Bill& bill);
   void add_entries(const LogLine& line, const policy::Bill& bill, Case& made);
@@ -122,9 +124,10 @@ class Cases {
   void settle_by_line(const LogLine& line, const policy::Rule& rule, Event event);
 
   Candidate candidate_;
-  std::vector<Forgotten> forgotten_;       // the reset keys, with their names in the log
-  std::vector<policy::Rule> plain_;        // the rules for which the log has all facts
-  std::vector<const policy::Rule*> told_;  // the rules whose logged decisions are used
+  std::vector<Forgotten> forgotten_;  // the reset keys, with their names in the log
+  policy::RuleFinder finder_;
+  std::vector<const policy::Rule*> found_;  // the rules that may match the line
+  std::vector<const policy::Rule*> told_;   // the rules whose logged decisions are used
   std::vector<std::string> route_parameters_;
   policy::Evaluation evaluation_;
   policy::Bill told_bill_;
