@@ -74,6 +74,33 @@ class OfWholeBodies(ByteCosts):
             Ask("/", "POST", body=b"y" * 15_000), Ask("/", "POST", body=b"y" * 5_001), Ask("/", "POST", body=b"y" * 5_000)])
         self.assertEqual([(each.status, each["x-ratelimit-remaining"]) for each in told], [(200, "5"), (429, "5"), (200, "0")])
 
+    def test_chunked_uploads_at_once_pass_with_the_reserve_and_their_excess_is_a_debt(self):
+        for reserve, statuses in (("", [200, 200]), (", reserve = 15", [200, 429])):
+            go = threading.Event()
+            self.addCleanup(go.set)
+
+            def reply(exchange, go=go):
+                exchange.read_body()
+                go.wait(PATIENCE)
+                exchange.send(answer(b""))
+
+            self.upstream.reply = reply
+            weir = self.plain_weir(rule("request", "20/3000day", key="[]", algorithm='"fixed_window"',
+                                        cost=f'{{ bytes = "request", per = 1000{reserve} }}'))
+            upload = request_bytes("POST", "/", {"Transfer-Encoding": "chunked"}) + chunked(b"y" * 15_000)
+            with self.subTest(reserve=reserve), weir.connect() as first, weir.connect() as second:
+                seen = len(self.upstream.exchanges)
+                first.send(upload)
+                eventually(lambda: len(self.upstream.exchanges) == seen + 1, "the first upload is forwarded")  # noqa: B023
+                second.send(upload)
+                if statuses[1] == 200:
+                    eventually(lambda: len(self.upstream.exchanges) == seen + 2, "so is the second one")  # noqa: B023
+                    go.set()
+                self.assertEqual(second.read().status, statuses[1])
+                go.set()
+                self.assertEqual(first.read().status, statuses[0])
+                self.assertEqual(first.request("POST", "/", body=b"y" * 6000).status, 429, "more than what is left")
+
     def test_a_larger_answer_than_what_is_left_passes_and_is_a_debt(self):
         self.upstream.reply = answer(b"x" * 50_000)
         keys = dict(key="[]", algorithm='"fixed_window"', cost='{ bytes = "response", per = 1000 }')
