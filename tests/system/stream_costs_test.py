@@ -155,6 +155,15 @@ class EstimatesInMemory(StreamCosts):
             self.await_settled(weir, "tokens", cut=1)
             self.assertEqual(client.get("/").status, 429, "the connection stays open")
 
+    def test_message_limit_of_a_grpc_call_does_not_keep_a_stream_of_events_from_its_end(self):
+        cost = '{ response_json = "/n", reserve = 10, stream = { cut = true } }'
+        weir = self.weir(rule("tokens", "100/day", key='["ip"]', algorithm='"fixed_window"', cost=cost, messages='"100000/s"',
+                              direction='"both"'))
+        self.send(500)
+        response = weir.get("/", content_type="application/grpc")
+        self.assertEqual((response.status, self.events_of(response)), (200, 100))
+        self.await_settled(weir, "tokens", cut=1)
+
     def test_streams_of_one_http2_connection_pass_their_budget_by_no_event(self):
         weir = self.estimated(300, **H2C)
         self.send(200)

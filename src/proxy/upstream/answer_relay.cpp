@@ -17,15 +17,15 @@ AnswerRelay::AnswerRelay(ExchangeContext& context, ServerAttempt& attempt, const
     : context_(context),
       attempt_(attempt),
       upload_(upload),
-      gate_(gate),
       request_sent_(is_request_sent()),
       sink_(begin()),
       meter_(context.admission.settlements().meter()),
+      gate_(meter_ != nullptr ? nullptr : gate),  // a stream of JSON has no gRPC messages
       body_(attempt.lease.stream(), context.buffers.answer, attempt.body_framing,
             context.buffers.response.content_length, BodySource::kUnbounded,
             http::ChunkDecoder::Sender::Server),
       relay_(body_, sink_, context.admission.settlements().watch(),
-             gate != nullptr ? static_cast<BodyGate*>(gate) : meter_,
+             gate_ != nullptr ? static_cast<BodyGate*>(gate_) : meter_,
              attempt.pacing ? &attempt.pacing->to_client() : nullptr),
       pace_(context.config.server.min_rate) {}
 

@@ -52,10 +52,10 @@ class AnswerRelay {
   ExchangeContext& context_;
   ServerAttempt& attempt_;
   const Upload* const upload_;
-  MessageGate* const gate_;
   const bool request_sent_;  // the whole request was sent before the answer began
   BodySink& sink_;
   StreamMeter* const meter_;  // charges the answer while it passes; null if no rule asks for that
+  MessageGate* const gate_;   // limits the messages of a gRPC call; null if `meter_` is not
   BodySource body_;
   Relay relay_;
   MinRateCheck pace_;         // compares the client's reading rate with min_rate
