@@ -11,6 +11,8 @@ from settlement_test import DENIED, LOGIN
 
 
 class SettlementInRedis(settlement_test.Settlement):
+    TIMEOUT = "10s"  # of a call of Redis
+
     def setUp(self):
         super().setUp()
         self.redis = self.start(Redis())
@@ -18,7 +20,7 @@ class SettlementInRedis(settlement_test.Settlement):
     def weir(self, *rules, port=None, state="", workers=1, secret=None, **more):
         """Starts an instance, by default with one worker. Calls on one connection run in order, so a settlement is visible to
         the next request. The instance names clients with its own secret, unless `secret` is given."""
-        redis = f'redis = {{ url = "{self.redis.url}", timeout = "10s", start_wait = "20s" }}'
+        redis = f'redis = {{ url = "{self.redis.url}", timeout = "{self.TIMEOUT}", start_wait = "20s" }}'
         shared = f'store = "redis"\nkey_secret = "{secret or os.urandom(8).hex()}"\n{redis}\n{state}'
         text = config(port or self.upstream.port, rules="\n".join(rules), state=shared, **more)
         weir = self.start(Weir(text.replace("workers = 2", f"workers = {workers}")))

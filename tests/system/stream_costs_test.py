@@ -2,11 +2,13 @@
 """Costs that streams report: event streams and JSON lines, with the state in this process and in Redis."""
 
 import json
+import signal
 import threading
+import time
 
 import settlement_test
 import shared_settlement_test
-from harness import Client, answer, chunked, main, request_bytes, rule, together
+from harness import PATIENCE, Client, answer, chunked, eventually, main, request_bytes, rule, together
 from http2_client import Http2Client
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -164,6 +166,37 @@ class EstimatesInMemory(StreamCosts):
         self.assertEqual((response.status, self.events_of(response)), (200, 100))
         self.await_settled(weir, "tokens", cut=1)
 
+    def test_cut_by_one_rule_charges_the_other_rules_what_the_stream_has_told(self):
+        keys = {"key": '["ip"]', "algorithm": '"fixed_window"'}
+        costs = (("cutting", ', stream = { cut = true }'), ("estimating", ", stream = { cut = false }"), ("reading", ""))
+        weir = self.weir(*(rule(name, "100/day" if name == "cutting" else "10000/day", **keys,
+                                cost=f'{{ response_json = "/n", reserve = 10{stream} }}') for name, stream in costs))
+        self.upstream.reply = HEAD + chunked(event(n=150) + event(text="a") * 500)
+        self.assertEqual(self.events_of(weir.get("/")), 100)
+        self.await_settled(weir, "cutting", cut=1)
+        for name in ("estimating", "reading"):
+            self.await_settled(weir, name, debt=1)
+
+    def test_event_in_pieces_is_cut_before_its_end(self):
+        begun = threading.Event()
+        self.addCleanup(begun.set)
+
+        def reply(exchange):
+            exchange.read_body()
+            exchange.send(HEAD + one_chunk(event(number=0) * 20 + b'data: {"number":'))
+            begun.wait(PATIENCE)
+            exchange.send(one_chunk(b"20}\n\n") + one_chunk(event(number=0)))
+
+        self.upstream.reply = reply
+        weir = self.estimated(20)
+        with weir.connect() as client:
+            client.send(request_bytes("GET", "/"))
+            client.wire.read_until(b'data: {"number":\r\n')
+            begun.set()
+            rest = client.wire.read_until(b"0\r\n\r\n")
+            self.assertNotIn(b"\n\n", rest, "the event has no end")
+        self.await_settled(weir, "tokens", cut=1)
+
     def test_streams_of_one_http2_connection_pass_their_budget_by_no_event(self):
         weir = self.estimated(300, **H2C)
         self.send(200)
@@ -234,6 +267,82 @@ class EstimatesInMemory(StreamCosts):
 
 
 class EstimatesInRedis(shared_settlement_test.SettlementInRedis, EstimatesInMemory):
+    @staticmethod
+    def read_events(client, count):
+        text = b""
+        while text.count(b"data: {") < count:
+            text += client.wire.read_until(b"\n\n")
+
+    def under_failure(self, on_failure):
+        """Starts a weir whose rule has a budget of 100 units, of which a request reserves 10."""
+        cost = '{ response_json = "/n", reserve = 10, stream = { cut = true } }'
+        return self.weir(rule("tokens", "100/3000day", key='["ip"]', algorithm='"fixed_window"', cost=cost,
+                              on_store_failure=f'"{on_failure}"'))
+
+    def test_stream_goes_on_while_redis_is_frozen_and_is_cut_when_redis_answers_again(self):
+        self.TIMEOUT = "300ms"
+        for on_failure in ("open", "local"):
+            with self.subTest(on_failure):
+                frozen, thawed = threading.Event(), threading.Event()
+                self.addCleanup(frozen.set)
+                self.addCleanup(thawed.set)
+
+                def reply(exchange, frozen=frozen, thawed=thawed):
+                    exchange.read_body()
+                    exchange.send(HEAD + one_chunk(event(number=0) * 10))
+                    frozen.wait(PATIENCE)
+                    exchange.send(one_chunk(event(number=1) * 200))
+                    thawed.wait(PATIENCE)
+                    deadline = time.monotonic() + PATIENCE
+                    while time.monotonic() < deadline:  # ends earlier, when weir closes the connection
+                        exchange.send(one_chunk(event(number=2)))
+                        time.sleep(0.02)  # the interval of the events
+
+                self.upstream.reply = reply
+                weir = self.under_failure(on_failure)
+                with weir.connect() as client:
+                    client.send(request_bytes("GET", "/"))
+                    self.read_events(client, 10)
+                    self.redis.process.send_signal(signal.SIGSTOP)
+                    try:
+                        frozen.set()
+                        self.read_events(client, 200)
+                        self.assertGreater(weir.metric("weir_store_failures_total"), 0)
+                    finally:
+                        self.redis.process.send_signal(signal.SIGCONT)
+                    eventually(lambda: weir.metric("weir_redis_up") == 1, "weir is connected to Redis again")  # noqa: B023
+                    thawed.set()
+                    client.wire.read_until(b"\r\n0\r\n\r\n")
+                self.await_settled(weir, "tokens", cut=1)
+                eventually(lambda: weir.get("/").status == 429, "the whole stream is charged")  # noqa: B023
+
+    def test_stream_ends_while_redis_is_down_if_on_store_failure_is_closed(self):
+        down = threading.Event()
+        self.addCleanup(down.set)
+
+        def reply(exchange):
+            exchange.read_body()
+            exchange.send(HEAD + one_chunk(event(number=0) * 10))
+            down.wait(PATIENCE)
+            exchange.send(one_chunk(event(number=1) * 200))
+            exchange.wait_for_close()
+
+        self.upstream.reply = reply
+        weir = self.under_failure("closed")
+        with weir.connect() as client:
+            client.send(request_bytes("GET", "/"))
+            self.read_events(client, 10)
+            self.redis.kill()
+            eventually(lambda: weir.metric("weir_redis_up") == 0, "weir has noticed that Redis is down")
+            down.set()
+            self.assertNotIn(b"data", client.wire.read_until(b"0\r\n\r\n"))
+            self.await_settled(weir, "tokens", cut=1)
+            self.assertEqual(weir.metric("weir_store_failures_total"), 1)
+            self.assertEqual(client.get("/").status, 503, "the connection stays open")
+            self.redis.start()
+            self.upstream.reply = answer(b'{"n":1}')
+            eventually(lambda: client.get("/").status == 200, "Redis answers again")
+
     def test_streams_through_two_instances_pass_their_budget_by_no_event(self):
         cost = '{ response_json = "/n", reserve = 10, stream = { cut = true } }'
         one = rule("tokens", "300/day", key='["ip"]', algorithm='"fixed_window"', cost=cost)

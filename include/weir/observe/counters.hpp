@@ -185,7 +185,7 @@ class alignas(64) Counters {
   // requests refused because a client with fewer queued requests took their place in the queue
   Tally queue_levelled;
   Tally queue_overdue;       // requests refused because max_wait passed while other requests departed
-  Tally store_failures;      // decisions for which Redis did not answer in time
+  Tally store_failures;      // decisions and charges of streams that Redis did not answer in time
   Tally preflights;          // CORS preflights, for which no rule was asked
   Tally access_log_dropped;  // lines of the access log that weir dropped
   // The top clients of each rule. Must be set before the worker runs. Null if top clients are not counted.

@@ -87,7 +87,7 @@ void tell_decisions(MetricsPage& page) {
     }
   page.put(decisions);
   page.total(&Counters::store_failures, "weir_store_failures_total",
-             "Decisions made without Redis, because it did not reply in time.");
+             "Decisions and charges of streams that Redis did not answer in time.");
 }
 
 }  // namespace

@@ -102,7 +102,7 @@ void Settlements::open_stream(const ChargedLine& line, const Settlement& settlem
     stream_costs_.push_back({&settlement, {settlement, *format_}});
   if (!settlement.stream) return;
   if (!meter_) meter_.emplace(worker_, *format_);
-  meter_->add(settlement, line.bill_charge.store, line.charge(), line.rule().mode == policy::Mode::Enforce);
+  meter_->add(line.rule(), line.bill_charge.store, line.charge());
 }
 
 // Settles the charges that depend on the status of a gRPC call. Returns true if an amount changed.
@@ -150,29 +150,32 @@ bool Settlements::settle_to(const ChargedLine& line, limit::Cost actual, std::op
   return true;
 }
 
+// Returns the charges of the meter for the line's rule; null if the meter has none.
+StreamMeter::Metered* Settlements::metered(const ChargedLine& line) {
+  return meter_ ? meter_->metered(line.rule(), line.bill_charge.store) : nullptr;
+}
+
 // Returns what is charged: the reserve, and what the meter has charged beyond it.
 limit::Cost Settlements::charged_for(const ChargedLine& line) {
-  const auto* metered = meter_ && line.rule().settlement->stream
-                            ? meter_->metered(*line.rule().settlement, line.bill_charge.store)
-                            : nullptr;
-  return metered != nullptr ? metered->covered : line.charge().cost;
+  const auto* known = metered(line);
+  return known != nullptr ? known->covered : line.charge().cost;
 }
 
 // Settles the charges beyond the reserve: they keep `beyond` units, the oldest first. Returns how many units
 // they lack.
 limit::Cost Settlements::settle_extras(const ChargedLine& line, limit::Cost beyond) {
-  auto& metered = *meter_->metered(*line.rule().settlement, line.bill_charge.store);
-  const auto same = std::find_if(metered.charges.begin(), metered.charges.end(),
+  const auto& known = *metered(line);
+  const auto same = std::find_if(known.charges.begin(), known.charges.end(),
                                  [&](const limit::Charge& one) { return one.key == line.charge().key; });
-  const auto which = static_cast<std::size_t>(same - metered.charges.begin());
-  for (const auto& extra : metered.extras) {
-    const auto kept = std::min(beyond, extra.cost);
+  const auto which = static_cast<std::size_t>(same - known.charges.begin());
+  for (const auto& extra : known.extras) {
+    auto charge = known.charges[which];
+    charge.cost = extra.costs[which];
+    const auto kept = std::min(beyond, charge.cost);
     beyond -= kept;
-    if (kept == extra.cost) continue;
-    auto charge = metered.charges[which];
-    charge.cost = extra.cost;
+    if (kept == charge.cost) continue;
     const auto& outcome = extra.outcomes[which];
-    if (metered.store == Store::Redis)
+    if (known.store == Store::Redis)
       worker_.redis->settle(charge, extra.at + base::Duration(outcome.ahead), kept);
     else
       worker_.table.settle(charge, {.charged_at = extra.at, .actual = kept, .now = now_}, outcome.overflow);
@@ -180,12 +183,25 @@ limit::Cost Settlements::settle_extras(const ChargedLine& line, limit::Cost beyo
   return beyond;
 }
 
-// Settles a stream that has told no cost. A stream that has ended, or that weir has cut, costs the estimate.
-// Any other stream costs at least the reserve.
+// Settles a stream that has told no cost. A stream that has ended costs the estimate. Any other stream costs
+// at least the reserve.
 bool Settlements::settle_to_estimate(const ChargedLine& line, bool whole) {
   const auto estimate = meter_->estimate(*line.rule().settlement);
-  const auto as = meter_->cuts() ? Settled::Cut : Settled::Estimated;
-  return settle_to(line, whole || meter_->cuts() ? estimate : std::max(estimate, line.charge().cost), as);
+  return settle_to(line, whole ? estimate : std::max(estimate, line.charge().cost), Settled::Estimated);
+}
+
+// Settles a stream that weir has cut. The stream costs at least what it has told so far, and at least its
+// estimate. If the budget of another rule ended, it also costs at least the reserve, as if the server had
+// broken it off.
+bool Settlements::settle_cut(const ChargedLine& line, const ReportedCost& told) {
+  const bool has_told = told.state == ReportedCost::State::Amount;
+  auto cost = has_told ? told.amount : 0;
+  const auto* known = metered(line);
+  if (known == nullptr && !has_told) return settle(line, told);
+  if (known != nullptr) cost = std::max(cost, meter_->estimate(*line.rule().settlement));
+  if (known != nullptr && known->mode == StreamMeter::Mode::Cuts) return settle_to(line, cost, Settled::Cut);
+  cost = std::max(cost, line.charge().cost);
+  return settle_to(line, cost, has_told ? std::nullopt : std::optional(Settled::Estimated));
 }
 
 // Settles a charge in the key table. The outcome then shows the present state of the key. Exception:
@@ -300,8 +316,8 @@ void Settlements::stand() {
   wait_ = Wait::Nothing;
 }
 
-// Returns the cost that the body reports. `whole`: the body is complete. Checks the length of the body
-// against the bound of the rule.
+// Returns the cost that the body reports. `whole`: the body is complete, or weir has cut it. Checks the
+// length of the body against the bound of the rule.
 ReportedCost Settlements::cost_in_body(const Settlement& settlement, bool whole) {
   const ReportedCost unreadable{ReportedCost::State::Unreadable};
   if (!whole || (format_ && too_long_)) return unreadable;
@@ -319,12 +335,15 @@ ReportedCost Settlements::cost_in_body(const Settlement& settlement, bool whole)
 void Settlements::settle_by_body(bool whole) {
   wait_ = Wait::Nothing;
   now_ = worker_.clock.now();
+  const bool cut = meter_ && meter_->cuts();
   for_each_line([&](const ChargedLine& line, const Settlement& settlement) {
     if (is_by_call(settlement) || settlement.kind != Settlement::Kind::Json) return;
     if (!policy::is_charged(settlement, status_)) return;
     if (!format_ && length_ > settlement.max_body) return;  // the head has settled it
-    const auto told = cost_in_body(settlement, whole);
-    if (told.state != ReportedCost::State::Amount && meter_ && settlement.stream)
+    const auto told = cost_in_body(settlement, whole || cut);
+    if (cut)
+      (void)settle_cut(line, told);
+    else if (told.state != ReportedCost::State::Amount && meter_ && settlement.stream)
       (void)settle_to_estimate(line, whole);
     else
       (void)settle(line, told);

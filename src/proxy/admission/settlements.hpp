@@ -114,8 +114,10 @@ class Settlements final : public BodyObserver {
   bool settle(const ChargedLine& line, const policy::ReportedCost& told);
   bool settle_to(const ChargedLine& line, limit::Cost actual,
                  std::optional<observe::Settled> as = std::nullopt);
+  [[nodiscard]] StreamMeter::Metered* metered(const ChargedLine& line);
   [[nodiscard]] limit::Cost charged_for(const ChargedLine& line);
   bool settle_to_estimate(const ChargedLine& line, bool whole);
+  bool settle_cut(const ChargedLine& line, const policy::ReportedCost& told);
   [[nodiscard]] limit::Cost settle_extras(const ChargedLine& line, limit::Cost beyond);
   void settle_here(const ChargedLine& line, limit::Cost actual, limit::Cost total);
   void settle_in_redis(const ChargedLine& line, limit::Cost actual, limit::Cost total);

@@ -7,18 +7,18 @@
 
 namespace weir::proxy {
 
-void StreamMeter::add(const policy::Settlement& settlement, Store store, const limit::Charge& charge,
-                      bool enforced) {
+void StreamMeter::add(const policy::Rule& rule, Store store, const limit::Charge& charge) {
   auto more = charge;
   more.penalty = nullptr;  // the end of a budget within a stream is no violation
-  if (auto* known = metered(settlement, store)) return known->charges.push_back(more);
-  metered_.push_back({&settlement, store, {more}, enforced, more.cost});
+  if (auto* known = metered(rule, store)) return known->charges.push_back(more);
+  const auto mode = rule.mode == policy::Mode::Enforce ? Mode::Charges : Mode::Counts;
+  metered_.push_back({&rule, store, {more}, mode, more.cost});
 }
 
-std::size_t StreamMeter::admit(std::string_view octets) {
+std::size_t StreamMeter::admit(std::string_view octets, base::TimePoint now) {
   using Status = http::RecordDecoder::Status;
   std::size_t passed = std::exchange(ahead_, 0);
-  if (passed != 0 && !covers_event()) {
+  if (passed != 0 && !covers_event(now)) {
     ahead_ = passed;
     return 0;
   }
@@ -35,7 +35,7 @@ std::size_t StreamMeter::admit(std::string_view octets) {
     if (is_event_) ++events_;
     blank_ = true;
     is_event_ = false;
-    if (!covers_event()) {
+    if (!covers_event(now)) {
       ahead_ = end - passed;
       return passed;
     }
@@ -43,63 +43,76 @@ std::size_t StreamMeter::admit(std::string_view octets) {
   }
 }
 
-// Returns true if the charges cover the events so far.
-bool StreamMeter::covers_event() {
-  if (cuts_) return false;
+bool StreamMeter::cuts() const noexcept {
+  return std::any_of(metered_.begin(), metered_.end(),
+                     [](const Metered& metered) { return metered.mode == Mode::Cuts; });
+}
+
+// Returns true if the event may pass.
+bool StreamMeter::covers_event(base::TimePoint now) {
+  if (cuts()) return false;
   for (auto& metered : metered_)
-    if (metered.store == Store::Table && is_short(metered)) extend_here(metered);
-  const auto is_short_one = [this](const Metered& metered) { return is_short(metered); };
-  return !cuts_ && std::none_of(metered_.begin(), metered_.end(), is_short_one);
+    if (metered.store == Store::Table && is_short(metered, now)) extend_here(metered, now);
+  const auto is_short_one = [&](const Metered& metered) { return is_short(metered, now); };
+  return !cuts() && std::none_of(metered_.begin(), metered_.end(), is_short_one);
 }
 
 limit::Cost StreamMeter::first_step(const Metered& metered, limit::Cost needed) noexcept {
   return std::max(needed, std::min({metered.covered / 4, metered.next, limit::kMaxCost - metered.covered}));
 }
 
-// Records a charge. REQUIRES: memory for one more.
-void StreamMeter::note(Metered& metered, const Extra& extra) {
-  metered.covered += extra.cost;
-  metered.next = 2 * extra.cost;
-  if (metered.extras.size() < kMostExtras)
-    metered.extras.push_back(extra);
-  else
-    metered.extras.back().cost += extra.cost;
+// Records a charge of `cost`. REQUIRES: memory for one more.
+void StreamMeter::note(Metered& metered, Extra& extra, limit::Cost cost) {
+  metered.covered += cost;
+  metered.next = 2 * cost;
+  for (const auto& outcome : extra.outcomes) extra.costs.push_back(outcome.allowed ? cost : 0);
+  if (metered.extras.size() < kMostExtras) return metered.extras.push_back(extra);
+  auto& last = metered.extras.back().costs;
+  for (std::size_t i = 0; i < last.size(); ++i) last[i] += extra.costs[i];
 }
 
+// The budget does not admit the event.
 void StreamMeter::give_up(Metered& metered) noexcept {
-  metered.charges_more = false;
-  cuts_ = cuts_ || metered.settlement->stream->cut;
+  metered.mode = metered.rule->settlement->stream->cut ? Mode::Cuts : Mode::Counts;
 }
 
-void StreamMeter::extend_here(Metered& metered) {
-  const auto needed = cost_of(events_, *metered.settlement) - metered.covered;
-  const auto now = worker_.clock.now();
+// Redis has not answered.
+void StreamMeter::note_failure(Metered& metered) noexcept {
+  worker_.counters.store_failures.add();
+  metered.ask_again = worker_.clock.now() + kRedisPause;
+  if (metered.rule->on_store_failure == policy::OnStoreFailure::Closed &&
+      metered.rule->settlement->stream->cut)
+    metered.mode = Mode::Cuts;
+}
+
+void StreamMeter::extend_here(Metered& metered, base::TimePoint now) {
+  const auto needed = cost_of(events_, *metered.rule->settlement) - metered.covered;
   for (auto step = first_step(metered, needed);; step = std::max(needed, step / 2)) {
     auto charges = metered.charges;
     for (auto& charge : charges) charge.cost = step;
-    Extra extra{step, now, {}};
+    Extra extra{now, {}};
     extra.outcomes.resize(charges.size());
     metered.extras.reserve(metered.extras.size() + 1);  // a charge must not be forgotten
     if (worker_.table.charge({charges.data(), charges.size()}, now,
                              {extra.outcomes.data(), extra.outcomes.size()})) {
-      note(metered, extra);
+      note(metered, extra, step);
       return;
     }
     if (step == needed) return give_up(metered);
   }
 }
 
-net::Task<void> StreamMeter::charge_in_redis() {
+net::Task<void> StreamMeter::charge_in_redis(base::TimePoint now) {
   for (auto& metered : metered_)
-    if (metered.store == Store::Redis && is_short(metered)) co_await extend_in_redis(metered);
+    if (metered.store == Store::Redis && is_short(metered, now)) co_await extend_in_redis(metered);
 }
 
 net::Task<void> StreamMeter::extend_in_redis(Metered& metered) {
-  const auto needed = cost_of(events_, *metered.settlement) - metered.covered;
+  const auto needed = cost_of(events_, *metered.rule->settlement) - metered.covered;
   for (auto step = first_step(metered, needed);; step = std::max(needed, step / 2)) {
     auto charges = metered.charges;
     for (auto& charge : charges) charge.cost = step;
-    Extra extra{step, {}, {}};
+    Extra extra{};
     extra.outcomes.resize(charges.size());
     metered.extras.reserve(metered.extras.size() + 1);
     auto unasked = limit::all_lines(charges.size());
@@ -107,12 +120,12 @@ net::Task<void> StreamMeter::extend_in_redis(Metered& metered) {
     const std::span<limit::Outcome> outcomes{extra.outcomes.data(), extra.outcomes.size()};
     const auto ec = co_await worker_.redis->charge(asked, outcomes, extra.at, unasked);
     if (ec) {
-      metered.charges_more = false;  // Redis is away: the end of the stream settles the rest
+      note_failure(metered);
       co_return;
     }
     const bool admitted = extra.outcomes.front().allowed;
     if (admitted) {
-      note(metered, extra);
+      note(metered, extra, step);
       co_return;
     }
     if (step == needed) {
@@ -123,8 +136,7 @@ net::Task<void> StreamMeter::extend_in_redis(Metered& metered) {
 }
 
 void StreamMeter::stop_charging() noexcept {
-  cuts_ = false;
-  for (auto& metered : metered_) metered.charges_more = false;
+  for (auto& metered : metered_) metered.mode = Mode::Counts;
 }
 
 limit::Cost StreamMeter::cost_of(std::uint64_t events, const policy::Settlement& settlement) noexcept {
@@ -132,9 +144,9 @@ limit::Cost StreamMeter::cost_of(std::uint64_t events, const policy::Settlement&
   return events >= most ? limit::kMaxCost : events * settlement.stream->per_event;
 }
 
-StreamMeter::Metered* StreamMeter::metered(const policy::Settlement& settlement, Store store) noexcept {
+StreamMeter::Metered* StreamMeter::metered(const policy::Rule& rule, Store store) noexcept {
   const auto found = std::find_if(metered_.begin(), metered_.end(), [&](const Metered& one) {
-    return one.settlement == &settlement && one.store == store;
+    return one.rule == &rule && one.store == store;
   });
   return found == metered_.end() ? nullptr : &*found;
 }

@@ -14,10 +14,11 @@
 #include "weir/limit/charge.hpp"
 #include "weir/limit/outcome.hpp"
 #include "weir/net/task.hpp"
-#include "weir/policy/settlement.hpp"
+#include "weir/policy/rule.hpp"
 #include "weir/proxy/body_gate.hpp"
 #include "weir/proxy/worker.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -32,37 +33,48 @@ class StreamMeter final : public BodyGate {
  public:
   enum class Store : std::uint8_t { Table, Redis };
 
-  // A charge beyond the reserve. `outcomes`: one for each charge of the rule.
+  // A charge beyond the reserve. `outcomes`, `costs`: one for each charge of the rule. A cost is 0 if the
+  // limiter that does not decide has no room for it (limit/pair.hpp).
   struct Extra {
-    limit::Cost cost;
     base::TimePoint at;
     boost::container::static_vector<limit::Outcome, 2> outcomes;
+    boost::container::static_vector<limit::Cost, 2> costs{};
+  };
+  enum class Mode : std::uint8_t {
+    Charges,  // charges for the events that are not covered
+    Counts,   // only counts the events
+    Cuts,     // the stream must end before the event that is held back
   };
   // The charges of one rule: one, or two if its limit is elastic.
   struct Metered {
-    const policy::Settlement* settlement;
+    const policy::Rule* rule;
     Store store;
     boost::container::static_vector<limit::Charge, 2> charges;
-    bool charges_more;                   // false: only the events count
+    Mode mode;
     limit::Cost covered;                 // what is charged
     std::vector<Extra> extras{};         // at most kMostExtras; later charges are added to the last one
     limit::Cost next = limit::kMaxCost;  // the most to charge next: twice as much as the last time
+    base::TimePoint ask_again{};         // Redis has not answered: until then, events pass uncharged
   };
   static constexpr std::size_t kMostExtras = 64;
+  static constexpr base::Duration kRedisPause = std::chrono::milliseconds{100};
 
   StreamMeter(Worker& worker, http::StreamFormat format) noexcept : worker_(worker), decoder_(format) {}
 
-  // Adds a charge of a rule. Charges of the same rule and store must follow each other. `enforced`: false for
-  // a rule in shadow mode, which must not change the stream.
-  void add(const policy::Settlement& settlement, Store store, const limit::Charge& charge, bool enforced);
+  // Adds a charge of a rule. Charges of the same rule and store must follow each other. A rule in shadow mode
+  // must not change the stream, so it only counts.
+  void add(const policy::Rule& rule, Store store, const limit::Charge& charge);
 
   // Counts the events, and charges for them in the key table. If an event needs a charge in Redis, or if the
   // stream must end, the event and all after it are held back.
-  [[nodiscard]] std::size_t admit(std::string_view octets) override;
-  // Makes the charges in Redis for the event that is held back. Ends within the timeout of Redis.
-  [[nodiscard]] net::Task<void> charge_in_redis();
+  [[nodiscard]] std::size_t admit(std::string_view octets, base::TimePoint now);
+  [[nodiscard]] std::size_t admit(std::string_view octets) override {
+    return admit(octets, worker_.clock.now());
+  }
+  // Makes the charges in Redis for the event that is held back. Each call of Redis ends within its timeout.
+  [[nodiscard]] net::Task<void> charge_in_redis(base::TimePoint now);
   // Returns true if the stream must end before the event that is held back.
-  [[nodiscard]] bool cuts() const noexcept { return cuts_; }
+  [[nodiscard]] bool cuts() const noexcept;
   // From now on only counts. Called when the client has left.
   void stop_charging() noexcept;
 
@@ -71,20 +83,23 @@ class StreamMeter final : public BodyGate {
     return cost_of(ahead_ == 0 ? events_ : events_ - 1, settlement);
   }
   // Returns the charges of a rule in a store; null if the meter has none.
-  [[nodiscard]] Metered* metered(const policy::Settlement& settlement, Store store) noexcept;
+  [[nodiscard]] Metered* metered(const policy::Rule& rule, Store store) noexcept;
 
  private:
   [[nodiscard]] static limit::Cost cost_of(std::uint64_t events,
                                            const policy::Settlement& settlement) noexcept;
-  [[nodiscard]] bool covers_event();
-  [[nodiscard]] bool is_short(const Metered& metered) const noexcept {
-    return metered.charges_more && cost_of(events_, *metered.settlement) > metered.covered;
+  [[nodiscard]] bool covers_event(base::TimePoint now);
+  // Returns true if the event needs a charge that the meter may try now.
+  [[nodiscard]] bool is_short(const Metered& metered, base::TimePoint now) const noexcept {
+    return metered.mode == Mode::Charges && cost_of(events_, *metered.rule->settlement) > metered.covered &&
+           now >= metered.ask_again;
   }
-  void extend_here(Metered& metered);
+  void extend_here(Metered& metered, base::TimePoint now);
   [[nodiscard]] net::Task<void> extend_in_redis(Metered& metered);
-  static void note(Metered& metered, const Extra& extra);
+  void note_failure(Metered& metered) noexcept;
+  static void note(Metered& metered, Extra& extra, limit::Cost cost);
   [[nodiscard]] static limit::Cost first_step(const Metered& metered, limit::Cost needed) noexcept;
-  void give_up(Metered& metered) noexcept;
+  static void give_up(Metered& metered) noexcept;
 
   Worker& worker_;
   http::RecordDecoder decoder_;
@@ -93,7 +108,6 @@ class StreamMeter final : public BodyGate {
   std::size_t ahead_ = 0;  // octets of the event that is held back, which are counted already
   bool blank_ = true;      // the record has no octet but blanks so far
   bool is_event_ = false;  // the record is a JSON object so far
-  bool cuts_ = false;
 };
 
 }  // namespace weir::proxy

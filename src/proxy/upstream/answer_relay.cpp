@@ -129,7 +129,7 @@ net::Task<bool> AnswerRelay::wait_at_gate() {
   if (gate_ == nullptr) {
     if (meter_->cuts()) co_return false;
     watch.arm(attempt_.pool.settings().timeouts.response);
-    co_await meter_->charge_in_redis();
+    co_await meter_->charge_in_redis(context_.worker.clock.now());
     context_.read_clock();
     co_return !watch.late() && !watch.left() && !context_.worker.hard_stop;
   }

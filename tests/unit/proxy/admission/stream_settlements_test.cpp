@@ -1,7 +1,9 @@
 // Tests the settlement of a charge by a streamed answer, and the charges that a stream causes while it
 // passes.
+#include "unit/net/sockets.hpp"
 #include "unit/proxy/admission/reserved_charge.hpp"
 
+#include <exception>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -121,6 +123,154 @@ TEST(StreamSettlements, HoldTheEventThatTheBudgetDoesNotAdmit) {
   EXPECT_EQ(one.relay(many_events(2)), 0U);
   one.settlements.end();
   EXPECT_EQ(one.spent(), 100U) << "the held event costs nothing";
+  EXPECT_TRUE(one.settled(Settled::Cut));
+}
+
+// Returns true if the rule's bucket has this much to pay off. It refills one unit an hour, and a request
+// takes ten units of 100.
+bool owes(Reserved& one, limit::Cost units) {
+  const auto paid = one.charged_at + hours(units - 90);
+  return !one.table.charge(one.bill.charges(), paid - minutes(1), one.bill.outcomes()) &&
+         one.table.charge(one.bill.charges(), paid, one.bill.outcomes());
+}
+
+TEST(StreamSettlements, CutStreamCostsWhatItHasToldIfThatIsMoreThanItsEstimate) {
+  Streamed one({by_stream(true)});
+  EXPECT_EQ(one.relay("data: {\"n\":150}\n\n" + many_events(6)), 17 + 4 * kEvent.size());
+  one.settlements.end();
+  EXPECT_TRUE(owes(one, 150));
+  EXPECT_TRUE(one.settled(Settled::Cut));
+}
+
+TEST(StreamSettlements, CutStreamCostsItsEstimateIfItHasToldLess) {
+  Streamed one({by_stream(true)});
+  (void)one.relay("data: {\"n\":15}\n\n" + many_events(6));
+  one.settlements.end();
+  EXPECT_TRUE(owes(one, 100));
+  EXPECT_TRUE(one.settled(Settled::Cut));
+}
+
+// A rule whose own budget has not ended takes the cut as the end of a stream that broke off.
+TEST(StreamSettlements, CutStreamCostsOtherRulesAtLeastTheirReserve) {
+  auto cheap = by_stream(true);
+  cheap.stream->per_event = 1;
+  Streamed silent({by_stream(true), cheap, by_body()});
+  EXPECT_EQ(silent.relay(many_events(6)), 5 * kEvent.size());
+  silent.settlements.end();
+  EXPECT_TRUE(silent.settled(Settled::Cut, 0));
+  EXPECT_EQ(silent.spent(1), kReserved);
+  EXPECT_TRUE(silent.settled(Settled::Estimated, 1));
+  EXPECT_EQ(silent.spent(2), kReserved);
+  EXPECT_TRUE(silent.settled(Settled::Untold, 2));
+
+  Streamed told({by_stream(true), cheap, by_body()});
+  (void)told.relay("data: {\"n\":40}\n\n" + many_events(6));
+  told.settlements.end();
+  EXPECT_TRUE(told.settled(Settled::Cut, 0));
+  for (const std::size_t rule : {1U, 2U}) {
+    EXPECT_EQ(told.spent(rule), 40U);
+    EXPECT_TRUE(told.settled(Settled::Debt, rule));
+  }
+}
+
+const limit::Limiter kElastic = limit::TokenBucket::make({1, hours(1)}, 1000).value();
+
+// A stream under a rule whose elastic limit of 1,000 units decides. The rule's own bucket of 100 units counts
+// what fits. Another request of the client has taken 60 units of it.
+struct ElasticStream : LoneWorker {
+  ElasticStream() : LoneWorker({}) {
+    rule.settlement = by_stream(false);
+    for (const bool own : {false, true}) {
+      const auto* limiter = own ? &kHundred : &kElastic;
+      policy::AppliedLimiter applied{.limiter = limiter, .told = limiter};
+      applied.counted = own;
+      bill.add({&rule, applied}, {.key = {1, own ? 8U : 7U},
+                                  .limiter = limiter,
+                                  .cost = kReserved,
+                                  .enforced = !own,
+                                  .limiter_id = own ? 0U : 1U,
+                                  .counted = own});
+    }
+    auto other = own_charge();
+    other.cost = 60;
+    other.counted = false;
+    limit::Outcome outcome;
+    EXPECT_TRUE(table.charge({&other, 1}, charged_at, {&outcome, 1}));
+    EXPECT_TRUE(table.charge(bill.charges(), charged_at, bill.outcomes()));
+    settlements.begin(bill, Settlements::Store::Table, charged_at);
+    head.fields.push_back({"Content-Type", "text/event-stream"});
+    head.framing = Framing::Chunked;
+    EXPECT_FALSE(settlements.answered(200, &head, charged_at));
+  }
+  [[nodiscard]] const limit::Charge& own_charge() const { return bill.charges()[1]; }
+  [[nodiscard]] limit::Cost spent() const {
+    return 100 - table.current_outcome(own_charge(), charged_at).remaining;
+  }
+
+  policy::Rule rule{.name = "r", .limiter = kHundred};
+  const base::TimePoint charged_at = clock.now();
+  ExchangeBuffers space{worker};
+  policy::Bill& bill = space.evaluation.local;
+  Settlements settlements{worker, space};
+  http::ResponseHead head;
+};
+
+TEST(StreamSettlements, LimiterThatDoesNotDecideGetsBackOnlyWhatItWasCharged) {
+  ElasticStream one;
+  EXPECT_EQ(one.settlements.meter()->admit(many_events(2), one.charged_at), 2 * kEvent.size());
+  EXPECT_EQ(one.spent(), 100U);
+  EXPECT_EQ(one.settlements.meter()->admit(kEvent, one.charged_at), kEvent.size())
+      << "the own bucket is full";
+  one.settlements.see("data: {\"n\":15}\n\n");
+  one.settlements.complete({});
+  EXPECT_EQ(one.spent(), 75U);
+}
+
+// A stream under a rule in a Redis that does not answer.
+struct WithoutRedis : Reserved {
+  WithoutRedis(policy::OnStoreFailure on_failure, bool cut)
+      : Reserved({by_stream(cut)}, policy::Store::Redis) {
+    rules[0].on_store_failure = on_failure;
+    head.fields.push_back({"Content-Type", "text/event-stream"});
+    EXPECT_TRUE(begins(Framing::Chunked));
+  }
+  StreamMeter& meter() { return *settlements.meter(); }
+  // Makes the charge in Redis for the event that is held back. Returns when the meter asks Redis again.
+  base::TimePoint ask_redis(base::TimePoint now) {
+    bool done = false;
+    net::spawn(context.get_executor(), meter().charge_in_redis(now),
+               [&](const std::exception_ptr&) { done = true; });
+    EXPECT_TRUE(net::turn_until(
+        context, [&] { return done; }, std::chrono::seconds(20)));
+    return meter().metered(rules[0], StreamMeter::Store::Redis)->ask_again;
+  }
+};
+
+TEST(StreamSettlements, EventsPassUnchargedUntilTheMeterAsksRedisAgain) {
+  using policy::OnStoreFailure;
+  const auto moment = base::Duration(1);
+  for (const auto& [on_failure, cut] :
+       {std::pair(OnStoreFailure::Open, true), std::pair(OnStoreFailure::Local, true),
+        std::pair(OnStoreFailure::Closed, false)}) {
+    WithoutRedis one(on_failure, cut);
+    EXPECT_EQ(one.meter().admit(kEvent, one.charged_at), 0U) << "the event needs a charge";
+    const auto again = one.ask_redis(one.charged_at);
+    EXPECT_EQ(one.meter().admit(kEvent, again - moment), kEvent.size());
+    EXPECT_EQ(one.meter().admit(many_events(9), again - moment), 9 * kEvent.size());
+    EXPECT_EQ(one.meter().admit(kEvent, again), 0U) << "the meter asks again";
+    EXPECT_FALSE(one.meter().cuts());
+    EXPECT_GE(one.ask_redis(again), again);
+    EXPECT_EQ(one.counters.store_failures.value(), 2U);
+  }
+}
+
+TEST(StreamSettlements, StreamEndsWhenRedisDoesNotAnswerIfTheRuleIsClosed) {
+  WithoutRedis one(policy::OnStoreFailure::Closed, true);
+  EXPECT_EQ(one.meter().admit(kEvent, one.charged_at), 0U);
+  const auto again = one.ask_redis(one.charged_at);
+  EXPECT_TRUE(one.meter().cuts());
+  EXPECT_EQ(one.meter().admit(kEvent, again), 0U);
+  one.settlements.end();
   EXPECT_TRUE(one.settled(Settled::Cut));
 }
 
