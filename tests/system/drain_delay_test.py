@@ -9,7 +9,7 @@ from drain_test import Held
 from harness import PATIENCE, Client, TestCase, Upstream, Weir, answer, closed_port, config, eventually, get, main, request_bytes, rule
 from lineage import Upgrade
 
-LONG = 'drain_delay = "5min"'  # longer than a test waits, so the delay ends only by a signal
+LONG = 'drain_delay = "1min"'  # longer than a test waits, so the delay ends only by a signal
 
 
 def ends_soon(weir):
@@ -42,7 +42,7 @@ class DrainDelay(TestCase):
                 response = kept.get("/")
                 self.assertEqual((response.status, response["connection"]), (200, None))
                 self.assertEqual(weir.get("/").status, 200)
-        weir.wait_for(r"info stopping: not ready any more; still serving for 300 s \(drain_delay\), then draining")
+        weir.wait_for(r"info stopping: not ready any more; still serving for 60 s \(drain_delay\), then draining")
         self.assertNotIn("draining:", weir.log())
         weir.signal(signal.SIGTERM)
         self.assertTrue(ends_soon(weir))
@@ -111,7 +111,7 @@ class DrainDelay(TestCase):
         file = weir.folder / "weir.toml"
         file.write_text(file.read_text().replace("[server]", "[server]\n" + LONG))
         weir.signal(signal.SIGHUP)
-        weir.wait_for("reload: now: stop: not ready but serving for 5min, then a drain of up to 5s")
+        weir.wait_for("reload: now: stop: not ready but serving for 1min, then a drain of up to 5s")
         weir.wait_for("reload: the configuration was reloaded")
         self.stopping(weir)
         self.assertEqual(weir.get("/").status, 200)
