@@ -163,7 +163,10 @@ class RollingRestart(TestCase):
         members, haproxy, load = self.begin("")
         load.goes_on()
         self.restart(members[0], haproxy)
-        self.assertNotEqual(load.stop(), {200})
+        load.stop()
+        lost = sum(status != 200 for status, _ in load.results)
+        print(f"{lost} lost", flush=True)
+        self.assertGreater(lost, 0)
 
 
 if __name__ == "__main__":
