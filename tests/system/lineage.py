@@ -124,8 +124,9 @@ class Upgrade(TestCase):
     def setUp(self):
         self.upstream = self.start(Upstream())
 
-    def weir(self, files=None, environment=None, **given):
-        return self.start(Lineage(config(self.upstream.port, **given), files, environment))
+    def weir(self, files=None, environment=None, drain="5s", **given):
+        text = config(self.upstream.port, **given).replace('drain = "5s"', f'drain = "{drain}"')
+        return self.start(Lineage(text, files, environment))
 
     def hold_requests(self):
         """Returns an event. The upstream sends no response before the event is set."""

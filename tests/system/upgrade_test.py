@@ -19,6 +19,7 @@ from lineage import Lineage, Upgrade
 from supervision_test import Manager
 
 UPGRADES = int(os.environ.get("WEIR_UPGRADES", "5"))
+LONG = "1min"  # a drain in which a slow machine can start two processes
 
 
 def sockets_of(pid):
@@ -104,7 +105,7 @@ class Upgrade(Upgrade):
 
     def test_request_in_progress_is_finished_by_the_old_process(self):
         release = self.hold_requests()
-        weir = self.weir(rules=rule("all", "2/day", algorithm='"fixed_window"', key="[]"))
+        weir = self.weir(rules=rule("all", "2/day", algorithm='"fixed_window"', key="[]"), drain=LONG)
         with weir.connect() as client:
             client.send(request_bytes("GET", "/"))
             eventually(lambda: self.upstream.exchanges, "the upstream has the request")
@@ -121,7 +122,7 @@ class Upgrade(Upgrade):
 
     def test_new_process_counts_permits_of_the_old_process(self):
         release = self.hold_requests()
-        weir = self.weir(rules=self.TWO, routes=self.SLOW + self.FREE)
+        weir = self.weir(rules=self.TWO, routes=self.SLOW + self.FREE, drain=LONG)
         with weir.connect() as first, weir.connect() as second:
             self.begin(first)
             weir.upgrade()
@@ -151,7 +152,7 @@ class Upgrade(Upgrade):
 
     def test_third_process_counts_permits_of_the_first_process(self):
         release = self.hold_requests()
-        weir = self.weir(rules=self.TWO, routes=self.SLOW + self.FREE)
+        weir = self.weir(rules=self.TWO, routes=self.SLOW + self.FREE, drain=LONG)
         with weir.connect() as first, weir.connect() as second, weir.connect() as third:
             self.begin(first)
             weir.upgrade()
@@ -206,7 +207,7 @@ class Upgrade(Upgrade):
         """The first process is still finishing a request when the second process hands over to a third. A SIGTERM to all
         processes must not end that request."""
         release = self.hold_requests()
-        weir = self.weir(routes=self.SLOW + self.FREE)
+        weir = self.weir(routes=self.SLOW + self.FREE, drain=LONG)
         with weir.connect() as client:
             self.begin(client)
             weir.upgrade()
