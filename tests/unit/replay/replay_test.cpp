@@ -128,9 +128,9 @@ TEST_F(ReplayTest, CandidateMayHaveAThousandRules) {
     rules.back().cells = index;
     rules.back().match.path = *policy::PathMatch::parse(path.c_str());
   }
-  rules[500].key = {*policy::parse_key_part("header:X-Client")};  // the log has no header fields
+  rules[500].key = {*policy::parse_key_part("query:tenant")};  // the log hides the value
   std::vector<Request> requests;
-  for (const auto* path : {"/256/a", "/500/a", "/999/a"})
+  for (const auto* path : {"/256/a", "/500/a?tenant=***", "/999/a"})
     for (int i = 0; i < 5; ++i) requests.push_back({.at = kStart + i * 1s, .path = path});
   const auto report = replay(requests, rules);
   EXPECT_EQ(report.rules[256].newly.refused, 3U);
