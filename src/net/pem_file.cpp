@@ -55,7 +55,14 @@ const Words& words_of(PemKind kind) noexcept {
       .marker = "-----BEGIN CERTIFICATE-----",
       .tool = "x509",
       .swapped = "contains a private key, not a certificate; expected the authority's certificate"};
+  static constexpr Words kRevocationLists{
+      .label = "X509 CRL",
+      .marker = "-----BEGIN X509 CRL-----",
+      .tool = "crl",
+      .swapped = "contains a private key; expected the authority's list of revoked certificates"};
   switch (kind) {
+    case PemKind::RevocationLists:
+      return kRevocationLists;
     case PemKind::PrivateKey:
       return kPrivateKey;
     case PemKind::Authorities:

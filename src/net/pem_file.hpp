@@ -16,7 +16,7 @@ struct BioFree {
 };
 using Bio = std::unique_ptr<BIO, BioFree>;
 
-enum class PemKind : std::uint8_t { Certificate, PrivateKey, Authorities };
+enum class PemKind : std::uint8_t { Certificate, PrivateKey, Authorities, RevocationLists };
 
 // A PEM file that was read. OpenSSL gets the text and never opens the file, because opening a pipe would wait
 // for a writer.

@@ -5,6 +5,7 @@
 #include "net/tls_words.hpp"
 
 #include "weir/net/file.hpp"
+#include "weir/net/revocation_lists.hpp"
 #include "weir/net/tls_files.hpp"
 
 #include <algorithm>
@@ -226,14 +227,18 @@ bool requires_certificate(const TlsSettings& settings) noexcept {
 }
 
 // OpenSSL does not verify the client's certificate again when a session is resumed. So existing sessions must
-// become invalid when the authorities change, or when a certificate becomes required. Therefore the session
-// ID context (SSL_CTX_set_session_id_context(3)) is a digest of the requirement and of the file's content.
+// become invalid when the authorities or their revocation lists change, or when a certificate becomes
+// required. Therefore the session ID context (SSL_CTX_set_session_id_context(3)) is a digest of the
+// requirement and of the content of both files.
 bool bind_sessions(SSL_CTX* context, const TlsSettings& settings) {
   std::string authorities = "weir ";
   if (!settings.client_ca.empty()) {
     authorities += requires_certificate(settings) ? "requires " : "asks for ";
-    if (const auto text = read_file(settings.client_ca))
-      authorities += *text;  // if the file cannot be read, ask_clients() reports the error
+    for (const auto* file : {&settings.client_ca, &settings.client_crl}) {
+      if (file->empty()) continue;
+      if (const auto text = read_file(*file))  // ask_clients() reports a file that cannot be read
+        authorities.append(std::to_string(text->size())).append(" ").append(*text);
+    }
   }
   std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
   static_assert(SHA256_DIGEST_LENGTH <= SSL_MAX_SID_CTX_LENGTH);
@@ -246,6 +251,8 @@ std::optional<base::Error> ask_clients(SSL_CTX* context, const TlsSettings& sett
   if (auto error = take_authorities(context, "the file of client authorities", settings.client_ca))
     return error;
   if (!name_authorities(context)) return last_tls_error("OpenSSL");
+  if (!settings.client_crl.empty())
+    if (auto error = take_revocation_lists(context, settings.client_crl)) return error;
   const int required = requires_certificate(settings) ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0;
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER | required, nullptr);
   return std::nullopt;

@@ -1,5 +1,7 @@
 #include "weir/server/certificates.hpp"
 
+#include "weir/net/revocation_lists.hpp"
+
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -59,6 +61,7 @@ net::FileStamps ListenerCertificates::stamps() const {
   for (const auto& files : settings_.certificates)
     for (const auto* path : {&files.cert, &files.key, &files.ocsp}) stamps.push_back(net::stamp_of(*path));
   stamps.push_back(net::stamp_of(settings_.client_ca));
+  stamps.push_back(net::stamp_of(settings_.client_crl));
   return stamps;
 }
 
@@ -115,8 +118,12 @@ void CertificateWatch::look_every(base::Duration period) {
 }
 
 admin::TlsFigures CertificateWatch::figures() const {
-  admin::TlsFigures figures{.certificates = {}, .renewed = renewed_, .faulty = faulty_};
+  admin::TlsFigures figures{.certificates = {}, .revocations = {}, .renewed = renewed_, .faulty = faulty_};
   for (const auto& [number, watched] : watched_) {
+    const auto& settings = watched.certificates.settings();
+    if (const auto end = net::revocation_lists_end(watched.certificates.context());
+        end && !settings.client_crl.empty())
+      figures.revocations.push_back({watched.address, settings.client_crl, *end});
     const auto states = net::certificate_states(watched.certificates.context());
     for (std::size_t j = 0; j < states.size(); ++j) {
       const auto& files = watched.certificates.settings().certificates[j];
@@ -136,6 +143,8 @@ void CertificateWatch::warn_of(const ListenerCertificates& certificates) {
   const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
   const auto states = net::certificate_states(certificates.context());
   for (const auto& warning : find_warnings(certificates.settings(), states, now)) log_.warning(warning);
+  if (const auto warning = warn_of_revocations(certificates.settings(), certificates.context(), now))
+    log_.warning(*warning);
 }
 
 std::optional<std::string> warn_of_expiry(const std::string& file, const std::string& who,
@@ -146,6 +155,15 @@ std::optional<std::string> warn_of_expiry(const std::string& file, const std::st
   auto warning = "the certificate \"" + file + "\" ";
   if (left < std::chrono::seconds(0)) return warning + "has expired; " + who + " will reject it";
   return warning + "expires on " + date_of(not_after) + " (UTC)";
+}
+
+std::optional<std::string> warn_of_revocations(const net::TlsSettings& settings, SSL_CTX* context,
+                                               std::chrono::sys_seconds now) {
+  if (settings.client_crl.empty()) return std::nullopt;
+  const auto end = net::revocation_lists_end(context);
+  if (!end || *end > now) return std::nullopt;
+  return "the revocation list in \"" + settings.client_crl + "\" expired on " + date_of(*end) +
+         " (UTC); weir rejects all clients of its authority until the file has a newer list";
 }
 
 std::vector<std::string> find_warnings(const net::TlsSettings& settings,
@@ -176,6 +194,8 @@ std::vector<std::string> find_warnings(const std::vector<net::ListenerSettings>&
     if (!shown) continue;
     for (auto& warning : find_warnings(*listener.tls, net::certificate_states(shown->get()), now))
       warnings.push_back(std::move(warning));
+    if (auto warning = warn_of_revocations(*listener.tls, shown->get(), now))
+      warnings.push_back(std::move(*warning));
   }
   return warnings;
 }

@@ -11,7 +11,7 @@ import tempfile
 import time
 
 from harness import (PATIENCE, WEIR, Client, TestCase, Upstream, Weir, client_tls, config, eventually, main, make_authority,
-                     make_certificate, make_client_certificate)
+                     make_certificate, make_client_certificate, make_revocation_list)
 
 QUICK = 'certificate_check = "20ms"'
 
@@ -104,6 +104,40 @@ class CertificateRenewal(TestCase):
         weir.wait_for("info TLS on 127.0.0.1:0: reloaded the certificates")
         with self.assertRaises((OSError, EOFError)):
             self.resumes(weir, trust, session)
+
+    def test_revoked_client_certificate_is_refused_after_the_file_of_lists_changed(self):
+        """weir reads the changed file without a reload. The session from before the revocation is not resumed."""
+        self.files |= make_authority(self.folder)
+        for name in ("alice", "bob"):
+            make_client_certificate(self.folder, name, f"/CN={name}")
+        self.files["ca.crl"] = make_revocation_list(self.folder)
+        weir = self.weir(more=', client_ca = "ca.crt", client_crl = "ca.crl"')
+        alice, bob = (client_tls(self.files["edge.crt"], shown=self.folder / name) for name in ("alice", "bob"))
+        for trust in (alice, bob):
+            trust.maximum_version = ssl.TLSVersion.TLSv1_2
+        _, session = self.resumes(weir, alice, None)
+        self.assertEqual(self.resumes(weir, alice, session)[0], True)
+        self.assertGreater(weir.metric("weir_tls_client_crl_not_after_seconds", file=str(weir.folder / "ca.crl")), time.time())
+        replacement = weir.folder / "new.crl"
+        replacement.write_text(make_revocation_list(self.folder, ["alice"]))
+        replacement.rename(weir.folder / "ca.crl")
+        weir.wait_for("info TLS on 127.0.0.1:0: reloaded the certificates")
+        for offered in (session, None):
+            with self.assertRaises((OSError, EOFError)):
+                self.resumes(weir, alice, offered)
+        weir.wait_for("refused the client 127.0.0.1: certificate revoked")
+        self.assertEqual(self.resumes(weir, bob, None)[0], False)
+
+    def test_faulty_file_of_revocation_lists_changes_nothing(self):
+        self.files |= make_authority(self.folder)
+        make_client_certificate(self.folder, "alice", "/CN=alice")
+        self.files["ca.crl"] = make_revocation_list(self.folder)
+        weir = self.weir(more=', client_ca = "ca.crt", client_crl = "ca.crl"')
+        (weir.folder / "ca.crl").write_text("no list")
+        weir.wait_for("cannot load the changed files; weir keeps the previous certificates: the file of revocation lists")
+        trust = client_tls(self.files["edge.crt"], shown=self.folder / "alice")
+        trust.maximum_version = ssl.TLSVersion.TLSv1_2
+        self.assertEqual(self.resumes(weir, trust, None)[0], False)
 
     def test_session_without_a_client_certificate_is_not_resumed_after_certificates_became_required(self):
         self.files |= make_authority(self.folder)

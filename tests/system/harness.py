@@ -10,6 +10,7 @@ import os
 import pathlib
 import ssl
 import subprocess
+import tempfile
 import threading
 import time
 import unittest
@@ -179,7 +180,7 @@ def make_authority(folder, name="ca"):
     folder = pathlib.Path(folder)
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
                     "-days", "2", "-subj", f"/CN={name}", "-addext", "basicConstraints=critical,CA:TRUE",
-                    "-addext", "keyUsage=critical,keyCertSign",
+                    "-addext", "keyUsage=critical,keyCertSign,cRLSign",
                     "-keyout", folder / f"{name}.key", "-out", folder / f"{name}.crt"], check=True, capture_output=True)
     return {file: (folder / file).read_text() for file in (f"{name}.crt", f"{name}.key")}
 
@@ -194,6 +195,21 @@ def make_client_certificate(folder, name, subject, authority="ca", days=2):
     subprocess.run(["openssl", "x509", "-req", "-in", request, "-days", str(days), "-CAcreateserial",
                     "-CA", folder / f"{authority}.crt", "-CAkey", folder / f"{authority}.key",
                     "-out", folder / f"{name}.crt"], check=True, capture_output=True)
+
+
+def make_revocation_list(folder, revoked=(), authority="ca"):
+    """Returns the PEM text of a revocation list of an authority of make_authority(). `revoked`: names of certificates of
+    make_client_certificate()."""
+    with tempfile.TemporaryDirectory() as scratch:
+        scratch, folder = pathlib.Path(scratch), pathlib.Path(folder)
+        (scratch / "index").touch()
+        (scratch / "conf").write_text(f"[ca]\ndefault_ca = own\n[own]\ndatabase = {scratch / 'index'}\n"
+                                      "default_md = sha256\ndefault_crl_days = 1\n")
+        command = ["openssl", "ca", "-config", scratch / "conf", "-cert", folder / f"{authority}.crt",
+                   "-keyfile", folder / f"{authority}.key"]
+        for name in revoked:
+            subprocess.run([*command, "-revoke", folder / f"{name}.crt"], check=True, capture_output=True)
+        return subprocess.run([*command, "-gencrl"], check=True, capture_output=True, text=True).stdout
 
 
 def client_tls(certificate, alpn=None, shown=None):

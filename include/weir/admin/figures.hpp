@@ -76,8 +76,15 @@ struct OwnCertificateFigures {
   std::string file;
   std::chrono::sys_seconds not_after;
 };
+// The revocation lists of a TLS listener.
+struct RevocationFigures {
+  std::string listener;  // the listener's address, as configured
+  std::string file;
+  std::chrono::sys_seconds not_after;  // when the first list in the file expires
+};
 struct TlsFigures {
   std::vector<CertificateFigures> certificates;
+  std::vector<RevocationFigures> revocations{};
   std::vector<OwnCertificateFigures> own{};
   std::size_t watched = 0;    // how many parts of weir use certificate files for their own connections
   std::uint64_t renewed = 0;  // how often weir has read changed files

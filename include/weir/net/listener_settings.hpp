@@ -49,7 +49,8 @@ struct Http2Options {
 struct TlsSettings {
   std::vector<CertificateFiles> certificates;  // at least one
   TlsVersion min_version = TlsVersion::Tls12;
-  std::string client_ca{};  // PEM file: authorities that sign client certificates; empty: none requested
+  std::string client_ca{};   // PEM file: authorities that sign client certificates; empty: none requested
+  std::string client_crl{};  // PEM file: revocation lists of these authorities; empty: none are checked
   ClientAuth client_auth = ClientAuth::Require;  // used if `client_ca` is set
   base::Duration ticket_rotation{
       14'400'000'000};    // how long a key encrypts tickets; the key decrypts tickets for twice this time

@@ -27,7 +27,7 @@ using TlsContext = std::unique_ptr<SSL_CTX, FreeContext>;
 // A client gets the first certificate that is valid for the requested name and has a key type that the client
 // can verify. If no certificate is valid for the name, the client gets the listener's first certificate. If
 // `client_ca` is set, weir asks clients for a certificate. A session ticket becomes invalid if the content of
-// `client_ca` or the value of `client_auth` changes.
+// `client_ca` or `client_crl`, or the value of `client_auth` changes.
 //
 // `tickets`: the keys for session tickets; null: OpenSSL makes keys that never change. An error names the
 // file and OpenSSL's reason.

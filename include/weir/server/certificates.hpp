@@ -102,6 +102,9 @@ class CertificateWatch {
 [[nodiscard]] std::optional<std::string> warn_of_expiry(const std::string& file, const std::string& who,
                                                         std::chrono::sys_seconds not_after,
                                                         std::chrono::sys_seconds now);
+// Returns a warning if one of the listener's revocation lists has expired. `context`: made from `settings`.
+[[nodiscard]] std::optional<std::string> warn_of_revocations(const net::TlsSettings& settings,
+                                                             SSL_CTX* context, std::chrono::sys_seconds now);
 // Returns warnings about certificates that expire within two weeks or that no client can receive, and about
 // OCSP responses that weir does not staple. `now`: the time of the system's clock.
 [[nodiscard]] std::vector<std::string> find_warnings(const net::TlsSettings& settings,

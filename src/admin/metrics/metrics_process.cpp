@@ -23,6 +23,11 @@ void tell_tls(MetricsPage& page) {
   }
   page.put(expiry);
   page.put(staple);
+  Family revocations = page.gauge("weir_tls_client_crl_not_after_seconds",
+                                  "Unix time at which the first revocation list in the file expires.");
+  for (const auto& each : figures.revocations)
+    revocations.add({{"file", each.file}, {"listener", each.listener}}, unix_time(each.not_after));
+  if (!figures.revocations.empty()) page.put(revocations);
   Family own = page.gauge("weir_tls_client_certificate_not_after_seconds",
                           "Unix time at which the certificate that weir presents to servers expires.");
   for (const auto& each : figures.own)

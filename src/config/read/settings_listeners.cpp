@@ -5,6 +5,7 @@
 #include "weir/base/units.hpp"
 #include "weir/config/locations.hpp"
 #include "weir/limit/rate.hpp"
+#include "weir/net/revocation_lists.hpp"
 #include "weir/net/tls_context.hpp"
 #include "weir/net/tls_files.hpp"
 
@@ -35,14 +36,20 @@ void check_pair(const TableReader& table, const net::CertificateFiles& files) {
 void read_client_ca(const TableReader& table, net::TlsSettings& tls, ReadContext& context) {
   tls.client_auth = table.choice<net::ClientAuth>("client_auth");
   if (!table.has("client_ca")) {
-    if (table.has("client_auth"))
-      table.missing("client_ca", "a file of authorities, because client_auth is given");
+    for (const char* key : {"client_auth", "client_crl"})
+      if (table.has(key))
+        return table.missing("client_ca", std::string("a file of authorities, because ") + key + " is given");
     return;
   }
   context.certificates = true;
   tls.client_ca = readable_file(table, "client_ca", context);
-  if (holds_something(tls.client_ca))
-    if (const auto fault = net::fault_of_client_ca(tls.client_ca)) table.mistake("client_ca", fault->message);
+  if (table.has("client_crl")) tls.client_crl = readable_file(table, "client_crl", context);
+  if (!holds_something(tls.client_ca)) return;
+  if (const auto fault = net::fault_of_client_ca(tls.client_ca))
+    return table.mistake("client_ca", fault->message);
+  if (!holds_something(tls.client_crl)) return;
+  if (const auto fault = net::fault_of_client_crl(tls.client_ca, tls.client_crl))
+    table.mistake("client_crl", fault->message);
 }
 
 net::TlsSettings read_tls(const TableReader& table, ReadContext& context) {

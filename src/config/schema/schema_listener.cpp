@@ -33,6 +33,9 @@ constexpr KeySpec kTlsKeys[] = {
     choice("min_version", kTlsVersions, "1.2", "lowest version of TLS"),
     key("client_ca", Kind::Text, "",
         "PEM file: the authorities that sign clients' certificates; absent: weir asks for no certificate"),
+    key("client_crl", Kind::Text, "",
+        "PEM file: the revocation lists of the authorities in client_ca, one for each; weir rejects revoked "
+        "certificates"),
     choice("client_auth", kClientAuths, "require",
            "with client_ca: whether a client has to show a certificate; with \"optional\" it shows none or a "
            "good one"),

@@ -23,6 +23,8 @@ std::string listener_line(const net::ListenerSettings& listener) {
       line += (listener.tls->client_auth == net::ClientAuth::Require ? ", client certificates required by "
                                                                      : ", client certificates optional by ") +
               listener.tls->client_ca;
+    if (!listener.tls->client_crl.empty())
+      line += ", revoked certificates rejected by " + listener.tls->client_crl;
   }
   if (listener.protocols.h2) line += listener.protocols.http1 ? ", HTTP/2 and HTTP/1.1" : ", HTTP/2 only";
   if (listener.protocols.h2c)

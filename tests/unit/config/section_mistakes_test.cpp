@@ -226,6 +226,12 @@ const WrongConfiguration kWrongSections[] = {
       "client_auth is given",
       "weir.toml:15: listener[#2].tls.certificates: found none; expected at least one { cert = \"…\", key = "
       "\"…\" }"}},
+    {"RevocationListsWithoutAuthority",
+     with("[[listener]]\naddress = \"a:1\"\n[listener.tls]\nclient_crl = \"ca.crl\"\ncertificates = []\n"),
+     {"weir.toml:13: listener[#2].tls.client_ca: missing; expected a file of authorities, because client_crl "
+      "is given",
+      "weir.toml:15: listener[#2].tls.certificates: found none; expected at least one { cert = \"…\", key = "
+      "\"…\" }"}},
     {"ClientAuthUnknown",
      with("[[listener]]\naddress = \"a:1\"\n[listener.tls]\nclient_auth = \"required\"\n"
           "certificates = []\n"),
