@@ -62,6 +62,10 @@ def in_its_folder(text):
     return re.sub(r'"/(?:etc|var/log|var/lib)/weir/([^"]*)"', r'"\1"', text)
 
 
+# A JWK set with the key of RFC 8037, appendix A.2.
+KEY_SET = '{"keys": [{"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}'
+
+
 def files_of(text, keys, folder):
     """Returns the contents of the files that a configuration names, by file name. A certificate is for localhost, or for the host
     in its file's name."""
@@ -73,6 +77,8 @@ def files_of(text, keys, folder):
         if name.endswith(".pem"):  # the public key that verifies tokens
             made = subprocess.run(["openssl", "genrsa", "2048"], check=True, capture_output=True).stdout
             found[name] = subprocess.run(["openssl", "rsa", "-pubout"], input=made, check=True, capture_output=True).stdout
+    for name in re.findall(r'jwks = "([\w.-]+)"', text):
+        found[name] = KEY_SET
     for name in re.findall(r'"([\w.-]+\.mmdb)"', text):
         found[name] = (TREE / "config/examples/countries.mmdb").read_bytes()
     if '"keys.toml"' in text:

@@ -5,6 +5,7 @@ reason. weir verifies a signature only if a rule needs the token."""
 import base64
 import json
 import pathlib
+import signal
 import subprocess
 import tempfile
 import time
@@ -53,6 +54,32 @@ class TokenIssuer:
         return text + "." + base64url(pair_of(signature, self.size) if self.size else signature)
 
 
+class Ed25519Issuer:
+    """Signs tokens with keys that are made when they are first named."""
+
+    def __init__(self, folder, name):
+        self.folder, self.name = pathlib.Path(folder), name
+
+    def key(self, kid):
+        path = self.folder / f"{self.name}-{kid}.key"
+        if not path.exists():
+            openssl("genpkey", "-algorithm", "ed25519", "-out", path)
+        return path
+
+    def key_set(self, *kids):
+        """Returns the public keys as a JWK set. The last 32 bytes of their DER form are the key (RFC 8410, section 4)."""
+        publics = ((kid, openssl("pkey", "-in", self.key(kid), "-pubout", "-outform", "DER")[-32:]) for kid in kids)
+        return json.dumps({"keys": [{"kty": "OKP", "crv": "Ed25519", "kid": kid, "x": base64url(x)} for kid, x in publics]})
+
+    def token(self, kid, **claims):
+        parts = {"alg": "EdDSA", "kid": kid}, {"sub": "ann", "iss": self.name, **claims}
+        text = ".".join(base64url(json.dumps(part).encode()) for part in parts)
+        with tempfile.NamedTemporaryFile(dir=self.folder) as message:  # Ed25519 reads the whole text at once
+            message.write(text.encode())
+            message.flush()
+            return f"{text}.{base64url(openssl('pkeyutl', '-sign', '-rawin', '-inkey', self.key(kid), '-in', message.name))}"
+
+
 class Tokens(ExplainTestCase):
     def setUp(self):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weir-test-")))
@@ -77,7 +104,7 @@ class Tokens(ExplainTestCase):
         return [json.loads(line) for line in self.log.read_text().splitlines()]
 
     def faults(self):
-        names = "malformed algorithm signature expired not_yet issuer audience missing claim extension".split()
+        names = "malformed algorithm signature expired not_yet issuer audience missing claim key extension".split()
         counts = {name: int(self.weir.metric("weir_token_faults_total", reason=name)) for name in names}
         return {name: count for name, count in counts.items() if count}
 
@@ -126,6 +153,31 @@ class Tokens(ExplainTestCase):
             token = issuer.token(sub="ann")
             self.assertEqual((algorithm, self.ask(token).status), (algorithm, 200))
             self.assertEqual((algorithm, self.ask(token[:-8] + "AAAAAAAA").status), (algorithm, 401))
+
+    def test_changed_key_set_verifies_tokens_of_the_new_key_after_a_reload(self):
+        """Each issuer has a set of Ed25519 keys. The token's `iss` chooses the set, and its `kid` the key."""
+        ours, theirs = (Ed25519Issuer(self.folder, name) for name in ("ours", "theirs"))
+        jwt = "".join(f'[[client.jwt]]\nissuer = "{each.name}"\njwks = "{each.name}.json"\n' for each in (ours, theirs))
+        text = config(self.upstream.port, rules=INSIST + jwt)
+        weir = self.start(Weir(text, {f"{each.name}.json": each.key_set("1") for each in (ours, theirs)}))
+
+        def statuses(*tokens):
+            return [get(weir.port, authorization=f"Bearer {token}").status for token in tokens]
+
+        self.assertEqual(statuses(ours.token("1"), theirs.token("1"), ours.token("2")), [200, 200, 401])
+        self.assertEqual(weir.metric("weir_token_faults_total", reason="key"), 1)
+        self.assertEqual(statuses(ours.token("1", iss="theirs"), ours.token("1", iss="others")), [401, 401])
+
+        def reload(key_set, result):
+            (weir.folder / "ours.json").write_text(key_set)
+            weir.signal(signal.SIGHUP)
+            eventually(lambda: weir.metric("weir_reloads_total", result=result) == 1, f"the reload is {result}")
+
+        reload(ours.key_set("1", "2"), "ok")
+        self.assertEqual(statuses(ours.token("1"), ours.token("2"), theirs.token("2")), [200, 200, 401])
+        reload('{"keys": []}', "failed")
+        weir.wait_for("has no public key for signatures that weir knows")
+        self.assertEqual(statuses(ours.token("2")), [200], "a faulty file changes nothing")
 
     def test_token_is_not_verified_if_another_rule_refuses_the_client(self):
         self.begin(INSIST, rule("per-ip", "2/day", key='["ip"]'))  # the rules may be in either order in the file

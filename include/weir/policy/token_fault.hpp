@@ -18,18 +18,20 @@ enum class TokenFault : std::uint8_t {
   Audience,   // `aud` is wrong or missing
   Missing,    // the request has no token, and a rule requires one
   Claim,      // a claim is missing: `exp` with `require_exp`, or a claim that a rule requires
+  Key,        // no configured key has the token's `kid`, or several may be meant
   Extension,  // the token requires an extension (`crit`, RFC 7515 §4.1.11), and weir supports none
 };
-inline constexpr std::size_t kTokenFaults = 10;
+inline constexpr std::size_t kTokenFaults = 11;
 
 // The metric labels of the faults, also shown by `weir explain`.
 inline constexpr std::array<std::string_view, kTokenFaults> kTokenFaultNames{
-    "malformed", "algorithm", "signature", "expired", "not_yet",
-    "issuer",    "audience",  "missing",   "claim",   "extension"};
+    "malformed", "algorithm", "signature", "expired", "not_yet",  "issuer",
+    "audience",  "missing",   "claim",     "key",     "extension"};
 // The texts of the faults in the field `error` of the access log.
 inline constexpr std::array<std::string_view, kTokenFaults> kTokenFaultErrors{
-    "token_malformed", "token_algorithm", "token_signature", "token_expired", "token_not_yet",
-    "token_issuer",    "token_audience",  "token_missing",   "token_claim",   "token_extension"};
+    "token_malformed", "token_algorithm", "token_signature", "token_expired",
+    "token_not_yet",   "token_issuer",    "token_audience",  "token_missing",
+    "token_claim",     "token_key",       "token_extension"};
 // The sentences in the response to the client. The sentences have no quotes or backslashes, as RFC 6750 §3
 // requires of error_description.
 inline constexpr std::array<std::string_view, kTokenFaults> kTokenFaultSentences{
@@ -42,6 +44,7 @@ inline constexpr std::array<std::string_view, kTokenFaults> kTokenFaultSentences
     "the token is for another audience",
     "the request has no token",
     "the token lacks a claim that is required",
+    "the token is signed with a key that is not known",
     "the token requires an extension that weir does not support"};
 
 [[nodiscard]] constexpr std::string_view name_of(TokenFault fault) noexcept {

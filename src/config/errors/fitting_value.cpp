@@ -267,7 +267,8 @@ const KeySpec* find_key(const TableSpec& table, std::span<const std::string> pat
 
 const KeySpec* find_below(const KeySpec& key, std::span<const std::string> path) noexcept {
   if (path.empty() || key.inner == nullptr) return nullptr;
-  if (key.kind == Kind::Subtable || key.kind == Kind::Subtables) return find_key(*key.inner, path);
+  if (key.kind == Kind::Subtable || key.kind == Kind::Subtables || key.kind == Kind::OneOrMoreTables)
+    return find_key(*key.inner, path);
   const auto rest = key.kind == Kind::Named ? path.subspan(1) : path;
   for (const auto& shape : key.inner->keys)
     if (const auto* found = find_below(shape, rest)) return found;

@@ -262,7 +262,8 @@ std::string line_for_value(const KeySpec& spec, const Node& entry, const Table& 
                                        [](const Node& other) { return is_any(kPeriods, other.key); });
   if (spec.kind == Kind::Limit && spec.name == "limit" && says_period)
     return limit_advice(siblings).substr(std::string_view("write ").size());
-  const bool table = spec.kind == Kind::Subtable || spec.kind == Kind::Subtables || spec.kind == Kind::Named;
+  const bool table = spec.kind == Kind::Subtable || spec.kind == Kind::Subtables ||
+                     spec.kind == Kind::OneOrMoreTables || spec.kind == Kind::Named;
   if (!table) {
     const auto value = fitting_value(spec, entry);
     return value.empty() ? "" : std::string(spec.name) + " = " + value;

@@ -47,6 +47,8 @@ std::string expectation(const KeySpec& spec) {
       return "a table";
     case Kind::Subtables:
       return "a list of tables";
+    case Kind::OneOrMoreTables:
+      return "a table or a list of tables";
     case Kind::Mixed:
     case Kind::Each:
     case Kind::Share:
@@ -92,6 +94,8 @@ bool of_kind(const Node& node, Kind kind) {
       return node.table() != nullptr;
     case Kind::Subtables:
       return all_tables(node);
+    case Kind::OneOrMoreTables:
+      return node.table() != nullptr || all_tables(node);
     case Kind::Mixed:
     case Kind::Each:
     case Kind::Share:
@@ -113,7 +117,7 @@ bool unreadable(const Node& node) {
 const Node* stranger_in(const Node& node, Kind kind) {
   const auto* array = node.array();
   if (array == nullptr) return nullptr;
-  const bool tables = kind == Kind::Subtables;
+  const bool tables = kind == Kind::Subtables || kind == Kind::OneOrMoreTables;
   const auto found = std::find_if(array->begin(), array->end(), [&](const Node& element) {
     return tables ? element.table() == nullptr : element.text() == nullptr;
   });
@@ -346,10 +350,14 @@ TableReader TableReader::table(std::string_view key, const TableSpec& spec) cons
 }
 
 std::vector<TableReader> TableReader::tables(std::string_view key, const TableSpec& spec) const {
-  (void)spec_of(key, {Kind::Subtables});
+  (void)spec_of(key, {Kind::Subtables, Kind::OneOrMoreTables});
   std::vector<TableReader> result;
   const auto* entry = find(key);
   if (entry == nullptr) return result;
+  if (entry->table() != nullptr) {
+    result.emplace_back(entry, entry->line, joined(path_, key), spec, source_file_);
+    return result;
+  }
   for (const auto& element : *entry->array()) {
     std::string_view name;
     for (const auto& inner : element.table()->entries)

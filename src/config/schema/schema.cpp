@@ -137,22 +137,31 @@ constexpr KeySpec kClientKeys[] = {
     choice(
         "unknown_keys", kUnknownKeys, "anonymous",
         "what weir does with an API key that the file lacks: it counts as no key, gets 401, or is accepted"),
-    table("jwt", schema::kJwt, "how weir verifies bearer tokens"),
+    {.name = "jwt",
+     .kind = Kind::OneOrMoreTables,
+     .about = "how weir verifies bearer tokens; with several issuers a list, [[client.jwt]]",
+     .inner = &schema::kJwt},
     key("geo", Kind::OneOrMore, "",
         "databases of countries, cities or autonomous systems by address, in the format of MaxMind"),
 };
 
 constexpr Choice kTokenAlgorithms[] = {{"HS256"}, {"HS384"}, {"HS512"}, {"RS256"}, {"RS384"},
-                                       {"RS512"}, {"ES256"}, {"ES384"}, {"ES512"}};
+                                       {"RS512"}, {"ES256"}, {"ES384"}, {"ES512"}, {"PS256"},
+                                       {"PS384"}, {"PS512"}, {"EdDSA"}};
 constexpr KeySpec kJwtKeys[] = {
     {.name = "algorithm",
      .kind = Kind::Choice,
-     .about = "algorithm of the signature; weir rejects tokens that name another one",
-     .required = true,
+     .about =
+         "algorithm of the signature; weir rejects tokens that name another one; may be absent with jwks, "
+         "whose keys say their algorithms",
      .choices = kTokenAlgorithms},
-    key("public_key", Kind::Text, "", "PEM file: the public key, for RS… and ES…"),
+    key("public_key", Kind::Text, "", "PEM file: the public key, for RS…, PS…, ES… and EdDSA"),
+    key("jwks", Kind::Text, "",
+        "JSON file: the issuer's public keys (a JWK set), in place of public_key; the token's kid chooses "
+        "the key"),
     key("secret", Kind::Text, "", "the shared secret, for HS…"),
-    key("issuer", Kind::Text, "", "required value of iss; absent: any value"),
+    key("issuer", Kind::Text, "",
+        "required value of iss; absent: any value; needed if there are several issuers"),
     key("audience", Kind::Text, "", "value that aud has to be or to contain; absent: any value"),
     key("leeway", Kind::Duration, "30s",
         "how far the issuer's clock may differ from this machine's clock, for exp and nbf"),

@@ -16,18 +16,19 @@ enum class Kind : std::uint8_t {
   Bool,
   Whole,  // a whole number from `least` to `most`
   Text,
-  Choice,     // one of `choices`
-  Duration,   // "250ms"
-  Size,       // "64KiB", or a number of bytes
-  Rate,       // "10/s"
-  Limit,      // a rate; for some algorithms a whole number
-  Address,    // "host:port", "[v6]:port", "unix:/path"
-  Texts,      // a list of strings
-  OneOrMore,  // a string or a list of strings
-  Subtable,   // a table with a schema of its own
-  Subtables,  // a list of tables with one schema
-  Named,      // a table whose keys are names that the user chooses
-  Mixed,      // a value of one of several shapes, which the reader's code checks
+  Choice,           // one of `choices`
+  Duration,         // "250ms"
+  Size,             // "64KiB", or a number of bytes
+  Rate,             // "10/s"
+  Limit,            // a rate; for some algorithms a whole number
+  Address,          // "host:port", "[v6]:port", "unix:/path"
+  Texts,            // a list of strings
+  OneOrMore,        // a string or a list of strings
+  Subtable,         // a table with a schema of its own
+  Subtables,        // a list of tables with one schema
+  OneOrMoreTables,  // a table or a list of tables, all with one schema
+  Named,            // a table whose keys are names that the user chooses
+  Mixed,            // a value of one of several shapes, which the reader's code checks
   // The kinds below describe only shapes of values. No key has such a kind.
   Each,     // a list; each element has one of several shapes
   Share,    // a number that may have a fraction; `least` and `most` are its bounds in hundredths
@@ -55,8 +56,8 @@ struct KeySpec {
   // A regular expression (schema_patterns.hpp) for the string, or for each string of a list; empty: any
   // string is valid.
   std::string_view pattern = {};
-  // For Subtable and Subtables: the keys of the table. For Mixed, Each and Named: the possible shapes of the
-  // value or of its elements. Not null for these five kinds; null for all other kinds.
+  // For Subtable, Subtables and OneOrMoreTables: the keys of the table. For Mixed, Each and Named: the
+  // possible shapes of the value or of its elements. Not null for these five kinds; null for all other kinds.
   const TableSpec* inner = nullptr;
 };
 

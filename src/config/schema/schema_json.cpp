@@ -158,6 +158,9 @@ class Writer {
         return reference(name_of(*key.inner, path));
       case Kind::Subtables:
         return list_of(reference(name_of(*key.inner, path)));
+      case Kind::OneOrMoreTables:
+        return {{"anyOf", json::array{reference(name_of(*key.inner, path)),
+                                      list_of(reference(name_of(*key.inner, path)))}}};
       case Kind::Named:
         return {{"type", "object"}, {"additionalProperties", any_shape(*key.inner, path)}};
       case Kind::Each:

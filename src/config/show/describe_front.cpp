@@ -74,7 +74,8 @@ std::string keys_line(const policy::ClientSettings& client) {
 }
 
 std::string token_line(const policy::TokenSettings& tokens) {
-  auto line = "tokens " + tokens.algorithm;
+  auto line =
+      "tokens " + (tokens.algorithm.empty() ? std::string("of any algorithm in jwks") : tokens.algorithm);
   line += tokens.issuer.empty() ? ", of any issuer" : ", of issuer " + in_quotes(tokens.issuer);
   line += tokens.audience.empty() ? ", for any audience" : ", for audience " + in_quotes(tokens.audience);
   line += ", leeway " + to_string(tokens.leeway);
@@ -83,7 +84,8 @@ std::string token_line(const policy::TokenSettings& tokens) {
 
 std::string client_lines(const policy::ClientSettings& client) {
   auto text = trust_line(client) + source_lines(client) + keys_line(client);
-  if (client.tokens) text += token_line(client.tokens->settings());
+  if (client.tokens)
+    for (const auto& issuer : client.tokens->settings()) text += token_line(issuer);
   if (client.geo) text += "places by " + client.geo->names() + "\n";
   return text;
 }

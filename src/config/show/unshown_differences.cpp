@@ -15,8 +15,13 @@ bool differ_unshown(const policy::ClientSettings& before, const policy::ClientSe
   return before.keys && now.keys && before.keys->size() == now.keys->size() && *before.keys != *now.keys;
 }
 
-bool have_other_key(const policy::ClientSettings& before, const policy::ClientSettings& now) {
-  return before.tokens && now.tokens && before.tokens->settings().key != now.tokens->settings().key;
+bool have_other_keys(const policy::ClientSettings& before, const policy::ClientSettings& now) {
+  if (!before.tokens || !now.tokens) return false;
+  const auto old = before.tokens->settings(), fresh = now.tokens->settings();
+  return !std::equal(old.begin(), old.end(), fresh.begin(), fresh.end(),
+                     [](const policy::TokenSettings& a, const policy::TokenSettings& b) {
+                       return a.key == b.key && a.jwks == b.jwks;
+                     });
 }
 
 // Returns true if an alert has the same server as before, but another path, authorization or CA. describe()
@@ -34,8 +39,8 @@ std::vector<std::string> unshown_differences(const Settings& before, const Setti
   std::vector<std::string> told;
   if (differ_unshown(before.client, now.client))
     told.emplace_back("now: the keys file has other keys, or says other things of them");
-  if (have_other_key(before.client, now.client))
-    told.emplace_back("now: tokens are verified with another key");
+  if (have_other_keys(before.client, now.client))
+    told.emplace_back("now: tokens are verified with other keys");
   for (const auto& alert : now.alerts)
     if (posts_elsewhere(alert, before.alerts))
       told.push_back("now: alert " + in_quotes(alert.name) + " has another path, authorization or ca");

@@ -11,10 +11,16 @@
 #include <openssl/err.h>
 #include <openssl/hmac.h>
 #include <openssl/pem.h>
+#include <openssl/rsa.h>
 
 namespace weir::policy {
 
 namespace {
+
+// Ed25519 hashes the text itself (RFC 8032 §5.1).
+const EVP_MD* no_hash() {
+  return nullptr;
+}
 
 constexpr std::array kAlgorithms = {
     TokenAlgorithm{"HS256", EVP_sha256, EVP_PKEY_HMAC, 256, {}},
@@ -26,6 +32,10 @@ constexpr std::array kAlgorithms = {
     TokenAlgorithm{"ES256", EVP_sha256, EVP_PKEY_EC, 256, "prime256v1"},
     TokenAlgorithm{"ES384", EVP_sha384, EVP_PKEY_EC, 384, "secp384r1"},
     TokenAlgorithm{"ES512", EVP_sha512, EVP_PKEY_EC, 521, "secp521r1"},
+    TokenAlgorithm{"PS256", EVP_sha256, EVP_PKEY_RSA, 2048, {}, true},
+    TokenAlgorithm{"PS384", EVP_sha384, EVP_PKEY_RSA, 2048, {}, true},
+    TokenAlgorithm{"PS512", EVP_sha512, EVP_PKEY_RSA, 2048, {}, true},
+    TokenAlgorithm{"EdDSA", no_hash, EVP_PKEY_ED25519, 253, {}},
 };
 
 template <auto Free>
@@ -55,16 +65,6 @@ std::string fault_in_curve(const TokenAlgorithm& algorithm, EVP_PKEY* key) {
     return "";
   return "is on the curve " + std::string(name.data()) + ", but " + word + " needs " +
          std::string(algorithm.curve);
-}
-
-std::string fault_in_public_key(const TokenAlgorithm& algorithm, EVP_PKEY* key) {
-  if (EVP_PKEY_get_base_id(key) != algorithm.key_type)
-    return "is not a key for " + std::string(algorithm.word);
-  if (algorithm.key_type == EVP_PKEY_EC) return fault_in_curve(algorithm, key);
-  const int size = EVP_PKEY_get_bits(key);
-  return size >= algorithm.bits ? ""
-                                : "has " + std::to_string(size) + " bits; " + std::string(algorithm.word) +
-                                      " needs " + std::to_string(algorithm.bits) + " or more";
 }
 
 bool is_hmac(const TokenAlgorithm& algorithm, std::string_view secret, std::string_view text,
@@ -100,12 +100,32 @@ std::string in_der(const TokenAlgorithm& algorithm, std::string_view signature) 
   return text;
 }
 
+// Chooses RSASSA-PSS with a salt as long as the hash (RFC 7518 §3.5).
+bool use_pss(EVP_PKEY_CTX* options) {
+  return EVP_PKEY_CTX_set_rsa_padding(options, RSA_PKCS1_PSS_PADDING) == 1 &&
+         EVP_PKEY_CTX_set_rsa_pss_saltlen(options, RSA_PSS_SALTLEN_DIGEST) == 1;
+}
+
 }  // namespace
+
+std::span<const TokenAlgorithm> token_algorithms() noexcept {
+  return kAlgorithms;
+}
 
 const TokenAlgorithm* find_algorithm(std::string_view word) noexcept {
   const auto* found = std::find_if(kAlgorithms.begin(), kAlgorithms.end(),
                                    [&](const TokenAlgorithm& each) { return each.word == word; });
   return found == kAlgorithms.end() ? nullptr : found;
+}
+
+std::string fault_in_public_key(const TokenAlgorithm& algorithm, EVP_PKEY* key) {
+  if (EVP_PKEY_get_base_id(key) != algorithm.key_type)
+    return "is not a key for " + std::string(algorithm.word);
+  if (algorithm.key_type == EVP_PKEY_EC) return fault_in_curve(algorithm, key);
+  const int size = EVP_PKEY_get_bits(key);
+  return size >= algorithm.bits ? ""
+                                : "has " + std::to_string(size) + " bits; " + std::string(algorithm.word) +
+                                      " needs " + std::to_string(algorithm.bits) + " or more";
 }
 
 base::Result<std::shared_ptr<EVP_PKEY>> parse_key(const TokenAlgorithm& algorithm, const std::string& key) {
@@ -134,8 +154,10 @@ bool is_signature(const TokenAlgorithm& algorithm, std::string_view secret, EVP_
     signature = der;
   }
   const Context context(EVP_MD_CTX_new());
+  EVP_PKEY_CTX* options = nullptr;
   const bool good = context &&
-                    EVP_DigestVerifyInit(context.get(), nullptr, algorithm.hash(), nullptr, key) == 1 &&
+                    EVP_DigestVerifyInit(context.get(), &options, algorithm.hash(), nullptr, key) == 1 &&
+                    (!algorithm.pss || use_pss(options)) &&
                     EVP_DigestVerify(context.get(), unsigned_octets(signature), signature.size(),
                                      unsigned_octets(text), text.size()) == 1;
   if (!good) ERR_clear_error();  // TLS connections on this thread use the same error queue

@@ -1,10 +1,11 @@
-// Verifies the signatures of tokens (RFC 7518 §3). Only the configuration chooses the algorithm and the key.
-// Keys are parsed once. Pure.
+// Verifies the signatures of tokens (RFC 7518 §3, RFC 8037 §3.1). Only the configuration chooses the
+// algorithm and the key. Keys are parsed once. Pure.
 #pragma once
 
 #include "weir/base/result.hpp"
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -20,7 +21,11 @@ struct TokenAlgorithm {
   // RSA: the size of the shortest key.
   int bits;
   std::string_view curve;  // for EC: the curve's name in OpenSSL
+  bool pss = false;        // for RSA: true for RSASSA-PSS, false for RSASSA-PKCS1-v1_5
 };
+
+// Returns all algorithms that weir knows.
+[[nodiscard]] std::span<const TokenAlgorithm> token_algorithms() noexcept;
 
 // Returns the algorithm with that name; null if no algorithm has it.
 [[nodiscard]] const TokenAlgorithm* find_algorithm(std::string_view word) noexcept;
@@ -29,6 +34,9 @@ struct TokenAlgorithm {
 // fit.
 [[nodiscard]] base::Result<std::shared_ptr<EVP_PKEY>> parse_key(const TokenAlgorithm& algorithm,
                                                                 const std::string& key);
+
+// Returns why a public key does not fit an algorithm that has public keys; empty if the key fits.
+[[nodiscard]] std::string fault_in_public_key(const TokenAlgorithm& algorithm, EVP_PKEY* key);
 
 // Returns true if `signature` is a valid signature of `text`. Uses `secret` for HS…, otherwise the `key` from
 // parse_key(). Threads may share the key.

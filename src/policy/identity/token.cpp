@@ -2,6 +2,7 @@
 
 #include "policy/identity/base64url.hpp"
 #include "policy/identity/signature.hpp"
+#include "policy/identity/token_keys.hpp"
 
 #include "weir/base/plain_number.hpp"
 
@@ -80,15 +81,25 @@ std::optional<boost::json::object> object_in(std::string_view part) {
   return std::move(value.get_object());
 }
 
-// Returns why weir does not accept the header of a token. One reason is `crit`: weir supports no critical
-// extensions (RFC 7515 §4.1.11).
-std::optional<TokenFault> fault_in_header(std::string_view part, std::string_view algorithm) {
-  const auto header = object_in(part);
-  if (!header) return TokenFault::Malformed;
-  const auto* named = header->if_contains("alg");
-  if (named == nullptr || !is_text(*named, algorithm)) return TokenFault::Algorithm;
-  if (header->contains("crit")) return TokenFault::Extension;
-  return std::nullopt;
+// The members of a token's header that weir uses (RFC 7515 §4.1).
+struct Header {
+  std::string algorithm;           // empty: missing, or not a text
+  std::optional<std::string> kid;  // the name of the key
+  bool is_critical = false;        // the token requires an extension; weir supports none (§4.1.11)
+};
+
+std::optional<Header> read_header(std::string_view part) {
+  const auto found = object_in(part);
+  if (!found) return std::nullopt;
+  Header header{.algorithm = {}, .kid = {}, .is_critical = found->contains("crit")};
+  const auto text = [&](std::string_view name) -> std::optional<std::string> {
+    const auto* value = found->if_contains(name);
+    if (value == nullptr || !value->is_string()) return std::nullopt;
+    return std::string(value->get_string());
+  };
+  header.algorithm = text("alg").value_or("");
+  header.kid = text("kid");
+  return header;
 }
 
 // The three parts of a token, and the signed text: the first two parts with the dot between them.
@@ -107,6 +118,55 @@ std::optional<Parts> split(std::string_view token) {
 
 }  // namespace
 
+// One issuer: its settings and keys.
+struct TokenIssuer {
+  TokenSettings settings;
+  std::vector<TokenKey> keys;  // at least one
+};
+
+namespace {
+
+// Checks the header and the signature.
+std::optional<TokenFault> fault_in_signature(const Parts& parts, const TokenIssuer& issuer) {
+  const auto header = read_header(parts.header);
+  if (!header) return TokenFault::Malformed;
+  const auto chosen = choose_key(issuer.keys, header->algorithm, header->kid);
+  if (const auto* fault = std::get_if<TokenFault>(&chosen); fault && *fault == TokenFault::Algorithm)
+    return *fault;
+  if (header->is_critical) return TokenFault::Extension;
+  if (const auto* fault = std::get_if<TokenFault>(&chosen)) return *fault;
+  const auto& key = *std::get<const TokenKey*>(chosen);
+  const auto signature = decode_base64url(parts.signature);
+  if (!signature) return TokenFault::Malformed;
+  const bool good =
+      is_signature(*key.algorithm, issuer.settings.key, key.key.get(), parts.signed_text, *signature);
+  return good ? std::nullopt : std::optional(TokenFault::Signature);
+}
+
+using Issuers = std::vector<std::shared_ptr<const TokenIssuer>>;
+
+// Returns the issuer that the unverified claim `iss` names; null if none has this name.
+const TokenIssuer* find_issuer(const Issuers& issuers, const boost::json::object& claims) {
+  const auto* name = claims.if_contains("iss");
+  const auto found = std::find_if(issuers.begin(), issuers.end(), [&](const auto& each) {
+    return name != nullptr && is_text(*name, each->settings.issuer);
+  });
+  return found == issuers.end() ? nullptr : found->get();
+}
+
+base::Result<std::vector<TokenKey>> read_keys(const TokenSettings& settings) {
+  const auto* algorithm = find_algorithm(settings.algorithm);
+  if (algorithm == nullptr && (settings.jwks.empty() || !settings.algorithm.empty()))
+    return base::Error{"\"" + settings.algorithm +
+                       "\" is not a signature algorithm; write one such as \"ES256\""};
+  if (!settings.jwks.empty()) return read_jwk_set(settings.jwks, settings.algorithm);
+  auto key = parse_key(*algorithm, settings.key);
+  if (!key) return key.error();
+  return std::vector<TokenKey>{{.id = {}, .algorithm = algorithm, .key = std::move(*key)}};
+}
+
+}  // namespace
+
 std::string_view Claims::find(std::string_view name) const noexcept {
   const auto found =
       std::find_if(claims_.begin(), claims_.end(), [&](const auto& claim) { return claim.first == name; });
@@ -114,13 +174,20 @@ std::string_view Claims::find(std::string_view name) const noexcept {
 }
 
 base::Result<TokenVerifier> TokenVerifier::make(TokenSettings settings) {
-  const auto* algorithm = find_algorithm(settings.algorithm);
-  if (algorithm == nullptr)
-    return base::Error{"\"" + settings.algorithm +
-                       "\" is not a signature algorithm; write one such as \"ES256\""};
-  auto key = parse_key(*algorithm, settings.key);
-  if (!key) return key.error();
-  return TokenVerifier(std::move(settings), *algorithm, std::move(*key));
+  auto keys = read_keys(settings);
+  if (!keys) return keys.error();
+  return TokenVerifier(
+      std::make_shared<const TokenIssuer>(TokenIssuer{std::move(settings), std::move(*keys)}));
+}
+
+void TokenVerifier::add(const TokenVerifier& other) {
+  issuers_.insert(issuers_.end(), other.issuers_.begin(), other.issuers_.end());
+}
+
+std::vector<TokenSettings> TokenVerifier::settings() const {
+  std::vector<TokenSettings> all;
+  for (const auto& issuer : issuers_) all.push_back(issuer->settings);
+  return all;
 }
 
 std::optional<TokenFault> TokenVerifier::verify(std::string_view token, base::TimePoint now,
@@ -128,15 +195,19 @@ std::optional<TokenFault> TokenVerifier::verify(std::string_view token, base::Ti
   claims.clear();
   const auto parts = split(token);
   if (!parts) return TokenFault::Malformed;
-  if (const auto fault = fault_in_header(parts->header, settings_.algorithm)) return fault;
-  const auto signature = decode_base64url(parts->signature);
-  if (!signature) return TokenFault::Malformed;
-  if (!is_signature(*algorithm_, settings_.key, key_.get(), parts->signed_text, *signature))
-    return TokenFault::Signature;
-  const auto found = object_in(parts->payload);
+  std::optional<boost::json::object> found;
+  const TokenIssuer* issuer = issuers_.front().get();
+  if (issuers_.size() > 1) {
+    found = object_in(parts->payload);
+    if (!found) return TokenFault::Malformed;
+    issuer = find_issuer(issuers_, *found);
+    if (issuer == nullptr) return TokenFault::Issuer;
+  }
+  if (const auto fault = fault_in_signature(*parts, *issuer)) return fault;
+  if (!found) found = object_in(parts->payload);
   if (!found) return TokenFault::Malformed;
-  if (const auto fault = fault_in_dates(*found, now, settings_)) return fault;
-  if (const auto fault = fault_in_parties(*found, settings_)) return fault;
+  if (const auto fault = fault_in_dates(*found, now, issuer->settings)) return fault;
+  if (const auto fault = fault_in_parties(*found, issuer->settings)) return fault;
   for (const auto& [name, value] : *found)
     if (auto text = text_of(value); !text.empty()) claims.add(std::string(name), std::move(text));
   return std::nullopt;

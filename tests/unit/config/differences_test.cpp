@@ -123,7 +123,7 @@ TEST_F(UnshownDifferences, IncludeChangedApiKeysAndTheirHolders) {
 
 TEST_F(UnshownDifferences, IncludeAChangedTokenKey) {
   EXPECT_THAT(unshown_differences(read(tokens('a')), read(tokens('b'))),
-              ElementsAre("now: tokens are verified with another key"));
+              ElementsAre("now: tokens are verified with other keys"));
 }
 
 TEST_F(UnshownDifferences, IncludeAChangedWebhookPath) {

@@ -80,6 +80,8 @@ std::string type_of(const KeySpec& key) {
       return "table";
     case Kind::Subtables:
       return "list of tables";
+    case Kind::OneOrMoreTables:
+      return "table, or list of tables";
     case Kind::Named:
       return "table of names";
     case Kind::Address:

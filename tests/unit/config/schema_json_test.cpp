@@ -125,7 +125,8 @@ TEST(SchemaPatterns, MatchTextsThatContainEnvironmentVariables) {
 }
 
 bool has_inner(Kind kind) {
-  return kind == Kind::Subtable || kind == Kind::Subtables || kind == Kind::Named || kind == Kind::Mixed ||
+  return kind == Kind::Subtable || kind == Kind::Subtables || kind == Kind::OneOrMoreTables ||
+         kind == Kind::Named || kind == Kind::Mixed ||
          kind == Kind::Each;
 }
 

@@ -282,23 +282,37 @@ const WrongConfiguration kWrongSections[] = {
     {"Jwt",
      with("[client]\njwt = { algorithm = \"ES256\" }\n"),
      {"weir.toml:12: client.jwt.public_key: missing; expected the PEM file of the public key that ES256 "
-      "verifies "
-      "with"}},
+      "verifies with, or jwks with a file of keys"}},
     {"JwtWithoutAlgorithm",
      with("[client]\njwt = { secret = \"s\" }\n"),
-     {"weir.toml:12: client.jwt.algorithm: missing; expected \"HS256\" or \"HS384\" or \"HS512\" or "
-      "\"RS256\" or "
-      "\"RS384\" or \"RS512\" or \"ES256\" or \"ES384\" or \"ES512\""}},
+     {"weir.toml:12: client.jwt.algorithm: missing; expected the algorithm of the signature, such as "
+      "\"ES256\", or jwks with a file of keys"}},
     {"JwtOfAlgorithmNone",
      with("[client]\njwt = { algorithm = \"none\" }\n"),
      {"weir.toml:12: client.jwt.algorithm: found \"none\"; expected one of \"HS256\", \"HS384\", \"HS512\", "
-      "\"RS256\", \"RS384\", \"RS512\", \"ES256\", \"ES384\", \"ES512\""}},
+      "\"RS256\", \"RS384\", \"RS512\", \"ES256\", \"ES384\", \"ES512\", \"PS256\", \"PS384\", \"PS512\", "
+      "\"EdDSA\""}},
+    {"JwtWithTwoKeys",
+     with("[client]\njwt = { jwks = \"/nowhere/keys.json\", public_key = \"a.pem\" }\n"),
+     {"weir.toml:12: client.jwt.public_key: not used beside jwks; expected jwks instead",
+      "weir.toml:12: client.jwt.jwks: \"/nowhere/keys.json\" cannot be read: No such file or directory; "
+      "expected the issuer's keys, as a JWK set in JSON"}},
+    {"JwtOfSeveralIssuersWithoutNames",
+     with("[[client.jwt]]\nalgorithm = \"HS256\"\nsecret = \"0123456789abcdef0123456789abcdef\"\n"
+          "[[client.jwt]]\nissuer = \"a\"\nalgorithm = \"HS256\"\nsecret = "
+          "\"0123456789abcdef0123456789abcdef\"\n[[client.jwt]]\nissuer = \"a\"\nalgorithm = "
+          "\"HS256\"\nsecret = \"0123456789abcdef0123456789abcdef\"\n"),
+     {"weir.toml:11: client.jwt[#1].issuer: missing; expected the iss of these tokens, because there are "
+      "several issuers",
+      "weir.toml:18: client.jwt[#3].issuer: found \"a\" twice; expected another issuer in each"}},
+    {"JwtListEmpty",
+     with("[client]\njwt = []\n"),
+     {"weir.toml:12: client.jwt: found none; expected at least one { issuer = \"…\", jwks = \"…\" }"}},
     {"JwtSecretOfAPublicAlgorithm",
      with("[client]\njwt = { algorithm = \"RS256\", secret = \"s\" }\n"),
      {"weir.toml:12: client.jwt.secret: not used by RS256; expected public_key instead",
       "weir.toml:12: client.jwt.public_key: missing; expected the PEM file of the public key that RS256 "
-      "verifies "
-      "with"}},
+      "verifies with, or jwks with a file of keys"}},
     {"JwtKeyFileAbsent",
      with("[client]\njwt = { algorithm = \"RS256\", public_key = \"/nowhere/jwt.pem\" }\n"),
      {"weir.toml:12: client.jwt.public_key: \"/nowhere/jwt.pem\" cannot be read: No such file or directory; "

@@ -214,6 +214,25 @@ TEST(Settings, RejectsAnEmptyIssuerAudienceOrPublicKey) {
               ElementsAre(HasSubstr("empty.pem\" is empty; expected a public key in PEM")));
 }
 
+TEST(Settings, ReadsSeveralIssuersOfTokens) {
+  const Folder folder;
+  folder.write("keys.json",
+               R"({"keys":[{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]})");
+  const auto settings =
+      parse_settings(with_rule("key = [\"claim:sub\"]\n[[client.jwt]]\nissuer = \"https://a\"\njwks = "
+                               "\"keys.json\"\n[[client.jwt]]\nissuer = \"https://b\"\nalgorithm = "
+                               "\"HS256\"\nsecret = \"" +
+                               std::string(32, 's') + "\"\n"),
+                     folder.file(kFile));
+  ASSERT_TRUE(settings.client.tokens);
+  const auto issuers = settings.client.tokens->settings();
+  ASSERT_EQ(issuers.size(), 2U);
+  EXPECT_EQ(issuers[0].issuer, "https://a");
+  EXPECT_THAT(issuers[0].jwks, HasSubstr("Ed25519"));
+  EXPECT_EQ(issuers[1].algorithm, "HS256");
+  EXPECT_THAT(describe(settings), HasSubstr("tokens of any algorithm in jwks, of issuer \"https://a\""));
+}
+
 TEST(Settings, ErrorAboutARedisUrlDoesNotShowItsPassword) {
   const auto mistakes = mistakes_in(with("[state]\nredis = { url = \"redis://user:hunter2@:x/y\" }\n"));
   EXPECT_THAT(mistakes, ElementsAre(HasSubstr("weir.toml:12: state.redis.url: ")));

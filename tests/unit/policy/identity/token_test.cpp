@@ -6,11 +6,6 @@
 #include <memory>
 
 #include <gtest/gtest.h>
-#include <openssl/bio.h>
-#include <openssl/bn.h>
-#include <openssl/ec.h>
-#include <openssl/pem.h>
-#include <openssl/rsa.h>
 
 namespace weir::policy {
 namespace {
@@ -208,61 +203,8 @@ TEST(Token, ClearsTheClaimsOfThePreviousToken) {
   EXPECT_EQ(claims.find("sub"), "");
 }
 
-using Key = std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)>;
-
-std::string pem(EVP_PKEY* key, bool whole) {
-  const std::unique_ptr<BIO, decltype(&BIO_free_all)> bio(BIO_new(BIO_s_mem()), &BIO_free_all);
-  whole ? PEM_write_bio_PrivateKey(bio.get(), key, nullptr, nullptr, 0, nullptr, nullptr)
-        : PEM_write_bio_PUBKEY(bio.get(), key);
-  char* text = nullptr;
-  const auto size = BIO_get_mem_data(bio.get(), &text);
-  return {text, static_cast<std::size_t>(size)};
-}
-
-// Converts a signature to the form of RFC 7518 §3.4: r and s, each of `size` octets.
-std::string as_pair(const std::string& der, int size) {
-  const auto* at = reinterpret_cast<const unsigned char*>(der.data());
-  const std::unique_ptr<ECDSA_SIG, decltype(&ECDSA_SIG_free)> both(
-      d2i_ECDSA_SIG(nullptr, &at, static_cast<long>(der.size())), &ECDSA_SIG_free);
-  std::string pair(2 * static_cast<std::size_t>(size), '\0');
-  auto* out = reinterpret_cast<unsigned char*>(pair.data());
-  EXPECT_EQ(BN_bn2binpad(ECDSA_SIG_get0_r(both.get()), out, size), size);
-  EXPECT_EQ(BN_bn2binpad(ECDSA_SIG_get0_s(both.get()), out + size, size), size);
-  return pair;
-}
-
-struct Signer {
-  const char* name;
-  const EVP_MD* hash;
-  int size;  // octets of r and of s; 0 for RSA
-  Key key;
-
-  [[nodiscard]] std::string signature(const std::string& text) const {
-    const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(), &EVP_MD_CTX_free);
-    std::string made(1024, '\0');
-    auto length = made.size();
-    EXPECT_EQ(EVP_DigestSignInit(context.get(), nullptr, hash, nullptr, key.get()), 1);
-    EXPECT_EQ(EVP_DigestSign(context.get(), reinterpret_cast<unsigned char*>(made.data()), &length,
-                             reinterpret_cast<const unsigned char*>(text.data()), text.size()),
-              1);
-    made.resize(length);
-    return made;
-  }
-  [[nodiscard]] std::string token() const {
-    const auto text =
-        base64url(std::string(R"({"alg":")") + name + "\"}") + "." + base64url(R"({"sub":"ann"})");
-    const auto made = signature(text);
-    return text + "." + base64url(size != 0 ? as_pair(made, size) : made);
-  }
-};
-
 TEST(Token, VerifiesSignaturesWithPublicKeys) {
-  const Signer cases[] = {{"RS256", EVP_sha256(), 0, {EVP_RSA_gen(2048), &EVP_PKEY_free}},
-                          {"RS384", EVP_sha384(), 0, {EVP_RSA_gen(2048), &EVP_PKEY_free}},
-                          {"RS512", EVP_sha512(), 0, {EVP_RSA_gen(2048), &EVP_PKEY_free}},
-                          {"ES256", EVP_sha256(), 32, {EVP_EC_gen("P-256"), &EVP_PKEY_free}},
-                          {"ES384", EVP_sha384(), 48, {EVP_EC_gen("P-384"), &EVP_PKEY_free}},
-                          {"ES512", EVP_sha512(), 66, {EVP_EC_gen("P-521"), &EVP_PKEY_free}}};
+  const auto cases = one_signer_of_each_algorithm();
   for (const auto& signer : cases) {
     const auto checks = verifier({signer.name, pem(signer.key.get(), false), {}, {}});
     const auto good = signer.token();
@@ -286,7 +228,7 @@ TEST(Token, VerifiesSignaturesWithPublicKeys) {
 }
 
 TEST(Token, RejectsEllipticCurveSignaturesInAnotherEncoding) {
-  const Signer signer{"ES256", EVP_sha256(), 32, {EVP_EC_gen("P-256"), &EVP_PKEY_free}};
+  const auto signer = make_signer("ES256");
   const auto checks = verifier({"ES256", pem(signer.key.get(), false), {}, {}});
   const auto text = base64url(R"({"alg":"ES256"})") + "." + base64url(R"({"sub":"ann"})");
   const auto der = signer.signature(text);
