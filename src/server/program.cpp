@@ -320,6 +320,8 @@ void Program::end_control(std::chrono::steady_clock::time_point latest) {
 int Program::serve() {
   signals_.listen([this](int signal) { on_signal(signal); });
   sweep_later();
+  config_watch_.watch(settings_.files);
+  watch_configuration();
   listeners_->look_at_certificates_every(settings_.server.certificate_check);
   client_files_.look_every(settings_.server.certificate_check);
   alerts_->start();

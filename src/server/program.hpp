@@ -10,6 +10,7 @@
 
 #include "server/adaptation.hpp"
 #include "server/config_snapshots.hpp"
+#include "server/config_watch.hpp"
 #include "server/inspector.hpp"
 #include "server/listeners.hpp"
 #include "server/process/snapshot_file.hpp"
@@ -114,6 +115,7 @@ class Program {
   [[nodiscard]] std::string why_not_redis(const WorkerThread& worker) const;
   void on_signal(int signal);
   void sweep_later();
+  void watch_configuration();
   void look_at_clocks();
   [[nodiscard]] limit::Snapshot here_and_now() const;
   void start_supervision();
@@ -153,6 +155,8 @@ class Program {
   proxy::Shared shared_;
   net::Timer stop_timer_{control_.get_executor()};  // ends drain_delay, then the drain
   net::Timer sweep_timer_{control_.get_executor()};
+  ConfigWatch config_watch_;
+  net::Timer watch_timer_{control_.get_executor()};  // runs while settings_.server.watch is set
   // Set once this process has handed over to a new process.
   std::optional<upgrade::HandoffSender> handoff_sender_;
   std::vector<std::unique_ptr<WorkerThread>> workers_;

@@ -30,6 +30,23 @@ void Program::reload(Reloading::Done done) {
   });
 }
 
+// Looks at the files of the configuration once a second if `watch` is set, and reloads after a change. After
+// a reload that failed, weir waits for the next change.
+void Program::watch_configuration() {
+  constexpr std::chrono::seconds kEvery{1};
+  watch_timer_.cancel();
+  if (!settings_.server.watch) return;
+  watch_timer_.expires_after(kEvery);
+  watch_timer_.async_wait([this](const net::ErrorCode& error) {
+    if (error || stopping_) return;
+    if (config_watch_.look()) {
+      log_.info("watch: the configuration's files have changed: reloading the configuration");
+      reload({});
+    }
+    watch_configuration();
+  });
+}
+
 // Logs at most kMost lines, because the log accepts only a hundred lines a second, and other messages need
 // room, too.
 void Program::tell(log::LogLevel level, const std::vector<std::string>& lines) {
@@ -75,6 +92,8 @@ void Program::put_in_force(config::Settings settings, const ConfigSnapshots::Dra
                            std::vector<Listeners::Wanted> listeners, std::vector<ClientFiles::Use> files,
                            ReloadReport& report) {
   settings_ = std::move(settings);
+  config_watch_.watch(settings_.files);
+  watch_configuration();
   make_room_for_counters();
   const auto config_snapshot = config_snapshots_.put_in_force(draft);
   in_flight_.set_most(settings_.server.max_in_flight);

@@ -6,6 +6,7 @@
 #include "weir/base/siphash.hpp"
 #include "weir/http/cors.hpp"
 #include "weir/log/log.hpp"
+#include "weir/net/file_stamp.hpp"
 #include "weir/net/listener_settings.hpp"
 #include "weir/observe/access_record.hpp"
 #include "weir/policy/identity.hpp"
@@ -58,6 +59,12 @@ struct Warning {
 // "weir.toml:3". Later messages about the thing show the location.
 using Locations = std::map<std::string, std::string>;
 
+// A file whose content is part of the configuration.
+struct WatchedFile {
+  std::string path;
+  net::FileStamp stamp;  // from before weir read the file
+};
+
 struct Settings {
   proxy::ServerSettings server;
   std::vector<net::ListenerSettings> listeners;
@@ -73,6 +80,9 @@ struct Settings {
   std::vector<admin::AlertSettings> alerts;
   std::vector<Warning> warnings;
   Locations locations;
+  // The configuration file, the keys file, keys of tokens and databases of places. TLS files are not here,
+  // because weir watches them anyway (ServerSettings::certificate_check).
+  std::vector<WatchedFile> files;
 };
 
 // Contains all mistakes of a configuration, one line each: "FILE:LINE: KEY: what was found; what was

@@ -41,6 +41,7 @@ struct ServerSettings {
   base::Duration write_timeout{30'000'000};  // longest time in which a client accepts no octet of an answer
   MinRate min_rate{500,
                    base::Duration{20'000'000}};  // for request bodies from clients and for answers to clients
+  bool watch = false;  // true: reload when the configuration file, or a file that it names, has changed
   base::Duration certificate_check{10'000'000};  // time between two checks of certificate files; 0: none
   HalfClose half_close = HalfClose::Answer;
   base::Duration idle_timeout{75'000'000};  // how long a connection may be idle between two requests

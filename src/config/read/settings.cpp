@@ -48,6 +48,7 @@ Settings parse_settings(std::string_view text, const std::string& file) {
   settings.rules = read_rules(root, settings, context);
   settings.alerts = read_alerts(root, settings, context);
   settings.tier_priorities = context.tier_priorities;
+  settings.files = std::move(context.watched);
   if (!mistakes.empty()) throw ConfigError(mistakes.lines());
   settings.warnings = find_warnings(settings, context);
   for (const auto& [whose, line] : context.lines)
@@ -58,10 +59,13 @@ Settings parse_settings(std::string_view text, const std::string& file) {
 }
 
 Settings load_settings(const std::string& file) {
+  const auto stamp = net::stamp_of(file);
   const auto text = net::read_file(file, net::kLargestText, net::UnnamedPipe::Accept);
   if (!text)
     throw ConfigError({file + ": cannot be read: " + text.error().message + "; expected a TOML file"});
-  return parse_settings(*text, file);
+  auto settings = parse_settings(*text, file);
+  settings.files.push_back({file, stamp});
+  return settings;
 }
 
 bool holds_something(const std::string& file) {
@@ -91,6 +95,10 @@ std::string resolve(const ReadContext& context, const std::string& path) {
       (context.folder / path).lexically_normal().string();  // an absolute path replaces the folder
   context.files.push_back(resolved);
   return resolved;
+}
+
+void watch_file(const ReadContext& context, const std::string& file) {
+  context.watched.push_back({file, net::stamp_of(file)});
 }
 
 bool is_plain_name(std::string_view name) noexcept {

@@ -96,6 +96,7 @@ http::FieldNames read_trusted_fields(const TableReader& table, const policy::Cli
 std::string read_key_file(const TableReader& table, const ReadContext& context, std::string_view key,
                           const std::string& what) {
   const auto file = resolve(context, table.text(key));
+  watch_file(context, file);
   auto text = net::read_file(file);
   if (!text)
     table.mistake(key, in_quotes(file) + " cannot be read: " + text.error().message + "; expected " + what);
@@ -189,6 +190,7 @@ void read_geo(const TableReader& table, const ReadContext& context, policy::Clie
   if (texts.empty()) table.mistake("geo", "found none; expected files such as \"GeoLite2-Country.mmdb\"");
   for (std::size_t i = 0; i < texts.size(); ++i) {
     const auto file = resolve(context, texts[i]);
+    watch_file(context, file);
     if (const auto fault = net::fault_of_file(file)) {
       table.mistake_in("geo", i, in_quotes(file) + " cannot be read: " + fault->message + kExpected);
     } else if (auto opened = policy::GeoDatabases::open(file)) {
@@ -236,6 +238,7 @@ std::string no_geo(policy::Attribute place) {
 // Reads the keys file. If the file cannot be read, reports a mistake in the setting `keys` of [client]. The
 // message names the file.
 policy::ApiKeys read_api_keys(const TableReader& client, const std::string& file, ReadContext& context) {
+  watch_file(context, file);
   const auto text = net::read_file(file, net::kLargestText);
   if (!text) {
     client.mistake("keys", in_quotes(file) + " cannot be read: " + text.error().message +

@@ -41,8 +41,13 @@ struct ReadContext {
   // Maps the name of a thing in the file, such as `rule "login"` or `[client]`, to its line. Used by later
   // messages.
   mutable std::map<std::string, int> lines{};
-  mutable std::vector<std::string> files{};  // the configuration's own file, and the files that it names
+  mutable std::vector<std::string> files{};    // the configuration's own file, and the files that it names
+  mutable std::vector<WatchedFile> watched{};  // see Settings::files, without the configuration's own file
 };
+
+// Must be called before weir reads a file whose content is part of the configuration. Adds it to
+// ReadContext::watched.
+void watch_file(const ReadContext& context, const std::string& file);
 
 [[nodiscard]] proxy::ServerSettings read_server(const TableReader& table);
 [[nodiscard]] std::vector<net::ListenerSettings> read_listeners(const TableReader& root,

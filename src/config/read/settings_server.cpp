@@ -80,6 +80,7 @@ proxy::ServerSettings read_server(const TableReader& table) {
   server.idle_timeout = table.deadline("idle_timeout");
   server.half_close = table.choice<proxy::HalfClose>("half_close");
   server.certificate_check = table.duration("certificate_check");
+  server.watch = table.boolean("watch");
   return server;
 }
 

@@ -79,6 +79,10 @@ constexpr KeySpec kServerKeys[] = {
     key("certificate_check", Kind::Duration, "10s",
         "how often weir looks for changed TLS files (of listeners, upstreams, webhooks, Redis) and reads "
         "them; 0s: never"),
+    key("watch", Kind::Bool, "false",
+        "true: weir reloads by itself when the configuration file has changed, or the keys file, a file of "
+        "token "
+        "keys or a database of places"),
 };
 
 constexpr Choice kLevels[] = {  // in the order of the enumerators of LogLevel

@@ -1,0 +1,27 @@
+#include "server/config_watch.hpp"
+
+#include <utility>
+
+namespace weir::server {
+
+void ConfigWatch::watch(const std::vector<config::WatchedFile>& files) {
+  paths_.clear();
+  read_.clear();
+  for (const auto& file : files) {
+    paths_.push_back(file.path);
+    read_.push_back(file.stamp);
+  }
+  seen_ = read_;
+}
+
+bool ConfigWatch::look() {
+  net::FileStamps found;
+  for (const auto& path : paths_) found.push_back(net::stamp_of(path));
+  const bool is_stable = found == seen_;
+  seen_ = std::move(found);
+  if (!is_stable || seen_ == read_) return false;
+  read_ = seen_;
+  return true;
+}
+
+}  // namespace weir::server

@@ -1,0 +1,30 @@
+// Notices that the configuration file, or a file that it names, has changed.
+#pragma once
+
+#include "weir/config/settings.hpp"
+#include "weir/net/file_stamp.hpp"
+
+#include <string>
+#include <vector>
+
+namespace weir::server {
+
+// Compares the files with what weir has read. Belongs to the main thread, which calls look() at intervals.
+class ConfigWatch {
+ public:
+  // Watches these files from now on. Their stamps are from before weir read them. So a change during the
+  // reading is noticed, too.
+  void watch(const std::vector<config::WatchedFile>& files);
+
+  // Returns true if a file has changed since weir read it, and no file has changed since the previous call. A
+  // file that is still being written is thus not read. Returns true once for each change, even if the reload
+  // then fails.
+  [[nodiscard]] bool look();
+
+ private:
+  std::vector<std::string> paths_;
+  net::FileStamps read_;  // the stamps of the files when weir read them
+  net::FileStamps seen_;  // the stamps at the previous look
+};
+
+}  // namespace weir::server

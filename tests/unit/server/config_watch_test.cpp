@@ -1,0 +1,69 @@
+#include "server/config_watch.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace weir::server {
+namespace {
+
+class ConfigWatchTest : public ::testing::Test {
+ protected:
+  ConfigWatchTest() {
+    std::string pattern = ::testing::TempDir() + "weir_watch_XXXXXX";
+    folder_ = ::mkdtemp(pattern.data());
+    write("a");
+  }
+  ~ConfigWatchTest() override { std::filesystem::remove_all(folder_); }
+
+  // Replaces the file, so that its inode and thus its stamp change, whatever the clock's resolution is.
+  void write(const std::string& text) {
+    std::ofstream(path() + ".new") << text;
+    std::filesystem::rename(path() + ".new", path());
+  }
+  [[nodiscard]] std::string path() const { return folder_ + "/weir.toml"; }
+  void read() { watch_.watch({{path(), net::stamp_of(path())}}); }
+
+  ConfigWatch watch_;
+
+ private:
+  std::string folder_;
+};
+
+TEST_F(ConfigWatchTest, ReportsAChangeOnceItIsStable) {
+  read();
+  EXPECT_FALSE(watch_.look());
+  write("b");
+  EXPECT_FALSE(watch_.look()) << "the file may still be written";
+  EXPECT_TRUE(watch_.look());
+  EXPECT_FALSE(watch_.look()) << "reported already";
+}
+
+TEST_F(ConfigWatchTest, WaitsWhileTheFileKeepsChanging) {
+  read();
+  for (int i = 0; i < 5; ++i) {
+    write(std::to_string(i));
+    EXPECT_FALSE(watch_.look());
+  }
+  EXPECT_TRUE(watch_.look());
+}
+
+TEST_F(ConfigWatchTest, ReportsAChangeDuringTheReading) {
+  const auto before = net::stamp_of(path());
+  write("b");
+  watch_.watch({{path(), before}});
+  EXPECT_FALSE(watch_.look());
+  EXPECT_TRUE(watch_.look());
+}
+
+TEST_F(ConfigWatchTest, ReportsARemovedFile) {
+  read();
+  std::filesystem::remove(path());
+  EXPECT_FALSE(watch_.look());
+  EXPECT_TRUE(watch_.look());
+}
+
+}  // namespace
+}  // namespace weir::server
