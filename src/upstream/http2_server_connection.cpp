@@ -67,8 +67,9 @@ bool Http2ServerConnection::may_send() const noexcept {
   return codec_->accepts_requests() && static_cast<std::uint64_t>(sent) < codec_->max_streams();
 }
 
-bool Http2ServerConnection::has_open_requests() const noexcept {
-  return std::any_of(streams_.begin(), streams_.end(), [](const auto* each) { return each->is_open(); });
+bool Http2ServerConnection::may_meet_idle_close() const noexcept {
+  return std::all_of(streams_.begin(), streams_.end(),
+                     [](const auto* each) { return !each->is_open() || each->may_have_met_idle_close(); });
 }
 
 net::Task<void> Http2ServerConnection::run([[maybe_unused]] std::shared_ptr<Http2ServerConnection> self,

@@ -86,8 +86,9 @@ class Http2ServerConnection final : public std::enable_shared_from_this<Http2Ser
   // Returns true if the server permits no requests at all, by its SETTINGS. REQUIRES is_open().
   [[nodiscard]] bool is_closed_to_requests() const noexcept { return codec_->max_streams() == 0; }
   [[nodiscard]] std::size_t streams() const noexcept { return streams_.size(); }
-  // Returns true if a request was sent whose stream has not ended.
-  [[nodiscard]] bool has_open_requests() const noexcept;
+  // Returns true if the server may just be closing the connection because it is idle: no request is open, or
+  // all open requests were sent since the connection was idle, and nothing has arrived since.
+  [[nodiscard]] bool may_meet_idle_close() const noexcept;
   // Returns how often octets have arrived from the server.
   [[nodiscard]] std::uint64_t arrivals() const noexcept { return arrivals_; }
   // Returns why the connection could not be opened, or how it broke. No error while it is open. An error for

@@ -103,7 +103,7 @@ std::size_t Http2ServerStream::try_write(std::string_view first, std::string_vie
   left_ = length;
   body_ended_ = length == 0;
   response_.emplace(first.starts_with("HEAD "), kMostHead);
-  was_idle_ = !connection_->has_open_requests();
+  was_idle_ = connection_->may_meet_idle_close();
   arrivals_before_ = connection_->arrivals();
   if (connection_->is_open())
     use_codec([&](http::Http2Session& codec) { id_ = codec.request(fields, !body_ended_, *this); });

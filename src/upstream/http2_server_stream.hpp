@@ -45,8 +45,9 @@ class Http2ServerStream final : public net::ByteStream, private http::Http2Strea
   [[nodiscard]] bool is_sent() const noexcept { return id_.has_value(); }
   // Returns true if the request was sent and its stream has not ended.
   [[nodiscard]] bool is_open() const noexcept { return id_ && !closed_; }
-  // Returns true if the connection had no other open request when this one was sent, and nothing has arrived
-  // since. The server may then have closed the connection because it was idle, before the request arrived.
+  // Returns true if the connection was idle when this request was sent, and nothing has arrived since. The
+  // server may then have closed the connection before the request arrived. In a burst of requests on an idle
+  // connection, this holds for each request that was sent before anything arrived.
   [[nodiscard]] bool may_have_met_idle_close() const noexcept;
   // Returns how the stream ended before the end of the response. REQUIRES that it did.
   [[nodiscard]] Break broke_by() const noexcept {
@@ -91,7 +92,7 @@ class Http2ServerStream final : public net::ByteStream, private http::Http2Strea
 
   const std::shared_ptr<Http2ServerConnection> connection_;
   std::optional<std::int32_t> id_;  // set once the request was given to the codec
-  // When the request was sent: the connection's arrivals(), and whether it had no other open request.
+  // The connection's arrivals() and may_meet_idle_close() when the request was sent.
   std::uint64_t arrivals_before_ = 0;
   bool was_idle_ = false;
   net::Readiness readable_;

@@ -118,6 +118,19 @@ class Failures(Http2UpstreamTestCase):
         self.assert_own_error(client.read(stream), 502)
         self.await_metric(weir, 1, "weir_upstream_failures_total", upstream="api")
 
+    def test_a_burst_that_meets_the_close_of_an_idle_connection_is_sent_again(self):
+        server = self.serve(lambda request: request.connection.close() if request.path == "/burst" and request.connection is server.sessions[0]
+                            else request.answer())
+        weir = self.weir(server, upstream='retry = { budget = "0%" }\neject = { failures = 1, least = "60s", most = "60s" }')
+        client = self.client(weir)
+        self.assertEqual(client.get().status, 200)
+        server.sessions[0].wait(lambda: not server.sessions[0].h2.open_inbound_streams)
+        with client.one_write():
+            streams = [client.open(path="/burst") for _ in range(10)]
+        self.assertEqual([client.read(stream).status for stream in streams], [200] * 10)
+        self.assertGreater(weir.metric("weir_upstream_retries_total", upstream="api"), 0)
+        self.assertEqual(weir.metric("weir_upstream_failures_total", upstream="api"), 0)
+
     def test_another_server_gets_the_request_for_a_status_in_retry_on(self):
         bad = self.serve(lambda request: request.answer(b"busy", 503, fields=[("x-bad", "1")]))
         good = self.serve(lambda request: request.answer(request.read_body()))

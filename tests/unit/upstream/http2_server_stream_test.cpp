@@ -87,7 +87,7 @@ TEST_F(Http2MemoryTest, StreamsOfAnEndedConnectionReportABrokenConnection) {
   EXPECT_EQ(stream.broke_by(), Break::Connection);
 }
 
-TEST_F(Http2MemoryTest, OnlyTheFirstRequestOfAnIdleConnectionMayHaveMetItsClose) {
+TEST_F(Http2MemoryTest, EachRequestOfABurstMayHaveMetTheCloseOfAnIdleConnection) {
   connect();
   exchange();
   Http2ServerStream first(connection);
@@ -98,7 +98,25 @@ TEST_F(Http2MemoryTest, OnlyTheFirstRequestOfAnIdleConnectionMayHaveMetItsClose)
   octets.end();
   run();
   EXPECT_TRUE(first.may_have_met_idle_close());
-  EXPECT_FALSE(second.may_have_met_idle_close()) << "the first request was open";
+  EXPECT_TRUE(second.may_have_met_idle_close())
+      << "the first request does not prove that the server is there";
+}
+
+TEST_F(Http2MemoryTest, RequestBesideAnOpenRequestThatTheServerHasSeenHasNotMetAnIdleClose) {
+  connect();
+  exchange();
+  Http2ServerStream first(connection);
+  net::ErrorCode ec;
+  (void)first.try_write(kGet, {}, ec);
+  exchange();
+  server.ping();
+  exchange();
+  Http2ServerStream second(connection);
+  (void)second.try_write(kGet, {}, ec);
+  octets.end();
+  run();
+  EXPECT_FALSE(first.may_have_met_idle_close());
+  EXPECT_FALSE(second.may_have_met_idle_close()) << "the first request was open when the server sent a PING";
 }
 
 TEST_F(Http2MemoryTest, RequestHasNotMetAnIdleCloseIfTheServerHasSentSomethingSince) {
