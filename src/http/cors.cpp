@@ -1,5 +1,8 @@
 #include "weir/http/cors.hpp"
 
+#include "http/token.hpp"
+#include "http/token_list.hpp"
+
 #include <algorithm>
 #include <chrono>
 
@@ -63,6 +66,19 @@ std::string_view value_of(const Fields& fields, std::string_view name) noexcept 
   return field != nullptr ? field->value : std::string_view{};
 }
 
+bool is_token(std::string_view text) noexcept {
+  return !text.empty() && std::all_of(text.begin(), text.end(), is_tchar);
+}
+
+// Returns true if the request names a method, and perhaps fields, in valid form. weir writes these names into
+// its answer.
+bool names_what_it_asks(const Fields& fields) noexcept {
+  bool good = is_token(value_of(fields, "access-control-request-method"));
+  for_each_token(value_of(fields, "access-control-request-headers"),
+                 [&](std::string_view name) { good = good && is_token(name); });
+  return good;
+}
+
 // Returns true for fields that weir writes for browsers and caches. Pages need not read them.
 bool is_for_browsers(std::string_view name) noexcept {
   return name.starts_with("Access-Control-") || name == "Vary";
@@ -109,8 +125,7 @@ std::string_view permitted_origin(const CorsSettings& cors, const Fields& reques
 
 bool is_preflight(const CorsSettings& cors, const RequestHead& request) noexcept {
   const auto& fields = request.fields;
-  return request.method == "OPTIONS" && request.framing == Framing::None &&
-         !value_of(fields, "access-control-request-method").empty() &&
+  return request.method == "OPTIONS" && request.framing == Framing::None && names_what_it_asks(fields) &&
          find_field(fields, "authorization") == nullptr && find_field(fields, "cookie") == nullptr &&
          !permitted_origin(cors, fields).empty();
 }

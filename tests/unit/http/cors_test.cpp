@@ -106,6 +106,21 @@ TEST(CorsPreflight, RequestWithABodyOrCredentialsIsNoPreflight) {
   }
 }
 
+TEST(CorsPreflight, RequestWithAnInvalidMethodOrFieldNameIsNoPreflight) {
+  const auto asks_for = [](std::string_view method, std::string_view fields) {
+    return is_preflight(kApp, page_request({{"Origin", "https://app.example.com"},
+                                            {"Access-Control-Request-Method", method},
+                                            {"Access-Control-Request-Headers", fields}},
+                                           "OPTIONS"));
+  };
+  EXPECT_TRUE(asks_for("patch", ""));
+  EXPECT_TRUE(asks_for("X-METHOD", "content-type, x-api-key,,"));
+  for (const auto* method : {"PUT, DELETE", "P\"UT", "<b>", "PUT;q=1", "P\xc3\x9cT", "*,"})
+    EXPECT_FALSE(asks_for(method, "")) << method;
+  for (const auto* fields : {"content type", "x-api-key;", "a,<b>", "a: b"})
+    EXPECT_FALSE(asks_for("PUT", fields)) << fields;
+}
+
 TEST(CorsPreflight, AnswerPermitsWhatThePageAsksFor) {
   std::string fields;
   append_preflight_fields(fields, kApp,
