@@ -1,0 +1,37 @@
+// Settings and words of other proxies that people write by habit, and what to write instead. habits.hpp uses
+// these lists.
+#pragma once
+
+#include "config/schema/schema.hpp"
+
+#include <span>
+#include <string_view>
+
+namespace weir::config {
+
+// A setting of another proxy, and advice on what to write instead. "{}" in the advice is a placeholder for
+// the value that was found.
+struct Habit {
+  const TableSpec* where;
+  std::string_view key;
+  std::string_view advice;
+};
+extern const std::span<const Habit> kHabits;
+
+// The line to write for a setting that must be a table but has a plain value. "{}" is a placeholder for that
+// value.
+struct TableFor {
+  std::string_view key;
+  std::string_view line;
+};
+extern const std::span<const TableFor> kTables;
+
+// A value of a setting in another proxy, and the value here.
+struct Word {
+  std::string_view key;
+  std::string_view theirs;
+  std::string_view ours;
+};
+extern const std::span<const Word> kWords;
+
+}  // namespace weir::config
