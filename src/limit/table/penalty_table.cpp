@@ -18,10 +18,14 @@ bool PenaltyTable::has_room(std::uint16_t account, std::size_t bytes) const noex
 
 void PenaltyTable::give_back(const Entry& entry) noexcept {
   const auto bytes = bytes_of(entry);
-  const auto account = by_account_.find(entry.account);
   used_ -= bytes;
-  account->second -= bytes;
-  if (account->second == 0) by_account_.erase(account);
+  by_account_.find(entry.account)->second -= bytes;
+  drop_unused(entry.account);
+}
+
+void PenaltyTable::drop_unused(std::uint16_t account) noexcept {
+  const auto found = by_account_.find(account);
+  if (found != by_account_.end() && found->second == 0) by_account_.erase(found);
 }
 
 const PenaltyState* PenaltyTable::find(const Key& key) const noexcept {
@@ -40,7 +44,8 @@ bool PenaltyTable::violate(const Key& key, RuleIndex rule, const Penalty& penalt
       next_sweep_ = now + kBetweenSweeps;
     }
     if (has_room(rule, kMostAdded)) return violate_or_throw(key, rule, penalty, now);
-  } catch (const std::bad_alloc&) {  // nothing has changed
+  } catch (const std::bad_alloc&) {
+    drop_unused(rule);  // nothing else has changed
   }
   ++lost_;
   return false;
@@ -92,6 +97,7 @@ bool PenaltyTable::restore(const SavedPenalty& saved) noexcept {
     used_ += bytes;
     return true;
   } catch (const std::bad_alloc&) {
+    drop_unused(kRestored);
     return false;
   }
 }

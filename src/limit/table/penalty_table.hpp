@@ -68,6 +68,8 @@ class PenaltyTable {
   [[nodiscard]] bool has_room(std::uint16_t account, std::size_t bytes) const noexcept;
   [[nodiscard]] std::size_t used() const noexcept { return used_ + by_account_.size() * kAccountBytes; }
   void give_back(const Entry& entry) noexcept;
+  // Removes the account if it pays for no entry.
+  void drop_unused(std::uint16_t account) noexcept;
   bool violate_or_throw(const Key& key, RuleIndex rule, const Penalty& penalty, base::TimePoint now);
 
   boost::unordered_flat_map<Key, Entry, KeyHash> entries_;

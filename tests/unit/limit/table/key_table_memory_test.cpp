@@ -1,6 +1,7 @@
 // Tests the memory for a million keys, the effect of more than a million clients, and that the table decides
 // without allocations.
 #include "unit/limit/traffic.hpp"
+#include "unit/scarce_memory.hpp"
 
 #include "weir/limit/key_table.hpp"
 
@@ -18,8 +19,7 @@ std::atomic<std::uint64_t> allocations{0};
 // Counts every allocation of this program.
 void* operator new(std::size_t size) {
   ++allocations;
-  if (void* at = std::malloc(size)) return at;
-  throw std::bad_alloc();
+  return weir::tests::take_memory(size);
 }
 void operator delete(void* at) noexcept {
   std::free(at);
