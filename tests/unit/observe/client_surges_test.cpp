@@ -6,8 +6,10 @@
 namespace weir::observe {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 // Alerts on clients that are refused more than three times in a second.
 class ClientSurgesTest : public ::testing::Test {
@@ -108,6 +110,19 @@ TEST_F(ClientSurgesTest, NewcomerReplacesTheClientWithTheFewestRefusals) {
   const auto& newcomer = surges_.clients().back();
   EXPECT_EQ(newcomer.name.text, "client 1000");
   EXPECT_EQ(newcomer.surge.seen(), 1U) << "only its own refusals";
+}
+
+TEST_F(ClientSurgesTest, NewcomerKeepsItsPlaceAsLongAsTheClientItReplacedWouldHave) {
+  surges_ = ClientSurges({.above = {.count = 100, .period = std::chrono::minutes(1)}});
+  for (std::uint64_t client = 1; client <= ClientSurges::kWatched; ++client)
+    refuse(client, client == 7 ? 3 : 4);
+  refuse(1'000, 1);  // inherits the 3 of client 7
+  refuse(1'001, 1);  // replaces client 1, because all have 4
+  std::vector<std::string> watched;
+  for (const auto& client : surges_.clients()) watched.push_back(client.name.text);
+  EXPECT_THAT(watched, Contains("client 1000"));
+  EXPECT_THAT(watched, Contains("client 1001"));
+  EXPECT_THAT(watched, Not(Contains("client 1")));
 }
 
 // A flood of newcomers must not hide the client that the rule refuses most.
