@@ -5,15 +5,18 @@ import json
 import signal
 import tempfile
 
-from harness import TestCase, Upstream, Weir, config, main, rule, run_weir
+from harness import TestCase, Upstream, Weir, config, eventually, main, rule, run_weir
+from lineage import Upgrade
+from upgrade_test import Clients
 
 MOST = 1000
 MOST_AT_ONCE = 32
 
 
-def many(limit="2/day"):
-    """Returns a rule for each tenant, each with its own path."""
-    return "".join(rule(f"tenant-{i}", limit, key='["ip"]', match=f'{{ path = "/tenants/{i}/*" }}') for i in range(MOST))
+def many(limit="2/day", others=None, **more):
+    """Returns a rule for each tenant, each with its own path. `others`: maps a tenant to another limit."""
+    return "".join(rule(f"tenant-{i}", (others or {}).get(i, limit), key='["ip"]', match=f'{{ path = "/tenants/{i}/*" }}', **more)
+                   for i in range(MOST))
 
 
 class ManyRules(TestCase):
@@ -66,6 +69,36 @@ class ManyRules(TestCase):
         self.assertEqual(self.statuses(weir.port, 2, "/", **{"X-Kind": "0"}), [503, 503])
         self.assertEqual(weir.metric("weir_rules_exceeded_total"), 2)
         self.assertEqual(weir.metric("weir_keys"), 0, "a refused request is charged to no rule")
+
+
+class ManyRulesUnderLoad(Upgrade):
+    def test_upgrades_and_a_reload_keep_the_counts_of_a_thousand_rules_and_fail_no_request(self):
+        def reload():
+            weir.write(config(self.upstream.port, rules=many("500/day", dict.fromkeys(range(200, 800), "1000/day"), **window),
+                              routes=self.FREE))
+            weir.signal(signal.SIGHUP)
+            weir.wait_for("was reloaded")
+
+        window = {"algorithm": '"fixed_window"'}
+        weir = self.weir(rules=many("500/day", **window), routes=self.FREE)
+        quiet = {0: 498, 255: 997, 256: 997, 999: 498}  # tenants, and what two requests leave of their limits
+        for tenant in quiet:
+            self.assertEqual(weir.get(f"/tenants/{tenant}/a").status, 200)
+        busy = [Clients(weir.port, kept=2, fresh=1, path=f"/tenants/{tenant}/a") for tenant in (1, 998)]
+        for step in (weir.upgrade, reload, weir.upgrade):
+            for each in busy:
+                each.went_on(50)
+            step()
+        for each in busy:
+            eventually(lambda: 429 in each.statuses, "the limit is reached")  # noqa: B023
+            each.went_on(20)
+        for each in busy:
+            each.stop()
+            self.assertEqual((each.faults, each.closed, set(each.statuses)), ([], 0, {200, 429}))
+            self.assertEqual(each.statuses.count(200), 500)
+        left = {tenant: int(weir.get(f"/tenants/{tenant}/a")["x-ratelimit-remaining"]) for tenant in quiet}
+        self.assertEqual(left, quiet)
+        self.assertEqual(weir.metric("weir_upgrades_total", result="ok"), 2)
 
 
 if __name__ == "__main__":

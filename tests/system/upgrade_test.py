@@ -43,8 +43,8 @@ class Clients:
     """Clients that keep their connections, and clients that open a connection for each request. They send requests until they are
     stopped. A client closes a kept connection only if the response says so."""
 
-    def __init__(self, port, kept=6, fresh=2):
-        self.port, self.ending, self.statuses, self.faults, self.closed = port, threading.Event(), [], [], 0
+    def __init__(self, port, kept=6, fresh=2, path="/"):
+        self.port, self.path, self.ending, self.statuses, self.faults, self.closed = port, path, threading.Event(), [], [], 0
         self.threads = [threading.Thread(target=self.ask, args=(number < kept,), daemon=True) for number in range(kept + fresh)]
         for thread in self.threads:
             thread.start()
@@ -59,7 +59,7 @@ class Clients:
 
     def use(self, client, keeps):
         while not self.ending.is_set():
-            said = client.get("/")
+            said = client.get(self.path)
             self.statuses.append(said.status)
             if not keeps:
                 return
