@@ -142,7 +142,9 @@ base::Result<std::vector<policy::Rule>> ConfigSnapshots::settle(std::vector<poli
   for (std::size_t i = 0; i < taken.size(); ++i) taken[i] = cell_versions_[i].rule.has_value();
   for (auto& rule : rules) {
     if (!for_each_limiter(rule, [&](limit::SharedLimiter& limiter) { return limiters_.settle(limiter); }))
-      return base::Error{"too many different limits since weir started; run weir upgrade, then reload"};
+      return base::Error{
+          "too many different limits since weir started: more than 65536, where a rule with adapt has 20; "
+          "write fewer, or run weir upgrade and then reload"};
     const auto label = rules_.take(rule.name);
     const auto cells = place_cells(rule, taken);
     if (!label || !cells)

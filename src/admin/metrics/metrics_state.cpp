@@ -48,7 +48,9 @@ void tell_limits(MetricsPage& page) {
   if (!page.sources().limits) return;
   const auto [had, most] = page.sources().limits();
   page.put(
-      page.gauge("weir_limits", "Different limits that this process has had since it started.").add({}, had));
+      page.gauge("weir_limits",
+                 "Different limits that this process has had since it started; a rule with adapt has 20.")
+          .add({}, had));
   page.put(
       page.gauge("weir_limits_most", "Largest number of different limits; a reload that exceeds it fails.")
           .add({}, most));
