@@ -110,6 +110,7 @@ void write_answer(Line& line, const AccessRecord& record) {
   line.count(LogField::Total, static_cast<std::uint64_t>(std::max<std::int64_t>(record.total.count(), 0)));
   line.duration(LogField::Queued, record.queued);
   line.duration(LogField::Upstream, record.upstream);
+  line.duration(LogField::Paced, record.paced);
   line.text(LogField::Verdict, record.verdict);
   line.text(LogField::Rule, record.rule);
   line.digest(LogField::Key, record.key);

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Rules with `bandwidth`: bodies of a key take their time in both directions, whatever carries them, and nobody else waits."""
 
+import pathlib
 import signal
+import tempfile
 import threading
 import time
 
-from harness import PATIENCE, Client, answer, eventually, main, request_bytes, rss_kib
+from harness import PATIENCE, Client, Weir, answer, eventually, logged_requests, main, request_bytes, rss_kib
 from explain_test import post
 from http2_client import Http2TestCase
 from tunnel_test import ASK, echo
@@ -137,6 +139,23 @@ class Others(Bandwidth):
         client.wait(lambda: client.answers[stream].size > 32 << 10)
         self.assertLess(sum(sent), 30_000_000, "the server is held back")
         self.assertLess(rss_kib(weir.pid) - before, 20_000)
+
+
+class AccessLog(Bandwidth):
+    def test_line_of_a_paced_request_says_how_long_its_bodies_waited(self):
+        path = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weir-log-")), "access.log")
+        text = self.text(doors=[False], rules=paced("64KiB/s")).replace('access = "off"', f'access = "{path}"')
+        weir = self.start(Weir(text))
+        with Client(weir.port) as client:
+            self.assertEqual(len(client.request("POST", "/32768", {"X-Key": "a"}, b"").body), 32768)
+            self.assertEqual(len(client.request("POST", "/1", {"X-Key": "b"}, b"").body), 1)
+            self.assertEqual(len(client.request("POST", "/32768", {}, b"").body), 32768)
+        eventually(lambda: path.exists() and len(logged_requests(path)) == 3, "all requests are logged")
+        slow, short, free = logged_requests(path)
+        self.assertGreater(slow["paced_us"], 200_000, "32 KiB take half a second, of which 200 ms pass at once")
+        self.assertLessEqual(slow["paced_us"], slow["total_us"])
+        self.assertNotIn("paced_us", short, "one octet passes at once")
+        self.assertNotIn("paced_us", free, "no rule applies")
 
 
 class Timeouts(Bandwidth):

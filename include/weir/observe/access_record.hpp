@@ -32,6 +32,7 @@ enum class LogField : std::uint8_t {
   Total,
   Queued,
   Upstream,
+  Paced,
   Verdict,
   Rule,
   Key,
@@ -46,12 +47,12 @@ enum class LogField : std::uint8_t {
   Country,
   Replay,
 };
-inline constexpr std::size_t kLogFields = 28;
+inline constexpr std::size_t kLogFields = 29;
 inline constexpr std::array<std::string_view, kLogFields> kLogFieldNames{
-    "client",      "protocol", "method",  "target",   "host",      "user_agent", "request_id",
-    "trace_id",    "route",    "status",  "bytes_in", "bytes_out", "total_us",   "queued_us",
-    "upstream_us", "verdict",  "rule",    "key",      "server",    "error",      "api_key",
-    "user",        "org",      "service", "device",   "tier",      "country",    "replay"};
+    "client",  "protocol", "method",   "target",    "host",     "user_agent", "request_id",  "trace_id",
+    "route",   "status",   "bytes_in", "bytes_out", "total_us", "queued_us",  "upstream_us", "paced_us",
+    "verdict", "rule",     "key",      "server",    "error",    "api_key",    "user",        "org",
+    "service", "device",   "tier",     "country",   "replay"};
 
 // A set of fields of the access log.
 class LogFields {
@@ -102,6 +103,8 @@ struct AccessRecord {
   base::Duration queued{0};  // part of `total`: waiting in a queue for the departure
   // Part of `total`: from sending the request's end to receiving the answer's head.
   base::Duration upstream{0};
+  // How long the bodies waited for rules with `bandwidth`. The sum of both directions, which may overlap.
+  base::Duration paced{0};
   base::IpAddress client;       // the client's address, found behind trusted proxies
   std::string_view protocol{};  // "HTTP/1.0", "HTTP/1.1" or "HTTP/2"
   std::string_view method;

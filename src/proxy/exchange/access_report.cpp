@@ -101,6 +101,7 @@ void log(const RequestReport& report, const ReportSources& sources, base::TimePo
       .total = ended - report.started,
       .queued = span(report.started, report.departed),
       .upstream = span(report.sent, report.answered),
+      .paced = report.paced,
       .client = client.address,
       .protocol = buffers.head.http2                ? "HTTP/2"
                   : buffers.head.minor_version == 0 ? "HTTP/1.0"

@@ -43,8 +43,9 @@ net::Task<void> PaceGate::hold(base::Duration most) {
   pacing_.note_wait(pacing_.now() - since);
 }
 
-Pacing::Pacing(Worker& worker, const policy::Evaluation& evaluation)
+Pacing::Pacing(Worker& worker, const policy::Evaluation& evaluation, base::Duration& waited)
     : worker_(worker),
+      waited_(waited),
       piece_(kMostPiece),
       to_server_(*this, worker.executor),
       to_client_(*this, worker.executor) {
@@ -56,8 +57,9 @@ Pacing::Pacing(Worker& worker, const policy::Evaluation& evaluation)
   }
 }
 
-std::unique_ptr<Pacing> Pacing::make(Worker& worker, const policy::Evaluation& evaluation) {
-  return evaluation.paced.empty() ? nullptr : std::make_unique<Pacing>(worker, evaluation);
+std::unique_ptr<Pacing> Pacing::make(Worker& worker, const policy::Evaluation& evaluation,
+                                     base::Duration& waited) {
+  return evaluation.paced.empty() ? nullptr : std::make_unique<Pacing>(worker, evaluation, waited);
 }
 
 // The buckets hold so many octets that they refuse none. If one did, this piece would not be charged, and
@@ -78,6 +80,7 @@ base::TimePoint Pacing::charge(std::size_t octets) {
 }
 
 void Pacing::note_wait(base::Duration waited) noexcept {
+  waited_ += waited;
   worker_.counters.bandwidth_waited(labels_[slowest_]).add(static_cast<std::uint64_t>(waited.count()));
 }
 

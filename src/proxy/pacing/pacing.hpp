@@ -57,16 +57,19 @@ class PaceGate final : public Pacer {
 
 class Pacing {
  public:
-  // REQUIRES: `evaluation` has paced keys.
-  Pacing(Worker& worker, const policy::Evaluation& evaluation);
+  // REQUIRES: `evaluation` has paced keys. Adds the time that bodies wait to `waited`, which must outlive
+  // this object.
+  Pacing(Worker& worker, const policy::Evaluation& evaluation, base::Duration& waited);
   // Returns null if no rule paces the request.
-  [[nodiscard]] static std::unique_ptr<Pacing> make(Worker& worker, const policy::Evaluation& evaluation);
+  [[nodiscard]] static std::unique_ptr<Pacing> make(Worker& worker, const policy::Evaluation& evaluation,
+                                                    base::Duration& waited);
 
   // Charges `octets` (1 to kMaxCost) to each key. Returns when they may pass.
   base::TimePoint charge(std::size_t octets);
   [[nodiscard]] std::size_t piece() const noexcept { return piece_; }
   [[nodiscard]] base::TimePoint now() const noexcept { return worker_.clock.now(); }
-  // Counts the time for which a body has waited, for the rule that made the last piece wait longest.
+  // Counts the time for which a body has waited, for the request and for the rule that made the last piece
+  // wait longest.
   void note_wait(base::Duration waited) noexcept;
   // Return the gates of the request's body and of the answer's body. A tunnel uses them for its directions.
   [[nodiscard]] PaceGate& to_server() noexcept { return to_server_; }
@@ -79,6 +82,7 @@ class Pacing {
 
  private:
   Worker& worker_;
+  base::Duration& waited_;
   boost::container::static_vector<limit::Charge, limit::kMaxCharges> charges_;
   boost::container::static_vector<limit::RuleIndex, limit::kMaxCharges> labels_;
   boost::container::static_vector<limit::Outcome, limit::kMaxCharges> outcomes_;

@@ -27,6 +27,7 @@ AccessRecord full() {
   record.method = "GET";
   record.target = "/api/x?y=1";
   record.host = "api.example.com";
+  record.paced = std::chrono::microseconds(70);
   record.route = "api";
   record.status = 200;
   record.bytes_in = 3;
@@ -48,7 +49,7 @@ TEST(AccessRecord, WritesAllFieldsInOneLine) {
       R"({"time":"2026-02-20T10:00:00.000042Z","client":"203.0.113.7","protocol":"HTTP/2",)"
       R"("method":"GET","target":"/api/x?y=1","host":"api.example.com","user_agent":"curl/7.88.1","request_id":"r-1",)"
       R"("trace_id":"4bf92f3577b34da6a3ce929d0e0e4736","route":"api",)"
-      R"("status":200,"bytes_in":3,"bytes_out":98,"total_us":1500,"queued_us":1000,"upstream_us":300,)"
+      R"("status":200,"bytes_in":3,"bytes_out":98,"total_us":1500,"queued_us":1000,"upstream_us":300,"paced_us":70,)"
       R"("verdict":"delay","rule":"per-key","key":"0123456789abcdeffedcba9876543210",)"
       R"("server":"10.0.0.1:9000","error":"client_left"})"
       "\n");

@@ -35,9 +35,10 @@ struct Paced : LoneWorker {
   [[nodiscard]] std::unique_ptr<Pacing> pacing(std::uint64_t key, std::size_t rule = 0) {
     policy::Evaluation evaluation;
     evaluation.paced.push_back({&rules[rule], {key, 7}});
-    return Pacing::make(worker, evaluation);
+    return Pacing::make(worker, evaluation, waited);
   }
   std::vector<policy::Rule> rules;
+  base::Duration waited{0};
 };
 
 TEST(Pacing, PiecesAreWhatPassesInATenthOfASecondWithinBounds) {
@@ -48,7 +49,7 @@ TEST(Pacing, PiecesAreWhatPassesInATenthOfASecondWithinBounds) {
 
 TEST(Pacing, ARequestWithoutSuchARuleIsNotPaced) {
   Paced all;
-  EXPECT_EQ(Pacing::make(all.worker, policy::Evaluation()), nullptr);
+  EXPECT_EQ(Pacing::make(all.worker, policy::Evaluation(), all.waited), nullptr);
 }
 
 TEST(Pacing, PiecesOfAKeyPassAtTheRateAfterABurst) {
@@ -101,7 +102,7 @@ TEST(Pacing, TheSlowestRuleDecides) {
   policy::Evaluation evaluation;
   evaluation.paced.push_back({&all.rules[1], {5, 7}});
   evaluation.paced.push_back({&all.rules[0], {1, 7}});
-  const auto both = Pacing::make(all.worker, evaluation);
+  const auto both = Pacing::make(all.worker, evaluation, all.waited);
   EXPECT_GE(both->charge(1) - all.clock.now(), seconds(50));
   both->note_wait(milliseconds(3));
   EXPECT_EQ(all.counters.bandwidth_waited(0).value(), 3000U);
