@@ -2,6 +2,7 @@
 
 #include "config/errors/habits.hpp"
 #include "config/errors/other_spellings.hpp"
+#include "config/schema/schema_patterns.hpp"
 
 #include "weir/base/endpoint.hpp"
 #include "weir/base/units.hpp"
@@ -12,6 +13,7 @@
 #include <array>
 #include <charconv>
 #include <optional>
+#include <regex>
 #include <utility>
 
 namespace weir::config {
@@ -69,17 +71,32 @@ std::string address_for(const std::string& text) {
   return quoted_if(base::parse_endpoint(address + ":8080").has_value(), address + ":8080");
 }
 
+// Returns true if a string of the setting may have this value.
+bool matches(const KeySpec& spec, const std::string& text) {
+  constexpr std::size_t kLongest = 200;  // std::regex uses stack in proportion to the length
+  return spec.pattern.empty() ||
+         (text.size() <= kLongest && std::regex_match(text, std::regex(std::string(spec.pattern))));
+}
+
+// Returns the text, or what it probably means, such as "10%" for "10". Empty if the setting accepts neither.
+std::string spelled_for(const KeySpec& spec, const std::string& text) {
+  for (const auto& spelling : {text, text + "%", text + "/s", attribute_for(text)})
+    if (!spelling.empty() && matches(spec, spelling)) return spelling;
+  return {};
+}
+
 // Returns an example value for a string setting with this name.
 std::string text_called(std::string_view name) {
+  if (name == "origins") return in_quotes("https://app.example.com");
   if (name == "path") return in_quotes("/healthz");
   if (name == "header") return in_quotes("X-API-Key");
   return name == "url" ? in_quotes("redis://localhost:6379") : in_quotes("NAME");
 }
 
-std::string each_quoted(const Node& list) {
+std::string each_quoted(const KeySpec& spec, const Node& list) {
   std::string texts;
   for (const auto& element : *list.array()) {
-    const auto one = as_plain_text(element);
+    const auto one = spelled_for(spec, as_plain_text(element));
     if (one.empty()) return {};
     texts += (texts.empty() ? "" : ", ") + in_quotes(one);
   }
@@ -115,6 +132,7 @@ std::string as_plain_text(const Node& node) {
 
 std::string fitting_text(const KeySpec& spec, std::string_view text) {
   const std::string plain(text);
+  const auto listed = [&](const std::string& one) { return one.empty() ? one : "[" + in_quotes(one) + "]"; };
   switch (spec.kind) {
     case Kind::Bool:
       return std::string(boolean_for(small(text)));
@@ -135,9 +153,9 @@ std::string fitting_text(const KeySpec& spec, std::string_view text) {
       return address_for(plain);
     case Kind::Text:
     case Kind::OneOrMore:
-      return quoted_if(!plain.empty(), plain);
+      return quoted_if(!spelled_for(spec, plain).empty(), spelled_for(spec, plain));
     case Kind::Texts:
-      return plain.empty() ? "" : "[" + in_quotes(plain) + "]";
+      return listed(spelled_for(spec, plain));
     default:
       return {};
   }
@@ -145,7 +163,7 @@ std::string fitting_text(const KeySpec& spec, std::string_view text) {
 
 std::string fitting_value(const KeySpec& spec, const Node& entry) {
   if (const auto* array = entry.array()) {
-    if (is_list(spec.kind)) return each_quoted(entry);
+    if (is_list(spec.kind)) return each_quoted(spec, entry);
     return array->empty() ? "" : fitting_value(spec, array->front());
   }
   if (spec.kind == Kind::Bool && std::holds_alternative<bool>(entry.value)) return as_toml(entry);
@@ -179,6 +197,11 @@ std::string example_value(const KeySpec& spec) {
     default:
       return {};
   }
+}
+
+std::string_view noun_of_text(const KeySpec& spec) {
+  if (spec.pattern == pattern::kBandwidth) return "a size and a period such as \"1MiB/s\"";
+  return spec.pattern.ends_with('%') ? "a share such as \"5%\"" : "a string";
 }
 
 std::string_view noun_of(Kind kind) {

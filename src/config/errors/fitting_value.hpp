@@ -23,6 +23,8 @@ namespace weir::config {
 [[nodiscard]] std::string fitting_value(const KeySpec& spec, const Node& entry);
 // Returns a value that the key accepts: its default or a usual value. Empty for a table.
 [[nodiscard]] std::string example_value(const KeySpec& spec);
+// Returns what a string setting expects, for messages: "a string", or "a share such as "5%"".
+[[nodiscard]] std::string_view noun_of_text(const KeySpec& spec);
 // Returns a noun for values of this kind, such as "duration" for the message "or another duration".
 [[nodiscard]] std::string_view noun_of(Kind kind);
 

@@ -13,6 +13,13 @@ constexpr std::string_view kNoZone =
 constexpr std::string_view kNoDelay =
     "leave it out: a token_bucket refuses requests above burst; algorithm = \"leaky_bucket\" delays them";
 constexpr std::string_view kMatchPath = "write match = { path = {} }";
+constexpr std::string_view kPenalty = "write penalty = { for = {} }";
+constexpr std::string_view kBandwidth = "write bandwidth = {} in a [[rule]] of its own";
+constexpr std::string_view kOrigins = "write origins = {}";
+constexpr std::string_view kNoMethods =
+    "leave it out: preflight = \"answer\" permits the methods and fields that a page asks for";
+constexpr std::string_view kProtocol =
+    "write protocol = \"h2c\", or protocol = \"h2\" with servers such as \"https://10.0.0.1:8443\"";
 
 constexpr std::array kAllHabits{
     Habit{&schema::kRule, "zone", kNoZone},
@@ -22,7 +29,6 @@ constexpr std::array kAllHabits{
     Habit{&schema::kRule, "host", "write match = { host = {} }"},
     Habit{&schema::kRule, "method", "write match = { methods = [{}] }"},
     Habit{&schema::kRule, "methods", "write match = { methods = {} }"},
-    Habit{&schema::kRule, "headers", "write match = { headers = {} }"},
     Habit{&schema::kRule, "tier", "write match = { tier = {} }"},
     Habit{&schema::kRule, "ip", "write match = { ip = {} }"},
     Habit{&schema::kRule, "by", "write key = [\"ip\"]"},
@@ -39,6 +45,58 @@ constexpr std::array kAllHabits{
     Habit{&schema::kRule, "rejected_msg", "write body = {}"},
     Habit{&schema::kRule, "fail_open", "write on_store_failure = \"open\""},
     Habit{&schema::kRule, "allow_degradation", "write on_store_failure = \"open\""},
+    Habit{&schema::kRule, "ban", kPenalty},
+    Habit{&schema::kRule, "ban_time", kPenalty},
+    Habit{&schema::kRule, "block", kPenalty},
+    Habit{&schema::kRule, "block_duration", kPenalty},
+    Habit{&schema::kRule, "reserve",
+          "write it in cost: cost = { response_json = \"/usage/total_tokens\", reserve = {} }"},
+    Habit{&schema::kRule, "stream",
+          "write it in cost: cost = { response_json = \"/usage/total_tokens\", reserve = 1000, stream = { "
+          "per_event = 1 } }"},
+    Habit{&schema::kRule, "limit_rate", kBandwidth},
+    Habit{&schema::kRule, "max_bandwidth", kBandwidth},
+    Habit{&schema::kRule, "jitter", "write retry_after_jitter = {}"},
+    Habit{&schema::kPenalty, "duration", "write for = {}"},
+    Habit{&schema::kPenalty, "length", "write for = {}"},
+    Habit{&schema::kPenalty, "time", "write for = {}"},
+    Habit{&schema::kPenalty, "max", "write most = {}"},
+    Habit{&schema::kPenalty, "max_duration", "write most = {}"},
+    Habit{&schema::kPenalty, "factor", "write grows = {}"},
+    Habit{&schema::kPenalty, "multiplier", "write grows = {}"},
+    Habit{&schema::kPenalty, "window", "write forget = {}"},
+    Habit{&schema::kPenalty, "threshold", "write after = {}"},
+    Habit{&schema::kPenalty, "refusals", "write after = {}"},
+    Habit{&schema::kPenalty, "violations", "write after = {}"},
+    Habit{&schema::kAdapt, "latency", "write latency_above = {}"},
+    Habit{&schema::kAdapt, "max_latency", "write latency_above = {}"},
+    Habit{&schema::kAdapt, "errors", "write errors_above = {}"},
+    Habit{&schema::kAdapt, "error_rate", "write errors_above = {}"},
+    Habit{&schema::kAdapt, "min", "write floor = {}"},
+    Habit{&schema::kReserve, "max", "write most = {}"},
+    Habit{&schema::kStream, "per_token", "write per_event = {}"},
+    Habit{&schema::kStream, "tokens_per_event", "write per_event = {}"},
+    Habit{&schema::kAlert, "url", "write webhook = {}"},
+    Habit{&schema::kAlert, "period",
+          "write the period in the threshold, such as refused_above = \"100/min\""},
+    Habit{&schema::kCors, "origin", kOrigins},
+    Habit{&schema::kCors, "allow_origin", kOrigins},
+    Habit{&schema::kCors, "allow_origins", kOrigins},
+    Habit{&schema::kCors, "allowed_origins", kOrigins},
+    Habit{&schema::kCors, "allow_credentials", "write credentials = {}"},
+    Habit{&schema::kCors, "methods", kNoMethods},
+    Habit{&schema::kCors, "allow_methods", kNoMethods},
+    Habit{&schema::kCors, "allowed_methods", kNoMethods},
+    Habit{&schema::kCors, "headers", kNoMethods},
+    Habit{&schema::kCors, "allow_headers", kNoMethods},
+    Habit{&schema::kCors, "allowed_headers", kNoMethods},
+    Habit{&schema::kCors, "expose_headers", "leave it out: weir exposes the fields that it adds"},
+    Habit{&schema::kListener, "protocol", "write protocols = [{}]"},
+    Habit{&schema::kHttp2, "max_concurrent_streams", "write max_streams = {}"},
+    Habit{&schema::kHttp2, "initial_window_size", "write stream_window = {}"},
+    Habit{&schema::kUpstream, "http2", kProtocol},
+    Habit{&schema::kUpstream, "grpc", kProtocol},
+    Habit{&schema::kUpstream, "max_concurrent_streams", "write max_streams = {}"},
     Habit{&schema::kRoute, "path", kMatchPath},
     Habit{&schema::kRoute, "prefix", "write match = { path = \"/prefix/*\" }"},
     Habit{&schema::kRoute, "location", kMatchPath},
@@ -101,6 +159,11 @@ constexpr std::array kAllTables{
     TableFor{"eject", "eject = { failures = {} }"},
     TableFor{"timeouts", "timeouts = { response = {} }"},
     TableFor{"charge", "charge = { status = {} }"},
+    TableFor{"penalty", "penalty = { for = {} }"},
+    TableFor{"adapt", "adapt = { upstream = {}, latency_above = \"500ms\" }"},
+    TableFor{"stream", "stream = { per_event = {} }"},
+    TableFor{"cors", "cors = { origins = {} }"},
+    TableFor{"headers", "headers = { X-Reason = \"text\" }"},
     TableFor{"tls", "tls = { certificates = [{ cert = \"edge.crt\", key = \"edge.key\" }] }"},
     TableFor{"certificates", "certificates = [{ cert = \"edge.crt\", key = \"edge.key\" }]"},
 };

@@ -67,6 +67,17 @@ std::string limit_advice(const Table& table) {
   return "write limit = " + in_quotes(limit::parse_rate(rate) ? rate : "10/s");
 }
 
+// Returns the line that permits HTTP/2 to the clients of a listener, for `http2 = true`. Empty if the
+// listener already says which versions it permits.
+std::string protocols_line(const Table& listener) {
+  bool tls = false;
+  for (const auto& entry : listener.entries) {
+    if (entry.key == "protocols") return {};
+    tls = tls || entry.key == "tls";
+  }
+  return tls ? "protocols = [\"http/1.1\", \"h2\"]" : "protocols = [\"http/1.1\", \"h2c\"]";
+}
+
 // Returns the first string in `table` whose key is one of `names`, in quotes. If there is none, returns
 // `otherwise` in quotes.
 std::string text_of(const Table& table, std::initializer_list<std::string_view> names,
@@ -109,6 +120,7 @@ std::string line_for_value(const KeySpec& spec, const Node& entry, const Table& 
                                        [](const Node& other) { return is_any(kPeriods, other.key); });
   if (spec.kind == Kind::Limit && spec.name == "limit" && says_period)
     return limit_advice(siblings).substr(std::string_view("write ").size());
+  if (spec.name == "http2" && std::holds_alternative<bool>(entry.value)) return protocols_line(siblings);
   const bool table = spec.kind == Kind::Subtable || spec.kind == Kind::Subtables ||
                      spec.kind == Kind::OneOrMoreTables || spec.kind == Kind::Named;
   if (!table) {

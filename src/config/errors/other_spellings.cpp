@@ -58,7 +58,9 @@ std::optional<std::string> nearest_duration(std::string_view text) {
   if (unit.empty() || (number.empty() && named.empty())) return std::nullopt;
   auto duration = number + std::string(unit);
   const auto parsed = base::parse_duration(number.empty() ? "1" + duration : duration);
-  return parsed && duration != text ? std::optional(std::move(duration)) : std::nullopt;
+  // Many settings must be above zero, so "0s" may be wrong, too.
+  return parsed && parsed->count() != 0 && duration != text ? std::optional(std::move(duration))
+                                                            : std::nullopt;
 }
 
 std::optional<std::string> nearest_rate(std::string_view text) {
@@ -73,6 +75,20 @@ std::optional<std::string> nearest_rate(std::string_view text) {
   const auto period = plain.substr(slash + 1);
   auto rate = plain.substr(0, digits) + "/" + nearest_duration(period).value_or(period);
   return rate != text && limit::parse_rate(rate) ? std::optional(std::move(rate)) : std::nullopt;
+}
+
+std::optional<std::string> nearest_bandwidth(std::string_view text) {
+  auto plain = std::string(text);
+  std::erase(plain, ' ');
+  if (plain.ends_with("ps")) plain.replace(plain.size() - 2, 2, "/s");
+  if (const auto per = plain.find("per"); per != std::string::npos) plain.replace(per, 3, "/");
+  const auto slash = std::min(plain.find('/'), plain.size());
+  const auto size = plain.substr(0, slash);
+  const auto period = slash < plain.size() ? plain.substr(slash + 1) : "s";
+  for (const std::string_view bits : {"Kb", "Mb", "Gb"})
+    if (size.ends_with(bits)) return std::nullopt;
+  const auto known = base::parse_size(size) ? size : nearest_size(size).value_or("");
+  return known + "/" + nearest_duration(period).value_or(period);
 }
 
 std::optional<std::string> nearest_size(std::string_view text) {

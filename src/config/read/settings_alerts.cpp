@@ -86,8 +86,11 @@ void read_subject(const TableReader& table, const Settings& settings, admin::Ale
   const int subjects = table.has("rule") + table.has("upstream") + table.has("store");
   if (subjects != 1) {
     if (!table.flawed())
-      table.mistake(
-          "", "found " + std::to_string(subjects) + " of rule, upstream and store; expected exactly one");
+      table.mistake("", subjects == 0
+                            ? "found none of rule, upstream and store; expected one, such as rule = " +
+                                  in_quotes(settings.rules.empty() ? "NAME" : settings.rules.front().name)
+                            : "found " + std::to_string(subjects) +
+                                  " of rule, upstream and store; expected exactly one");
     return;
   }
   const auto known = [&](std::string_view key, const auto& list) {
@@ -132,7 +135,8 @@ limit::Rate read_threshold(const TableReader& table, admin::AlertOn on) {
                              : std::string("found with ") + (of_rule ? "a rule" : "an upstream or a store") +
                                    "; expected " + wanted);
   }
-  if (!other_found && !table.mentions(wanted)) table.missing(wanted, "a rate such as \"100/min\"");
+  if (!other_found && !table.mentions(wanted) && !table.flawed())
+    table.missing(wanted, "a rate such as \"100/min\"");
   const auto rate = table.rate(wanted).value_or(limit::Rate{});
   if (table.has(wanted) && rate.period < kShortestPeriod)
     table.mistake(wanted, "found a period below one second; expected at least 1s");
@@ -144,7 +148,9 @@ void read_clients(const TableReader& table, const Settings& settings, admin::Ale
   alert.max_clients = static_cast<std::size_t>(table.whole("max_clients"));
   if (alert.on != admin::AlertOn::Refusals || !table.mentions("key_refused_above")) {
     if (table.has("max_clients"))
-      table.mistake("max_clients", "found without key_refused_above; remove it, or watch each client alone");
+      table.mistake(
+          "max_clients",
+          "found without key_refused_above; remove it, or write key_refused_above instead of refused_above");
     return;
   }
   alert.on = admin::AlertOn::ClientRefusals;

@@ -86,8 +86,8 @@ bool collide(const base::Endpoint& one, const base::Endpoint& other) {
 
 // Reads which versions of HTTP the clients of a listener may use.
 void read_protocols(const TableReader& table, net::ListenerSettings& listener) {
-  constexpr std::string_view kNames[] = {"http/1.1", "h2", "h2c"};
   const bool tls = table.has("tls");
+  const std::string_view names_here[] = {"http/1.1", tls ? "h2" : "h2c"};
   listener.protocols.h2 = tls;
   if (!table.has("protocols")) return;
   listener.protocols = {.http1 = false};
@@ -106,7 +106,7 @@ void read_protocols(const TableReader& table, net::ListenerSettings& listener) {
     else if (name == "h2c")
       table.mistake_in("protocols", i, "found \"h2c\" with tls; write \"h2\", which is HTTP/2 over TLS");
     else
-      table.mistake_in("protocols", i, "found " + in_quotes(name) + suggestion(name, kNames));
+      table.mistake_in("protocols", i, "found " + in_quotes(name) + suggestion(name, names_here));
   }
   if (names.empty()) table.mistake("protocols", "found none; expected \"http/1.1\", \"h2\" or both");
 }

@@ -1,4 +1,5 @@
 // Reads [[upstream]].
+#include "config/read/percentage.hpp"
 #include "config/read/settings_sections.hpp"
 
 #include "weir/base/host.hpp"
@@ -6,7 +7,6 @@
 #include "weir/config/locations.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 #include <utility>
 
@@ -194,20 +194,10 @@ std::optional<upstream::HealthCheck> read_health(const TableReader& upstream, up
   return check;
 }
 
-// Returns 20 for the value "20%".
-unsigned read_budget(const TableReader& table) {
-  const auto text = table.text("budget");
-  unsigned percent = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), percent);
-  if (parsed.ec != std::errc{} || std::string_view(parsed.ptr) != "%" || percent > 100)
-    table.mistake("budget", "found " + in_quotes(text) + "; expected a share from \"0%\" to \"100%\"");
-  return percent;
-}
-
 upstream::Retry read_retry(const TableReader& upstream) {
   const auto table = upstream.table("retry", schema::kRetry);
   upstream::Retry retry{.attempts = static_cast<unsigned>(table.whole("attempts")),
-                        .budget = read_budget(table),
+                        .budget = read_percentage(table, "budget").value_or(0),
                         .backoff = table.duration("backoff")};
   retry.broken = retry.late = false;
   const auto on = table.texts("on");

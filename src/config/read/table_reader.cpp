@@ -23,7 +23,7 @@ std::string expectation(const KeySpec& spec) {
     case Kind::Whole:
       return "a whole number from " + std::to_string(spec.least) + " to " + std::to_string(spec.most);
     case Kind::Text:
-      return "a string";
+      return std::string(noun_of_text(spec));
     case Kind::Choice: {
       std::string list;
       for (const auto& choice : spec.choices) list += (list.empty() ? "" : " or ") + in_quotes(choice.word);
@@ -49,13 +49,9 @@ std::string expectation(const KeySpec& spec) {
       return "a list of tables";
     case Kind::OneOrMoreTables:
       return "a table or a list of tables";
-    case Kind::Mixed:
-    case Kind::Each:
-    case Kind::Share:
-    case Kind::Present:
-      break;
+    default:
+      return std::string(spec.about);
   }
-  return std::string(spec.about);
 }
 
 bool all_texts(const Node& node) {
@@ -153,7 +149,9 @@ TableReader::TableReader(const Node* node, int line, std::string path, const Tab
   flawed_ = entries_.size() != table->entries.size();
   for (const auto& key : spec.keys)
     if (key.required && !mentions(key.name))
-      missing(key.name, expectation(key) + (key.kind == Kind::Text ? ": " + std::string(key.about) : ""));
+      missing(key.name, expectation(key) + (key.kind == Kind::Text || key.kind == Kind::Duration
+                                                ? ": " + std::string(key.about)
+                                                : ""));
 }
 
 bool TableReader::mentions(std::string_view key) const {
@@ -295,7 +293,8 @@ base::Duration TableReader::deadline(std::string_view key) const {
   (void)spec_of(key, {Kind::Duration});
   const auto value = parsed<base::Duration>(
       key, [](const std::string& text) { return base::parse_duration(text); }, nearest_duration);
-  if (value && value->count() == 0) mistake(key, "found 0; expected a duration above zero");
+  if (value && value->count() == 0)
+    mistake(key, "found " + in_quotes(*find(key)->text()) + "; expected a duration above zero");
   return value.value_or(base::Duration{0});
 }
 

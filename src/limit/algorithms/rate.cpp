@@ -31,8 +31,8 @@ base::Result<Rate> parse_rate(std::string_view text) {
   const auto parsed = base::parse_duration(period);
   if (period == "1month")
     return base::Error{"\"" + std::string(text) +
-                       "\" is not a rate, because months differ in length; write days, or use algorithm = "
-                       "\"fixed_window\" with align = \"month\""};
+                       "\" is not a rate, because months differ in length; write days, such as "
+                       "\"10/30days\""};
   if (!parsed) return wrong("unknown period");
   if (parsed->count() == 0) return wrong("the period is zero");
   rate.period = *parsed;

@@ -40,7 +40,8 @@ TEST(Alerts, ReadsSettingsAndDefaults) {
 
 TEST(Alerts, RequiresExactlyOneOfRuleUpstreamAndStore) {
   EXPECT_THAT(alert_mistakes(std::string("refused_above = \"1/s\"\n") + kHook),
-              ElementsAre("alert[#1]: found 0 of rule, upstream and store; expected exactly one"));
+              ElementsAre("alert[#1]: found none of rule, upstream and store; expected one, such as "
+                          "rule = \"all\""));
   EXPECT_THAT(
       alert_mistakes(std::string("rule = \"login\"\nupstream = \"api\"\nrefused_above = \"1/s\"\n") + kHook),
       ElementsAre("alert[#1]: found 2 of rule, upstream and store; expected exactly one"));
@@ -87,8 +88,8 @@ TEST(Alerts, RejectsThresholdsOfClientsThatDoNotFitTheAlert) {
       of("rule = \"login\"\nkey_refused_above = \"5/100ms\"\n"),
       ElementsAre("alert[#1].key_refused_above: found a period below one second; expected at least 1s"));
   EXPECT_THAT(of("rule = \"login\"\nrefused_above = \"1/s\"\nmax_clients = 5\n"),
-              ElementsAre("alert[#1].max_clients: found without key_refused_above; remove it, or watch each "
-                          "client alone"));
+              ElementsAre("alert[#1].max_clients: found without key_refused_above; remove it, or write "
+                          "key_refused_above instead of refused_above"));
   EXPECT_THAT(of("rule = \"login\"\nkey_refused_above = \"1/s\"\nmax_clients = 101\n").size(), 1U);
 }
 

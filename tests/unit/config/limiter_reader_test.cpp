@@ -61,15 +61,15 @@ TEST(LimiterReader, ReadsCalendarWindows) {
   EXPECT_EQ(understood(fixed + "limit = \"70/week\"\nalign = \"week\"\ntimezone = \"Europe/Berlin\"\n"),
             "fixed_window 70/week by the calendar of Europe/Berlin");
   EXPECT_THAT(rule_mistakes(fixed + "limit = \"70/day\"\nalign = \"week\"\n"),
-              ElementsAre(HasSubstr("expected \"COUNT/week\", because of align = \"week\"")));
+              ElementsAre(HasSubstr("expected \"70/week\", because of align = \"week\"")));
   EXPECT_EQ(understood(fixed + "limit = \"10000/month\"\nalign = \"month\"\ntimezone = \"Europe/Berlin\"\n"),
             "fixed_window 10000/month by the calendar of Europe/Berlin");
   EXPECT_THAT(
       rule_mistakes(fixed + "limit = \"5/h\"\nalign = \"day\"\n"),
       ElementsAre(
-          "weir.toml:14: rule[x].limit: found \"5/h\"; expected \"COUNT/day\", because of align = \"day\""));
+          "weir.toml:14: rule[x].limit: found \"5/h\"; expected \"5/day\", because of align = \"day\""));
   EXPECT_THAT(rule_mistakes(fixed + "limit = \"5/day\"\nalign = \"month\"\n"),
-              ElementsAre(HasSubstr("expected \"COUNT/month\"")));
+              ElementsAre(HasSubstr("expected \"5/month\"")));
   EXPECT_THAT(rule_mistakes(fixed + "limit = \"x/day\"\nalign = \"day\"\n"),
               ElementsAre(HasSubstr("rule[x].limit: \"x/day\" is not a rate")));
   EXPECT_THAT(

@@ -35,7 +35,7 @@ TEST(ListMistakes, AreReportedAtTheLineOfTheServer) {
 TEST(ListMistakes, AreReportedAtTheLineOfAnElementOfAWrongType) {
   EXPECT_THAT(mistakes_in(with_rule(list("key", "\"ip\"", "5"))),
               ElementsAre("weir.toml:16: rule[x].key: found a list with a whole number in it; expected a "
-                          "list of strings: write key = [\"ip\", \"5\"]"));
+                          "list of strings"));
   EXPECT_THAT(
       mistakes_in(with_rule(list("overrides", "{ match = { path = \"/a\" }, limit = \"1/s\" }", "5"))),
       ElementsAre(StartsWith("weir.toml:16: rule[x].overrides: found a list with a whole number in it")));

@@ -147,7 +147,7 @@ const WrongConfiguration kWrongUpstreams[] = {
      with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\ntimeouts = { connect = \"0s\", respons = \"1s\" "
           "}\n"),
      {"weir.toml:14: upstream[b].timeouts.respons: unknown key; did you mean \"response\"?",
-      "weir.toml:14: upstream[b].timeouts.connect: found 0; expected a duration above zero"}},
+      "weir.toml:14: upstream[b].timeouts.connect: found \"0s\"; expected a duration above zero"}},
     {"RouteToAMisspeltUpstream",
      with("[[route]]\nupstream = \"apo\"\n"),
      {"weir.toml:12: route[#2].upstream: there is no upstream \"apo\"; did you mean \"api\"?"}},

@@ -1,10 +1,10 @@
 #include "config/read/rules/limiter_reader.hpp"
 
 #include "config/read/calendar.hpp"
+#include "config/read/percentage.hpp"
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
 namespace weir::config {
 
@@ -122,20 +122,42 @@ std::uint64_t read_room(const TableReader& table, Algorithm algorithm, const lim
 constexpr std::array<std::string_view, 4> kAlignWords{"", "day", "month", "week"};
 
 // Reads `limit` for windows of a calendar: "100/day" for days, "100/week" for weeks, "100/month" for months.
-std::optional<limit::Rate> read_calendar_rate(const TableReader& table, Align align) {
+std::optional<limit::Rate> read_calendar_rate(const TableReader& table, std::string_view text, Align align) {
+  const auto unit = kAlignWords[static_cast<std::size_t>(align)];
+  const auto slash = std::min(text.find('/'), text.size());
+  const std::string count(text.substr(0, slash));
+  auto rate = limit::parse_rate(count + "/day");
+  if (slash == text.size() || text.substr(slash + 1) != unit) {
+    table.mistake("limit", "found " + in_quotes(text) + "; expected " +
+                               in_quotes((rate ? count : "COUNT") + "/" + std::string(unit)) +
+                               ", because of align = " + in_quotes(unit));
+    return std::nullopt;
+  }
+  if (rate) return *rate;
+  table.mistake("limit", rate.error().message);
+  return std::nullopt;
+}
+
+// Returns the number of days that roughly are a unit of the calendar. 0 for other texts.
+unsigned days_of(std::string_view unit) {
+  if (unit == "week") return 7;
+  return unit == "month" ? 30 : 0;
+}
+
+// Reads `limit` as a rate. Weeks and months need `align`. If `align` has a mistake, reports only that.
+std::optional<limit::Rate> read_rate(const TableReader& table, const Method& method) {
   const auto* node = table.node("limit");
   if (node == nullptr || node->text() == nullptr) return table.rate("limit");
   const std::string_view text = *node->text();
-  const auto unit = kAlignWords[static_cast<std::size_t>(align)];
-  const auto slash = text.find('/');
-  if (slash == text.npos || text.substr(slash + 1) != unit) {
-    table.mistake("limit", "found " + in_quotes(text) + "; expected \"COUNT/" + std::string(unit) +
-                               "\", because of align = " + in_quotes(unit));
-    return std::nullopt;
-  }
-  auto rate = limit::parse_rate(std::string(text.substr(0, slash)) + "/day");
-  if (rate) return *rate;
-  table.mistake("limit", rate.error().message);
+  if (method.calendar) return read_calendar_rate(table, text, method.align);
+  const auto slash = std::min(text.find('/'), text.size());
+  const std::string unit(text.substr(std::min(slash + 1, text.size())));
+  const auto better = std::string(text.substr(0, slash)) + "/" + std::to_string(days_of(unit)) + "days";
+  if (days_of(unit) == 0 || !limit::parse_rate(better)) return table.rate("limit");
+  if (!method.has_align)
+    table.mistake("limit", "found " + in_quotes(text) + "; write limit = " + in_quotes(better) +
+                               ", or set algorithm = \"fixed_window\" and align = " + in_quotes(unit) +
+                               " in the rule");
   return std::nullopt;
 }
 
@@ -158,7 +180,7 @@ std::optional<Numbers> read_numbers(const TableReader& table, const Method& meth
     if (!most) return std::nullopt;
     return Numbers{.rate = {}, .most = *most};
   }
-  const auto rate = method.calendar ? read_calendar_rate(table, method.align) : table.rate("limit");
+  const auto rate = read_rate(table, method);
   if (!rate) return std::nullopt;
   Numbers numbers{.rate = *rate};
   if (method.algorithm <= Algorithm::LeakyBucket) numbers.room = read_room(table, method.algorithm, *rate);
@@ -183,18 +205,6 @@ Numbers share(const Numbers& whole, Algorithm algorithm, unsigned replicas) {
     part.most = part_of(whole.most, 1);
   }
   return part;
-}
-
-// Returns 10 for the value "10%"; 0 after a mistake.
-std::uint64_t read_percent(const TableReader& table, std::string_view key) {
-  const auto text = table.text(key);
-  std::uint64_t percent = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), percent);
-  const bool good =
-      parsed.ec == std::errc{} && std::string_view(parsed.ptr) == "%" && percent >= 1 && percent <= 100;
-  if (good) return percent;
-  table.mistake(key, "found " + in_quotes(text) + "; expected a share from \"1%\" to \"100%\"");
-  return 0;
 }
 
 // Returns the numbers with a limit that is higher by `percent` percent. A bucket keeps its rate and gets a
@@ -225,13 +235,13 @@ Numbers widened(const Numbers& numbers, Algorithm algorithm, std::uint64_t perce
 
 void read_soft(const TableReader& table, const Method& method, const Numbers& numbers, unsigned replicas,
                Limiters& limiters) {
-  const auto percent = read_percent(table, "soft");
-  if (percent == 0) return;
+  const auto percent = read_percentage(table, "soft", {.least = 1});
+  if (!percent) return;
   if (method.algorithm == Algorithm::AdaptiveConcurrency)
     return table.mistake(
         "soft",
         "adaptive_concurrency adjusts its limit itself, so it has no soft limit; write a higher max instead");
-  const auto wide = widened(numbers, method.algorithm, percent);
+  const auto wide = widened(numbers, method.algorithm, *percent);
   auto soft = make(method, wide);
   if (!soft) return table.mistake("soft", soft.error().message);
   const auto quota = limit::quota(limiters.limiter);
@@ -279,6 +289,7 @@ Method read_method(const TableReader& rule) {
   Method method;
   method.algorithm = rule.choice<Algorithm>("algorithm");
   method.stepwise = method.algorithm == Algorithm::TokenBucket && rule.text("refill") == "stepwise";
+  method.has_align = rule.mentions("align");
   if (method.algorithm == Algorithm::FixedWindow) read_calendar(rule, method);
   if (rule.has("buckets")) method.buckets = static_cast<std::uint64_t>(rule.whole("buckets"));
   return method;

@@ -25,6 +25,7 @@ enum class Algorithm : std::uint8_t {
 struct Method {
   Algorithm algorithm = Algorithm::TokenBucket;
   bool stepwise = false;                            // used by TokenBucket
+  bool has_align = false;                           // the rule has the key `align`, even with a mistake
   limit::FixedWindow::Align align{};                // used by FixedWindow
   std::shared_ptr<const limit::Calendar> calendar;  // the calendar of `align`
   std::optional<std::uint64_t> buckets;             // used by SlidingWindow

@@ -1,11 +1,11 @@
 // Reads `adapt` of a [[rule]]: how the rule's limit follows the condition of an upstream.
+#include "config/read/percentage.hpp"
 #include "config/read/settings_sections.hpp"
 
 #include "weir/base/units.hpp"
 #include "weir/config/settings_needs.hpp"
 
 #include <algorithm>
-#include <charconv>
 
 namespace weir::config {
 
@@ -45,22 +45,6 @@ std::string obstacle_to_adapt(const TableReader& table, const policy::Rule& rule
   return {};
 }
 
-// Returns a percentage that is a multiple of `step`, from `step` to `most`; `instead` after a mistake.
-unsigned read_share(const TableReader& table, std::string_view key, unsigned most, unsigned step,
-                    unsigned instead) {
-  const auto text = table.text(key);
-  unsigned percent = 0;
-  const auto* end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, percent);
-  const bool good = parsed.ec == std::errc{} && std::string_view(parsed.ptr, end) == "%" && percent >= step &&
-                    percent <= most && percent % step == 0;
-  if (good) return percent;
-  table.mistake(key, "found " + in_quotes(text) + "; expected " +
-                         (step == 1 ? "a percentage" : "a multiple of " + std::to_string(step) + "%") +
-                         " from \"" + std::to_string(step) + "%\" to \"" + std::to_string(most) + "%\"");
-  return instead;
-}
-
 std::string read_upstream(const TableReader& table, const Settings& settings) {
   auto name = table.text("upstream");
   const auto& all = settings.upstreams;
@@ -77,13 +61,15 @@ std::string read_upstream(const TableReader& table, const Settings& settings) {
 limit::AdaptTerms read_terms_of(const TableReader& table) {
   limit::AdaptTerms terms;
   if (table.has("latency_above")) terms.latency_above = table.deadline("latency_above");
-  if (table.has("errors_above")) terms.errors_above = read_share(table, "errors_above", 99, 1, 1);
+  if (table.has("errors_above"))
+    terms.errors_above = read_percentage(table, "errors_above", {1, 99}).value_or(1);
   if (!table.mentions("latency_above") && !table.mentions("errors_above") && !table.flawed())
     table.mistake("",
                   "found no sign of an unwell upstream; expected latency_above = \"500ms\", errors_above = "
                   "\"5%\" or both");
   constexpr unsigned kStep = limit::percent_of(1);
-  terms.floor = static_cast<limit::Factor>(read_share(table, "floor", 100 - kStep, kStep, kStep) / kStep);
+  terms.floor = static_cast<limit::Factor>(
+      read_percentage(table, "floor", {kStep, 100 - kStep, kStep}).value_or(kStep) / kStep);
   return terms;
 }
 

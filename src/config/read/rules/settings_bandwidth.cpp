@@ -1,4 +1,5 @@
 // Reads rules that pace bodies: `bandwidth = "1MiB/s"`.
+#include "config/errors/other_spellings.hpp"
 #include "config/read/settings_sections.hpp"
 
 #include "weir/base/units.hpp"
@@ -36,6 +37,13 @@ std::optional<limit::Rate> parse_bandwidth(std::string_view text) {
   return limit::Rate{*octets / common, base::Duration(static_cast<std::int64_t>(micros / common))};
 }
 
+void refuse_bandwidth(const TableReader& table, const std::string& text) {
+  const auto near = nearest_bandwidth(text);
+  const bool good = near && *near != text && parse_bandwidth(*near);
+  table.mistake("bandwidth", "found " + in_quotes(text) +
+                                 (good ? "; write bandwidth = " + in_quotes(*near) : std::string(kExpected)));
+}
+
 void refuse_other_keys(const TableReader& rule) {
   constexpr std::string_view kBeside[] = {"name", "bandwidth", "match", "key", "on_missing", "store"};
   for (const auto& key : schema::kRule.keys)
@@ -67,8 +75,7 @@ void read_bandwidth(const TableReader& table, const ReadContext& context, policy
   const auto rate = parse_bandwidth(rule.bandwidth);
   const auto limiter = rate ? limit::LeakyBucket::make(*rate, kMostWaiting, base::kForever)
                             : base::Result<limit::LeakyBucket>(base::Error{""});
-  if (!limiter)
-    return table.mistake("bandwidth", "found " + in_quotes(rule.bandwidth) + std::string(kExpected));
+  if (!limiter) return refuse_bandwidth(table, rule.bandwidth);
   rule.limiter = limit::Limiter(*limiter);
 }
 

@@ -1,10 +1,10 @@
 // Reads the keys of a [[rule]] that say how its refusals look, and `retry_after_jitter` of [server].
+#include "config/read/percentage.hpp"
 #include "config/read/settings_sections.hpp"
 
 #include "weir/http/field_names.hpp"
 
 #include <algorithm>
-#include <charconv>
 
 namespace weir::config {
 
@@ -77,14 +77,7 @@ bool is_media_type(std::string_view text) noexcept {
 }
 
 unsigned read_jitter(const TableReader& table) {
-  const auto text = table.text("retry_after_jitter");
-  unsigned percent = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), percent);
-  const bool good = parsed.ec == std::errc{} && std::string_view(parsed.ptr) == "%" && percent <= 100;
-  if (good) return percent;
-  table.mistake("retry_after_jitter",
-                "found " + in_quotes(text) + "; expected a share from \"0%\" to \"100%\"");
-  return 0;
+  return read_percentage(table, "retry_after_jitter").value_or(0);
 }
 
 void read_refusal(const TableReader& table, const proxy::ServerSettings& server, policy::Rule& rule) {

@@ -104,7 +104,8 @@ void read_settled_cost(const TableReader& cost, policy::Rule& into) {
     if (cost.mentions("reserve")) read_reserve(cost, into);
     if (!cost.flawed())
       cost.mistake("", "found " + std::string(header ? "two places" : "no place") +
-                           "; expected one: { response_header = \"…\", reserve = n } or { response_json = "
+                           " of the cost in the answer; expected one: { response_header = \"…\", reserve = n "
+                           "} or { response_json = "
                            "\"…\", reserve = n }");
     return;
   }

@@ -40,12 +40,12 @@ TEST(AdaptMistakes, NameTheMissingBound) {
 }
 
 TEST(AdaptMistakes, NameSharesOutOfRange) {
-  for (const auto* share : {"0%", "100%", "5", "5.5%", ""})
+  for (const auto* share : {"0%", "100%", "100", "5.5%", "%", ""})
     EXPECT_THAT(mistakes_in(with_lines("limit = \"10/s\"\nadapt = { upstream = \"api\", errors_above = \"" +
                                        std::string(share) + "\" }\n")),
                 ElementsAre("weir.toml:11: rule[x].adapt.errors_above: found \"" + std::string(share) +
-                            "\"; expected a percentage from \"1%\" to \"99%\""));
-  for (const auto* share : {"0%", "100%", "22%", "20"})
+                            "\"; expected a share from \"1%\" to \"99%\""));
+  for (const auto* share : {"0%", "100%", "22%", "22"})
     EXPECT_THAT(mistakes_in(with_lines(
                     "limit = \"10/s\"\nadapt = { upstream = \"api\", errors_above = \"5%\", floor = \"" +
                     std::string(share) + "\" }\n")),

@@ -35,7 +35,7 @@ TEST(Bandwidth, IsASizeAndAPeriod) {
   for (const char* right : {"1KiB/s", "1024/s", "1000MB/s", "64KiB/100ms", "10MiB/min", "1GiB/h"})
     EXPECT_THAT(mistakes_in(paced(right)), IsEmpty()) << right;
   for (const std::string wrong :
-       {"1MiB", "1MiB/", "/s", "1MiB/s/s", "1023/s", "1001MB/s", "1MiB/week", "x/s", "1GiB/30day", "-1/s"})
+       {"MiB", "1MiB/", "/s", "1MiB/s/s", "1023/s", "1001MB/s", "1MiB/week", "x/s", "1GiB/30day", "-1/s"})
     EXPECT_THAT(
         mistakes_in(paced(wrong)),
         ElementsAre("weir.toml:13: rule[x].bandwidth: found \"" + wrong +

@@ -63,7 +63,8 @@ const WrongConfiguration kWrongCosts[] = {
      {"weir.toml:14: rule[x].cost.stream: found with response_header; only response_json reads streams"}},
     {"CostStreamOfARequest",
      with_rule("cost = { json = \"/a\", stream = { cut = true } }\n"),
-     {"weir.toml:14: rule[x].cost: found no place; expected one: { response_header = \"…\", reserve = n } or "
+     {"weir.toml:14: rule[x].cost: found no place of the cost in the answer; expected one: { response_header "
+      "= \"…\", reserve = n } or "
       "{ "
       "response_json = \"…\", reserve = n }"}},
     {"CostStreamFreeEvents",

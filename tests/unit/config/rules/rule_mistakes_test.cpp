@@ -78,8 +78,20 @@ const WrongConfiguration kWrongRules[] = {
       "min, h or day, such as \"10/s\" or \"20/10s\""}},
     {"RuleLimitPerMonth",
      with("[[rule]]\nname = \"x\"\nlimit = \"10/month\"\n"),
-     {"weir.toml:13: rule[x].limit: \"10/month\" is not a rate, because months differ in length; write days, "
-      "or use algorithm = \"fixed_window\" with align = \"month\""}},
+     {"weir.toml:13: rule[x].limit: found \"10/month\"; write limit = \"10/30days\", or set algorithm = "
+      "\"fixed_window\" and align = \"month\" in the rule"}},
+    {"MessagesPerMonth",
+     with_rule("messages = \"10/month\"\n"),
+     {"weir.toml:14: rule[x].messages: \"10/month\" is not a rate, because months differ in length; write "
+      "days, such as \"10/30days\""}},
+    {"RuleLimitPerWeekBesideAnAlignThatIsUnused",
+     with("[[rule]]\nname = \"x\"\nlimit = \"10/week\"\nalign = \"week\"\n"),
+     {"weir.toml:14: rule[x].align: only used by fixed_window; expected algorithm = \"fixed_window\""}},
+    {"RuleLimitPerWeekBesideAnUnknownTimezone",
+     with("[[rule]]\nname = \"x\"\nlimit = \"10/week\"\nalgorithm = \"fixed_window\"\nalign = \"week\"\n"
+          "timezone = \"Berlin\"\n"),
+     {"weir.toml:16: rule[x].timezone: found \"Berlin\"; expected a time zone that this system knows, as "
+      "\"Europe/Berlin\""}},
     {"RefusalHeadersThatWeirWrites",
      with_rule("headers = { Retry-After = \"1\", x-ratelimit-limit = \"1\", Content-Length = \"1\", "
                "connection = \"close\", Access-Control-Allow-Origin = \"*\", Content-Type = \"a/b\" }\n"),
@@ -228,12 +240,14 @@ const WrongConfiguration kWrongRules[] = {
       "reports the cost"}},
     {"RuleCostReserveFromNowhere",
      with_rule("cost = { reserve = 5 }\n"),
-     {"weir.toml:14: rule[x].cost: found no place; expected one: { response_header = \"…\", reserve = n } or "
+     {"weir.toml:14: rule[x].cost: found no place of the cost in the answer; expected one: { response_header "
+      "= \"…\", reserve = n } or "
       "{ "
       "response_json = \"…\", reserve = n }"}},
     {"RuleCostFromTwoPlacesOfTheAnswer",
      with_rule("cost = { response_header = \"X-Cost\", response_json = \"/cost\", reserve = 5 }\n"),
-     {"weir.toml:14: rule[x].cost: found two places; expected one: { response_header = \"…\", reserve = n } "
+     {"weir.toml:14: rule[x].cost: found two places of the cost in the answer; expected one: { "
+      "response_header = \"…\", reserve = n } "
       "or { "
       "response_json = \"…\", reserve = n }"}},
     {"RuleCostFromAnAnswerAndTheRequest",
@@ -339,7 +353,8 @@ const WrongConfiguration kWrongRules[] = {
       "algorithm that counts over time"}},
     {"RuleSoftWithoutPercent",
      with_rule("soft = \"10\"\n"),
-     {"weir.toml:14: rule[x].soft: found \"10\"; expected a share from \"1%\" to \"100%\""}},
+     {"weir.toml:14: rule[x].soft: found \"10\"; expected a share from \"1%\" to \"100%\": write soft = "
+      "\"10%\""}},
     {"RuleSoftTooMuch",
      with_rule("soft = \"101%\"\n"),
      {"weir.toml:14: rule[x].soft: found \"101%\"; expected a share from \"1%\" to \"100%\""}},
@@ -349,10 +364,11 @@ const WrongConfiguration kWrongRules[] = {
       "share"}},
     {"RuleSoftANumber",
      with_rule("soft = 0.1\n"),
-     {"weir.toml:14: rule[x].soft: found a fraction; expected a string"}},
+     {"weir.toml:14: rule[x].soft: found a fraction; expected a share such as \"5%\""}},
     {"RulePenaltyWithoutLength",
      with_rule("penalty = { after = 3 }\n"),
-     {"weir.toml:14: rule[x].penalty.for: missing; expected a duration such as \"250ms\""}},
+     {"weir.toml:14: rule[x].penalty.for: missing; expected a duration such as \"250ms\": how long the first "
+      "penalty lasts, from 1s to 366day"}},
     {"RulePenaltyTooShort",
      with_rule("penalty = { for = \"500ms\" }\n"),
      {"weir.toml:14: rule[x].penalty.for: found 500ms; expected 1s to 366day"}},
