@@ -9,7 +9,8 @@ import sys
 
 ROOMS = ["base", "limit", "http", "policy", "observe", "replay", "net", "redis", "upstream", "proxy", "admin", "log", "config",
          "upgrade", "server", "cli"]
-STRANGERS = [("policy", "net"), ("net", "policy"), ("net", "limit"), ("net", "http"), ("net", "observe"), ("net", "replay")]
+# Pairs of rooms: the first must not include the second, whatever their order.
+INDEPENDENT = [("policy", "net"), ("net", "policy"), ("net", "limit"), ("net", "http"), ("net", "observe"), ("net", "replay")]
 PURE = {"base", "limit", "http", "policy", "observe", "replay"}
 # Which files may include a library's headers: (pattern of the include, allowed path pattern).
 CONFINED = [
@@ -41,15 +42,15 @@ def room_of(path):
     return room if room in ROOMS else None  # src/main.cpp belongs to no room
 
 
-def faults_in(root, path):
+def violations_in(root, path):
     room = room_of(path)
     for included in INCLUDE.findall((root / path).read_text()):
         owner = included.removeprefix("weir/").split("/")[0]
         if owner in ROOMS and room is not None:
             if ROOMS.index(owner) > ROOMS.index(room):
-                yield f"{path} includes {included}: {owner} lies above {room}"
-            if (room, owner) in STRANGERS:
-                yield f"{path} includes {included}: {room} and {owner} do not know each other"
+                yield f"{path} includes {included}: {owner} is above {room}"
+            if (room, owner) in INDEPENDENT:
+                yield f"{path} includes {included}: {room} and {owner} must not include each other"
         for pattern, allowed in CONFINED:
             if re.search(pattern, included) and not re.search(allowed, str(path)):
                 yield f"{path} includes {included}: confined to {allowed}"
@@ -57,23 +58,23 @@ def faults_in(root, path):
             yield f"{path} includes {included}: {room} is pure"
 
 
-def crowded(root):
-    """Folders with more files than a reader takes in at once."""
+def overfull_folders(root):
+    """Yields a message for each folder with more than MOST_FILES files."""
     for top in ("include", "src", "tests"):
         for folder in sorted({path.parent for path in (root / top).rglob("*.?pp")}):
             count = sum(1 for path in folder.iterdir() if path.is_file())
             if count > MOST_FILES:
-                yield f"{folder.relative_to(root)} has {count} files: at most {MOST_FILES}; make a room of some of them"
+                yield f"{folder.relative_to(root)} has {count} files: at most {MOST_FILES}; move some of them into a folder of their own"
 
 
 def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()
     seen = list(files(root))
-    faults = [fault for path in seen for fault in faults_in(root, path)] + list(crowded(root))
-    for fault in faults:
-        print(fault)
-    print(f"{len(seen)} files, {len(faults)} faults")
-    return 1 if faults or not seen else 0
+    violations = [violation for path in seen for violation in violations_in(root, path)] + list(overfull_folders(root))
+    for violation in violations:
+        print(violation)
+    print(f"{len(seen)} files, {len(violations)} violations")
+    return 1 if violations or not seen else 0
 
 
 if __name__ == "__main__":
