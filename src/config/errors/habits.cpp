@@ -42,6 +42,12 @@ constexpr std::array<std::string_view, 9> kPeriods{
 // Settings of other proxies whose name is the period of a rate and whose value is the number of requests.
 constexpr std::array<std::string_view, 5> kUnits{"second", "minute", "hour", "day", "month"};
 
+// Returns true for a list whose first element is a table, such as [[cors]].
+bool begins_with_a_table(const Node& entry) {
+  const auto* array = entry.array();
+  return array != nullptr && !array->empty() && array->front().table() != nullptr;
+}
+
 template <std::size_t N>
 bool is_any(const std::array<std::string_view, N>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -67,14 +73,15 @@ std::string limit_advice(const Table& table) {
   return "write limit = " + in_quotes(limit::parse_rate(rate) ? rate : "10/s");
 }
 
-// Returns the line that permits HTTP/2 to the clients of a listener, for `http2 = true`. Empty if the
-// listener already says which versions it permits.
-std::string protocols_line(const Table& listener) {
+// Returns the line that permits HTTP/2 to the clients of a listener, or forbids it, for `http2 = true` or
+// false. Empty if the listener already says which versions it permits.
+std::string protocols_line(const Table& listener, bool wanted) {
   bool tls = false;
   for (const auto& entry : listener.entries) {
     if (entry.key == "protocols") return {};
     tls = tls || entry.key == "tls";
   }
+  if (!wanted) return "protocols = [\"http/1.1\"]";
   return tls ? "protocols = [\"http/1.1\", \"h2\"]" : "protocols = [\"http/1.1\", \"h2c\"]";
 }
 
@@ -120,7 +127,8 @@ std::string line_for_value(const KeySpec& spec, const Node& entry, const Table& 
                                        [](const Node& other) { return is_any(kPeriods, other.key); });
   if (spec.kind == Kind::Limit && spec.name == "limit" && says_period)
     return limit_advice(siblings).substr(std::string_view("write ").size());
-  if (spec.name == "http2" && std::holds_alternative<bool>(entry.value)) return protocols_line(siblings);
+  if (const auto* wanted = std::get_if<bool>(&entry.value); wanted != nullptr && spec.name == "http2")
+    return protocols_line(siblings, *wanted);
   const bool table = spec.kind == Kind::Subtable || spec.kind == Kind::Subtables ||
                      spec.kind == Kind::OneOrMoreTables || spec.kind == Kind::Named;
   if (!table) {
@@ -129,7 +137,7 @@ std::string line_for_value(const KeySpec& spec, const Node& entry, const Table& 
   }
   const auto found =
       std::find_if(kTables.begin(), kTables.end(), [&](const TableFor& one) { return one.key == spec.name; });
-  if (found == kTables.end() || entry.table() != nullptr) return {};
+  if (found == kTables.end() || entry.table() != nullptr || begins_with_a_table(entry)) return {};
   return filled(found->line, entry, [&](const std::vector<std::string>& path) {
     return find_below(spec, std::span(path).subspan(1));
   });

@@ -30,7 +30,7 @@ std::string expectation(const KeySpec& spec) {
       return list;
     }
     case Kind::Duration:
-      return "a duration such as \"250ms\"";
+      return "a duration such as \"10s\"";
     case Kind::Size:
       return "a size such as \"64KiB\"";
     case Kind::Rate:
@@ -147,11 +147,11 @@ TableReader::TableReader(const Node* node, int line, std::string path, const Tab
   if (table == nullptr) return;
   for (const auto& entry : table->entries) check_entry(entry);
   flawed_ = entries_.size() != table->entries.size();
-  for (const auto& key : spec.keys)
-    if (key.required && !mentions(key.name))
-      missing(key.name, expectation(key) + (key.kind == Kind::Text || key.kind == Kind::Duration
-                                                ? ": " + std::string(key.about)
-                                                : ""));
+  for (const auto& key : spec.keys) {
+    if (!key.required || mentions(key.name)) continue;
+    const auto expected = expectation(key);
+    missing(key.name, expected == key.about ? expected : expected + ": " + std::string(key.about));
+  }
 }
 
 bool TableReader::mentions(std::string_view key) const {

@@ -53,11 +53,11 @@ const WrongConfiguration kWrongSections[] = {
      {"weir.toml:12: server.drain: \"30\" is not a duration; write drain = \"30s\""}},
     {"DrainANumber",
      with("[server]\ndrain = 30\n"),
-     {"weir.toml:12: server.drain: found a whole number; expected a duration such as \"250ms\": write drain "
+     {"weir.toml:12: server.drain: found a whole number; expected a duration such as \"10s\": write drain "
       "= \"30s\""}},
     {"DrainDelayANumber",
      with("[server]\ndrain_delay = 5\n"),
-     {"weir.toml:12: server.drain_delay: found a whole number; expected a duration such as \"250ms\": write "
+     {"weir.toml:12: server.drain_delay: found a whole number; expected a duration such as \"10s\": write "
       "drain_delay = \"5s\""}},
     {"DeadlineWithoutUnit",
      with("[server]\nidle_timeout = \"5\"\n"),
@@ -106,7 +106,8 @@ const WrongConfiguration kWrongSections[] = {
      {"weir.toml:12: log.access: found \"\"; expected a file, \"-\" or \"off\""}},
     {"AdminWithoutAddress",
      with("[admin]\ntoken = \"t\"\n"),
-     {"weir.toml:11: admin.address: missing; expected an address such as \"127.0.0.1:8080\""}},
+     {"weir.toml:11: admin.address: missing; expected an address such as \"127.0.0.1:8080\": address of the "
+      "admin listener; beyond loopback it needs a token"}},
     {"AdminOnAPublicAddressWithoutToken",
      with("[admin]\naddress = \"0.0.0.0:9900\"\n"),
      {"weir.toml:11: admin.token: missing; expected a token, because 0.0.0.0:9900 can be reached from other "
@@ -183,7 +184,9 @@ const WrongConfiguration kWrongSections[] = {
       "weir.toml:13: listener[#2].http2.ping: found \"0s\"; expected a duration above zero"}},
     {"TlsWithoutCertificates",
      with("[[listener]]\naddress = \"a:1\"\ntls = {}\n"),
-     {"weir.toml:13: listener[#2].tls.certificates: missing; expected a list of tables"}},
+     {"weir.toml:13: listener[#2].tls.certificates: missing; expected a list of tables: certificates; weir "
+      "chooses by the name that the client asks for and by the keys that the client can verify; the first is "
+      "the default"}},
     {"TlsWithNoCertificate",
      with("[[listener]]\naddress = \"a:1\"\ntls = { certificates = [] }\n"),
      {"weir.toml:13: listener[#2].tls.certificates: found none; expected at least one { cert = \"…\", key = "
@@ -304,7 +307,7 @@ const WrongConfiguration kWrongSections[] = {
           "\"HS256\"\nsecret = \"0123456789abcdef0123456789abcdef\"\n"),
      {"weir.toml:11: client.jwt[#1].issuer: missing; expected the iss of these tokens, because there are "
       "several issuers",
-      "weir.toml:18: client.jwt[#3].issuer: found \"a\" twice; expected another issuer in each"}},
+      "weir.toml:19: client.jwt[#3].issuer: found \"a\" twice; expected another issuer in each"}},
     {"JwtListEmpty",
      with("[client]\njwt = []\n"),
      {"weir.toml:12: client.jwt: found none; expected at least one { issuer = \"…\", jwks = \"…\" }"}},
@@ -435,7 +438,8 @@ const WrongConfiguration kWrongSections[] = {
      {"weir.toml:12: server.retry_after_jitter: found \"101%\"; expected a share from \"0%\" to \"100%\""}},
     {"CorsWithoutOrigins",
      with("[cors]\ncredentials = true\n"),
-     {"weir.toml:11: cors.origins: missing; expected a list of strings"}},
+     {"weir.toml:11: cors.origins: missing; expected a list of strings: origins of the pages, as browsers "
+      "write them; [\"*\"]: all pages"}},
     {"CorsNoOrigin",
      with("[cors]\norigins = []\n"),
      {"weir.toml:12: cors.origins: found none; expected [\"https://app.example.com\"], or remove the table "

@@ -1,5 +1,6 @@
 #include "config/read/rules/limiter_reader.hpp"
 
+#include "config/errors/fitting_value.hpp"
 #include "config/read/calendar.hpp"
 #include "config/read/percentage.hpp"
 
@@ -122,13 +123,14 @@ std::uint64_t read_room(const TableReader& table, Algorithm algorithm, const lim
 constexpr std::array<std::string_view, 4> kAlignWords{"", "day", "month", "week"};
 
 // Reads `limit` for windows of a calendar: "100/day" for days, "100/week" for weeks, "100/month" for months.
-std::optional<limit::Rate> read_calendar_rate(const TableReader& table, std::string_view text, Align align) {
+std::optional<limit::Rate> read_calendar_rate(const TableReader& table, const Node& node, Align align) {
+  const auto text = as_plain_text(node);
   const auto unit = kAlignWords[static_cast<std::size_t>(align)];
   const auto slash = std::min(text.find('/'), text.size());
-  const std::string count(text.substr(0, slash));
+  const auto count = text.substr(0, slash);
   auto rate = limit::parse_rate(count + "/day");
-  if (slash == text.size() || text.substr(slash + 1) != unit) {
-    table.mistake("limit", "found " + in_quotes(text) + "; expected " +
+  if (text.substr(slash) != "/" + std::string(unit)) {
+    table.mistake("limit", "found " + as_toml(node) + "; expected " +
                                in_quotes((rate ? count : "COUNT") + "/" + std::string(unit)) +
                                ", because of align = " + in_quotes(unit));
     return std::nullopt;
@@ -147,9 +149,9 @@ unsigned days_of(std::string_view unit) {
 // Reads `limit` as a rate. Weeks and months need `align`. If `align` has a mistake, reports only that.
 std::optional<limit::Rate> read_rate(const TableReader& table, const Method& method) {
   const auto* node = table.node("limit");
+  if (node != nullptr && method.calendar) return read_calendar_rate(table, *node, method.align);
   if (node == nullptr || node->text() == nullptr) return table.rate("limit");
   const std::string_view text = *node->text();
-  if (method.calendar) return read_calendar_rate(table, text, method.align);
   const auto slash = std::min(text.find('/'), text.size());
   const std::string unit(text.substr(std::min(slash + 1, text.size())));
   const auto better = std::string(text.substr(0, slash)) + "/" + std::to_string(days_of(unit)) + "days";

@@ -57,7 +57,7 @@ TEST(Hints, ValueThatNoSpellingMakesValidGetsAnExample) {
   EXPECT_THAT(mistakes_in(with("[cors]\norigins = \"app.example.com\"")),
               Contains(EndsWith("expected a list of strings")));
   EXPECT_THAT(mistakes_in(kWithUpstream + "timeouts = { connect = 0 }"),
-              Contains(EndsWith("expected a duration such as \"250ms\"")));
+              Contains(EndsWith("expected a duration such as \"10s\"")));
   EXPECT_THAT(mistakes_in(with("[server]\nidle_timeout = \"0\"")), Contains(Not(HasSubstr("\"0s\""))));
 }
 
@@ -88,6 +88,10 @@ TEST(Hints, LimitOfAWeekNamesDaysAndTheCalendar) {
   EXPECT_THAT(mistakes_in(rule + "limit = \"3/7days\"\n"), IsEmpty());
   EXPECT_THAT(mistakes_in(rule + "limit = \"3/week\"\nalgorithm = \"fixed_window\"\nalign = \"week\"\n"),
               IsEmpty());
+  const std::string weekly = rule + "algorithm = \"fixed_window\"\nalign = \"week\"\n";
+  EXPECT_THAT(mistakes_in(weekly + "limit = 3\n"),
+              Contains(HasSubstr("found 3; expected \"3/week\", because of align = \"week\"")));
+  EXPECT_THAT(mistakes_in(weekly + "limit = \"3\"\n"), Contains(HasSubstr("expected \"3/week\"")));
 }
 
 TEST(Hints, PlainValueForATableBecomesATable) {
@@ -103,6 +107,9 @@ TEST(Hints, PlainValueForATableBecomesATable) {
         Hint{"", "cors = true", "cors = { origins = [\"https://app.example.com\"] }", "\n" + kLeast},
         Hint{kWithListener, "http2 = true", "protocols = [\"http/1.1\", \"h2c\"]"}})
     expect_hint(hint);
+  expect_hint({kWithListener, "http2 = false", "protocols = [\"http/1.1\"]"});
+  EXPECT_THAT(mistakes_in(with("[[cors]]\norigins = [\"*\"]\n")),
+              Contains(EndsWith("write [cors] instead of [[cors]]")));
   EXPECT_THAT(mistakes_in(kWithListener + "protocols = [\"h2c\"]\nhttp2 = true"),
               Contains(EndsWith("found true or false; expected a table")));
 }

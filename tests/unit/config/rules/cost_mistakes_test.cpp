@@ -47,7 +47,9 @@ const WrongConfiguration kWrongCosts[] = {
       "{ json = \"/max_tokens\", default = n, most = n }"}},
     {"ReserveWithoutDefault",
      with_rule("cost = { response_json = \"/a\", reserve = { json = \"/n\" } }\n"),
-     {"weir.toml:14: rule[x].cost.reserve.default: missing; expected a whole number from 1 to 2147483648"}},
+     {"weir.toml:14: rule[x].cost.reserve.default: missing; expected a whole number from 1 to 2147483648: "
+      "reserve of a "
+      "request that asks for nothing"}},
     {"ReserveAboveTheMost",
      with_rule("cost = { response_json = \"/a\", reserve = { json = \"n\", default = 6, most = 5 } }\n"),
      {"weir.toml:14: rule[x].cost.reserve.json: found \"n\"; expected a JSON pointer such as \"/max_tokens\"",

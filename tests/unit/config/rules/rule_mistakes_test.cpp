@@ -207,7 +207,7 @@ const WrongConfiguration kWrongRules[] = {
      {"weir.toml:14: rule[x].tiers.free.brust: unknown key; did you mean \"burst\"?"}},
     {"RuleOverrideWithoutMatch",
      with_rule("overrides = [{ limit = \"1/s\" }]\n"),
-     {"weir.toml:14: rule[x].overrides[#1].match: missing; expected a table"}},
+     {"weir.toml:14: rule[x].overrides[#1].match: missing; expected a table: which requests"}},
     {"RuleCostZero",
      with_rule("cost = 0\n"),
      {"weir.toml:14: rule[x].cost: found 0; expected a whole number from 1 to 2147483648"}},
@@ -367,7 +367,7 @@ const WrongConfiguration kWrongRules[] = {
      {"weir.toml:14: rule[x].soft: found a fraction; expected a share such as \"5%\""}},
     {"RulePenaltyWithoutLength",
      with_rule("penalty = { after = 3 }\n"),
-     {"weir.toml:14: rule[x].penalty.for: missing; expected a duration such as \"250ms\": how long the first "
+     {"weir.toml:14: rule[x].penalty.for: missing; expected a duration such as \"10s\": how long the first "
       "penalty lasts, from 1s to 366day"}},
     {"RulePenaltyTooShort",
      with_rule("penalty = { for = \"500ms\" }\n"),
