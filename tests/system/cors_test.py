@@ -135,6 +135,13 @@ class Preflights(CorsTestCase):
         self.assertEqual(self.upstream.exchanges, [])
         self.assertEqual(weir.get("/api/a")["x-ratelimit-remaining"], "1")
 
+    def test_request_that_asks_for_an_invalid_method_is_no_preflight(self):
+        weir = self.cors_weir(preflight='"answer"')
+        answers = [request("OPTIONS", "/api/a", {**ASKS, "Access-Control-Request-Method": "PUT, <b>"}) for request in self.requesters(weir)]
+        self.assertEqual([each.status for each in answers], [200, 200, 429], "the rule admits two requests to the server")
+        self.assertEqual([each["access-control-allow-methods"] for each in answers], [None] * 3)
+        self.assertEqual(weir.metric("weir_preflights_total"), 0)
+
     def test_weir_answers_preflights_of_routes_that_it_answers(self):
         weir = self.cors_weir()
         with weir.connect() as client:
