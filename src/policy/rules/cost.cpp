@@ -1,8 +1,8 @@
 #include "weir/policy/cost.hpp"
 
+#include "policy/body/decimal.hpp"
+#include "policy/body/json_numbers.hpp"
 #include "policy/rules/cost_terms.hpp"
-#include "policy/rules/decimal.hpp"
-#include "policy/rules/json_numbers.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -1,7 +1,7 @@
 // Adds up the numbers in JSON that form a cost (CostTerm).
 #pragma once
 
-#include "policy/rules/json_numbers.hpp"
+#include "policy/body/json_numbers.hpp"
 
 #include "weir/policy/settlement.hpp"
 

@@ -1,7 +1,7 @@
 #include "weir/policy/settlement.hpp"
 
+#include "policy/body/decimal.hpp"
 #include "policy/rules/cost_terms.hpp"
-#include "policy/rules/decimal.hpp"
 
 #include "weir/http/grpc_status.hpp"
 #include "weir/policy/cost.hpp"

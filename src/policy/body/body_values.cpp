@@ -1,8 +1,8 @@
 #include "weir/policy/body_values.hpp"
 
+#include "policy/body/decimal.hpp"
+#include "policy/body/json_numbers.hpp"
 #include "policy/identity/consistent_value.hpp"
-#include "policy/rules/decimal.hpp"
-#include "policy/rules/json_numbers.hpp"
 #include "policy/rules/pieces.hpp"
 
 #include "weir/http/percent.hpp"

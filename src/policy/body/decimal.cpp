@@ -1,4 +1,4 @@
-#include "policy/rules/decimal.hpp"
+#include "policy/body/decimal.hpp"
 
 #include <algorithm>
 #include <charconv>

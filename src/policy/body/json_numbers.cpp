@@ -1,6 +1,6 @@
-#include "policy/rules/json_numbers.hpp"
+#include "policy/body/json_numbers.hpp"
 
-#include "policy/rules/decimal.hpp"
+#include "policy/body/decimal.hpp"
 
 #include <algorithm>
 #include <cassert>
