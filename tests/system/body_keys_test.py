@@ -30,19 +30,37 @@ class Accounts(PairTestCase):
 
     def test_request_without_the_value_is_skipped(self):
         pair = self.pair(logins())
-        asks = [Ask("/login", "POST", fields, body) for fields, body in [({}, b"{}"), ({}, b'{"email":null}'), ({}, b'{"email":["a"]}'), (FORM, b"email="),
-                                                                       ({"content_type": "multipart/form-data; boundary=x"}, b"--x--")]]
-        self.assertEqual(self.statuses_of(pair, [each for ask in [*asks, Ask("/login")] for each in (ask, ask)]), [200] * 12)
+        asks = [Ask("/login", "POST", fields, body) for fields, body in [({}, b"{}"), ({}, b'{"email":null}'), (FORM, b"email="), (FORM, b"name=a")]]
+        self.assertEqual(self.statuses_of(pair, [each for ask in [*asks, Ask("/login")] for each in (ask, ask)]), [200] * 10)
+
+    def test_request_without_the_value_is_refused_if_the_rule_says_so(self):
+        pair = self.pair(logins(on_missing='"reject"'))
+        for fields, body in [({}, b"{}"), ({}, b'{"email":null}'), (FORM, b"name=a"), ({}, b"")]:
+            for response in self.same(pair, [Ask("/login", "POST", fields, body)]):
+                self.assert_own_refusal(response, 400, "rule logins needs the JSON member /email or the form field email in the request body")
 
     def test_body_that_cannot_be_read_is_refused(self):
         pair = self.pair(logins(max_body='"64B"'))
         cases = [({}, b'{"email":"a","email":"a"}', 400, "the JSON member /email more than once"), (FORM, b"email=a&email=a", 400, "the form field email"),
                  ({}, b'{"email":', 400, "ends within its JSON value"), ({}, b'{"email":"' + b"x" * 64 + b'"}', 413, "64 bytes"),
+                 ({}, b'{"email":{"$eq":"a"}}', 400, "is an object or an array"), ({}, b'{"email":"a","Email":"b"}', 400, "more than once"),
+                 (FORM, b"+email=a", 400, "some servers take for the form field email"), (FORM, b'{"email":NaN}', 400, "is not JSON"),
+                 (FORM, b'{"email":"r1","x":"&email=a&"}', 400, "both the JSON member /email and the form field email"),
+                 ({"content_type": "text/plain"}, b"email=a", 400, "its Content-Type is not that of a form"),
+                 ({"content_type": "application/json, text/plain"}, b'{"email":"a"}', 400, "not one media type"),
+                 ({"content_type": "application/json; charset=utf-7"}, b'{"email":"a"}', 415, "another charset"),
+                 ({"content_type": "multipart/form-data; boundary=x"}, b"--x--", 415, "is a multipart form"),
                  ({"content_encoding": "gzip"}, gzip.compress(b'{"email":"a"}'), 415, "Content-Encoding")]
         for fields, body, status, word in cases:
             for response in self.same(pair, [Ask("/login", "POST", fields, body)]):
                 self.assert_own_refusal(response, status, word)
         self.assertEqual(self.statuses_of(pair, [Ask("/else", "POST", body=b'{"email":')]), [200], "the rule does not apply")
+
+    def test_forms_with_too_many_fields_are_refused(self):
+        pair = self.pair(logins(), server="max_parameters = 3")
+        self.assertEqual(self.statuses_of(pair, [Ask("/login", "POST", FORM, body) for body in (b"a&b&email=a", b"a&b&c&email=a")]), [200, 400])
+        for weir in pair:
+            self.await_metric(weir, 1, "weir_client_errors_total", kind="too_many_parameters")
 
     def test_conditions_on_json_combine(self):
         pair = self.pair(rule("models", "1/day", key="[]", match='{ methods = ["POST"], json = { "/model" = "~^gpt-4", "/stream" = "true" } }'))
@@ -80,6 +98,13 @@ class Bodies(PairTestCase):
             client.send(b"0\r\n\r\n")
             self.assertEqual(client.read()["x-ratelimit-remaining"], str(99 - len(body) - 1))
         self.assertEqual(set(self.sent()), {body}, "weir forwards the body unchanged")
+
+    def test_two_content_types_are_refused(self):
+        weir = self.begin(logins())
+        for types, status in ((b"application/json", 200), (b"application/x-www-form-urlencoded", 400)):
+            with weir.connect() as client:
+                client.send(HEAD + b"Content-Type: application/json\r\nContent-Type: " + types + b'\r\nContent-Length: 13\r\n\r\n{"email":"a"}')
+                self.assertEqual(client.read().status, status)
 
     def test_http2_data_in_many_frames_is_one_value(self):
         client = self.client(self.plain_weir(logins()))

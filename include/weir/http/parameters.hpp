@@ -15,13 +15,13 @@ namespace weir::http {
 
 // Bounds on parameters and cookies: [server] max_parameters and max_repeats.
 struct ParameterBounds {
-  std::size_t parameters = 1000;  // the maximum number of query parameters, and of cookies
+  std::size_t parameters = 1000;  // the maximum number of query parameters, of cookies, and of form fields
   std::size_t repeats = 16;       // the maximum number of values of a name that a rule reads
 };
 
 // The bound that a request exceeds, if any.
 struct Excess {
-  enum class Kind : std::uint8_t { None, Parameters, Cookies, Repeats };
+  enum class Kind : std::uint8_t { None, Parameters, Cookies, Fields, Repeats };
   Kind kind = Kind::None;
   std::string_view place;  // for Repeats: "header", "query parameter" or "cookie"; static text
   std::string_view name;   // for Repeats: the name that a rule reads

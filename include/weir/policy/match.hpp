@@ -7,7 +7,7 @@
 #include "weir/http/head.hpp"
 #include "weir/http/path_interpretations.hpp"
 #include "weir/policy/body.hpp"
-#include "weir/policy/cost.hpp"
+#include "weir/policy/body_values.hpp"
 #include "weir/policy/hours.hpp"
 #include "weir/policy/identity.hpp"
 
@@ -97,8 +97,12 @@ struct NamedText {
 struct Ambiguity {
   const char* place;      // "header", "query parameter", "cookie", "path", "JSON member", "form field"
   std::string_view name;  // name of the header, parameter, … in the rule; empty for a path
-  // Set for values of the body: the body repeats the value, or is not JSON.
-  JsonFault fault = JsonFault::None;
+  // Why weir cannot read a value in the body; None for values in the head.
+  BodyFault fault = BodyFault::None;
+  JsonFault json = JsonFault::None;  // for NotJson: why the body is not JSON
+  // For TwoValues: the place and name of the second value.
+  const char* other_place = "";
+  std::string_view other_name{};
 };
 
 struct Match {

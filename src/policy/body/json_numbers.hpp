@@ -1,8 +1,4 @@
-// Finds the numbers under JSON pointers without building the document.
-//
-// Does not use boost::json::value, which keeps only the last of two members with the same name. An upstream
-// that reads the first member would see another number than weir. So this code handles the parser's events
-// itself.
+// Finds the numbers under JSON pointers. Names are compared exactly.
 #pragma once
 
 #include "weir/policy/cost.hpp"
@@ -27,10 +23,6 @@ struct JsonNumber {
   JsonFault fault = JsonFault::None;
   std::string digits{};
 };
-
-// Returns the names on the way of a JSON pointer: of members, and numbers of elements. "/items/0" has the
-// names "items" and "0".
-[[nodiscard]] std::vector<std::string> names_in_pointer(std::string_view pointer);
 
 // Finds the number. `pointer` follows RFC 6901: "/items/0/amount"; "" is the whole document. A number of more
 // than 4 KiB is Faulty.

@@ -22,17 +22,30 @@ bool is_segment_ambiguous(std::string_view number, const Request& request) {
          });
 }
 
+// Returns the kind of place in the body where the attribute is. REQUIRES: is_in_body(attribute.kind).
+const char* place_in_body(const AttributeRef& attribute) noexcept {
+  return attribute.kind == Attribute::Json ? "JSON member" : "form field";
+}
+
+// Returns why weir cannot read the attribute in the body. REQUIRES: is_in_body(attribute.kind).
+std::optional<Ambiguity> fault_in_body(const AttributeRef& attribute, const Request& request) {
+  const auto* body = request.body.values;
+  if (body == nullptr) return std::nullopt;
+  const auto fault = attribute.kind == Attribute::Json ? body->fault_of_json(attribute.name)
+                                                       : body->fault_of_field(attribute.name);
+  if (fault == BodyFault::None) return std::nullopt;
+  if (fault == BodyFault::TooManyFields)
+    request.head->note_excess({.kind = http::Excess::Kind::Fields, .place = {}, .name = {}});
+  return Ambiguity{place_in_body(attribute), attribute.name, fault, body->json_fault()};
+}
+
 // Returns an ambiguity if the request has differing values for the attribute.
 std::optional<Ambiguity> ambiguity_of(const AttributeRef& attribute, const Request& request) {
   std::string decoded;
   const auto& head = *request.head;
   const auto& name = attribute.name;
-  const auto* body = request.body.values;
   const auto about = [&](bool differs, const char* place) {
     return differs ? std::optional(Ambiguity{place, name}) : std::nullopt;
-  };
-  const auto fault = [&](JsonFault found, const char* place) {
-    return found != JsonFault::None ? std::optional(Ambiguity{place, name, found}) : std::nullopt;
   };
   switch (attribute.kind) {
     case Attribute::Header:
@@ -46,9 +59,8 @@ std::optional<Ambiguity> ambiguity_of(const AttributeRef& attribute, const Reque
     case Attribute::PathSegment:
       return is_segment_ambiguous(name, request) ? std::optional(Ambiguity{"path", {}}) : std::nullopt;
     case Attribute::Json:
-      return fault(body != nullptr ? body->fault_of_json(name) : JsonFault::None, "JSON member");
     case Attribute::Form:
-      return fault(body != nullptr ? body->fault_of_field(name) : JsonFault::None, "form field");
+      return fault_in_body(attribute, request);
     default:
       return std::nullopt;
   }
@@ -72,11 +84,22 @@ bool may_be_ambiguous(const AttributeRef& attribute) noexcept {
 }
 
 // Returns the ambiguity of the first attribute of the part for which the request has differing values.
-// Attributes after the first one that the request has are ignored.
+// Ignores attributes after the first one that the request has. But if that one is in the body, the others in
+// the body must have no value, because the server may use one of them.
 std::optional<Ambiguity> ambiguous_in(const KeyPart& part, const Request& request) {
+  const AttributeRef* in_body = nullptr;  // the attribute in the body that decides the key
   for (const auto& attribute : part) {
+    if (in_body != nullptr && !is_in_body(attribute.kind)) continue;
     if (const auto found = ambiguity_of(attribute, request)) return found;
-    if (part.size() > 1 && has_value(attribute, request)) break;
+    if (part.size() == 1 || !has_value(attribute, request)) continue;
+    if (!is_in_body(attribute.kind)) break;
+    if (in_body != nullptr)
+      return Ambiguity{.place = place_in_body(*in_body),
+                       .name = in_body->name,
+                       .fault = BodyFault::TwoValues,
+                       .other_place = place_in_body(attribute),
+                       .other_name = attribute.name};
+    in_body = &attribute;
   }
   return std::nullopt;
 }

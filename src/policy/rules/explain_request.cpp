@@ -95,7 +95,7 @@ void DescribedRequest::show_body(std::span<const Rule> rules) {
   if (request_.body.state != State::Whole) return;
   request_.body.text = body_;
   body_names_ = body_names(rules);
-  body_values_.read(body_names_, head_.fields, body_);
+  body_values_.read(body_names_, head_, body_);
   request_.body.values = &body_values_;
 }
 

@@ -322,8 +322,9 @@ std::optional<Ambiguity> Match::ambiguity_by_name(const Request& request) const 
 std::optional<Ambiguity> Match::fault_in_json(const Request& request) const {
   if (request.body.values == nullptr || unmet_by_head(request) != Unmet::Nothing) return std::nullopt;
   for (const auto& [pointer, text] : json)
-    if (const auto fault = request.body.values->fault_of_json(pointer); fault != JsonFault::None)
-      return Ambiguity{"JSON member", pointer, fault};
+    if (const auto fault = request.body.values->fault_of_json(pointer);
+        fault != BodyFault::None && fault != BodyFault::Structured)
+      return Ambiguity{"JSON member", pointer, fault, request.body.values->json_fault()};
   return std::nullopt;
 }
 

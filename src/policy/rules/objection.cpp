@@ -35,6 +35,8 @@ unsigned status_of(const Objection& objection) noexcept {
   if (objection.too_many_rules) return 503;
   if (objection.body == RequestBody::State::Coded) return 415;
   if (objection.body != RequestBody::State::Whole) return 413;
+  const auto fault = objection.ambiguity ? objection.ambiguity->fault : BodyFault::None;
+  if (fault == BodyFault::Charset || fault == BodyFault::Multipart) return 415;
   return objection.part != nullptr &&
                  std::any_of(objection.part->begin(), objection.part->end(), is_credential)
              ? 401
@@ -49,19 +51,61 @@ std::string describe(const http::Excess& excess) {
   using Kind = http::Excess::Kind;
   if (excess.kind == Kind::Parameters) return "the query of the request has too many parameters";
   if (excess.kind == Kind::Cookies) return "the request has too many cookies";
+  if (excess.kind == Kind::Fields) return "the form in the request body has too many fields";
   return "the request repeats the " + std::string(excess.place) + " " + printable(excess.name) + " too often";
 }
 
 namespace {
 
+// Returns the end of the sentence that begins "rule R cannot read V: ". REQUIRES: the whole body has a fault.
+std::string describe_body_fault(const Ambiguity& ambiguity) {
+  switch (ambiguity.fault) {
+    case BodyFault::ContentType:
+      return "the Content-Type of the request is not one media type; send one, such as application/json";
+    case BodyFault::Charset:
+      return "the Content-Type of the request names another charset than UTF-8; send UTF-8";
+    case BodyFault::Multipart:
+      return "the request body is a multipart form; send it as application/x-www-form-urlencoded";
+    case BodyFault::NeitherKind:
+      return "the request body is not JSON, and its Content-Type is not that of a form; send JSON in UTF-8";
+    default:
+      return "the request body " + std::string(describe(ambiguity.json));
+  }
+}
+
 // REQUIRES: the objection is about a value in the body.
 std::string describe_body(const Objection& objection) {
-  const auto& [place, name, fault] = *objection.ambiguity;
-  const auto value = std::string(place) + " " + printable(name);
-  if (fault == JsonFault::Repeated)
-    return "the request body has the " + value + " more than once; send it once";
-  return "rule " + objection.rule->name + " cannot read the " + value + ": the request body " +
-         std::string(describe(fault));
+  const auto& ambiguity = *objection.ambiguity;
+  const auto value = std::string(ambiguity.place) + " " + printable(ambiguity.name);
+  switch (ambiguity.fault) {
+    case BodyFault::Repeated:
+      return "the request body has the " + value + " more than once; send it once";
+    case BodyFault::Respelled:
+      return "the request body has a name that some servers take for the " + value +
+             "; send the name as it is, and ';' as %3B";
+    case BodyFault::Structured:
+      return "the " + value + " in the request body is an object or an array; send a text or a number";
+    case BodyFault::LongNumber:
+      return "the " + value + " in the request body is a number of more than " +
+             std::to_string(kLongestBodyValue) + " octets; send a shorter one";
+    case BodyFault::TwoValues:
+      return "the request body has both the " + value + " and the " + ambiguity.other_place + " " +
+             printable(ambiguity.other_name) + "; send one of them";
+    default:
+      return "rule " + objection.rule->name + " cannot read the " + value + ": " +
+             describe_body_fault(ambiguity);
+  }
+}
+
+// REQUIRES: the objection is about a missing part of the key.
+std::string describe_missing(const Objection& objection) {
+  std::string values;
+  for (const auto& [kind, name] : *objection.part)
+    if (is_in_body(kind))
+      values += (values.empty() ? "" : " or the ") +
+                std::string(kind == Attribute::Json ? "JSON member " : "form field ") + printable(name);
+  return values.empty() ? "the request has nothing that identifies its client"
+                        : "rule " + objection.rule->name + " needs the " + values + " in the request body";
 }
 
 }  // namespace
@@ -73,13 +117,13 @@ std::string describe(const Objection& objection) {
   if (is_about_path(objection))
     return "the path is ambiguous: servers may interpret it in several ways that rule " +
            objection.rule->name + " treats differently";
-  if (objection.ambiguity && objection.ambiguity->fault != JsonFault::None) return describe_body(objection);
+  if (objection.ambiguity && objection.ambiguity->fault != BodyFault::None) return describe_body(objection);
   if (objection.ambiguity)
     return "the request has several different values for the " + std::string(objection.ambiguity->place) +
            " " + printable(objection.ambiguity->name);
   if (objection.token && *objection.token != TokenFault::Missing)
     return "the bearer token is invalid: " + std::string(sentence_of(*objection.token));
-  if (objection.part != nullptr) return "the request has nothing that identifies its client";
+  if (objection.part != nullptr) return describe_missing(objection);
   if (objection.body == RequestBody::State::Coded)
     return "rule " + objection.rule->name + " cannot read a request body with a Content-Encoding";
   if (objection.body == RequestBody::State::OverMemory)

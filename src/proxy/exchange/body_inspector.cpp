@@ -58,7 +58,7 @@ bool BodyInspector::show_at_hand() {
 // Finds the values in the body for all rules at once.
 void BodyInspector::read_values() {
   auto& body = context_.buffers.request.body;
-  context_.buffers.body_values.read(context_.config.body_names, context_.buffers.head.fields, body.text);
+  context_.buffers.body_values.read(context_.config.body_names, context_.buffers.head, body.text);
   body.values = &context_.buffers.body_values;
 }
 

@@ -25,7 +25,7 @@ class BodyKeys : public testing::Test {
   void body(std::string_view text, std::string_view type = "application/json") {
     head_ = head_with({{"content-type", type}});
     names_ = body_names(rules_);
-    values_.read(names_, head_.fields, text);
+    values_.read(names_, head_, text);
     request_.body = {State::Whole, text, &values_};
   }
   std::optional<limit::Key> key() { return name_key(rules_[0], 0, request_, kKey); }
@@ -69,6 +69,21 @@ TEST_F(BodyKeys, RuleIsSkippedIfTheBodyLacksTheMember) {
   EXPECT_EQ(charges(), 1U);
   rules_[0].on_missing = OnMissing::Reject;
   EXPECT_EQ(status_of(collect()), 400U);
+  EXPECT_EQ(describe(collect()), "rule r needs the JSON member /email in the request body");
+  rule({"json:/email|form:email"});
+  rules_[0].on_missing = OnMissing::Reject;
+  EXPECT_EQ(describe(collect()),
+            "rule r needs the JSON member /email or the form field email in the request body");
+}
+
+TEST_F(BodyKeys, ObjectsAndArraysInPlaceOfTheValueAreRefused) {
+  rule({"json:/email"});
+  for (const auto* text : {R"({"email":{}})", R"({"email":["ada"]})", R"({"email":{"$eq":"ada"}})"}) {
+    body(text);
+    EXPECT_EQ(status_of(collect()), 400U) << text;
+    EXPECT_EQ(describe(collect()),
+              "the JSON member /email in the request body is an object or an array; send a text or a number");
+  }
 }
 
 TEST_F(BodyKeys, BodyThatIsNotJsonIsRefused) {
@@ -100,6 +115,71 @@ TEST_F(BodyKeys, LoginMayBeJsonOrAForm) {
   body("email=bob", "application/x-www-form-urlencoded");
   ASSERT_EQ(charges(), 1U);
   EXPECT_EQ(key_values(rules_[0], request_)[0].value, "bob");
+}
+
+TEST_F(BodyKeys, BodyWithTwoValuesIsRefused) {
+  const std::string_view both = R"({"email":"r1","x":"&email=ada&"})";
+  rule({"json:/email|form:email"});
+  for (const auto* type : {"application/x-www-form-urlencoded", "text/plain", ""}) {
+    body(both, type);
+    EXPECT_EQ(status_of(collect()), 400U) << type;
+    EXPECT_EQ(describe(collect()),
+              "the request body has both the JSON member /email and the form field email; send one of them");
+  }
+  rules_[0].on_missing = OnMissing::Reject;
+  EXPECT_EQ(status_of(collect()), 400U);
+  body(both);
+  EXPECT_EQ(charges(), 1U) << "no server reads a body as a form if its type says JSON";
+  rule({"form:email|json:/email|ip"});
+  body(R"({"email":"r1","x":"&email=ada&email=bob"})", "text/plain");
+  EXPECT_EQ(describe(collect()), "the request body has the form field email more than once; send it once");
+  rule({"json:/email|json:/user/email"});
+  body(R"({"email":"r1","user":{"email":"ada"}})");
+  EXPECT_EQ(status_of(collect()), 400U);
+  rule({"json:/email|ip|form:email"});
+  body("email=ada", "application/x-www-form-urlencoded");
+  EXPECT_EQ(key_values(rules_[0], request_)[0].attribute.kind, Attribute::Ip);
+}
+
+TEST_F(BodyKeys, BodyWhoseTypeIsUnclearIsRefused) {
+  const auto refusal = [&](std::string_view type) {
+    body("email=ada", type);
+    return std::to_string(status_of(collect())) + " " + describe(collect());
+  };
+  rule({"json:/email|form:email"});
+  EXPECT_EQ(refusal("application/json, application/x-www-form-urlencoded"),
+            "400 rule r cannot read the JSON member /email: the Content-Type of the request is not one media "
+            "type; send one, such as application/json");
+  EXPECT_EQ(refusal("application/x-www-form-urlencoded; charset=utf-16"),
+            "415 rule r cannot read the JSON member /email: the Content-Type of the request names another "
+            "charset than UTF-8; send UTF-8");
+  EXPECT_EQ(refusal("multipart/form-data; boundary=x"),
+            "415 rule r cannot read the form field email: the request body is a multipart form; send it as "
+            "application/x-www-form-urlencoded");
+  EXPECT_EQ(refusal("text/plain"),
+            "400 rule r cannot read the JSON member /email: the request body is not JSON, and its "
+            "Content-Type is not that of a form; send JSON in UTF-8");
+  rules_[0].mode = Mode::Shadow;
+  EXPECT_FALSE(collect());
+}
+
+TEST_F(BodyKeys, FormWithTooManyFieldsIsRefused) {
+  rule({"form:email"});
+  head_.bounds.parameters = 3;
+  const auto form = [&](std::string_view text) {
+    values_.clear();
+    names_ = body_names(rules_);
+    head_ = head_with({{"content-type", "application/x-www-form-urlencoded"}});
+    head_.bounds.parameters = 3;
+    values_.read(names_, head_, text);
+    request_.body = {State::Whole, text, &values_};
+  };
+  form("a=1&b=2&email=ada");
+  EXPECT_EQ(charges(), 1U);
+  form("a=1&b=2&c=3&email=ada");
+  EXPECT_EQ(status_of(collect()), 400U);
+  EXPECT_TRUE(collect().excess);
+  EXPECT_EQ(describe(collect()), "the form in the request body has too many fields");
 }
 
 TEST_F(BodyKeys, BodyIsNeededOnlyIfTheHeadDoesNotDecideTheKey) {
@@ -167,6 +247,23 @@ TEST_F(BodyKeys, ConditionOnABodyThatIsNotJsonIsRefusedIfTheOthersHold) {
   EXPECT_EQ(describe(collect()), "the request body has the JSON member /model more than once; send it once");
   rules_[0].match.methods = {"POST"};
   EXPECT_FALSE(collect());
+}
+
+TEST_F(BodyKeys, ConditionIsNotEvadedByAFaultUnderTheTypeOfAForm) {
+  model("gpt-4");
+  const auto* form = "application/x-www-form-urlencoded";
+  body(R"({"model":"gpt-4"})", form);
+  EXPECT_EQ(charges(), 1U);
+  body(R"({"model":"gpt-4","x":NaN})", form);
+  EXPECT_EQ(status_of(collect()), 400U);
+  body("model=gpt-4", form);
+  EXPECT_EQ(charges(), 0U) << "a form has no JSON values";
+  body(R"({"model":"gpt-4"})", "application/json, text/plain");
+  EXPECT_EQ(status_of(collect()), 400U);
+  body(R"({"model":["gpt-4"]})");
+  EXPECT_EQ(charges(), 0U) << "an array meets no condition";
+  body(R"({"Model":"gpt-4"})");
+  EXPECT_EQ(charges(), 1U) << "some servers ignore the case of names";
 }
 
 TEST_F(BodyKeys, ExcludedAndOverriddenConditionsReadTheBody) {

@@ -101,7 +101,7 @@ TEST_F(StableKeyNames, SegmentsPlacesAndValuesOfBodiesHaveUnchangedNames) {
   BodyValues json, form;
   json.read(names, {}, R"({"email":"ann"})");
   const auto head = head_with({{"content-type", "application/x-www-form-urlencoded"}});
-  form.read(names, head.fields, "email=ann");
+  form.read(names, head, "email=ann");
   const Names expected = {
       {"path:2", "74860d8058e3e06ad26713b53c2d6db5"},     {"json:/email", "be5f6c42ab8f88eaf11643a988bb9eb0"},
       {"form:email", "1f59a2a48b0541a86a47a42cf77bd1ad"}, {"city", "6e48cff34cbc9fbc57bbd44a3393b02e"},
