@@ -30,6 +30,13 @@ struct GeoTexts {
   std::array<char, 12> asn{};
 };
 
+// Which texts of a GeoPlace some database may know.
+struct GeoContents {
+  bool countries = false;
+  bool cities = false;  // and regions
+  bool asns = false;
+};
+
 class GeoDatabases {
  public:
   // Opens a database. The error says what is wrong with the file.
@@ -42,6 +49,9 @@ class GeoDatabases {
 
   // Returns the names that the databases state, such as "GeoLite2-City, GeoLite2-ASN".
   [[nodiscard]] std::string names() const;
+  // Returns what the databases may know, judged by their names. A name that weir does not know may stand for
+  // everything.
+  [[nodiscard]] GeoContents contents() const noexcept;
 
  private:
   struct Database;

@@ -128,6 +128,8 @@ void read_body_conditions(const TableReader& table, policy::Match& match);
 // Reads the setting `max_body` of a rule whose key reads the body. Must be called after the key and the cost
 // were read.
 void read_body_of_key(const TableReader& table, policy::Rule& rule);
+// Reads the settings of messages. Must be called after the key was read.
+void read_messages(const TableReader& table, policy::Rule& rule);
 // Reads the settings `json` and `max_body` of a cost. read_cost_body() reads only `max_body`.
 void read_json_cost(const TableReader& table, policy::Rule& rule);
 void read_cost_body(const TableReader& table, policy::Rule& rule);

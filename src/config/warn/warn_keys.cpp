@@ -294,17 +294,30 @@ bool can_be_known(Attribute attribute, const policy::ClientSettings& client) {
       return client.keys.has_value();
     case Attribute::Device:
       return told(client.device);
+    case Attribute::Country:
+      return !client.geo || client.geo->contents().countries;
+    case Attribute::City:
+    case Attribute::Region:
+      return !client.geo || client.geo->contents().cities;
+    case Attribute::Asn:
+      return !client.geo || client.geo->contents().asns;
     default:
       return true;
   }
 }
 
 void warn_of_key(const policy::Rule& rule, const policy::ClientSettings& client, ConfigWarnings& warnings) {
+  const auto is_place = [](const policy::AttributeRef& ref) {
+    return ref.kind == Attribute::Country || ref.kind == Attribute::City || ref.kind == Attribute::Region ||
+           ref.kind == Attribute::Asn;
+  };
   for (const auto& part : rule.key)
     if (std::none_of(part.begin(), part.end(),
                      [&](const policy::AttributeRef& ref) { return can_be_known(ref.kind, client); }))
-      warnings.add(rule, "is keyed by " + text_of(part) +
-                             ", which no request has: [client] does not say where to read it");
+      warnings.add(rule, "is keyed by " + text_of(part) + ", which no request has: " +
+                             (client.geo && std::any_of(part.begin(), part.end(), is_place)
+                                  ? "no database of [client] geo (" + client.geo->names() + ") knows it"
+                                  : "[client] does not say where to read it"));
 }
 
 }  // namespace

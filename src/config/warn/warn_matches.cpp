@@ -1,10 +1,12 @@
-// Warns of conditions that probably do not do what was intended: overrides that a client can choose, and
-// regular expressions with a character that no path contains.
+// Warns of conditions that probably do not do what was intended. These are overrides that a client can
+// choose, regular expressions with a character that no path contains, and places that no database knows.
 #include "config/warn/capacity.hpp"
 #include "config/warn/config_warnings.hpp"
 
 #include <algorithm>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 
 namespace weir::config {
@@ -95,6 +97,24 @@ void warn_of_path(const Named& named, const policy::Match& match, ConfigWarnings
                      (never == '?' ? ", and the query as match.query" : ""));
 }
 
+// Warns of conditions that never hold, because no database of [client] geo knows the place.
+template <class Named>
+void warn_of_places(const Named& named, const policy::Match& match, const policy::ClientSettings& client,
+                    ConfigWarnings& warnings) {
+  if (match.negated) warn_of_places(named, *match.negated, client, warnings);
+  if (!client.geo) return;
+  const auto known = client.geo->contents();
+  const std::pair<const char*, bool> unknown[] = {{"country", !match.countries.empty() && !known.countries},
+                                                  {"city", !match.cities.empty() && !known.cities},
+                                                  {"region", !match.regions.empty() && !known.cities},
+                                                  {"asn", !match.asns.empty() && !known.asns}};
+  for (const auto& [place, missing] : unknown)
+    if (missing)
+      warnings.add(named, std::string("has the condition ") + place +
+                              ", which never holds: no database of [client] geo (" + client.geo->names() +
+                              ") knows it; add a file to geo");
+}
+
 }  // namespace
 
 bool has_chosen_override(const policy::Rule& rule) {
@@ -102,10 +122,14 @@ bool has_chosen_override(const policy::Rule& rule) {
 }
 
 void warn_of_matches(const Settings& settings, ConfigWarnings& warnings) {
-  for (const auto& route : settings.routes) warn_of_path(route, route.match, warnings);
+  const auto warn = [&](const auto& named, const policy::Match& match) {
+    warn_of_path(named, match, warnings);
+    warn_of_places(named, match, settings.client, warnings);
+  };
+  for (const auto& route : settings.routes) warn(route, route.match);
   for (const auto& rule : settings.rules) {
-    warn_of_path(rule, rule.match, warnings);
-    for (const auto& variant : rule.overrides) warn_of_path(rule, variant.match, warnings);
+    warn(rule, rule.match);
+    for (const auto& variant : rule.overrides) warn(rule, variant.match);
     const auto* chosen = chosen_override(rule);
     if (chosen != nullptr && !is_bounded_by_address(rule, settings))
       warnings.add(rule,

@@ -75,6 +75,19 @@ std::string_view asn_at(Entry& entry, GeoTexts& texts) noexcept {
   return {room.data(), static_cast<std::size_t>(written.ptr - room.data())};
 }
 
+// Returns what a database with this name may know.
+GeoContents contents_of(std::string_view name) noexcept {
+  constexpr GeoContents kAll{true, true, true};
+  for (const std::string_view vendor : {"GeoLite2-", "GeoIP2-", "DBIP-"}) {
+    if (!name.starts_with(vendor)) continue;
+    name.remove_prefix(vendor.size());
+    if (name.starts_with("Country")) return {.countries = true};
+    if (name.starts_with("City")) return {.countries = true, .cities = true};
+    return name.starts_with("ASN") || name.starts_with("ISP") ? GeoContents{.asns = true} : kAll;
+  }
+  return kAll;
+}
+
 }  // namespace
 
 base::Result<GeoDatabases> GeoDatabases::open(const std::string& file) {
@@ -105,6 +118,15 @@ GeoPlace GeoDatabases::find(const base::IpAddress& address, GeoTexts& texts) con
     if (place.asn.empty()) place.asn = asn_at(found.entry, texts);
   }
   return place;
+}
+
+GeoContents GeoDatabases::contents() const noexcept {
+  GeoContents all;
+  for (const auto& database : databases_) {
+    const auto one = contents_of(database->mmdb.metadata.database_type);
+    all = {all.countries || one.countries, all.cities || one.cities, all.asns || one.asns};
+  }
+  return all;
 }
 
 std::string GeoDatabases::names() const {

@@ -113,7 +113,7 @@ std::string fault_of_name(Attribute kind, std::string_view name) {
     case Attribute::PathSegment:
       return is_segment_number(name)
                  ? ""
-                 : "has no number of a segment; write \"path:1\" for the first one, or \"path\" for all";
+                 : "has no number from 1 to 999; write \"path:1\" for the first segment, or \"path\" for all";
     case Attribute::Json:
       return is_json_pointer(name) ? ""
                                    : "has no JSON pointer (RFC 6901); write such as \"json:/email\" or "

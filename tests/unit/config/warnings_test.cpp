@@ -11,6 +11,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
 using ::testing::Not;
 
 TEST(Warnings, WarnOfKeysThatClientsCanInvent) {
@@ -390,6 +391,35 @@ TEST(Warnings, WarnOfUnusedTokenAndCountrySettings) {
   EXPECT_THAT(of(""), AllOf(Contains("[client] jwt is configured, but nothing uses a claim"),
                             Contains("[client] geo is configured, but nothing uses a place")));
   EXPECT_THAT(of("key = [\"claim:sub|country\"]\n"), Not(Contains(unasked)));
+}
+
+TEST(Warnings, WarnOfPlacesThatNoDatabaseKnows) {
+  const Folder folder;
+  for (const auto* type : {"GeoLite2-Country", "DBIP-City-Lite", "GeoLite2-ASN", "Test-Country"}) {
+    policy::CountryFile file(type);
+    file.add("203.0.113.0", 24, "CH");
+    folder.write(std::string(type) + ".mmdb", file.bytes());
+  }
+  const auto of = [&](const std::string& rule, const std::string& types) {
+    return warnings_of(with_rule(rule + "\n[client]\ngeo = [" + types + "]\n"), folder.file(kFile));
+  };
+  const std::string country = R"("GeoLite2-Country.mmdb")", city = R"("DBIP-City-Lite.mmdb")";
+  EXPECT_THAT(of("key = [\"asn\"]", country),
+              Contains("rule \"x\" is keyed by \"asn\", which no request has: no database of [client] geo "
+                       "(GeoLite2-Country) knows it"));
+  EXPECT_THAT(
+      of("key = [\"ip\"]\nmatch = { asn = \"AS1\", not = { region = \"CH-GE\" } }", country),
+      IsSupersetOf({"rule \"x\" has the condition asn, which never holds: no database of [client] geo "
+                    "(GeoLite2-Country) knows it; add a file to geo",
+                    "rule \"x\" has the condition region, which never holds: no database of [client] "
+                    "geo (GeoLite2-Country) knows it; add a file to geo"}));
+  const auto warned = Contains(HasSubstr("knows it"));
+  EXPECT_THAT(of("key = [\"city\"]", R"("GeoLite2-ASN.mmdb")"), warned);
+  EXPECT_THAT(of("key = [\"country\"]", R"("GeoLite2-ASN.mmdb")"), warned);
+  EXPECT_THAT(of("key = [\"asn\"]", city + ", \"GeoLite2-ASN.mmdb\""), Not(warned));
+  EXPECT_THAT(of("key = [\"city\"]\nmatch = { country = \"CH\" }", city), Not(warned));
+  EXPECT_THAT(of("key = [\"asn\"]\nmatch = { city = \"Geneva\" }", R"("Test-Country.mmdb")"), Not(warned))
+      << "weir does not know what this database has";
 }
 
 TEST(Warnings, WarnOfRegularExpressionsThatNoPathMatches) {

@@ -15,6 +15,9 @@ namespace weir::policy {
 
 class CountryFile {
  public:
+  CountryFile() = default;
+  // `type`: the name that the database states, of at most 28 octets.
+  explicit CountryFile(std::string type) : type_(std::move(type)) {}
   // `bits` is the length of the network's prefix. For IPv4 it is the length within the IPv4 address.
   // REQUIRES: no network contains another.
   void add(std::string_view address, int bits, std::string_view country) {
@@ -85,7 +88,7 @@ class CountryFile {
   [[nodiscard]] std::string metadata() const {
     return map(9) + text("node_count") + '\xc4' + number(static_cast<std::int64_t>(nodes_.size()), 4) +
            text("record_size") + whole16(24) + text("ip_version") + whole16(6) + text("database_type") +
-           text("Test-Country") + text("languages") + std::string("\x01\x04") + text("en") +
+           text(type_) + text("languages") + std::string("\x01\x04") + text("en") +
            text("binary_format_major_version") + whole16(2) + text("binary_format_minor_version") +
            whole16(0) + text("build_epoch") + std::string("\x04\x02") + number(1'700'000'000, 4) +
            text("description") + map(1) + text("en") + text("a test");
@@ -93,6 +96,7 @@ class CountryFile {
 
   std::vector<std::array<std::int64_t, 2>> nodes_{{kNothing, kNothing}};
   std::string data_;
+  std::string type_ = "Test-Country";
 };
 
 }  // namespace weir::policy

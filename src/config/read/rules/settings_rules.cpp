@@ -159,8 +159,6 @@ void read_numbers(const TableReader& table, const Terms& terms, Numbers& numbers
   numbers.elastic = read_elastic(table.table("elastic", schema::kElastic), terms, limiters);
 }
 
-enum class Over : std::uint8_t { Delay, Close };  // in the order of the schema's choices
-
 // Reads the priority of a tier. Reports a mistake if another rule sets another priority for the same tier.
 void read_tier_priority(const TableReader& tier, const std::string& name,
                         policy::TierPriorities& priorities) {
@@ -187,23 +185,6 @@ void read_hold(const TableReader& table, Algorithm algorithm, policy::Rule& rule
         "hold",
         "only rules that count requests in flight use this; expected algorithm = \"concurrency\" or "
         "\"adaptive_concurrency\"");
-}
-
-void read_messages(const TableReader& table, policy::Rule& rule) {
-  const auto rate = table.rate("messages");
-  const bool closes = table.choice<Over>("messages_over") == Over::Close;
-  const auto direction = table.choice<policy::MessageDirection>("direction");
-  for (const auto& [key, given] : {std::pair{"messages_burst", table.has("messages_burst")},
-                                   {"messages_over", closes},
-                                   {"direction", direction != policy::MessageDirection::Client}})
-    if (given && !table.mentions("messages"))
-      table.mistake(key, "found without messages; expected messages = \"20/s\" beside it");
-  if (!rate) return;
-  const auto burst =
-      table.has("messages_burst") ? static_cast<std::uint64_t>(table.whole("messages_burst")) : rate->count;
-  auto bucket = limit::TokenBucket::make(*rate, burst);
-  if (!bucket) return table.mistake("messages", bucket.error().message);
-  rule.messages = {*bucket, closes, direction};
 }
 
 void read_tiers(const TableReader& table, const Terms& terms, policy::Rule& rule,
@@ -295,7 +276,6 @@ policy::Rule read_rule(const TableReader& table, const Settings& settings, ReadC
   rule.on_missing = table.choice<policy::OnMissing>("on_missing");
   read_queue_per_client(table, method.algorithm, rule);
   read_hold(table, method.algorithm, rule);
-  read_messages(table, rule);
   read_tiers(table, terms, rule, context.tier_priorities);
   read_overrides(table, context, terms, rule);
   if (const auto variants = rule.overrides.size() + rule.tiers.size(); variants > policy::kMostVariants)
@@ -305,6 +285,7 @@ policy::Rule read_rule(const TableReader& table, const Settings& settings, ReadC
   read_charge(table, rule);
   read_cost(table, rule);
   read_body_of_key(table, rule);
+  read_messages(table, rule);
   rule.max_body = most_body(rule);
   check_settlement(table, rule);
   rule.mode = table.choice<policy::Mode>("mode");

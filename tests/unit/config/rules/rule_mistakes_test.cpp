@@ -170,9 +170,20 @@ const WrongConfiguration kWrongRules[] = {
      {"weir.toml:14: rule[x].key: \"json:email\" has no JSON pointer (RFC 6901); write such as "
       "\"json:/email\" or \"json:/items/0/id\"",
       "weir.toml:14: rule[x].key: \"form:\" needs a name, as \"form:NAME\"",
-      "weir.toml:14: rule[x].key: \"path:0\" has no number of a segment; write \"path:1\" for the first one, "
+      "weir.toml:14: rule[x].key: \"path:0\" has no number from 1 to 999; write \"path:1\" for the first "
+      "segment, "
       "or "
       "\"path\" for all"}},
+    {"RuleKeyOfASegmentTooFar",
+     with_rule("key = [\"path:1000\"]\n"),
+     {"weir.toml:14: rule[x].key: \"path:1000\" has no number from 1 to 999; write \"path:1\" for the first "
+      "segment, or \"path\" for all"}},
+    {"RuleMessagesBesideAKeyInTheBody",
+     with_rule("key = [\"ip\", \"user|json:/a\"]\nmessages = \"5/s\"\n"),
+     {"weir.toml:15: rule[x].messages: found beside a key of json: or form:, but a WebSocket has no body, "
+      "and "
+      "the body of a gRPC call ends with its messages; expected a key in the head, such as key = "
+      "[\"user|ip\"]"}},
     {"RuleMaxBodyWithoutABody",
      with_rule("max_body = \"1KiB\"\n"),
      {"weir.toml:11: rule[x].key: found max_body without json: or form: in the key; expected such a key, or "
