@@ -1,11 +1,17 @@
 // Fuzzes the values that keys read from bodies. A form field that a simple reader finds once must have the
-// value that the simple reader decodes. A JSON string or boolean must be the value that Boost.JSON reads.
+// value that the simple reader decodes. A JSON string or boolean must be the value that Boost.JSON reads. If
+// weir does not refuse a body, generous servers of JSON and of forms must see the value by which it counts.
 #include "fuzz/input.hpp"
 
 #include "weir/policy/body_values.hpp"
+#include "weir/policy/evaluation.hpp"
+#include "weir/policy/inspection.hpp"
 
+#include <algorithm>
+#include <initializer_list>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <boost/json.hpp>
 
@@ -13,9 +19,9 @@ namespace weir::fuzz {
 namespace {
 
 namespace json = boost::json;
+using policy::BodyFault;
 using policy::BodyNames;
 using policy::BodyValues;
-using policy::JsonFault;
 
 int digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -36,25 +42,103 @@ std::string decoded(std::string_view text, bool blanks) {
   return out;
 }
 
+// Returns the text without the case of ASCII letters.
+std::string lower(std::string text) {
+  for (char& c : text)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return text;
+}
+
+http::RequestHead head_of(std::initializer_list<std::string_view> types) {
+  http::RequestHead head;
+  for (const auto type : types) head.fields.push_back({"Content-Type", type, http::FieldId::ContentType});
+  head.bounds.parameters = 1 << 20;
+  return head;
+}
+
+constexpr std::string_view kForm = "application/x-www-form-urlencoded";
+
 void check_form(std::string_view body) {
-  http::Fields fields;
-  fields.push_back({"Content-Type", "application/x-www-form-urlencoded", http::FieldId::Other});
   BodyNames names;
   names.add_field("a");
   BodyValues values;
-  values.read(names, fields, body);
+  values.read(names, head_of({kForm}), body);
+  if (values.fault_of_field("a") == BodyFault::Respelled) return;
   unsigned found = 0;
   std::string first;
   for (std::size_t at = 0; at <= body.size();) {
     const auto end = std::min(body.find('&', at), body.size());
     const auto piece = body.substr(at, end - at);
     const auto equals = std::min(piece.find('='), piece.size());
-    if (decoded(piece.substr(0, equals), true) == "a" && found++ == 0)
+    if (lower(decoded(piece.substr(0, equals), true)) == "a" && found++ == 0)
       first = decoded(piece.substr(std::min(equals + 1, piece.size())), true);
     at = end + 1;
   }
-  require((values.fault_of_field("a") != JsonFault::None) == (found > 1), "a repeated field is a fault");
+  require((values.fault_of_field("a") != BodyFault::None) == (found > 1), "a repeated field is a fault");
   require(values.field("a") == first.substr(0, policy::kLongestBodyValue), "a field has its decoded value");
+}
+
+// Returns the values that servers may see in a form. Some servers divide a form at ';', too. Some ignore
+// blanks before names and the case of names. Some end names at a blank, a NUL or a '['.
+std::vector<std::string> values_for_form_servers(std::string_view body) {
+  std::vector<std::string> values;
+  for (std::size_t at = 0; at <= body.size();) {
+    const auto end = std::min(body.find_first_of("&;", at), body.size());
+    const auto piece = body.substr(at, end - at);
+    const auto equals = std::min(piece.find('='), piece.size());
+    auto name = lower(decoded(piece.substr(0, equals), true));
+    const auto ends_name = [](char c) { return static_cast<unsigned char>(c) <= ' ' || c == '['; };
+    name.erase(name.begin(), std::find_if_not(name.begin(), name.end(), ends_name));
+    name.erase(std::find_if(name.begin(), name.end(), ends_name), name.end());
+    if (name == "a") values.push_back(decoded(piece.substr(std::min(equals + 1, piece.size())), true));
+    at = end + 1;
+  }
+  return values;
+}
+
+// Returns the texts that servers may see in JSON. Some servers ignore blanks and a byte order mark before it,
+// and the case of names. Some accept comments, commas at the end and broken UTF-8.
+std::vector<std::string> values_for_json_servers(std::string_view body) {
+  const auto begin = body.find_first_not_of(std::string_view(" \t\r\n\0\xef\xbb\xbf", 8));
+  body.remove_prefix(std::min(begin, body.size()));
+  json::parse_options options;
+  options.max_depth = policy::kDeepestJson;
+  options.allow_comments = options.allow_trailing_commas = options.allow_invalid_utf8 = true;
+  json::error_code ec;
+  json::stream_parser parser({}, options);
+  parser.write_some(body.data(), body.size(), ec);
+  if (ec || !parser.done()) return {};
+  std::vector<std::string> values;
+  if (const auto document = parser.release(); document.is_object())
+    for (const auto& [key, value] : document.get_object())
+      if (lower(std::string(key)) == "a" && value.is_string()) values.emplace_back(value.get_string());
+  return values;
+}
+
+// A rule counts by one value of a body, in JSON or in a form. A server that reads the body in another way
+// must see the same value, or weir must refuse the request.
+void check_readings(std::string_view body, const http::RequestHead& head, bool form) {
+  static const policy::Rule rule{
+      .name = "r",
+      .match = {},
+      .key = {policy::parse_key_part("json:/a|form:a").value()},
+      .limiter = limit::Limiter(limit::TokenBucket::make({1, base::Duration(1)}, 1).value()),
+      .overrides = {},
+      .tiers = {},
+      .refusal_body = {}};
+  static const auto names = policy::body_names({&rule, 1});
+  BodyValues values;
+  values.read(names, head, body);
+  policy::Request request{.head = &head, .path = "/", .host = {}, .route = {}, .client = {}};
+  request.body = {policy::RequestBody::State::Whole, body, &values};
+  if (policy::ambiguity_in_key(rule, request)) return;
+  const auto counted = values.json("/a").empty() ? values.field("a") : values.json("/a");
+  const auto check = [&](const std::string& seen, const char* law) {
+    require(seen.empty() || counted == std::string_view(seen).substr(0, policy::kLongestBodyValue), law);
+  };
+  if (form)
+    for (const auto& seen : values_for_form_servers(body)) check(seen, "a server of forms sees the value");
+  for (const auto& seen : values_for_json_servers(body)) check(seen, "a server of JSON sees the value");
 }
 
 void check_json(std::string_view body) {
@@ -69,15 +153,18 @@ void check_json(std::string_view body) {
   const auto document = json::parse(json::string_view(body.data(), body.size()), ec, {}, options);
   for (const auto pointer : kPointers) {
     const auto fault = values.fault_of_json(pointer);
-    if (fault == JsonFault::Repeated) continue;
-    require(body.empty() || (fault != JsonFault::None) == static_cast<bool>(ec) ||
-                fault == JsonFault::ByteOrderMark,
+    if (fault == BodyFault::Repeated || fault == BodyFault::LongNumber) continue;
+    const bool is_json = fault == BodyFault::None || fault == BodyFault::Structured;
+    require(body.empty() || !is_json == static_cast<bool>(ec) ||
+                values.json_fault() == policy::JsonFault::ByteOrderMark,
             "a fault is a body that is not JSON");
-    if (ec || fault != JsonFault::None) continue;
+    if (ec || !is_json) continue;
     const auto* there = document.find_pointer(json::string_view(pointer.data(), pointer.size()), ec);
     ec = {};
     const auto value = values.json(pointer);
-    if (there == nullptr || there->is_structured() || there->is_null())
+    if (there == nullptr) continue;  // a member whose name differs in case may be there
+    require((fault == BodyFault::Structured) == there->is_structured(), "an object or an array is a fault");
+    if (there->is_structured() || there->is_null())
       require(value.empty(), "what is absent has no value");
     else if (there->is_string())
       require(value == std::string_view(there->get_string()).substr(0, policy::kLongestBodyValue),
@@ -92,6 +179,13 @@ void check_json(std::string_view body) {
 void run(std::string_view input) {
   check_form(input);
   check_json(input);
+  check_readings(input, head_of({}), true);
+  check_readings(input, head_of({kForm}), true);
+  check_readings(input, head_of({"application/x-www-form-urlencoded x; charset=utf-8"}), true);
+  check_readings(input, head_of({"application/json", kForm}), true);
+  check_readings(input, head_of({"text/plain"}), true);
+  check_readings(input, head_of({"application/json"}), false);
+  check_readings(input, head_of({"multipart/form-data; boundary=x"}), false);
 }
 
 }  // namespace
