@@ -244,6 +244,15 @@ class Dashboard(TestCase):
         self.assertIn("per-ip", page.text("#explanation"))
         self.assert_clean(weir, page)
 
+    def test_entered_body_is_explained_on_the_page(self):
+        weir = self.weir_of(rules=rule("logins", "1/day", key='["json:/email"]'))
+        page = self.open(weir)
+        self.await_figures(page, 1)
+        page.type("#explain-body", '{"email":"ada"}')
+        page.evaluate("document.querySelector('#explain-form button').click()")
+        page.await_true("document.querySelector('#explanation').innerText.includes('json:/email:ada')")
+        self.assert_clean(weir, page)
+
     def test_button_lifts_the_penalty_of_a_refused_key(self):
         weir = self.weir_of(token="right", rules=rule("log in", "1/day", key='["ip"]', penalty='{ after = 1, for = "2h" }'))
         self.assertEqual(self.statuses(weir.port, 3), [200, 429, 429])

@@ -60,6 +60,8 @@ function described() {
     fields.set(name, [...(fields.get(name) ?? []), line.slice(colon + 1).trim()]);
   }
   if (fields.size) request.headers = Object.fromEntries(fields);
+  const body = find("#explain-body").value; // blanks count
+  if (body) request.body = body;
   return request;
 }
 
