@@ -106,6 +106,18 @@ class Adapt(TestCase):
         for name in ("failures", "slowness"):
             self.await_factor(weir, name, lambda factor: factor < 1, "below the whole limit")
 
+    def test_calls_that_end_by_their_own_deadline_do_not_count(self):
+        """Otherwise one client with deadlines that no server meets could lower the limit of everybody."""
+        silent = self.start(Upstream(self.keep_silent))
+        weir = self.start(Weir(config(silent.port, rules=adapting("failures", "9/day", FAILURES), upstream='timeouts = { response = "1s" }')))
+        with Client(weir.port) as client:
+            for _ in range(12):
+                late = client.get("/traffic", **{"content-type": "application/grpc", "grpc-timeout": "1m"})
+                self.assertEqual(late["grpc-status"], "4")
+            self.assertEqual(weir.metric("weir_upstream_failures_total"), 0)
+            self.assertEqual(client.get("/traffic").status, 504)
+            self.assertEqual(weir.metric("weir_upstream_failures_total"), 1, "the server has exceeded timeouts.response")
+
     def test_refused_connections_count_as_failed(self):
         weir = self.start(Weir(config(closed_port(), rules=adapting("failures", "9/day", FAILURES))))
         self.traffic(weir)

@@ -157,7 +157,7 @@ void ServerAttempt::note_unreachable(const net::ErrorCode& ec, std::string_view 
     return;
   }
   auto& watch = context_.watch;
-  const bool theirs = count_failure();
+  const bool theirs = has_met_call_deadline() ? is_theirs() : count_failure();
   if (theirs && !lease.moved() && !(watch.late() && cut_short)) member.unreachable(context_.now, fault);
   if (!watch.late() && ec != net::asio::error::timed_out) return;
   error = {504, "the upstream could not be reached in time"};

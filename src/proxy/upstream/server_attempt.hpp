@@ -70,6 +70,11 @@ class ServerAttempt {
   [[nodiscard]] bool client_takes_no_answer() const noexcept;
   // Returns true if the server is to blame for the failure of the exchange.
   [[nodiscard]] bool is_theirs() const noexcept;
+  // Returns true if the current wait for the server ended at the deadline of the call (grpc-timeout). Any
+  // client can choose a deadline that no server meets, so this says nothing about the server.
+  [[nodiscard]] bool has_met_call_deadline() const noexcept {
+    return context_.watch.late() && cut_short && call_deadline <= deadline;
+  }
   // Counts an answer whose head has just arrived, for metrics and for rules with `adapt`.
   void count_answer(unsigned status) noexcept;
   // Counts the time since the request was sent. Part of count_answer(); also for a request without an answer
