@@ -18,6 +18,8 @@
 //   upstream's capacity to 5 % of the limit. Few steps also mean few limiters: weir makes them in advance.
 // * kLeastAnswers, 10: fewer answers show nothing, so the factor grows. A factor that refuses nearly every
 //   request therefore ends by itself.
+// * kLeastFailures, 3: among 10 to 19 answers, a single failure is already above 5 %. With three, an upstream
+//   of which 2 % of the answers fail is seldom unwell. docs/design/adapt.md has figures.
 //
 // A key has one state, whatever the factor. A window, a log or a concurrency limit compares its count with
 // the scaled limit. A bucket keeps its TAT (limit/gcra_core.hpp): a unit that is charged under half the
@@ -50,6 +52,7 @@ inline constexpr Factor kWholeFactor = 20;
 
 inline constexpr base::Duration kAdaptPeriod{1'000'000};
 inline constexpr std::uint64_t kLeastAnswers = 10;
+inline constexpr std::uint64_t kLeastFailures = 3;
 
 // When an upstream is unwell, and the lowest factor. At least one of the first two members is set.
 struct AdaptTerms {
@@ -68,7 +71,8 @@ struct Answers {
   friend bool operator==(const Answers&, const Answers&) = default;
 };
 
-// Returns true if the answers are at least kLeastAnswers, and slower or worse than the terms allow.
+// Returns true if the answers are at least kLeastAnswers, and slower or worse than the terms allow. Fewer
+// failures than kLeastFailures are never worse.
 [[nodiscard]] bool is_unwell(const AdaptTerms& terms, const Answers& answers) noexcept;
 
 // Returns the factor of the next period. `factor`: that of the present period.

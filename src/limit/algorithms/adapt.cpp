@@ -7,7 +7,9 @@ namespace weir::limit {
 
 bool is_unwell(const AdaptTerms& terms, const Answers& answers) noexcept {
   if (answers.all < kLeastAnswers) return false;
-  if (terms.errors_above && answers.failed * 100 > answers.all * *terms.errors_above) return true;
+  if (terms.errors_above && answers.failed >= kLeastFailures &&
+      answers.failed * 100 > answers.all * *terms.errors_above)
+    return true;
   return terms.latency_above && answers.measured != 0 &&
          answers.time / static_cast<base::Duration::rep>(answers.measured) > *terms.latency_above;
 }

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <initializer_list>
 #include <memory>
+#include <random>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -40,6 +41,13 @@ TEST(Unwell, IsUnknownWithFewAnswers) {
   EXPECT_TRUE(is_unwell(kBoth, answers(kLeastAnswers, 0, 1h)));
 }
 
+TEST(Unwell, IsNotShownByFewFailures) {
+  for (const std::uint64_t all : {10, 15, 19, 39}) {
+    EXPECT_FALSE(is_unwell(kBoth, answers(all, 2, 1ms))) << all;
+    EXPECT_TRUE(is_unwell(kBoth, answers(all, 3, 1ms))) << all;
+  }
+}
+
 TEST(Unwell, IgnoresTheTimeIfNoAttemptWasMeasured) {
   EXPECT_FALSE(is_unwell({.latency_above = 500ms}, {.all = 20, .failed = 20}));
   EXPECT_TRUE(is_unwell(kBoth, {.all = 20, .failed = 20})) << "refused connections are failures";
@@ -55,6 +63,31 @@ TEST(Adapted, HalvesWhileUnwellAndGrowsByOneStepOtherwise) {
   EXPECT_EQ(factor, kWholeFactor - 1);
   EXPECT_EQ(adapted(kBoth, good, factor), kWholeFactor);
   EXPECT_EQ(adapted(kBoth, good, kWholeFactor), kWholeFactor) << "never above the whole limit";
+}
+
+// Returns the mean factor in percent, if independent failures have this share.
+double mean_factor(int answers_each_period, double share) {
+  constexpr int kPeriods = 20'000;
+  std::mt19937_64 random(7);
+  std::binomial_distribution<int> failures(answers_each_period, share);
+  Factor factor = kWholeFactor;
+  double sum = 0;
+  for (int period = 0; period < kPeriods; ++period) {
+    const auto failed = static_cast<std::uint64_t>(failures(random));
+    factor = adapted(kBoth, answers(static_cast<std::uint64_t>(answers_each_period), failed, 1ms), factor);
+    sum += percent_of(factor);
+  }
+  return sum / kPeriods;
+}
+
+// docs/design/adapt.md has these figures.
+TEST(Adapted, SeldomFailuresHardlyLowerTheFactor) {
+  EXPECT_NEAR(mean_factor(10, 0.02), 99, 2);
+  EXPECT_NEAR(mean_factor(15, 0.02), 99, 2);
+  EXPECT_NEAR(mean_factor(30, 0.02), 93, 3);
+  EXPECT_NEAR(mean_factor(100, 0.02), 95, 3);
+  EXPECT_NEAR(mean_factor(10, 0.2), 31, 3) << "many failures still lower it";
+  EXPECT_NEAR(mean_factor(50, 0.1), 20, 2);
 }
 
 TEST(Adapted, GrowsWithoutAnswers) {
