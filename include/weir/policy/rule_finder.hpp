@@ -56,9 +56,18 @@ class RuleFinder {
   ByName<ByName<Patterns>> by_host_;
 };
 
-// Returns the first rule with which more than `most` charges certainly apply to one request; null if there is
-// none. A rule applies certainly if its only conditions are host, method and path, and if every request has
-// its key. An elastic rule makes two charges. The running time grows with the square of the number of rules.
-[[nodiscard]] const Rule* first_beyond(std::span<const Rule> rules, std::size_t most);
+// To which of the requests that meet its conditions on host, method and path a rule applies.
+enum class Reach : std::uint8_t {
+  Every,  // every request has the rule's key: ip, method or path, or anything else with on_missing = "ip"
+  Usual,  // also: nearly every request has the key (host, route, upstream), or weir rejects it without the
+          // key
+};
+
+// Returns the first rule with which more than `most` charges apply to one request; null if there is none.
+// Considers only rules whose conditions are host, method and path alone, and whose keys requests have
+// according to `reach`. An elastic rule makes two charges. The running time grows with the square of the
+// number of rules.
+[[nodiscard]] const Rule* first_beyond(std::span<const Rule> rules, std::size_t most,
+                                       Reach reach = Reach::Every);
 
 }  // namespace weir::policy

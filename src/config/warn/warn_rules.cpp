@@ -4,6 +4,7 @@
 #include "config/warn/overlap.hpp"
 
 #include "weir/limit/shares.hpp"
+#include "weir/policy/rule_finder.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -169,6 +170,15 @@ void warn_of_shares(const Settings& settings, ConfigWarnings& warnings) {
                        " for each such rule; raise max_keys, or use sliding_window");
 }
 
+// Warns if nearly every request that a rule matches is rejected, because too many rules apply to it.
+void warn_of_too_many_at_once(const Settings& settings, ConfigWarnings& warnings) {
+  const auto* rule = policy::first_beyond(settings.rules, limit::kMaxCharges, policy::Reach::Usual);
+  if (rule == nullptr) return;
+  warnings.add(*rule, "is beyond the " + std::to_string(limit::kMaxCharges) +
+                          " limits that may apply to a request: nearly every request that it matches gets "
+                          "503; give rules a narrower `match`");
+}
+
 }  // namespace
 
 void warn_of_rules(const Settings& settings, ConfigWarnings& warnings) {
@@ -178,6 +188,7 @@ void warn_of_rules(const Settings& settings, ConfigWarnings& warnings) {
   warn_of_reach(settings, warnings);
   warn_of_queues(settings, warnings);
   warn_of_shares(settings, warnings);
+  warn_of_too_many_at_once(settings, warnings);
   for (const auto& rule : settings.rules) {
     warn_of_overrides(rule, warnings);
     warn_of_unsaid_cost(rule, warnings);

@@ -76,26 +76,35 @@ RuleList RuleFinder::find(std::span<const Rule> rules, const Request& request,
 
 namespace {
 
-// Returns true if every request has a value for the attribute.
-bool is_always_present(const AttributeRef& attribute) noexcept {
+bool is_present(const AttributeRef& attribute, Reach reach) noexcept {
   constexpr std::array always{Attribute::Ip, Attribute::Method, Attribute::Path};
-  return std::find(always.begin(), always.end(), attribute.kind) != always.end();
+  constexpr std::array usually{Attribute::Host, Attribute::Route, Attribute::Upstream};
+  return std::find(always.begin(), always.end(), attribute.kind) != always.end() ||
+         (reach == Reach::Usual &&
+          std::find(usually.begin(), usually.end(), attribute.kind) != usually.end());
 }
 
-// Returns true if the rule applies to every request that meets its conditions on host, method and path.
-bool applies_certainly(const Rule& rule) {
+// Returns true if requests have a value for each part of the rule's key, or something in its place.
+bool has_key(const Rule& rule, Reach reach) {
+  if (rule.on_missing == OnMissing::Ip) return true;
+  if (rule.on_missing == OnMissing::Reject && reach == Reach::Usual) return true;
+  return std::all_of(rule.key.begin(), rule.key.end(), [reach](const KeyPart& part) {
+    return std::any_of(part.begin(), part.end(),
+                       [reach](const AttributeRef& attribute) { return is_present(attribute, reach); });
+  });
+}
+
+// Returns true if the rule applies to the requests that meet its conditions on host, method and path.
+bool applies(const Rule& rule, Reach reach) {
   const auto& match = rule.match;
   const bool only_by_target = match.headers.empty() && match.query.empty() && match.tiers.empty() &&
                               match.ip.empty() && match.countries.empty() && match.cities.empty() &&
                               match.regions.empty() && match.asns.empty() && !match.hours &&
                               match.body_words.empty() && match.json.empty() && !match.negated;
-  const auto present = [](const KeyPart& part) {
-    return std::any_of(part.begin(), part.end(), is_always_present);
-  };
-  return only_by_target && std::all_of(rule.key.begin(), rule.key.end(), present);
+  return only_by_target && has_key(rule, reach);
 }
 
-// Returns true if `other` matches every request that `rule` matches. REQUIRES: applies_certainly(other).
+// Returns true if `other` matches every request that `rule` matches. REQUIRES: applies(other).
 bool covers(const Rule& other, const Rule& rule) {
   const auto& wide = other.match;
   const auto& narrow = rule.match;
@@ -115,12 +124,12 @@ std::size_t charges_of(const Rule& rule) noexcept {
 
 }  // namespace
 
-const Rule* first_beyond(std::span<const Rule> rules, std::size_t most) {
+const Rule* first_beyond(std::span<const Rule> rules, std::size_t most, Reach reach) {
   for (const Rule& rule : rules) {
-    if (!applies_certainly(rule)) continue;
+    if (!applies(rule, reach)) continue;
     std::size_t charges = 0;
     for (const Rule* other = rules.data(); other <= &rule; ++other)
-      if (applies_certainly(*other) && covers(*other, rule)) charges += charges_of(*other);
+      if (applies(*other, reach) && covers(*other, rule)) charges += charges_of(*other);
     if (charges > most) return &rule;
   }
   return nullptr;

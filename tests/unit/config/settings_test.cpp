@@ -129,6 +129,13 @@ TEST(Settings, RejectsMoreThan32RulesThatApplyToOneRequest) {
                                     "\"last\" matches; expected at most 32.")));
 }
 
+TEST(Settings, RejectsMoreThan32RulesThatUseTheAddressInPlaceOfAMissingKey) {
+  std::string text = kLeast;
+  for (int i = 1; i < 33; ++i)
+    text += rule_for_path("r" + std::to_string(i), "/*") + "key = [\"user\"]\non_missing = \"ip\"\n";
+  EXPECT_THAT(mistakes_in(text), ElementsAre(HasSubstr("rule[r32]: found more than 32 limits")));
+}
+
 // A request stores in 64 bits which servers it has tried, so a 65th server would not fit.
 TEST(Settings, RejectsMoreServersThanTheMaximumOfAnUpstream) {
   const auto of = [](std::size_t count) {

@@ -58,6 +58,24 @@ TEST(Warnings, WarnOfKeysThatClientsCanChoose) {
     EXPECT_THAT(of(by_header + beside + other), warned) << other;
 }
 
+TEST(Warnings, WarnIfMoreThan32RulesApplyToNearlyEveryRequest) {
+  const auto of = [](int rules, const std::string& key) {
+    std::string text = kLeast;
+    for (int i = 1; i < rules; ++i)
+      text += "[[rule]]\nname = \"r" + std::to_string(i) + "\"\nlimit = \"9/s\"\n" + key + "\n";
+    return warnings_of(text);
+  };
+  const auto warned = Contains(HasSubstr(
+      "rule \"r32\" is beyond the 32 limits that may apply to a request: nearly every request that it "
+      "matches gets 503; give rules a narrower `match`"));
+  for (const char* key : {R"(key = ["host"])", R"(key = ["upstream"])", R"(key = ["route"])",
+                          "key = [\"user\"]\non_missing = \"reject\""}) {
+    EXPECT_THAT(of(33, key), warned) << key;
+    EXPECT_THAT(of(32, key), Not(Contains(HasSubstr("is beyond the 32")))) << key;
+  }
+  EXPECT_THAT(of(33, R"(key = ["user"])"), Not(Contains(HasSubstr("is beyond the 32"))));
+}
+
 TEST(Warnings, WarnIfMaxKeysReservesFewKeysForEachRule) {
   const auto of = [](const std::string& max_keys) {
     return warnings_of(with_rule("key = [\"ip\"]\n[state.memory]\nmax_keys = " + max_keys + "\n"));

@@ -184,5 +184,25 @@ TEST(RulesOfOneRequest, CountsOnlyRulesThatCertainlyApplyToTheSameRequest) {
   EXPECT_EQ(first_beyond(rules, 1), nullptr) << "a request may come from elsewhere, and have no body";
 }
 
+TEST(RulesOfOneRequest, CountsRulesThatUseTheAddressInPlaceOfAMissingKey) {
+  std::vector<Rule> rules = {rule_of("a", {"user"}), rule_of("b", {"ip", "header:x-tenant"})};
+  EXPECT_EQ(first_beyond(rules, 1), nullptr) << "the rules skip requests without the key";
+  for (auto& rule : rules) rule.on_missing = OnMissing::Ip;
+  EXPECT_EQ(first_beyond(rules, 1), &rules[1]);
+}
+
+TEST(RulesOfOneRequest, CountsKeysOfNearlyEveryRequestOnlyIfItIsAskedTo) {
+  for (const char* part : {"host", "route", "upstream"}) {
+    const std::vector<Rule> rules = {rule_of("a", {part}), rule_of("b", {"ip"})};
+    EXPECT_EQ(first_beyond(rules, 1), nullptr) << part;
+    EXPECT_EQ(first_beyond(rules, 1, Reach::Usual), &rules[1]) << part;
+  }
+  std::vector<Rule> rules = {rule_of("a", {"user"}), rule_of("b", {"ip"})};
+  EXPECT_EQ(first_beyond(rules, 1, Reach::Usual), nullptr) << "the first rule skips requests without a user";
+  rules[0].on_missing = OnMissing::Reject;
+  EXPECT_EQ(first_beyond(rules, 1), nullptr);
+  EXPECT_EQ(first_beyond(rules, 1, Reach::Usual), &rules[1]) << "a request without a user is rejected anyway";
+}
+
 }  // namespace
 }  // namespace weir::policy
