@@ -70,6 +70,14 @@ class ManyRules(TestCase):
         self.assertEqual(weir.metric("weir_rules_exceeded_total"), 2)
         self.assertEqual(weir.metric("weir_keys"), 0, "a refused request is charged to no rule")
 
+    def test_shadow_rule_never_causes_503(self):
+        shadow = rule("shadow", key='["ip"]', match='{ headers = { X-Kind = "a" } }', mode='"shadow"')
+        weir = self.weir(shadow + "".join(rule(f"rule-{i}", "3/day", key='["ip"]') for i in range(MOST_AT_ONCE)))
+        self.assertEqual(self.statuses(weir.port, 2, "/", **{"X-Kind": "a"}), [200, 200])
+        self.assertEqual(weir.metric("weir_rules_exceeded_total"), 0)
+        self.assertEqual(weir.metric("weir_decisions_total", rule="rule-31", outcome="admitted"), 2)
+        self.assertEqual(weir.metric("weir_decisions_total", rule="shadow"), 0, "no place was left for it")
+
 
 class ManyRulesUnderLoad(Upgrade):
     def test_upgrades_and_a_reload_keep_the_counts_of_a_thousand_rules_and_fail_no_request(self):

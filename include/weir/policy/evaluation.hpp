@@ -117,8 +117,9 @@ class Evaluation {
   // Finds the rules that apply, computes the names of their keys, and reads the cost of the request. Returns
   // the first objection of an enforced rule; if there is one, both bills and `paced` are empty. Objections
   // are: a missing key with on_missing = "reject", an invalid cost, an unreadable body, differing values, and
-  // too many rules: the two bills together hold at most kMaxCharges charges. Omits shadow rules that have an
-  // objection. REQUIRES: the first wanted_body() bytes of the body were read.
+  // too many rules: the two bills together hold at most kMaxCharges charges. Takes shadow rules last, so that
+  // no enforced rule lacks room because of them, and omits those that have an objection. REQUIRES: the first
+  // wanted_body() bytes of the body were read.
   Objection collect(RuleList rules, const Request& request, const NamingKeys& keys);
 
   // Does the same as collect(), but only for rules that need no body. May be called before the body arrives.

@@ -137,13 +137,19 @@ Objection Evaluation::collect_those(RuleList rules, const Request& request, cons
                                     Takes takes) {
   clear();
   Namer namer(request);
+  bool has_shadow = false;
   for (const Rule& rule : rules) {
     if (!takes(rule)) continue;
+    has_shadow = has_shadow || rule.mode == Mode::Shadow;
+    if (rule.mode == Mode::Shadow) continue;
     const auto objection = collect_rule(rule, request, keys, namer);
-    if (!objection || rule.mode == Mode::Shadow) continue;
+    if (!objection) continue;
     clear();
     return objection;
   }
+  if (!has_shadow) return {};
+  for (const Rule& rule : rules)
+    if (rule.mode == Mode::Shadow && takes(rule)) static_cast<void>(collect_rule(rule, request, keys, namer));
   return {};
 }
 

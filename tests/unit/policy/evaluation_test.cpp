@@ -2,6 +2,8 @@
 
 #include "unit/policy/sample.hpp"
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -235,12 +237,22 @@ TEST_F(Collect, ObjectsIfMoreRulesApplyThanABillCanHold) {
   EXPECT_TRUE(evaluation_.remote.empty());
 }
 
-TEST_F(Collect, OmitsAShadowRuleForWhichABillHasNoRoom) {
-  rules_.clear();
-  for (std::size_t i = 0; i <= limit::kMaxCharges; ++i) rules_.push_back(rule_of(std::to_string(i), {"ip"}));
-  rules_.back().mode = Mode::Shadow;
+TEST_F(Collect, ShadowRuleTakesNoRoomFromEnforcedRules) {
+  for (const std::size_t shadow : {std::size_t{0}, limit::kMaxCharges}) {
+    rules_.clear();
+    for (std::size_t i = 0; i <= limit::kMaxCharges; ++i)
+      rules_.push_back(rule_of(std::to_string(i), {"ip"}));
+    rules_[shadow].mode = Mode::Shadow;
+    EXPECT_FALSE(collect()) << shadow;
+    const auto charges = evaluation_.local.charges();
+    EXPECT_EQ(charges.size(), limit::kMaxCharges);
+    EXPECT_TRUE(std::all_of(charges.begin(), charges.end(), [](const auto& one) { return one.enforced; }))
+        << shadow;
+  }
+  rules_.pop_back();
+  rules_.front().mode = Mode::Shadow;
   EXPECT_FALSE(collect());
-  EXPECT_EQ(evaluation_.local.charges().size(), limit::kMaxCharges);
+  EXPECT_EQ(evaluation_.local.line(limit::kMaxCharges - 1).rule, rules_.data()) << "now it has room";
 }
 
 TEST_F(Collect, BillAcceptsNoMoreThanItsMaximumNumberOfCharges) {
