@@ -17,26 +17,6 @@ namespace weir::server {
 
 namespace {
 
-// Calls `visit` with all limiters of a rule, including those of its tiers and overrides.
-template <class Visit>
-bool for_each_limiter(policy::Rule& rule, Visit visit) {
-  const auto visit_some = [&](std::optional<limit::SharedLimiter>& limiter) {
-    return !limiter || visit(*limiter);
-  };
-  const auto visit_all = [&](auto& numbers) {
-    return visit(numbers.limiter) && visit_some(numbers.local_share) && visit_some(numbers.soft) &&
-           visit_some(numbers.soft_share) &&
-           (!numbers.elastic ||
-            (visit(numbers.elastic->limiter) && visit_some(numbers.elastic->local_share))) &&
-           std::all_of(numbers.scaled.begin(), numbers.scaled.end(), visit) &&
-           std::all_of(numbers.scaled_share.begin(), numbers.scaled_share.end(), visit);
-  };
-  bool all = visit_all(rule) && (!rule.messages || visit(rule.messages->limiter));
-  for (auto& variant : rule.overrides) all = all && visit_all(variant);
-  for (auto& variant : rule.tiers) all = all && visit_all(variant);
-  return all;
-}
-
 limit::SavedRule saved(const policy::Rule& rule) {
   return std::move(policy::saved_rules({&rule, 1}).front());
 }
@@ -88,7 +68,8 @@ base::Result<ConfigSnapshots::Draft> ConfigSnapshots::make(const config::Setting
                                                            std::vector<std::vector<upstream::Server>> servers,
                                                            const policy::NamingKeys& names) {
   std::vector<std::string> changes;
-  auto rules = settle(settings.rules, changes);
+  auto limiters = limiters_;  // a copy, so that a refused configuration adds no limiter
+  auto rules = settle(settings.rules, limiters, changes);
   if (!rules) return rules.error();
   if (current_) keep_order(*current_, settings, servers);
   auto config_snapshot = std::make_shared<proxy::ConfigSnapshot>();
@@ -131,20 +112,23 @@ base::Result<ConfigSnapshots::Draft> ConfigSnapshots::make(const config::Setting
       return base::Error{error.what()};
     }
   }
+  limiters_ = std::move(limiters);
   return Draft{std::move(config_snapshot), std::move(changes)};
 }
 
 // Returns the rules with their limiters and rule numbers. An unchanged rule keeps its limiters and its
 // number.
 base::Result<std::vector<policy::Rule>> ConfigSnapshots::settle(std::vector<policy::Rule> rules,
+                                                                limit::Limiters& limiters,
                                                                 std::vector<std::string>& changes) {
   std::vector<bool> taken(limit::kMaxRules);
   for (std::size_t i = 0; i < taken.size(); ++i) taken[i] = cell_versions_[i].rule.has_value();
   for (auto& rule : rules) {
-    if (!for_each_limiter(rule, [&](limit::SharedLimiter& limiter) { return limiters_.settle(limiter); }))
-      return base::Error{
-          "too many different limits since weir started: more than 65536, where a rule with adapt has 20; "
-          "write fewer, or run weir upgrade and then reload"};
+    for (auto* limiter : policy::all_limiters(rule))
+      if (!limiters.settle(*limiter))
+        return base::Error{
+            "too many different limits since weir started: more than 65536, where a rule with adapt has 20; "
+            "write fewer, or run weir upgrade and then reload"};
     const auto label = rules_.take(rule.name);
     const auto cells = place_cells(rule, taken);
     if (!label || !cells)

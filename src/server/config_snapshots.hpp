@@ -103,6 +103,7 @@ class ConfigSnapshots {
   };
 
   [[nodiscard]] base::Result<std::vector<policy::Rule>> settle(std::vector<policy::Rule> rules,
+                                                               limit::Limiters& limiters,
                                                                std::vector<std::string>& changes);
   [[nodiscard]] std::optional<limit::RuleIndex> place_cells(const policy::Rule& rule,
                                                             std::vector<bool>& taken);

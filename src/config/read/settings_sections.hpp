@@ -14,6 +14,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -66,6 +67,9 @@ void take_address(const TableReader& table, const base::Endpoint& address, ReadC
                                                      const ReadContext& context);
 [[nodiscard]] std::vector<policy::Rule> read_rules(const TableReader& root, const Settings& settings,
                                                    ReadContext& context);
+// Reports a mistake if more rules or limits apply to one request, or exist in all, than weir can hold.
+// `tables`: the tables of the rules, in the same order.
+void check_bounds(const std::vector<TableReader>& tables, std::span<policy::Rule> rules);
 
 [[nodiscard]] std::vector<admin::AlertSettings> read_alerts(const TableReader& root, const Settings& settings,
                                                             ReadContext& context);

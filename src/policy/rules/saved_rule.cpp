@@ -96,4 +96,26 @@ std::vector<limit::SavedRule> saved_rules(std::span<const Rule> rules) {
   return saved;
 }
 
+std::vector<limit::SharedLimiter*> all_limiters(Rule& rule) {
+  std::vector<limit::SharedLimiter*> limiters;
+  const auto add = [&](std::optional<limit::SharedLimiter>& limiter) {
+    if (limiter) limiters.push_back(&*limiter);
+  };
+  const auto add_all = [&](auto& numbers) {
+    limiters.push_back(&numbers.limiter);
+    add(numbers.local_share);
+    add(numbers.soft);
+    add(numbers.soft_share);
+    if (numbers.elastic) limiters.push_back(&numbers.elastic->limiter);
+    if (numbers.elastic) add(numbers.elastic->local_share);
+    for (auto* scaled : {&numbers.scaled, &numbers.scaled_share})
+      for (auto& limiter : *scaled) limiters.push_back(&limiter);
+  };
+  add_all(rule);
+  for (auto& variant : rule.overrides) add_all(variant);
+  for (auto& variant : rule.tiers) add_all(variant);
+  if (rule.messages) limiters.push_back(&rule.messages->limiter);
+  return limiters;
+}
+
 }  // namespace weir::policy

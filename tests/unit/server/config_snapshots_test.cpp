@@ -35,6 +35,14 @@ const std::string kThreeAtOnce = "limit = 3\nalgorithm = \"concurrency\"";
 class ConfigSnapshotsTest : public testing::Test {
  protected:
   Held reload(const std::string& rules, const std::string& servers = "\"127.0.0.1:9001\"") {
+    const auto draft = make(rules, servers).value();
+    changes_ = draft.changes;
+    auto held = config_snapshots_.put_in_force(draft);
+    table_.migrate_cells(clock_.now());
+    return held;
+  }
+  base::Result<ConfigSnapshots::Draft> make(const std::string& rules,
+                                            const std::string& servers = "\"127.0.0.1:9001\"") {
     const auto settings = config::parse_settings(
         "[[listener]]\naddress = \"127.0.0.1:8080\"\n"
         "[[upstream]]\nname = \"api\"\nservers = [" +
@@ -44,12 +52,7 @@ class ConfigSnapshotsTest : public testing::Test {
             rules,
         config::test::kFile);
     config_snapshots_.tidy({}, elsewhere_.rules());
-    const auto draft =
-        config_snapshots_.make(settings, {*upstream::resolve_servers(settings.upstreams[0])}, {}).value();
-    changes_ = draft.changes;
-    auto held = config_snapshots_.put_in_force(draft);
-    table_.migrate_cells(clock_.now());
-    return held;
+    return config_snapshots_.make(settings, {*upstream::resolve_servers(settings.upstreams[0])}, {});
   }
   // Releases a configuration snapshot, as the last request that uses it does.
   void end(Held& held) {
@@ -86,6 +89,35 @@ TEST_F(ConfigSnapshotsTest, UnchangedRulesAndUpstreamsAreReusedAfterAReload) {
   EXPECT_NE(second->config.rules[0].cells, is.cells);
   EXPECT_EQ(second->server_groups, first->server_groups);
   EXPECT_EQ(changes_, std::vector<std::string>{"rule \"b\" added"});
+}
+
+// Returns rules with 17 * 101 * 20 different limits.
+std::string many_limits(int first) {
+  std::string text;
+  for (int i = 0; i < 17; ++i) {
+    const auto limit = [&](int number) {
+      return "limit = \"" + std::to_string(first + 1000 * i + number) + "/min\"";
+    };
+    text +=
+        rule("r" + std::to_string(i), limit(0) + "\nadapt = { upstream = \"api\", errors_above = \"5%\" }");
+    text += "overrides = [";
+    for (int j = 1; j <= 100; ++j)
+      text += "{ match = { query = { q = \"" + std::to_string(j) + "\" } }, " + limit(j) + " }, ";
+    text += "]\n";
+  }
+  return text;
+}
+
+TEST_F(ConfigSnapshotsTest, RejectedConfigurationAddsNoLimits) {
+  reload(many_limits(100'000));
+  const auto had = config_snapshots_.limits();
+  EXPECT_EQ(had, 17U * 101 * 20);
+  const auto refused = make(many_limits(200'000));
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("too many different limits since weir started"));
+  EXPECT_EQ(config_snapshots_.limits(), had);
+  reload(rule("a", kFive));
+  EXPECT_EQ(config_snapshots_.limits(), had + 1) << "a smaller configuration still fits";
 }
 
 TEST_F(ConfigSnapshotsTest, ChangedServersCreateANewServerGroup) {

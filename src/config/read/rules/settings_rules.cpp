@@ -6,7 +6,6 @@
 
 #include "weir/base/units.hpp"
 #include "weir/config/snapshot_path.hpp"
-#include "weir/policy/rule_finder.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -356,20 +355,6 @@ policy::KeyPattern read_key(const TableReader& table, std::string_view key, cons
   return pattern;
 }
 
-namespace {
-
-// Reports a rule with which too many rules certainly apply to one request.
-void report_too_many_at_once(const std::vector<TableReader>& tables, std::span<const policy::Rule> rules) {
-  const auto* rule = policy::first_beyond(rules, limit::kMaxCharges);
-  if (rule == nullptr) return;
-  tables[static_cast<std::size_t>(rule - rules.data())].mistake(
-      "", "found more than " + std::to_string(limit::kMaxCharges) + " limits for every request that rule " +
-              in_quotes(rule->name) + " matches; expected at most " + std::to_string(limit::kMaxCharges) +
-              ". A rule with an elastic limit counts twice. Give rules a narrower `match`");
-}
-
-}  // namespace
-
 std::vector<policy::Rule> read_rules(const TableReader& root, const Settings& settings,
                                      ReadContext& context) {
   std::vector<policy::Rule> rules;
@@ -386,7 +371,7 @@ std::vector<policy::Rule> read_rules(const TableReader& root, const Settings& se
                             std::to_string(kMostRules) + " rules");
     rules.push_back(std::move(rule));
   }
-  report_too_many_at_once(tables, rules);
+  check_bounds(tables, rules);
   return rules;
 }
 

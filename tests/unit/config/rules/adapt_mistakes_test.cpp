@@ -53,6 +53,30 @@ TEST(AdaptMistakes, NameSharesOutOfRange) {
                             "\"; expected a multiple of 5% from \"5%\" to \"95%\""));
 }
 
+// weir makes 20 limiters of each limit that adapts.
+TEST(AdaptMistakes, NameTheFirstRuleWhoseLimitsDoNotFitIntoAProcess) {
+  const auto with_rules = [](int count) {
+    std::string text = kLeast;
+    for (int i = 0; i < count; ++i) {
+      const auto number = std::to_string(i);
+      text += "[[rule]]\nname = \"r" + number + "\"\nmatch = { path = \"/" + number + "\" }\n" +
+              "limit = \"" + std::to_string(1000 * (i + 1)) + "/min\"\n" + kAdaptToApi + "overrides = [";
+      for (int j = 1; j <= 100; ++j)
+        text += "{ match = { query = { q = \"" + std::to_string(j) + "\" } }, limit = \"" +
+                std::to_string(1000 * (i + 1) + j) + "/min\" }, ";
+      text += "]\n";
+    }
+    return text;
+  };
+  EXPECT_THAT(mistakes_in(with_rules(32)), IsEmpty()) << "32 * 101 * 20 limiters";
+  EXPECT_THAT(
+      mistakes_in(with_rules(33)),
+      ElementsAre("weir.toml:203: rule[r32]: found more than 65536 different limits in this rule and "
+                  "those before it; expected at most 65536. With adapt each limit counts as 20, and in "
+                  "Redis with on_store_failure = \"local\" as 40. Write fewer tiers, overrides or "
+                  "rules with adapt"));
+}
+
 TEST(AdaptMistakes, NameLimitersThatCannotShrink) {
   const std::pair<std::string, std::string> cases[] = {
       {"limit = \"10/s\"\nalgorithm = \"leaky_bucket\"\n",
