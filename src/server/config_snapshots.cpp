@@ -177,6 +177,8 @@ void ConfigSnapshots::tell_change(const policy::Rule& rule, std::vector<std::str
     changes.push_back(name + " has another algorithm: its clients start with an empty counter");
   else if (rule.store == policy::Store::Redis)
     changes.push_back(name + " has other limits: its state in Redis is unchanged");
+  else if (limit::changes_align(before->limiter, rule.limiter))
+    changes.push_back(name + " has another align: its clients keep the count that they have used");
   else
     changes.push_back(name + " has other limits: its clients keep the share that they have used");
 }

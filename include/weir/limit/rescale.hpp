@@ -4,7 +4,8 @@
 //
 // * bucket, gcra: time until full ÷ time to fill an empty bucket
 // * stepwise: tokens spent ÷ burst, and the elapsed part of the period
-// * fixed window: count ÷ limit, in the present window of the new numbers
+// * fixed window: count ÷ limit, in the present window of the new numbers. With another `align`, the count
+//   itself: 10 of 10 requests of a day are 10 of 700 requests of a week.
 // * sliding window: both counts ÷ limit; if the period changed, their present weighted sum ÷ limit
 // * logs: for each entry, cost ÷ limit, and the time until it expires ÷ period
 // * leaky bucket: the promised departures; departures after them have the new rate
@@ -23,8 +24,8 @@
 
 namespace weir::limit {
 
-// Returns the converted state. Equal numbers change nothing, and a drained state stays drained. The used part
-// of the limit does not fall, and rises by less than one unit. For logs with more than one entry, use the
+// Returns the converted state. Equal numbers change nothing, and a drained state stays drained. A share of
+// the limit does not fall, and rises by less than one unit. For logs with more than one entry, use the
 // function below.
 [[nodiscard]] Cell rescaled(const Limiter& from, const Cell& cell, const Limiter& to,
                             base::TimePoint now) noexcept;
@@ -33,13 +34,17 @@ namespace weir::limit {
 [[nodiscard]] std::vector<LogEntry> rescaled(const SlidingLog& from, std::span<const LogEntry> entries,
                                              const SlidingLog& to, base::TimePoint now);
 
-// Convert the cost of an earlier charge into units of the new limit. A refund is rounded down, and a debt
-// (units charged beyond the limit) is rounded up.
+// Convert the cost of an earlier charge into units of the new limit. Where the state keeps its count, the
+// cost is the same. A refund is rounded down, and a debt (units charged beyond the limit) is rounded up.
 [[nodiscard]] Cost rescaled_refund(const Limiter& from, Cost cost, const Limiter& to) noexcept;
 [[nodiscard]] Cost rescaled_debt(const Limiter& from, Cost cost, const Limiter& to) noexcept;
 
 // Returns true if a reload that replaces `from` by `to` keeps the usage of each key. False if all keys start
 // with nothing used.
 [[nodiscard]] bool rescales(const Limiter& from, const Limiter& to) noexcept;
+
+// Returns true if both are fixed windows, and the windows of `to` are of another kind: days, weeks or months
+// of the calendar, or periods since the epoch.
+[[nodiscard]] bool changes_align(const Limiter& from, const Limiter& to) noexcept;
 
 }  // namespace weir::limit

@@ -89,7 +89,8 @@ Cell carried(const SteppedBucket& from, const Cell& cell, const SteppedBucket& t
 
 Cell carried(const FixedWindow& from, const Cell& cell, const FixedWindow& to, base::TimePoint now) noexcept {
   if (from.drained_at(cell) <= now) return {};
-  const auto used = scaled_count(cell.words[1], to.quota(), from.quota());
+  const auto used =
+      from.align() == to.align() ? scaled_count(cell.words[1], to.quota(), from.quota()) : cell.words[1];
   const bool alike = from.align() == to.align() && from.rate().period == to.rate().period &&
                      (from.calendar() == nullptr || from.calendar()->zone() == to.calendar()->zone());
   return {{alike ? cell.words[0] : micros(to.window_at(now).end), used}};
@@ -113,9 +114,9 @@ Cell carried(const L&, const Cell& cell, const L&, base::TimePoint) noexcept {
 }
 
 // Returns true if a reload scales costs with the limit. False for queues and concurrency limits, whose
-// departures and permits stay as they are.
-bool has_share(const Limiter& limiter) noexcept {
-  return !holds(limiter) && !std::holds_alternative<LeakyBucket>(limiter);
+// departures and permits stay as they are, and for windows whose counts stay. REQUIRES: rescales(from, to).
+bool keeps_share(const Limiter& from, const Limiter& to) noexcept {
+  return !holds(to) && !std::holds_alternative<LeakyBucket>(to) && !changes_align(from, to);
 }
 
 }  // namespace
@@ -173,15 +174,21 @@ bool rescales(const Limiter& from, const Limiter& to) noexcept {
   return from.index() == to.index();
 }
 
+bool changes_align(const Limiter& from, const Limiter& to) noexcept {
+  const auto* was = std::get_if<FixedWindow>(&from);
+  const auto* is = std::get_if<FixedWindow>(&to);
+  return was != nullptr && is != nullptr && was->align() != is->align();
+}
+
 Cost rescaled_refund(const Limiter& from, Cost cost, const Limiter& to) noexcept {
   if (!rescales(from, to)) return 0;
-  if (!has_share(to)) return cost;
+  if (!keeps_share(from, to)) return cost;
   return static_cast<Cost>(divide(Ticks{cost} * quota(to), quota(from)));
 }
 
 Cost rescaled_debt(const Limiter& from, Cost cost, const Limiter& to) noexcept {
   if (!rescales(from, to)) return 0;
-  if (!has_share(to)) return cost;
+  if (!keeps_share(from, to)) return cost;
   return static_cast<Cost>(std::min(divide_up(Ticks{cost} * quota(to), quota(from)), Ticks{kMaxCost}));
 }
 

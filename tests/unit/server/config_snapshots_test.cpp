@@ -120,6 +120,13 @@ TEST_F(ConfigSnapshotsTest, RejectedConfigurationAddsNoLimits) {
   EXPECT_EQ(config_snapshots_.limits(), had + 1) << "a smaller configuration still fits";
 }
 
+TEST_F(ConfigSnapshotsTest, AnotherAlignKeepsTheCount) {
+  reload(rule("a", "limit = \"10/day\"\nalgorithm = \"fixed_window\"\nalign = \"day\""));
+  reload(rule("a", "limit = \"700/week\"\nalgorithm = \"fixed_window\"\nalign = \"week\""));
+  EXPECT_EQ(changes_, std::vector<std::string>{
+                          "rule \"a\" has another align: its clients keep the count that they have used"});
+}
+
 TEST_F(ConfigSnapshotsTest, ChangedServersCreateANewServerGroup) {
   const auto first = reload("");
   const auto second = reload("", "\"127.0.0.1:9002\"");

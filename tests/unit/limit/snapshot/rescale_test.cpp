@@ -50,6 +50,25 @@ TEST(Rescale, ChangedWindowLengthKeepsTheUsedShareInThePresentWindow) {
   EXPECT_EQ(left_after(slow, 60, quick), 20);
 }
 
+// Otherwise a client that used up its day would have used up the whole week.
+TEST(Rescale, WindowWithAnotherAlignKeepsItsCount) {
+  using Align = FixedWindow::Align;
+  const auto zone = Dice(1).calendar();
+  const Limiter day = FixedWindow::make(10, Align::Day, zone).value();
+  const Limiter week = FixedWindow::make(700, Align::Week, zone).value();
+  const Limiter period = FixedWindow::make({20, 24h}).value();
+  const auto weekly = rescaled(day, spent(day, 10), week, kStart);
+  EXPECT_EQ(left(week, weekly), 690);
+  EXPECT_EQ(drained_at(week, weekly), std::get<FixedWindow>(week).window_at(kStart).end);
+  EXPECT_EQ(left_after(week, 500, day), 0);
+  EXPECT_EQ(left_after(week, 4, day), 6);
+  EXPECT_EQ(left_after(day, 9, period), 11);
+  EXPECT_EQ(left_after(period, 9, day), 1);
+  EXPECT_EQ(left_after(day, 5, FixedWindow::make(20, Align::Day, zone).value()), 10) << "another limit";
+  EXPECT_EQ(rescaled_refund(day, 1, week), 1);
+  EXPECT_EQ(rescaled_debt(week, 7, day), 7);
+}
+
 TEST(Rescale, ChangedStepwiseBucketKeepsTheElapsedShareOfItsStep) {
   const Limiter slow = SteppedBucket::make({50, 6h}, 200).value();
   const Limiter quick = SteppedBucket::make({50, 1h}, 100).value();
@@ -104,7 +123,7 @@ TEST(Rescale, RefundsAreRoundedDownAndOwedUnitsAreRoundedUp) {
 TEST(RescaleLaws, UsedShareNeverDecreasesAndAnUnusedLimitStaysUnused) {
   const auto seed = new_seed();
   Dice dice(seed);
-  int changed = 0;
+  int changed = 0, aligned = 0;
   for (int i = 0; i < 40'000 && !testing::Test::HasFailure(); ++i) {
     const Case from = dice.limiter();
     const Case to = dice.limiter();
@@ -125,6 +144,10 @@ TEST(RescaleLaws, UsedShareNeverDecreasesAndAnUnusedLimitStaysUnused) {
     EXPECT_LE(left(to.limiter, carried, now), fresh);
     if (drained_at(from.limiter, cell) <= now) {
       EXPECT_EQ(left(to.limiter, carried, now), fresh);
+    } else if (changes_align(from.limiter, to.limiter)) {
+      const auto used = quota(from.limiter) - left(from.limiter, cell, now);
+      EXPECT_EQ(left(to.limiter, carried, now), fresh - std::min<Cost>(used, fresh));
+      ++aligned;
     } else if (from.algorithm != Algorithm::LeakyBucket) {
       ++changed;
       __extension__ using Product = unsigned __int128;
@@ -133,6 +156,7 @@ TEST(RescaleLaws, UsedShareNeverDecreasesAndAnUnusedLimitStaysUnused) {
     }
   }
   EXPECT_GT(changed, 1000);
+  EXPECT_GT(aligned, 50);
 }
 
 }  // namespace
