@@ -320,7 +320,9 @@ TEST_F(AdmissionCluster, RefusalByAShadowRuleLeavesOtherRulesCharged) {
     const Asked again(site, user);
     EXPECT_EQ(again.verdict(), Verdict::Forward);
     EXPECT_EQ(again.space.fallback.charges().size(), 1U);
-    EXPECT_EQ(again.space.evaluation.remote.outcomes()[1].remaining, 3U) << "the charge was refunded";
+    // the shadow rule is the last of the bill
+    EXPECT_EQ(again.space.evaluation.remote.line(0).rule, &config.rules[1]);
+    EXPECT_EQ(again.space.evaluation.remote.outcomes()[0].remaining, 3U) << "the charge was refunded";
   }
   EXPECT_EQ(site.counted(0, RuleOutcome::ShadowRefused), 3U);
 }
