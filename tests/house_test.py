@@ -21,7 +21,7 @@ CONFINED = [
     (r"toml\+\+", r"^src/config/read/toml_reader\.cpp$"),
     (r"cctz/", r"^src/base/time_zone\.cpp$"),
     (r"maxminddb", r"^src/policy/identity/geo_databases\.cpp$"),
-    (r"re2/", r"^src/policy/rules/match\.cpp$"),
+    (r"re2/", r"^src/policy/routing/patterns\.cpp$"),
     (r"spdlog", r"^src/log/"),
     (r"prometheus/", r"^src/admin/metrics/[a-z_]*\.[ch]pp$"),
     (r"CLI/", r"^src/cli/command_line\.cpp$"),
