@@ -102,6 +102,8 @@ json::object explain_request_of(const ExplainOptions& options) {
   json::object explain_request{{"method", method}};
   std::string_view url = whole_url;
   if (const auto scheme = url.find("://"); scheme != std::string_view::npos && scheme < url.find('/')) {
+    if (const auto name = url.substr(0, scheme); name == "http" || name == "https")
+      explain_request["scheme"] = name;
     url.remove_prefix(scheme + 3);
     const auto end = std::min(url.find_first_of("/?"), url.size());
     explain_request["host"] = url.substr(0, end);

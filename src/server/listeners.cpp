@@ -148,8 +148,12 @@ std::vector<std::string> Listeners::put_in_force(std::vector<Wanted> wanted, std
 }
 
 proxy::AcceptorSettings Listeners::acceptor(const Listener& listener) const {
-  return {net::share(certificates_.context(listener.number)), listener.settings.proxy_protocol, listener.name,
-          most_sessions_, http2_of(listener.settings)};
+  return {net::share(certificates_.context(listener.number)),
+          listener.settings.proxy_protocol,
+          listener.name,
+          listener.settings.name,
+          most_sessions_,
+          http2_of(listener.settings)};
 }
 
 // Each socket needs a worker that accepts its connections, even if there are more sockets than workers.

@@ -64,6 +64,7 @@ struct ListenerSettings {
   bool proxy_protocol = false;  // true: each connection begins with a PROXY header
   Protocols protocols{};
   Http2Options http2{};
+  std::string name{};  // name for the conditions of routes and rules; empty: none
   friend bool operator==(const ListenerSettings&, const ListenerSettings&) = default;
 };
 

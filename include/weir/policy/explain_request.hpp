@@ -29,6 +29,8 @@ struct ExplainRequest {
   std::vector<std::pair<std::string, std::string>> headers;
   std::string body;
   std::string certificate_subject;  // empty: the client shows no certificate
+  bool secure = true;               // true: the client uses TLS
+  std::string listener{};           // name of the listener; empty: a listener without a name
 };
 
 // The time of a described request.
@@ -49,6 +51,7 @@ struct ExplainTime {
 struct RequestTexts {
   std::string path;
   std::string host;
+  std::string listener;
   http::PathInterpretations interpretations;
 };
 
@@ -84,6 +87,7 @@ class DescribedRequest {
  private:
   std::string text_;
   std::string body_;
+  std::string listener_;
   BodyNames body_names_;
   BodyValues body_values_;
   http::RequestHead head_;

@@ -40,7 +40,13 @@ struct Request {
   RequestBody body{};  // the part of the body that the rules need (policy/inspection.hpp)
   // True: other interpretations of the path lead to other routes, and `route` refuses ambiguous paths.
   bool routes_differ = false;
+  bool secure = false;          // true: the client uses TLS to weir
+  std::string_view listener{};  // name of the listener; empty: the listener has no name
 };
+
+// Returns true if the client uses https. Believes the X-Forwarded-Proto of a trusted peer, which may end TLS
+// itself.
+[[nodiscard]] bool is_https(const Request& request) noexcept;
 
 struct NamedText {
   std::string name;
@@ -63,7 +69,8 @@ struct Ambiguity {
 struct Match {
   std::optional<PathMatch> path;
   std::vector<std::string> methods;  // the method must be in this list; case-sensitive (RFC 9110 §9.1)
-  std::optional<std::string> host;   // lower case
+  std::vector<HostMatch> hosts;      // one of these patterns must match the host
+  std::optional<bool> https;         // the scheme: true is https, false is http
   // All conditions in `headers` and `query` must hold. A condition holds if any line of the header, or any
   // parameter with the name, matches. Query names and values are compared after percent-decoding. A '+' may
   // match a blank or a plus sign.
@@ -75,6 +82,8 @@ struct Match {
   std::vector<std::string> cities;     // the city must be in this list: "Geneva"
   std::vector<std::string> regions;    // the region must be in this list: "CH-GE"
   std::vector<std::string> asns;       // the autonomous system must be in this list: "AS3303"
+  std::vector<std::string> listeners;  // the listener must be in this list
+  std::vector<std::string> routes;     // the name of the matched route must be in this list; not for routes
   std::optional<Hours> hours;          // the hours that must include Request::now
   // `body_contains`: the body must contain a word of this list. The words are results of body_word().
   std::vector<std::string> body_words;
@@ -91,6 +100,9 @@ struct Match {
     Nothing,  // all conditions hold
     Method,
     Host,
+    Scheme,
+    Listener,
+    Route,
     Tier,
     Country,
     City,
@@ -164,5 +176,8 @@ struct Match {
   [[nodiscard]] const NamedText* unmet_json(const Request& request) const;
   [[nodiscard]] std::optional<Ambiguity> fault_in_json(const Request& request) const;
 };
+
+// Returns true if `wide` matches every host that `narrow` matches.
+[[nodiscard]] bool hosts_cover(const Match& wide, const Match& narrow);
 
 }  // namespace weir::policy

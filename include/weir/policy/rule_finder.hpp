@@ -47,11 +47,12 @@ class RuleFinder {
   using ByName = std::map<std::string, Value, std::less<>>;
   static constexpr std::size_t kNone = ~std::size_t{0};
 
-  void add(const Rule& rule, Position position, std::string_view method);
+  void add(const Rule& rule, Position position, const std::string& host, std::string_view method);
   template <class Visit>
   void for_each(const Request& request, std::string_view path, Visit visit) const;
 
-  // The patterns by host, then by method. The empty name stands for every host or every method. The map is
+  // The patterns by host, then by method. The empty name stands for every host, for
+  // patterns of hosts, or for every method. The map is
   // empty if there are few rules.
   ByName<ByName<Patterns>> by_host_;
 };

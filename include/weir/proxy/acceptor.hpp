@@ -33,6 +33,7 @@ struct AcceptorSettings {
   net::TlsContext tls;            // null for plain HTTP
   bool proxy_protocol = false;    // each connection begins with a PROXY protocol header
   std::string listener{};         // configured address of the listener
+  std::string name{};             // name of the listener for routes and rules; empty: none
   std::size_t most_sessions = 1;  // largest number of sessions of the worker; see is_full()
   std::shared_ptr<const Http2Settings> http2 = std::make_shared<const Http2Settings>();
 };

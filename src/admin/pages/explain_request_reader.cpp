@@ -8,7 +8,8 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::string_view kMembers = "method, host, path, ip, headers, body and certificate";
+constexpr std::string_view kMembers =
+    "method, host, path, ip, headers, body, certificate, scheme and listener";
 
 using Fault = ExplainRequestFault;
 
@@ -47,6 +48,14 @@ Fault take_address(const json::value& value, policy::ExplainRequest& explain_req
   return std::nullopt;
 }
 
+Fault take_scheme(const json::value& value, policy::ExplainRequest& explain_request) {
+  std::string text;
+  if (auto fault = take_text(value, "scheme", text)) return fault;
+  explain_request.secure = text == "https";
+  if (text == "http" || text == "https") return std::nullopt;
+  return "\"scheme\" is neither \"http\" nor \"https\"";
+}
+
 Fault take_member(std::string_view name, const json::value& value, policy::ExplainRequest& explain_request) {
   if (name == "method") return take_text(value, name, explain_request.method);
   if (name == "host") return take_text(value, name, explain_request.host.emplace());
@@ -55,6 +64,8 @@ Fault take_member(std::string_view name, const json::value& value, policy::Expla
   if (name == "headers") return take_headers(value, explain_request);
   if (name == "body") return take_text(value, name, explain_request.body);
   if (name == "certificate") return take_text(value, name, explain_request.certificate_subject);
+  if (name == "scheme") return take_scheme(value, explain_request);
+  if (name == "listener") return take_text(value, name, explain_request.listener);
   return "there is no member \"" + std::string(name) + "\"; expected one of " + std::string(kMembers);
 }
 

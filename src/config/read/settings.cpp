@@ -45,6 +45,7 @@ Settings parse_settings(std::string_view text, const std::string& file) {
   settings.state = read_state(state, context);
   settings.upstreams = read_upstreams(root, context);
   settings.routes = read_routes(root, settings.upstreams, context);
+  for (const auto& route : settings.routes) context.routes.push_back(route.name);
   settings.rules = read_rules(root, settings, context);
   settings.alerts = read_alerts(root, settings, context);
   settings.tier_priorities = context.tier_priorities;

@@ -130,6 +130,20 @@ net::Http2Options read_http2(const TableReader& table) {
   return http2;
 }
 
+// Reads the name of a listener; empty if it has none.
+std::string read_name(const TableReader& table, ReadContext& context) {
+  if (!table.has("name")) return {};
+  auto name = table.text("name");
+  auto& taken = context.listeners;
+  if (!is_plain_name(name))
+    table.mistake(
+        "name", "found " + in_quotes(name) + "; expected 1 to 128 printable ASCII characters but \" and \\");
+  else if (std::find(taken.begin(), taken.end(), name) != taken.end())
+    table.mistake("name", "found " + in_quotes(name) + " a second time; expected a unique name");
+  taken.push_back(name);
+  return name;
+}
+
 }  // namespace
 
 void take_address(const TableReader& table, const base::Endpoint& address, ReadContext& context) {
@@ -145,6 +159,7 @@ std::vector<net::ListenerSettings> read_listeners(const TableReader& root, ReadC
   std::vector<net::ListenerSettings> listeners;
   for (const auto& table : root.tables("listener", schema::kListener)) {
     net::ListenerSettings listener;
+    listener.name = read_name(table, context);
     const auto address = table.address("address");
     listener.address = address.value_or(base::Endpoint{});
     listener.proxy_protocol = table.boolean("proxy_protocol");

@@ -69,7 +69,7 @@ std::size_t find_upstream(const TableReader& table,
 // appends a number.
 std::string label_of(const policy::Route& route, const TableReader& match,
                      const std::set<std::string>& taken) {
-  std::string label = route.match.host.value_or("");
+  std::string label = route.match.hosts.empty() ? "" : route.match.hosts.front().describe();
   label += route.match.path ? match.text("path") : (label.empty() ? "*" : "/*");
   if (!taken.contains(label)) return label;
   for (int i = 2;; ++i)

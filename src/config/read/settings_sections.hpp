@@ -38,6 +38,8 @@ struct ReadContext {
   bool tokens = false;                          // true: [client] has the key jwt, even with a mistake
   bool geo = false;                             // true: [client] has the key geo, even with a mistake
   policy::TierPriorities tier_priorities{};     // priorities that rules have set for tiers
+  std::vector<std::string> listeners{};         // names of the listeners read so far
+  std::vector<std::string> routes{};            // names of the routes; empty until all routes were read
   std::vector<Taken> taken{};                   // addresses of the listeners read so far
   // Maps the name of a thing in the file, such as `rule "login"` or `[client]`, to its line. Used by later
   // messages.

@@ -9,6 +9,7 @@ constexpr KeySpec kListenerKeys[] = {
     required("address", Kind::Address,
              "host:port, [v6]:port or unix:/path; weir listens at all addresses of a name; port 0 takes a "
              "free port"),
+    like(pattern::kName, key("name", Kind::Text, "", "name for match.listener; unique")),
     table("tls", schema::kTls, "weir terminates TLS; absent: plain HTTP"),
     like(pattern::kProtocol,
          key("protocols", Kind::Texts, "",

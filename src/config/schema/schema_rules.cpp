@@ -17,12 +17,18 @@ constexpr KeySpec kMaxBody =
 
 constexpr KeySpec kTextShapeKeys[] = {{.kind = Kind::Text}, {.kind = Kind::Present}};
 constexpr TableSpec kTextShapes{kTextShapeKeys};
+constexpr Choice kSchemes[] = {{"http"}, {"https"}};
 constexpr KeySpec kMatchKeys[] = {
     like(pattern::kPath, key("path", Kind::Text, "",
                              "\"/login\": this path; \"/api/*\": paths below; \"~regex\": paths in which the "
                              "expression is found")),
     key("methods", Kind::OneOrMore, "", "any of these methods"),
-    key("host", Kind::Text, "", "name of the host, without the port"),
+    key("host", Kind::OneOrMore, "",
+        "any of these hosts, without the port: \"api.example.com\", \"*.example.com\" (hosts below, not "
+        "example.com itself) or \"~regex\""),
+    choice("scheme", kSchemes, "", "http or https; of a trusted proxy, what its X-Forwarded-Proto says"),
+    key("listener", Kind::OneOrMore, "", "any of the listeners with these names"),
+    key("route", Kind::OneOrMore, "", "any of the routes with these names; in rules and overrides"),
     named("headers", kTextShapes,
           "all of these headers: name = \"text\", \"~regex\", or true if it has to be present"),
     named("query", kTextShapes, "all of these parameters, likewise"),

@@ -235,7 +235,7 @@ std::string route_lines(const Settings& settings, const policy::Route& route) {
   text += "\n";
   std::string rules;
   for (const auto& rule : settings.rules)
-    if (!usage && !plainly_disjoint(route.match, rule.match))
+    if (!usage && !plainly_disjoint(route, rule))
       rules += rule_lines(rule, settings.server.retry_after_jitter);
   return text + (rules.empty() ? "    no rule applies\n" : rules);
 }

@@ -14,6 +14,7 @@ using base::to_string;
 
 std::string listener_line(const net::ListenerSettings& listener) {
   auto line = "listener " + listener.address.to_string();
+  if (!listener.name.empty()) line += " " + in_quotes(listener.name);
   if (!listener.tls) {
     line += " plain";
   } else {

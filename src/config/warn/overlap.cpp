@@ -34,6 +34,20 @@ bool paths_disjoint(const policy::Match& a, const policy::Match& b) {
   return !l.starts_with(r) && !r.starts_with(l);
 }
 
+// Returns true if no text is in both lists. An empty list allows every text.
+bool lists_disjoint(const std::vector<std::string>& a, const std::vector<std::string>& b) {
+  const auto in_b = [&](const std::string& text) { return std::find(b.begin(), b.end(), text) != b.end(); };
+  return !a.empty() && !b.empty() && std::none_of(a.begin(), a.end(), in_b);
+}
+
+bool hosts_disjoint(const std::vector<policy::HostMatch>& a, const std::vector<policy::HostMatch>& b) {
+  const auto apart_from_b = [&](const policy::HostMatch& one) {
+    return std::all_of(b.begin(), b.end(),
+                       [&](const policy::HostMatch& other) { return one.is_disjoint(other); });
+  };
+  return !a.empty() && !b.empty() && std::all_of(a.begin(), a.end(), apart_from_b);
+}
+
 // Returns true if `wide` contains all texts of `narrow`. An empty list allows every text.
 bool any_covers(const std::vector<std::string>& wide, const std::vector<std::string>& narrow) {
   const auto in_wide = [&](const std::string& text) {
@@ -76,18 +90,21 @@ bool bodies_cover(const policy::Match& wide, const policy::Match& narrow) {
 }  // namespace
 
 bool plainly_disjoint(const policy::Match& a, const policy::Match& b) {
-  if (a.host && b.host && *a.host != *b.host) return true;
-  const auto in_b = [&](const std::string& method) {
-    return std::find(b.methods.begin(), b.methods.end(), method) != b.methods.end();
-  };
-  if (!a.methods.empty() && !b.methods.empty() && std::none_of(a.methods.begin(), a.methods.end(), in_b))
-    return true;
-  return paths_disjoint(a, b);
+  if (hosts_disjoint(a.hosts, b.hosts) || (a.https && b.https && *a.https != *b.https)) return true;
+  if (lists_disjoint(a.listeners, b.listeners) || lists_disjoint(a.routes, b.routes)) return true;
+  return lists_disjoint(a.methods, b.methods) || paths_disjoint(a, b);
+}
+
+bool plainly_disjoint(const policy::Route& route, const policy::Rule& rule) {
+  const auto& named = rule.match.routes;
+  if (!named.empty() && std::find(named.begin(), named.end(), route.name) == named.end()) return true;
+  return plainly_disjoint(route.match, rule.match);
 }
 
 bool plainly_covers(const policy::Match& wide, const policy::Match& narrow) {
   if (wide.path && (!narrow.path || !wide.path->covers(*narrow.path))) return false;
-  if (wide.host && wide.host != narrow.host) return false;
+  if (!hosts_cover(wide, narrow) || (wide.https && wide.https != narrow.https)) return false;
+  if (!any_covers(wide.listeners, narrow.listeners) || !any_covers(wide.routes, narrow.routes)) return false;
   if (wide.hours && (!narrow.hours || wide.hours->describe() != narrow.hours->describe())) return false;
   if (wide.negated && (!narrow.negated || !plainly_covers(*narrow.negated, *wide.negated))) return false;
   return any_covers(wide.methods, narrow.methods) && any_covers(wide.tiers, narrow.tiers) &&

@@ -2,13 +2,16 @@
 // rules of a route, and the routes that no request reaches.
 #pragma once
 
-#include "weir/policy/match.hpp"
+#include "weir/policy/route.hpp"
+#include "weir/policy/rule.hpp"
 
 namespace weir::config {
 
 // Returns true if no request can meet both matches. A result of false proves nothing, because this
 // function does not analyse all conditions.
 [[nodiscard]] bool plainly_disjoint(const policy::Match& a, const policy::Match& b);
+// Returns true if the rule applies to no request of the route. A result of false proves nothing.
+[[nodiscard]] bool plainly_disjoint(const policy::Route& route, const policy::Rule& rule);
 
 // Returns true if every request that meets `narrow` also meets `wide`. A result of false proves nothing,
 // because this function does not analyse all conditions.

@@ -101,7 +101,8 @@ bool is_bound_by_match(const policy::AttributeRef& ref, const policy::Match& mat
     case Attribute::Method:
       return !match.methods.empty();
     case Attribute::Host:
-      return match.host.has_value();
+      return !match.hosts.empty() && std::all_of(match.hosts.begin(), match.hosts.end(),
+                                                 [](const auto& host) { return host.is_exact(); });
     case Attribute::Path:
     case Attribute::PathSegment: {
       const auto path = match.path ? match.path->describe() : "~";
@@ -232,7 +233,7 @@ bool can_be_left_out(const policy::AttributeRef& ref, const policy::Match& match
     case Attribute::Tier:
       return match.tiers.empty();
     case Attribute::Host:  // an HTTP/1.0 request may have no Host field
-      return !match.host;
+      return match.hosts.empty();
     case Attribute::Header:
       return !names(match.headers, ref.name);
     case Attribute::Query:

@@ -18,8 +18,8 @@ using policy::Attribute;
 void warn_of_reach(const Settings& settings, ConfigWarnings& warnings) {
   for (const auto& rule : settings.rules)
     if (std::all_of(settings.routes.begin(), settings.routes.end(),
-                    [&](const policy::Route& route) { return plainly_disjoint(route.match, rule.match); }))
-      warnings.add(rule, "applies to no route: no route has its host, methods or path");
+                    [&](const policy::Route& route) { return plainly_disjoint(route, rule); }))
+      warnings.add(rule, "applies to no route: no route has its name, host, methods or path");
 }
 
 void warn_of_overrides(const policy::Rule& rule, ConfigWarnings& warnings) {
@@ -114,7 +114,7 @@ void warn_of_bodies(const policy::Rule& rule, ConfigWarnings& warnings) {
 
 void warn_of_messages(const policy::Rule& rule, const Settings& settings, ConfigWarnings& warnings) {
   const auto has_messages = [&](const policy::Route& route) {
-    return !route.respond && !plainly_disjoint(route.match, rule.match) &&
+    return !route.respond && !plainly_disjoint(route, rule) &&
            std::find(route.upgrades.begin(), route.upgrades.end(), "websocket") != route.upgrades.end();
   };
   const auto speaks_http2 = [](const net::ListenerSettings& listener) {

@@ -1,8 +1,11 @@
 #include "weir/policy/routing/patterns.hpp"
 
+#include "weir/base/host.hpp"
+#include "weir/base/ip_address.hpp"
 #include "weir/http/target.hpp"
 
 #include <algorithm>
+#include <vector>
 
 #include <re2/re2.h>
 
@@ -45,6 +48,20 @@ bool TextMatch::holds(std::string_view text) const {
   if (any_) return true;
   if (!regex_) return text == exact_;
   return RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), regex_->expression);
+}
+
+std::size_t TextMatch::groups() const {
+  return static_cast<std::size_t>(regex_->expression.NumberOfCapturingGroups());
+}
+
+bool TextMatch::find(std::string_view text, std::span<std::string_view> found) const {
+  std::vector<re2::StringPiece> groups(found.size());
+  const re2::StringPiece searched(text.data(), text.size());
+  if (!regex_->expression.Match(searched, 0, text.size(), RE2::UNANCHORED, groups.data(),
+                                static_cast<int>(groups.size())))
+    return false;
+  for (std::size_t i = 0; i < groups.size(); ++i) found[i] = {groups[i].data(), groups[i].size()};
+  return true;
 }
 
 bool TextMatch::covers(const TextMatch& other) const {
@@ -103,6 +120,78 @@ bool PathMatch::covers(const PathMatch& other) const {
 
 std::string PathMatch::describe() const {
   return regex_ ? regex_->describe() : text_ + (prefix_ ? "*" : "");
+}
+
+namespace {
+
+constexpr std::string_view kAnyLabels = "*.";
+
+std::string in_lower_case(std::string_view text) {
+  std::string lower(text);
+  for (auto& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return lower;
+}
+
+// Returns what is expected instead of the host `name`, which is in lower case; null if it is a valid host.
+const char* fault_of_host(std::string_view name) {
+  const bool v6 = name.starts_with('[') && name.ends_with(']');
+  if (name.empty() || name.find('*') != std::string_view::npos || !http::valid_authority(name) ||
+      (!v6 && name.find(':') != std::string_view::npos))
+    return "expected a name without port, such as \"api.example.com\", \"*.example.com\" or \"~regex\"";
+  return base::is_false_ipv4(name) ? "expected an IPv4 address of four numbers from 0 to 255, or a name: no "
+                                     "name ends in a number"
+                                   : nullptr;
+}
+
+}  // namespace
+
+base::Result<HostMatch> HostMatch::parse(std::string_view pattern) {
+  HostMatch match;
+  if (pattern.starts_with('~')) {
+    const auto plain = TextMatch::parse(pattern);  // its message shows the expression as it is written
+    if (!plain) return plain.error();
+    // Hosts have no case, and weir compares them in lower case.
+    auto regex = TextMatch::parse("~(?i)" + std::string(pattern.substr(1)));
+    if (!regex) return regex.error();
+    match.kind_ = Kind::Regex;
+    match.text_ = pattern.substr(1);
+    match.regex_ = std::move(*regex);
+    return match;
+  }
+  if (const auto address = base::IpAddress::parse(pattern);
+      address && pattern.find(':') != std::string_view::npos)
+    return base::Error{"an IPv6 address needs brackets: write host = \"[" + std::string(pattern) + "]\""};
+  const bool below = pattern.starts_with(kAnyLabels);
+  auto name = in_lower_case(below ? pattern.substr(kAnyLabels.size()) : pattern);
+  if (name.ends_with('.')) name.pop_back();
+  if (const auto* const fault = fault_of_host(name)) return base::Error{fault};
+  std::string scratch;
+  match.kind_ = below ? Kind::Below : Kind::Exact;
+  match.text_ = (below ? "." : "") + std::string(http::normalise_host(name, scratch));
+  return match;
+}
+
+bool HostMatch::covers(const HostMatch& other) const {
+  if (other.kind_ == Kind::Regex) return kind_ == Kind::Regex && text_ == other.text_;
+  if (other.kind_ == Kind::Exact) return holds(other.text_);
+  return kind_ == Kind::Below && other.text_.ends_with(text_);
+}
+
+bool HostMatch::is_disjoint(const HostMatch& other) const {
+  if (is_exact()) return !other.holds(text_);
+  if (other.is_exact()) return !holds(other.text_);
+  if (kind_ == Kind::Regex || other.kind_ == Kind::Regex) return false;
+  return !covers(other) && !other.covers(*this);
+}
+
+std::optional<std::string> HostMatch::sample() const {
+  if (kind_ == Kind::Regex) return std::nullopt;
+  return kind_ == Kind::Below ? "www" + text_ : text_;
+}
+
+std::string HostMatch::describe() const {
+  return (kind_ == Kind::Below ? "*" : kind_ == Kind::Regex ? "~" : "") + text_;
 }
 
 }  // namespace weir::policy

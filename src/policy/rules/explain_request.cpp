@@ -47,7 +47,7 @@ std::optional<std::string> host_for_route(const ExplainRequest& explain_request,
   const std::string usual = "localhost";
   auto asked = explain_request;
   for (const auto& route : routes) {
-    asked.host = route.match.host.value_or(usual);
+    asked.host = route.match.hosts.empty() ? usual : route.match.hosts.front().sample().value_or(usual);
     DescribedRequest described;
     if (!described.read(asked, settings, time, load) && route.match.holds(described.request()))
       return asked.host;
@@ -81,6 +81,8 @@ std::optional<http::Fault> DescribedRequest::read(const ExplainRequest& explain_
   credentials_.certificate_subject = explain_request.certificate_subject;
   request_ = request_of(settings, explain_request.peer, head_, credentials_, texts_);
   request_.load = load;
+  request_.secure = explain_request.secure;
+  request_.listener = listener_ = explain_request.listener;
   return std::nullopt;
 }
 

@@ -88,6 +88,11 @@ inline bool any_of(const std::vector<std::string>& texts, std::string_view text)
   return texts.empty() || found_in(texts, text);
 }
 
+bool matches_host(const std::vector<HostMatch>& patterns, std::string_view host) {
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const HostMatch& pattern) { return pattern.holds(host); });
+}
+
 void add(std::string& line, std::string_view words) {
   if (!line.empty()) line += ", ";
   line += words;
@@ -108,11 +113,23 @@ void add_words(std::string& line, const char* what, const std::vector<std::strin
 
 }  // namespace
 
+bool is_https(const Request& request) noexcept {
+  const auto* const told = request.client.peer_trusted
+                               ? http::find_field(request.head->fields, http::FieldId::XForwardedProto)
+                               : nullptr;
+  if (told == nullptr || told->hop_by_hop) return request.secure;
+  if (http::equal_ignoring_case(told->value, "https")) return true;
+  return !http::equal_ignoring_case(told->value, "http") && request.secure;
+}
+
 // Returns the first unmet condition. Ignores `negated` and the conditions on headers, the query and the body.
 inline Match::Unmet Match::unmet_by_client(const Request& request) const {
   const auto block = [&](const base::Cidr& b) { return b.contains(request.client.address); };
   if (!any_of(methods, request.head->method)) return Unmet::Method;
-  if (host && request.host != *host) return Unmet::Host;
+  if (!hosts.empty() && !matches_host(hosts, request.host)) return Unmet::Host;
+  if (https && *https != is_https(request)) return Unmet::Scheme;
+  if (!any_of(listeners, request.listener)) return Unmet::Listener;
+  if (!any_of(routes, request.route)) return Unmet::Route;
   if (!any_of(tiers, request.client.tier)) return Unmet::Tier;
   if (!any_of(countries, request.client.country)) return Unmet::Country;
   if (!any_of(cities, request.client.city)) return Unmet::City;
@@ -160,8 +177,9 @@ Match::Unmet Match::unmet(const Request& request) const {
 }
 
 bool Match::is_about_clients() const noexcept {
-  return !path && methods.empty() && !host && headers.empty() && query.empty() && body_words.empty() &&
-         json.empty() && (!negated || negated->is_about_clients());
+  return !path && methods.empty() && hosts.empty() && !https && listeners.empty() && routes.empty() &&
+         headers.empty() && query.empty() && body_words.empty() && json.empty() &&
+         (!negated || negated->is_about_clients());
 }
 
 bool Match::holds_for_client(const Request& request) const {
@@ -228,11 +246,24 @@ std::optional<Ambiguity> Match::fault_in_json(const Request& request) const {
   return std::nullopt;
 }
 
+bool hosts_cover(const Match& wide, const Match& narrow) {
+  const auto is_covered = [&](const HostMatch& one) {
+    return std::any_of(wide.hosts.begin(), wide.hosts.end(),
+                       [&](const HostMatch& pattern) { return pattern.covers(one); });
+  };
+  return wide.hosts.empty() ||
+         (!narrow.hosts.empty() && std::all_of(narrow.hosts.begin(), narrow.hosts.end(), is_covered));
+}
+
 std::string Match::describe() const {
   std::string line;
   if (path) add(line, "path " + path->describe());
   add_words(line, "methods", methods);
-  if (host) add(line, "host " + *host);
+  if (!hosts.empty()) add(line, "host");
+  for (const auto& pattern : hosts) line += " " + pattern.describe();
+  if (https) add(line, *https ? "scheme https" : "scheme http");
+  add_words(line, "listener", listeners);
+  add_words(line, "route", routes);
   add_texts(line, "header", headers);
   add_texts(line, "query", query);
   add_words(line, "tier", tiers);

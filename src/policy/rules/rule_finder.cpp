@@ -5,12 +5,32 @@
 
 namespace weir::policy {
 
+namespace {
+
+// Returns the hosts that the rule may match. Returns one empty text if the rule may match every host, or has
+// a pattern for hosts.
+std::vector<std::string> exact_hosts(const Match& match) {
+  const bool exact =
+      !match.hosts.empty() && std::all_of(match.hosts.begin(), match.hosts.end(),
+                                          [](const HostMatch& host) { return host.is_exact(); });
+  if (!exact) return {""};
+  std::vector<std::string> hosts;
+  for (const auto& host : match.hosts) hosts.push_back(host.describe());
+  std::sort(hosts.begin(), hosts.end());
+  hosts.erase(std::unique(hosts.begin(), hosts.end()), hosts.end());
+  return hosts;
+}
+
+}  // namespace
+
 RuleFinder::RuleFinder(std::span<const Rule> rules) {
   if (rules.size() <= kFew) return;
   for (std::size_t i = 0; i < rules.size(); ++i) {
     const auto& methods = rules[i].match.methods;
-    if (methods.empty()) add(rules[i], static_cast<Position>(i), "");
-    for (const auto& method : methods) add(rules[i], static_cast<Position>(i), method);
+    for (const auto& host : exact_hosts(rules[i].match)) {
+      if (methods.empty()) add(rules[i], static_cast<Position>(i), host, "");
+      for (const auto& method : methods) add(rules[i], static_cast<Position>(i), host, method);
+    }
   }
   for (auto& [host, methods] : by_host_)
     for (auto& [method, patterns] : methods)
@@ -23,8 +43,8 @@ RuleFinder::RuleFinder(std::span<const Rule> rules) {
       }
 }
 
-void RuleFinder::add(const Rule& rule, Position position, std::string_view method) {
-  auto& patterns = by_host_[rule.match.host.value_or("")][std::string(method)];
+void RuleFinder::add(const Rule& rule, Position position, const std::string& host, std::string_view method) {
+  auto& patterns = by_host_[host][std::string(method)];
   const auto text = rule.match.path ? rule.match.path->literal_start() : std::string_view{};
   const auto before = [](const Pattern& pattern, std::string_view other) { return pattern.text < other; };
   auto at = std::lower_bound(patterns.begin(), patterns.end(), text, before);
@@ -100,7 +120,8 @@ bool applies(const Rule& rule, Reach reach) {
   const bool only_by_target = match.headers.empty() && match.query.empty() && match.tiers.empty() &&
                               match.ip.empty() && match.countries.empty() && match.cities.empty() &&
                               match.regions.empty() && match.asns.empty() && !match.hours &&
-                              match.body_words.empty() && match.json.empty() && !match.negated;
+                               match.body_words.empty() && match.json.empty() && !match.negated &&
+                               !match.https && match.listeners.empty() && match.routes.empty();
   return only_by_target && has_key(rule, reach);
 }
 
@@ -108,7 +129,7 @@ bool applies(const Rule& rule, Reach reach) {
 bool covers(const Rule& other, const Rule& rule) {
   const auto& wide = other.match;
   const auto& narrow = rule.match;
-  if (wide.host && wide.host != narrow.host) return false;
+  if (!hosts_cover(wide, narrow)) return false;
   if (wide.path && !wide.path->holds_of_all() && !(narrow.path && wide.path->covers(*narrow.path)))
     return false;
   if (wide.methods.empty()) return true;

@@ -34,6 +34,13 @@ std::string wrong_body(const std::vector<std::string>& words) {
   return text;
 }
 
+std::vector<std::string> texts(const std::vector<HostMatch>& patterns) {
+  std::vector<std::string> all;
+  all.reserve(patterns.size());
+  for (const auto& pattern : patterns) all.push_back(pattern.describe());
+  return all;
+}
+
 std::vector<std::string> texts(const std::vector<base::Cidr>& blocks) {
   std::vector<std::string> all;
   all.reserve(blocks.size());
@@ -50,7 +57,13 @@ std::string Match::why_not(const Request& request) const {
     case Unmet::Method:
       return other_than("method", request.head->method, methods);
     case Unmet::Host:
-      return other_than("host", request.host, {*host});
+      return other_than("host", request.host, texts(hosts));
+    case Unmet::Scheme:
+      return *https ? "scheme http is not https" : "scheme https is not http";
+    case Unmet::Listener:
+      return other_than("listener", request.listener, listeners);
+    case Unmet::Route:
+      return other_than("route", request.route, routes);
     case Unmet::Tier:
       return other_than("tier", request.client.tier, tiers);
     case Unmet::Country:

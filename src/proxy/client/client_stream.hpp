@@ -47,6 +47,8 @@ class ClientStream {
   // Returns true if the client uses TLS to this process, or to another weir process that relays the
   // connection.
   [[nodiscard]] virtual bool is_secure() const noexcept = 0;
+  // Returns the name of the listener. The result is valid until the next wait. Empty: it has no name.
+  [[nodiscard]] virtual std::string_view listener_name() const noexcept = 0;
   // Returns the addresses of both ends of the connection as the client sees them. Returns nothing if the
   // connection does not use IP.
   [[nodiscard]] virtual std::optional<http::ConnectionEnds> ends() const = 0;

@@ -49,6 +49,10 @@ bool Http1Stream::is_secure() const noexcept {
   return session_.is_secure();
 }
 
+std::string_view Http1Stream::listener_name() const noexcept {
+  return session_.listener_name();
+}
+
 std::optional<http::ConnectionEnds> Http1Stream::ends() const {
   return session_.ends();
 }

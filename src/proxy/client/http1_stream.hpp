@@ -43,6 +43,7 @@ class Http1Stream final : public ClientStream {
   void forget_exchange() noexcept;
 
   [[nodiscard]] bool is_secure() const noexcept override;
+  [[nodiscard]] std::string_view listener_name() const noexcept override;
   [[nodiscard]] std::optional<http::ConnectionEnds> ends() const override;
   [[nodiscard]] std::size_t head_size() const noexcept override { return head_bytes_.size(); }
   [[nodiscard]] net::Task<net::ErrorCode> send_continue() override;

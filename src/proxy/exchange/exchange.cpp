@@ -61,6 +61,8 @@ void Exchange::identify() {
       policy::request_of(config.client, peer.address, buffers.head, buffers.credentials, buffers.texts);
   if (config.elastic) buffers.request.load = context_.worker.load.load();
   buffers.request.factors = config.factors;
+  buffers.request.secure = context_.client.is_secure();
+  buffers.request.listener = buffers.texts.listener = context_.client.listener_name();
   buffers.rules = config.rule_finder.find(config.rules, buffers.request, buffers.found_rules);
   begun_ = true;
 }

@@ -206,6 +206,10 @@ bool Http2Stream::is_secure() const noexcept {
   return connection_.session().is_secure();
 }
 
+std::string_view Http2Stream::listener_name() const noexcept {
+  return connection_.session().listener_name();
+}
+
 std::optional<http::ConnectionEnds> Http2Stream::ends() const {
   return connection_.session().ends();
 }

@@ -172,7 +172,7 @@ void WorkerThread::renew(std::size_t listener, proxy::AcceptorSettings settings)
   net::asio::post(context_, [this, listener, fresh = std::move(settings)] {
     const auto [first, last] = acceptors_.equal_range(listener);
     for (auto found = first; found != last; ++found)
-      found->second->renew({net::share(fresh.tls.get()), fresh.proxy_protocol, fresh.listener,
+      found->second->renew({net::share(fresh.tls.get()), fresh.proxy_protocol, fresh.listener, fresh.name,
                             fresh.most_sessions, fresh.http2});
   });
 }

@@ -61,7 +61,8 @@ class ExplainTest : public ::testing::Test {
 
 TEST_F(ExplainTest, ReadsEveryMemberOfTheRequest) {
   EXPECT_EQ(explain(R"({"method":"POST","host":"a.example","path":"/x?y=1","ip":"2001:db8::1",
-                        "headers":{"X-A":"1","Cookie":["a=1","b=2"]},"body":"{}","certificate":"CN=a"})")
+                        "headers":{"X-A":"1","Cookie":["a=1","b=2"]},"body":"{}","certificate":"CN=a",
+                        "scheme":"http","listener":"edge"})")
                 .status,
             200U);
   EXPECT_EQ(explain_request_.method, "POST");
@@ -73,6 +74,8 @@ TEST_F(ExplainTest, ReadsEveryMemberOfTheRequest) {
   EXPECT_EQ(explain_request_.headers, headers);
   EXPECT_EQ(explain_request_.body, "{}");
   EXPECT_EQ(explain_request_.certificate_subject, "CN=a");
+  EXPECT_FALSE(explain_request_.secure);
+  EXPECT_EQ(explain_request_.listener, "edge");
 }
 
 TEST_F(ExplainTest, AnswersAnInvalidRequestWithTheReason) {
@@ -81,6 +84,7 @@ TEST_F(ExplainTest, AnswersAnInvalidRequestWithTheReason) {
       {"[]", "is not a JSON object"},
       {R"({"methode":"GET"})", R"(there is no member \"methode\"; expected one of method, host, path, ip)"},
       {R"({"ip":"nobody"})", R"(\"ip\" is not an IP address)"},
+      {R"({"scheme":"ftp"})", R"(\"scheme\" is neither)"},
       {R"({"path":7})", R"(\"path\" is not a string)"},
       {R"({"headers":["a"]})", R"(\"headers\" is not an object)"},
       {R"({"headers":{"X-A":7}})", R"(\"X-A\" is not a string)"}};

@@ -130,7 +130,7 @@ TEST(Advice, AdviceForKeysOfOtherProxiesIsValidConfiguration) {
        {limited_rule(), "method = \"POST\"\n", "match = { methods = [\"POST\"] }"},
        {limited_rule(), "methods = [\"GET\", \"PUT\"]\n", "match = { methods = [\"GET\", \"PUT\"] }"},
        {limited_rule(), "methods = \"GET\"\n", "match = { methods = \"GET\" }"},
-       {limited_rule(), "host = [\"a.example\"]\n", "match = { host = \"a.example\" }"},
+       {limited_rule(), "host = [\"a.example\"]\n", "match = { host = [\"a.example\"] }"},
        {limited_rule(), "ip = \"10.0.0.0/8\"\n", "match = { ip = \"10.0.0.0/8\" }"},
        {limited_rule(), "status_code = [429]\n", "status = 429"},
        {limited_rule(), "code = \"503\"\n", "status = 503"},

@@ -30,12 +30,16 @@ TEST(Describe, OmitsRulesThatCannotApplyToARoute) {
   EXPECT_THAT(rules_below(R"({ path = "/a/*" })", R"({ path = "/b/*" })"), none);
   EXPECT_THAT(rules_below(R"({ methods = "GET" })", R"({ methods = ["POST", "PUT"] })"), none);
   EXPECT_THAT(rules_below(R"({ host = "a" })", R"({ host = "b" })"), none);
+  EXPECT_THAT(rules_below(R"({ host = ["a", "b"] })", R"({ host = ["c", "*.a"] })"), none);
+  EXPECT_THAT(rules_below(R"({ scheme = "http" })", R"({ scheme = "https" })"), none);
 }
 
 TEST(Describe, ListsRulesThatMayApplyToARouteWithTheirConditions) {
   const auto listed = HasSubstr("rule \"x\": token_bucket 1/s, burst 1");
   EXPECT_THAT(rules_below(R"({ path = "/a" })", R"({ path = "/a" })"), listed);
   EXPECT_THAT(rules_below(R"({ path = "/a/*" })", R"({ path = "/a/b" })"), listed);
+  EXPECT_THAT(rules_below(R"({ host = ["a", "*.b"] })", R"({ host = ["c", "x.b"] })"), listed);
+  EXPECT_THAT(rules_below(R"({ path = "/a" })", R"({ route = "r" })"), listed);
   EXPECT_THAT(rules_below(R"({ path = "/a/*" })", R"({ path = "/a/b/*" })"), listed);
   EXPECT_THAT(rules_below(R"({ path = "/a" })", R"({ path = "~^/b" })"), Not(listed));
   EXPECT_THAT(rules_below(R"({ path = "/a/*" })", R"({ path = "~^/b" })"), listed);

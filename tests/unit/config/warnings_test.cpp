@@ -190,7 +190,8 @@ TEST(Warnings, WarnOfKeyAlternativesThatAreNeverUsed) {
 }
 
 TEST(Warnings, WarnOfARuleThatAppliesToNoRoute) {
-  const auto warned = Contains("rule \"x\" applies to no route: no route has its host, methods or path");
+  const auto warned =
+      Contains("rule \"x\" applies to no route: no route has its name, host, methods or path");
   const std::string routes =
       "[[listener]]\naddress = \"127.0.0.1:0\"\n[[route]]\nmatch = { path = \"/api/*\" }\n"
       "respond = { status = 200 }\n[[rule]]\nname = \"x\"\nlimit = \"1/s\"\n";

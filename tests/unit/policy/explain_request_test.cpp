@@ -70,9 +70,9 @@ TEST_F(ExplainRequestTest, InvalidRequestGetsTheSameErrorAsARealRequest) {
 TEST_F(ExplainRequestTest, WithoutAHostUsesTheFirstHostThatHasAMatchingRoute) {
   std::vector<Route> routes(4);
   routes[0].match.methods = {"POST"};
-  routes[1].match.host = "shop.example.com";
+  routes[1].match.hosts = {*HostMatch::parse("*.example.com")};
   routes[1].match.path = PathMatch::parse("/shop/*").value();
-  routes[2].match.host = "api.example.com";
+  routes[2].match.hosts = {*HostMatch::parse("api.example.com")};
   routes[2].match.methods = {"GET"};
   routes[2].match.path = PathMatch::parse("/a*").value();
   routes[3].match.path = PathMatch::parse("/open").value();
@@ -82,7 +82,7 @@ TEST_F(ExplainRequestTest, WithoutAHostUsesTheFirstHostThatHasAMatchingRoute) {
     explain_request.target = target;
     return host_for_route(explain_request, routes, settings_, {}, 0);
   };
-  EXPECT_EQ(host("/shop/1"), "shop.example.com");
+  EXPECT_EQ(host("/shop/1"), "www.example.com");
   EXPECT_EQ(host("/api"), "api.example.com");
   EXPECT_EQ(host("/open"), "localhost");
   EXPECT_EQ(host("/nowhere"), "localhost");

@@ -92,7 +92,7 @@ TEST_F(MatchTest, MethodsAreCaseSensitive) {
 }
 
 TEST_F(MatchTest, ComparesHostPathTierAndAddress) {
-  match_.host = "example.com";
+  match_.hosts = {*HostMatch::parse("example.com")};
   match_.path = *PathMatch::parse("/*");
   match_.ip = {cidr("198.51.100.0/24"), cidr("203.0.113.0/24")};
   EXPECT_TRUE(holds());
@@ -161,10 +161,10 @@ TEST_F(MatchTest, ReportsConditionsThatHoldForOnlySomeOfRepeatedValues) {
     EXPECT_EQ(found(), "") << query;
   }
   head_.query = "mode=fast&mode=slow";
-  match_.host = "elsewhere";
+  match_.hosts = {*HostMatch::parse("elsewhere")};
   EXPECT_EQ(found(), "");  // the request does not meet the condition on the host
   Match outer;
-  match_.host.reset();
+  match_.hosts.clear();
   outer.negated = std::make_shared<const Match>(match_);
   match_ = outer;
   EXPECT_EQ(found(), "query parameter mode");
@@ -194,7 +194,7 @@ TEST_F(MatchTest, ChecksTheHoursOfTheRequest) {
 TEST_F(MatchTest, NegationHoldsUnlessAllNegatedConditionsHold) {
   Match inner;
   inner.methods = {"GET"};
-  inner.host = "other.example.com";
+  inner.hosts = {*HostMatch::parse("other.example.com")};
   match_.negated = std::make_shared<const Match>(inner);
   EXPECT_TRUE(holds());  // only one of the two negated conditions holds
   request_.host = "other.example.com";
@@ -220,7 +220,7 @@ TEST_F(MatchTest, FindsTheFirstRouteThatMatches) {
   routes[0].match.methods = {"PUT"};
   routes[2].match.methods = {"GET"};
   EXPECT_EQ(find_route(routes, request_), 1U);
-  routes[1].match.host = "elsewhere";
+  routes[1].match.hosts = {*HostMatch::parse("elsewhere")};
   EXPECT_EQ(find_route(routes, request_), 2U);
   head_.method = "DELETE";
   EXPECT_EQ(find_route(routes, request_), std::nullopt);

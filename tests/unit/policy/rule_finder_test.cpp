@@ -18,7 +18,7 @@ using ::testing::IsEmpty;
 Rule rule_for(std::string name, std::string_view host, std::string_view path,
               std::vector<std::string> methods = {}) {
   auto rule = rule_of(std::move(name), {"ip"});
-  if (!host.empty()) rule.match.host = host;
+  if (!host.empty()) rule.match.hosts = {*HostMatch::parse(host)};
   if (!path.empty()) rule.match.path = PathMatch::parse(path).value();
   rule.match.methods = std::move(methods);
   return rule;
@@ -123,7 +123,8 @@ TEST(RuleFinder, FindsEveryRuleThatMatches) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
-  const std::vector<std::string> hosts = {"", "a", "b"};
+  const std::vector<std::string> hosts = {"", "a", "b.a"};
+  const std::vector<std::string> patterns = {"", "a", "b.a", "*.a", "~a"};
   const std::vector<std::vector<std::string>> methods = {{}, {"GET"}, {"POST", "GET"}, {"PUT"}};
   std::size_t matches = 0, candidates = 0;
   for (int round = 0; round < 200; ++round) {
@@ -133,7 +134,7 @@ TEST(RuleFinder, FindsEveryRuleThatMatches) {
       while (path.find("//") != std::string::npos) path = random_path(random, 5);
       if (random() % 2 == 0) path += "*";
       if (random() % 10 == 0) path = "";
-      rules.push_back(rule_for(std::to_string(i), hosts[random() % 3], path, methods[random() % 4]));
+      rules.push_back(rule_for(std::to_string(i), patterns[random() % 5], path, methods[random() % 4]));
     }
     for (int i = 0; i < 50; ++i) {
       auto head = head_with({});

@@ -40,7 +40,8 @@ TEST_F(WhyNot, NamesTheFirstUnmetConditionAndItsValue) {
             "path /login does not match /api/*");
   EXPECT_EQ(with([](Match& m) { m.methods = {"POST"}; }), "method GET is not POST");
   EXPECT_EQ(with([](Match& m) { m.methods = {"POST", "PUT"}; }), "method GET is not among POST, PUT");
-  EXPECT_EQ(with([](Match& m) { m.host = "other.example"; }), "host example.com is not other.example");
+  EXPECT_EQ(with([](Match& m) { m.hosts = {*HostMatch::parse("other.example")}; }),
+            "host example.com is not other.example");
   EXPECT_EQ(with([](Match& m) { m.tiers = {"pro"}; }), "tier is unknown, but must be pro");
   EXPECT_EQ(with([](Match& m) { m.countries = {"CH"}; }), "country is unknown, but must be CH");
   EXPECT_EQ(with([](Match& m) {
@@ -85,7 +86,7 @@ TEST_F(WhyNot, ReturnsAReasonExactlyIfTheMatchFails) {
   for (int i = 0; i < 2000; ++i) {
     Match match;
     maybe([&] { match.methods = {random() % 2 ? "GET" : "PUT"}; });
-    maybe([&] { match.host = random() % 2 ? "example.com" : "b.example"; });
+    maybe([&] { match.hosts = {HostMatch::parse(random() % 2 ? "*.com" : "b.example").value()}; });
     maybe([&] { match.path = PathMatch::parse(random() % 2 ? "/" : "/x").value(); });
     maybe([&] { match.ip = {cidr(random() % 2 ? "203.0.113.0/24" : "10.0.0.0/8")}; });
     maybe([&] { match.headers = {{"x-plan", TextMatch::parse(random() % 2 ? "gold" : "tin").value()}}; });

@@ -1,10 +1,13 @@
-// Patterns of a configuration for texts and paths of requests. Pure.
+// Patterns of a configuration for texts, paths and hosts of requests. Pure.
 #pragma once
 
 #include "weir/base/result.hpp"
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -18,6 +21,12 @@ class TextMatch {
   [[nodiscard]] static base::Result<TextMatch> parse(std::string_view pattern);
   [[nodiscard]] static TextMatch present();
   [[nodiscard]] bool holds(std::string_view text) const;
+  // Returns the number of groups of the expression. REQUIRES that this is a regular expression, also below.
+  [[nodiscard]] std::size_t groups() const;
+  // Searches the text for the expression. If it is found, stores the whole match in found[0] and the groups
+  // in the other elements. A group that takes part in no match is empty. REQUIRES at most groups() + 1
+  // elements.
+  [[nodiscard]] bool find(std::string_view text, std::span<std::string_view> found) const;
   // Returns true if every text for which `other` holds also passes this test. For two regular expressions,
   // returns true only if they are equal.
   [[nodiscard]] bool covers(const TextMatch& other) const;
@@ -52,6 +61,43 @@ class PathMatch {
  private:
   std::string text_;
   bool prefix_ = false;
+  std::optional<TextMatch> regex_;
+};
+
+// A pattern for hosts. "api.example.com" matches this host. "*.example.com" matches every host that has one
+// or more labels before ".example.com", but not "example.com". "~regex" searches the host without regard to
+// case. Hosts of requests are compared in normal form (http::normalise_host()).
+class HostMatch {
+ public:
+  // The error says what is expected instead, without the pattern.
+  [[nodiscard]] static base::Result<HostMatch> parse(std::string_view pattern);
+  [[nodiscard]] bool holds(std::string_view host) const {
+    switch (kind_) {
+      case Kind::Exact:
+        return host == text_;
+      case Kind::Below:
+        return host.size() > text_.size() && host.ends_with(text_);
+      case Kind::Regex:
+        break;
+    }
+    return regex_->holds(host);
+  }
+  // Returns true if this pattern matches every host that `other` matches. For a regular expression `other`,
+  // returns true only if both expressions are equal.
+  [[nodiscard]] bool covers(const HostMatch& other) const;
+  // Returns true if no host matches both patterns. May return false for regular expressions although no host
+  // does.
+  [[nodiscard]] bool is_disjoint(const HostMatch& other) const;
+  [[nodiscard]] bool is_exact() const noexcept { return kind_ == Kind::Exact; }
+  // Returns a host that the pattern matches. Returns nullopt for a regular expression.
+  [[nodiscard]] std::optional<std::string> sample() const;
+  // Returns the pattern in normal form.
+  [[nodiscard]] std::string describe() const;
+
+ private:
+  enum class Kind : std::uint8_t { Exact, Below, Regex };
+  Kind kind_ = Kind::Exact;
+  std::string text_;  // the host; of "*.example.com" the text ".example.com"; of "~regex" the expression
   std::optional<TextMatch> regex_;
 };
 

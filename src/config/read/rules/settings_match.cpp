@@ -1,9 +1,7 @@
 // Reads the conditions match = { … } of routes, rules and overrides.
 #include "config/read/settings_sections.hpp"
 
-#include "weir/base/host.hpp"
 #include "weir/base/ip_address.hpp"
-#include "weir/http/target.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -53,31 +51,43 @@ void read_methods(const TableReader& table, policy::Match& match) {
   }
 }
 
-// Reads `host`. The hosts of requests are compared in lower case, without the port and a trailing dot.
-void read_host(const TableReader& table, policy::Match& match) {
-  if (!table.has("host")) return;
-  auto host = table.text("host");
-  for (auto& c : host)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  if (host.ends_with('.')) host.pop_back();
-  const bool v6 = host.starts_with('[') && host.ends_with(']');
-  const auto found = "found " + in_quotes(table.text("host"));
-  if (host.starts_with('~'))
-    return table.mistake("host", found +
-                                     "; expected one name, such as \"api.example.com\": hosts cannot be "
-                                     "patterns, unlike paths, headers and parameters");
-  if (const auto address = base::IpAddress::parse(host); address && host.find(':') != std::string::npos)
-    return table.mistake("host", found + "; an IPv6 address needs brackets: write host = \"[" + host + "]\"");
-  if (host.empty() || host.find('*') != std::string::npos || !http::valid_authority(host) ||
-      (!v6 && host.find(':') != std::string::npos))
-    return table.mistake("host", found + "; expected a name without port, such as \"api.example.com\"");
-  if (base::is_false_ipv4(host))
-    return table.mistake("host",
-                         found +
-                             "; expected an IPv4 address of four numbers from 0 to 255, or a name: no name "
-                             "ends in a number");
-  std::string scratch;
-  match.host = std::string(http::normalise_host(host, scratch));
+void read_hosts(const TableReader& table, policy::Match& match) {
+  const auto texts = table.texts("host");
+  if (table.has("host") && texts.empty())
+    table.mistake("host", "found none; expected hosts such as \"api.example.com\"");
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    if (auto host = policy::HostMatch::parse(texts[i]))
+      match.hosts.push_back(std::move(*host));
+    else
+      table.mistake_in("host", i, "found " + in_quotes(texts[i]) + "; " + host.error().message);
+}
+
+// Reports each name in the list that is not among `known`. `kind`: the kind of the named things.
+void check_names(const TableReader& table, std::string_view key, const std::vector<std::string>& names,
+                 const std::vector<std::string>& known, const std::string& kind) {
+  if (table.has(key) && names.empty())
+    table.mistake(key, "found none; expected the name of a [[" + kind + "]]");
+  const std::vector<std::string_view> choices(known.begin(), known.end());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (std::find(known.begin(), known.end(), names[i]) != known.end()) continue;
+    auto what = "found " + in_quotes(names[i]) + ", but no [[" + kind + "]] has this name";
+    what += known.empty() ? "; expected name = " + in_quotes(names[i]) + " in a [[" + kind + "]]"
+                          : suggestion(names[i], choices);
+    table.mistake_in(key, i, what);
+  }
+}
+
+// Reads the conditions on the listener, the scheme and the route.
+void read_ways(const TableReader& table, const ReadContext& context, policy::Match& match) {
+  if (table.has("scheme")) match.https = table.text("scheme") == "https";
+  match.listeners = table.texts("listener");
+  check_names(table, "listener", match.listeners, context.listeners, "listener");
+  match.routes = table.texts("route");
+  if (table.has("route") && context.routes.empty())
+    return table.mistake("route",
+                         "found in a [[route]], which weir chooses by its other conditions; expected it in a "
+                         "[[rule]]");
+  check_names(table, "route", match.routes, context.routes, "route");
 }
 
 void read_addresses(const TableReader& table, policy::Match& match) {
@@ -224,7 +234,8 @@ policy::Match read_match(const TableReader& table, const ReadContext& context) {
   policy::Match match;
   read_path(table, match);
   read_methods(table, match);
-  read_host(table, match);
+  read_hosts(table, match);
+  read_ways(table, context, match);
   read_named(table, "headers", NameKind::Field, match.headers);
   read_named(table, "query", NameKind::Parameter, match.query);
   match.tiers = table.texts("tier");
@@ -259,10 +270,11 @@ std::string fault_of_block(std::string_view text, std::string_view alternative) 
 }
 
 bool is_everything(const policy::Match& match) {
-  return !match.path && match.methods.empty() && !match.host && match.headers.empty() &&
-         match.query.empty() && match.tiers.empty() && match.ip.empty() && match.countries.empty() &&
-         match.cities.empty() && match.regions.empty() && match.asns.empty() && !match.hours &&
-         match.body_words.empty() && match.json.empty() && !match.negated;
+  return !match.path && match.methods.empty() && match.hosts.empty() && !match.https &&
+         match.listeners.empty() && match.routes.empty() && match.headers.empty() && match.query.empty() &&
+         match.tiers.empty() && match.ip.empty() && match.countries.empty() && match.cities.empty() &&
+         match.regions.empty() && match.asns.empty() && !match.hours && match.body_words.empty() &&
+         match.json.empty() && !match.negated;
 }
 
 }  // namespace weir::config

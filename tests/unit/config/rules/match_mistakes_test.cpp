@@ -30,14 +30,45 @@ const WrongConfiguration kWrongConditions[] = {
     {"MatchMethodsEmpty",
      with_rule("match = { methods = [] }\n"),
      {"weir.toml:14: rule[x].match.methods: found none; expected methods such as \"GET\""}},
-    {"MatchHostPattern",
-     with_rule("match = { host = \"~example\" }\n"),
-     {"weir.toml:14: rule[x].match.host: found \"~example\"; expected one name, such as \"api.example.com\": "
-      "hosts cannot be patterns, unlike paths, headers and parameters"}},
+    {"MatchHostThatIsNoRegularExpression",
+     with_rule("match = { host = \"~example(\" }\n"),
+     {"weir.toml:14: rule[x].match.host: found \"~example(\"; \"~example(\" is not a regular expression: "
+      "missing ): example("}},
+    {"MatchHostWithAWildcardAtItsEnd",
+     with_rule("match = { host = [\"example.com\", \"www.*\"] }\n"),
+     {"weir.toml:14: rule[x].match.host: found \"www.*\"; expected a name without port, such as "
+      "\"api.example.com\", \"*.example.com\" or \"~regex\""}},
+    {"MatchHostEmpty",
+     with_rule("match = { host = [] }\n"),
+     {"weir.toml:14: rule[x].match.host: found none; expected hosts such as \"api.example.com\""}},
+    {"MatchSchemeUnknown",
+     with_rule("match = { scheme = \"htps\" }\n"),
+     {"weir.toml:14: rule[x].match.scheme: found \"htps\"; did you mean \"https\"?"}},
+    {"MatchListenerWithoutNamedListeners",
+     with_rule("match = { listener = \"edge\" }\n"),
+     {"weir.toml:14: rule[x].match.listener: found \"edge\", but no [[listener]] has this name; expected "
+      "name "
+      "= \"edge\" in a [[listener]]"}},
+    {"MatchListenerUnknown",
+     with_rule("match = { listener = [\"egde\"] }\n[[listener]]\naddress = \"127.0.0.1:1\"\nname = "
+               "\"edge\"\n"),
+     {"weir.toml:14: rule[x].match.listener: found \"egde\", but no [[listener]] has this name; did you mean "
+      "\"edge\"?"}},
+    {"MatchRouteUnknown",
+     with_rule("match = { route = \"api\" }\n"),
+     {"weir.toml:14: rule[x].match.route: found \"api\", but no [[route]] has this name; expected \"*\""}},
+    {"MatchRouteOfARoute",
+     with("[[route]]\nupstream = \"api\"\nmatch = { route = \"*\" }\n"),
+     {"weir.toml:13: route[#2].match.route: found in a [[route]], which weir chooses by its other conditions; "
+      "expected it in a [[rule]]"}},
+    {"ListenerNamesTwice",
+     with("[[listener]]\naddress = \"127.0.0.1:1\"\nname = \"edge\"\n[[listener]]\naddress = "
+          "\"127.0.0.1:2\"\nname = \"edge\"\n"),
+     {"weir.toml:16: listener[edge].name: found \"edge\" a second time; expected a unique name"}},
     {"MatchHostWithAnInvalidCharacter",
      with_rule("match = { host = \"a|b\" }\n"),
      {"weir.toml:14: rule[x].match.host: found \"a|b\"; expected a name without port, such as "
-      "\"api.example.com\""}},
+      "\"api.example.com\", \"*.example.com\" or \"~regex\""}},
     {"MatchHostThatIsNoIpv4Address",
      with_rule("match = { host = \"256.1.1.1\" }\n"),
      {"weir.toml:14: rule[x].match.host: found \"256.1.1.1\"; expected an IPv4 address of four numbers from "
@@ -51,7 +82,7 @@ const WrongConfiguration kWrongConditions[] = {
     {"MatchHostWithPort",
      with_rule("match = { host = \"api.example.com:8443\" }\n"),
      {"weir.toml:14: rule[x].match.host: found \"api.example.com:8443\"; expected a name without port, such "
-      "as \"api.example.com\""}},
+      "as \"api.example.com\", \"*.example.com\" or \"~regex\""}},
     {"MatchHeaderOfANumber",
      with_rule("match = { headers = { X-Tenant = 5 } }\n"),
      {"weir.toml:14: rule[x].match.headers.X-Tenant: found a whole number; expected \"text\", \"~regex\" or "
