@@ -129,10 +129,14 @@ void append_forwarding(TextWriter& out, const RequestHead& head, const Forwarded
 }
 
 // Writes the target. An absolute-form target becomes the origin-form of the same resource, with the same
-// octets. Its authority becomes Host (RFC 9112 §3.2.2).
-void append_target(TextWriter& out, const RequestHead& head) {
+// octets. Its authority becomes Host (RFC 9112 §3.2.2). `path`: another path; empty: none.
+void append_target(TextWriter& out, const RequestHead& head, std::string_view path) {
   auto target = head.target;
-  if (head.path == "*") {
+  if (!path.empty()) {
+    out << path;
+    target = head.query;
+    if (!target.empty()) out << "?";
+  } else if (head.path == "*") {
     target = head.path;
   } else if (target.front() != '/') {
     target.remove_prefix(static_cast<std::size_t>(head.authority.data() - target.data()) +
@@ -189,9 +193,9 @@ void write_request_head(std::string& text, const RequestHead& head, const Forwar
   // A field may be written both as a line and in a list, so the size of all fields is counted twice.
   TextWriter out(text, kFixedPart + head.method.size() + head.target.size() + 3 * head.authority.size() +
                            by.host.size() + 2 * (by.peer.size() + by.proto.size()) + by.request_id.size() +
-                           by.upgrade.size() + 2 * most_of(head.fields));
+                           by.upgrade.size() + by.path.size() + by.added.size() + 2 * most_of(head.fields));
   out << head.method << " ";
-  append_target(out, head);
+  append_target(out, head, by.path);
   out << " HTTP/1.1\r\nHost: " << (head.authority.empty() ? by.host : head.authority) << "\r\n";
   bool length_known = false;
   const auto* const withheld = by.peer_trusted ? nullptr : by.trusted_fields;
@@ -202,6 +206,7 @@ void write_request_head(std::string& text, const RequestHead& head, const Forwar
            (!head.max_forwards || field.id != FieldId::MaxForwards) &&
            (by.underscores || !has_underscore(field)) && !(by.whole_and_plain && asks_for_form(field));
   });
+  out << by.added;
   if (by.whole_and_plain) out << "Accept-Encoding: identity\r\n";
   if (!by.upgrade.empty()) append_upgrade(out, by.upgrade);
   if (head.max_forwards) out << "Max-Forwards: " << *head.max_forwards - 1 << "\r\n";

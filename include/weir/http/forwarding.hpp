@@ -25,13 +25,15 @@ struct ForwardedBy {
   // §12.5.3), and does not ask for a range.
   bool whole_and_plain = false;
   std::string_view upgrade{};  // the protocol to request in Upgrade; empty: none
+  std::string_view path{};     // the path to forward; empty: the target as it was received
+  std::string_view added{};    // complete lines of further fields
   std::string_view host{};     // the server's host, which becomes Host if the request has none
 };
 
-// Appends the head of the request to the upstream: method and target unchanged, HTTP/1.1, without hop-by-hop
-// fields. Adds the forwarding fields, Via, and the framing that weir uses for the body. Omits names with
-// underscores unless `underscores` is set: CGI programs (RFC 3875 §4.1.18) cannot tell "X_Y" from "X-Y".
-// REQUIRES: Max-Forwards, if it applies, is not 0.
+// Appends the head of the request to the upstream: method and target unchanged unless `path` is set,
+// HTTP/1.1, without hop-by-hop fields. Adds the forwarding fields, Via, and the framing that weir uses for
+// the body. Omits names with underscores unless `underscores` is set: CGI programs (RFC 3875 §4.1.18) cannot
+// tell "X_Y" from "X-Y". REQUIRES: Max-Forwards, if it applies, is not 0.
 void write_request_head(std::string& out, const RequestHead& head, const ForwardedBy& by);
 
 // Removes the expectation of 100 Continue (RFC 9110 §10.1.1), so that write_request_head() does not forward

@@ -3,12 +3,17 @@
 #pragma once
 
 #include "weir/policy/match.hpp"
+#include "weir/policy/routing/field_edits.hpp"
+#include "weir/policy/routing/path_rewrite.hpp"
+#include "weir/policy/routing/text_template.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace weir::policy {
@@ -26,6 +31,15 @@ struct CannedResponse {
   std::string content_type = "text/plain; charset=utf-8";
   bool usage =
       false;  // true: `body` is not used, and the answer shows the client's own limits (policy/usage.hpp)
+  std::optional<TextTemplate> location{};  // the field Location
+  FieldEdits fields{};                     // further fields; none of them drops others
+};
+
+// The changes that a route makes to the requests that it forwards, and to their answers.
+struct RouteEdits {
+  FieldEdits request;
+  FieldEdits response;  // also for answers that weir creates itself
+  std::optional<PathRewrite> path;
 };
 
 // The treatment of a request whose path servers may read in several ways, if rules or routes treat these
@@ -48,7 +62,17 @@ struct Route {
   Priority priority = kDefaultPriority;  // priority of clients whose tier has no priority
   std::vector<std::string> upgrades{};   // protocols that connections may change to, in lower case
   AmbiguousPaths ambiguous_paths = AmbiguousPaths::Refuse;
+  std::shared_ptr<const RouteEdits>
+      edits{};  // null: the route changes nothing; shared by copies of the route
 };
+
+// The answer (400) to a request without a host, if the target of the redirect needs one.
+inline constexpr std::string_view kNoHostToRedirectTo =
+    "the request names no host, so the redirect has no target";
+// Appends the configured fields of the answer: `fields`, then Location. Returns false if Location needs a
+// host and the request has none. Browsers would take the path of "https:///path" for the host.
+[[nodiscard]] bool append_fields(const CannedResponse& respond, const TemplateValues& values,
+                                 std::string& lines);
 
 // Returns the index of the first route that matches, or nullopt (404).
 [[nodiscard]] std::optional<std::size_t> find_route(std::span<const Route> routes, const Request& request);

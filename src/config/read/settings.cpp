@@ -34,6 +34,7 @@ Settings parse_settings(std::string_view text, const std::string& file) {
   Settings settings;
   settings.server = read_server(root.table("server", schema::kServer));
   settings.cors = read_cors(root);
+  context.cors = root.mentions("cors");
   settings.listeners = read_listeners(root, context);
   settings.admin = read_admin(root, context);
   settings.log = read_log(root.table("log", schema::kLog), context);

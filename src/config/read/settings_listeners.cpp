@@ -131,7 +131,7 @@ net::Http2Options read_http2(const TableReader& table) {
 }
 
 // Reads the name of a listener; empty if it has none.
-std::string read_name(const TableReader& table, ReadContext& context) {
+std::string read_listener_name(const TableReader& table, ReadContext& context) {
   if (!table.has("name")) return {};
   auto name = table.text("name");
   auto& taken = context.listeners;
@@ -159,7 +159,7 @@ std::vector<net::ListenerSettings> read_listeners(const TableReader& root, ReadC
   std::vector<net::ListenerSettings> listeners;
   for (const auto& table : root.tables("listener", schema::kListener)) {
     net::ListenerSettings listener;
-    listener.name = read_name(table, context);
+    listener.name = read_listener_name(table, context);
     const auto address = table.address("address");
     listener.address = address.value_or(base::Endpoint{});
     listener.proxy_protocol = table.boolean("proxy_protocol");

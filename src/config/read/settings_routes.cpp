@@ -1,5 +1,5 @@
 // Reads [[route]].
-#include "config/read/settings_sections.hpp"
+#include "config/read/routes/route_parts.hpp"
 
 #include "weir/http/upgrade.hpp"
 
@@ -9,38 +9,6 @@
 namespace weir::config {
 
 namespace {
-
-// Returns true for status codes whose responses have no content (RFC 9110 §15.3.5, §15.3.6, §15.4.5).
-bool has_no_content(unsigned status) noexcept {
-  return status == 204 || status == 205 || status == 304;
-}
-
-policy::CannedResponse read_canned(const TableReader& table) {
-  policy::CannedResponse answer;
-  answer.status = static_cast<unsigned>(table.whole("status"));
-  answer.body = table.text("body");
-  answer.content_type = table.text("content_type");
-  if (has_no_content(answer.status) && !answer.body.empty())
-    table.mistake("body", "found beside status = " + std::to_string(answer.status) +
-                              ", whose responses have no body; expected no body, or another status");
-  if (!is_media_type(answer.content_type))
-    table.mistake("content_type",
-                  "found " + in_quotes(answer.content_type) + "; expected one such as \"application/json\"");
-  return answer;
-}
-
-policy::CannedResponse read_respond(const TableReader& route) {
-  const auto& node = *route.node("respond");
-  if (node.table() != nullptr)
-    return read_canned({&node, node.line, route.path() + ".respond", schema::kRespond, route.source_file()});
-  const auto* word = node.text();
-  if (word == nullptr || *word != "usage")
-    route.mistake("respond",
-                  "found " + (word != nullptr ? in_quotes(*word) : std::string(type_name(node))) +
-                      "; expected { status = 200, body = \"…\" }, or \"usage\" to show each client "
-                      "its own limits");
-  return {.status = 200, .body = {}, .content_type = "application/json", .usage = true};
-}
 
 // Returns the size that the key has; 0 if the key is absent. Reports a size of zero as a mistake.
 std::uint64_t positive_size(const TableReader& table, std::string_view key) {
@@ -118,7 +86,7 @@ policy::Route read_route(const TableReader& table, const std::vector<upstream::U
   if (table.has("upstream") && table.has("respond"))
     table.mistake("respond", "found beside upstream; expected one of them");
   else if (table.has("respond"))
-    route.respond = read_respond(table);
+    route.respond = read_respond(table, context);
   else if (!table.has("upstream"))
     table.missing("upstream", "the name of an upstream, or respond = { status = …, body = \"…\" }");
   else
@@ -128,6 +96,7 @@ policy::Route read_route(const TableReader& table, const std::vector<upstream::U
   if (route.honor_retry_after && table.has("respond"))
     table.mistake("honor_upstream_retry_after",
                   "found beside respond; expected upstream, or remove this key");
+  route.edits = read_edits(table, context);
   route.upgrades = read_upgrades(table);
   route.max_head = positive_size(table, "max_head");
   route.max_body = positive_size(table, "max_body");

@@ -35,6 +35,7 @@ struct ReadContext {
   policy::Store store = policy::Store::Memory;  // the store of rules without the key `store`
   bool store_is_said = false;                   // true: [state] has the key `store`
   bool certificates = false;                    // true: a listener has the key client_ca, even with a mistake
+  bool cors = false;                            // true: the file has [cors], even with a mistake
   bool tokens = false;                          // true: [client] has the key jwt, even with a mistake
   bool geo = false;                             // true: [client] has the key geo, even with a mistake
   policy::TierPriorities tier_priorities{};     // priorities that rules have set for tiers

@@ -253,6 +253,11 @@ constexpr KeySpec kRouteKeys[] = {
         "after a 429 of the upstream with Retry-After, weir answers 429 itself until that time is over"),
     mixed("respond", kRespondShapes, "",
           "weir answers itself, in place of an upstream; \"usage\": with the client's own limits, uncharged"),
+    table("headers", schema::kHeaders, "header fields that weir changes in requests and answers"),
+    key("strip_prefix", Kind::Text, "",
+        "\"/api\": removed from the beginning of the path that weir forwards"),
+    key("add_prefix", Kind::Text, "", "\"/v2\": put before the path that weir forwards"),
+    table("rewrite", schema::kRewrite, "another path that weir forwards, by a regular expression"),
     key("upgrade", Kind::Texts, "websocket", "protocols to which a connection may be upgraded; never h2c"),
     key("max_head", Kind::Size, "", "largest head of a request; absent: as in [server]"),
     key("max_body", Kind::Size, "", "largest body of a request; absent: as in [server]"),
@@ -266,6 +271,27 @@ constexpr KeySpec kRespondKeys[] = {
     whole("status", 200, 599, "200", "status of the answer"),
     key("body", Kind::Text, "", "body of the answer"),
     key("content_type", Kind::Text, "text/plain; charset=utf-8", "Content-Type of the answer"),
+    key("location", Kind::Text, "",
+        "Location of a redirect (301, 302, 303, 307, 308), with placeholders: \"https://{host}{uri}\""),
+    named("headers", kFieldShapes, "further header fields: name = \"text\", with placeholders"),
+};
+constexpr KeySpec kHeadersKeys[] = {
+    table("request", schema::kFieldEdits, "fields of the request that weir forwards"),
+    table("response", schema::kFieldEdits, "fields of the answer, from the server or from weir itself"),
+};
+constexpr KeySpec kFieldEditsKeys[] = {
+    named("set", kFieldShapes,
+          "fields that replace those of the same name: name = \"text\", with placeholders"),
+    named("add", kFieldShapes, "fields beside those of the same name, likewise"),
+    key("remove", Kind::Texts, "",
+        "names of fields that weir does not forward; \"X-Debug-*\": all that begin so"),
+};
+constexpr KeySpec kRewriteKeys[] = {
+    required(
+        "pattern", Kind::Text,
+        "regular expression that weir searches in the path; if it is absent there, the path stays as it is"),
+    required("to", Kind::Text,
+             "the whole new path; {1} to {9} are groups of the expression, {0} the whole match"),
 };
 
 constexpr KeySpec kKeysFileKeys[] = {tables("key", schema::kKey, "an API key")};
@@ -290,7 +316,8 @@ namespace schema {
 constinit const TableSpec kRoot{kRootKeys}, kServer{kServerKeys}, kLog{kLogKeys}, kAdmin{kAdminKeys},
     kCors{kCorsKeys}, kClient{kClientKeys}, kApiKeySource{kApiKeySourceKeys}, kSource{kSourceKeys},
     kJwt{kJwtKeys}, kState{kStateKeys}, kMemory{kMemoryKeys}, kRedis{kRedisKeys}, kRedisTls{kRedisTlsKeys},
-    kRoute{kRouteKeys}, kRespond{kRespondKeys}, kKeysFile{kKeysFileKeys}, kKey{kKeyKeys};
+    kRoute{kRouteKeys}, kRespond{kRespondKeys}, kHeaders{kHeadersKeys}, kFieldEdits{kFieldEditsKeys},
+    kRewrite{kRewriteKeys}, kKeysFile{kKeysFileKeys}, kKey{kKeyKeys};
 }  // namespace schema
 
 }  // namespace weir::config

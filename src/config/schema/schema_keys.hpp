@@ -47,6 +47,10 @@ constexpr KeySpec misplaced(std::string_view name, std::string_view instead) {
   return {.name = name, .kind = Kind::Mixed, .instead = instead};
 }
 
+// The values of tables of header fields.
+inline constexpr KeySpec kFieldShapeKeys[] = {{.kind = Kind::Text}};
+inline constexpr TableSpec kFieldShapes{kFieldShapeKeys};
+
 inline constexpr Choice kStores[] = {{"memory"}, {"redis"}};
 
 }  // namespace weir::config

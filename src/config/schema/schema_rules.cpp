@@ -92,8 +92,6 @@ constexpr KeySpec kLeaseShapeKeys[] = {{.kind = Kind::Text, .pattern = pattern::
 constexpr TableSpec kLeaseShapes{kLeaseShapeKeys};
 
 constexpr Choice kHolds[] = {{"client"}, {"answer"}};  // in the order of the enumerators of policy::Hold
-constexpr KeySpec kFieldShapeKeys[] = {{.kind = Kind::Text}};
-constexpr TableSpec kFieldShapes{kFieldShapeKeys};
 constexpr KeySpec kRuleKeys[] = {
     like(pattern::kName, required("name", Kind::Text, "unique name, shown in headers, logs and metrics")),
     kLimit,

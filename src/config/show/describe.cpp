@@ -218,11 +218,39 @@ std::string rule_lines(const policy::Rule& rule, unsigned usual_jitter) {
   return text;
 }
 
+std::string answer_words(const policy::CannedResponse& respond) {
+  auto words = "answer " + std::to_string(respond.status);
+  if (respond.location) words += " to " + respond.location->describe();
+  for (const auto& field : respond.fields.written) words += ", " + field.name + ": " + field.value.describe();
+  return words;
+}
+
+// Returns the line about one direction. `shows_values`: false for requests, because the values may be secret.
+std::string edit_line(std::string_view what, const policy::FieldEdits& edits, bool shows_values) {
+  std::string words;
+  const auto add = [&](const std::string& word) { words += (words.empty() ? "" : ", ") + word; };
+  for (const auto& field : edits.written)
+    add((field.replaces ? "set " : "add ") + field.name +
+        (shows_values ? ": " + field.value.describe() : ""));
+  for (const auto& name : edits.removed) add("remove " + name);
+  return words.empty() ? "" : "    " + std::string(what) + " headers: " + words + "\n";
+}
+
+std::string edit_lines(const policy::Route& route) {
+  if (!route.edits) return "";
+  const auto& [request, response, path] = *route.edits;
+  std::string text;
+  if (path && path->pattern) text += "    path: rewritten from " + path->pattern->describe() + "\n";
+  if (path && !path->strip.empty()) text += "    path: without " + path->strip + " at its beginning\n";
+  if (path && !path->add.empty()) text += "    path: with " + path->add + " before it\n";
+  return text + edit_line("request", request, false) + edit_line("response", response, true);
+}
+
 std::string route_lines(const Settings& settings, const policy::Route& route) {
   auto text = "route " + in_quotes(route.name) + ": " + route.match.describe() + " -> ";
   const bool usage = route.respond && route.respond->usage;
   text += usage           ? "the client's own limits, uncharged"
-          : route.respond ? "answer " + std::to_string(route.respond->status)
+          : route.respond ? answer_words(*route.respond)
                           : "upstream " + in_quotes(settings.upstreams[route.upstream].name);
   for (const auto& protocol : route.upgrades)
     if (!route.respond && protocol != "websocket") text += ", may upgrade to " + protocol;
@@ -232,7 +260,7 @@ std::string route_lines(const Settings& settings, const policy::Route& route) {
   if (route.honor_retry_after) text += ", honors Retry-After of 429";
   if (route.ambiguous_paths == policy::AmbiguousPaths::Pass) text += ", ambiguous paths pass";
   if (route.priority != policy::kDefaultPriority) text += ", priority " + std::to_string(route.priority);
-  text += "\n";
+  text += "\n" + edit_lines(route);
   std::string rules;
   for (const auto& rule : settings.rules)
     if (!usage && !plainly_disjoint(route, rule))

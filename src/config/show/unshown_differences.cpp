@@ -33,6 +33,23 @@ bool posts_elsewhere(const admin::AlertSettings& alert, const std::vector<admin:
   });
 }
 
+// Returns true if a route writes the same fields to its servers as before, but with other values. describe()
+// does not show the values.
+bool writes_otherwise(const policy::Route& route, const std::vector<policy::Route>& before) {
+  const auto old = std::find_if(before.begin(), before.end(),
+                                [&](const policy::Route& each) { return each.name == route.name; });
+  if (old == before.end() || !old->edits || !route.edits) return false;
+  const auto& was = old->edits->request.written;
+  const auto& is = route.edits->request.written;
+  if (was.size() != is.size()) return false;
+  bool same = true;
+  for (std::size_t i = 0; i < is.size(); ++i) {
+    if (was[i].name != is[i].name || was[i].replaces != is[i].replaces) return false;
+    same = same && was[i].value.describe() == is[i].value.describe();
+  }
+  return !same;
+}
+
 }  // namespace
 
 std::vector<std::string> unshown_differences(const Settings& before, const Settings& now) {
@@ -44,6 +61,10 @@ std::vector<std::string> unshown_differences(const Settings& before, const Setti
   for (const auto& alert : now.alerts)
     if (posts_elsewhere(alert, before.alerts))
       told.push_back("now: alert " + in_quotes(alert.name) + " has another path, authorization or ca");
+  for (const auto& route : now.routes)
+    if (writes_otherwise(route, before.routes))
+      told.push_back("now: route " + in_quotes(route.name) +
+                     " sends its servers other values in header fields");
   return told;
 }
 

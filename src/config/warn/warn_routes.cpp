@@ -3,6 +3,7 @@
 #include "config/warn/overlap.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace weir::config {
 
@@ -24,6 +25,40 @@ void warn_of_order(const std::vector<policy::Route>& routes, ConfigWarnings& war
                                    "; move the narrower one up");
 }
 
+bool writes(const policy::Route& route, policy::Placeholder placeholder) {
+  const auto in = [&](const policy::FieldEdits& edits) {
+    return std::any_of(edits.written.begin(), edits.written.end(),
+                       [&](const policy::EditedField& field) { return field.value.has(placeholder); });
+  };
+  const auto& respond = route.respond;
+  if (route.edits && (in(route.edits->request) || in(route.edits->response))) return true;
+  return respond && (in(respond->fields) || (respond->location && respond->location->has(placeholder)));
+}
+
+// Warns of placeholders that are always empty, because nothing in the configuration says who the client is.
+void warn_of_empty_texts(const policy::Route& route, const policy::ClientSettings& client,
+                         ConfigWarnings& warnings) {
+  using policy::Placeholder;
+  constexpr auto kNone = policy::Source::Kind::None;
+  const auto look = [&](Placeholder placeholder, bool known, const std::string& where) {
+    if (!known && writes(route, placeholder))
+      warnings.add(route, "writes " + std::string(policy::name_of(placeholder)) +
+                              ", which is always empty: write " + where);
+  };
+  const bool keys = client.keys.has_value();
+  look(Placeholder::User, keys || client.user.kind != kNone, "user or keys in [client]");
+  look(Placeholder::Org, keys || client.org.kind != kNone, "org or keys in [client]");
+  look(Placeholder::Service, keys || client.service.kind != kNone, "service or keys in [client]");
+  look(Placeholder::Tier, keys, "keys in [client]");
+}
+
+bool redirects_nowhere(const policy::Route& route) {
+  constexpr unsigned kRedirects[] = {301, 302, 303, 307, 308};
+  return route.respond && !route.respond->location &&
+         std::find(std::begin(kRedirects), std::end(kRedirects), route.respond->status) !=
+             std::end(kRedirects);
+}
+
 }  // namespace
 
 void warn_of_routes(const Settings& settings, ConfigWarnings& warnings) {
@@ -33,6 +68,12 @@ void warn_of_routes(const Settings& settings, ConfigWarnings& warnings) {
     if (std::none_of(routes.begin(), routes.end(),
                      [&](const policy::Route& route) { return !route.respond && route.upstream == i; }))
       warnings.add("upstream " + in_quotes(settings.upstreams[i].name), "is used by no route");
+  for (const auto& route : routes) {
+    warn_of_empty_texts(route, settings.client, warnings);
+    if (redirects_nowhere(route))
+      warnings.add(route, "answers " + std::to_string(route.respond->status) +
+                              " without a target; write location = \"https://{host}{uri}\" in respond");
+  }
   for (const auto& route : routes)
     if (route.max_head > settings.server.max_head)
       warnings.add(

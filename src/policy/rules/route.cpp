@@ -4,6 +4,16 @@
 
 namespace weir::policy {
 
+bool append_fields(const CannedResponse& respond, const TemplateValues& values, std::string& lines) {
+  append_lines(respond.fields, values, lines);
+  if (!respond.location) return true;
+  if (values.request.host.empty() && respond.location->has(Placeholder::Host)) return false;
+  lines += "Location: ";
+  respond.location->append(lines, values, Purpose::Url);
+  lines += "\r\n";
+  return true;
+}
+
 std::optional<std::size_t> find_route(std::span<const Route> routes, const Request& request) {
   for (std::size_t i = 0; i < routes.size(); ++i)
     if (routes[i].match.holds(request)) return i;

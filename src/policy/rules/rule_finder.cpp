@@ -120,8 +120,8 @@ bool applies(const Rule& rule, Reach reach) {
   const bool only_by_target = match.headers.empty() && match.query.empty() && match.tiers.empty() &&
                               match.ip.empty() && match.countries.empty() && match.cities.empty() &&
                               match.regions.empty() && match.asns.empty() && !match.hours &&
-                               match.body_words.empty() && match.json.empty() && !match.negated &&
-                               !match.https && match.listeners.empty() && match.routes.empty();
+                              match.body_words.empty() && match.json.empty() && !match.negated &&
+                              !match.https && match.listeners.empty() && match.routes.empty();
   return only_by_target && has_key(rule, reach);
 }
 

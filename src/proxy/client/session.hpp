@@ -67,8 +67,11 @@ class Session final : public ClientWatch {
   [[nodiscard]] bool ends_idle() const noexcept { return loses_its_place() && !worker.retiring && !owed_; }
   // Returns true if the client uses TLS to this process, or to the process that relays the connection.
   [[nodiscard]] bool is_secure() const noexcept { return client.is_tls() || secure_; }
-  // Returns the name of the listener, which may change whenever the session waits. Empty: it has no name.
-  [[nodiscard]] std::string_view listener_name() const noexcept { return listener_.name; }
+  // Returns the name of the listener, which may change whenever the session waits. Empty: the listener has no
+  // name, or does not exist any more.
+  [[nodiscard]] std::string_view listener_name() const noexcept {
+    return last_ ? std::string_view() : std::string_view(listener_.name);
+  }
   // Returns why weir rejected the client's certificate. Empty if weir did not reject it.
   [[nodiscard]] std::string_view distrust() const noexcept { return distrust_; }
   // Returns the kind of HTTP/2 frames of which the client sent too many, as the metric names it. Empty if

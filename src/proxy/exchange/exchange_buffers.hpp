@@ -47,6 +47,8 @@ struct ExchangeBuffers {
   std::string text;                // the body of an answer that weir creates
   std::string rate_limit_headers;  // the rate-limit fields of the answer
   std::string request_id;
+  std::string forwarded_path;    // the path that the route forwards; empty: the path as it was received
+  std::string forwarded_fields;  // the lines of fields that the route adds to the request
 
   BodyBuffer inspected;            // the part of the request's body that was read for the rules
   policy::BodyValues body_values;  // what the rules' keys and conditions read in it
@@ -66,6 +68,8 @@ struct ExchangeBuffers {
     rules = {};
     rate_limit_headers.clear();
     request_id.clear();
+    forwarded_path.clear();
+    forwarded_fields.clear();
     evaluation.clear();
     fallback.clear();
     unasked.clear();

@@ -27,6 +27,17 @@ void ExchangeContext::name_request() {
     worker.make_request_id(buffers.request_id);
 }
 
+void ExchangeContext::edit_answer(http::Fields& fields) {
+  const auto& edits = route()->edits;
+  if (!edits) return;
+  policy::drop_fields(edits->response, fields);
+  policy::append_lines(edits->response, template_values(), buffers.rate_limit_headers);
+}
+
+void ExchangeContext::edit_own_answer(std::string& lines) {
+  policy::edit_own_lines(route()->edits->response, template_values(), lines);
+}
+
 void ExchangeContext::verify_token() {
   if (const auto fault = policy::verify_token(buffers.request.client, buffers.credentials))
     worker.counters.token_faults(*fault).add();

@@ -343,7 +343,11 @@ void Explainer::tell_arrival(std::string_view fields) {
   }
   if (is_final_recipient(*route_, described_.head())) return tell_last(fields);
   if (!route_->respond) return tell_answer(0, {}, fields, {});
-  tell_answer(route_->respond->status, route_->respond->content_type, fields, route_->respond->body);
+  std::string lines(fields);
+  if (policy::append_fields(*route_->respond, {described_.request(), {}}, lines))
+    return tell_answer(route_->respond->status, route_->respond->content_type, lines, route_->respond->body);
+  http::append_error_json(body, 400, policy::kNoHostToRedirectTo);
+  tell_answer(400, "application/json", lines, body);
 }
 
 void Explainer::tell_last(std::string_view fields) {
@@ -361,6 +365,8 @@ void Explainer::tell_answer(unsigned status, std::string_view content_type, std:
   verdict.headers.clear();
   if (!content_type.empty()) verdict.headers.emplace_back("Content-Type", content_type);
   std::string lines(fields);
+  if (status != 0 && route_ != nullptr && route_->edits)
+    policy::edit_own_lines(route_->edits->response, {described_.request(), {}}, lines);
   if (status != 0 && config_.cors) http::append_cors_fields(lines, *config_.cors, described_.head().fields);
   add_fields(verdict.headers, lines);
   verdict.body = body;

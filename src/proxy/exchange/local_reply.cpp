@@ -111,11 +111,23 @@ net::Task<Ending> LocalReply::answer_paused(base::Duration wait) {
 net::Task<Ending> LocalReply::respond(const policy::Route* route) {
   context_.settle(route != nullptr ? route->respond->status : 404, nullptr);
   if (route == nullptr) return error({404, "no route matches this request"});
+  if (!add_configured_fields(*route->respond)) return error({400, policy::kNoHostToRedirectTo});
   return answer({.status = route->respond->status,
                  .content_type = route->respond->content_type,
                  .body = route->respond->body,
                  .fields = context_.buffers.rate_limit_headers,
                  .no_store = false});
+}
+
+// Writes the fields that the answer has in the configuration. Returns false if its redirect has no target.
+bool LocalReply::add_configured_fields(const policy::CannedResponse& respond) {
+  if (!respond.location && respond.fields.empty()) return true;
+  const auto* const edits = context_.route()->edits.get();
+  const bool asks_who = respond.fields.asks_who || (respond.location && respond.location->asks_who()) ||
+                        (edits != nullptr && edits->response.asks_who);
+  if (asks_who) context_.verify_token();
+  context_.name_request();
+  return policy::append_fields(respond, context_.template_values(), context_.buffers.rate_limit_headers);
 }
 
 net::Task<Ending> LocalReply::answer_preflight() {
@@ -158,6 +170,14 @@ net::Task<Ending> LocalReply::answer(http::Answer answer) {
   return send(answer);
 }
 
+// Adds the fields that the route gives to its answers.
+void LocalReply::add_route_fields(http::Answer& answer) {
+  auto& fields = context_.buffers.rate_limit_headers;
+  if (answer.fields.empty()) fields.clear();
+  context_.edit_own_answer(fields);
+  answer.fields = fields;
+}
+
 // Lets pages of other origins read the answer, as [cors] permits.
 void LocalReply::add_cors_fields(http::Answer& answer) {
   auto& fields = context_.buffers.rate_limit_headers;
@@ -180,6 +200,7 @@ net::Task<Ending> LocalReply::send(http::Answer answer) {
     buffers.rate_limit_headers.resize(answer.fields.empty() ? 0 : buffers.rate_limit_headers.size());
     http::make_trailers_only(answer, buffers.rate_limit_headers);
   }
+  if (const auto* route = context_.route(); route != nullptr && route->edits) add_route_fields(answer);
   if (context_.config.cors) add_cors_fields(answer);
   if (!answer.omit_body) context_.report.body_out = answer.body.size();
   const auto sent = client.try_answer(answer);

@@ -44,6 +44,7 @@ BodySink& AnswerRelay::begin() {
   if (const auto& cors = context_.config.cors)
     http::append_exposed_names(buffers.rate_limit_headers, *cors, buffers.head.fields);
   keep_stricter(response.fields, buffers.rate_limit_headers);
+  context_.edit_answer(response.fields);
   context_.report.status = response.status;
   return context_.client.begin_answer(response, {.fields = buffers.rate_limit_headers,
                                                  .date = context_.date(),

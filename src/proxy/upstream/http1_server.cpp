@@ -35,7 +35,20 @@ void write_request_head(ExchangeContext& context, const ServerAttempt& attempt, 
        .trusted_fields = &config.client.trusted_fields,
        .whole_and_plain = context.admission.settlements().want_body(),
        .upgrade = attempt.upgrade,
+       .path = buffers.forwarded_path,
+       .added = buffers.forwarded_fields,
        .host = host});
+}
+
+void edit_request(ExchangeContext& context) {
+  const auto& edits = context.route()->edits;
+  if (!edits) return;
+  auto& buffers = context.buffers;
+  if (edits->request.asks_who || edits->response.asks_who) context.verify_token();
+  if (edits->path && !edits->path->apply(buffers.request.path, buffers.forwarded_path))
+    buffers.forwarded_path.clear();
+  policy::drop_fields(edits->request, buffers.head.fields);
+  policy::append_lines(edits->request, context.template_values(), buffers.forwarded_fields);
 }
 
 AnswerHeadReader::AnswerHeadReader(ExchangeContext& context, ServerAttempt& attempt)

@@ -10,6 +10,11 @@
 
 namespace weir::proxy {
 
+// Makes the changes of the route to the request that weir forwards. Must be called once, after the request
+// was named and before its head is written. Rules, log and metrics still see the client's path and fields,
+// but the dropped fields are marked as not forwarded.
+void edit_request(ExchangeContext& context);
+
 // Writes the head of the request into the exchange's buffer `out`. `host`: the host name of the server, used
 // if the request names no host.
 void write_request_head(ExchangeContext& context, const ServerAttempt& attempt, std::string_view host);

@@ -16,6 +16,7 @@ net::Task<std::optional<Outcome>> ProtocolUpgrade::run() {
   auto& client = context_.client;
   context_.settle(buffers.response.status, &buffers.response);
   keep_stricter(buffers.response.fields, buffers.rate_limit_headers);
+  context_.edit_answer(buffers.response.fields);
   context_.report.status = buffers.response.status;
   buffers.answer.unpin();
   context_.watch.arm(context_.config.server.write_timeout);

@@ -85,6 +85,7 @@ void UpstreamExchange::begin_request() {
     from_server_ = MessageGate::make(context_.worker, context_.buffers, MessageGate::Sender::Server);
   }
   attempt_.pacing = Pacing::make(context_.worker, context_.buffers.evaluation, context_.report.paced);
+  edit_request(context_);
   write_request_head(context_, attempt_, {});
   attempt_.whole = head.framing == http::Framing::None;
   if (head.framing == http::Framing::Length && body.at_hand().size() >= head.content_length)

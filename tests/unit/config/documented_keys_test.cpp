@@ -1,5 +1,6 @@
-// The tables of keys in docs/limiters.md, docs/upstreams.md, docs/alerts.md, docs/http2.md and
-// docs/browsers.md must contain exactly the keys of the schema, with types, bounds and defaults.
+// The tables of keys in docs/limiters.md, docs/upstreams.md, docs/alerts.md, docs/http2.md,
+// docs/browsers.md and docs/routes.md must contain exactly the keys of the schema, with types, bounds and
+// defaults.
 #include "config/schema/schema.hpp"
 #include "unit/config/document.hpp"
 
@@ -18,6 +19,7 @@ struct Described {
 };
 constexpr const char* kLimiters = "limiters.md";
 constexpr const char* kUpstreams = "upstreams.md";
+constexpr const char* kRoutes = "routes.md";
 constexpr Described kDescribed[] = {
     {kLimiters, "Keys of `[[rule]]`", &schema::kRule},
     {kLimiters, "Keys of `match`", &schema::kMatch},
@@ -40,6 +42,11 @@ constexpr Described kDescribed[] = {
     {"alerts.md", "Keys of `[[alert]]`", &schema::kAlert},
     {"http2.md", "Keys of `http2`", &schema::kHttp2},
     {"browsers.md", "Keys of `[cors]`", &schema::kCors},
+    {kRoutes, "Keys of `[[route]]`", &schema::kRoute},
+    {kRoutes, "Keys of `respond`", &schema::kRespond},
+    {kRoutes, "Keys of `headers`", &schema::kHeaders},
+    {kRoutes, "Keys of `headers.request` and `headers.response`", &schema::kFieldEdits},
+    {kRoutes, "Keys of `rewrite`", &schema::kRewrite},
 };
 
 std::string quoted(std::string_view text) {

@@ -209,6 +209,19 @@ TEST(WriteRequestHead, UsesTheServersAddressAsHostIfTheRequestHasNoHost) {
   EXPECT_TRUE(forwarded("GET / HTTP/1.0\r\nHost: a", by).starts_with("GET / HTTP/1.1\r\nHost: a\r\n"));
 }
 
+TEST(WriteRequestHead, WritesAnotherPathAndFurtherFields) {
+  auto by = kStranger;
+  by.path = "/v2/x";
+  by.added = "X-A: 1\r\nX-B: 2\r\n";
+  EXPECT_EQ(without_ours(forwarded("GET /x?y=1 HTTP/1.1\r\nHost: a\r\nX-C: 3", by)),
+            "GET /v2/x?y=1 HTTP/1.1\r\nHost: a\r\nX-C: 3\r\nX-A: 1\r\nX-B: 2\r\n\r\n");
+  for (const char* line : {"GET /x", "GET /x?", "GET http://a/x", "GET http://a"})
+    EXPECT_TRUE(
+        forwarded(std::string(line) + " HTTP/1.1\r\nHost: a", by).starts_with("GET /v2/x HTTP/1.1\r\n"))
+        << line;
+  EXPECT_TRUE(forwarded("GET http://a?q HTTP/1.1\r\nHost: a", by).starts_with("GET /v2/x?q HTTP/1.1\r\n"));
+}
+
 TEST(WriteRequestHead, ConvertsAbsoluteFormToOriginForm) {
   const std::pair<const char*, const char*> cases[] = {
       {"GET http://a/x?y=http://z/ ", "GET /x?y=http://z/ HTTP/1.1\r\nHost: a\r\n"},

@@ -64,9 +64,12 @@ class PathMatch {
   std::optional<TextMatch> regex_;
 };
 
-// A pattern for hosts. "api.example.com" matches this host. "*.example.com" matches every host that has one
-// or more labels before ".example.com", but not "example.com". "~regex" searches the host without regard to
-// case. Hosts of requests are compared in normal form (http::normalise_host()).
+// A pattern for hosts, of three kinds:
+// * "api.example.com" matches this host.
+// * "*.example.com" matches every host that has one or more labels before ".example.com". It does not match
+//   "example.com".
+// * "~regex" searches the host without regard to case.
+// Hosts of requests are compared in normal form (http::normalise_host()).
 class HostMatch {
  public:
   // The error says what is expected instead, without the pattern.

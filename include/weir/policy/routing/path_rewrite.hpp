@@ -1,0 +1,52 @@
+// Changes of the path that weir forwards to the servers of a route. Pure.
+#pragma once
+
+#include "weir/base/result.hpp"
+#include "weir/policy/routing/patterns.hpp"
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir::policy {
+
+// A new path in which "{1}" stands for the first group of a regular expression, and "{0}" for the text that
+// it matched.
+class PathPattern {
+ public:
+  // The error says what to write. `pattern`: a regular expression without "~". `to`: the new path.
+  [[nodiscard]] static base::Result<PathPattern> parse(std::string_view pattern, std::string_view to);
+  // Writes the new path to `out`. Returns false if the expression is not found in the path.
+  [[nodiscard]] bool apply(std::string_view path, std::string& out) const;
+  [[nodiscard]] std::string describe() const;
+
+ private:
+  struct Piece {
+    std::string text;
+    std::optional<std::size_t> group;  // the group behind the text
+  };
+  TextMatch pattern_;
+  std::vector<Piece> to_;
+  std::string text_;          // the new path as it was parsed
+  std::size_t elements_ = 1;  // the number of elements that `to_` needs of a match
+};
+
+struct PathRewrite {
+  std::string strip;  // "/api": removed from the beginning of "/api" and "/api/…"; empty: nothing
+  std::string add;    // "/v2": put before the path; empty: nothing
+  std::optional<PathPattern> pattern;
+
+  // Computes the path to forward. `path`: the path in normal form. Writes the new path to `out`, which begins
+  // with one slash and is in normal form. Returns false if the path does not change, because it does not
+  // begin with `strip` or because the expression is not found. weir then forwards the path as it was
+  // received.
+  [[nodiscard]] bool apply(std::string_view path, std::string& out) const;
+};
+
+// Returns what is wrong with a prefix to strip or to add; empty if it is valid. A prefix is a path in normal
+// form without a slash at its end.
+[[nodiscard]] std::string fault_of_prefix(std::string_view prefix);
+
+}  // namespace weir::policy

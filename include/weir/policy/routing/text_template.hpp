@@ -1,0 +1,81 @@
+// Texts with placeholders, such as "https://{host}{uri}". weir parses them once, when it reads the
+// configuration. Pure.
+#pragma once
+
+#include "weir/base/result.hpp"
+#include "weir/policy/match.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir::policy {
+
+enum class Placeholder : std::uint8_t {
+  Host,         // the request's host in normal form, without its port
+  Uri,          // path and query as the client sent them, the path with one slash at its beginning
+  Path,         // the path in normal form
+  Query,        // the query without '?'
+  Method,       // the request's method
+  ClientIp,     // the client's address; empty for a unix socket
+  User,         // this one and the next three: as [client] says who the client is; empty if unknown
+  Org,          //
+  Tier,         //
+  Service,      //
+  RequestId,    // the value of X-Request-ID
+  CertSubject,  // the subject of the client's certificate; empty if it shows none
+};
+
+// Where the text is used. No value can end the field, or begin a second element of a list in it.
+enum class Purpose : std::uint8_t {
+  Field,  // the value of a field: commas, quotes, backslashes, blanks and octets that are not visible ASCII
+          // become %XX; of texts that are no part of the target, also ';' and '%'
+  Url,    // a URL: octets that a URL cannot have become %XX; of texts that are no part of the target, all
+          // octets but letters, digits, '-', '.', '_' and '~'
+};
+
+// The values of the placeholders. The views must stay valid while the object is used.
+struct TemplateValues {
+  const Request& request;
+  std::string_view request_id;
+};
+
+class TextTemplate {
+ public:
+  // A constant text, then perhaps a placeholder.
+  struct Piece {
+    std::string text;
+    std::optional<Placeholder> placeholder;
+  };
+
+  TextTemplate() = default;
+  // Parses a text in which "{host}" is a placeholder, and "{{" and "}}" are braces. The error says what to
+  // write.
+  [[nodiscard]] static base::Result<TextTemplate> parse(std::string_view text);
+
+  void append(std::string& out, const TemplateValues& values, Purpose purpose) const;
+  [[nodiscard]] bool has(Placeholder placeholder) const noexcept;
+  // Returns true if a value may come from the client's token.
+  [[nodiscard]] bool asks_who() const noexcept {
+    return has(Placeholder::User) || has(Placeholder::Org) || has(Placeholder::Service);
+  }
+  [[nodiscard]] const std::vector<Piece>& pieces() const noexcept { return pieces_; }
+  // Returns the text as it was parsed.
+  [[nodiscard]] const std::string& describe() const noexcept { return text_; }
+
+ private:
+  std::string text_;
+  std::vector<Piece> pieces_;
+};
+
+// Returns the placeholder in braces, such as "{host}".
+[[nodiscard]] std::string_view name_of(Placeholder placeholder) noexcept;
+
+// Returns why the text must not be the target of a redirect, and what to write; empty if it may be. The
+// target must be a URL of http or https, or a path. Only constant texts and {host} may make its host.
+// Otherwise clients could choose to which host weir sends others.
+[[nodiscard]] std::string fault_of_location(const TextTemplate& location);
+
+}  // namespace weir::policy

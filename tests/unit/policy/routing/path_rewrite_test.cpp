@@ -1,0 +1,105 @@
+#include "weir/policy/routing/path_rewrite.hpp"
+
+#include "weir/http/target.hpp"
+
+#include <random>
+
+#include <gmock/gmock.h>
+
+namespace weir::policy {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string applied(const PathRewrite& rewrite, std::string_view path) {
+  std::string out;
+  return rewrite.apply(path, out) ? out : "unchanged";
+}
+
+PathRewrite prefixes(std::string strip, std::string add) {
+  return {.strip = std::move(strip), .add = std::move(add), .pattern = std::nullopt};
+}
+
+PathRewrite pattern(std::string_view pattern, std::string_view to) {
+  auto parsed = PathPattern::parse(pattern, to);
+  EXPECT_TRUE(parsed) << parsed.error().message;
+  return {.strip = {}, .add = {}, .pattern = *parsed};
+}
+
+TEST(PathRewrite, StripsWholeSegmentsOnly) {
+  const auto strip = prefixes("/api", "");
+  EXPECT_EQ(applied(strip, "/api/users"), "/users");
+  EXPECT_EQ(applied(strip, "/api/"), "/");
+  EXPECT_EQ(applied(strip, "/api"), "/");
+  EXPECT_EQ(applied(strip, "/apiary"), "unchanged");
+  EXPECT_EQ(applied(strip, "/v1/api"), "unchanged");
+  EXPECT_EQ(applied(strip, "*"), "unchanged");
+}
+
+TEST(PathRewrite, AddsAPrefix) {
+  EXPECT_EQ(applied(prefixes("", "/v2"), "/users"), "/v2/users");
+  EXPECT_EQ(applied(prefixes("", "/v2"), "/"), "/v2/");
+  EXPECT_EQ(applied(prefixes("/v1", "/v2"), "/v1/users"), "/v2/users");
+  EXPECT_EQ(applied(prefixes("/v1", "/v2"), "/v1"), "/v2/");
+  EXPECT_EQ(applied(prefixes("/v1", "/v2"), "/users"), "unchanged");
+}
+
+TEST(PathRewrite, PatternReplacesTheWholePath) {
+  const auto users = pattern("^/users/([0-9]+)/(.*)$", "/u/{1}/x/{2}");
+  EXPECT_EQ(applied(users, "/users/7/a/b"), "/u/7/x/a/b");
+  EXPECT_EQ(applied(users, "/users/x"), "unchanged");
+  EXPECT_EQ(applied(pattern("v[0-9]", "/old/{0}"), "/api/v7/x"), "/old/v7");
+  EXPECT_EQ(applied(pattern("^/(a)?(b)$", "/x{1}/{2}"), "/b"), "/x/b") << "the first group is absent";
+}
+
+// Whatever groups match, the new path is in normal form: a server finds no host, dot segment or query in it.
+TEST(PathRewrite, NewPathIsInNormalForm) {
+  EXPECT_EQ(applied(pattern("^/go(.*)$", "/{1}"), "/go/evil.example"), "/evil.example");
+  EXPECT_EQ(applied(pattern("^/a(.*)b/(.*)$", "/x/{1}/{2}"), "/a..b/c"), "/c");
+  EXPECT_EQ(applied(pattern("^/(.*)$", "/{1}"), "/a%3Fb"), "/a%3Fb");
+  const auto seed = std::random_device{}();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  const auto cut = pattern("^/(.{0,3})(.{0,4})(.*)$", "/{3}/{2}/{1}{2}");
+  for (int i = 0; i < 5000; ++i) {
+    std::string raw = "/", scratch, normal, out;
+    for (std::size_t n = random() % 16; n > 0; --n) raw += "a./%2F5C;0?\r \xff"[random() % 14];
+    normal = http::normalise_path(raw, scratch);
+    if (!cut.apply(normal, out)) continue;
+    ASSERT_TRUE(out.starts_with('/') && !out.starts_with("//")) << normal << " -> " << out;
+    ASSERT_EQ(out, std::string(http::normalise_path(out, scratch))) << normal;
+    for (const unsigned char c : out)
+      ASSERT_TRUE(c > 0x20 && c < 0x7f && c != '?') << normal << " -> " << out;
+  }
+}
+
+TEST(PathRewrite, RejectsNewPathsThatAreNotInNormalForm) {
+  const auto message = [](std::string_view pattern, std::string_view to) {
+    const auto parsed = PathPattern::parse(pattern, to);
+    EXPECT_FALSE(parsed) << to;
+    return parsed ? "" : parsed.error().message;
+  };
+  EXPECT_THAT(message("(", "/"), HasSubstr("not a regular expression"));
+  EXPECT_THAT(message("^/(.*)$", "{1}"), HasSubstr("begins with \"/\", where x stands for a group"));
+  EXPECT_THAT(message("^/(.*)$", "//{1}"), HasSubstr("in normal form: \"/x\""));
+  EXPECT_THAT(message("^/(.*)$", "/a/../{1}"), HasSubstr("in normal form"));
+  EXPECT_THAT(message("^/(.*)$", "/%{1}"), HasSubstr("in normal form"));
+  EXPECT_THAT(message("^/(.*)$", "/a?b={1}"), HasSubstr("weir forwards the query as it is"));
+  EXPECT_THAT(message("^/(.*)$", "/{2}"), HasSubstr("that the pattern does not have; it has 1"));
+  EXPECT_THAT(message("^/(.*)$", "/{host}"), HasSubstr("{host} is no group"));
+  EXPECT_THAT(message("^/(.*)$", "/{10}"), HasSubstr("{10} is no group"));
+}
+
+TEST(PathRewrite, ChecksPrefixes) {
+  EXPECT_EQ(fault_of_prefix("/api"), "");
+  EXPECT_EQ(fault_of_prefix("/api/v1"), "");
+  EXPECT_THAT(fault_of_prefix("api"), HasSubstr("begins with \"/\""));
+  EXPECT_THAT(fault_of_prefix("/api/"), HasSubstr("expected \"/api\""));
+  EXPECT_THAT(fault_of_prefix("/"), HasSubstr("or remove this key"));
+  EXPECT_THAT(fault_of_prefix("/a//b"), HasSubstr("in normal form: \"/a/b\""));
+  EXPECT_THAT(fault_of_prefix("/a?b"), HasSubstr("without \"?\""));
+  EXPECT_THAT(fault_of_prefix(""), HasSubstr("begins with"));
+}
+
+}  // namespace
+}  // namespace weir::policy
