@@ -54,6 +54,7 @@ class Accounts(PairTestCase):
         for fields, body, status, word in cases:
             for response in self.same(pair, [Ask("/login", "POST", fields, body)]):
                 self.assert_own_refusal(response, status, word)
+                self.assertEqual(response["accept-encoding"], "identity" if "content_encoding" in fields else None, "it names the cause")
         self.assertEqual(self.statuses_of(pair, [Ask("/else", "POST", body=b'{"email":')]), [200], "the rule does not apply")
 
     def test_forms_with_too_many_fields_are_refused(self):

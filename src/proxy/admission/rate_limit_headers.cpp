@@ -78,7 +78,8 @@ void append_error(std::string& fields, std::string& body, unsigned status, std::
 void append_objection(std::string& fields, std::string& body, const policy::Objection& objection,
                       const policy::ClientSettings& client) {
   const auto status = policy::status_of(objection);
-  if (status == 415) fields = "Accept-Encoding: identity\r\n";  // RFC 9110 §15.5.16 recommends this
+  // RFC 9110 §15.5.16 recommends this field if the encoding is the cause of a 415.
+  if (objection.body == policy::RequestBody::State::Coded) fields = "Accept-Encoding: identity\r\n";
   if (objection.token && *objection.token != policy::TokenFault::Missing) {
     append_challenge(fields, objection);
     return http::append_error_json(body, status, policy::describe(objection));
