@@ -49,6 +49,12 @@ class LeakyBucket {
  public:
   [[nodiscard]] static base::Result<LeakyBucket> make(Rate limit, std::uint64_t queue,
                                                       base::Duration max_wait);
+  // Makes the bucket of a pacer, whose units are octets. Only `max_wait` bounds how far a key may be ahead.
+  [[nodiscard]] static base::Result<LeakyBucket> make_pacer(Rate limit, base::Duration max_wait) {
+    return make(limit, kPacerQueue, max_wait);
+  }
+  // Returns true for the bucket of a pacer.
+  [[nodiscard]] bool paces() const noexcept { return quota() == kPacerQueue; }
   [[nodiscard]] Step step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
   // Cancels the departure of a request that will not depart. If that departure is the last one promised,
   // returns the state without that departure. Otherwise returns the state unchanged, so that no two requests
@@ -59,6 +65,7 @@ class LeakyBucket {
   friend bool operator==(const LeakyBucket&, const LeakyBucket&) = default;
 
  private:
+  static constexpr std::uint64_t kPacerQueue = 1 << 30;  // longer than the queue of any rule
   explicit LeakyBucket(GcraCore gcra_core) noexcept : gcra_core_(gcra_core) {}
   GcraCore gcra_core_;
 };

@@ -71,9 +71,18 @@ Cell carried(const L& from, const Cell& cell, const L& to, base::TimePoint now) 
                  scaled(wait, depth_of(to.gcra_core()), depth_of(from.gcra_core()), most));
 }
 
+// Keeps the promised departures. The bucket of a pacer keeps the promised octets instead, which pass at the
+// new rate, but it is at most its `max_wait` ahead.
 Cell carried(const LeakyBucket& from, const Cell& cell, const LeakyBucket& to, base::TimePoint now) noexcept {
-  const auto departs = from.gcra_core().instant(tat_of(cell));
-  return departs > now ? cell_of(to.gcra_core().ticks(departs)) : Cell{};
+  const auto& old_core = from.gcra_core();
+  const auto& core = to.gcra_core();
+  const auto departs = old_core.instant(tat_of(cell));
+  if (departs <= now) return {};
+  if (!to.paces()) return cell_of(core.ticks(departs));
+  const Ticks wait = beyond(tat_of(cell), old_core.ticks(now));
+  const Ticks most = Ticks{micros(core.max_wait())} * core.rate().count;
+  return cell_of(core.ticks(now) +
+                 scaled(wait, micros(core.rate().period), micros(old_core.rate().period), most));
 }
 
 Cell carried(const SteppedBucket& from, const Cell& cell, const SteppedBucket& to,

@@ -85,6 +85,17 @@ TEST(Rescale, ChangedLeakyBucketKeepsTheDeparturesAlreadyPromised) {
   EXPECT_EQ(step(quick, cell, kStart, 1).outcome.delay, 5s);
 }
 
+TEST(Rescale, ChangedPacerKeepsTheOctetsAlreadyPromisedUpToItsLongestLead) {
+  const Limiter slow = LeakyBucket::make_pacer({100, 1s}, 10s).value();
+  const Limiter quick = LeakyBucket::make_pacer({10'000, 1s}, 10s).value();
+  const auto delay = [](const Limiter& from, Cost octets, const Limiter& to) {
+    return step(to, rescaled(from, spent(from, octets), to, kStart), kStart, 1).outcome.delay;
+  };
+  EXPECT_EQ(delay(slow, 800, quick), 80ms);
+  EXPECT_EQ(delay(quick, 500, slow), 5s);
+  EXPECT_EQ(delay(quick, 50'000, slow), 10s) << "not 500 s";
+}
+
 TEST(Rescale, ChangedConcurrencyLimitKeepsTheNumberInFlight) {
   const Limiter few = Concurrency::make(3).value();
   const Limiter many = Concurrency::make(10).value();
