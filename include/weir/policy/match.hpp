@@ -124,6 +124,8 @@ struct Match {
   // Returns true if the conditions on the client and on the time hold. Ignores conditions on what the client
   // requests, including those in `negated`.
   [[nodiscard]] bool holds_for_client(const Request& request) const;
+  // Returns true if no condition depends on what the client requests, such as its path.
+  [[nodiscard]] bool is_about_clients() const noexcept;
   // Returns the unmet condition in words: "path /login does not match /api/*". Empty if all conditions hold.
   // The text contains no header or query values of the request.
   [[nodiscard]] std::string why_not(const Request& request) const;
@@ -165,7 +167,6 @@ struct Match {
     return ambiguity_by_name(request);
   }
   [[nodiscard]] std::optional<Ambiguity> ambiguity_by_name(const Request& request) const;
-  [[nodiscard]] bool is_about_clients() const noexcept;
   [[nodiscard]] Unmet unmet_by_client(const Request& request) const;
   [[nodiscard]] Unmet unmet_by_head(const Request& request) const;
   // Return the first of `headers` or `query` that no value of the request matches; null if each has a

@@ -246,6 +246,8 @@ struct AppliedLimiter {
 [[nodiscard]] AppliedLimiter applied_limiter(const Rule& rule, const Request& request);
 
 // Returns a limiter of a variant, whatever the request. `factor`: ignored unless the rule adapts.
+// Does the same, but ignores overrides that depend on what the client requests, such as a path.
+[[nodiscard]] AppliedLimiter applied_limiter_of_client(const Rule& rule, const Request& request);
 [[nodiscard]] AppliedLimiter limiter_of(const Rule& rule, std::uint16_t variant, bool elastic,
                                         limit::Factor factor = limit::kWholeFactor);
 

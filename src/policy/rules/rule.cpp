@@ -268,16 +268,29 @@ limit::Cost units_of(const Lease& lease, const limit::Limiter& limiter) noexcept
   return std::min(lease.percent != 0 ? quota * lease.percent / 100 : lease.units, quota / 4);
 }
 
-AppliedLimiter applied_limiter(const Rule& rule, const Request& request) {
+namespace {
+
+template <class Matches>
+AppliedLimiter applied_limiter_where(const Rule& rule, const Request& request, Matches matches) {
   const auto factor = factor_for(rule, request);
   for (std::size_t i = 0; i < rule.overrides.size(); ++i)
-    if (rule.overrides[i].match.holds(request))
-      return applied(rule.overrides[i], 1 + i, request.load, factor);
+    if (matches(rule.overrides[i].match)) return applied(rule.overrides[i], 1 + i, request.load, factor);
   if (!request.client.tier.empty())
     for (std::size_t i = 0; i < rule.tiers.size(); ++i)
       if (rule.tiers[i].tier == request.client.tier)
         return applied(rule.tiers[i], 1 + rule.overrides.size() + i, request.load, factor);
   return applied(rule, 0, request.load, factor);
+}
+
+}  // namespace
+
+AppliedLimiter applied_limiter(const Rule& rule, const Request& request) {
+  return applied_limiter_where(rule, request, [&](const Match& match) { return match.holds(request); });
+}
+
+AppliedLimiter applied_limiter_of_client(const Rule& rule, const Request& request) {
+  return applied_limiter_where(
+      rule, request, [&](const Match& match) { return match.is_about_clients() && match.holds(request); });
 }
 
 AppliedLimiter limiter_of(const Rule& rule, std::uint16_t variant, bool elastic, limit::Factor factor) {

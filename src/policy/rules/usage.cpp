@@ -63,8 +63,9 @@ bool may_tell(const Rule& rule, const Request& request) {
 
 bool has_ambiguous_key(const Rule& rule, const Request& request) {
   return ambiguity_in_key(rule, request) ||
-         std::any_of(rule.overrides.begin(), rule.overrides.end(),
-                     [&](const Variant& variant) { return variant.match.ambiguity(request).has_value(); });
+         std::any_of(rule.overrides.begin(), rule.overrides.end(), [&](const Variant& variant) {
+           return variant.match.is_about_clients() && variant.match.ambiguity(request);
+         });
 }
 
 // Returns the duration in seconds, rounded up.
@@ -98,7 +99,7 @@ std::vector<UsageLine> usage_lines(std::span<const Rule> rules, const Request& r
   for (const Rule& rule : rules) {
     if (lines.size() == limit::kMaxCharges) break;
     if (!may_tell(rule, request) || has_ambiguous_key(rule, request)) continue;
-    const auto applied = applied_limiter(rule, request);
+    const auto applied = applied_limiter_of_client(rule, request);
     const auto key = rule.store == Store::Memory ? namer.name(rule, applied, keys.table)
                                                  : namer.name_in_redis(rule, applied, keys);
     if (!key) continue;

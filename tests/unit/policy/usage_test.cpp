@@ -120,6 +120,16 @@ TEST_F(UsageLines, HaveTheSameKeyAndLimiterAsTheClientsRequests) {
   EXPECT_EQ(lines[0].charge.cost, 0U);
 }
 
+TEST_F(UsageLines, IgnoreOverridesThatDependOnTheUsageRequestItself) {
+  auto& rule = add("key", {"api_key"});
+  rule.overrides.push_back({.tier = {}, .match = {}, .limiter = bucket(1, 99)});
+  rule.overrides[0].match.path = PathMatch::parse("/usage").value();
+  EXPECT_EQ(usage_lines(rules_, request_, kKeys).at(0).charge.limiter, rule.limiter.get());
+  rule.overrides.push_back({.tier = {}, .match = {}, .limiter = bucket(1, 50)});
+  rule.overrides[1].match.ip = {cidr("203.0.113.0/24")};
+  EXPECT_EQ(usage_lines(rules_, request_, kKeys).at(0).charge.limiter, rule.overrides[1].limiter.get());
+}
+
 TEST_F(UsageLines, AreWrittenAsJson) {
   add("key", {"api_key"});
   add("window", {"ip"}).limiter = limit::FixedWindow::make({100, std::chrono::hours(1)}).value();
