@@ -3,8 +3,11 @@
 #include "http/token.hpp"
 #include "http/token_list.hpp"
 
+#include "weir/base/ip_address.hpp"
+
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 
 namespace weir::http {
 
@@ -20,16 +23,20 @@ bool is_scheme(std::string_view text) noexcept {
 
 // Returns true for a host in the form that browsers send: a name in ASCII, or an address, in lower case.
 bool is_origin_host(std::string_view text) noexcept {
-  const bool bracketed = text.starts_with('[') && text.ends_with(']');
+  const bool bracketed = text.size() > 2 && text.starts_with('[') && text.ends_with(']');
+  if (bracketed) text = text.substr(1, text.size() - 2);
   const auto good = [&](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_' ||
-           (bracketed && (c == ':' || c == '[' || c == ']'));
+           (bracketed && c == ':');
   };
-  return !text.empty() && std::all_of(text.begin(), text.end(), good);
+  if (text.empty() || !std::all_of(text.begin(), text.end(), good)) return false;
+  return !bracketed || (text.find(':') != std::string_view::npos && base::IpAddress::parse(text));
 }
 
 bool is_origin_port(std::string_view text) noexcept {
-  return !text.empty() && text.size() <= 5 && text.front() != '0' &&
+  constexpr std::string_view kHighest = "65535";
+  const bool too_high = text.size() > kHighest.size() || (text.size() == kHighest.size() && text > kHighest);
+  return !text.empty() && !too_high && text.front() != '0' &&
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 

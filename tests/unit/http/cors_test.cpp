@@ -28,8 +28,9 @@ std::string answer_fields(const CorsSettings& cors, const RequestHead& head, std
 }
 
 TEST(CorsOrigin, AcceptsWhatBrowsersSend) {
-  for (const char* origin : {"https://app.example.com", "http://localhost:3000", "http://127.0.0.1:8080",
-                             "http://[::1]:8080", "capacitor://localhost", "https://xn--caf-dma.example"})
+  for (const char* origin :
+       {"https://app.example.com", "http://localhost:3000", "http://127.0.0.1:8080", "http://[::1]:8080",
+        "capacitor://localhost", "https://a.b:65535", "https://xn--caf-dma.example"})
     EXPECT_EQ(parse_origin(origin).value(), origin);
 }
 
@@ -46,7 +47,9 @@ TEST(CorsOrigin, ErrorNamesTheOriginThatBrowsersSend) {
     EXPECT_THAT(parsed.error().message, HasSubstr(std::string("write ") + better)) << text;
   }
   for (const char* text : {"", "app.example.com", "https://", "https://*.example.com", "https://a b", "null",
-                           "https://user@example.com", "https://example.com:0", "https://[::1", "*"})
+                           "https://user@example.com", "https://example.com:0", "https://[::1", "*",
+                           "https://a.b:65536", "https://a.b:99999", "https://[]", "https://[::1]:99999",
+                           "https://[1.2.3.4]", "https://[:]", "https://[::g]", "https://[[::1]]"})
     EXPECT_FALSE(parse_origin(text)) << text;
 }
 
