@@ -131,10 +131,15 @@ std::string_view permitted_origin(const CorsSettings& cors, const Fields& reques
 }
 
 bool is_preflight(const CorsSettings& cors, const RequestHead& request) noexcept {
+  // The last three replace the method OPTIONS in many server frameworks.
+  constexpr std::string_view kNever[] = {"authorization", "cookie", "x-http-method-override", "x-http-method",
+                                         "x-method-override"};
   const auto& fields = request.fields;
-  return request.method == "OPTIONS" && request.framing == Framing::None && names_what_it_asks(fields) &&
-         find_field(fields, "authorization") == nullptr && find_field(fields, "cookie") == nullptr &&
-         !permitted_origin(cors, fields).empty();
+  const auto has = [&](std::string_view name) { return find_field(fields, name) != nullptr; };
+  return request.method == "OPTIONS" && request.framing == Framing::None &&
+         names_what_it_asks(fields) &&
+         std::none_of(std::begin(kNever), std::end(kNever), has) &&
+         (cors.key_field.empty() || !has(cors.key_field)) && !permitted_origin(cors, fields).empty();
 }
 
 void append_cors_fields(std::string& lines, const CorsSettings& cors, const Fields& request) {

@@ -154,6 +154,14 @@ class Preflights(CorsTestCase):
             self.assertEqual(client.request("OPTIONS", "/api/a", ASKS | {"Origin": "https://evil.example"}).status, 200)
             self.assertEqual(client.request("OPTIONS", "/api/a", ASKS | {"Origin": "https://evil.example"}).status, 429)
 
+    def test_requests_with_fields_that_no_preflight_has_are_charged(self):
+        for field in ({"X-API-Key": "k"}, {"X-HTTP-Method-Override": "POST"}):
+            weir = self.cors_weir()
+            with self.subTest(**field), weir.connect() as client:
+                got = [client.request("OPTIONS", "/api/a?login=a", ASKS | field).status for _ in range(3)]
+                self.assertEqual(got, [200, 200, 429])
+                self.assertEqual(weir.metric("weir_preflights_total"), 0)
+
     def test_without_cors_settings_preflights_are_treated_like_other_requests(self):
         weir = self.plain_weir(LIMIT)
         with weir.connect() as client:

@@ -20,6 +20,7 @@ struct CorsSettings {
   bool credentials = false;
   base::Duration max_age{600'000'000};  // how long a browser may remember the answer to a preflight
   bool answers_preflights = false;      // false: weir forwards preflights to the server
+  std::string key_field{};              // the field with the client's API key; empty: no field has it
   friend bool operator==(const CorsSettings&, const CorsSettings&) = default;
 };
 
@@ -31,8 +32,9 @@ struct CorsSettings {
 [[nodiscard]] std::string_view permitted_origin(const CorsSettings& cors, const Fields& request) noexcept;
 
 // Returns true for a preflight: a browser asks whether a page of a permitted origin may send a request.
-// Browsers send preflights without a body, Authorization and Cookie (Fetch standard, "CORS-preflight fetch").
-// A request with a body or one of these fields is no preflight.
+// Browsers send preflights without a body, and without the fields of the page: Authorization, Cookie, the API
+// key, and fields that override the method (Fetch standard, "CORS-preflight fetch"). A request with one of
+// these is no preflight.
 [[nodiscard]] bool is_preflight(const CorsSettings& cors, const RequestHead& request) noexcept;
 
 // The three functions below append field lines to `lines`, each with its CRLF. `lines`: the field lines that

@@ -129,6 +129,10 @@ class Evaluation {
   // token.
   Objection collect_unverified(RuleList rules, const Request& request, const NamingKeys& keys);
 
+  // Collects only the rules that pace bodies. Ignores them if the request has no key that one of them
+  // demands.
+  void collect_paced(RuleList rules, const Request& request, const NamingKeys& keys);
+
   // Does the same as collect() for a single rule, which may be in shadow mode. Adds the rule's charges if the
   // rule applies and has no objection.
   Objection collect_rule(const Rule& rule, const Request& request, const NamingKeys& keys);

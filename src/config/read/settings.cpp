@@ -43,6 +43,8 @@ Settings parse_settings(std::string_view text, const std::string& file) {
   context.lines.insert({{"[client]", client.line()}, {"[state]", state.line()}});
   settings.client = read_client(client, context);
   settings.client.bounds = settings.server.bounds;
+  if (settings.cors && settings.client.api_key.kind == policy::Source::Kind::Header)
+    settings.cors->key_field = settings.client.api_key.name;
   settings.state = read_state(state, context);
   settings.upstreams = read_upstreams(root, context);
   settings.routes = read_routes(root, settings.upstreams, context);

@@ -167,6 +167,10 @@ Objection Evaluation::collect_unverified(RuleList rules, const Request& request,
   });
 }
 
+void Evaluation::collect_paced(RuleList rules, const Request& request, const NamingKeys& keys) {
+  (void)collect_those(rules, request, keys, [](const Rule& rule) { return !rule.bandwidth.empty(); });
+}
+
 const Rule* Evaluation::fall_back(const Request& request, const NamingKeys& keys, Bill& fallback,
                                   limit::LineSet unasked) const {
   const auto charges = remote.charges();

@@ -86,7 +86,8 @@ net::Task<Ending> Exchange::run() {
   return config.inspects ? inspect() : decide();
 }
 
-// Forwards a CORS preflight, or answers it if weir answers all requests of the route itself. Checks no limit.
+// Forwards a CORS preflight, or answers it if weir answers all requests of the route itself. Checks no limit,
+// but paces the answer.
 net::Task<Ending> Exchange::take_preflight() {
   const auto* route = context_.route();
   context_.worker.counters.preflights.add();
@@ -95,6 +96,8 @@ net::Task<Ending> Exchange::take_preflight() {
   return enter() ? pass_on() : reply_.shed(priority_);
 }
 
+  context_.buffers.evaluation.collect_paced(context_.buffers.rules, context_.buffers.request,
+                                            context_.config.names);
 net::Task<Ending> Exchange::show_usage() {
   Usage usage(context_);
   context_.watch.begin_cancellable_wait();

@@ -103,10 +103,18 @@ TEST(CorsPreflight, RequestWithABodyOrCredentialsIsNoPreflight) {
   auto head = page_request(asks, "OPTIONS");
   head.framing = Framing::Chunked;
   EXPECT_FALSE(is_preflight(kApp, head));
-  for (const auto& field : Lines{{"Authorization", "Bearer x"}, {"Cookie", "session=1"}}) {
+  auto cors = kApp;
+  cors.key_field = "X-API-Key";
+  for (const auto& field : Lines{{"Authorization", "Bearer x"},
+                                 {"Cookie", "session=1"},
+                                 {"x-api-key", "k"},
+                                 {"X-HTTP-Method-Override", "POST"},
+                                 {"X-HTTP-Method", "POST"},
+                                 {"X-Method-Override", "POST"}}) {
     Lines more = {asks.begin()[0], asks.begin()[1], field};
-    EXPECT_FALSE(is_preflight(kApp, page_request(more, "OPTIONS"))) << field.first;
+    EXPECT_FALSE(is_preflight(cors, page_request(more, "OPTIONS"))) << field.first;
   }
+  EXPECT_TRUE(is_preflight(cors, page_request(asks, "OPTIONS")));
 }
 
 TEST(CorsPreflight, RequestWithAnInvalidMethodOrFieldNameIsNoPreflight) {
