@@ -68,6 +68,21 @@ class OfWholeBodies(ByteCosts):
         told = self.same(pair, [Ask("/both", "POST", body=b"y" * 3000)] * 2)
         self.assertEqual([each["x-ratelimit-remaining"] for each in told], [str(LIMIT)] * 2)
 
+    def test_an_error_of_weir_itself_is_no_answer_that_costs_bytes(self):
+        def reply(exchange):
+            exchange.read_body()
+            exchange.close()
+
+        for charge in ({}, {"charge": '{ status = "2xx" }'}):
+            with self.subTest(**charge):
+                weir = self.start(Weir(self.text(doors=[False], rules="".join(bytes_rule(bodies, **charge) for bodies in BODIES)), self.files))
+                for bodies, cost in (("response", 0), ("request", 3), ("both", 3)):
+                    self.upstream.reply = reply
+                    with Client(weir.port) as client:
+                        self.assertEqual(client.request("POST", f"/{bodies}", body=b"y" * 3000).status, 502)
+                    self.upstream.reply = serves(answer(b""))
+                    self.spends(weir, bodies, cost)
+
     def test_a_request_whose_length_exceeds_what_is_left_is_refused(self):
         keys = dict(key="[]", algorithm='"fixed_window"', cost='{ bytes = "request", per = 1000 }')
         told = self.same(self.pair(rule("request", "20/3000day", **keys)), [
