@@ -55,6 +55,47 @@ void warn_of_charged_errors(const policy::Rule& rule, ConfigWarnings& warnings) 
                            "only successful responses");
 }
 
+// Returns true if no part of the rule's key names a client, so that many clients share a key.
+bool is_shared_key(const policy::Rule& rule) {
+  constexpr Attribute kClients[] = {Attribute::Ip,      Attribute::ApiKey, Attribute::User,
+                                    Attribute::Service, Attribute::Cookie, Attribute::Claim,
+                                    Attribute::Device,  Attribute::Header, Attribute::CertSubject};
+  return std::none_of(rule.key.begin(), rule.key.end(), [&](const policy::KeyPart& part) {
+    return std::any_of(part.begin(), part.end(), [&](const policy::AttributeRef& ref) {
+      return std::find(std::begin(kClients), std::end(kClients), ref.kind) != std::end(kClients);
+    });
+  });
+}
+
+// Returns true if a rule of the kind `concurrency` bounds how many requests of this rule are under way.
+bool has_concurrency_beside(const policy::Rule& rule, const Settings& settings) {
+  return std::any_of(settings.rules.begin(), settings.rules.end(), [&](const policy::Rule& other) {
+    return other.mode == policy::Mode::Enforce && limit::holds(*other.limiter) &&
+           plainly_covers(other.match, rule.match);
+  });
+}
+
+// Warns of costs in bytes that a client can claim without sending them, or that a window forgets.
+void warn_of_bytes(const policy::Rule& rule, const Settings& settings, ConfigWarnings& warnings) {
+  if (!rule.settlement || rule.settlement->kind != policy::Settlement::Kind::Bytes) return;
+  if (rule.cost_from.kind == policy::CostSource::Kind::Length && is_shared_key(rule))
+    warnings.add(
+        rule,
+        "reserves the Content-Length that a client states, in a limit that clients share: one client "
+        "may block all others with a body that it does not send; write reserve = 1, or a key of "
+        "clients");
+  const auto& limiter = *rule.limiter;
+  const bool forgets = std::holds_alternative<limit::FixedWindow>(limiter) ||
+                       std::holds_alternative<limit::SlidingWindow>(limiter) ||
+                       std::holds_alternative<limit::SlidingLog>(limiter);
+  if (rule.settlement->bodies != policy::Bodies::Request && rule.cost == 1 && forgets &&
+      !has_concurrency_beside(rule, settings))
+    warnings.add(rule,
+                 "holds one unit for each answer until it has passed, so answers at the same time may exceed "
+                 "the limit many times, and its window forgets that; use algorithm = \"token_bucket\", write "
+                 "reserve, or add a rule with algorithm = \"concurrency\"");
+}
+
 // Warns if one weir's part of a limit is too small for any request, although the whole limit is large enough.
 void warn_of_local_share(const policy::Rule& rule, ConfigWarnings& warnings) {
   if (!rule.local_share || admits_idle(*rule.local_share, rule.cost)) return;
@@ -193,6 +234,7 @@ void warn_of_rules(const Settings& settings, ConfigWarnings& warnings) {
     warn_of_overrides(rule, warnings);
     warn_of_unsaid_cost(rule, warnings);
     warn_of_charged_errors(rule, warnings);
+    warn_of_bytes(rule, settings, warnings);
     warn_of_local_share(rule, warnings);
     warn_of_bodies(rule, warnings);
     warn_of_messages(rule, settings, warnings);

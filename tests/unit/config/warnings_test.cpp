@@ -396,6 +396,38 @@ TEST(Warnings, WarnIfServerErrorsAreChargedTheReservedCost) {
   EXPECT_THAT(of("charge = { status = \"401\" }\n"), Not(warned));
 }
 
+TEST(Warnings, WarnOfStatedLengthsThatReserveALimitThatClientsShare) {
+  const auto of = [](const std::string& more) { return warnings_of(with_rule(more)); };
+  const auto warned = Contains(HasSubstr("rule \"x\" reserves the Content-Length that a client states"));
+  for (const char* bodies : {"request", "both"})
+    for (const char* key : {"[]", R"(["host"])", R"(["route", "method"])"}) {
+      const auto cost = "cost = { bytes = \"" + std::string(bodies) + "\" }\nkey = " + key + "\n";
+      EXPECT_THAT(of(cost), warned) << cost;
+    }
+  for (const char* key : {R"(["ip"])", R"(["api_key|ip"])", R"(["host", "user"])"})
+    EXPECT_THAT(of("cost = { bytes = \"request\" }\nkey = " + std::string(key) + "\n"), Not(warned)) << key;
+  EXPECT_THAT(of("cost = { bytes = \"request\", reserve = 1 }\nkey = []\n"), Not(warned));
+  EXPECT_THAT(of("cost = { bytes = \"response\" }\nkey = []\n"), Not(warned));
+}
+
+TEST(Warnings, WarnOfWindowsOfBytesThatAnswersAtTheSameTimeExceed) {
+  const auto of = [](const std::string& more) { return warnings_of(with_rule("key = [\"ip\"]\n" + more)); };
+  const auto warned = Contains(HasSubstr("rule \"x\" holds one unit for each answer until it has passed"));
+  const std::string cost = "cost = { bytes = \"response\" }\n";
+  for (const char* algorithm : {"fixed_window", "sliding_window", "sliding_log"})
+    EXPECT_THAT(of(cost + "algorithm = \"" + algorithm + "\"\n"), warned) << algorithm;
+  const auto window = "algorithm = \"fixed_window\"\n" + cost;
+  EXPECT_THAT(of(cost), Not(warned)) << "a bucket keeps the debt";
+  EXPECT_THAT(of("algorithm = \"fixed_window\"\ncost = { bytes = \"response\", reserve = 5 }\n"),
+              Not(warned));
+  EXPECT_THAT(of("algorithm = \"fixed_window\"\ncost = { bytes = \"request\" }\n"), Not(warned));
+  EXPECT_THAT(of(window + "[[rule]]\nname = \"y\"\nlimit = 5\nalgorithm = \"concurrency\"\nkey = [\"ip\"]\n"),
+              Not(warned));
+  EXPECT_THAT(
+      of(window + "[[rule]]\nname = \"y\"\nlimit = 5\nalgorithm = \"concurrency\"\nmode = \"shadow\"\n"),
+      warned);
+}
+
 TEST(Warnings, WarnOfUnusedTokenAndCountrySettings) {
   const Folder folder;
   policy::CountryFile countries;
