@@ -103,6 +103,10 @@ void read_subject(const TableReader& table, const Settings& settings, admin::Ale
   if (table.has("rule")) {
     alert.on = admin::AlertOn::Refusals;
     known("rule", settings.rules);
+    for (const auto& rule : settings.rules)
+      if (rule.name == alert.subject && !rule.bandwidth.empty())
+        table.mistake("rule", "found " + in_quotes(alert.subject) +
+                                  ", which has bandwidth and refuses nothing; expected a rule with limit");
   } else if (table.has("upstream")) {
     alert.on = admin::AlertOn::Upstream;
     known("upstream", settings.upstreams);

@@ -104,6 +104,17 @@ TEST(Alerts, RejectsClientsOfARuleThatCountsAllTogether) {
                                    "the same for all clients; expected refused_above"));
 }
 
+TEST(Alerts, RejectsRulesThatRefuseNothing) {
+  for (const char* threshold : {"refused_above", "key_refused_above"})
+    EXPECT_THAT(mistakes_in(with("[[rule]]\nname = \"pace\"\nkey = [\"ip\"]\nbandwidth = \"1MiB/s\"\n"
+                                 "[[alert]]\nrule = \"pace\"\n" +
+                                 std::string(threshold) + " = \"1/s\"\n" + kHook)),
+                ElementsAre(::testing::HasSubstr(
+                    "alert[#1].rule: found \"pace\", which has bandwidth and refuses nothing; "
+                    "expected a rule with limit")))
+        << threshold;
+}
+
 TEST(Alerts, RejectsAWebhookWithAnInvalidUrlOrAUserName) {
   for (const char* wrong : {"hooks.example.com", "ftp://a/b", "https://", "https://user@a/b", "https://a:0/",
                             "https://a/ b", "https://unix:/run/x"})
