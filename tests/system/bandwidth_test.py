@@ -8,7 +8,7 @@ import threading
 import time
 
 from harness import PATIENCE, Client, Weir, answer, eventually, logged_requests, main, request_bytes, rss_kib
-from explain_test import post
+from explain_test import get, post
 from http2_client import Http2TestCase
 from tunnel_test import ASK, echo
 
@@ -158,6 +158,68 @@ class AccessLog(Bandwidth):
         self.assertNotIn("paced_us", free, "no rule applies")
 
 
+class BodiesAtHand(Bandwidth):
+    """Bodies that come whole with their heads."""
+
+    def test_a_body_waits_for_its_time_before_the_server_is_asked(self):
+        weir = self.plain_weir(paced("8KiB/s"))
+        with Client(weir.port) as client:
+            begun = time.monotonic()
+            self.assertEqual(client.request("POST", "/0", {"X-Key": "a"}, b"y" * 12_288).status, 200)
+            self.assertGreaterEqual(time.monotonic() - begun, 1.3, "12 KiB but for what passes in 100 ms, and a piece")
+
+    def test_a_waiting_body_takes_no_place_in_flight(self):
+        weir = self.plain_weir(paced("1KiB/s"), server="max_in_flight = 1\n")
+        waiting = self.start(weir.connect())
+        waiting.send(request_bytes("POST", "/0", {"X-Key": "slow", "Content-Length": "12000"}) + b"y" * 12_000)
+        eventually(lambda: weir.metric("weir_bandwidth_waited_seconds_total") > 0, "the body waits")
+        self.assertEqual(len(self.upstream.exchanges), 0)
+        for _ in range(3):
+            self.assertEqual(weir.get("/10", x_key="quick").status, 200)
+
+    def test_a_client_that_leaves_costs_its_key_no_more_than_a_piece(self):
+        weir = self.plain_weir(paced("1KiB/s"))
+        for number in range(1, 6):
+            client = self.start(weir.connect())
+            before = weir.metric("weir_bandwidth_waited_seconds_total")
+            client.send(request_bytes("POST", "/0", {"X-Key": "a", "Content-Length": "12000"}) + b"y" * 12_000)
+            eventually(lambda: weir.metric("weir_bandwidth_waited_seconds_total") > before, "the body waits")
+            client.leave()
+            eventually(lambda: weir.metric("weir_client_errors_total", kind="left") == number, "the wait has ended")
+        limit = get(weir.admin, "/api/keys?rule=pace&key=a").json()["limits"][0]
+        self.assertEqual((limit["says"], limit["limiter"]), ("pace", "bandwidth 1KiB/s"))
+        self.assertLess(limit["busy_seconds"], 11, "not 60 s")
+        self.assertEqual(len(self.upstream.exchanges), 0)
+
+    def test_a_stopping_weir_ends_the_wait(self):
+        weir = self.plain_weir(paced("1KiB/s"))
+        client = self.start(weir.connect())
+        client.send(request_bytes("POST", "/0", {"X-Key": "a", "Content-Length": "12000"}) + b"y" * 12_000)
+        eventually(lambda: weir.metric("weir_bandwidth_waited_seconds_total") > 0, "the body waits")
+        weir.signal(signal.SIGTERM)
+        self.assertEqual(client.read().status, 503)
+
+
+class Leaving(Bandwidth):
+    def test_a_client_that_closes_ends_its_wait_if_half_close_says_so(self):
+        weir = self.plain_weir(paced("1KiB/s"), server='half_close = "end"\n')
+        client = self.start(weir.connect())
+        client.send(request_bytes("GET", "/100000", {"X-Key": "a"}))
+        client.wire.read_until(b"\r\n\r\n")
+        client.sock.close()
+        eventually(lambda: weir.metric("weir_client_errors_total", kind="left") == 1, "the transfer has ended")
+
+    def test_the_answer_to_a_preflight_is_paced(self):
+        weir = self.weir(doors=[False], rules=paced("64KiB/s", key="[]"),
+                         routes='[cors]\norigins = ["https://app.example.com"]\n[[route]]\nupstream = "api"\n')
+        asks = {"Origin": "https://app.example.com", "Access-Control-Request-Method": "PUT"}
+        with Client(weir.port) as client:
+            begun = time.monotonic()
+            self.assertEqual(len(client.request("OPTIONS", "/100000", asks).body), 100_000)
+            self.assertGreaterEqual(time.monotonic() - begun, 1.2)
+        self.assertEqual(weir.metric("weir_preflights_total"), 1)
+
+
 class Timeouts(Bandwidth):
     def test_no_timeout_runs_while_weir_itself_holds_a_body_back(self):
         weir = self.plain_weir(paced("2KiB/s"), server='write_timeout = "2s"\nbody_timeout = "2s"\n',
@@ -173,7 +235,24 @@ class Shown(Bandwidth):
     def test_explain_names_the_rate(self):
         weir = self.plain_weir(paced("1MiB/s"))
         rules = post(weir.admin, "/api/explain", {"host": "localhost", "headers": {"X-Key": "a"}}).json()["rules"]
-        self.assertEqual([(limit["says"], limit["limiter"]) for limit in rules[0]["limits"]], [("pace", "bandwidth 1MiB/s")])
+        self.assertEqual([(limit["says"], limit["limiter"], limit["busy_seconds"]) for limit in rules[0]["limits"]],
+                         [("pace", "bandwidth 1MiB/s", 0)])
+
+    def test_a_reload_that_raises_the_rate_shortens_the_wait(self):
+        weir = self.plain_weir(paced("1KiB/s"))
+        clients = [self.start(weir.connect()) for _ in range(12)]
+        for each in clients:
+            each.send(request_bytes("GET", "/100000", {"X-Key": "a"}))
+        busy = lambda: get(weir.admin, "/api/keys?rule=pace&key=a").json()["limits"][0]["busy_seconds"]
+        eventually(lambda: busy() > 4, "pieces of 0.5 s wait")
+        for each in clients:
+            each.leave()
+        eventually(lambda: weir.metric("weir_client_errors_total", kind="left") == len(clients), "they have left")
+        path = weir.folder / "weir.toml"
+        path.write_text(path.read_text().replace("1KiB/s", "100KiB/s"))
+        weir.signal(signal.SIGHUP)
+        self.await_metric(weir, 1, "weir_reloads_total", result="ok")
+        self.assertLess(busy(), 1)
 
     def test_a_reload_changes_the_rate(self):
         weir = self.plain_weir(paced("1KiB/s"))

@@ -195,6 +195,8 @@ struct Rule {
   // Paces bodies to this rate, such as "1MiB/s"; empty: the rule limits requests. If set, `limiter` is a
   // leaky bucket of octets, the rule refuses nothing, and no bill has a charge of it.
   std::string bandwidth{};
+  // How far the octets of one key may be charged in advance. Further octets wait uncharged.
+  static constexpr base::Duration kLongestPaceLead = std::chrono::seconds{10};
   // The result of digest_of_asks() for this rule. Logged values of the rule can be replayed while the digest
   // is unchanged.
   std::uint32_t asks = 0;
@@ -244,10 +246,10 @@ struct AppliedLimiter {
   return limiter_id_of(static_cast<std::uint16_t>(1 + rule.overrides.size() + rule.tiers.size()), false);
 }
 [[nodiscard]] AppliedLimiter applied_limiter(const Rule& rule, const Request& request);
-
-// Returns a limiter of a variant, whatever the request. `factor`: ignored unless the rule adapts.
 // Does the same, but ignores overrides that depend on what the client requests, such as a path.
 [[nodiscard]] AppliedLimiter applied_limiter_of_client(const Rule& rule, const Request& request);
+
+// Returns a limiter of a variant, whatever the request. `factor`: ignored unless the rule adapts.
 [[nodiscard]] AppliedLimiter limiter_of(const Rule& rule, std::uint16_t variant, bool elastic,
                                         limit::Factor factor = limit::kWholeFactor);
 

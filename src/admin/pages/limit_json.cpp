@@ -32,8 +32,9 @@ json::object limit_json(const policy::LimitState& state) {
   if (!state.note.empty()) out["note"] = state.note;
   if (state.counted) out["decides"] = false;
   out["says"] = word_of(state);
-  if (!state.known) return out;
   const auto& outcome = state.outcome;
+  if (state.paces) out["busy_seconds"] = seconds_json(outcome.reset_after);
+  if (state.paces || !state.known) return out;
   out["limit"] = state.limit;
   out["remaining"] = state.remaining;
   out["reset_after_seconds"] = seconds_json(outcome.reset_after);

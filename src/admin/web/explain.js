@@ -98,7 +98,7 @@ function row(rule) {
     h("td", { "data-label": "Key" }, h("span", { class: "code" }, (rule.key ?? []).join(", ") || "all requests"),
       rule.cost > 1 && h("span", { class: "detail" }, `costs ${count(rule.cost)}`)),
     h("td", { "data-label": "Decision" }, limits.map((limit) => says(rule, limit)), rule.why && h("span", { class: "detail" }, rule.why)),
-    h("td", { "data-label": "Left" }, each((limit) => (limit.limit === undefined ? "unknown" : `${count(limit.remaining)} of ${count(limit.limit)}`))),
+    h("td", { "data-label": "Left" }, each((limit) => (limit.says === "pace" ? "" : limit.limit === undefined ? "unknown" : `${count(limit.remaining)} of ${count(limit.limit)}`))),
     h("td", { "data-label": "Available in" }, each(frees)));
 }
 
@@ -119,7 +119,7 @@ function penalty(limit) {
 
 function frees(limit) {
   if (limit.says === "unknown") return "unknown";
-  if (limit.says === "pace") return "always";
+  if (limit.says === "pace") return limit.busy_seconds ? `busy for ${seconds(limit.busy_seconds)}` : "now";
   if (limit.retry_after_seconds === null) return "never: the cost exceeds the limit";
   if (limit.retry_after_seconds !== undefined) return `${seconds(limit.retry_after_seconds)}; reset in ${seconds(limit.reset_after_seconds)}`;
   if (limit.delay_seconds) return `forwarded in ${seconds(limit.delay_seconds)}`;

@@ -83,13 +83,14 @@ LimitState state_of(const Rule& rule, const AppliedLimiter& applied, const limit
   const auto* shown = whole ? applied.told : limiter_of(rule, applied.variant, applied.elastic).told;
   return {
       .choice = describe_choice(rule, applied),
-      .limiter = limit::describe(*shown),
+      .limiter = rule.bandwidth.empty() ? limit::describe(*shown) : "bandwidth " + rule.bandwidth,
       .store = rule.store == Store::Redis ? "redis" : "memory",
       .note = outcome.overflow
                   ? "the key table is full: this client shares a counter with other new clients of the rule"
                   : "",
       .digest = base::in_hex(key),
       .counted = applied.counted,
+      .paces = !rule.bandwidth.empty(),
       .known = true,
       .outcome = outcome,
       .limit = limit,

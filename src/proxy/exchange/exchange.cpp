@@ -4,6 +4,7 @@
 #include "proxy/exchange/body_inspector.hpp"
 #include "proxy/exchange/pre_check.hpp"
 #include "proxy/exchange/scoped_cancel_target.hpp"
+#include "proxy/pacing/pacing.hpp"
 #include "proxy/queue/queue_wait.hpp"
 #include "proxy/upstream/upstream_exchange.hpp"
 
@@ -11,6 +12,7 @@
 #include "weir/policy/explain_request.hpp"
 #include "weir/policy/priority.hpp"
 
+#include <cstddef>
 #include <new>
 #include <utility>
 
@@ -41,6 +43,7 @@ Exchange::~Exchange() {
 
 void Exchange::cancel() noexcept {
   if (queue_wait_ != nullptr) queue_wait_->cancel();
+  if (pacing_ != nullptr) pacing_->cancel();
   if (upstream_ != nullptr) upstream_->cancel();
 }
 
@@ -93,11 +96,11 @@ net::Task<Ending> Exchange::take_preflight() {
   context_.worker.counters.preflights.add();
   if (route != nullptr && (route->respond || context_.config.cors->answers_preflights))
     return reply_.answer_preflight();
+  context_.buffers.evaluation.collect_paced(context_.buffers.rules, context_.buffers.request,
+                                            context_.config.names);
   return enter() ? pass_on() : reply_.shed(priority_);
 }
 
-  context_.buffers.evaluation.collect_paced(context_.buffers.rules, context_.buffers.request,
-                                            context_.config.names);
 net::Task<Ending> Exchange::show_usage() {
   Usage usage(context_);
   context_.watch.begin_cancellable_wait();
@@ -222,11 +225,57 @@ net::Task<Ending> Exchange::pass_on() {
 }
 
 net::Task<Ending> Exchange::forward(upstream::Pool& pool) {
-  UpstreamExchange upstream(context_, pool, priority_);
+  auto pacing = Pacing::make(context_.worker, context_.buffers.evaluation, context_.report.paced);
+  bool goes_on = true;
+  if (pacing && context_.has_whole_body())
+    goes_on = co_await hold_body(*pacing, pool.settings().timeouts.response);
+  if (!goes_on) co_return co_await give_up_body();
+  UpstreamExchange upstream(context_, pool, priority_, std::move(pacing));
   const ScopedCancelTarget cancel_target(upstream_, upstream);
   const auto outcome = co_await upstream.run();
   if (!outcome.error) co_return outcome.ending;
   co_return co_await reply_.error(outcome.error);
+}
+
+// Waits until a body that arrived whole with its head may pass, piece by piece. The server then gets it at
+// once. A waiting request does not count as in flight, so it takes no place from other requests. Returns
+// false if the client has left or weir stops.
+net::Task<bool> Exchange::hold_body(Pacing& pacing, base::Duration patience) {
+  auto& watch = context_.watch;
+  auto& gate = pacing.to_server();
+  const ScopedCancelTarget cancel_target(pacing_, pacing);
+  const bool counted = in_flight_;
+  auto rest = static_cast<std::size_t>(context_.buffers.head.content_length);
+  while (rest > 0) {
+    const auto admitted = gate.admit(rest);
+    gate.passed(admitted);
+    rest -= admitted;
+    if (admitted > 0) continue;
+    leave();
+    watch.arm(gate.wait() + patience);
+    watch.begin_cancellable_wait();
+    co_await gate.hold();
+    watch.end_cancellable_wait();
+    watch.disarm();
+    context_.read_clock();
+    if (watch.left() || watch.has_gone() || context_.worker.hard_stop) co_return false;
+    watch.clear_late();
+  }
+  if (counted && !in_flight_) context_.worker.in_flight.enter_again();
+  in_flight_ = counted;
+  co_return true;
+}
+
+// Ends a request whose body no server has got.
+net::Task<Ending> Exchange::give_up_body() {
+  context_.refund();
+  if (context_.watch.left() || context_.watch.has_gone()) {
+    context_.note_client_error(observe::ClientError::Left, "client_left");
+    return net::Task<Ending>::ended(Ending::Close);
+  }
+  context_.watch.clear_late();
+  context_.report.failure = "stopped";
+  return reply_.error({503, "this server is stopping; please retry"});
 }
 
 // Ignores requests that weir answers itself, so that a health check does not fail under load.

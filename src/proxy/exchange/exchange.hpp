@@ -15,6 +15,7 @@
 
 namespace weir::proxy {
 
+class Pacing;
 class QueueWait;
 class UpstreamExchange;
 
@@ -47,6 +48,8 @@ class Exchange {
   [[nodiscard]] net::Task<Ending> wait_in_queue();
   [[nodiscard]] net::Task<Ending> pass_on();
   [[nodiscard]] net::Task<Ending> forward(upstream::Pool& pool);
+  [[nodiscard]] net::Task<bool> hold_body(Pacing& pacing, base::Duration patience);
+  [[nodiscard]] net::Task<Ending> give_up_body();
   [[nodiscard]] bool enter() noexcept;
   void leave() noexcept;
 
@@ -56,6 +59,7 @@ class Exchange {
   bool begun_ = false;
   bool in_flight_ = false;                // true while the worker's InFlight counts the request
   QueueWait* queue_wait_ = nullptr;       // set while the request waits in a queue
+  Pacing* pacing_ = nullptr;              // set while the body waits before it is forwarded
   UpstreamExchange* upstream_ = nullptr;  // set while the request is being forwarded
 };
 

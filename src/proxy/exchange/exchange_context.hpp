@@ -43,6 +43,11 @@ class ExchangeContext {
   [[nodiscard]] const policy::Route* route() const noexcept {
     return report.route ? &config.routes[*report.route] : nullptr;
   }
+  // Returns true if the request has a body of known length, and the whole body is in memory.
+  [[nodiscard]] bool has_whole_body() const noexcept {
+    const auto& head = buffers.head;
+    return head.framing == http::Framing::Length && client.body().at_hand().size() >= head.content_length;
+  }
   void read_clock() noexcept { now = worker.clock.now(); }
   // Returns the HTTP-date of `now`.
   [[nodiscard]] std::string_view date() {

@@ -229,6 +229,8 @@ void Explainer::tell_pacing() {
     state.store = "memory";
     state.digest = base::in_hex(key);
     state.paces = true;
+    state.outcome =
+        table_.peek({.key = key, .limiter = rule->limiter.get(), .cost = 0, .rule = rule->cells}, now_);
   }
 }
 

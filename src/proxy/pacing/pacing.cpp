@@ -14,6 +14,8 @@ namespace {
 constexpr std::size_t kLeastPiece = 512;
 constexpr std::size_t kMostPiece = 16 << 10;
 constexpr base::Duration kLongestHold = std::chrono::seconds{1};
+// Many pieces may wait for the same key to be less far ahead. This bounds how often they ask.
+constexpr base::Duration kSoonestRetry{100'000};
 
 }  // namespace
 
@@ -24,9 +26,12 @@ std::size_t piece_of(const limit::Rate& rate) noexcept {
 }
 
 std::size_t PaceGate::admit(std::size_t size) {
+  if (due_ > pacing_.now()) return 0;
   if (charged_ == 0) {
-    charged_ = std::min(size, pacing_.piece());
-    due_ = pacing_.charge(charged_);
+    const auto piece = std::min(size, pacing_.piece());
+    const auto turn = pacing_.charge(piece);
+    charged_ = turn.charged ? piece : 0;
+    due_ = turn.due;
   }
   return due_ > pacing_.now() ? 0 : std::min(size, charged_);
 }
@@ -62,21 +67,21 @@ std::unique_ptr<Pacing> Pacing::make(Worker& worker, const policy::Evaluation& e
   return evaluation.paced.empty() ? nullptr : std::make_unique<Pacing>(worker, evaluation, waited);
 }
 
-// The buckets hold so many octets that they refuse none. If one did, this piece would not be charged, and
-// would pass after the wait that the bucket asks for.
-base::TimePoint Pacing::charge(std::size_t octets) {
+Pacing::Turn Pacing::charge(std::size_t octets) {
   for (auto& charge : charges_) charge.cost = octets;
   const auto now = worker_.clock.now();
-  (void)worker_.table.charge(std::span(charges_.data(), charges_.size()), now,
-                             std::span(outcomes_.data(), outcomes_.size()));
+  const bool charged = worker_.table.charge(std::span(charges_.data(), charges_.size()), now,
+                                            std::span(outcomes_.data(), outcomes_.size()));
   const auto wait_of = [](const limit::Outcome& outcome) {
-    return outcome.allowed ? outcome.delay : std::min(outcome.retry_after, kLongestHold);
+    return outcome.allowed ? outcome.delay : outcome.retry_after;
   };
   const auto slowest =
       std::max_element(outcomes_.begin(), outcomes_.end(),
                        [&](const auto& a, const auto& b) { return wait_of(a) < wait_of(b); });
   slowest_ = static_cast<std::size_t>(slowest - outcomes_.begin());
-  return now + std::max(wait_of(*slowest) - kPaceAhead, base::Duration{0});
+  const auto wait = wait_of(*slowest);
+  if (!charged) return {false, now + std::clamp(wait, kSoonestRetry, kLongestHold)};
+  return {true, now + std::max(wait - kPaceAhead, base::Duration{0})};
 }
 
 void Pacing::note_wait(base::Duration waited) noexcept {

@@ -5,6 +5,9 @@
 // of all exchanges pass in the order of their charges, and an exchange with many octets does not displace one
 // with few. While a piece waits, the relay reads nothing more (back-pressure).
 //
+// A key is charged at most 10 s in advance (policy::Rule::kLongestPaceLead). Beyond that, a piece waits
+// without a charge and asks again. So exchanges that have ended can delay others by no more than this time.
+//
 // A Pacing belongs to one exchange; its two gates are used by the coroutines of the exchange.
 #pragma once
 
@@ -52,7 +55,7 @@ class PaceGate final : public Pacer {
   Pacing& pacing_;
   net::Timer pause_;
   std::size_t charged_ = 0;  // octets that are charged, and have not passed
-  base::TimePoint due_{};    // when these may pass
+  base::TimePoint due_{};    // when these may pass; if there are none, when to ask for a charge again
 };
 
 class Pacing {
@@ -64,8 +67,12 @@ class Pacing {
   [[nodiscard]] static std::unique_ptr<Pacing> make(Worker& worker, const policy::Evaluation& evaluation,
                                                     base::Duration& waited);
 
-  // Charges `octets` (1 to kMaxCost) to each key. Returns when they may pass.
-  base::TimePoint charge(std::size_t octets);
+  struct Turn {
+    bool charged;         // false: the key is too far ahead, and nothing was charged
+    base::TimePoint due;  // when the octets may pass, or when to ask again
+  };
+  // Charges `octets` (1 to kMaxCost) to each key, or to none.
+  [[nodiscard]] Turn charge(std::size_t octets);
   [[nodiscard]] std::size_t piece() const noexcept { return piece_; }
   [[nodiscard]] base::TimePoint now() const noexcept { return worker_.clock.now(); }
   // Counts the time for which a body has waited, for the request and for the rule that made the last piece

@@ -84,18 +84,14 @@ void UpstreamExchange::begin_request() {
     from_client_ = MessageGate::make(context_.worker, context_.buffers, MessageGate::Sender::Client);
     from_server_ = MessageGate::make(context_.worker, context_.buffers, MessageGate::Sender::Server);
   }
-  attempt_.pacing = Pacing::make(context_.worker, context_.buffers.evaluation, context_.report.paced);
   edit_request(context_);
   write_request_head(context_, attempt_, {});
   attempt_.whole = head.framing == http::Framing::None;
-  if (head.framing == http::Framing::Length && body.at_hand().size() >= head.content_length)
-    attempt_.whole = body.take(attempt_.body) == BodySource::Status::Piece;
+  if (context_.has_whole_body()) attempt_.whole = body.take(attempt_.body) == BodySource::Status::Piece;
   // An HTTP/2 server may refuse the request after it got a part of the body.
   if (!attempt_.whole && attempt_.pool.settings().protocol != upstream::Protocol::Http1)
     attempt_.copy.begin();
   if (!attempt_.whole) return;
-  // A body that is in memory passes at once. Later octets of the key wait for it.
-  if (attempt_.pacing && !attempt_.body.empty()) attempt_.pacing->charge(attempt_.body.size());
   std::string_view nothing;
   (void)body.take(nothing);  // makes the source reach the end of the body
 }

@@ -14,17 +14,22 @@
 
 #include <memory>
 #include <optional>
+#include <utility>
 
 namespace weir::proxy {
 
 class UpstreamExchange {
  public:
   // Both references must outlive this object. `priority`: the request's priority in the upstream's queue.
-  UpstreamExchange(ExchangeContext& context, upstream::Pool& pool, policy::Priority priority)
+  // `pacing`: paces the bodies; may be null. A body that arrived whole with its head must have passed it.
+  UpstreamExchange(ExchangeContext& context, upstream::Pool& pool, policy::Priority priority,
+                   std::unique_ptr<Pacing> pacing)
       : context_(context),
         attempt_(context, pool),
         in_flight_(attempt_.tallies.in_flight),
-        priority_(priority) {}
+        priority_(priority) {
+    attempt_.pacing = std::move(pacing);
+  }
 
   [[nodiscard]] net::Task<Outcome> run();
   void cancel() noexcept;  // ends every wait

@@ -15,8 +15,6 @@ namespace {
 constexpr std::uint64_t kLeastInSecond = 1 << 10;
 constexpr std::uint64_t kMostCount = 1'000'000'000;  // the bound of limit::Rate
 constexpr std::uint64_t kSecond = 1'000'000;         // in µs
-// How many octets may wait for a key. No exchange ever has so many, because it waits piece by piece.
-constexpr std::uint64_t kMostWaiting = kMostCount - 1;
 
 constexpr std::string_view kExpected =
     "; expected a size and a period from \"1KiB/s\" to \"1000MB/s\", such as \"1MiB/s\"";
@@ -73,7 +71,7 @@ void read_bandwidth(const TableReader& table, const ReadContext& context, policy
   if (!table.has("bandwidth")) return;
   rule.bandwidth = table.text("bandwidth");
   const auto rate = parse_bandwidth(rule.bandwidth);
-  const auto limiter = rate ? limit::LeakyBucket::make(*rate, kMostWaiting, base::kForever)
+  const auto limiter = rate ? limit::LeakyBucket::make_pacer(*rate, policy::Rule::kLongestPaceLead)
                             : base::Result<limit::LeakyBucket>(base::Error{""});
   if (!limiter) return refuse_bandwidth(table, rule.bandwidth);
   rule.limiter = limit::Limiter(*limiter);

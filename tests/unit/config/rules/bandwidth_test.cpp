@@ -26,7 +26,10 @@ TEST(Bandwidth, IsALeakyBucketOfOctetsInMemory) {
   EXPECT_EQ(rule.bandwidth, "1MiB/s");
   EXPECT_EQ(rule.store, policy::Store::Memory);
   EXPECT_EQ(rule.on_missing, policy::OnMissing::Reject);
-  const auto rate = std::get<limit::LeakyBucket>(*rule.limiter).gcra_core().rate();
+  const auto& bucket = std::get<limit::LeakyBucket>(*rule.limiter);
+  EXPECT_TRUE(bucket.paces());
+  EXPECT_EQ(bucket.gcra_core().max_wait(), std::chrono::seconds(10));
+  const auto rate = bucket.gcra_core().rate();
   EXPECT_EQ(rate.count, 16'384U);
   EXPECT_EQ(rate.period, base::Duration(15'625)) << "16,384 octets in a 64th of a second, in lowest terms";
 }

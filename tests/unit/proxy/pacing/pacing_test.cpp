@@ -27,8 +27,8 @@ struct Paced : LoneWorker {
           {.name = "r",
            .index = index,
            .cells = index,
-           .limiter =
-               limit::LeakyBucket::make({kMebibyte, seconds(1)}, 999'999'999, base::kForever).value()});
+           .limiter = limit::LeakyBucket::make_pacer({kMebibyte, seconds(1)}, policy::Rule::kLongestPaceLead)
+                          .value()});
       rules.back().bandwidth = "1MiB/s";
     }
   }
@@ -57,7 +57,7 @@ TEST(Pacing, PiecesOfAKeyPassAtTheRateAfterABurst) {
   const auto pacing = all.pacing(1);
   const auto begun = all.clock.now();
   std::vector<base::Duration> due;
-  for (int i = 0; i < 128; ++i) due.push_back(pacing->charge(kPiece) - begun);
+  for (int i = 0; i < 128; ++i) due.push_back(pacing->charge(kPiece).due - begun);
   const auto took = all.clock.now() - begun;
   EXPECT_LE(due[6], took) << "six pieces are less than what passes in 100 ms";
   for (std::size_t i = 8; i < due.size(); ++i) {
@@ -77,7 +77,7 @@ TEST(Pacing, ExchangesOfAKeyTakeTurns) {
   }
   for (int i = 0; i < 8; ++i)
     for (auto* each : {one.get(), other.get()}) {
-      const auto due = each->charge(kPiece);
+      const auto due = each->charge(kPiece).due;
       EXPECT_GT(due, last);
       last = due;
     }
@@ -88,9 +88,9 @@ TEST(Pacing, OtherKeysAndRulesDoNotWait) {
   Paced all;
   const auto busy = all.pacing(1);
   (void)busy->charge(100 * kMebibyte);
-  EXPECT_GE(busy->charge(1) - all.clock.now(), seconds(50));
-  const auto other_key = all.pacing(2)->charge(kPiece);
-  const auto other_rule = all.pacing(3, 1)->charge(kPiece);
+  EXPECT_GE(busy->charge(1).due - all.clock.now(), milliseconds(900));
+  const auto other_key = all.pacing(2)->charge(kPiece).due;
+  const auto other_rule = all.pacing(3, 1)->charge(kPiece).due;
   const auto now = all.clock.now();
   EXPECT_LE(other_key, now);
   EXPECT_LE(other_rule, now);
@@ -98,15 +98,39 @@ TEST(Pacing, OtherKeysAndRulesDoNotWait) {
 
 TEST(Pacing, TheSlowestRuleDecides) {
   Paced all;
-  (void)all.pacing(1)->charge(100 * kMebibyte);
+  (void)all.pacing(1)->charge(5 * kMebibyte);
   policy::Evaluation evaluation;
   evaluation.paced.push_back({&all.rules[1], {5, 7}});
   evaluation.paced.push_back({&all.rules[0], {1, 7}});
   const auto both = Pacing::make(all.worker, evaluation, all.waited);
-  EXPECT_GE(both->charge(1) - all.clock.now(), seconds(50));
+  EXPECT_GE(both->charge(1).due - all.clock.now(), seconds(4));
   both->note_wait(milliseconds(3));
   EXPECT_EQ(all.counters.bandwidth_waited(0).value(), 3000U);
   EXPECT_EQ(all.counters.bandwidth_waited(1).value(), 0U);
+}
+
+TEST(Pacing, ChargesAKeyAtMostTenSecondsInAdvance) {
+  Paced all;
+  const auto since = all.clock.now();
+  Pacing::Turn last{true, {}};
+  unsigned charged = 0;
+  // Each exchange is charged for one piece and ends at once.
+  for (; charged < 100'000; ++charged) {
+    const auto turn = all.pacing(1)->charge(kPiece);
+    if (!turn.charged) break;
+    last = turn;
+  }
+  const auto now = all.clock.now();
+  EXPECT_GE(charged, 640U) << "10 s";
+  EXPECT_LE(last.due - now, policy::Rule::kLongestPaceLead);
+  EXPECT_LE(charged * kPiece, (10'000'000 + (now - since).count()) * kMebibyte / 1'000'000 + kPiece);
+  const auto refused = all.pacing(1)->charge(kPiece);
+  EXPECT_FALSE(refused.charged);
+  EXPECT_GE(refused.due - now, milliseconds(100)) << "a waiting piece does not ask all the time";
+  auto& gate = all.pacing(1)->to_server();
+  EXPECT_EQ(gate.admit(5), 0U);
+  EXPECT_GT(gate.wait(), base::Duration{0});
+  EXPECT_LE(gate.wait(), seconds(1));
 }
 
 TEST(PaceGate, AdmitsAPieceThatIsChargedOnceHoweverItPasses) {
@@ -127,12 +151,12 @@ TEST(PaceGate, HoldsOctetsBackUntilTheirTimeButLooksEachSecond) {
   Paced all;
   const auto pacing = all.pacing(1);
   auto& gate = pacing->to_server();
-  (void)pacing->charge(100 * kMebibyte);
+  (void)pacing->charge(5 * kMebibyte);
   EXPECT_EQ(gate.admit(5), 0U);
   EXPECT_EQ(gate.admit(5), 0U) << "asking again charges nothing";
   EXPECT_EQ(gate.wait(), seconds(1));
   const auto state = all.table.peek({.key = {1, 7}, .limiter = all.rules[0].limiter.get()}, all.clock.now());
-  EXPECT_LE(state.delay, seconds(100) + milliseconds(1));
+  EXPECT_LE(state.delay, seconds(5) + milliseconds(1));
 }
 
 }  // namespace
