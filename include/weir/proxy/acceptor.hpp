@@ -1,4 +1,5 @@
-// Acceptor accepts client connections on one listening socket of one worker.
+// Acceptor accepts client connections on one listening socket of one worker. server::WorkerThread owns the
+// acceptor; only the worker's thread uses it.
 #pragma once
 
 #include "weir/net/asio.hpp"

@@ -1,4 +1,5 @@
-// BodyGate decides how much of a body a relay may send now.
+// BodyGate decides how much of a body a relay may send now. A gate belongs to one exchange; only the thread
+// of its worker uses it.
 #pragma once
 
 #include <cstddef>

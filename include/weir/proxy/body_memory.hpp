@@ -1,6 +1,7 @@
 // Limits the memory of the bodies that rules read: one bound for all connections and workers.
 //
-// BodyMemory may be used by any thread. A BodyBuffer and a BodyMemoryShare belong to one worker.
+// server::Program owns the BodyMemory, and any thread may use it. A BodyBuffer and a BodyMemoryShare belong
+// to one worker.
 #pragma once
 
 #include "weir/observe/counters.hpp"
@@ -30,7 +31,8 @@ class BodyMemory {
   std::atomic<std::uint64_t> taken_{0};
 };
 
-// Counts memory that its owner allocates. Returns it to the BodyMemory at the end.
+// Reserves a part of a BodyMemory for memory that the share's owner allocates itself. The destructor gives
+// the whole part back.
 class BodyMemoryShare {
  public:
   // `memory` and `counters` must outlive the share.

@@ -1,4 +1,5 @@
-// BodyObserver sees the pieces of a body while a relay sends them. It does not delay the body.
+// BodyObserver sees the pieces of a body while a relay sends them. It does not delay the body. An observer
+// belongs to one exchange; only the thread of its worker uses it.
 #pragma once
 
 #include <string_view>

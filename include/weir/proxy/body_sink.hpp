@@ -1,4 +1,5 @@
-// BodySink is the destination of a relay. It frames a body for one protocol and sends it.
+// BodySink is the destination of a relay. It frames a body for one protocol and sends it. A sink belongs to
+// one message; only the thread of its connection uses it.
 #pragma once
 
 #include "weir/net/stream_error.hpp"

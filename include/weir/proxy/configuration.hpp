@@ -27,12 +27,13 @@ struct Configuration {
   policy::TierPriorities tier_priorities;
   std::vector<policy::Rule> rules;
   policy::RuleFinder rule_finder;  // finds rules in `rules`; a default-constructed finder returns all rules
-  bool elastic = false;            // some rule depends on the load
-  // The factors of rules that adapt, which change while the configuration is in use; null: all are whole.
+  bool elastic = false;            // true: some rule depends on the load
+  // The shares of their limits that rules with `adapt` grant now. The shares change while the configuration
+  // is in use. Null: every rule grants its whole limit.
   const limit::Factors* factors = nullptr;
-  bool inspects = false;         // some rule reads request bodies
+  bool inspects = false;         // true: some rule reads request bodies
   policy::BodyNames body_names;  // the values in bodies that the rules read
-  bool settles = false;          // some rule corrects its charge by the response
+  bool settles = false;          // true: the response corrects the charge of some rule
   policy::Redaction redaction;   // hides values of targets in the access log
   policy::NamingKeys names;
   // True if all weirs that use this Redis have the same secret key names.shared. If false, weir treats Redis

@@ -1,4 +1,5 @@
-// ConnectionHandoff passes open connections to the process that takes over in an upgrade.
+// ConnectionHandoff passes open connections to the process that takes over in an upgrade. The main thread
+// owns the implementation (upgrade::HandoffSender), and all workers use it.
 #pragma once
 
 #include "weir/http/proxy_header.hpp"

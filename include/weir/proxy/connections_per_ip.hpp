@@ -1,8 +1,9 @@
 // Counts and bounds the connections of each client address, over all workers.
 //
-// All functions may be called by any thread. Opening and closing a connection lock one mutex, but only if
-// `max_connections_per_ip` is set. The counts are in a tree instead of a hash table, so that no client can
-// provoke hash collisions. The tree never has more entries than there are connections.
+// server::Program owns the object. All functions may be called by any thread. Opening and closing a
+// connection lock one mutex, but only if `max_connections_per_ip` is set. The counts are in a tree instead of
+// a hash table, so that no client can provoke hash collisions. The tree never has more entries than there are
+// connections.
 #pragma once
 
 #include "weir/base/ip_address.hpp"

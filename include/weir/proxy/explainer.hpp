@@ -3,7 +3,8 @@
 //
 //   Explainer ─► the caller answers each lookup in remote() ─► explain()
 //
-// Belongs to one thread. The objects that an Explainer refers to must outlive it.
+// Lives in the coroutine frame of server::Inspector::explain(), on the control thread. The objects that an
+// Explainer refers to must outlive it.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -26,7 +27,7 @@ struct RedisLookup {
   limit::Charge charge;
   limit::Outcome outcome{};
   base::TimePoint clock{};  // Redis's time; the outcome's durations begin at this time
-  bool held_here = false;   // units that this process took from Redis in advance gave the answer
+  bool held_here = false;   // true: the answer comes from units that this process took from Redis in advance
   std::string error{};      // why there is no outcome; empty if there is an outcome
 };
 

@@ -1,4 +1,5 @@
-// Http1Sink sends a body with HTTP/1.1 framing to a client or a server.
+// Http1Sink sends a body with HTTP/1.1 framing to a client or a server. A sink belongs to one message; only
+// the thread of its connection uses it.
 #pragma once
 
 #include "weir/http/head.hpp"

@@ -8,7 +8,8 @@
 // needed.
 //
 // Requests that wait in the shaper are not counted, because their queue bounds them. Requests that weir
-// answers itself are not counted either. All functions may be called by any thread.
+// answers itself are not counted either. All functions may be called by any thread. server::Program owns the
+// object.
 #pragma once
 
 #include "weir/policy/route.hpp"
@@ -40,7 +41,8 @@ class InFlight {
     return most == 0 ? 0 : static_cast<double>(count()) / static_cast<double>(most);
   }
 
-  // Returns the number of requests, of all priorities together, at which this priority is rejected.
+  // Returns the number of requests, of all priorities together, at which this priority is rejected. At least
+  // 1.
   [[nodiscard]] std::uint64_t bound(policy::Priority priority) const noexcept {
     constexpr std::uint64_t kSteps = 20;
     const auto most = this->most();

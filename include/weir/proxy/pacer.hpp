@@ -1,4 +1,5 @@
-// Pacer decides when the next octets of a body may pass.
+// Pacer decides when the next octets of a body may pass. A pacer belongs to one exchange; only the thread of
+// its worker uses it.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
 // Relays bodies from one stream to another in pieces, never whole in memory. While the sink accepts no more,
-// the relay does not read from the source (back-pressure).
+// the relay does not read from the source (back-pressure). A source and a relay belong to one body; only the
+// thread of its streams uses them.
 #pragma once
 
 #include "weir/http/chunked.hpp"

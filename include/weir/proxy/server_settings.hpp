@@ -31,12 +31,12 @@ struct ServerSettings {
   std::uint64_t max_body_memory = 64 << 20;    // bound on the memory for all bodies that rules read, in bytes
   http::ParameterBounds bounds{};              // bounds on query parameters, cookies and repeated fields
   std::uint64_t max_connections = 16'384;      // most open client connections of all workers together
-  std::uint64_t max_connections_per_ip =
-      0;  // largest number of connections of one client address; 0: no bound (proxy/connections_per_ip.hpp)
+  // largest number of connections of one client address; 0: no bound (proxy/connections_per_ip.hpp)
+  std::uint64_t max_connections_per_ip = 0;
   // largest number of requests at upstreams; 0: no bound (proxy/in_flight.hpp)
   std::uint64_t max_in_flight = 0;
-  base::Duration head_timeout{
-      10'000'000};  // for a request's head, measured from its first byte; also for a TLS handshake
+  // longest time from the first byte of a request's head to the end of the head; also for a TLS handshake
+  base::Duration head_timeout{10'000'000};
   base::Duration body_timeout{30'000'000};   // longest time without a new octet of a request's body
   base::Duration write_timeout{30'000'000};  // longest time in which a client accepts no octet of an answer
   MinRate min_rate{500,

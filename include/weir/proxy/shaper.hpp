@@ -32,6 +32,7 @@ namespace weir::proxy {
 class Shaper;
 
 // The state that the shapers of all workers share. Must outlive the shapers and their tickets.
+// server::Program owns the object.
 struct SharedQueue {
   explicit SharedQueue(std::size_t workers) : queue(workers), shapers(workers, nullptr) {}
 

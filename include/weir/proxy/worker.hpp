@@ -1,5 +1,5 @@
-// Worker holds the state of one proxy thread. Only that thread uses its members, apart from the objects in
-// Shared.
+// Worker holds the state of one proxy thread. server::WorkerThread owns the worker. Only that thread uses its
+// members, apart from the objects in Shared.
 #pragma once
 
 #include "weir/limit/key_table.hpp"

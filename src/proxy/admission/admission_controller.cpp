@@ -303,7 +303,9 @@ bool AdmissionController::refused_here(base::TimePoint now) {
   buffers_.permits.reserve(bill.charges().size());
   local_charged_ = worker_.table.charge(bill.charges(), now, bill.outcomes(), &buffers_.journal.charged);
   if (!local_charged_) return true;
-  hold(bill);  // the lookup has changed: another request has released its charge since then
+  // the charge was admitted although the lookup refused it, because another request has released its charge
+  // in between
+  hold(bill);
   refund();
   let_go();
   buffers_.journal.clear();
@@ -350,7 +352,7 @@ void AdmissionController::keep_remote(limit::LineSet unasked) {
   settle_later(remote, Settlements::Store::Redis, redis_now_);
 }
 
-// Stores the rules that limit messages and for whose charges Redis gave no answer. This process counts their
+// Stores each rule that limits messages and whose charge got no answer from Redis. This process counts their
 // messages, under the client's key in Redis.
 void AdmissionController::remember_message_rules(limit::LineSet unasked) {
   const auto& remote = buffers_.evaluation.remote;

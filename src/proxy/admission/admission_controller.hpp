@@ -1,5 +1,6 @@
 // AdmissionController decides on one request. It charges the key table first, then Redis in one round trip. A
-// request is charged in both stores or in neither.
+// request is charged in both stores or in neither. ExchangeContext owns the controller; only the worker's
+// thread uses it.
 #pragma once
 
 #include "proxy/admission/settlements.hpp"
@@ -162,7 +163,7 @@ class AdmissionController {
   base::TimePoint charged_at_{};  // when the key table was charged
   base::TimePoint decided_at_{};
   base::TimePoint redis_now_{};
-  std::size_t heard_ = 0;  // how many of the bills in bills_ the decision is based on
+  std::size_t heard_ = 0;  // number of bills at the front of bills_ on which the decision is based
   bool local_charged_ = false;
   bool remote_charged_ = false;
   bool fallback_charged_ = false;

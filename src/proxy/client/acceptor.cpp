@@ -21,7 +21,8 @@ constexpr std::chrono::seconds kBetweenComplaints{1};
 
 constexpr std::size_t kEvicted = 32;  // each call of evict() makes about one of 32 sessions close
 
-constexpr unsigned kMostRefusals = 8;  // log lines about untrusted clients per second
+// largest number of log lines per second about clients that are untrusted or abuse HTTP/2
+constexpr unsigned kMostRefusals = 8;
 
 }  // namespace
 

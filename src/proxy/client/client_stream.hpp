@@ -1,6 +1,6 @@
 // The client's side of one request: provides the request's body, sends the answer, and knows whether the
-// client is still connected. Each version of HTTP has an implementation: Http1Stream and
-// Http2Stream.
+// client is still connected. Each version of HTTP has an implementation: Http1Stream and Http2Stream. Belongs
+// to its worker.
 //
 // Each request gets one answer: exactly one call of try_answer(), begin_answer() or send_upgrade(). Interim
 // answers may precede the answer.

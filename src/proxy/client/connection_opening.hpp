@@ -1,5 +1,6 @@
 // The steps before a connection's first request: the PROXY protocol header and the TLS handshake. Each step
-// has the deadline [server] head_timeout.
+// has the deadline [server] head_timeout. A ConnectionOpening lives in the coroutine frame of
+// Session::open().
 #pragma once
 
 #include "proxy/client/client_peer.hpp"

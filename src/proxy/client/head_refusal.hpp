@@ -1,4 +1,5 @@
-// Answers and logs a request head that is malformed or incomplete. Each object handles one head.
+// Answers and logs a request head that is malformed or incomplete. Each object handles one head, and belongs
+// to the worker of the connection.
 #pragma once
 
 #include "proxy/client/client_peer.hpp"

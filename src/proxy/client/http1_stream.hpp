@@ -1,4 +1,5 @@
-// One request of an HTTP/1.1 connection and its answer.
+// One request of an HTTP/1.1 connection and its answer. The stream lives in the coroutine frame of
+// Session::serve_one().
 #pragma once
 
 #include "proxy/client/client_stream.hpp"

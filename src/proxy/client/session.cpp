@@ -187,7 +187,8 @@ net::Task<std::size_t> Session::await_head() {
   }
 }
 
-// Handles a wait for a head that ended without new octets. Returns true if the connection waits again.
+// Must be called when a wait for a head has ended without new octets. Returns true if the connection waits
+// again.
 net::Task<bool> Session::outlast(net::ErrorCode ec) {
   // The session keeps waiting whatever woke it, because the new process may not be ready to adopt the
   // connection.

@@ -1,4 +1,5 @@
-// One client connection from accept to close: TLS, the loop over requests, deadlines and draining.
+// One client connection from accept to close: TLS, the loop over requests, deadlines and draining. The
+// coroutine Acceptor::serve() owns the session; only the worker's thread uses it.
 #pragma once
 
 #include "proxy/client/client_peer.hpp"
@@ -158,8 +159,8 @@ class Session final : public ClientWatch {
   DecisionPause::Waiter* pause_waiter_ = nullptr;  // set while the session waits for the end of the pause
   net::Stream* onward_ = nullptr;  // the stream to the process that serves the relayed client; null: no relay
   State state_ = State::Busy;
-  std::string_view distrust_;  // static text
-  std::string_view abuse_;     // static text
+  std::string_view distrust_;  // why weir rejected the client's certificate; static text
+  std::string_view abuse_;     // the kind of HTTP/2 frames of which the client sent too many; static text
   std::uint32_t idle_ticks_ = 0;
   std::uint32_t begun_ticks_ = 0;
   unsigned requests_in_turn_ = 0;  // requests served since the last wait for the client

@@ -22,8 +22,8 @@ struct ReportSources {
 // refunded or kept before. If memory for the log line runs out, counts the line as dropped.
 void report_access(const RequestReport& report, const ReportSources& sources, base::TimePoint ended) noexcept;
 
-// Returns what limiters that adapt to the server's load need to know: the server's latency, or that the
-// server failed.
+// Returns the result of the request for limiters that adapt to the server's load: the server's latency, or
+// that the server failed.
 [[nodiscard]] limit::Ending ending_of(const RequestReport& report) noexcept;
 
 }  // namespace weir::proxy

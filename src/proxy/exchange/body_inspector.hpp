@@ -1,5 +1,5 @@
 // Reads a request's body into memory before the decision, for the rules that need it. The body is then
-// forwarded unchanged.
+// forwarded unchanged. An inspector lives in the coroutine frame of Exchange::inspect().
 //
 // A body that no rule needs is not buffered. The exchange first evaluates the rules that need no body. If
 // they refuse the request, weir does not read its body. The request does not count as in flight while weir

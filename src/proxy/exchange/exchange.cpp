@@ -75,7 +75,8 @@ net::Task<Ending> Exchange::run() {
   auto& request = context_.buffers.request;
   identify();
   context_.report.route = policy::choose_route(config.routes, request);
-  if (context_.report.route) context_.route_tallies().in_flight.add();  // until the destructor
+  // the destructor removes the request again
+  if (context_.report.route) context_.route_tallies().in_flight.add();
   const auto* route = context_.route();
   const auto most = route != nullptr && route->max_body != 0 ? route->max_body : config.server.max_body;
   if (most != 0) context_.client.body().allow(most);

@@ -1,5 +1,6 @@
 // One request and its answer: identifies the client, decides, then refuses, delays or forwards the request.
-// Reports every request, however it ends.
+// Reports every request, however it ends. An exchange lives in the coroutine frame that serves the request,
+// on the worker's thread.
 #pragma once
 
 #include "proxy/exchange/exchange_context.hpp"

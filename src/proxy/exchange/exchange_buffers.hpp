@@ -51,11 +51,12 @@ struct ExchangeBuffers {
   std::string forwarded_fields;  // the lines of fields that the route adds to the request
 
   BodyBuffer inspected;            // the part of the request's body that was read for the rules
-  policy::BodyValues body_values;  // what the rules' keys and conditions read in it
+  policy::BodyValues body_values;  // the values in `inspected` that the rules' keys and conditions read
   BodyBuffer copy;                 // the copy of an answer's body, if a rule reads it
 
   ChargeJournal journal;
-  std::vector<limit::Permit> permits;         // permits that the exchange holds; clear() releases the rest
+  // permits that the exchange holds; clear() releases those that are not released yet
+  std::vector<limit::Permit> permits;
   std::vector<redis::Permit> shared_permits;  // permits that the exchange holds in Redis
 
   void clear() {

@@ -1,4 +1,5 @@
-// Sends the answers that weir creates itself: refusals, errors and configured responses.
+// Sends the answers that weir creates itself: refusals, errors and configured responses. Exchange owns the
+// object.
 //
 // Does not wait for the rest of the request's body. Most functions are therefore not coroutines, and the
 // returned task has nearly always ended already.

@@ -15,7 +15,7 @@ namespace weir::proxy {
 
 // Each time is the epoch if the request did not reach that step.
 struct RequestReport {
-  base::TimePoint started{};          // the head was complete
+  base::TimePoint started{};          // when the request's head was complete
   base::TimePoint machine_started{};  // the same time by the machine's clock, which weir reads only then
   // when weir checked the limits: at `started`, or later once the body had arrived
   base::TimePoint asked_at{};

@@ -1,5 +1,5 @@
 // Stores a pointer to the object that a coroutine awaits, so that other code can cancel the wait. The
-// destructor sets the pointer to null.
+// destructor sets the pointer to null. Lives in the frame of that coroutine.
 #pragma once
 
 namespace weir::proxy {

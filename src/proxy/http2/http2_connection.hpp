@@ -1,5 +1,5 @@
 // A client's HTTP/2 connection: moves octets between the socket and the codec, and begins an exchange for
-// each stream.
+// each stream. Lives in the coroutine frame of Session::serve_http2().
 //
 // One coroutine reads and one writes. Exchanges of all streams put frames into one output buffer. The writer
 // sends the buffer when the loop has handled all other ready events. So answers share TLS records and system
@@ -138,7 +138,7 @@ class Http2Connection final : private http::Http2Events {
   base::TimePoint pinged_{};  // when weir sent a PING; the epoch: weir sent none since octets last arrived
   base::TimePoint blocked_since_{};  // since when the socket accepts no octets; the epoch: it accepts octets
   base::TimePoint announced_{};      // when weir announced the end of the connection; the epoch: not yet
-  std::string_view abuse_;           // static text
+  std::string_view abuse_;           // the kind of abuse for which weir ended the connection; static text
   bool reads_ = true;                // weir still reads from the connection
   bool gone_away_ = false;           // the last GOAWAY is queued or sent
   bool failed_ = false;

@@ -1,6 +1,6 @@
 // Http2Sink sends one response on a stream of a client's HTTP/2 connection: the head with the first flush,
 // then the body. The codec calls give() to fetch as much of the body as the client's flow-control windows and
-// the connection's output buffer permit.
+// the connection's output buffer permit. Http2Stream owns the sink.
 #pragma once
 
 #include "weir/http/http2_fields.hpp"

@@ -1,4 +1,5 @@
-// One request of an HTTP/2 connection and its answer.
+// One request of an HTTP/2 connection and its answer. Http2Connection owns the stream; only the worker's
+// thread uses it.
 //
 // The codec calls the functions of Http2StreamEvents while it reads or writes. These functions only record
 // events. They resume no coroutine at once, because a resumed exchange could call the codec, and the codec's

@@ -1,5 +1,5 @@
-// Http2Tunnel is the client's side of a WebSocket over HTTP/2 (RFC 8441): octets of DATA frames both ways.
-// The end of a direction is END_STREAM.
+// Http2Tunnel is the client's side of a WebSocket over HTTP/2 (RFC 8441). DATA frames carry its octets in
+// both directions, and END_STREAM ends a direction. Http2Stream owns the tunnel.
 #pragma once
 
 #include "proxy/http2/http2_sink.hpp"

@@ -1,4 +1,5 @@
-// QueueWait makes one request wait in the queue for its departure.
+// QueueWait makes one request wait in the queue for its departure. Lives in the coroutine frame of
+// Exchange::wait_in_queue().
 //
 // The wait has a deadline, because requests of a better priority may depart first for a long time. As soon as
 // the last ticket in order cannot depart before its deadline, the queue evicts it. ClientWatch ends all other

@@ -175,8 +175,8 @@ net::Task<Outcome> AnswerRelay::refuse_message() {
   co_return outcome;
 }
 
-// Ends a stream of events where a client's budget ends. The client sees a complete body, unless the head has
-// told its length.
+// Ends a stream of events where a client's budget ends. To the client the body looks complete, unless the
+// head has stated a Content-Length.
 net::Task<Outcome> AnswerRelay::cut_stream() {
   context_.report.failure = "stream_cut";
   const auto outcome = co_await end_early(context_.buffers.response.framing != http::Framing::Length, {});

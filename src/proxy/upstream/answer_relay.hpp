@@ -1,4 +1,5 @@
-// Relays a server's answer to the client: the head with weir's fields, then the body as it arrives.
+// Relays a server's answer to the client: the head with weir's fields, then the body as it arrives. A part of
+// UpstreamExchange; only the worker's thread uses it.
 //
 // The client may disconnect early while a rule needs the end of the answer. The rule may need the cost that
 // the answer states, or hold a permit until the server has answered. In that case weir reads the rest of the

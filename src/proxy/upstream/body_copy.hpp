@@ -1,5 +1,5 @@
 // A copy of the octets of a request's body that weir has sent to a server. With this copy, weir can send the
-// request again to another server, although the client sends its body only once.
+// request again to another server, although the client sends its body only once. ServerAttempt owns the copy.
 //
 // The copy has at most kMost octets. If weir has sent more of the body, it drops the copy, and cannot send
 // the request again.

@@ -19,7 +19,8 @@ void edit_request(ExchangeContext& context);
 // if the request names no host.
 void write_request_head(ExchangeContext& context, const ServerAttempt& attempt, std::string_view host);
 
-// Reads the head of one server's answer, after any interim answers.
+// Reads the head of one server's answer, after any interim answers. Lives in the coroutine frame of
+// UpstreamExchange::exchange_heads().
 class AnswerHeadReader {
  public:
   // Both arguments must outlive the reader. The constructor drops the octets of an earlier answer.

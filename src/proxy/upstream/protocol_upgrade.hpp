@@ -1,4 +1,5 @@
-// A request that upgrades its connection: forwards the server's 101, then relays octets both ways.
+// A request that upgrades its connection: forwards the server's 101, then relays octets both ways. A part of
+// UpstreamExchange; only the worker's thread uses it.
 #pragma once
 
 #include "proxy/upstream/server_attempt.hpp"

@@ -92,11 +92,12 @@ class ServerAttempt {
   upstream::Pool& pool;
   observe::UpstreamTallies& tallies;
   upstream::Lease lease;
-  std::string_view body;            // the whole request body, if it arrived with the head
-  std::string_view upgrade;         // the protocol that the client requests, if the route allows it
-  bool whole = false;               // `body` is the complete body, or the request has no body
-  std::unique_ptr<Pacing> pacing;   // paces both bodies; null: no rule paces them
-  BodyCopy copy;                    // copy of a body that did not arrive whole, if servers may speak HTTP/2
+  std::string_view body;           // the whole request body, if it arrived with the head
+  std::string_view upgrade;        // the protocol that the client requests, if the route allows it
+  bool whole = false;              // `body` is the complete body, or the request has no body
+  std::unique_ptr<Pacing> pacing;  // paces both bodies; null: no rule paces them
+  // copy of a body that did not arrive completely with its head; used if servers may speak HTTP/2
+  BodyCopy copy;
   const void* avoid = nullptr;      // the HTTP/2 connection on which a server refused the request
   bool fresh = false;               // true: use no idle connection, because the last idle connection was dead
   bool handed_over = false;         // bytes of the request were sent to a server

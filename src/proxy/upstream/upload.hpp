@@ -1,6 +1,6 @@
 // Sends a request body while the exchange already waits for the answer. This is necessary if the body arrives
 // in pieces, or if the server accepts it in pieces. The upload runs as a second coroutine beside the
-// exchange. The exchange waits for the end of the upload before it ends.
+// exchange. The exchange waits for the end of the upload before it ends. UpstreamExchange owns the upload.
 //
 // The client's watch has one deadline for both coroutines. A deadline that is meant for the answer, or for a
 // client that reads the answer, also ends the upload's current wait. The upload then waits again, and counts

@@ -371,7 +371,7 @@ TEST_F(RelayTest, SendsWhatThePacerAdmits) {
   }
 }
 
-TEST_F(RelayTest, PaysThePacerOnlyForWhatTheGateAdmits) {
+TEST_F(RelayTest, PacerIsChargedOnlyForOctetsThatTheGateAdmits) {
   open(Framing::Length, Framing::Length, 8);
   came_with_the_head("helloabc");
   Trickle pacer;

@@ -257,7 +257,7 @@ TEST_F(AdmissionControllerTest, RequestViolatesAShadowRuleOnce) {
   EXPECT_EQ(violations(), 5U);
 }
 
-TEST_F(AdmissionControllerTest, PenaltyOfAShadowRuleThatBeginsWithADisplacementIsCounted) {
+TEST_F(AdmissionControllerTest, PenaltyIsCountedIfADisplacingRequestViolatesAShadowRule) {
   watch(3);
   (void)ask("x");
   (void)join("a");

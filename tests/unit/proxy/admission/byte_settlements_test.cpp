@@ -78,7 +78,7 @@ struct ByteCharge : LoneWorker {
   http::ResponseHead head;
 };
 
-TEST(ByteSettlements, ChargeTheBodiesThatCountRoundedUp) {
+TEST(ByteSettlements, ChargeTheConfiguredBodiesInUnitsRoundedUp) {
   const std::pair<policy::Bodies, limit::Cost> cases[] = {
       {policy::Bodies::Response, 11}, {policy::Bodies::Request, 3}, {policy::Bodies::Both, 13}};
   for (const auto& [bodies, cost] : cases) {
@@ -132,7 +132,7 @@ TEST(ByteSettlements, ChargeWhatPassedBeforeTheClientLeft) {
   EXPECT_EQ(one.times(), 1U);
 }
 
-TEST(ByteSettlements, DoNotNeedTheAnswerOfAClientThatLeft) {
+TEST(ByteSettlements, NeedNoAnswerOnceTheClientHasLeft) {
   ByteCharge one(per_ten(policy::Bodies::Both));
   EXPECT_FALSE(one.settlements.needs_answer());
   one.settlements.settle_bytes(25, 0);
@@ -167,14 +167,14 @@ TEST(ByteSettlements, RefundAnAnswerWhoseStatusIsNotCharged) {
   EXPECT_EQ(one.times(), 1U);
 }
 
-TEST(ByteSettlements, CountAnAnswerOfWeirItself) {
+TEST(ByteSettlements, ChargeAnAnswerThatWeirCreates) {
   ByteCharge one(per_ten(policy::Bodies::Both));
   EXPECT_FALSE(one.settlements.answered(200, nullptr, one.charged_at));
   one.settlements.settle_bytes(0, 31);
   EXPECT_EQ(one.spent(), 4U);
 }
 
-TEST(ByteSettlements, LeaveARefundedChargeAlone) {
+TEST(ByteSettlements, DoNotSettleARefundedCharge) {
   ByteCharge one(per_ten(policy::Bodies::Both));
   one.settlements.cancel();
   one.settlements.settle_bytes(25, 500);

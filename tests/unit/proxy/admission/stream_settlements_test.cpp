@@ -45,7 +45,7 @@ TEST(StreamSettlements, SettlesAStreamOfKnownLengthBeforeItsLastOctetIsSent) {
   EXPECT_EQ(one.spent(), 7U);
 }
 
-TEST(StreamSettlements, KeepTheReserveOfAStreamThatIsCutOffOrCompressedOrTellsNothing) {
+TEST(StreamSettlements, KeepTheReserveIfAStreamIsTruncatedCompressedOrStatesNoCost) {
   Reserved cut({by_body()});
   cut.head.fields.push_back({"Content-Type", "text/event-stream"});
   ASSERT_TRUE(cut.begins(Framing::Chunked));
@@ -107,7 +107,7 @@ TEST(StreamSettlements, ChargeAStreamBeyondItsReserveWhileItPasses) {
   EXPECT_TRUE(one.settled(Settled::Surplus));
 }
 
-TEST(StreamSettlements, ChargeWhatTheStreamTellsIfThatIsMoreThanItsEstimate) {
+TEST(StreamSettlements, ChargeTheStatedCostIfItExceedsTheEstimate) {
   Streamed one({by_stream(false)});
   (void)one.relay(many_events(2));
   one.pass({"data: {\"n\":77}\n\n"});
@@ -116,7 +116,7 @@ TEST(StreamSettlements, ChargeWhatTheStreamTellsIfThatIsMoreThanItsEstimate) {
   EXPECT_TRUE(one.settled(Settled::Debt));
 }
 
-TEST(StreamSettlements, HoldTheEventThatTheBudgetDoesNotAdmit) {
+TEST(StreamSettlements, HoldBackTheFirstEventBeyondTheBudget) {
   Streamed one({by_stream(true)});
   EXPECT_EQ(one.relay(many_events(7)), 5 * kEvent.size()) << "100 units are five events";
   EXPECT_TRUE(one.settlements.meter()->cuts());
@@ -126,15 +126,15 @@ TEST(StreamSettlements, HoldTheEventThatTheBudgetDoesNotAdmit) {
   EXPECT_TRUE(one.settled(Settled::Cut));
 }
 
-// Returns true if the rule's bucket has this much to pay off. It refills one unit an hour, and a request
-// takes ten units of 100.
+// Returns true if exactly this many units are spent, which may be more than the 100 units of the bucket. The
+// bucket refills one unit an hour, so the next ten units fit after `units` - 90 hours.
 bool owes(Reserved& one, limit::Cost units) {
   const auto paid = one.charged_at + hours(units - 90);
   return !one.table.charge(one.bill.charges(), paid - minutes(1), one.bill.outcomes()) &&
          one.table.charge(one.bill.charges(), paid, one.bill.outcomes());
 }
 
-TEST(StreamSettlements, CutStreamCostsWhatItHasToldIfThatIsMoreThanItsEstimate) {
+TEST(StreamSettlements, CutStreamIsChargedItsStatedCostIfThatExceedsTheEstimate) {
   Streamed one({by_stream(true)});
   EXPECT_EQ(one.relay("data: {\"n\":150}\n\n" + many_events(6)), 17 + 4 * kEvent.size());
   one.settlements.end();
@@ -142,7 +142,7 @@ TEST(StreamSettlements, CutStreamCostsWhatItHasToldIfThatIsMoreThanItsEstimate) 
   EXPECT_TRUE(one.settled(Settled::Cut));
 }
 
-TEST(StreamSettlements, CutStreamCostsItsEstimateIfItHasToldLess) {
+TEST(StreamSettlements, CutStreamIsChargedItsEstimateIfTheStatedCostIsLower) {
   Streamed one({by_stream(true)});
   (void)one.relay("data: {\"n\":15}\n\n" + many_events(6));
   one.settlements.end();
@@ -150,8 +150,9 @@ TEST(StreamSettlements, CutStreamCostsItsEstimateIfItHasToldLess) {
   EXPECT_TRUE(one.settled(Settled::Cut));
 }
 
-// A rule whose own budget has not ended takes the cut as the end of a stream that broke off.
-TEST(StreamSettlements, CutStreamCostsOtherRulesAtLeastTheirReserve) {
+// If one rule cuts the stream, every other rule charges the cost that the stream has stated so far, but at
+// least its reserve.
+TEST(StreamSettlements, StreamCutByOneRuleIsChargedAtLeastTheReserveByOtherRules) {
   auto cheap = by_stream(true);
   cheap.stream->per_event = 1;
   Streamed silent({by_stream(true), cheap, by_body()});
@@ -175,8 +176,8 @@ TEST(StreamSettlements, CutStreamCostsOtherRulesAtLeastTheirReserve) {
 
 const limit::Limiter kElastic = limit::TokenBucket::make({1, hours(1)}, 1000).value();
 
-// A stream under a rule whose elastic limit of 1,000 units decides. The rule's own bucket of 100 units counts
-// what fits. Another request of the client has taken 60 units of it.
+// A stream under a rule whose elastic limit of 1,000 units decides. The rule's own bucket of 100 units is
+// charged too, until it is full. Another request of the client has taken 60 units from that bucket.
 struct ElasticStream : LoneWorker {
   ElasticStream() : LoneWorker({}) {
     rule.settlement = by_stream(false);
@@ -215,7 +216,7 @@ struct ElasticStream : LoneWorker {
   http::ResponseHead head;
 };
 
-TEST(StreamSettlements, LimiterThatDoesNotDecideGetsBackOnlyWhatItWasCharged) {
+TEST(StreamSettlements, RefundToALimiterThatDoesNotDecideIsAtMostItsCharge) {
   ElasticStream one;
   EXPECT_EQ(one.settlements.meter()->admit(many_events(2), one.charged_at), 2 * kEvent.size());
   EXPECT_EQ(one.spent(), 100U);
@@ -275,7 +276,7 @@ TEST(StreamSettlements, StreamEndsWhenRedisDoesNotAnswerIfTheRuleIsClosed) {
 }
 
 // A client cannot know where its budget ends within a stream.
-TEST(StreamSettlements, CutStreamIsNoViolationOfARuleWithAPenalty) {
+TEST(StreamSettlements, CutOfAStreamDoesNotCountTowardsAPenalty) {
   const limit::Penalty penalty{.first = hours(1), .most = hours(1), .forget = hours(1)};
   Streamed one({by_stream(true)}, &penalty);
   EXPECT_EQ(one.relay(many_events(7)), 5 * kEvent.size());
@@ -291,7 +292,7 @@ TEST(StreamSettlements, HoldOnlyTheRestOfAnEventThatArrivesInPieces) {
   EXPECT_TRUE(one.settlements.meter()->cuts());
 }
 
-TEST(StreamSettlements, StreamWithoutCutPassesAndItsEstimateIsOwed) {
+TEST(StreamSettlements, StreamThatMayNotBeCutPassesAndOwesItsEstimate) {
   Streamed one({by_stream(false)});
   EXPECT_EQ(one.relay(many_events(9)), 9 * kEvent.size());
   one.settlements.complete({});
@@ -301,7 +302,7 @@ TEST(StreamSettlements, StreamWithoutCutPassesAndItsEstimateIsOwed) {
   EXPECT_TRUE(one.settled(Settled::Estimated));
 }
 
-TEST(StreamSettlements, ReserveStandsIfAStreamIsBrokenOffBeforeItsEstimateReachesIt) {
+TEST(StreamSettlements, StreamBrokenOffWhileItsEstimateIsBelowTheReserveIsChargedTheReserve) {
   auto cheap = by_stream(true);
   cheap.stream->per_event = 1;
   Streamed broken({cheap});

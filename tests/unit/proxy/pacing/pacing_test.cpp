@@ -19,7 +19,7 @@ using std::chrono::seconds;
 constexpr std::size_t kPiece = 16 << 10;
 constexpr std::uint64_t kMebibyte = 1 << 20;
 
-// A worker, and rules that each pace to 1 MiB/s.
+// A worker, and rules that each pace bodies to 1 MiB/s.
 struct Paced : LoneWorker {
   Paced() : LoneWorker({}) {
     for (limit::RuleIndex index = 0; index < 2; ++index) {
@@ -41,13 +41,13 @@ struct Paced : LoneWorker {
   base::Duration waited{0};
 };
 
-TEST(Pacing, PiecesAreWhatPassesInATenthOfASecondWithinBounds) {
+TEST(Pacing, PieceSizeIsWhatPassesInATenthOfASecondWithinBounds) {
   EXPECT_EQ(piece_of({100'000, seconds(1)}), 10'000U);
   EXPECT_EQ(piece_of({1, milliseconds(1)}), 512U);
   EXPECT_EQ(piece_of({kMebibyte, seconds(1)}), kPiece);
 }
 
-TEST(Pacing, ARequestWithoutSuchARuleIsNotPaced) {
+TEST(Pacing, RequestWithoutABandwidthRuleIsNotPaced) {
   Paced all;
   EXPECT_EQ(Pacing::make(all.worker, policy::Evaluation(), all.waited), nullptr);
 }
@@ -147,7 +147,7 @@ TEST(PaceGate, AdmitsAPieceThatIsChargedOnceHoweverItPasses) {
   EXPECT_LE(left.delay, milliseconds(16)) << "one piece is charged";
 }
 
-TEST(PaceGate, HoldsOctetsBackUntilTheirTimeButLooksEachSecond) {
+TEST(PaceGate, HoldsOctetsBackUntilTheirTimeButWaitsAtMostASecondAtOnce) {
   Paced all;
   const auto pacing = all.pacing(1);
   auto& gate = pacing->to_server();
