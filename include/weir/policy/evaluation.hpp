@@ -73,8 +73,9 @@ struct Decision {
   // longest retry_after. Otherwise it is the rule with the smallest remaining share (remaining ÷ quota). Null
   // if no enforced rule applied.
   const Rule* rule = nullptr;
-  const limit::Limiter* limiter = nullptr;  // the limiter of `rule` whose numbers clients see
-  limit::Outcome outcome;                   // the outcome of `limiter`
+  // the limiter of `rule` whose limit and remaining units clients see
+  const limit::Limiter* limiter = nullptr;
+  limit::Outcome outcome;            // the outcome of `limiter`
   bool exceeded = false;             // true: admitted, but above the limit that clients see (soft limit)
   const Rule* delayed_by = nullptr;  // for Delay: the rule with the latest departure
 };
@@ -139,7 +140,7 @@ class Evaluation {
 
   Bill local;   // the charges to make in this process
   Bill remote;  // the charges to make in Redis
-  // The keys of the rules that pace bodies (Rule::bandwidth). They count to the bound of kMaxCharges, too.
+  // The keys of the rules that pace bodies (Rule::bandwidth). They count towards the bound kMaxCharges, too.
   struct PacedKey {
     const Rule* rule;
     limit::Key key;

@@ -24,7 +24,7 @@ struct GeoPlace {
   std::string_view asn;      // autonomous_system_number: "AS3303"
 };
 
-// Storage for the texts of a GeoPlace that no database has in this form.
+// Storage for the texts that weir composes itself: GeoPlace::region and GeoPlace::asn.
 struct GeoTexts {
   std::array<char, 8> region{};
   std::array<char, 12> asn{};
@@ -41,7 +41,7 @@ class GeoDatabases {
  public:
   // Opens a database. The error says what is wrong with the file.
   [[nodiscard]] static base::Result<GeoDatabases> open(const std::string& file);
-  // Adds the databases of `more`. They are asked for what the earlier databases do not know.
+  // Adds the databases of `more`. find() uses them for facts that the earlier databases do not have.
   void add(const GeoDatabases& more);
 
   // Returns the place of an address. Its views live as long as the databases and `texts`. Allocates nothing.

@@ -22,8 +22,8 @@ namespace weir::policy {
 // Returns how many bytes of this request's body the rules read; 0 if no rule needs the body.
 [[nodiscard]] std::uint64_t wanted_body(RuleList rules, const Request& request);
 
-// Returns the same number as wanted_body(), but ignores rules in shadow mode. Shadow rules may miss the body,
-// because a shadow rule does not apply if weir cannot read the body.
+// Returns the same number as wanted_body(), but ignores rules in shadow mode. A body that only shadow rules
+// need may stay unread, because a shadow rule does not apply if weir cannot read the body.
 [[nodiscard]] std::uint64_t body_wanted_to_enforce(RuleList rules, const Request& request);
 
 // Returns why weir cannot read the body that the rule needs. Returns Whole if weir can read the body or the

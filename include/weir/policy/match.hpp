@@ -36,7 +36,8 @@ struct Request {
   ClientIdentity client;
   base::TimePoint now{};  // when the request arrived
   double load = 1;        // the load of the system at `now`, from 0 (idle) to 1 (full), for elastic limits
-  const limit::Factors* factors = nullptr;  // the present factors of rules that adapt; null: all are whole
+  // the shares of their limits that rules with `adapt` grant now; null: every rule grants its whole limit
+  const limit::Factors* factors = nullptr;
   RequestBody body{};  // the part of the body that the rules need (policy/inspection.hpp)
   // True: other interpretations of the path lead to other routes, and `route` refuses ambiguous paths.
   bool routes_differ = false;

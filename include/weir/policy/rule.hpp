@@ -19,8 +19,8 @@
 
 namespace weir::policy {
 
-// Add new attributes only at the end. Names in Redis depend on these numbers and must be the same in all
-// versions of weir.
+// Add new attributes only at the end. Names in Redis depend on the numbers of the enumerators and must be the
+// same in all versions of weir.
 enum class Attribute : std::uint8_t {
   Ip,
   ApiKey,
@@ -110,8 +110,8 @@ struct Adapt {
   friend bool operator==(const Adapt&, const Adapt&) = default;
 };
 
-// The limiters of a rule, a tier or an override for each factor below the whole one: first that of factor 1.
-// Empty if the rule does not adapt.
+// The limiters of a rule, a tier or an override that grants only a share of its limit. Element i has the
+// factor i + 1, and the last factor is kWholeFactor - 1. Empty if the rule does not adapt.
 using ScaledLimiters = std::vector<limit::SharedLimiter>;
 
 // Other limits of the rule, for a tier or for requests that match an override. Their counters are separate
@@ -127,7 +127,7 @@ struct Variant {
   ScaledLimiters scaled{}, scaled_share{};
 };
 
-// The senders whose gRPC messages a rule counts. Of WebSocket messages, only those of clients count, so
+// The senders whose gRPC messages a rule counts. A WebSocket message counts only if the client sends it, so
 // Server excludes all WebSocket messages.
 enum class MessageDirection : std::uint8_t { Client, Server, Both };
 
@@ -152,7 +152,8 @@ struct Lease {
 struct Rule {
   std::string name;            // unique, printable ASCII without quotes
   limit::RuleIndex index = 0;  // label of the rule's metrics; fixed for a rule name while weir runs
-  limit::RuleIndex cells = 0;  // number of the rule's keys in the table; changes with the rule's limits
+  // the number under which the key table stores the rule's keys; may change with the rule's limits
+  limit::RuleIndex cells = 0;
   Match match{};
   KeyPattern key{};
   OnMissing on_missing = OnMissing::Skip;
@@ -165,8 +166,8 @@ struct Rule {
   std::optional<limit::SharedLimiter> soft{};
   std::optional<limit::SharedLimiter> soft_share{};
   std::optional<Elastic> elastic{};
-  // Not beside soft or elastic limits, `lease` or `penalty`. `scaled` and `scaled_share` are `limiter` and
-  // `local_share` for each factor.
+  // Cannot be combined with soft or elastic limits, `lease` or `penalty`. `scaled` and `scaled_share` are
+  // `limiter` and `local_share` for each factor.
   std::optional<Adapt> adapt{};
   ScaledLimiters scaled{}, scaled_share{};
   std::vector<Variant> overrides{};  // the first matching override applies, even if a tier would apply, too

@@ -1,7 +1,7 @@
 // Finds the rules that a request may match, without testing all rules. So rules for other hosts, methods and
 // paths cost no time.
 //
-//   host ─► method ─► path patterns in order, each with the longest pattern that begins it
+//   host ─► method ─► sorted path patterns; each refers to the longest other pattern that is its prefix
 //
 // Pure. Immutable once it is built, so any number of threads may use it.
 #pragma once

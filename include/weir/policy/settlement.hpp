@@ -1,6 +1,6 @@
-// Settles a charge by the response. The status decides whether the request is charged; of a gRPC call, the
-// status of the call may decide. A header, the JSON body, or a stream of JSON records states the amount. Or
-// the amount is the size of the bodies that passed.
+// Settles a charge by the response. The HTTP status decides whether the request is charged; for a gRPC call,
+// the gRPC status may decide. The amount is stated by a header, the JSON body, or a stream of JSON records.
+// Or the amount is the size of the bodies that passed.
 //
 // Pure. If an upstream states an invalid amount, the result says so, and the amount reserved in advance
 // remains charged.
@@ -28,10 +28,10 @@ struct StatusRange {
 // Parses "401", "5xx" or "500-504".
 [[nodiscard]] base::Result<StatusRange> parse_statuses(std::string_view text);
 
-// The estimate of a streamed response while it passes.
+// How weir estimates the cost of a streamed response while the response passes.
 struct StreamEstimate {
   limit::Cost per_event = 1;
-  bool cut = false;  // true: the stream ends where the budget ends
+  bool cut = false;  // true: weir ends the stream when the client's budget is used up
   friend bool operator==(const StreamEstimate&, const StreamEstimate&) = default;
 };
 

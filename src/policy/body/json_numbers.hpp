@@ -28,7 +28,7 @@ struct JsonNumber {
 // than 4 KiB is Faulty.
 [[nodiscard]] JsonNumber find_json_number(std::string_view document, std::string_view pointer);
 
-// Returns the memory of these numbers, in bytes.
+// Returns how many bytes of memory these numbers use.
 [[nodiscard]] std::size_t memory_of(std::span<const JsonNumber> numbers) noexcept;
 
 // The numbers under several pointers, in the order of the pointers.
@@ -41,7 +41,7 @@ inline constexpr std::size_t kMostPointers = 32;
 [[nodiscard]] JsonNumbers find_json_numbers(std::string_view document, std::span<const std::string> pointers);
 
 // Finds the numbers of documents that arrive in pieces of any size. Its memory is bounded, however long a
-// document is: about 32 KiB, and 4 KiB for each pointer under which there is a number that long.
+// document is: about 32 KiB, and at most 4 KiB for the number under each pointer.
 class JsonNumberReader {
  public:
   // REQUIRES: at most kMostPointers pointers.

@@ -105,9 +105,10 @@ struct Shown {
   std::string_view value;  // empty if the request lacks the value
 };
 
-// NOLINTBEGIN(bugprone-branch-clone): the branches differ in their texts Returns the label and the value to
-// show. For a header, query parameter, cookie or claim, the label contains its name, even if the request
-// lacks the value.
+// NOLINTBEGIN(bugprone-branch-clone): the branches differ in their texts
+
+// Returns the label and the value to show. For a header, query parameter, cookie or claim, the label contains
+// its name, even if the request lacks the value.
 Shown shown(const AttributeRef& attribute, const Request& request) noexcept {
   const auto& client = request.client;
   switch (attribute.kind) {

@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-// Prefixes of IPv6 blocks, each with a whole number of octets.
+// The prefixes of IPv6 blocks. The length of each prefix is a whole number of octets.
 constexpr auto kNat64 = "\x00\x64\xff\x9b\x00\x00\x00\x00\x00\x00\x00\x00"sv;
 constexpr auto kSiit = "\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff\x00\x00"sv;
 constexpr auto kCompatible = "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"sv;

@@ -78,7 +78,8 @@ LimitState state_of(const Rule& rule, const AppliedLimiter& applied, const limit
       applied.told == applied.limiter ? 0 : limit::quota(*applied.limiter) - limit::quota(*applied.told);
   const auto limit = limit::quota_of(*applied.told, outcome);
   const auto left = outcome.remaining > margin ? outcome.remaining - margin : 0;
-  // A scaled bucket has an odd rate. People see the configured limit, and the factor in `choice`.
+  // The scaled limiter of a rule that adapts has a rate that is not in the configuration. So people see the
+  // configured limit, and `choice` contains the percentage.
   const bool whole = applied.factor == limit::kWholeFactor;
   const auto* shown = whole ? applied.told : limiter_of(rule, applied.variant, applied.elastic).told;
   return {

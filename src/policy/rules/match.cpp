@@ -12,7 +12,7 @@ namespace {
 struct Tally {
   std::size_t all = 0;
   std::size_t held = 0;
-  bool complete = true;  // false: a bound is exceeded, and the numbers cover only the first values
+  bool complete = true;  // false: the request exceeds a bound, so only its first values were counted
 
   void add(bool holds) noexcept {
     ++all;

@@ -153,7 +153,7 @@ std::string describe(const KeyPart& part) {
   return text;
 }
 
-// Returns the factor within the bounds of the rule. The whole factor if the rule does not adapt.
+// Returns the factor, but at least the `floor` of the rule. Returns kWholeFactor if the rule does not adapt.
 limit::Factor factor_within(const Rule& rule, limit::Factor factor) {
   return rule.adapt ? std::clamp(factor, rule.adapt->terms.floor, limit::kWholeFactor) : limit::kWholeFactor;
 }

@@ -40,7 +40,8 @@ class StreamCost::Impl {
   [[nodiscard]] std::uint64_t records() const noexcept { return records_; }
 
  private:
-  // A record without octets is no JSON. A server may send many of them, so they are not given to the reader.
+  // Handles the end of a record. Ignores an empty record, which is not JSON. A server may send many empty
+  // records, so they must cost little time.
   void end_record() {
     if (std::exchange(is_empty_, true)) return;
     auto found = reader_.finish();

@@ -14,8 +14,8 @@ namespace {
 // Each attribute says something about a client or about its request.
 enum class Meaning : std::uint8_t {
   Who,      // who the client is
-  Group,    // its group or the site that it requests, or a name that it may choose freely
-  Request,  // what it requests
+  Group,    // the client's group, the site that it requests, or a name that it may choose freely
+  Request,  // what the client requests from the site
 };
 
 Meaning meaning_of(const AttributeRef& attribute) noexcept {

@@ -122,7 +122,7 @@ TEST_F(BodyValuesTest, NamesOfManyOctetsAreNotCutToAName) {
   EXPECT_EQ(json("/" + longer.substr(1), "{\"" + longer + "\":1}"), "");
 }
 
-TEST_F(BodyValuesTest, PointersLeadIntoObjectsAndArrays) {
+TEST_F(BodyValuesTest, PointersSelectValuesInNestedObjectsAndArrays) {
   EXPECT_EQ(json("/items/1/id", R"({"items":[{"id":"a"},{"id":"b"}]})"), "b");
   EXPECT_EQ(json("/items/2/id", R"({"items":[{"id":"a"},{"id":"b"}]})"), "");
   EXPECT_EQ(json("/a~1b/c~0d", R"({"a/b":{"c~d":1}})"), "1");

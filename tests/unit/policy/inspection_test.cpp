@@ -1,4 +1,4 @@
-// Tests for which requests weir must read the body, and what a rule does if weir cannot read the body.
+// Tests which requests make weir read their body, and what a rule does if weir cannot read the body.
 #include "weir/policy/inspection.hpp"
 
 #include "unit/policy/sample.hpp"

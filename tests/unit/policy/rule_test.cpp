@@ -186,7 +186,7 @@ TEST(AppliedLimiter, IsScaledByTheFactorOfARuleThatAdapts) {
   EXPECT_EQ(limiter_of(plain, 0, false, 10).limiter, plain.limiter.get());
 }
 
-TEST(AppliedLimiter, ExplanationTellsTheFactor) {
+TEST(AppliedLimiter, ExplanationShowsThePercentageOfAScaledLimit) {
   const auto rule = adapting_rule();
   const auto applied = limiter_of(rule, 1, false, 7);
   EXPECT_EQ(describe_choice(rule, applied), "tier pro, 35% because upstream api is unwell");

@@ -169,7 +169,7 @@ TEST(Settlement, RejectsAStringThatIsNotANumber) {
     EXPECT_EQ(reported_cost_in_body(settlement, R"({"n":")" + text + "\"}"), kUnreadable) << text;
 }
 
-TEST(Settlement, CountsTheOctetsOfTheBodiesThatCount) {
+TEST(Settlement, CountsTheOctetsOfTheConfiguredBodies) {
   Settlement settlement{.kind = Settlement::Kind::Bytes, .per = 1000};
   EXPECT_EQ(cost_of_bytes(settlement, 5000, 0), 0U);
   EXPECT_EQ(cost_of_bytes(settlement, 5000, 2000), 2U);

@@ -108,7 +108,7 @@ TEST_F(BodyKeys, RepeatedMembersAndFieldsAreRefused) {
   EXPECT_EQ(describe(collect()), "the request body has the form field email more than once; send it once");
 }
 
-TEST_F(BodyKeys, LoginMayBeJsonOrAForm) {
+TEST_F(BodyKeys, KeyMayComeFromJsonOrFromAForm) {
   rule({"json:/email|form:email"});
   body(R"({"email":"ada"})");
   EXPECT_EQ(key_values(rules_[0], request_)[0].value, "ada");
@@ -209,7 +209,7 @@ TEST_F(BodyKeys, BodyThatCannotBeReadIsRefused) {
   EXPECT_FALSE(collect());
 }
 
-TEST_F(BodyKeys, ConditionsOnJsonCombineWithOthers) {
+TEST_F(BodyKeys, ConditionsOnJsonAndOtherConditionsMustAllHold) {
   model("~^gpt-4");
   body(R"({"model":"gpt-4o"})");
   EXPECT_EQ(charges(), 1U);
@@ -239,7 +239,7 @@ TEST_F(BodyKeys, AbsentMemberMeetsNoCondition) {
   EXPECT_EQ(charges(), 1U);
 }
 
-TEST_F(BodyKeys, ConditionOnABodyThatIsNotJsonIsRefusedIfTheOthersHold) {
+TEST_F(BodyKeys, BodyThatIsNotJsonIsRefusedIfAllOtherConditionsHold) {
   model("gpt-4");
   body("model=gpt-4");
   EXPECT_EQ(status_of(collect()), 400U);

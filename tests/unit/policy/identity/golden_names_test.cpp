@@ -90,7 +90,7 @@ TEST_F(StableKeyNames, EveryAttributeHasAnUnchangedName) {
   EXPECT_EQ(found, expected) << kWhatToDo;
 }
 
-TEST_F(StableKeyNames, SegmentsPlacesAndValuesOfBodiesHaveUnchangedNames) {
+TEST_F(StableKeyNames, PathSegmentsPlacesAndBodyValuesHaveUnchangedNames) {
   request_.path = "/orgs/acme";
   request_.client.city = "Geneva";
   request_.client.region = "CH-GE";
