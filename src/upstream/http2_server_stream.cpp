@@ -174,7 +174,7 @@ void Http2ServerStream::on_field(std::string_view name, std::string_view value) 
 }
 
 // Resets the stream if the server sends interim heads faster than the caller reads them, because flow control
-// does not bound heads. In the text, each octet of a body takes at most 8 octets.
+// does not bound heads. In the HTTP/1.1 text, each octet of a body takes at most 8 octets with its framing.
 void Http2ServerStream::on_head() {
   if (text_.size() - taken_ > kWindow + 8 * unconsumed_)
     return connection_->codec().reset(*id_, http::Http2Error::EnhanceYourCalm);

@@ -1,6 +1,6 @@
-// One request to an HTTP/2 server and its response. For the caller, the stream behaves like an HTTP/1.1
-// connection for one request: the caller writes and reads HTTP/1.1 text. So the same code handles and checks
-// both versions of HTTP.
+// One request to an HTTP/2 server and its response. A Lease or a probe owns the stream; only the thread of
+// its connection uses it. For the caller, the stream behaves like an HTTP/1.1 connection for one request: the
+// caller writes and reads HTTP/1.1 text. So the same code handles and checks both versions of HTTP.
 //
 // The codec calls the functions of Http2StreamEvents while it reads or writes. These functions resume no
 // coroutine at once, because a coroutine may call the codec, and the codec must not run within itself.
@@ -49,7 +49,7 @@ class Http2ServerStream final : public net::ByteStream, private http::Http2Strea
   // server may then have closed the connection before the request arrived. In a burst of requests on an idle
   // connection, this holds for each request that was sent before anything arrived.
   [[nodiscard]] bool may_have_met_idle_close() const noexcept;
-  // Returns how the stream ended before the end of the response. REQUIRES that it did.
+  // Returns how the stream ended before the end of the response. REQUIRES that the stream ended early.
   [[nodiscard]] Break broke_by() const noexcept {
     return refused_ ? Break::Refusal : closed_ ? Break::Reset : Break::Connection;
   }
@@ -100,10 +100,11 @@ class Http2ServerStream final : public net::ByteStream, private http::Http2Strea
   std::optional<http::Http2ResponseText> response_;
   std::string text_;  // the response as HTTP/1.1 text; the first `taken_` octets were read
   std::size_t taken_ = 0;
-  std::size_t unconsumed_ = 0;  // body octets of the response for which the server has not got window back
-  std::string body_;            // octets of the request's body; the codec has the first `given_`
+  // body octets of the response that have arrived but were not returned to the server's flow-control window
+  std::size_t unconsumed_ = 0;
+  std::string body_;  // octets of the request's body; the codec has the first `given_`
   std::size_t given_ = 0;
-  // octets of the request's body that have not come yet; nullopt: chunked
+  // octets of the request's body that the caller has not written yet; nullopt: the body is chunked
   std::optional<std::uint64_t> left_;
   http::ChunkDecoder decoder_;
   bool body_ended_ = false;

@@ -139,7 +139,8 @@ net::Task<net::ErrorCode> Lease::connect_http2(std::string& fault) {
       stream_ = connection->take_http1();
       co_return ec;
     }
-    // Otherwise more requests wait than the server's SETTINGS permit on this connection.
+    // If neither is true, the server's SETTINGS permit no further request on this connection. The next loop
+    // uses another connection, and this attempt does not count as a refusal.
     if (ec || !connection->accepts_requests()) ++refusals;
   }
   co_return net::ErrorCode(EBUSY, boost::system::system_category());
@@ -166,7 +167,7 @@ net::Task<net::ErrorCode> Lease::connect_http1(std::string_view proxy_header, ba
   if (ec || !stream_->is_tls() || stream_->protocol() != "h2") co_return ec;
   connections.note_choice(false);
   http2_ = std::make_unique<Http2ServerStream>(connections.adopt(std::move(stream_), location.moves));
-  (void)http2_->connection()->take_first_use();  // counted above
+  (void)http2_->connection()->take_first_use();  // opened_ already counts this connection
   co_return co_await connect_http2(fault);
 }
 

@@ -1,6 +1,6 @@
 // Balancer chooses the server for the next request. Pure: random numbers are arguments.
 //
-// Belongs to one worker.
+// Pool owns the balancer, which belongs to one worker.
 #pragma once
 
 #include "weir/upstream/upstream_settings.hpp"

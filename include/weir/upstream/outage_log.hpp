@@ -1,5 +1,6 @@
 // OutageLog decides which changes of a server's state are logged, so that long or frequent outages do not
-// fill the log. Pure: time is an argument.
+// fill the log. Pure: time is an argument. The state of the server in ServerGroup owns the log and protects
+// it by a mutex.
 //
 // Only the first kMostOutages outages of a minute are logged. During any outage, one line a minute is logged.
 // The end of an outage is logged if an earlier line about the same outage was logged. The next logged line

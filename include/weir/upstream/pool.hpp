@@ -1,6 +1,6 @@
 // Pool owns one worker's connections to the servers of one upstream, and chooses the server for each request.
 //
-// Belongs to its worker. Must outlive all Lease objects that it returned.
+// Belongs to its worker, whose snapshots own the pool. Must outlive all Lease objects that it returned.
 #pragma once
 
 #include "weir/net/asio.hpp"

@@ -1,8 +1,8 @@
 // Prober probes the servers of upstreams with `health`. It sends one request in each interval, on a separate
 // connection, and reports the result to the server's ServerGroup::Member.
 //
-// Belongs to the thread that runs the executor. That executor must run no tasks (net/task.hpp) of other
-// objects.
+// server::Program owns the prober. Only the thread that runs the executor uses it. That executor must run no
+// tasks (net/task.hpp) of other objects.
 #pragma once
 
 #include "weir/net/asio.hpp"

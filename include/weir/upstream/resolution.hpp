@@ -1,5 +1,5 @@
 // Resolution decides when to look up one server's name, and what each result changes. Pure: time and random
-// numbers are arguments.
+// numbers are arguments. Resolver owns a Resolution for each name.
 #pragma once
 
 #include "weir/base/result.hpp"

@@ -1,9 +1,9 @@
 // Looks up the names of servers at the interval `resolve` of their upstream, and passes the addresses to each
 // ServerGroup::Member.
 //
-// Belongs to the thread that runs `control`. One separate thread runs all look-ups, one after another,
-// because the system's resolver blocks and cannot be cancelled. A silent name server delays the look-ups of
-// other names, but neither requests nor the shutdown.
+// server::Program owns the resolver. Only the thread that runs `control` uses it. One separate thread runs
+// all look-ups, one after another, because the system's resolver blocks and cannot be cancelled. A silent
+// name server delays the look-ups of other names, but neither requests nor the shutdown.
 #pragma once
 
 #include "weir/net/asio.hpp"
@@ -29,7 +29,7 @@ class Resolver {
   // Looks up a name. Called on the look-up thread, possibly even after the resolver is destroyed.
   using LookUp = std::function<base::Result<Addresses>(const base::Endpoint&)>;
 
-  // Numbers of look-ups since the upstream was added.
+  // Counts of look-ups by their results, since the upstream was added.
   struct Figures {
     std::string upstream{};
     std::uint64_t same = 0, changed = 0, failed = 0;
@@ -47,7 +47,7 @@ class Resolver {
   // thread can be started.
   void watch(const std::vector<std::shared_ptr<ServerGroup>>& server_groups);
 
-  // Returns the numbers of look-ups for each upstream whose names are looked up repeatedly.
+  // Returns the counts of look-ups for each upstream whose names are looked up repeatedly.
   [[nodiscard]] std::vector<Figures> figures() const;
 
  private:

@@ -1,7 +1,7 @@
 // ServerGroup holds the servers of an upstream, and the state of each server. All workers share both.
 //
-// There is one group for all workers, and it outlives them. Thread-safe. While servers work, a request only
-// reads atomics that rarely change. Failures lock a mutex.
+// The configuration snapshots that contain the upstream own the group together. Thread-safe. While servers
+// work, a request only reads atomics that rarely change. Failures lock a mutex.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -35,8 +35,8 @@ struct Server {
   friend bool operator==(const Server&, const Server&) = default;
 };
 
-// Looks up the addresses of an upstream's servers. Blocks, so it must be called only at start. An error names
-// the upstream and the server.
+// Looks up the addresses of an upstream's servers. Blocks the calling thread, so it must not be called while
+// that thread runs an event loop. An error names the upstream and the server.
 [[nodiscard]] base::Result<std::vector<Server>> resolve_servers(const UpstreamSettings& settings);
 
 class ServerGroup {

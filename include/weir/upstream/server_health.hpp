@@ -1,5 +1,5 @@
 // ServerHealth decides from a server's answers whether the server gets requests. Pure: time and random
-// numbers are arguments.
+// numbers are arguments. The state of the server in ServerGroup owns the object and protects it by a mutex.
 //
 //   serves ── enough failures ──► out, each time twice as long ── time has passed ──► one request tries it
 //     ▲                                 ▲                                                  │

@@ -1,8 +1,9 @@
 // ServerQueue orders the requests of all workers that wait until a server of an upstream has room. Higher
 // priorities come first, then earlier requests.
 //
-// Thread-safe. A wake-up does not reserve room: the first request in the queue wakes up and must check for
-// room. If there is no room, the request keeps its position in the queue.
+// The ServerGroups of the upstream, before and after a reload, own the queue together. Thread-safe. A wake-up
+// does not reserve room: the first request in the queue wakes up and must check for room. If there is no
+// room, the request keeps its position in the queue.
 #pragma once
 
 #include "weir/policy/route.hpp"

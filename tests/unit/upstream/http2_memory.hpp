@@ -19,7 +19,7 @@
 
 namespace weir::upstream {
 
-// Octets both ways, in memory. Tests move them.
+// A stream in memory. Tests move its octets in both directions.
 class MemoryStream final : public net::DuplexStream {
  public:
   explicit MemoryStream(const net::Executor& executor) : readable_(executor), writable_(executor) {}

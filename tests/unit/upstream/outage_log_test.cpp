@@ -39,7 +39,7 @@ TEST(OutageLog, LogsOnlyAFewOutagesAMinuteOfAnUnstableServer) {
   EXPECT_TRUE(log.begins(kOutage + 61s));
 }
 
-TEST(OutageLog, LogsAnOutageThatWasNotLoggedIfTheOutageContinuesForAMinute) {
+TEST(OutageLog, LogsAnUnloggedOutageOnceItHasLastedAMinute) {
   OutageLog log;
   for (int i = 0; i < 5; ++i) {
     EXPECT_TRUE(log.begins(kOutage));
