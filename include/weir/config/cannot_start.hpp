@@ -1,4 +1,4 @@
-// A reason why weir cannot start, as a message for the person who started it.
+// Thrown if weir cannot start. The message tells the person who started weir why.
 #pragma once
 
 #include <stdexcept>

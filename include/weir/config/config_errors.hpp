@@ -1,4 +1,5 @@
-// Collects all mistakes in a configuration, so that the user sees them all after one attempt.
+// Collects all mistakes in a configuration, so that the user sees them all after one attempt. The code that
+// reads the configuration owns the object; not thread-safe.
 #pragma once
 
 #include <cstddef>

@@ -19,8 +19,9 @@ namespace weir::config {
                      [](const policy::Rule& rule) { return rule.lease.has_value(); });
 }
 
-// Returns the longest time that an upgrade to a new process may take. The new process must become ready.
-// Requests pause twice: until the new process has taken over the state, and until it listens.
+// Returns the longest time that an upgrade to a new process may take: the time until the new process is
+// ready, and two pauses of requests. Requests pause until the new process has taken over the state, and again
+// until it listens.
 [[nodiscard]] inline base::Duration longest_upgrade(const Settings& settings) noexcept {
   return settings.server.upgrade_timeout + 2 * settings.server.upgrade_pause;
 }

@@ -134,7 +134,7 @@ std::string describe_tail(std::string_view key, std::string_view value) {
   return describe_rest(std::string(key) + " = ", std::string(value.substr(0, end + 1)), tail);
 }
 
-// Describes a key that needs quotes or is no single word. Empty for any other key.
+// Describes a key that needs quotes or is not a single word. Empty for any other key.
 std::string describe_key(std::string_view key) {
   const auto odd = std::find_if(key.begin(), key.end(), [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '_' && c != '-' && c != '.';

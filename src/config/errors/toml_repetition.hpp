@@ -1,4 +1,5 @@
-// Explains a name or a sign that a line has once too often.
+// Explains TOML errors about a repeated key, a repeated table header, or a doubled character such as "==" or
+// ",,".
 #pragma once
 
 #include "config/errors/toml_line.hpp"

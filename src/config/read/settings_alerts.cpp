@@ -147,7 +147,7 @@ limit::Rate read_threshold(const TableReader& table, admin::AlertOn on) {
   return rate;
 }
 
-// Turns an alert on a rule into one on each of the rule's clients if the table has key_refused_above.
+// If the table has key_refused_above, makes the alert watch each client of the rule separately.
 void read_clients(const TableReader& table, const Settings& settings, admin::AlertSettings& alert) {
   alert.max_clients = static_cast<std::size_t>(table.whole("max_clients"));
   if (alert.on != admin::AlertOn::Refusals || !table.mentions("key_refused_above")) {

@@ -1,5 +1,5 @@
-// Reads the settings about request bodies: the words of a match, the cost at a JSON pointer, and the most
-// bytes to read.
+// Reads the settings about request bodies: the words of a match, the cost at a JSON pointer, and the largest
+// number of bytes to read.
 #include "config/read/settings_sections.hpp"
 
 #include "weir/policy/body.hpp"

@@ -102,8 +102,8 @@ void read_bandwidth(const TableReader& table, const ReadContext& context, policy
 void read_cost_in_bytes(const TableReader& cost, policy::Rule& into);
 // Reads `reserve` of a `cost` table. Reports a mistake if `reserve` is missing.
 void read_reserve(const TableReader& cost, policy::Rule& into);
-// Reads the key of the table that holds JSON pointers: "/a|/b", a list, or a table with weights. `sample`: a
-// pointer for messages.
+// Reads the setting `key`, whose value contains JSON pointers: "/a|/b", a list, or a table with weights.
+// `sample`: a pointer for messages.
 [[nodiscard]] std::vector<policy::CostTerm> read_terms(const TableReader& table, std::string_view key,
                                                        std::string_view sample);
 // Reports a mistake if the rule's cost depends on the response but its algorithm cannot correct a charge. The
@@ -127,7 +127,7 @@ void read_lease(const TableReader& rule, bool numbers_are_sound, policy::Rule& i
 [[nodiscard]] policy::Match read_match(const TableReader& table, const ReadContext& context);
 // The kind of the names in a table of conditions.
 enum class NameKind : std::uint8_t { Field, Parameter, Pointer };
-// Reads a table of conditions: name = "text", "~regex" or true for present.
+// Reads a table of conditions: name = "text", name = "~regex", or name = true if any value is allowed.
 void read_named(const TableReader& table, std::string_view key, NameKind kind,
                 std::vector<policy::NamedText>& into);
 // Reads the settings `body_contains`, `json` and `max_body` of a match.

@@ -64,7 +64,7 @@ constexpr Choice kDirections[] = {{"client"}, {"server"}, {"both"}};
 constexpr Choice kOnStoreFailure[] = {{"local"}, {"open"}, {"closed"}};
 constexpr Choice kModes[] = {{"enforce"}, {"shadow"}};
 
-// The keys that set the numbers of a limit. Rules, tiers and overrides have them.
+// The keys that set a limit: its rate, burst, queue and so on. Rules, tiers and overrides have these keys.
 constexpr KeySpec kLimit =
     key("limit", Kind::Limit, "", "COUNT/PERIOD, such as \"10/s\" or \"20/10s\"; concurrency: a number");
 constexpr KeySpec kBurst =
@@ -160,7 +160,8 @@ constexpr KeySpec kRuleKeys[] = {
           "units of a busy key that a weir may take from Redis in advance: \"10%\" of the limit, or a "
           "number; absent: none"),
 };
-// The numbers in a JSON body that make a cost: pointers, their sum, or pointers with weights.
+// The shapes of a setting that says which numbers of a JSON body form a cost: pointers, their sum, or
+// pointers with weights.
 constexpr KeySpec kWeightShapeKeys[] = {{.kind = Kind::Share, .least = 0, .most = 100'000'000}};
 constexpr TableSpec kWeightShapes{kWeightShapeKeys};
 constexpr KeySpec kTermShapeKeys[] = {{.kind = Kind::OneOrMore, .pattern = pattern::kRooted},

@@ -55,7 +55,7 @@ bool is_chosen(Attribute attribute) {
   return std::find(std::begin(kChosen), std::end(kChosen), attribute) != std::end(kChosen);
 }
 
-// Suggests what a part of a key with unused alternatives was meant to be. Moves an attribute that every
+// Suggests a replacement for a part of a key that has unused alternatives. Moves an attribute that every
 // request has to the end. If clients can choose all other attributes, suggests a key of all attributes
 // instead.
 std::string perhaps(const policy::KeyPart& part) {

@@ -44,8 +44,8 @@ void warn_of_unsaid_cost(const policy::Rule& rule, ConfigWarnings& warnings) {
                            " can be spent at once");
 }
 
-// Warns if a rule charges its reserve for server errors, because error responses do not state a cost. The
-// octets of an error are its cost.
+// Warns if a rule charges its reserve for server errors, because error responses do not state a cost. Does
+// not warn if the cost is in bytes, because such a cost needs no statement.
 void warn_of_charged_errors(const policy::Rule& rule, ConfigWarnings& warnings) {
   using Kind = policy::Settlement::Kind;
   if (!rule.settlement || rule.settlement->kind == Kind::None || rule.settlement->kind == Kind::Bytes) return;

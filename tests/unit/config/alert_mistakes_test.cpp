@@ -75,7 +75,7 @@ TEST(Alerts, ReadsAlertsOnEachClientOfARule) {
   EXPECT_EQ(one("max_clients = 100\n").max_clients, 100U);
 }
 
-TEST(Alerts, RejectsThresholdsOfClientsThatDoNotFitTheAlert) {
+TEST(Alerts, RejectsClientThresholdsThatDoNotFitTheAlert) {
   const auto of = [](const std::string& lines) { return alert_mistakes(lines + kHook); };
   EXPECT_THAT(
       of("rule = \"login\"\nrefused_above = \"9/s\"\nkey_refused_above = \"1/s\"\n"),
@@ -93,7 +93,7 @@ TEST(Alerts, RejectsThresholdsOfClientsThatDoNotFitTheAlert) {
   EXPECT_THAT(of("rule = \"login\"\nkey_refused_above = \"1/s\"\nmax_clients = 101\n").size(), 1U);
 }
 
-TEST(Alerts, RejectsClientsOfARuleThatCountsAllTogether) {
+TEST(Alerts, RejectsClientAlertsOnARuleWithOneKeyForAllClients) {
   const auto mistakes =
       mistakes_in(with("[[rule]]\nname = \"together\"\nkey = []\nlimit = \"5/min\"\n[[alert]]\nrule "
                        "= \"together\"\nkey_refused_above = \"1/s\"\n" +

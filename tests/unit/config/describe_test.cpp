@@ -57,7 +57,7 @@ TEST(Describe, ShowsHowRefusalsLook) {
               HasSubstr("\nRetry-After up to 5% longer, by chance\n"));
 }
 
-TEST(Describe, ShowsWhoseSitesMayReadAnswers) {
+TEST(Describe, ShowsWhichOriginsMayReadAnswers) {
   const auto cors = [](const std::string& keys) {
     return describe(parse_settings(with("[cors]\n" + keys), kFile));
   };

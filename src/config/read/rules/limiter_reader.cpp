@@ -70,7 +70,7 @@ void refuse_strangers(const TableReader& table, Algorithm algorithm) {
   }
 }
 
-// The numbers from which a limiter is made. `room`: the value of `burst` or `queue`.
+// The settings of a limit, as numbers from which a limiter is made. `room`: the value of `burst` or `queue`.
 struct Numbers {
   limit::Rate rate;
   std::uint64_t room = 1;
@@ -191,9 +191,10 @@ std::optional<Numbers> read_numbers(const TableReader& table, const Method& meth
   return numbers;
 }
 
-// Returns the numbers of one weir among `replicas`. For buckets and queues, multiplies the period of the rate
-// and does not divide its count, so that the parts add up exactly. Divides bursts, queues and the counts of
-// other algorithms, and rounds them down, but to 1 at least. Only the burst of gcra may become 0.
+// Returns the part of the limit `whole` that each of `replicas` weirs enforces. For buckets and queues,
+// multiplies the period of the rate and does not divide its count, so that the parts add up exactly. Divides
+// bursts, queues and the counts of other algorithms, and rounds them down, but to 1 at least. Only the burst
+// of gcra may become 0.
 Numbers share(const Numbers& whole, Algorithm algorithm, unsigned replicas) {
   const auto part_of = [&](std::uint64_t quota, std::uint64_t least) {
     return std::max(std::min(quota, least), quota / replicas);

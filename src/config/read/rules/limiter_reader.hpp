@@ -42,7 +42,8 @@ struct Limiters {
   std::uint64_t room = 0;                      // the value of the setting `burst` or `queue`
 };
 
-// Returns a limiter with arbitrary numbers, until the right one is read or after a mistake.
+// Returns a limiter with an arbitrary limit, as a placeholder until the right limiter is read, or after a
+// mistake.
 [[nodiscard]] limit::Limiter any_limiter();
 
 // Reads the settings algorithm, refill, align, timezone and buckets of a rule.

@@ -73,7 +73,8 @@ limit::AdaptTerms read_terms_of(const TableReader& table) {
   return terms;
 }
 
-// Makes the limiters of all factors below the whole one. Returns what is wrong if it is impossible.
+// Makes a limiter for each factor below kWholeFactor. Returns why no such limiter can be made; empty on
+// success.
 template <class Numbers>
 std::string scale(Numbers& numbers, limit::Cost least) {
   const auto add = [&](const limit::Limiter& whole, policy::ScaledLimiters& all) -> std::string {

@@ -82,7 +82,7 @@ void read_cost(const TableReader& table, policy::Rule& rule) {
   rule.cost = static_cast<limit::Cost>(*cost);
 }
 
-// Settings of the rule that determine how its own numbers, and those of its tiers and overrides, are read.
+// Settings of the rule that determine how the limits of the rule, its tiers and its overrides are read.
 struct Terms {
   const Method& method;
   unsigned replicas;
@@ -216,7 +216,7 @@ void read_overrides(const TableReader& table, const ReadContext& context, const 
   }
 }
 
-// Returns a rule with arbitrary numbers. Rule has no default constructor, because a limiter needs numbers.
+// Returns a rule with an arbitrary limit. Rule has no default constructor, because its limiter needs a limit.
 policy::Rule blank_rule() {
   return {.name = {},
           .match = {},

@@ -1,4 +1,4 @@
-// Tests messages about a name or sign that is written once too often.
+// Tests messages about repeated keys, repeated table headers, and doubled characters such as "==".
 #include "config/read/keys_file.hpp"
 #include "unit/config/configuration.hpp"
 

@@ -26,14 +26,14 @@ std::string with_lines(const std::string& lines) {
 
 const std::string kAdaptToApi = "adapt = { upstream = \"api\", errors_above = \"5%\" }\n";
 
-TEST(AdaptMistakes, NameAnUnknownUpstream) {
+TEST(AdaptMistakes, ReportAnUnknownUpstream) {
   EXPECT_THAT(
       mistakes_in(with_lines("limit = \"10/s\"\nadapt = { upstream = \"apii\", errors_above = \"5%\" }\n")),
       ElementsAre("weir.toml:11: rule[x].adapt.upstream: found \"apii\", which is no upstream; "
                   "expected one of \"api\""));
 }
 
-TEST(AdaptMistakes, NameTheMissingBound) {
+TEST(AdaptMistakes, ReportAMissingBound) {
   EXPECT_THAT(mistakes_in(with_lines("limit = \"10/s\"\nadapt = { upstream = \"api\" }\n")),
               ElementsAre("weir.toml:11: rule[x].adapt: found no sign of an unwell upstream; expected "
                           "latency_above = \"500ms\", errors_above = \"5%\" or both"));
@@ -101,7 +101,7 @@ TEST(AdaptMistakes, NameLimitersThatCannotShrink) {
   }
 }
 
-TEST(AdaptMistakes, NameALease) {
+TEST(AdaptMistakes, ReportALeaseInTheSameRule) {
   const auto text = "[state]\nredis = { url = \"redis://127.0.0.1\" }\n" +
                     with_lines("limit = \"1000/s\"\nstore = \"redis\"\nlease = \"10%\"\n" + kAdaptToApi);
   EXPECT_THAT(mistakes_in(text),
