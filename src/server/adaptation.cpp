@@ -60,7 +60,8 @@ void Adaptation::look() {
   }
 }
 
-// Logs only when a rule leaves its whole limit, and when it returns to it.
+// Logs when a rule begins to grant less than its whole limit, and when it grants the whole limit again. Logs
+// no change in between.
 void Adaptation::tell(const Watched& rule, const limit::Answers& answers, limit::Factor before,
                       limit::Factor now) {
   if ((before == limit::kWholeFactor) == (now == limit::kWholeFactor)) return;

@@ -1,7 +1,7 @@
 // Sets the factors of the rules that adapt (weir/limit/adapt.hpp). Once a period, adds up the answers of each
 // upstream over all workers, and computes the next factor of each rule.
 //
-// Belongs to the main thread.
+// Program owns the object, which belongs to the main thread.
 #pragma once
 
 #include "weir/limit/adapt.hpp"
@@ -24,9 +24,9 @@ class Adaptation {
   // `factors` and `log` must outlive this object.
   Adaptation(net::Executor executor, limit::Factors& factors, AnswersSoFar answers_so_far, log::Log& log);
 
-  // Adapts the rules of this configuration from now on. A rule that also adapted before on the same terms
-  // keeps its factor. Every other rule starts with its whole limit. Must be called before requests use the
-  // configuration.
+  // Adapts the rules of this configuration from now on. A rule with the same name and the same `adapt`
+  // settings as before keeps its factor. Every other rule starts with its whole limit. Must be called before
+  // requests use the configuration.
   void watch(const proxy::Configuration& config);
 
   // Ends a period: computes the factors of the next one. The timer calls it.
@@ -37,7 +37,7 @@ class Adaptation {
     std::string name;
     limit::RuleIndex label;
     policy::Adapt adapt;
-    std::size_t upstream;     // label
+    std::size_t upstream;     // label of the upstream's counters
     limit::Answers before{};  // all answers until the period began
   };
   void arm();

@@ -3,7 +3,7 @@
 // counters, and rule numbers in the key table.
 //
 // Also tracks each snapshot until no request uses it, and then frees the parts that no other snapshot uses.
-// Belongs to the main thread. Must outlive the workers.
+// Program owns the object, which belongs to the main thread and must outlive the workers.
 #pragma once
 
 #include "server/labels.hpp"

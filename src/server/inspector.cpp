@@ -236,8 +236,9 @@ bool Inspector::is_counted(const Found& found, const std::optional<observe::TopO
   return false;
 }
 
-// Returns the possible meanings of the texts, the likeliest first. The texts may be values of the rule's key,
-// or a text with which weir shows a client. If a meaning is an error, it is the last in the list.
+// Returns the possible meanings of the texts with which a request names a key, the likeliest first. The texts
+// may be values of the rule's key, or a text with which weir shows a client. If a meaning is an error, it is
+// the last in the list.
 std::vector<Inspector::Found> Inspector::candidates(const proxy::Configuration& config,
                                                     const policy::Rule& rule,
                                                     const std::vector<std::string>& texts,
@@ -264,8 +265,8 @@ std::vector<Inspector::Found> Inspector::candidates(const proxy::Configuration& 
   return all;
 }
 
-// Finds the key that the texts mean, and reads its state. If Redis does not answer, the result may be any of
-// the possible meanings.
+// Finds the key that the texts name, and reads its state. If Redis does not answer, the result may be the
+// wrong one of the possible meanings.
 net::Task<void> Inspector::find(const InForce& in_force, const policy::Rule& rule,
                                 const std::vector<std::string>& texts, Found& found) {
   const auto top = moment_.top(rule.index);

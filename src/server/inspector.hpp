@@ -2,7 +2,7 @@
 // single keys. Reads the key table directly. Reads Redis through the first worker's connection, on that
 // worker's thread.
 //
-// Belongs to the control thread.
+// Program owns the inspector; only the control thread uses it.
 #pragma once
 
 #include "server/key_locations.hpp"
@@ -67,8 +67,8 @@ class Inspector {
     unsigned status = 200;
     std::string error{};
   };
-  // `in_force` in these functions: the configuration that owns the rule and what the charges point to. Jobs
-  // for Redis keep it, because a worker may still run a job after a reload.
+  // `in_force` in these functions: the configuration that owns the rule and the objects to which the charges
+  // point. Jobs for Redis keep it, because a worker may still run a job after a reload.
   using InForce = std::shared_ptr<const proxy::Configuration>;
   net::Task<bool> ask_redis(std::shared_ptr<RedisJob> job);
   net::Task<void> answer_by_redis(const InForce& in_force, std::span<proxy::RedisLookup> looks);

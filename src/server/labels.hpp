@@ -1,5 +1,6 @@
 // Assigns numbers to the names of a configuration's routes, rules and upstreams. A name keeps its number
-// until free() is called. Then another name may get the number. Belongs to the main thread.
+// until free() is called. Then another name may get the number. ConfigSnapshots owns the object, which
+// belongs to the main thread.
 #pragma once
 
 #include <algorithm>

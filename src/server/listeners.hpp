@@ -1,4 +1,5 @@
-// The listeners of weir: the sockets of every worker and their certificates. Belongs to the main thread.
+// The listeners of weir: the sockets of every worker and their certificates. Program owns the object, which
+// belongs to the main thread.
 #pragma once
 
 #include "server/process/worker_thread.hpp"

@@ -23,7 +23,8 @@
 
 namespace weir::server {
 
-// The certificates of one TLS listener, as last read from their files.
+// The certificates of one TLS listener, as last read from their files. CertificateWatch owns the object,
+// which belongs to the main thread.
 class ListenerCertificates {
  public:
   // Reads the certificate and key files of a listener. `older`: the certificates of the listener before a
@@ -52,7 +53,8 @@ class ListenerCertificates {
   net::TlsContext context_;
 };
 
-// Watches the certificate files of all listeners. Belongs to the main thread.
+// Watches the certificate files of all listeners. Listeners owns the object, which belongs to the main
+// thread.
 class CertificateWatch {
  public:
   // Called with a listener's number and its new TLS context. CertificateWatch owns that context.

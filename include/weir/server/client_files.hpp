@@ -19,8 +19,8 @@
 
 namespace weir::server {
 
-// Watches the certificate files of weir's own TLS connections, and reads changed files again. Belongs to the
-// main thread.
+// Watches the certificate files of weir's own TLS connections, and reads changed files again. Program owns
+// the object, which belongs to the main thread.
 class ClientFiles {
  public:
   enum class Kind : std::uint8_t { Upstream, Webhooks, Redis };

@@ -44,8 +44,8 @@ struct FreshConfiguration {
                                                     const config::Settings& in_force);
 
 // Reads the configuration file on request. Only one reading runs at a time. A request during a reading causes
-// another reading, because the file may have changed since the first reading began. Belongs to the main
-// thread.
+// another reading, because the file may have changed since the first reading began. Program owns the object,
+// which belongs to the main thread.
 class Reloading {
  public:
   using Done = std::function<void(const ReloadReport&)>;

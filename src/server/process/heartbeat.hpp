@@ -4,8 +4,8 @@
 // `alive`. The next round begins only after the present round has ended. So a loop that hangs prevents the
 // call, and a slow loop delays the call.
 //
-// Belongs to the thread that runs `control`; any thread may run the loops. Must be destroyed after the last
-// run of `control`, and before the contexts of the executors.
+// Supervision owns the heartbeat. Only the thread that runs `control` uses it; any thread may run the loops.
+// Must be destroyed after the last run of `control`, and before the contexts of the executors.
 #pragma once
 
 #include "weir/base/time.hpp"

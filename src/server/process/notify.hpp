@@ -2,8 +2,9 @@
 // $NOTIFY_SOCKET names. The name is a path, or '@' and an abstract name. If the variable is not set, all
 // calls do nothing.
 //
-// Belongs to the main thread and never blocks. If a message cannot be delivered, weir logs one line and
-// otherwise ignores the failure. So no request depends on the service manager.
+// Supervision owns the object, which belongs to the main thread and never blocks. If a message cannot be
+// delivered, weir logs one line and otherwise ignores the failure. So no request depends on the service
+// manager.
 #pragma once
 
 #include "weir/base/time.hpp"

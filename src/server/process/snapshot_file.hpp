@@ -7,7 +7,7 @@
 // A faulty file never prevents the start. weir renames it to FILE.damaged, logs the reason in one line, and
 // starts without saved keys.
 //
-// Belongs to the main thread. Two running weirs must not use the same file.
+// Program owns the object, which belongs to the main thread. Two running weirs must not use the same file.
 #pragma once
 
 #include "weir/limit/snapshot.hpp"

@@ -1,5 +1,5 @@
-// Reports to the service manager when weir serves, reloads and stops, and that weir is alive. Belongs to the
-// main thread.
+// Reports to the service manager when weir serves, reloads and stops, and that weir is alive. Program owns
+// the object, which belongs to the main thread.
 #pragma once
 
 #include "server/process/heartbeat.hpp"

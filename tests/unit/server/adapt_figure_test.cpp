@@ -1,8 +1,9 @@
 // Simulates a server whose answers get slower beyond a load, behind a rule with and without `adapt`. Uses
-// weir's limiter and its step of the factor. Draws the figure of docs/design/adapt.md and checks the numbers
-// of that page. After a change, WEIR_WRITE_FIGURES=1 makes the test write the figure.
+// weir's own limiter, and weir's function that computes the next factor. Draws the figure of
+// docs/design/adapt.md and checks the numbers of that page. After a change, WEIR_WRITE_FIGURES=1 makes the
+// test write the figure.
 //
-// The simulation has no chance: requests come evenly, and time passes in milliseconds.
+// The simulation uses no random numbers: requests arrive at even intervals, and each step is a millisecond.
 #include "unit/config/configuration.hpp"
 
 #include "weir/limit/adapt.hpp"
@@ -35,11 +36,12 @@ struct Second {
   int good = 0, refused = 0, failed = 0;
 };
 
-// A server with one worker and a queue. It answers 100 requests a second while few wait, and 50 if 100 wait.
-// It does not notice that weir has given up a request.
+// A server with one worker and a queue. It answers 100 requests a second while few requests wait, and 50 a
+// second if 100 wait. It also answers requests that weir has already given up.
 class Server {
  public:
-  // Returns true if the request that arrived `at` is answered now; sets `at`.
+  // Returns true if the server completes an answer at `now`. Sets `at` to the time at which the answered
+  // request arrived.
   bool answers(int now, int& at) {
     const bool done = busy_ && now >= ready_;
     if (done) at = current_;
@@ -120,7 +122,7 @@ class Simulation {
   limit::Cell cell_;
   limit::Answers answers_;
   Server server_;
-  std::deque<int> waiting_;  // when weir sent each request that it still waits for
+  std::deque<int> waiting_;  // the times at which weir sent the requests that have no answer yet
   int offered_ = 0;          // thousandths of a request
   Second now_;
 };
@@ -130,7 +132,8 @@ int sum(const std::vector<Second>& all, int from, int to, int Second::*member) {
                          [&](int so_far, const Second& one) { return so_far + one.*member; });
 }
 
-// One line of the page's table: the sums of a part of the time.
+// Returns one row of the page's table: the numbers of requests with each result from second `from` to second
+// `to`.
 std::string row(const std::string& what, const std::vector<Second>& all, int from, int to) {
   return "| " + what + " | " + std::to_string(sum(all, from, to, &Second::good)) + " | " +
          std::to_string(sum(all, from, to, &Second::failed)) + " | " +

@@ -72,7 +72,7 @@ TEST_F(AdaptationTest, CountsOnlyTheAnswersOfThePeriod) {
   EXPECT_EQ(factor(1), 11);
 }
 
-TEST_F(AdaptationTest, ReloadKeepsTheFactorOfARuleOnTheSameTermsOnly) {
+TEST_F(AdaptationTest, ReloadKeepsTheFactorOnlyIfNameAndAdaptSettingsAreUnchanged) {
   watch({adapting("kept", 0, "api"), adapting("changed", 1, "api"), adapting("renamed", 2, "api")});
   period(8, 100);
   watch({adapting("kept", 0, "api"), adapting("changed", 1, "api", {.errors_above = 5, .floor = 5}),

@@ -248,7 +248,7 @@ TEST_F(ConfigSnapshotsTest, ErrorSaysThatAllRuleNumbersAreInUse) {
   EXPECT_TRUE(make(kLog));
 }
 
-TEST_F(ConfigSnapshotsTest, ReloadTellsThatARuleAdaptsOnOtherTerms) {
+TEST_F(ConfigSnapshotsTest, ReloadReportsChangedAdaptSettingsOfARule) {
   const auto adapting = [](const std::string& floor) {
     return rule("r",
                 kFive + "\nadapt = { upstream = \"api\", errors_above = \"5%\", floor = \"" + floor + "\" }");

@@ -86,9 +86,9 @@ class InspectorTest : public testing::Test {
                         .top = [](limit::RuleIndex) { return std::nullopt; }}};
 };
 
-// A reload may come between the beginning and the end of a question. The charges point into the configuration
-// in force at the beginning, which the job for Redis must therefore keep.
-TEST_F(InspectorTest, AsksRedisWithTheConfigurationInForceAtTheBeginning) {
+// A reload may happen while the inspector waits for Redis. The charges point into the configuration that was
+// in use before, so the job for Redis must keep that configuration alive.
+TEST_F(InspectorTest, RedisJobKeepsTheConfigurationThatWasInUseAtItsStart) {
   auto other = configuration();
   other->names_agreed = false;
   configs_.push_back(other);

@@ -92,7 +92,7 @@ TEST(WorkerThread, StartFailsWithASocketThatItCannotWatch) {
   }
 }
 
-TEST(WorkerThread, GoesOnWithoutANewSocketThatItCannotWatch) {
+TEST(WorkerThread, KeepsServingIfItCannotWatchANewSocket) {
   Callbacks callbacks;
   callbacks.worker.start();
   callbacks.worker.listen_on(0, unwatchable_socket(), {.tls = {}, .most_sessions = 100});
