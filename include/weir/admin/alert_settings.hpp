@@ -36,7 +36,8 @@ struct AlertSettings {
   AlertOn on = AlertOn::Refusals;
   std::string subject;  // name of the rule or upstream; "redis" for AlertOn::Redis
   observe::Surge::Settings surge;
-  std::size_t max_clients = 10;  // ClientRefusals: the number of clients for which the alert fires at once
+  // ClientRefusals: the largest number of clients for which the alert fires at the same time
+  std::size_t max_clients = 10;
   Webhook webhook;
   limit::GcraCore posts;  // limits how often weir may post for this alert
   unsigned attempts = 5;

@@ -1,9 +1,9 @@
 // Posts alerts to webhooks: when a rule refuses too many requests, or when an upstream or Redis fails too
 // often. Posts again when the problem is over. docs/alerts.md describes the messages.
 //
-// Runs on the control thread, which serves no requests. Resources are bounded: each alert has at most one
-// waiting message and one connection, and each attempt to post has a time limit. A newer message replaces the
-// waiting one.
+// server::Program owns the object. It runs on the control thread, which serves no requests. Resources are
+// bounded: each alert has at most one waiting message and one connection, and each attempt to post has a time
+// limit. A newer message replaces the waiting one.
 #pragma once
 
 #include "weir/admin/alert_settings.hpp"

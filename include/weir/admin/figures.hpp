@@ -12,7 +12,7 @@
 
 namespace weir::admin {
 
-// The state of one worker's Redis connection, and numbers of its events.
+// The state of one worker's Redis connection, and counts of its events.
 struct RedisFigures {
   bool up = false;
   std::uint64_t calls = 0;
@@ -25,7 +25,7 @@ struct RedisFigures {
   std::uint64_t gaps_lost = 0;
 };
 
-// Numbers of the units that all workers have taken from Redis in advance, since weir started.
+// Counts of the units that all workers have taken from Redis in advance, since weir started.
 struct LeaseFigures {
   std::uint64_t taken = 0;
   std::uint64_t spent = 0;
@@ -44,7 +44,7 @@ struct ServerFigures {
   std::uint64_t ejections = 0;  // how often weir ejected the server
 };
 
-// Numbers of look-ups of an upstream's server names since the upstream was added.
+// Counts of the look-ups of an upstream's server names since the upstream was added.
 struct ResolveFigures {
   std::string upstream;
   std::uint64_t same = 0;     // look-ups that returned the same addresses
@@ -91,17 +91,22 @@ struct TlsFigures {
   std::uint64_t faulty = 0;   // how often weir could not read changed files
 };
 
-// The state of an alert, and numbers of its events and messages.
+// The state of an alert, and counts of its events and messages.
 struct AlertFigures {
   std::string name;
   std::string above;  // the threshold, such as "100/min"
   bool firing = false;
   bool per_client = false;    // the alert watches the clients of a rule, each alone (AlertOn::ClientRefusals)
-  std::uint64_t clients = 0;  // per_client: for how many clients the alert fires
-  std::uint64_t replaced = 0;    // per_client: clients that were not watched for lack of room
-  std::uint64_t unreported = 0;  // per_client: clients that exceeded the rate beyond max_clients
-  base::TimePoint since{};       // when the alert last began to fire; the epoch: never
-  std::uint64_t seen = 0;        // number of events within the last period; per_client: of one client
+  std::uint64_t clients = 0;  // per_client: number of clients for which the alert fires now
+  // per_client: clients that were not watched, or no longer watched, because there was no room
+  std::uint64_t replaced = 0;
+  // per_client: how often a client exceeded the rate while the alert already fired for max_clients clients
+  std::uint64_t unreported = 0;
+  // When the alert last began to fire; the epoch: never. per_client: the earliest beginning among the clients
+  // for which the alert fires.
+  base::TimePoint since{};
+  // number of events within the last period; per_client: the highest number of a single client
+  std::uint64_t seen = 0;
   std::uint64_t fired = 0;       // how often the alert began to fire
   std::uint64_t ended = 0;       // how often the alert ended
   std::uint64_t posted = 0;      // messages that the webhook accepted
@@ -110,7 +115,7 @@ struct AlertFigures {
   std::uint64_t superseded = 0;  // messages that a newer message replaced
 };
 
-// Numbers of reloads since this process started.
+// Counts of the reloads since this process started.
 struct ReloadFigures {
   std::uint64_t ok = 0;
   std::uint64_t failed = 0;
@@ -118,7 +123,7 @@ struct ReloadFigures {
   std::chrono::sys_seconds last{};  // when weir began to use the present configuration
 };
 
-// Numbers of upgrades in this process and all processes before it.
+// Counts of the upgrades in this process and in all processes before it.
 struct UpgradeFigures {
   std::uint64_t ok = 0;
   std::uint64_t failed = 0;

@@ -1,6 +1,6 @@
 // Reads the resource usage of this process from /proc/self.
 //
-// Must be used by one thread only.
+// server::Program owns the reader; only the control thread uses it.
 #pragma once
 
 #include "weir/admin/figures.hpp"

@@ -1,9 +1,9 @@
-// Records numbers for a dashboard that is opened later. For each step of the last minutes, records how many
-// requests were admitted, delayed and refused, in total and for each rule. Also records when a rule began to
-// refuse requests.
+// Records the history that a dashboard shows when it is opened. For each step of the last minutes, records
+// how many requests were admitted, delayed and refused, in total and for each rule. Also records when a rule
+// began to refuse requests.
 //
-// Belongs to the thread of the admin listener. Memory is bounded: each of the 3 + 2 * rules series has kKept
-// numbers.
+// admin::Server owns the recorder; only the control thread uses it. Memory is bounded: each of the 3 + 2 *
+// rules series has kKept numbers.
 #pragma once
 
 #include "weir/base/time.hpp"

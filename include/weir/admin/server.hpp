@@ -1,8 +1,8 @@
 // The admin listener: provides health, readiness, metrics and rules to operators and monitoring.
 //
-// Runs on the control thread's io_context, which serves no clients. Only that thread uses this object. All
-// resources have small, fixed bounds (see server.cpp), so that a client of this port cannot use much memory
-// or time.
+// Runs on the control thread's io_context, which serves no clients. Only that thread uses this object, which
+// server::Program owns. All resources have small, fixed bounds (see server.cpp), so that a client of this
+// port cannot use much memory or time.
 //
 // - GET /healthz: 200 "ok" while the process runs
 // - GET /readyz: 200 or 503 with the reason

@@ -193,7 +193,8 @@ void AlertRegistry::look(const Sources& sources, base::TimePoint now) {
   }
 }
 
-// A client keeps its place until the message that its alert has ended was delivered.
+// A client keeps its place among the max_clients until its alert has ended, and the message about the end was
+// delivered or given up.
 void AlertRegistry::look_at_clients(Alert& alert, base::TimePoint now) {
   drop_silent(alert);
   const auto most = alert.settings.max_clients;

@@ -2,8 +2,8 @@
 // arguments.
 //
 // If an alert is removed or its settings change while it fires, its webhook must receive the message that the
-// alert has ended. The registry keeps the removed alert until this message was delivered or given up. Belongs
-// to one thread.
+// alert has ended. The registry keeps the removed alert until this message was delivered or given up. Alerts
+// owns the registry; only the control thread uses it.
 #pragma once
 
 #include "weir/admin/alert_settings.hpp"
@@ -33,8 +33,9 @@ struct Alert {
   // Looks up the addresses of the webhook's host.
   std::shared_ptr<net::NameLookup> lookup = std::make_shared<net::NameLookup>();
 
-  // The next two members belong to an alert that watches the clients of a rule (AlertOn::ClientRefusals). It
-  // has no surge and no messages of its own, but an alert for each client that fires or has a message.
+  // The next two members belong to an alert that watches the clients of a rule (AlertOn::ClientRefusals).
+  // This alert has no surge and no messages of its own. It owns a separate alert for each client, as long as
+  // that alert fires or has a message.
   std::optional<observe::ClientSurges> clients{};
   std::vector<std::shared_ptr<Alert>> of_clients{};
   // The client, if this is the alert for one client. It shares settings, figures and look-ups with the alert

@@ -83,7 +83,7 @@ class MetricsPage {
     return total;
   }
 
-  // Likewise for histograms: `read` returns a histogram.
+  // Returns the sum of the histograms that `read` returns, over the counters of all workers.
   template <class Read>
   [[nodiscard]] HistogramFamily::Totals sum_of_histograms(Read read) const {
     HistogramFamily::Totals total;

@@ -1,4 +1,4 @@
-// The admin token. weir keeps and compares only its digest.
+// The admin token. weir keeps and compares only its digest. Immutable; the admin server owns it.
 #pragma once
 
 #include <array>

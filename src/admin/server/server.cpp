@@ -191,7 +191,7 @@ void Server::Impl::sweep() {
   connections.end_late();
 }
 
-// Records numbers for a dashboard that is opened later.
+// Records one step of the history for the dashboard.
 void Server::Impl::record() {
   if (sources->now) recorder.look(*sources, sources->now());
 }
