@@ -15,7 +15,7 @@ namespace weir::cli {
 [[nodiscard]] boost::json::object object_in(const AdminReply& reply);
 // Returns the error message in the reply; the whole body if the reply has no message.
 [[nodiscard]] std::string message_in(const boost::json::object& said, const AdminReply& reply);
-// Returns the texts of the list `name`; an empty list if `name` is missing or is no list of texts.
+// Returns the strings in the list `name`; an empty list if `name` is missing or is not a list of strings.
 [[nodiscard]] std::vector<std::string> texts_in(const boost::json::object& said, std::string_view name);
 
 }  // namespace weir::cli

@@ -10,7 +10,7 @@ namespace weir::cli {
 namespace {
 
 void end(int signal) {
-  constexpr int kEndedBySignal = 128;  // as shells report it
+  constexpr int kEndedBySignal = 128;  // shells add this number to the number of the signal
   std::_Exit(kEndedBySignal + signal);
 }
 
