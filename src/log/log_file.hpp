@@ -5,7 +5,7 @@
 // break, so that its own lines stay readable. The same happens if another process has left an incomplete
 // line.
 //
-// Belongs to one thread.
+// The access log owns the file; only its writing thread uses the file.
 #pragma once
 
 #include "weir/net/owned_descriptor.hpp"

@@ -3,8 +3,9 @@
 //
 //   2026-02-20T10:00:00.123Z warning redis cache:6379 is down: connection refused
 //
-// Any thread may write. At most kMaxPerSecond lines are written in a second. The log drops all other lines
-// and then writes their number in one line, so an error that repeats with every request cannot flood the log.
+// server::Program owns the log. Any thread may write. At most kMaxPerSecond lines are written in a second.
+// The log drops all other lines and then writes their number in one line, so an error that repeats with every
+// request cannot flood the log.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +35,7 @@ class Log {
   // results of these actions.
   void write_always(LogLevel level, std::string_view message);
   // Writes one line of level "warning". The line is written even if the level of the log is "off", and
-  // without the bound kMaxPerSecond. For records of who was allowed to do what.
+  // without the bound kMaxPerSecond. For records of changes that operators make through the admin listener.
   void audit(std::string_view message);
 
   void debug(std::string_view message) { write(LogLevel::Debug, message); }
