@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The limit of a rule with `adapt` falls while an upstream fails or is slow, and grows back (docs/limiters.md, "Adapting to an
-upstream")."""
+"""The limit of a rule with `adapt` falls while an upstream fails or is slow. Afterwards it grows to its whole
+value (docs/limiters.md, "Adapting to an upstream")."""
 
 import json
 import pathlib
@@ -14,7 +14,7 @@ SLOWNESS = '{ upstream = "api", latency_above = "100ms", floor = "85%" }'
 
 
 class Traffic(Load):
-    """Requests that no rule limits, so that the upstream always has answers to judge."""
+    """Requests that no rule limits. So weir always gets enough answers to judge whether the upstream is unwell."""
 
     def get(self, client, number):
         return client.get("/traffic")
@@ -85,7 +85,7 @@ class Adapt(TestCase):
         self.check_replay(folder, text)
 
     def check_replay(self, folder, text):
-        """A replay under the same rules decides with the factor of each moment."""
+        """Checks that a replay under the same rules uses the factor that each rule had at the time of the request."""
         log = folder / "access.log"
         eventually(lambda: log.read_text().count('"rule":"there"') >= 40, "the log has the last request")
         lines = log.read_text()

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Rules with `bandwidth`: bodies of a key take their time in both directions, whatever carries them, and nobody else waits."""
+"""Rules with `bandwidth` limit the rate of bodies for each key. The rate applies in both directions, over HTTP/1.1, HTTP/2 and
+tunnels. Requests with other keys do not wait."""
 
 import pathlib
 import signal
@@ -33,7 +34,7 @@ class Bandwidth(Http2TestCase):
 
 
 class Duration(Bandwidth):
-    def test_bodies_take_at_least_their_time_in_both_directions_and_over_both_protocols(self):
+    def test_bodies_pass_no_faster_than_the_rate_in_both_directions_and_over_both_protocols(self):
         weir = self.plain_weir(paced("1MiB/s"))
         took = {}
 
@@ -78,7 +79,7 @@ class Duration(Bandwidth):
             self.assertGreaterEqual(seconds, 2 - 2 * AHEAD, name)
         self.assertGreater(weir.metric("weir_bandwidth_waited_seconds_total", rule="pace"), 2)
 
-    def test_two_streams_of_a_key_share_its_rate_by_turns(self):
+    def test_two_streams_of_a_key_take_turns_and_share_its_rate(self):
         weir = self.plain_weir(paced("1MiB/s"))
         client = self.client(weir)
         begun = time.monotonic()
@@ -107,7 +108,7 @@ class Others(Bandwidth):
         client.sock.close()
         self.await_metric(weir, 0, "weir_http2_streams")
 
-    def test_a_client_that_leaves_ends_its_wait(self):
+    def test_wait_of_a_body_ends_if_the_client_leaves(self):
         weir = self.plain_weir(paced("1KiB/s"))
         for work in ("download", "upload"):
             with self.subTest(work):
@@ -122,7 +123,7 @@ class Others(Bandwidth):
                 eventually(lambda: weir.metric("weir_client_errors_total", kind="left") == (1 if work == "download" else 2),
                            "the transfer has ended")
 
-    def test_memory_and_what_is_read_ahead_are_bounded(self):
+    def test_memory_and_octets_read_ahead_are_bounded(self):
         sent = []
 
         def flood(exchange):

@@ -39,7 +39,7 @@ class ByteCosts(SettledTestCase):
 
 
 class OfWholeBodies(ByteCosts):
-    def test_each_body_costs_its_octets_before_the_client_has_the_end_of_the_answer(self):
+    def test_octets_of_each_body_are_charged_before_the_client_has_the_end_of_the_answer(self):
         for whole in (answer(b"x" * 67_890), answer(chunked(b"x" * 67_890), headers="Transfer-Encoding: chunked\r\n", length=False)):
             self.upstream.reply = serves(whole)
             for size in (12_345, 0):
@@ -89,7 +89,7 @@ class OfWholeBodies(ByteCosts):
             Ask("/", "POST", body=b"y" * 15_000), Ask("/", "POST", body=b"y" * 5_001), Ask("/", "POST", body=b"y" * 5_000)])
         self.assertEqual([(each.status, each["x-ratelimit-remaining"]) for each in told], [(200, "5"), (429, "5"), (200, "0")])
 
-    def test_chunked_uploads_at_once_pass_with_the_reserve_and_their_excess_is_a_debt(self):
+    def test_concurrent_chunked_uploads_are_admitted_for_the_reserve_and_owe_the_excess(self):
         for reserve, statuses in (("", [200, 200]), (", reserve = 15", [200, 429])):
             go = threading.Event()
             self.addCleanup(go.set)
@@ -116,7 +116,7 @@ class OfWholeBodies(ByteCosts):
                 self.assertEqual(first.read().status, statuses[0])
                 self.assertEqual(first.request("POST", "/", body=b"y" * 6000).status, 429, "more than what is left")
 
-    def test_a_larger_answer_than_what_is_left_passes_and_is_a_debt(self):
+    def test_answer_larger_than_the_remaining_units_is_sent_and_owed(self):
         self.upstream.reply = answer(b"x" * 50_000)
         keys = dict(key="[]", algorithm='"fixed_window"', cost='{ bytes = "response", per = 1000 }')
         told = self.same(self.pair(rule("response", "20/3000day", **keys)), [Ask(), Ask()])
@@ -137,9 +137,9 @@ class OfWholeBodies(ByteCosts):
 
 
 class OfParts(ByteCosts):
-    """The server sends 50,000 octets of its answer, or gets so many of the request. Then the client leaves."""
+    """The server sends 50,000 octets of its answer, or receives 50,000 octets of the request. Then the client leaves."""
 
-    def test_a_client_that_leaves_is_charged_what_it_was_sent(self):
+    def test_client_that_leaves_is_charged_the_octets_that_it_was_sent(self):
         go = threading.Event()
         self.addCleanup(go.set)
 
@@ -168,7 +168,7 @@ class OfParts(ByteCosts):
                 self.await_settled(weir, "response", debt=1)
                 self.spends(weir, "response", 50)
 
-    def test_a_client_that_leaves_is_charged_what_it_has_sent(self):
+    def test_client_that_leaves_is_charged_the_octets_that_it_has_sent(self):
         arrived = threading.Semaphore(0)
 
         def reply(exchange):

@@ -61,7 +61,7 @@ class LiveChanges(GrpcTestCase):
         self.assertEqual(self.check(self.change_upstream, [WITHOUT_RETRIES]), NONE)
 
     def test_reloads_that_end_all_connections_lose_no_call(self):
-        """By default, Google's client repeats a call that it has begun on a connection that has just got a GOAWAY."""
+        """By default, Google's client repeats a call if the connection gets a GOAWAY just as the call begins."""
         self.assertEqual(self.check(self.change_listener, []), NONE)
 
     def test_drain_lets_open_streams_continue_until_they_end(self):

@@ -105,7 +105,7 @@ class Failures(Http2UpstreamTestCase):
         self.await_metric(weir, 1, "weir_upstream_failures_total", upstream="api")
         self.await_metric(weir, 0, "weir_upstream_retries_total", upstream="api")
 
-    def test_a_request_that_meets_the_close_of_an_idle_connection_is_sent_again(self):
+    def test_request_is_sent_again_if_the_server_has_just_closed_its_idle_connection(self):
         server = self.serve(lambda request: request.connection.close() if request.path == "/first" else request.answer())
         weir = self.weir(server, upstream='retry = { budget = "0%" }')
         client = self.client(weir)

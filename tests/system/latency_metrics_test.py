@@ -39,17 +39,17 @@ class LatencyTestCase(Http2TestCase):
         self.addCleanup(self.released.set)
 
     def hold(self, exchange):
-        """Answers once the test says so."""
+        """Answers once the test permits it."""
         self.released.wait(PATIENCE)
         exchange.send(answer())
 
     def ended(self, weir, count):
-        """Waits until so many requests have ended, and returns the readings."""
+        """Waits until `count` requests have ended, and returns the metrics."""
         self.await_metric(weir, count, "weir_requests_total")
         return Readings(weir)
 
     def ask_ahead(self, weir, make, path):
-        """Sends a request on a connection of its own. Returns two functions: one waits for the answer, the other one leaves."""
+        """Sends a request on a new connection. Returns two functions: one waits for the answer, the other closes the connection."""
         if make is NewClient:
             client = self.start(Http2Client(weir.port))
             stream = client.open(path=path)

@@ -52,7 +52,7 @@ class Sdks(TestCase):
         self.upstream = self.start(Upstream(self.model))
 
     def spent(self, weir, kind):
-        """Returns the charged tokens. Asks with a request that costs nothing in the end."""
+        """Returns the charged tokens. The settlement refunds the request with which the test asks."""
         path = PATHS[kind]
         body = json.dumps({"model": "m", "messages": [{"content": "0 0"}], "input": "0 0"}).encode()
         with Client(weir.port) as client:

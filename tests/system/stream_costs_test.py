@@ -31,7 +31,7 @@ class StreamCosts(settlement_test.Settlement):
         return self.weir(rule("tokens", f"{limit}/day", key='["ip"]', algorithm='"fixed_window"', cost=cost), **more)
 
     def left(self, weir, reserve=1000):
-        """Returns the remaining units. The request that asks costs nothing in the end."""
+        """Returns the remaining units. The settlement refunds the request with which the test asks."""
         self.upstream.reply = answer(b'{"usage":{"total_tokens":0}}')
         response = weir.get("/")
         return int(response["x-ratelimit-remaining"]) + reserve if response.status == 200 else 0
@@ -138,7 +138,7 @@ class EstimatesInMemory(StreamCosts):
     def events_of(response):
         return response.body.count(b"data: {")
 
-    def test_stream_ends_cleanly_where_the_budget_ends(self):
+    def test_stream_ends_cleanly_when_the_budget_is_used_up(self):
         weir = self.estimated(100)
         self.send(500)
         with weir.connect() as client:
@@ -147,7 +147,7 @@ class EstimatesInMemory(StreamCosts):
             self.await_settled(weir, "tokens", cut=1)
             self.assertEqual(client.get("/").status, 429, "the connection stays open")
 
-    def test_stream_over_http2_ends_cleanly_where_the_budget_ends(self):
+    def test_stream_over_http2_ends_cleanly_when_the_budget_is_used_up(self):
         weir = self.estimated(100, **H2C)
         self.send(500)
         with Http2Client(weir.port) as client:
@@ -157,7 +157,7 @@ class EstimatesInMemory(StreamCosts):
             self.await_settled(weir, "tokens", cut=1)
             self.assertEqual(client.get("/").status, 429, "the connection stays open")
 
-    def test_message_limit_of_a_grpc_call_does_not_keep_a_stream_of_events_from_its_end(self):
+    def test_message_limit_of_a_grpc_call_does_not_prevent_the_cut_of_an_event_stream(self):
         cost = '{ response_json = "/n", reserve = 10, stream = { cut = true } }'
         weir = self.weir(rule("tokens", "100/day", key='["ip"]', algorithm='"fixed_window"', cost=cost, messages='"100000/s"',
                               direction='"both"'))
@@ -166,7 +166,7 @@ class EstimatesInMemory(StreamCosts):
         self.assertEqual((response.status, self.events_of(response)), (200, 100))
         self.await_settled(weir, "tokens", cut=1)
 
-    def test_cut_by_one_rule_charges_the_other_rules_what_the_stream_has_told(self):
+    def test_stream_cut_by_one_rule_is_charged_its_reported_cost_by_the_other_rules(self):
         keys = {"key": '["ip"]', "algorithm": '"fixed_window"'}
         costs = (("cutting", ', stream = { cut = true }'), ("estimating", ", stream = { cut = false }"), ("reading", ""))
         weir = self.weir(*(rule(name, "100/day" if name == "cutting" else "10000/day", **keys,
@@ -197,7 +197,7 @@ class EstimatesInMemory(StreamCosts):
             self.assertNotIn(b"\n\n", rest, "the event has no end")
         self.await_settled(weir, "tokens", cut=1)
 
-    def test_streams_of_one_http2_connection_pass_their_budget_by_no_event(self):
+    def test_streams_of_one_http2_connection_exceed_their_budget_by_no_event(self):
         weir = self.estimated(300, **H2C)
         self.send(200)
         with Http2Client(weir.port) as client:
@@ -215,21 +215,21 @@ class EstimatesInMemory(StreamCosts):
             self.await_settled(weir, "tokens", cut=1)
             self.assertEqual(client.get("/").status, 429, "the connection stays open")
 
-    def test_many_streams_at_once_pass_their_budget_by_no_event(self):
+    def test_many_concurrent_streams_exceed_their_budget_by_no_event(self):
         weir = self.estimated(300)
         self.send(200)
         bodies = together(8, lambda _: self.events_of(weir.get("/")))
         self.assertLessEqual(sum(bodies), 300)
         self.assertGreater(sum(bodies), 200, bodies)
 
-    def test_told_cost_replaces_the_estimate(self):
+    def test_reported_cost_replaces_the_estimate(self):
         weir = self.estimated(1000)
         self.send(200, event(usage={"total_tokens": 37}))
         self.assertEqual(self.events_of(weir.get("/")), 201)
         self.await_settled(weir, "tokens", surplus=1)
         self.assertEqual(self.left(weir, 10), 963)
 
-    def test_stream_that_tells_no_cost_is_charged_its_estimate(self):
+    def test_stream_that_reports_no_cost_is_charged_its_estimate(self):
         weir = self.estimated(1000, per_event=2)
         for count, spent in ((100, 200), (3, 206)):  # the second one costs less than the reserve
             self.send(count)
@@ -237,7 +237,7 @@ class EstimatesInMemory(StreamCosts):
             self.await_settled(weir, "tokens", estimated=1 + (count == 3), **({"refunded": 1} if count == 3 else {}))
             self.assertEqual(self.left(weir, 10), 1000 - spent)
 
-    def test_stream_without_cut_goes_on_and_its_estimate_is_charged(self):
+    def test_stream_that_may_not_be_cut_continues_and_is_charged_its_estimate(self):
         weir = self.estimated(50, cut=False)
         self.send(200)
         self.assertEqual(self.events_of(weir.get("/")), 200)
@@ -343,7 +343,7 @@ class EstimatesInRedis(shared_settlement_test.SettlementInRedis, EstimatesInMemo
             self.upstream.reply = answer(b'{"n":1}')
             eventually(lambda: client.get("/").status == 200, "Redis answers again")
 
-    def test_streams_through_two_instances_pass_their_budget_by_no_event(self):
+    def test_streams_through_two_instances_exceed_their_budget_by_no_event(self):
         cost = '{ response_json = "/n", reserve = 10, stream = { cut = true } }'
         one = rule("tokens", "300/day", key='["ip"]', algorithm='"fixed_window"', cost=cost)
         weirs = [self.weir(one, secret="test") for _ in range(2)]
