@@ -89,8 +89,8 @@ std::size_t last_comma(std::string_view list) noexcept {
   return std::string_view::npos;
 }
 
-// Removes the text before the next semicolon outside quotes from the front of `rest`, and returns the text.
-// Also removes the semicolon.
+// Removes from the front of `rest` the text up to the next unquoted semicolon, and the semicolon itself.
+// Returns the text.
 std::string_view take_pair(std::string_view& rest) noexcept {
   bool quoted = false;
   std::size_t at = 0;

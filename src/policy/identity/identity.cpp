@@ -26,8 +26,9 @@ std::optional<std::string_view> bearer(const http::Fields& fields) noexcept {
   return trimmed(rest);
 }
 
-// Reads an attribute from its source. Returns nullopt if values differ. A query or cookie value that needed
-// decoding is stored in `decoded`. Does not read claims: verify_token() reads them later.
+// Reads an attribute from its source. Returns nullopt if the request has the attribute several times with
+// different values. A query or cookie value that needed decoding is stored in `decoded`. Does not read
+// claims: verify_token() reads them later.
 std::optional<std::string_view> read(const Source& source, const http::RequestHead& head,
                                      std::string& decoded) {
   switch (source.kind) {

@@ -316,8 +316,8 @@ AppliedLimiter local_limiter(const Rule& rule, const AppliedLimiter& applied) {
                      [&](const auto& numbers) { return local_share(numbers, applied); });
 }
 
-// Hashes descriptions in text form, so that the digest is equal in every weir process with the same
-// configuration.
+// Hashes the text descriptions of the rule's conditions, key and cost, so that every weir process with the
+// same configuration gets the same digest.
 std::uint32_t digest_of_asks(const Rule& rule) {
   base::SipHash128 hash({});
   hash.part(rule.match.describe());

@@ -126,7 +126,7 @@ TEST(StreamCost, MemoryIsSmallForUsualStreamsAndBoundedForHostileOnes) {
   EXPECT_GE(most, 32U * 4096) << "the numbers are in it";
 }
 
-TEST(StreamCost, EmptyRecordsAreNoRecords) {
+TEST(StreamCost, EmptyRecordsAreNotCounted) {
   StreamCost cost(kOllama, StreamFormat::Lines);
   cost.read(std::string(1000, '\n') + kLines + std::string(1000, '\n'));
   EXPECT_EQ(cost.records(), 2U);

@@ -174,7 +174,7 @@ TEST_F(NameKey, HeaderNamesIgnoreCaseAndEqualHeaderLinesAreOneValue) {
   EXPECT_EQ(of({{"X_Tenant", "a"}}), std::nullopt);
 }
 
-TEST_F(NameKey, EverySpellingOfAValueGivesOneName) {
+TEST_F(NameKey, AllSpellingsOfAValueGiveTheSameName) {
   const auto query = [&](std::string_view text) {
     head_ = head_with({}, text);
     return name({"query:my q"});
