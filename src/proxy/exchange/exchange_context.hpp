@@ -36,7 +36,8 @@ class ExchangeContext {
   AdmissionController admission;
   RequestReport report;
   base::TimePoint now{};  // the time of the last reading of the clock; weir reads the clock after each wait
-  // true while an upload to the current server runs because the server did not accept the request at once
+  // true after an Upload was started for the current server, because the server did not accept the whole
+  // request at once; stays true when the upload has ended
   bool upload_begun = false;
 
   // Returns the matched route, or null if no route matched.
