@@ -59,7 +59,7 @@ class Inspector {
   [[nodiscard]] net::Task<admin::KeyResponse> keys(admin::KeyRequest question);
 
  private:
-  // One possible meaning of the texts in a request: a key, or an error.
+  // One way to read the texts with which an operator names a client: the key that they mean, or an error.
   struct Found {
     KeyLocations locations{};
     std::vector<std::string> key{};  // texts that name the key in the reply

@@ -47,7 +47,7 @@ class InspectorTest : public testing::Test {
     workers_.front()->start();
   }
 
-  // Each question for the configuration gets the next one of `configs_`, and at last the last one.
+  // Each call returns the next element of `configs_`. The last element is returned again by all later calls.
   std::shared_ptr<const proxy::Configuration> next() {
     auto config = configs_.front();
     if (configs_.size() > 1) configs_.erase(configs_.begin());
