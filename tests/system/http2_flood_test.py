@@ -130,8 +130,8 @@ class CheapFrames(Flood):
         self.assertLess(sent, 1_000)
         self.assertEqual(dribble.goaways, [CALM])
 
-    def test_client_may_open_its_windows_after_each_small_message(self):
-        """gRPC libraries open their windows in this way while a server streams small messages."""
+    def test_client_may_send_window_updates_after_each_small_message(self):
+        """gRPC libraries send window updates in this way while a server streams small messages."""
         go_on = threading.Semaphore(0)
 
         def stream(exchange):
