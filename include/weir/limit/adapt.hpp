@@ -25,8 +25,8 @@
 // the scaled limit. A bucket keeps its TAT (limit/gcra_core.hpp): a unit that is charged under half the
 // factor costs twice the time. So a scaled limit admits nothing that the whole limit would refuse.
 //
-// Two conversions may forget what exceeds the scaled limit: that of a reload which changes the limit
-// meanwhile, and that of an overflow cell.
+// Two conversions of a key's state may forget units beyond the scaled limit: the conversion after a reload
+// that changes the limit, and the conversion of an overflow cell that several limiters share.
 //
 // Pure, apart from Factors.
 #pragma once
@@ -54,10 +54,11 @@ inline constexpr base::Duration kAdaptPeriod{1'000'000};
 inline constexpr std::uint64_t kLeastAnswers = 10;
 inline constexpr std::uint64_t kLeastFailures = 3;
 
-// When an upstream is unwell, and the lowest factor. At least one of the first two members is set.
+// The settings of a rule's `adapt`: the bounds beyond which its upstream is unwell, and the lowest factor. At
+// least one of the two bounds is set.
 struct AdaptTerms {
-  std::optional<base::Duration> latency_above{};  // the mean time to the answer's head
-  std::optional<unsigned> errors_above{};         // percent of answers that failed
+  std::optional<base::Duration> latency_above{};  // bound on the mean time to the answer's head
+  std::optional<unsigned> errors_above{};         // bound on the percentage of answers that failed
   Factor floor = 4;
   friend bool operator==(const AdaptTerms&, const AdaptTerms&) = default;
 };
@@ -75,20 +76,21 @@ struct Answers {
 // failures than kLeastFailures are never worse.
 [[nodiscard]] bool is_unwell(const AdaptTerms& terms, const Answers& answers) noexcept;
 
-// Returns the factor of the next period. `factor`: that of the present period.
+// Returns the factor of the next period. `factor`: the factor of the present period.
 [[nodiscard]] Factor adapted(const AdaptTerms& terms, const Answers& answers, Factor factor) noexcept;
 
-// Returns true if scaled() can scale the limiter. False for queues, stepwise refills and adaptive
+// Returns true if scaled() can scale the limiter. Returns false for queues, stepwise refills and adaptive
 // concurrency.
 [[nodiscard]] bool can_scale(const Limiter& limiter) noexcept;
 
-// Returns the limiter with its limit and its burst times `factor`, rounded down, but at least `least` units.
-// Both limiters can use each other's states. REQUIRES: can_scale(limiter), 1 ≤ factor ≤ kWholeFactor, least ≥
-// 1. Returns an error if the scaled bucket would take over 100 years to fill.
+// Returns the limiter with a limit and a burst of `factor` twentieths, rounded down, but at least `least`
+// units and at most the whole limit. Both limiters can use each other's states. Returns an error if the
+// scaled bucket would take over 100 years to fill. REQUIRES: can_scale(limiter), least ≥ 1, and factor from 1
+// to kWholeFactor.
 [[nodiscard]] base::Result<Limiter> scaled(const Limiter& limiter, Factor factor, Cost least);
 
-// The present factor of each rule, by the label of the rule's metrics. One thread sets the factors; any
-// thread may read them.
+// The present factor of each rule, by policy::Rule::index. server::ConfigSnapshots owns the object. The main
+// thread sets the factors; any thread may read them.
 class Factors {
  public:
   Factors() {

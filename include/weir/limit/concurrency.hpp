@@ -57,8 +57,7 @@ class Concurrency {
 // * quick: a mean latency. Each answer moves this mean by 1/w of its distance from the answer's latency. The
 //   limit follows this mean.
 // * slow: a second mean, which each answer moves by 1/8w, so that chance has little effect. With at most
-// `min`
-//   requests in flight, each answer moves this mean by 1/2w.
+//   `min` requests in flight, each answer moves this mean by 1/2w.
 // * best: falls at once to the slow mean, or to 5/4 of the quick mean, whichever is lower.
 // * best, with at most `min` in flight: moves towards the slow mean by 1/32. At most `min` requests do not
 //   queue at the server. So a higher latency means that the server has become slower, or that the mixture of

@@ -1,7 +1,7 @@
 // The concurrency permits that the previous process still holds after an upgrade, while it finishes its
 // requests. Clients see one limit, so this process also counts the permits of the previous process.
 //
-// Belongs to one thread. The table must outlive this object.
+// Owned by the program. Belongs to the main thread. The table must outlive this object.
 #pragma once
 
 #include "weir/base/time.hpp"

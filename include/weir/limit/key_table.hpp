@@ -1,7 +1,8 @@
 // The state of every key in this process: a fixed number of slots, shared by all workers.
 //
-// Workers share the table, so a client has one limit, whichever workers serve it. The table consists of
-// shards with a mutex each. Every member is safe to call from any thread.
+// The program owns the table, which outlives all workers. Workers share the table, so a client has one limit,
+// whichever workers serve it. The table consists of shards with a mutex each. Every member is safe to call
+// from any thread.
 //
 // Invariants
 //  1. The constructor claims all memory. A key is in one of two buckets of eight slots, or in none.
@@ -18,16 +19,16 @@
 //     cells, then the log store, so two bills never deadlock.
 //  5. A rejected bill allocates no slot.
 //  6. A log (limit/sliding_log.hpp) of more than one entry takes chunks of a shared store. The slots and the
-//     store together use at most 64 bytes a key, but the store has at least 1 MiB. If the store is full, each
-//     admission adds its cost to the newest entry of its log and moves that entry to the time of the
-//     admission. The key is then rejected earlier, never admitted too soon. This can happen to every log of a
-//     rule. Example: in a table of a million keys with one rule that keeps logs, about 149 keys of 10,000
-//     entries use up the store.
+//     store together use at most 64 bytes a key, except that the store is never smaller than 1 MiB. If the
+//     store is full, each admission adds its cost to the newest entry of its log and moves that entry to the
+//     time of the admission. The key is then rejected earlier, never admitted too soon. This can happen to
+//     every log of a rule. Example: in a table of a million keys with one rule that keeps logs, about 149
+//     keys of 10,000 entries use up the store.
 //  7. A concurrency limit counts permits in the key's cell. No sweep evicts a cell while a request holds a
 //     permit of it.
 //  8. Violations and penalties (limit/penalty.hpp) are kept beside the slots, for keys with or without a
-//     slot. They use at most 16 bytes for each key of the table, and at least 1 MiB. A shard's lock guards
-//     them with its slots, so a penalty is decided together with its limiter.
+//     slot. Their memory is bounded by 16 bytes for each key of the table, or by 1 MiB if that is more. A
+//     shard's lock guards them with its slots, so a penalty is decided together with its limiter.
 //  9. A key starts anew, with nothing used, when it is reset or when a reload gives its rule another
 //     algorithm. Earlier charges and permits are then neither refunded nor settled in the new state.
 #pragma once
@@ -91,8 +92,9 @@ class KeyTable {
   // differ. If a rule has two charges, one limiter ID is even and the other odd. now ≥ the epoch.
   bool charge(std::span<const Charge> charges, base::TimePoint now, std::span<Outcome> outcomes,
               HybridTimestamp* timestamp = nullptr, Violations violations = Violations::All);
-  // Notes that a charge with a penalty was refused, and changes the outcome as charge() does. For refusals by
-  // a full queue after charge() with Violations::ButFullQueues, and for outcomes of peek().
+  // Notes that a charge with a penalty was refused, and changes the outcome as charge() does. Used if
+  // charge() with Violations::ButFullQueues has refused the charge because a queue is full. Also used after
+  // peek() has returned a refusal.
   void violate(const Charge& charge, base::TimePoint now, Outcome& outcome);
 
   // Refunds the allowed charges of a bill that charge() charged at `charged_at`. `outcomes` must be the
@@ -121,8 +123,8 @@ class KeyTable {
   void settle(const Charge& charge, const Settled& settled, bool overflow = false,
               HybridTimestamp* timestamp = nullptr);
 
-  // Returns the remaining units and the times of the key now, and charges nothing. REQUIRES:
-  // limit::settles(*charge.limiter).
+  // Returns the key's present outcome (`remaining`, `reset_after`, `retry_after`, `more_after`) without a
+  // charge. REQUIRES: limit::settles(*charge.limiter).
   [[nodiscard]] Outcome current_outcome(const Charge& charge, base::TimePoint now,
                                         bool overflow = false) const;
 
@@ -146,6 +148,7 @@ class KeyTable {
   // RuleIndex.
   void visit(base::TimePoint now, std::span<const SavedRule> rules,
              const std::function<void(const SavedKey&)>& see) const;
+  // Returns the shared overflow cells that have not drained at `now`, except those with permits.
   [[nodiscard]] std::vector<SharedCell> shared_cells(base::TimePoint now) const;
   [[nodiscard]] std::vector<SavedPenalty> penalties(base::TimePoint now) const;
   // Restores a key from a snapshot. Returns false if the table has no slot for the key. If the key already
@@ -154,7 +157,8 @@ class KeyTable {
   // saved.rule.
   bool restore(const SavedKey& saved, unsigned cost_bits, base::TimePoint now);
   void restore(const SharedCell& shared);
-  // Returns false if there is no room. Keeps the present penalty if the key has one.
+  // Restores the violations and penalties of a key. Returns false if there is no room. If the key already has
+  // violations or penalties, keeps those.
   bool restore(const SavedPenalty& saved);
 
   // For upgrades, while another process also counts the permits of this process. watch_permits() reports the

@@ -29,14 +29,14 @@ struct Outcome {
   // The time until a queued request may depart. Zero if the limiter does not delay the request.
   base::Duration delay{0};
   base::Duration penalty_left{0};  // how long the key's penalty lasts; zero if none runs
-  // True: the key had no slot in the table. The overflow cell, the state that keys without a slot share,
-  // decided.
+  // True: the key had no slot in the table, so the overflow cell decided. Keys without a slot share this
+  // state.
   bool overflow = false;
   // True: the request was admitted from units that this process had taken from Redis in advance
   // (src/redis/prefetch/grant_cache.hpp).
   bool in_advance = false;
-  // The three members below belong to the rule's penalty (limit/penalty.hpp). `penalty_begins`: this request
-  // is the violation with which a penalty begins. `violations`: how many violations count, if no penalty
+  // The two members below belong to the rule's penalty (limit/penalty.hpp). `penalty_begins`: a penalty
+  // begins with this request, which is a violation. `violations`: how many violations count, if no penalty
   // runs.
   bool penalty_begins = false;
   std::uint8_t violations = 0;

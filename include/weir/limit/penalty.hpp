@@ -13,14 +13,14 @@
 
 namespace weir::limit {
 
-// The numbers of a rule's `penalty`. REQUIRES: 1 ≤ after ≤ kMostViolations; 1 ≤ grows ≤ kMostGrowth;
+// The settings of a rule's `penalty`. REQUIRES: 1 ≤ after ≤ kMostViolations; 1 ≤ grows ≤ kMostGrowth;
 // kLeastPenalty ≤ first ≤ most ≤ kMostPenalty; 0 < forget ≤ kMostPenalty.
 struct Penalty {
   std::uint32_t after = 1;  // a penalty begins with this many violations within `forget`
-  base::Duration first{};   // the length of a penalty before which none began within `forget`
-  std::uint32_t grows = 2;  // factor of the length for each penalty that began within `forget`
+  base::Duration first{};   // the length of a penalty if no other penalty began in the `forget` before it
+  std::uint32_t grows = 2;  // each earlier penalty that began within `forget` multiplies the length by this
   base::Duration most{};    // the longest penalty
-  base::Duration forget{};  // how long violations and begins of penalties count
+  base::Duration forget{};  // how long a violation, and the beginning of a penalty, counts
   friend bool operator==(const Penalty&, const Penalty&) = default;
 };
 inline constexpr std::uint32_t kMostViolations = 100;
@@ -28,17 +28,18 @@ inline constexpr std::uint32_t kMostGrowth = 100;
 inline constexpr base::Duration kLeastPenalty{1'000'000};
 inline constexpr base::Duration kMostPenalty = std::chrono::hours(24 * 366);
 
-// The state of one key. Times are in no particular order: the clock of Redis may step back.
+// The violations and penalties of one key. The instants in a list are in no particular order, because the
+// clock of Redis may step back.
 struct PenaltyState {
-  base::TimePoint end{};                      // of the last penalty; the epoch: there was none
-  std::vector<base::TimePoint> violations{};  // not yet used up by a penalty
-  std::vector<base::TimePoint> begins{};      // of earlier penalties, at most begins_kept()
+  base::TimePoint end{};                      // when the last penalty ends; the epoch: there was none
+  std::vector<base::TimePoint> violations{};  // the times of violations since the last penalty began
+  std::vector<base::TimePoint> begins{};      // when penalties began; at most begins_kept() instants
   friend bool operator==(const PenaltyState&, const PenaltyState&) = default;
 };
 
 // Returns how long a penalty lasts if `earlier` penalties began within `forget` before it.
 [[nodiscard]] base::Duration length_of(const Penalty& penalty, std::size_t earlier) noexcept;
-// Returns how many begins can change the length of the next penalty. At most 25.
+// Returns how many earlier penalties can change the length of the next one. At most 25.
 [[nodiscard]] std::size_t begins_kept(const Penalty& penalty) noexcept;
 
 // Returns how long the key's penalty still lasts; zero if none runs.
@@ -53,7 +54,7 @@ bool violate(const Penalty& penalty, PenaltyState& state, base::TimePoint now);
 [[nodiscard]] base::TimePoint penalty_forgotten_at(const Penalty& penalty,
                                                    const PenaltyState& state) noexcept;
 
-// Changes the outcome of the limiter to that of a key whose penalty lasts for `left`.
+// Changes the limiter's outcome to a refusal by a penalty that lasts for `left`.
 void punish(Outcome& outcome, base::Duration left) noexcept;
 
 }  // namespace weir::limit

@@ -1,5 +1,5 @@
-// A rate: a number of units in a period. Both numbers are whole, as the configuration wrote them, so "3/7s"
-// stays exact.
+// A rate: a number of units in a period. Both are whole numbers, as in the configuration, so "3/7s" stays
+// exact.
 #pragma once
 
 #include "weir/base/result.hpp"

@@ -1,6 +1,6 @@
-// Converts the state of a key when a reload changes the numbers of its rule. A client that has used 60 % of
-// the old limit has used 60 % of the new limit, rounded up. So no client gains by the change. For each
-// algorithm, the conversion keeps these values:
+// Converts the state of a key when a reload changes the parameters (limit, period, burst) of its limiter. A
+// client that has used 60 % of the old limit has used 60 % of the new limit, rounded up. So no client gains
+// by the change. For each algorithm, the conversion keeps these values:
 //
 // * bucket, gcra: time until full ÷ time to fill an empty bucket
 // * stepwise: tokens spent ÷ burst, and the elapsed part of the period
@@ -40,8 +40,8 @@ namespace weir::limit {
 [[nodiscard]] Cost rescaled_refund(const Limiter& from, Cost cost, const Limiter& to) noexcept;
 [[nodiscard]] Cost rescaled_debt(const Limiter& from, Cost cost, const Limiter& to) noexcept;
 
-// Returns true if a reload that replaces `from` by `to` keeps the usage of each key. False if all keys start
-// with nothing used.
+// Returns true if a reload that replaces `from` by `to` keeps the usage of each key. Returns false if all
+// keys start with nothing used.
 [[nodiscard]] bool rescales(const Limiter& from, const Limiter& to) noexcept;
 
 // Returns true if both are fixed windows, and the windows of `to` are of another kind: days, weeks or months

@@ -27,11 +27,11 @@ struct SavedKey {
 struct SharedCell {
   RuleIndex rule = 0;
   LimiterId limiter_id = 0;
-  Limiter units;  // the limiter in whose units `cell` counts
+  Limiter units;  // `cell` counts in the units of this limiter
   Cell cell;
 };
 
-// The violations and penalties of a key. This state does not depend on the numbers of the key's rule.
+// The violations and penalties of a key. This state does not depend on the limits of the key's rule.
 struct SavedPenalty {
   Key key;
   base::TimePoint forgotten_at;  // the instant until which the state is needed
@@ -40,12 +40,12 @@ struct SavedPenalty {
 };
 
 // The part of a rule that is needed to interpret the states of its keys. A state can be read only with the
-// numbers of its limiter, and does not say to which of the rule's limiters it belongs. So states stay valid
-// only if all of the rule's limiters keep their numbers.
+// parameters (limit, period, burst) of its limiter, and does not say to which of the rule's limiters it
+// belongs. So states stay valid only if all of the rule's limiters keep their parameters.
 struct SavedRule {
   struct Variant {
     std::uint64_t name;  // a digest that identifies the rule itself, a tier, an override or an elastic limit
-    std::uint64_t numbers;             // a digest of all numbers that are needed to interpret a state
+    std::uint64_t numbers;             // a digest of all parameters that are needed to interpret a state
     LimiterId limiter_id = 0;          // another configuration may give this variant another ID
     const Limiter* limiter = nullptr;  // null: keys of this variant start with nothing used
     friend bool operator==(const Variant&, const Variant&) = default;
@@ -64,7 +64,7 @@ struct SavedRule {
   // conversion.
   [[nodiscard]] bool reads(const SavedRule& older) const noexcept;
   // Returns true if both rules may share one RuleIndex. Their variants must have the same names, limiter IDs
-  // and numbers. Only the numbers of concurrency limits may differ.
+  // and parameters. Only the parameters of concurrency limits may differ.
   [[nodiscard]] bool counts_as(const SavedRule& other) const noexcept;
 
   // Return the variant with this ID or name; null if the rule has none.
@@ -78,7 +78,7 @@ struct FormerRule {
   std::vector<SharedLimiter> limiters;  // owns the limiters to which `rule` points
 };
 
-// Returns a digest of a limiter's algorithm and numbers. The digests of equal limiters are equal in every
+// Returns a digest of a limiter's algorithm and parameters. The digests of equal limiters are equal in every
 // process.
 [[nodiscard]] base::Digest128 fingerprint(const Limiter& limiter) noexcept;
 

@@ -27,8 +27,9 @@ namespace weir::limit {
 // limit) included. A settlement that would take longer is reduced.
 inline constexpr base::Duration kLongestDebt = std::chrono::hours(24 * 36'525);
 
-// Returns true if charges of this limiter can be settled. False for queues, which cannot recall promised
-// departures, and for concurrency limits, whose permits are released anyway.
+// Returns true if charges of this limiter can be settled. Returns false for queues, because they cannot
+// recall promised departures. Also returns false for concurrency limits, because their permits are released
+// anyway.
 [[nodiscard]] bool settles(const Limiter& limiter) noexcept;
 
 // Returns the key's state as if `actual` (0 to kMaxCost) had been charged at `charged_at` instead of

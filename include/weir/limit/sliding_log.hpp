@@ -49,7 +49,8 @@ class SlidingLog {
   struct Answer {
     Outcome outcome;
     std::uint64_t mark;  // where to enter the cost if the request is charged: the number of a time step
-    // the instant at which the log will have drained; includes the entry of an allowed request
+    // the instant at which the log will have drained; if the request is allowed, its own entry is taken into
+    // account
     base::TimePoint drained_at;
   };
   // Returns the answer of a log. `log` must have three members. The first, newest(), returns the time step

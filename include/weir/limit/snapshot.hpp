@@ -19,11 +19,11 @@
 //   A person who knows this key can find clients that share one bucket of the table. So it is not derived
 //   from key_secret, which many weirs and perhaps many people know. A snapshot is therefore a secret, and
 //   only the owner may read the file.
-// * All instants, by the clock that limits use; and the time of saving, by that clock and by the machine's
-//   clock. A restore shifts all instants to its own clock (shift_of, src/limit/snapshot/time_shift.hpp). The
+// * All instants, by the clock that limits use. The time of saving, by that clock and by the machine's clock.
+//   A restore shifts all instants to its own clock (shift_of, src/limit/snapshot/time_shift.hpp). The
 //   machine's clock says how much time has passed since the saving.
 // * Violations and penalties, if there are any.
-// * Cells of rules whose numbers are unchanged (SavedRule). Cells of changed rules are converted as after a
+// * Cells of rules with unchanged limiters (SavedRule). Cells of changed rules are converted as after a
 //   reload: a restore gives the old version of the rule a RuleIndex of its own.
 // A snapshot does not keep permits, because their requests ended with the process.
 //
@@ -87,15 +87,15 @@ std::uint64_t write_snapshot(const KeyTable& table, const Snapshot& snapshot,
 struct Restored {
   std::uint64_t keys = 0;     // keys restored to the table
   std::uint64_t drained = 0;  // keys that drained between saving and restoring
-  std::uint64_t changed = 0;  // keys of rules that no longer exist, and keys whose old rule `adopt` refused
+  std::uint64_t changed = 0;  // keys of rules that no longer exist, or for which `adopt` returned nullopt
   // Keys for which a new, smaller table had no slot, because the table was full of live keys. These keys use
   // the overflow cells of their rules. An overflow cell is one state that all keys of a limiter ID share, and
-  // starts fresh. Includes keys whose penalties found no room.
+  // starts fresh. Also counts keys whose penalties did not fit into the memory for penalties.
   std::uint64_t left_out = 0;
 };
 
-// Called for a rule whose numbers have changed. Returns a RuleIndex for the old version of the rule, or
-// nullopt if the rule's keys must start with nothing used.
+// Called for a rule whose limiters have changed since the snapshot. Returns a RuleIndex for the old version
+// of the rule, or nullopt if the rule's keys must start with nothing used.
 using Adopt = std::function<std::optional<RuleIndex>(const FormerRule&)>;
 
 // Adds the keys of a snapshot to the table. REQUIRES: check_snapshot accepted the same bytes with the same

@@ -2,7 +2,8 @@
 // period and none in between. Example: "$200 a day, $50 refilled every six hours".
 //
 // Periods start when the bucket stops being full. So an unknown key equals a full bucket, and no client gains
-// by guessing a boundary. The algorithm is the leaky bucket meter of ITU-T I.371 with a drain in steps.
+// by guessing when a period begins. The algorithm is the leaky bucket meter of ITU-T I.371 with a drain in
+// steps.
 //
 // State: word 0 is the instant of the last counted refill (µs), word 1 the tokens spent. If word 1 is zero,
 // the bucket is full and word 0 is ignored.

@@ -1,4 +1,5 @@
-// The limiters that count in windows: fixed windows, and sliding windows by weight.
+// The limiters that count in windows: fixed windows, and sliding windows, which also count a part of the
+// previous window.
 //
 // A cell (the state of a key) never returns to an earlier window. Workers read the clock before they lock, so
 // `now` may be before the current window of a cell. In that case the limiter answers as at the start of the
@@ -53,7 +54,7 @@ class FixedWindow {
   }
 
   [[nodiscard]] Interval window_at(base::TimePoint at) const noexcept;
-  // the period is 1, 7 or 31 days for the windows of a calendar
+  // Returns the limit and its period. For the windows of a calendar, the period is 1, 7 or 31 days.
   [[nodiscard]] const Rate& rate() const noexcept { return rate_; }
   [[nodiscard]] Align align() const noexcept { return align_; }
   [[nodiscard]] const Calendar* calendar() const noexcept { return calendar_.get(); }

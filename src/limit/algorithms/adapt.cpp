@@ -28,7 +28,8 @@ struct Scale {
   [[nodiscard]] std::uint64_t share_of(std::uint64_t units) const noexcept {
     return std::max(units * factor / kWholeFactor, least);
   }
-  // Returns a longer period for the same count, because the states of buckets are in units of 1/count µs.
+  // Returns a rate with the same count and a longer period. The count must not change, because the states of
+  // buckets are in units of 1/count µs.
   [[nodiscard]] Rate slower(const Rate& rate) const noexcept {
     const auto period = rate.period.count();
     return {rate.count, base::Duration((period * kWholeFactor + factor - 1) / factor)};
@@ -74,7 +75,7 @@ bool can_scale(const Limiter& limiter) noexcept {
 
 base::Result<Limiter> scaled(const Limiter& limiter, Factor factor, Cost least) {
   assert(factor >= 1 && factor <= kWholeFactor && least >= 1);
-  // A cost above the whole limit stays above it.
+  // `least` is reduced to the whole limit, so a cost above the whole limit never fits.
   return std::visit(Scale{factor, std::min<Cost>(least, std::max<Cost>(quota(limiter), 1))}, limiter);
 }
 

@@ -30,7 +30,7 @@ class Reader {
 
   // Calls `see_shared` for each shared overflow cell, `see_penalty` for each key with violations, and
   // `see_key` for each key. Leaves out states of rules that no longer exist or that `adopt` refused. Converts
-  // shared cells to the numbers of the present rules.
+  // shared cells to the limiters of the present rules.
   base::Result<Snapshot> read(const SeeShared& see_shared, const SeePenalty& see_penalty,
                               const SeeKey& see_key);
   [[nodiscard]] std::uint64_t changed() const noexcept { return changed_; }
@@ -39,7 +39,7 @@ class Reader {
   // How to interpret the keys of one rule of the snapshot.
   struct Meaning {
     std::optional<RuleIndex> index;  // nullopt if the rule no longer exists or was not adopted
-    const SavedRule* rule;           // the rule in whose numbers the keys' states are
+    const SavedRule* rule;           // the version of the rule that can read the keys' states
     const SavedRule* next;           // the version to which the states are converted; null: no conversion
   };
 
@@ -67,7 +67,7 @@ class Reader {
   TimeShift shift_;
   const Adopt& adopt_;
   std::vector<Meaning> now_;       // indexed by the rule's number in the snapshot
-  std::deque<FormerRule> former_;  // the rules whose numbers have changed
+  std::deque<FormerRule> former_;  // the old versions of rules whose limiters have changed
   Snapshot snapshot_{};
   std::uint64_t version_ = 0;
   std::uint64_t changed_ = 0;
@@ -164,8 +164,9 @@ void Reader::read_shared(const SeeShared& see) {
   }
 }
 
-// Converts a shared overflow cell to the rule `next` and reports the result, as KeyTable::define_rule() does.
-// The conversion cannot wait, because no charge will use the cell under its former index.
+// Converts a shared overflow cell to the limiters of the rule `next`, as KeyTable::define_rule() does, and
+// calls `see` with the result. The conversion cannot wait for a charge, because no charge will use the cell's
+// former index.
 void Reader::hand_off(const SharedCell& shared, std::uint64_t variant, const SavedRule& next,
                       const SeeShared& see) {
   const auto index = static_cast<RuleIndex>(&next - rules_.data());

@@ -41,7 +41,8 @@ auto KeyTable::Impl::check(const Charge& charge, base::TimePoint now, Locks& loc
       line.slot->cell = inherited(charge, now);
       line.inherits = line.slot->cell != Cell{};
     }
-    // Queues do not use the later time: they compute departures from the request's own time.
+    // The shard may have evicted the key at forgotten_at(), so the step must not use an earlier time. Queues
+    // are an exception: they compute departures from the request's own time.
     if (!std::holds_alternative<LeakyBucket>(*charge.limiter)) now = std::max(now, shard.forgotten_at());
   }
   if (const auto* log = std::get_if<SlidingLog>(line.limiter)) [[unlikely]]
@@ -194,8 +195,7 @@ bool KeyTable::Impl::amend(const Charge& asked, const Where& where, Change chang
 
 bool KeyTable::Impl::settle_log(const SlidingLog& limiter, RuleIndex rule, Log& log, const Settled& settled,
                                 Cost reserved) {
-  if (settled.actual == reserved)
-    return false;  // the costs are equal after conversion to the present numbers
+  if (settled.actual == reserved) return false;  // the costs are equal after conversion to the present units
   const auto mark = limiter.mark_of(settled.charged_at);
   if (mark + limiter.marks() <= std::max(limiter.mark_of(settled.now), log.newest()))
     return false;  // the charge has expired
@@ -269,7 +269,7 @@ void KeyTable::refund(std::span<const Charge> charges, base::TimePoint charged_a
 namespace {
 
 // Convert a cost from the units of `asked` to the units of `charge`. The units differ if a reload has changed
-// the limiter in between.
+// the limiter since the charge. share_back() rounds down, and share_owed() rounds up.
 Cost share_back(const Charge& asked, const Charge& charge, Cost cost) noexcept {
   return asked.limiter == charge.limiter ? cost : rescaled_refund(*asked.limiter, cost, *charge.limiter);
 }
@@ -310,7 +310,9 @@ void KeyTable::settle(const Charge& asked, const Settled& settled, bool overflow
   const auto change = [&](const Charge& charge, const Cell& cell) {
     const auto reserved = share_back(asked, charge, asked.cost);
     const auto actual = share_owed(asked, charge, settled.actual);
-    if (actual > reserved && settled.actual < asked.cost) return cell;  // rounding, not a debt
+    // The cost has fallen. It only looks higher because the conversion to the new limiter's units rounds, so
+    // charge nothing more.
+    if (actual > reserved && settled.actual < asked.cost) return cell;
     return limit::settle(*charge.limiter, cell, settled.charged_at, reserved, actual);
   };
   const auto change_log = [&](const Charge& charge, const SlidingLog& limiter, Log& log) {

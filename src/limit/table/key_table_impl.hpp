@@ -25,8 +25,7 @@ struct KeyTable::Impl {
   // The check of one charge of a bill. Exists only while the locks of the bill are held.
   struct LineCheck {
     Slot* slot = nullptr;  // null: the overflow cell decided
-    // The limiter in whose numbers the cell counts: the charge's own limiter or, after a reload, its newer
-    // version.
+    // The limiter that can read the cell: the charge's own limiter or, after a reload, its newer version.
     const Limiter* limiter = nullptr;
     RuleIndex rule = 0;
     Due due;                  // the value of slot->due before this bill pinned the slot
@@ -58,9 +57,9 @@ struct KeyTable::Impl {
 
   class Locks;
   void renew(Slot& slot) noexcept;
-  // After a reload, a charge may use other numbers than the cell of its slot. The function resolve() returns
-  // the charge in the numbers of the cell, and may convert the cell first. The file key_table_versions.cpp
-  // implements the functions from resolve() to carry_log().
+  // After a reload, a charge may use another version of the limiter than the cell of its slot. The function
+  // resolve() converts the charge to the limiter of the cell, and may convert the cell first. The file
+  // key_table_versions.cpp implements the functions from resolve() to carry_log().
   struct Resolved {
     Charge charge;
     bool apart = false;  // true: the charge must go to the overflow cell, not to the slot
@@ -92,8 +91,8 @@ struct KeyTable::Impl {
   void finish(const Charge& charge, const LineCheck& line, bool charged);
   void enter(const SlidingLog& limiter, const Charge& charge, const LineCheck& line);
   // Changes the state of an earlier charge: its cell, its log or its overflow cell. `change` and `change_log`
-  // receive the charge in the present numbers of the cell, which a reload may have changed. An evicted key
-  // has no state, so `anew` is called instead, under the shard's lock.
+  // receive the charge converted to the cell's present limiter, which a reload may have changed. An evicted
+  // key has no state, so `anew` is called instead, under the shard's lock.
   struct Where {
     HybridTimestamp charged;  // the earliest timestamp that the charge can have
     bool overflow;            // true: the charge is in the overflow cell of its limiter ID

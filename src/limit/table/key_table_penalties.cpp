@@ -18,7 +18,7 @@ void KeyTable::Impl::look_at_penalty(const Shard& shard, const Charge& charge, b
 void KeyTable::Impl::judge(Shard& shard, const Charge& charge, base::TimePoint now,
                            Outcome& outcome) noexcept {
   look_at_penalty(shard, charge, now, outcome);
-  // The shared overflow cell refuses for what other keys have used, too.
+  // A refusal by the shared overflow cell may be due to other keys, so it is no violation.
   if (outcome.allowed || outcome.overflow || outcome.penalty_left.count() > 0) return;
   outcome.penalty_begins = shard.penalties.violate(charge.key, charge.rule, *charge.penalty, now);
   look_at_penalty(shard, charge, now, outcome);

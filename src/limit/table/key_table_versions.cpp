@@ -8,9 +8,9 @@
 
 namespace weir::limit {
 
-// Returns the charge in the numbers of the slot's cell, and may convert the cell. A request of an older
-// generation (before a change of algorithm) cannot use the present cell. The permits of such a request are
-// counted in the shared overflow cell, where the request finds them when it ends.
+// Returns the charge converted to the limiter of the slot's cell, and may convert the cell first. A request
+// of an older generation (before a change of algorithm) cannot use the present cell. The permits of such a
+// request are counted in the shared overflow cell, where the request finds them when it ends.
 auto KeyTable::Impl::resolve(Slot& slot, const Charge& charge, base::TimePoint now) noexcept -> Resolved {
   const auto relation_to = limiter_versions.relation_to(slot.due.rule(), charge);
   if (!relation_to) return {charge};
@@ -32,8 +32,8 @@ bool KeyTable::Impl::is_same_generation(const Slot& slot, const Charge& charge) 
   return relation_to && relation_to->same_generation;
 }
 
-// Converts the cell of a slot to the limiter `to`. `from` is null if the cell's old numbers are unknown or
-// belong to another generation (another algorithm). In that case the cell is reset.
+// Converts the cell of a slot to the limiter `to`. `from` is null if the cell's old limiter is unknown or
+// belongs to another generation (another algorithm). In that case the cell is reset.
 void KeyTable::Impl::carry(Slot& slot, const Limiter* from, const Limiter& to, RuleIndex rule,
                            base::TimePoint now) noexcept {
   Shard& shard = shard_of(slot.key);
@@ -84,7 +84,8 @@ void KeyTable::Impl::share_out() {
   logs.share_out(accounts, shape.split_of_chunks(accounts.logs.count()));
 }
 
-// Returns the shared overflow cells of the rule's version before `index`, in the numbers of the rule.
+// Returns the shared overflow cells of the rule's version before `index`, converted to the rule's present
+// limiters.
 std::vector<SharedCell> KeyTable::Impl::carried_overflow(RuleIndex index, const SavedRule& rule,
                                                          base::TimePoint now) const {
   RuleIndex before = index;

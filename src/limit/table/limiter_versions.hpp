@@ -1,7 +1,7 @@
-// The versions of each rule's limiters. If a reload changes the numbers of a rule, the rule gets a new
-// RuleIndex. So the index in a slot says in which numbers the slot's cell (its key's state) counts. If a
-// charge finds a cell with another index, this class says how the two versions relate. Cells are only
-// converted to newer versions. A request that began under an older version is charged under the newest
+// The versions of each rule's limiters. If a reload changes the limits of a rule, the rule gets a new
+// RuleIndex. So the index in a slot says which version of the limiters can read the slot's cell (its key's
+// state). If a charge finds a cell with another index, this class says how the two versions relate. Cells are
+// only converted to newer versions. A request that began under an older version is charged under the newest
 // version in which its key was ever charged.
 //
 // If a variant of a rule (the rule itself, a tier or an override) gets another algorithm, its cells start
@@ -88,7 +88,7 @@ class LimiterVersions {
   using Generation = std::uint64_t;  // unique; 0: no generation
   struct Version {
     SavedRule rule;
-    std::vector<Generation> generations;  // of each variant, in the order of rule.variants
+    std::vector<Generation> generations;  // the generation of each variant, in the order of rule.variants
     std::uint64_t age;                    // a higher number is newer
     bool forgotten = false;
 

@@ -1,11 +1,11 @@
 // The penalties and violations (limit/penalty.hpp) of the keys of one shard. Only keys with violations have
 // an entry.
 //
-// The memory is bounded. A rule may take as much as is still free (the dynamic threshold of Choudhury and
-// Hahne, "Dynamic queue length thresholds for shared-memory packet switches", 1998). So one rule alone uses
-// at most half of the memory, and other rules find room. A violation that finds no room is not counted. The
-// table never drops an entry that is still needed. A full table looks for entries that are no longer needed
-// at most once a second, because this takes time in proportion to its size.
+// The memory is bounded. A rule may hold as many bytes as are still free (the dynamic threshold of Choudhury
+// and Hahne, "Dynamic queue length thresholds for shared-memory packet switches", 1998). So one rule alone
+// uses at most half of the memory, and other rules find room. A violation that finds no room is not counted.
+// The table never drops an entry that is still needed. A full table looks for entries that are no longer
+// needed at most once a second, because this takes time in proportion to its size.
 //
 // Owned by a shard. REQUIRES for every member: the caller holds the shard's mutex.
 #pragma once
@@ -23,10 +23,11 @@ namespace weir::limit {
 
 class PenaltyTable {
  public:
-  // The bytes that an entry takes without its times, including the tables and the allocator.
+  // The bytes that an entry takes, including the hash table and the allocator, but without the instants in
+  // its lists.
   static constexpr std::size_t kEntryBytes = 176;
   static constexpr std::size_t kBytesPerTime = sizeof(base::TimePoint);
-  static constexpr std::size_t kAccountBytes = 48;  // of a rule that has entries, including the table
+  static constexpr std::size_t kAccountBytes = 48;  // what by_account_ takes for a rule that has entries
 
   // Must be called once, before all other members. `bytes`: the memory that the entries may use.
   void open(std::size_t bytes) noexcept { bytes_ = bytes; }
@@ -41,7 +42,8 @@ class PenaltyTable {
   // Removes entries that are no longer needed.
   void sweep(base::TimePoint now) noexcept;
 
-  // Keeps the present entry if the key has one. Returns false if there is no room.
+  // Restores the entry of a key. If the key already has an entry, keeps that one. Returns false if there is
+  // no room.
   bool restore(const SavedPenalty& saved) noexcept;
   template <class Visit>
   void for_each(Visit visit) const {
@@ -73,9 +75,10 @@ class PenaltyTable {
   bool violate_or_throw(const Key& key, RuleIndex rule, const Penalty& penalty, base::TimePoint now);
 
   boost::unordered_flat_map<Key, Entry, KeyHash> entries_;
-  boost::unordered_flat_map<std::uint16_t, std::size_t> by_account_;  // bytes of its entries; never 0
-  std::size_t bytes_ = 0, used_ = 0;                                  // used_: bytes of all entries
-  base::TimePoint next_sweep_{};                                      // of a full table
+  // for each account that has entries: the bytes of these entries
+  boost::unordered_flat_map<std::uint16_t, std::size_t> by_account_;
+  std::size_t bytes_ = 0, used_ = 0;  // used_: bytes of all entries
+  base::TimePoint next_sweep_{};      // when a full table may be swept again
   std::uint64_t lost_ = 0;
 };
 

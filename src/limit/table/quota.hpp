@@ -57,6 +57,7 @@ class Quota {
     std::iota(account_.begin(), account_.end(), RuleIndex{0});
   }
 
+  // Sets the accounts of all rules, and the size of the part that is reserved for each account in `entitled`.
   // REQUIRES: accounts.of has an element for each RuleIndex that the callers of take() use, and never fewer
   // elements than before. Throws only std::bad_alloc.
   void share_out(const QuotaAccounts& accounts, const std::bitset<kMaxRules>& entitled, QuotaSplit split) {

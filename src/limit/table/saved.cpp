@@ -8,7 +8,7 @@ namespace {
 
 using base::SipHash128;
 
-// Hashes all numbers that a step of the limiter uses.
+// Hashes all parameters that a step of the limiter uses.
 struct Numbers {
   SipHash128& hash;
 

@@ -28,7 +28,8 @@ constexpr std::size_t with_slack(std::size_t keys) noexcept {
 inline constexpr std::size_t kBytesPerKey = 64;
 inline constexpr std::size_t kLeastForLogs = std::size_t{1} << 20;
 
-// The memory that penalties may use, for each key of the table and at least (limit/table/penalty_table.hpp).
+// The memory that penalties may use (limit/table/penalty_table.hpp): kPenaltyBytesPerKey for each key of the
+// table, but at least kLeastForPenalties.
 inline constexpr std::size_t kPenaltyBytesPerKey = 16;
 inline constexpr std::size_t kLeastForPenalties = std::size_t{1} << 20;
 
@@ -38,11 +39,11 @@ constexpr std::size_t round_up(std::size_t value, std::size_t unit) noexcept {
 
 struct Shape {
   std::size_t shards;      // a power of two
-  std::uint32_t buckets;   // in each shard
+  std::uint32_t buckets;   // number of buckets in each shard
   std::size_t tags_size;   // bytes of tags in a shard
   std::size_t shard_size;  // bytes of tags and slots in a shard
-  std::size_t chunks;      // in the log store
-  std::size_t penalties;   // bytes of penalties in a shard
+  std::size_t chunks;      // number of chunks in the log store
+  std::size_t penalties;   // bytes that penalties may use in a shard
 
   explicit Shape(std::size_t keys) noexcept {
     shards = std::bit_floor(std::clamp(keys / kKeysPerShard, std::size_t{1}, kMaxShards));

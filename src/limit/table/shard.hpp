@@ -36,8 +36,8 @@ namespace weir::limit {
 // One word of a slot: drained_at (52 bits), whether the cell is a log (1 bit), and the RuleIndex (11 bits).
 //
 // Until the year 2111, the time is exact, in µs. Later times are rounded up to units of 512 µs, so that no
-// key is evicted too early. They reach to the year 2682. The time is exact for as long as possible, because a
-// debt is added to the state of a key until the key is evicted (limit/settle.hpp).
+// key is evicted too early. The latest time that fits is in the year 2682. The time is exact for as long as
+// possible, because a debt is added to the state of a key until the key is evicted (limit/settle.hpp).
 class Due {
  public:
   Due() = default;
@@ -155,7 +155,7 @@ class alignas(kCacheLine) Shard {
   HybridTimestamp timestamp = 0;  // the timestamp of the last change in this shard
   bool watched = false;    // true: changes of permits are reported to the observer (KeyTable::watch_permits)
   Quota quota;             // divides the slots among the rules
-  PenaltyTable penalties;  // of the keys of this shard, with or without a slot
+  PenaltyTable penalties;  // the penalties of this shard's keys, with or without a slot
 
  private:
   struct Homes {  // the two buckets and the tag that a key's digest selects

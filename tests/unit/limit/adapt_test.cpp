@@ -23,19 +23,19 @@ Answers answers(std::uint64_t all, std::uint64_t failed, Duration mean) {
   return {.all = all, .failed = failed, .measured = all, .time = mean * static_cast<std::int64_t>(all)};
 }
 
-TEST(Unwell, IsAMeanTimeAboveTheBound) {
+TEST(Unwell, UpstreamIsUnwellIfItsMeanTimeExceedsTheBound) {
   EXPECT_FALSE(is_unwell(kBoth, answers(100, 0, 500ms)));
   EXPECT_TRUE(is_unwell(kBoth, answers(100, 0, 500ms + 1us)));
   EXPECT_FALSE(is_unwell({.errors_above = 5}, answers(100, 0, 1h))) << "no bound of the time";
 }
 
-TEST(Unwell, IsAShareOfFailuresAboveTheBound) {
+TEST(Unwell, UpstreamIsUnwellIfItsShareOfFailuresExceedsTheBound) {
   EXPECT_FALSE(is_unwell(kBoth, answers(100, 5, 1ms)));
   EXPECT_TRUE(is_unwell(kBoth, answers(100, 6, 1ms)));
   EXPECT_FALSE(is_unwell({.latency_above = 500ms}, answers(100, 100, 1ms))) << "no bound of failures";
 }
 
-TEST(Unwell, IsUnknownWithFewAnswers) {
+TEST(Unwell, UpstreamWithTooFewAnswersIsNotUnwell) {
   EXPECT_FALSE(is_unwell(kBoth, {}));
   EXPECT_FALSE(is_unwell(kBoth, answers(kLeastAnswers - 1, kLeastAnswers - 1, 1h)));
   EXPECT_TRUE(is_unwell(kBoth, answers(kLeastAnswers, 0, 1h)));
@@ -113,7 +113,7 @@ unsigned admitted_at_once(const Limiter& limiter, Cell& cell, TimePoint now) {
   return admitted;
 }
 
-TEST(Scaled, AdmitsTheShareOfTheLimit) {
+TEST(Scaled, QuotaIsTheFactorsShareOfTheLimit) {
   for (const auto& whole : scalable())
     for (const Factor factor : std::initializer_list<Factor>{1, 7, 19, 20}) {
       const auto limiter = scaled(whole, factor, 1).value();
@@ -134,14 +134,14 @@ TEST(Scaled, SlowsTheRateOfABucket) {
   EXPECT_EQ(admitted_at_once(limiter, cell, kAtFirst + 2s), 5U) << "2.5 instead of 10 a second";
 }
 
-TEST(Scaled, AdmitsAtLeastTheLeastCostUnlessTheWholeLimitDoesNot) {
+TEST(Scaled, QuotaIsAtLeastTheLeastCostButAtMostTheWholeLimit) {
   for (const auto& whole : scalable()) {
     EXPECT_EQ(quota(scaled(whole, 1, 30).value()), 30U) << describe(whole);
     EXPECT_EQ(quota(scaled(whole, 1, 200).value()), 100U) << describe(whole);
   }
 }
 
-TEST(Scaled, StateCountsAlikeUnderEveryFactor) {
+TEST(Scaled, UnitsChargedUnderOneFactorCountUnderAnotherFactor) {
   for (const auto& whole : scalable()) {
     const auto half = scaled(whole, 10, 1).value();
     Cell cell;
@@ -154,7 +154,7 @@ TEST(Scaled, StateCountsAlikeUnderEveryFactor) {
   }
 }
 
-// So a rule that adapts never admits a request that its whole limit would refuse in the same state.
+// A rule that adapts must never admit a request that its whole limit would refuse in the same state.
 TEST(Scaled, AdmitsNothingThatTheWholeLimitWouldRefuse) {
   for (const auto& whole : scalable()) {
     Cell cell;
@@ -180,7 +180,7 @@ TEST(Scaled, IsImpossibleForQueuesStepwiseRefillsAndAdaptiveConcurrency) {
   EXPECT_FALSE(can_scale(AdaptiveConcurrency::make(1, 10).value()));
 }
 
-TEST(Factors, AreWholeAtFirst) {
+TEST(Factors, InitiallyGrantTheWholeLimit) {
   Factors factors;
   EXPECT_EQ(factors.of(0), kWholeFactor);
   EXPECT_EQ(factors.of(kMaxRules - 1), kWholeFactor);

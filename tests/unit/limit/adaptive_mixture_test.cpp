@@ -1,4 +1,4 @@
-// Simulates adaptive concurrency with a server that has fast and slow answers. Arrivals and latencies are
+// Simulates adaptive concurrency with a server that gives fast and slow answers. Arrivals and latencies are
 // random. There is no clock and no thread.
 #include "unit/limit/traffic.hpp"
 

@@ -39,7 +39,7 @@ class PenaltyOracle {
     unused_ = 0;
     return true;
   }
-  // Returns how many violations within `forget` no penalty has used up.
+  // Returns how many violations within `forget` came after the last penalty began.
   [[nodiscard]] std::size_t counted(TimePoint now) const {
     return static_cast<std::size_t>(std::count_if(violations_.end() - unused_, violations_.end(),
                                                   [&](TimePoint at) { return within_forget(at, now); }));

@@ -117,7 +117,7 @@ TEST_F(SnapshotDamage, RejectsPenaltiesThatATableCannotContain) {
     words[1] = kFewRulesVersion;
     words.insert(words.end(), {number, 3, 4, kMark, end, violations});
     for (std::uint64_t i = 0; i < violations; ++i) words.push_back(kMark);
-    words.push_back(0);  // no begins of penalties
+    words.push_back(0);  // no penalty has begun
     return told(words, daily_, 0);
   };
   EXPECT_EQ(told_of(1, kMark, kMostViolations), "");

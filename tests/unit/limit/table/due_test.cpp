@@ -1,4 +1,4 @@
-// The word of a slot that says when the slot may be evicted, and whose rule it is.
+// Tests the word of a slot that stores the time of eviction and the RuleIndex.
 #include "limit/table/shard.hpp"
 #include "unit/limit/traffic.hpp"
 
@@ -40,7 +40,7 @@ TEST(Due, AllowsNoEvictionTooEarlyAfterTheYear2111) {
   }
 }
 
-TEST(Due, KeepsTheNumberOfTheRuleApartFromTheTime) {
+TEST(Due, StoresTheRuleIndexAndTheTimeIndependently) {
   for (std::size_t rule = 0; rule < kMaxRules; ++rule) {
     const auto index = static_cast<RuleIndex>(rule);
     for (const bool is_log : {false, true}) {

@@ -124,7 +124,7 @@ TEST_F(KeyTablePenalty, PenaltyOutlivesTheSlotOfItsKey) {
   EXPECT_EQ(table_.stats().penalty_keys, 0);
 }
 
-TEST_F(KeyTablePenalty, RefusalByAFullQueueIsNoViolationIfTheQueueMayYield) {
+TEST_F(KeyTablePenalty, RefusalByAFullQueueIsNoViolationIfARequestMayBeDisplaced) {
   const Limiter queue = *LeakyBucket::make({1, 1h}, 0, base::kForever);
   std::array<Outcome, 1> outcome;
   const std::array bill{punished(1, queue)};
@@ -142,7 +142,7 @@ TEST_F(KeyTablePenalty, RefusalByAFullQueueIsNoViolationIfTheQueueMayYield) {
   EXPECT_EQ(outcome[0].retry_after, 2h);
 }
 
-TEST_F(KeyTablePenalty, LastsThoughNoViolationIsNoted) {
+TEST_F(KeyTablePenalty, PenaltyIsAppliedEvenIfNoViolationIsNoted) {
   std::array<Outcome, 1> outcome;
   const std::array bill{punished(1, one_)};
   const auto ask_again = [&](TimePoint now) {

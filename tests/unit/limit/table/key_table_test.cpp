@@ -179,7 +179,7 @@ TEST_F(KeyTableTest, RejectedNewKeyTakesNoSlot) {
   EXPECT_EQ(table.stats().keys, 0);
 }
 
-TEST_F(KeyTableTest, ShadowRuleThatWouldRejectNeitherRejectsNorIsCharged) {
+TEST_F(KeyTableTest, ShadowRuleThatWouldRejectDoesNotRejectAndIsNotCharged) {
   KeyTable table(100);
   const std::vector<Charge> bill = {shadow(line(1, one_, 0)), line(1, three_, 1)};
   EXPECT_TRUE(charge(table, bill, kStart));

@@ -34,8 +34,7 @@ class ManyRules : public testing::Test {
     return *limiters_[rule % limiters_.size()];
   }
 
-  // Returns a charge by one client under the rule with this number in rules_. In the table, the rule has the
-  // number `index`.
+  // Returns a charge of one client under the rule rules_[rule], with `index` as its RuleIndex.
   [[nodiscard]] Charge line(std::size_t rule, std::size_t index, Cost cost = 1) const {
     return {key_of(1, rule), &limiter_of(rule), cost, static_cast<RuleIndex>(index)};
   }
@@ -96,7 +95,7 @@ TEST_F(ManyRules, SnapshotKeepsEveryCount) {
     ASSERT_EQ(again.peek(line(i, rules_.size() - 1 - i, 0), kStart).remaining, 50 - spent(i)) << i;
 }
 
-// A reload of a thousand rules gives each a second number, while requests still use the first one.
+// A reload of a thousand rules gives each rule a second RuleIndex, while requests still use the first one.
 TEST_F(ManyRules, ReloadOfAllRulesKeepsEveryCount) {
   const Limiter log = SlidingLog::make({100, 1h}).value();
   const Limiter bucket = TokenBucket::make({100, 1h}, 100).value();
@@ -121,8 +120,8 @@ TEST_F(ManyRules, ReloadOfAllRulesKeepsEveryCount) {
   }
 }
 
-// An earlier weir reads a snapshot of at most 256 rules. It refuses a snapshot of more, which it could not
-// interpret.
+// An earlier weir reads a snapshot of at most 256 rules. It rejects a snapshot of more rules, because it
+// could not interpret that snapshot.
 TEST_F(ManyRules, SnapshotOfFewRulesHasAnEarlierVersion) {
   for (const std::size_t rules : {256U, 257U}) {
     const std::vector<SavedRule> few(rules_.begin(), rules_.begin() + static_cast<std::ptrdiff_t>(rules));
@@ -138,8 +137,8 @@ TEST_F(ManyRules, SnapshotOfFewRulesHasAnEarlierVersion) {
   }
 }
 
-// The memory for penalties is divided among the rules, whatever their numbers are.
-TEST_F(ManyRules, RulesWithHighNumbersHavePenalties) {
+// The memory for penalties is divided among all rules, also among rules with a high RuleIndex.
+TEST_F(ManyRules, RulesWithAHighRuleIndexHavePenalties) {
   const Penalty once{.after = 1, .first = 2h, .grows = 1, .most = 24h, .forget = 24h};
   KeyTable table(20'000);
   define(table, rules_);

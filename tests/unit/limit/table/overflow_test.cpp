@@ -150,8 +150,8 @@ class FullTable {
   std::uint64_t client_ = 0;
 };
 
-// If one limiter overwrote the other's count, or were refunded twice, the test would fail within a few
-// requests.
+// If one limiter overwrote the other's count, or if a charge were refunded twice, the test would fail within
+// a few requests.
 TEST(Overflow, BothLimitsOfAnElasticRuleCountEveryAdmission) {
   const auto seed = new_seed();
   Dice dice(seed);
