@@ -25,8 +25,8 @@
 // the scaled limit. A bucket keeps its TAT (limit/gcra_core.hpp): a unit that is charged under half the
 // factor costs twice the time. So a scaled limit admits nothing that the whole limit would refuse.
 //
-// Two conversions of a key's state may forget units beyond the scaled limit: the conversion after a reload
-// that changes the limit, and the conversion of an overflow cell that several limiters share.
+// Two conversions of a key's state may forget units beyond the scaled limit. The first follows a reload that
+// changes the limit. The second concerns an overflow cell that several limiters share.
 //
 // Pure, apart from Factors.
 #pragma once
