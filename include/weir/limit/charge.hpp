@@ -14,8 +14,9 @@ namespace weir::limit {
 using Key = base::Digest128;
 
 // Identifies one version of a rule while weir runs. A reload that changes the numbers of a rule gives the
-// rule another index. So the index says how to interpret the stored state of a key. policy::Rule::cells is
-// this index. policy::Rule::index has the same type, but belongs to a rule's name and survives such reloads.
+// rule another index. So the index says how to interpret the stored state of a key. The configuration stores
+// this index in policy::Rule::cells. The index in policy::Rule::index is another one: it belongs to a rule's
+// name and survives such reloads.
 using RuleIndex = std::uint16_t;
 inline constexpr std::size_t kMaxRules = 2048;
 
