@@ -156,8 +156,8 @@ class Inspector {
   }
 
   // Runs commands that the scripts use only for long logs and many permits. The commands change nothing,
-  // because the key does not exist. Reports only denied commands as obstacles, not errors of a replica or
-  // errors about another node's slot.
+  // because the key does not exist. Reports only denied commands as obstacles. A replica, or a node without
+  // the key's slot, may return other errors, which do not matter here.
   net::Task<net::ErrorCode> try_rare_commands() {
     const std::string key = settings_.prefix + ":probe";
     for (const std::string& ask :

@@ -24,7 +24,7 @@ enum class StoreError {
   CommandDenied,
   NoScript,     // NOSCRIPT, although weir has just loaded the script again
   ServerError,  // Redis replied with any other error
-  BadReply,     // the bytes are not RESP, or weir's scripts return no such reply
+  BadReply,     // the bytes are not RESP, or the reply is not one that weir's scripts return
   NoTls,        // the TLS handshake failed: the certificate is not trusted, or the server has no TLS
 };
 

@@ -1,5 +1,5 @@
-// The time of this process's last refund in each group of keys. A cached state of a key must not be used if a
-// refund of the key came later, because the refund has lowered the key's usage.
+// The time of this process's last refund in each group of keys. A cached state of a key must not be used if
+// the key got a refund after the state was cached, because the refund has lowered the key's usage.
 //
 // The stores of all workers share one object, which must outlive the workers' event loops. Thread-safe.
 #pragma once

@@ -25,14 +25,14 @@ struct RoundTrip;
 // (redis/prefetch/grant.hpp).
 [[nodiscard]] bool can_be_leased(const limit::Limiter& limiter) noexcept;
 
-// Numbers of units since the start. Only held() is a present number: the units that this process holds now.
+// Numbers of units since the start. Only held() is the present number of units that this process holds.
 struct GrantStats {
   std::uint64_t taken = 0;
   std::uint64_t spent = 0;
   std::uint64_t put_back = 0;  // spent units that were put back because weir did not forward their request
   std::uint64_t returned = 0;  // unspent units that were refunded in Redis
   std::uint64_t lost = 0;      // units that expired, and units of keys that were reset
-  std::uint64_t crowded = 0;   // how often a key found no free entry; not a number of units
+  std::uint64_t crowded = 0;   // how often a key got no entry because all were in use; not a number of units
 
   [[nodiscard]] std::uint64_t held() const noexcept { return taken + put_back - spent - returned - lost; }
 };

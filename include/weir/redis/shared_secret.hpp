@@ -6,7 +6,7 @@
 // Redis may lose its data. After a loss, the first weir to repeat the commands restores its secret. So weirs
 // that share a Redis use different secrets for five seconds at most.
 //
-// One object per process, used on one thread.
+// The program owns one object and uses it on the main thread.
 #pragma once
 
 #include "weir/base/endpoint.hpp"

@@ -95,9 +95,9 @@ struct StoreStats {
 class Store {
  public:
   // `refunds` and `units` are shared by all stores of the process. Both must outlive the executor's loop. If
-  // `refunds` is null, the store has its own object. If `units` is null, the store prefetches no units, even
-  // if charges allow it. Copies the settings. Throws std::runtime_error if the system provides no random
-  // numbers.
+  // `refunds` is null, the store makes its own LastRefunds. If `units` is null, the store prefetches no
+  // units, even if charges allow it. Copies the settings. Throws std::runtime_error if the system provides no
+  // random numbers.
   Store(net::Executor executor, const RedisSettings& settings, StoreLog log = {},
         const StoreTuning& tuning = {}, LastRefunds* refunds = nullptr, SharedGrants* units = nullptr);
   ~Store();  // calls stop()
@@ -168,8 +168,8 @@ class Store {
 
   [[nodiscard]] StoreState state() const noexcept;
   [[nodiscard]] const StoreStats& stats() const noexcept;
-  // Returns why the store is not up, or else the last error reply. Empty if no error has occurred. Must be
-  // called on the worker's thread.
+  // Returns why the store is not up. If the store is up, returns the last error reply. Empty if no error has
+  // occurred. Must be called on the worker's thread.
   [[nodiscard]] const std::string& last_error() const noexcept;
   // Returns why the store is not up; in a cluster, why one of the nodes is not up. Empty while the store is
   // up, and before the first attempt to connect has ended. Thread-safe.

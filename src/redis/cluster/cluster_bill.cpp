@@ -19,7 +19,8 @@ namespace weir::redis {
 
 namespace {
 
-// The most redirections that a call or command follows. More redirections mean that the nodes disagree.
+// The most redirections that a call or command follows. More redirections mean that the nodes disagree about
+// the slots.
 constexpr unsigned kMostHops = 6;
 
 constexpr limit::LineSet bit(std::size_t line) noexcept {
@@ -195,8 +196,8 @@ void Store::Cluster::give_back(const Parts& parts) {
   }
 }
 
-// If the lines are in several slots, checks each line alone: the bill is refused if the deny cache knows that
-// one line refuses. Retry-After is the longest wait of the lines that the cache knows to refuse.
+// If the lines are in several slots, checks each line alone. Refuses the bill if the deny cache knows that
+// one of its lines refuses. Retry-After is the longest wait of these lines.
 std::optional<base::TimePoint> Store::Cluster::refuses(Charges charges, Outcomes outcomes) noexcept {
   const auto now = std::chrono::steady_clock::now();
   const auto slot = slot_of(limit::slot_hash_of(charges.front().key));

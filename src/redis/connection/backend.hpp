@@ -28,8 +28,8 @@ class Store::Backend : public RefundSink {
   [[nodiscard]] virtual net::Task<net::ErrorCode> charge(Charges charges, Outcomes outcomes,
                                                          base::TimePoint& server_now,
                                                          limit::LineSet& unasked) = 0;
-  // Sends a bill of one line. If begin() returns an error, nothing was sent and the call's coroutine will not
-  // be resumed.
+  // Sends a bill that has only one charge. If begin() returns an error, nothing was sent and the call's
+  // coroutine will not be resumed.
   [[nodiscard]] virtual net::ErrorCode begin(Call& call) = 0;
   [[nodiscard]] virtual std::optional<base::TimePoint> refuses(Charges charges,
                                                                Outcomes outcomes) noexcept = 0;

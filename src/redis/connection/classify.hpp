@@ -14,7 +14,8 @@ namespace weir::redis {
 [[nodiscard]] std::string readable(std::string_view text);
 // Returns readable(text), followed by advice if the user lacks a right or the topology setting is wrong.
 [[nodiscard]] std::string advised(std::string_view text);
-// Returns true if Redis would answer every command with this error, so that the connection is useless.
+// Returns true if Redis would reply to every command on the connection with this error, so that the
+// connection is useless.
 [[nodiscard]] bool is_turned_away(std::string_view text) noexcept;
 
 }  // namespace weir::redis

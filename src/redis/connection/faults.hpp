@@ -1,6 +1,7 @@
-// Failures of some bills on a connection on which other bills succeed: weir's user lacks a right, or a script
-// fails. The connection stays open. Each kind of failure is logged once per connection, and again only after
-// a call of the same kind has succeeded. At most one failure is logged in ten seconds.
+// Stores which failures of bills were logged while other bills on the same connection succeed. The cause is a
+// missing right of weir's user, or a script that fails. The connection stays open. Each kind of failure is
+// logged once per connection, and again only after a call of the same kind has succeeded. At most one failure
+// is logged in ten seconds.
 //
 // Pure. Belongs to a session.
 #pragma once

@@ -13,7 +13,7 @@
 
 namespace weir::redis {
 
-// Which replies to one of the first commands are acceptable.
+// Says which replies to a command are acceptable.
 enum class Step : std::uint8_t {
   Must,        // any reply except an error
   May,         // any reply, even an error

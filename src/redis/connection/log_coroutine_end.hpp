@@ -9,7 +9,7 @@
 namespace weir::redis {
 
 // A function that net::spawn calls when a coroutine ends. weir's coroutines throw only if memory runs out.
-// The coroutine has ended in this case, but the worker continues.
+// The exception ends only the coroutine; the worker continues.
 struct LogCoroutineEnd {
   StoreLog log;
   const char* whose;  // the start of the message: "the connection's"

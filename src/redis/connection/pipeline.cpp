@@ -31,8 +31,8 @@ bool Pipeline::fills_a_call() const noexcept {
   return lines >= kMostLines;
 }
 
-// Also considers the age of the oldest command. This age shows that round trips have become slow before the
-// command's reply arrives.
+// Also considers the age of the oldest unanswered command, because this age shows that round trips have
+// become slow before a reply arrives.
 bool Pipeline::awaits_company(Time now) const noexcept {
   if (charges_ < kMostUnanswered || fills_a_call()) return false;
   return std::max(last_trip_, now - pending_.front().sent) < short_trip_;

@@ -6,8 +6,8 @@
 //     whose deadline has passed is abandoned but keeps its entry, which receives the late reply. If the
 //     late reply reports a charge, the charge is refunded. Each script returns the number of its call, which
 //     proves that the reply belongs to the entry.
-//  2. A call without an answer is in the list of gathered bills or in the queue of sent commands, but never
-//     in both. A call with an answer is in neither.
+//  2. An unanswered call is in the list of gathered bills or in the queue of sent commands, but never in
+//     both. An answered call is in neither.
 #pragma once
 
 #include "redis/cluster/cluster_slots.hpp"
@@ -113,12 +113,12 @@ class Pipeline {
   Pipeline(std::size_t max_pending, base::Duration patience, base::Duration timeout)
       : pending_(max_pending), patience_(patience), short_trip_(timeout / 4) {}
 
-  // Returns true if the gathered bills should wait until more bills can share their script call. Bills wait
-  // if they do not fill a call and at least kMostUnanswered calls are unanswered: the next reply, which
-  // triggers the send, comes soon. Bills wait only while a round trip takes less than a quarter of `timeout`,
-  // so wait and round trip take less than half of `timeout`. If Redis is distant but idle, waiting would only
-  // delay the bills.
+  // With at least this many unanswered script calls, a reply comes soon, and it triggers the next send.
   static constexpr std::size_t kMostUnanswered = 8;
+  // Returns true if the gathered bills should wait until more bills can share their script call. Bills wait
+  // if they do not fill a call and at least kMostUnanswered calls are unanswered. Bills wait only while a
+  // round trip takes less than a quarter of `timeout`, so wait and round trip take less than half of
+  // `timeout`. If Redis is distant but idle, waiting would only delay the bills.
   [[nodiscard]] bool awaits_company(Time now) const noexcept;
   // Records the duration of the last round trip. Must be called if a command was sent without push().
   void note_trip(Time::duration took) noexcept { last_trip_ = took; }

@@ -47,8 +47,8 @@ class Sentinels : public std::enable_shared_from_this<Sentinels> {
   void doubt() noexcept;
 
   // Subscribes to a Sentinel, and to the next Sentinel if the subscription ends, until stop(). Calls `moved`
-  // whenever the reported master differs from the result of the last locate(). Calls `ended` when the
-  // subscribing coroutine ends, with the coroutine's exception.
+  // whenever the reported master differs from the result of the last locate(). When the subscribing coroutine
+  // ends, calls `ended` with the coroutine's exception, or with null.
   void follow(std::function<void()> moved, std::function<void(std::exception_ptr)> ended);
   void stop() noexcept;
   // Ends the current call of locate().

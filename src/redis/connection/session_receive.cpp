@@ -50,9 +50,9 @@ bool answers(const Reply& reply, const Pipeline::Entry& entry) noexcept {
 
 }  // namespace
 
-// Handles the replies that have arrived. Returns false if the connection is useless, and sets last_error_. A
-// lost or repeated reply would give each later call the reply of another call. In that case no call gets an
-// answer, and all calls fail with the connection.
+// Handles the replies that have arrived. Returns false if the connection is useless, and sets last_error_.
+// After a lost or repeated reply, each later call would get the reply to another call. So in that case no
+// call is answered, and all calls fail with the connection.
 bool Store::Session::handle_replies() {
   const auto now = std::chrono::steady_clock::now();
   for (;;) {

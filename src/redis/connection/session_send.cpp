@@ -91,9 +91,9 @@ void Store::Session::refund_alone(const Refund& line) {
   send_refunds({&line, 1});
 }
 
-// Keeps the refunds of the command if they may have to be sent again in another form. In a cluster, refunds
-// whose slot is moving may have to be sent one by one. A renewal may be outdated when the command is sent
-// again.
+// Stores the refunds with the command if they may have to be sent again in another form. In a cluster, the
+// refunds may have to be sent one by one, because their slot may be moving. A renewal may be outdated when
+// the command is sent again.
 void Store::Session::send_refunds(std::span<const Refund> refunds) {
   auto command = std::make_unique<std::string>();
   const CallNumber number = permit_renewer_.next_number();

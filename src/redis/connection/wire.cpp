@@ -86,8 +86,8 @@ net::Task<net::ErrorCode> Wire::dial_tcp(const base::Endpoint& address, base::Du
   if (const auto at = std::find(addresses.begin(), addresses.end(), begin_); at != addresses.end())
     std::rotate(addresses.begin(), at, addresses.end());
   begin_.reset();
-  // Each address but the last gets an equal share of the time. One more share is left for the steps after the
-  // TCP connect.
+  // Divides the time into one share more than there are addresses. Each address except the last gets one
+  // share. Two shares are left for the last address and for the steps after the TCP connect.
   const auto share = patience / (static_cast<base::Duration::rep>(addresses.size()) + 1);
   for (std::size_t at = 0; at < addresses.size() && !closed_ && !cancelled_; ++at) {
     const bool last = at + 1 == addresses.size();

@@ -78,7 +78,8 @@ Cost Grant::ready(Time now) const noexcept {
     return at < static_cast<std::uint64_t>(until_.time_since_epoch().count()) ? left_ : 0;
   if (end_ <= at) return 0;
   const Ticks ahead = end_ - at;
-  // `ahead` nearly always fits into 64 bits, and a 64-bit division is ten times as fast.
+  // `ahead` nearly always fits into 64 bits, and a division of 64 bits is ten times as fast as one of 128
+  // bits.
   const bool fits = ahead <= std::numeric_limits<std::uint64_t>::max();
   const Ticks slots =
       fits ? static_cast<std::uint64_t>(ahead) / interval_of(*gcra_core_) : ahead / interval_of(*gcra_core_);
@@ -119,7 +120,7 @@ std::optional<Grant> Grant::apart(std::uint32_t number, const limit::Charge& lin
   return grant;
 }
 
-// Keeps this grant's round trip to Redis, because this grant is older: its estimate of Redis's clock allows
+// Keeps the round trip of this grant, which is the older one, because its estimate of Redis's clock allows
 // for a greater error.
 bool Grant::merge(const Grant& other) noexcept {
   if (number_ == 0 || gcra_core_ != nullptr || other.gcra_core_ != nullptr || until_ != other.until_)

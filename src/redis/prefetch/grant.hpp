@@ -40,12 +40,12 @@
 //   slots later than its TAT. Other weirs may have been charged for the same slots. One case remains open: a
 //   promoted replica has missed a debit, and other weirs were charged for later slots. In that case Redis
 //   cannot know that the missed slots are taken twice.
-// * Units that are held, or in gaps that time passes before a charge fills them, make weir admit less than
-//   the limit.
+// * weir admits less than the limit while units are held. It also admits less if a gap passes before a charge
+//   fills it.
 //
-// Units that come back from requests. If another rule refuses the request, or no server gets it, its units
-// come back with their slots. The units join a grant whose slots they adjoin, or form a new grant if the key
-// does not have too many grants. Otherwise the units are refunded in Redis. Units that the request itself
+// Units that requests put back. If another rule refuses a request, or no server gets it, the request's units
+// are put back with their slots. The units join a grant whose slots they adjoin, or form a new grant if the
+// key does not have too many grants. Otherwise the units are refunded in Redis. Units that the request itself
 // charged in Redis are also refunded there. No slot ever moves.
 //
 // Clocks. The proof assumes that Redis's clock never steps back. If it does, debits that Redis has lost may

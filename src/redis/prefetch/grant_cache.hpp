@@ -71,7 +71,7 @@ class GrantCache {
   // `hold`.
   static constexpr unsigned kHot = 4;
   static constexpr limit::Cost kFirst = 8;  // size of a key's first grant, as a number of requests
-  static constexpr limit::Cost kShare = 4;
+  static constexpr limit::Cost kShare = 4;  // a grant takes at most 1/kShare of the units left in Redis
   // Size of the smallest grant, as a number of requests. A smaller grant is not worth a round trip.
   static constexpr limit::Cost kLeast = 2;
 

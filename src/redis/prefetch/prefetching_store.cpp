@@ -75,8 +75,8 @@ void spend_here(SharedGrants& units, Charges charges, std::span<limit::Outcome> 
   }
 }
 
-// Makes the times of all outcomes relative to `server_now`. Before, the times of a line that prefetched units
-// paid for are relative to the grant's own estimate of Redis's clock.
+// Makes the times of all outcomes relative to `server_now`. Before this call, the outcome of a line that
+// prefetched units paid for refers to the grant's own estimate of Redis's clock.
 void tell_clocks(std::span<limit::Outcome> outcomes, base::TimePoint server_now) noexcept {
   for (auto& outcome : outcomes)
     if (outcome.in_advance)
@@ -100,8 +100,8 @@ void Store::PrefetchingStore::start() {
   if (!ends_) sweep_later();
 }
 
-// Returns true if this worker is the last one. The last worker finds all units, because no other worker waits
-// for a grant any more.
+// Returns true if this worker is the last one that uses the shared units. The last worker can refund all
+// units, because no other worker still waits for a grant.
 bool Store::PrefetchingStore::leave() noexcept {
   if (!is_last_) is_last_ = units_.leave();
   return *is_last_;

@@ -74,8 +74,8 @@ void append_lines_head(std::string& out, std::size_t lines, CallNumber number) {
   append_numbers(out, std::array{static_cast<double>(number)});
 }
 
-// Appends EVALSHA, the script's SHA-1 and the number of keys. After this, the caller must append the keys and
-// `arguments` more words.
+// Appends EVALSHA, the script's SHA-1 and the number of keys. After this call, the caller must append the
+// keys and then as many words as `arguments` says.
 void begin_call(std::string& out, std::string_view sha, std::size_t keys, std::size_t arguments) {
   append_head(out, 3 + keys + arguments);
   append_bulk(out, "EVALSHA");

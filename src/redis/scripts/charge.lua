@@ -10,12 +10,12 @@
 --          3: The line follows the line before it: it is charged if the line before is admitted, even beyond its own
 --             limit if the kind allows this.
 -- ARGV[2]  A byte for each bill: its number of lines.
--- ARGV[3]  Present only if lines of several bills have the same key.
+-- ARGV[3]  Present only if two bills have lines with the same key.
 -- A line of Kind.Penalty has the penalty of the line before it. Only lines of this kind are written if their bill is
 -- refused.
 -- returns  The time (now). Then a verdict for each bill: 1 charged, 0 refused, 2 not decided, because now is in none of
---          the calendar windows sent. Then three numbers for each line, called the answer: its state before the call.
---          The answer of Kind.Penalty is the result instead.
+--          the calendar windows sent. Then three numbers for each line, called its answer: the line's state before the
+--          call. For Kind.Penalty, the answer is the result of the check.
 --          Then the call's number, which proves to the client that this reply belongs to the call.
 --
 -- Instants and durations are whole microseconds. All numbers stay below 2^53, so doubles are exact. Durations are at

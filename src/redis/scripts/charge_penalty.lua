@@ -2,11 +2,11 @@
   -- before is not charged. While no penalty runs, the line before commits a violation if it does not fit. A violation
   -- is written although the bill is refused.
   --
-  -- State: the end of the last penalty (0: none), the number of violations, their times, and the times at which earlier
-  -- penalties began. Seven bytes each, after the byte of the kind; the number has one byte.
+  -- State: the byte of the kind; the end of the last penalty (0: none); the number of violations; the times of these
+  -- violations; the times at which earlier penalties began. Each time has seven bytes, and the number has one byte.
   --
   -- `fitted`: whether the line before fits; nil if the client must send other windows. `first`: the length of a first
-  -- penalty. `kept`: how many begins to keep.
+  -- penalty. `kept`: the number of earlier penalties whose beginnings are kept.
   --
   -- Answer: the end of the penalty that runs or begins, or 0. Then 1 if the penalty begins now, else 0. Then the number
   -- of violations that count.

@@ -1,8 +1,9 @@
     -- The state of a bucket with prefetched units (redis/prefetch/grant.hpp). When unused units are refunded, their
     -- slots become gaps before the TAT, between the slots of other charges. Later charges fill the gaps.
     --
-    -- State: the byte of the kind, 9; the TAT and its fraction; the instant at which the state began: charges before it
-    -- were lost. Then the gaps, the earliest first, each as its start and end. The state of Kind.Gcra has no gaps.
+    -- State: the byte of the kind, 9; the TAT and its fraction; the instant at which the state began (charges before
+    -- this instant were lost). Then the gaps, the earliest first, each as its start and end. The state of Kind.Gcra has
+    -- no gaps.
 
     -- Returns the start and end of the gap at byte `at`. The part of the gap in the past is cut off. If the configured
     -- rate has changed, a fraction may be too large for the new rate. The fraction is then rounded so that the gap

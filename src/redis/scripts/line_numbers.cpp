@@ -109,7 +109,7 @@ struct ToCharge {
 };
 
 // Returns the maximum number of tokens that may be spent: as many as refill in limit::kLongestDebt. The
-// result is below 2^53, up to which the scripts' numbers are exact.
+// result is below 2^53, because larger numbers are not exact in the scripts.
 std::uint64_t most_spent(const limit::Rate& rate) noexcept {
   const auto refills = static_cast<std::uint64_t>(limit::kLongestDebt / rate.period);
   return static_cast<std::uint64_t>(

@@ -69,9 +69,9 @@ inline constexpr std::int64_t kMostMicros = std::int64_t{1} << 53;
 [[nodiscard]] std::optional<limit::Outcome> outcome_of(const limit::Charge& charge, base::TimePoint now,
                                                        AnswerNumbers answer) noexcept;
 
-// Changes the outcome of a charge's limiter by the script's answer to the penalty's line. Returns false if
-// the answer contradicts the outcome, or if no penalty has these numbers. Does not need the penalty itself,
-// because the rule may be gone when a late reply comes.
+// Applies the script's answer to the penalty's line: changes the outcome that the charge's limiter has given.
+// Returns false if the answer contradicts the outcome, or if no penalty has these numbers. Does not need the
+// penalty itself, because the rule may be gone when a late reply comes.
 [[nodiscard]] bool apply_penalty(base::TimePoint now, AnswerNumbers answer, limit::Outcome& outcome) noexcept;
 
 // Returns true for a bucket of a rule with `lease`. weir knows the time slots of a charge with slots, and a
@@ -82,8 +82,9 @@ inline constexpr std::int64_t kMostMicros = std::int64_t{1} << 53;
 [[nodiscard]] Refund refund_of(const limit::Charge& charge, base::TimePoint charged_at,
                                const limit::Outcome& outcome) noexcept;
 
-// Returns the answer that the script would give for the same state if it ran again a time of `later` after
-// its first answer. For a log, the result is right only for a cost that the log still refuses at that time.
+// Returns the answer that the script would give for the same state if it ran again when `later` has passed
+// since its first answer. For a log, the result is right only for a cost that the log still refuses at that
+// time.
 [[nodiscard]] std::array<std::int64_t, kAnswerNumbers> told_later(const limit::Limiter& limiter,
                                                                   AnswerNumbers answer,
                                                                   base::Duration later) noexcept;

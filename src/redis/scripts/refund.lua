@@ -15,8 +15,8 @@
 -- in KEYS, but it is in the same slot.
 --
 -- A refund changes nothing if the state with the charge was lost (FLUSHALL), because the present state counts other
--- requests. Windows, logs, and buckets with prefetched units record enough to detect this loss. Other states do not. No
--- state shows that a promoted replica has missed the charge.
+-- requests. The states of windows, logs, and buckets with prefetched units contain enough to detect this loss. Other
+-- states do not. No state shows that a promoted replica has missed the charge.
 local take = struct.unpack
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -24,8 +24,8 @@ local lines, amended, lost = ARGV[1], 0, 0
 local number, at = take('<d', lines)
 
 -- Returns the function of a kind. That function corrects the charge of one line and returns true if the state has
--- changed. `state`: the key's string; nil if the key is not a string (GET would return an error). A kind's function is
--- made only when the kind first occurs, as in charge.lua.
+-- changed. `state`: the string that is stored in the key; nil if the key is of another type (GET would return an
+-- error). A kind's function is made only when the kind first occurs, as in charge.lua.
 local function kind_of(kind, now)
   local call, take, pack, byte, sub = redis.call, struct.unpack, struct.pack, string.byte, string.sub
   local max, min, ceil, format = math.max, math.min, math.ceil, string.format

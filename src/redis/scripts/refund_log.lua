@@ -1,8 +1,8 @@
-    -- Corrects a charge in a log. Changes the first entry in the charge's part (bucket) of the period or later. Takes
-    -- the remainder from later entries. The first changed entry is near the end of the log, because most corrected
-    -- charges are recent. `from`: the start of the charge's part. `expiry`: when the entries of that part expire.
-    -- `most`: the largest cost of one entry. `strict`: 1 if the charge's entry must still exist unless the state was
-    -- lost; 0 if charges beyond the limit may have dropped it.
+    -- Corrects a charge in a log. Changes the first entry at or after the start of the charge's part (bucket) of the
+    -- period. If this entry is too small, takes the remainder from later entries. The first changed entry is near the
+    -- end of the log, because most corrected charges are recent. `from`: the start of the charge's part. `expiry`: when
+    -- the entries of that part expire. `most`: the largest cost of one entry. `strict`: 1 if only a loss of the state
+    -- can have removed the charge's entry; 0 if charges beyond the limit may have dropped the entry.
 
     -- Returns functions that read and change the log entries in a string, as pairs of an instant and a cost. Entry 1 is
     -- the oldest; number 0 is the head. Only keep() writes to Redis.

@@ -24,8 +24,8 @@
 // (LastRefunds). weir does not notice refunds by other weirs, or the loss of Redis's data. Therefore a state
 // is used for kKnown only. Within that time after such an event, weir may refuse a request that Redis would
 // admit. The cache never admits a request. States of queues and of concurrency limits are not cached, because
-// they often become earlier. For rules whose cost depends on the response, callers
-// may use only refusals by a penalty.
+// they often become earlier. If a rule's cost depends on the response, callers may use only refusals by a
+// penalty.
 #pragma once
 
 #include "redis/scripts/line_numbers.hpp"

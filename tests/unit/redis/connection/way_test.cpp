@@ -71,6 +71,7 @@ class Carried : public std::enable_shared_from_this<Carried> {
   std::array<char, 65536> question_, answer_;
 };
 
+// A proxy between weir and Redis. Delays or drops replies as trouble() says.
 class Way {
  public:
   Way(net::asio::io_context& loop, const std::string& path, std::string target)

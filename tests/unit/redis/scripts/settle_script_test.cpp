@@ -237,7 +237,7 @@ class ChangedRate : public ::testing::TestWithParam<std::uint64_t> {
   }
 };
 
-TEST_P(ChangedRate, ChargedStateIsRoundedUp) {
+TEST_P(ChangedRate, StateChargedAtTheOldRateIsRoundedUp) {
   EXPECT_EQ(admits_after(line_), spent_but(1));
 }
 

@@ -138,7 +138,8 @@ end }
   }
 
   Connection connection_;
-  // First the normal scripts, then those with few entries in a string.
+  // [0]: the normal script. [1]: a variant that keeps at most 2 entries in a string, so that tests reach
+  // lists and sorted sets.
   std::array<std::string, 2> charge_, refund_;
   std::size_t little_ = 0;
   base::TimePoint now_{};

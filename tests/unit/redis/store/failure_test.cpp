@@ -64,7 +64,7 @@ TEST_F(RedisFailure, ReconnectsToAKilledRedis) {
               ::testing::ElementsAre(HasSubstr("is up"), HasSubstr("is down"), HasSubstr("is up")));
 }
 
-TEST_F(RedisFailure, UnresponsiveRedisCostsTheTimeoutAndLateRepliesAreDiscarded) {
+TEST_F(RedisFailure, CallToAnUnresponsiveRedisTimesOutAndItsLateReplyIsDiscarded) {
   Server server;
   auto tuning = Worker::quick();
   tuning.failures_to_open = 100;  // high, so that the connection stays open and late replies arrive
@@ -79,7 +79,7 @@ TEST_F(RedisFailure, UnresponsiveRedisCostsTheTimeoutAndLateRepliesAreDiscarded)
     EXPECT_LT(answer.took, 300ms);  // the timeout, plus time for a busy machine
   }
   server.thaw();
-  // Redis has made the three timed-out charges late. If the next request got one of their replies, its
+  // Redis has made the three charges after their timeouts. If the next request got one of their replies, its
   // `remaining` would be 8.
   std::optional<Answer> next;
   ASSERT_TRUE(worker.turn_until([&] {
@@ -97,7 +97,7 @@ TEST_F(RedisFailure, UnresponsiveRedisCostsTheTimeoutAndLateRepliesAreDiscarded)
 TEST_F(RedisFailure, FlushedScriptIsLoadedAgainEvenIfNoCallWaitsForIt) {
   Server server;
   auto settings = Worker::settings_for(server, 30ms);
-  settings.lease_time = 1h;  // long, so that weir keeps the connection without replies
+  settings.lease_time = 1h;  // long, because weir closes a connection that gets no reply for lease_time / 3
   Worker worker(settings);
   ASSERT_TRUE(worker.turn_until_up());
   server.ask({"SCRIPT", "FLUSH"});

@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A server that is not Redis. The server sends `answer` in reply to everything, byte by byte.
+// A server that is not Redis. The server sends `answer` to each new client, byte by byte, and reads nothing.
 class Impostor {
  public:
   Impostor(net::asio::io_context& loop, const std::string& path, std::string answer, bool hangs_up = false)
@@ -56,7 +56,7 @@ TEST(StrangeServer, ServerThatIsNotRedisIsRejected) {
   EXPECT_EQ(worker.charge({{{1, 1}, &limiter}}).error, StoreError::Away);
 }
 
-// A server replies to the first command with the error `said`, then closes the connection.
+// The server sends the error `said` to each new client, then closes the connection.
 TEST(StrangeServer, ReportsWhyAServerRejectsAllConnections) {
   Server folder;
   auto settings = Worker::settings_for(folder);
