@@ -20,7 +20,8 @@ namespace weir::net {
 
 struct CertificateNames {
   int key_type = 0;  // the result of EVP_PKEY_get_base_id(3): RSA, EC, Ed25519, …
-  // in lower case; "*.example.com" stands for every name that has one more label than "example.com"
+  // host names in lower case; "*.example.com" stands for all names with exactly one label before
+  // "example.com"
   std::vector<std::string> hosts{};
   std::vector<std::string> addresses{};  // IP addresses in binary form; clients cannot request them by SNI
 };
@@ -32,9 +33,9 @@ struct CertificateNames {
 // `pattern` and `name` must be in lower case.
 [[nodiscard]] bool covers(std::string_view pattern, std::string_view name) noexcept;
 
-// Returns the indices of the certificates that weir offers in addition to the first certificate, if no
-// certificate is valid for the requested name. For each other key type, this is the first certificate that
-// shares a name or address with the first certificate.
+// If no certificate is valid for the requested name, weir offers the first certificate and its stand-ins.
+// This function returns the indices of the stand-ins. For each other key type, the stand-in is the first
+// certificate that shares a name or address with the first certificate.
 [[nodiscard]] std::vector<std::size_t> stand_ins(const std::vector<CertificateNames>& all);
 
 // Returns for each certificate the reason why no client can get it; nullopt if clients can get it.

@@ -13,7 +13,8 @@ namespace weir::net {
 
 namespace {
 
-// Returns how long a silent address delays the next address. The last address gets half of `patience`.
+// Returns how long a silent address delays the next address. The last address gets at least half of
+// `patience`.
 base::Duration share_of(base::Duration patience, std::size_t addresses) noexcept {
   const auto shares = 2 * std::max<std::size_t>(addresses, 1);
   return std::min(Dial::kHeadStart, patience / static_cast<base::Duration::rep>(shares));
@@ -129,8 +130,8 @@ void Dial::begin() {
   one.stream = std::make_unique<Stream>(std::move(stream));
   const auto ec = one.stream->begin_connect(address.data(), address.size());
   if (ec && ec != asio::error::in_progress) return drop(one, ec);
-  // A watchdog deadline fires up to two ticks late, which matters if `patience` is short. So the head start
-  // is one tick shorter.
+  // The head start is shortened by one tick, because a watchdog deadline fires up to two ticks late. This
+  // matters if `patience` is short.
   if (begun_ < target_.addresses.size()) arm(std::max(base::Duration::zero(), head_start_ - Watchdog::kTick));
 }
 

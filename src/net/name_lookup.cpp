@@ -26,7 +26,7 @@ struct NameLookup::Query {
 
 NameLookup::NameLookup() noexcept = default;
 
-// A running look-up cannot be cancelled, and it writes its result to the Query object when it ends. So the
+// A running look-up cannot be cancelled, and writes its result to the Query object when it ends. So the
 // destructor does not free the Query of a running look-up.
 NameLookup::~NameLookup() {
   if (query_ && ::gai_cancel(&query_->block) == EAI_NOTCANCELED) (void)query_.release();

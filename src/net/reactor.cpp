@@ -83,8 +83,8 @@ void Reactor::watch() {
 }
 
 // Handles events until none is left. Under load, new events arrive while the old ones are handled. Another
-// call of epoll_wait costs one system call; another turn of Asio's loop costs three. The number of calls is
-// bounded, because Asio's timers wait meanwhile.
+// call of epoll_wait costs one system call; another turn of Asio's loop costs three. The number of epoll_wait
+// calls is bounded, because Asio's timers wait until turn() returns.
 void Reactor::turn() {
   const auto room = static_cast<int>(events_.size());
   for (int look = 0; look < kLooks; ++look) {
@@ -96,7 +96,7 @@ void Reactor::turn() {
 }
 
 // Resumes the coroutines that wait for this event. A resumed coroutine may destroy any port, including the
-// port of this event. In that case forget() sets the pointer in the event to null.
+// port of this event. forget() then sets the pointer in the destroyed port's event to null.
 void Reactor::dispatch(const epoll_event& event) {
   auto* const port = static_cast<Port*>(event.data.ptr);
   if (port == nullptr) return;

@@ -18,8 +18,8 @@ struct Staple {
 };
 
 // Reads an OCSP response from a file. Returns an error if the file contains none. Returns nullopt if the
-// response is about another certificate. This case is no error, because a renewed certificate has no response
-// at first. weir then sends no response.
+// response is about another certificate; weir then sends no response. This case is no error, because a
+// renewed certificate has no response at first.
 [[nodiscard]] base::Result<std::optional<Staple>> read_staple(const std::string& file, X509* certificate);
 
 }  // namespace weir::net

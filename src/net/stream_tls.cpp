@@ -89,7 +89,7 @@ Stream::Tls::Tls(SSL_CTX* context, int socket) {
   SSL_set_accept_state(ssl);
 }
 
-// RFC 6066 §3: an IP address is not sent as SNI.
+// Sends the name as SNI unless it is an IP address (RFC 6066 §3).
 Stream::Tls::Tls(const TlsTarget& target, int socket) : Tls(target.context, socket) {
   SSL_set_connect_state(ssl);
   if (X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), target.name.c_str()) != 1) {

@@ -22,7 +22,8 @@ using Entries = std::unique_ptr<STACK_OF(X509_INFO), decltype([](STACK_OF(X509_I
                                   sk_X509_INFO_pop_free(entries, X509_INFO_free);
                                 })>;
 
-// OpenSSL's pass phrase callback. Supplies no pass phrase, and records that OpenSSL asked for one.
+// A pass phrase callback for OpenSSL. Supplies no pass phrase, and records in `asked` that OpenSSL has called
+// it.
 int note_question(char*, int, int, void* asked) {
   *static_cast<bool*>(asked) = true;
   return -1;

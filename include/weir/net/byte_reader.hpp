@@ -1,5 +1,5 @@
-// ByteReader is the source of a sequence of octets, and waits for them. Implementations: a connection, and
-// one stream of an HTTP/2 connection.
+// ByteReader reads octets from a source, and waits until the source has some. Implementations: a connection,
+// and one stream of an HTTP/2 connection. Belongs to one worker.
 #pragma once
 
 #include "weir/net/asio.hpp"

@@ -1,5 +1,6 @@
 // ByteStream carries octets both ways. Implementations: a connection (Stream), one request to an HTTP/2
-// server, which looks like a connection of HTTP/1.1, and a WebSocket of an HTTP/2 client.
+// server, which looks like a connection of HTTP/1.1, and a WebSocket of an HTTP/2 client. Belongs to one
+// worker.
 #pragma once
 
 #include "weir/net/byte_reader.hpp"

@@ -1,10 +1,11 @@
 // The time of this process: microseconds since the Unix epoch, by a clock that never steps.
 //
 // This clock reads the wall clock once, at start. Afterwards only the monotonic clock moves it, so a step of
-// the wall clock does not refill token buckets. Immutable and thread-safe.
+// the wall clock does not refill token buckets. The program owns one Clock, which all threads read. Immutable
+// and thread-safe.
 //
 // Limits use this clock. Expiry times of tokens, HTTP dates and the times in logs use the machine's present
-// clock. People and other programs compare these times with their own clocks.
+// clock, because people and other programs compare these times with their own clocks.
 #pragma once
 
 #include "weir/base/time.hpp"

@@ -1,9 +1,10 @@
 // ClockStep measures how far the machine's clock was set away from weir's own clock (weir/net/clock.hpp)
 // since the start. This difference is called the step.
 //
-// The main thread calls look() several times a second. The step is zero while the clocks agree. Otherwise it
-// is a whole number of seconds, so values computed with it (X-RateLimit-Reset, the dashboard's times) do not
-// vary with each reading of the two clocks. The error of the step is at most kTolerance.
+// The program owns one object. The main thread calls look() several times a second. The step is zero while
+// the clocks agree. Otherwise it is a whole number of seconds, so values computed with it (X-RateLimit-Reset,
+// the dashboard's times) do not vary with each reading of the two clocks. The error of the step is at most
+// kTolerance.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -17,8 +18,8 @@ class ClockStep {
   static constexpr base::Duration kTolerance{2'000'000};
   enum class Change {
     None,
-    // the clocks disagree now. Returned again when the difference has changed sign, doubled or halved since
-    // the last report.
+    // the clocks disagree now. look() returns Apart again when the difference has changed sign, doubled or
+    // halved since the last report.
     Apart,
     Agree,  // the clocks agree again
   };
@@ -45,8 +46,8 @@ class ClockStep {
   }
 
  private:
-  // Returns true if look() must report `step`. If a clock runs slightly too fast or slow, the difference is
-  // reported again only after it has doubled.
+  // Returns true if look() must report `step`. If a clock runs slightly too fast or slow, look() reports the
+  // difference again only after it has doubled.
   [[nodiscard]] bool is_news(std::chrono::seconds step) const noexcept {
     const bool same_side = (step < step.zero()) == (told_ < told_.zero());
     const auto now = std::chrono::abs(step), then = std::chrono::abs(told_);
@@ -54,8 +55,7 @@ class ClockStep {
   }
   // Returns the new step. `ahead`: how far the machine's clock is ahead now. Returns `step` if `ahead`
   // differs from `step` by at most kTolerance, otherwise `ahead` rounded to seconds. Returns zero instead in
-  // two cases: `ahead` is at most kTolerance / 2 (without its sign), or `ahead` is at most kTolerance and
-  // `step` differs from `ahead` by more.
+  // two cases: |ahead| ≤ kTolerance / 2, or |ahead| ≤ kTolerance < |ahead − step|.
   [[nodiscard]] static std::chrono::seconds next(std::chrono::seconds step, base::Duration ahead) noexcept {
     const bool moved = std::chrono::abs(ahead - step) > kTolerance;
     const bool near = std::chrono::abs(ahead) <= kTolerance;

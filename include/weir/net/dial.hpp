@@ -1,8 +1,8 @@
 // Dial opens an outgoing connection to a server that may have several addresses.
 //
-// Dial tries the addresses in turn. A silent address delays the next one only briefly; then both attempts
-// run, and the first to succeed becomes the connection (RFC 8305 §5). With TLS, success includes the
-// handshake. If an attempt fails, the next one starts at once.
+// Dial tries the addresses in turn. If an address stays silent, Dial soon starts the attempt at the next
+// address, too. The first attempt that succeeds becomes the connection (RFC 8305 §5). With TLS, success
+// includes the handshake. If an attempt fails, the next one starts at once.
 //
 // Belongs to the worker that waits for it.
 #pragma once
@@ -37,8 +37,8 @@ class Dial final : Watched {
   // The longest time that a silent address delays the next one.
   static constexpr base::Duration kHeadStart{250'000};
 
-  // `patience`: the caller's time limit, which is divided among the addresses. Dial does not enforce this
-  // limit; the caller must. `watchdog` must outlive the Dial.
+  // `patience`: the caller's time limit. Dial divides this time among the addresses. Dial does not enforce
+  // this limit; the caller must. `watchdog` must outlive the Dial.
   Dial(const Executor& executor, Watchdog& watchdog, const Target& target, base::Duration patience);
 
   // Opens the connection. Must be called once. Returns the error of the address that failed last, or
@@ -59,7 +59,8 @@ class Dial final : Watched {
     Dial*& hand_;
   };
 
-  // take() returns the connection that connect() opened. address() returns the index of its address.
+  // take() returns the connection that connect() opened. address() returns the index of the address to which
+  // it is connected.
   [[nodiscard]] std::unique_ptr<Stream> take() noexcept { return std::move(made_); }
   [[nodiscard]] std::size_t address() const noexcept { return address_; }
   // Returns the index of the address with which the next Dial should begin: the address that connected. If

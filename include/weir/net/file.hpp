@@ -16,8 +16,8 @@ namespace weir::net {
 inline constexpr std::size_t kLargestText = 256 << 20;
 inline constexpr std::size_t kLargestFile = 16 << 20;
 
-// Whether read_file() accepts a pipe without a name, such as /dev/stdin behind "|" or the shell's <(command).
-// Reading such a pipe waits for the command at its other end.
+// Says whether read_file() accepts a pipe without a name. Examples are /dev/stdin behind "|", and the shell's
+// <(command). Reading such a pipe waits for the command at its other end.
 enum class UnnamedPipe : std::uint8_t { Reject, Accept };
 
 // Returns the content of a regular file. Follows symbolic links. The error says why the file cannot be read:

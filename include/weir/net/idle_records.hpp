@@ -33,7 +33,7 @@ class IdleRecords {
 
   [[nodiscard]] bool too_many() const noexcept {
     return surplus_ > kMost + 1;
-  }  // + 1: the data of the newest record may not have been read yet
+  }  // + 1, because the caller may not have read the data of the newest record yet
 
  private:
   // The callback of SSL_CTX_set_msg_callback(3).

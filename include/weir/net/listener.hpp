@@ -21,8 +21,9 @@ using RawEndpoint = asio::generic::stream_protocol::endpoint;
 // another process has a copy of the descriptor.
 void close_acceptor(AcceptorSocket& acceptor) noexcept;
 
-// A listening file descriptor. Unless the descriptor was released, the destructor closes it and removes the
-// file of a unix socket. After into_acceptor(), the caller must close the socket and remove the file.
+// A listening file descriptor. Belongs to the main thread until into_acceptor() makes the acceptor of a
+// worker. The destructor closes the descriptor and removes the file of a unix socket. After into_acceptor(),
+// the destructor does nothing, and the caller must close the socket and remove the file.
 class ListeningSocket {
  public:
   // Binds and listens. An error names the address and the system's reason. Fails if another process uses the
@@ -37,8 +38,8 @@ class ListeningSocket {
   // Takes ownership of a descriptor that another process has opened and listened on. `address`: the
   // configured address. Returns an error if the descriptor is no listening socket.
   [[nodiscard]] static base::Result<ListeningSocket> inherit(int fd, const base::Endpoint& address);
-  // Returns another descriptor of the same socket. Each connection goes to the descriptor on which accept(2)
-  // is called first.
+  // Returns another descriptor of the same socket. The first accept(2) call on any of these descriptors gets
+  // the next connection.
   [[nodiscard]] base::Result<ListeningSocket> share() const;
 
   ListeningSocket(ListeningSocket&& other) noexcept;

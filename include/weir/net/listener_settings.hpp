@@ -24,7 +24,7 @@ enum class TlsVersion : std::uint8_t { Tls12, Tls13 };
 // certificate.
 enum class ClientAuth : std::uint8_t {
   Require,   // weir rejects the client
-  Optional,  // weir serves the client; its certificate subject is empty
+  Optional,  // weir serves the client, with an empty certificate subject
 };
 
 // The HTTP versions that clients may speak.

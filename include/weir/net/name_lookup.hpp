@@ -2,7 +2,7 @@
 // cancelled. So each look-up runs on a thread of the C library (getaddrinfo_a), and a slow name does not
 // delay the look-ups of other names.
 //
-// Belongs to one thread, which must call is_under_way() until the look-up has ended.
+// Belongs to one thread. That thread must call is_under_way() until the look-up has ended.
 #pragma once
 
 #include "weir/base/endpoint.hpp"

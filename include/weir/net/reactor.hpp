@@ -97,8 +97,8 @@ class Reactor final : public asio::execution_context::service {
   int fetched_ = 0;
 };
 
-// One socket in the reactor. Does not own the descriptor, which must be closed after the port is destroyed.
-// If the kernel cannot register the socket, every wait returns the kernel's error at once.
+// One socket in the reactor. Does not own the descriptor. The owner must close the descriptor after the port
+// is destroyed. If the kernel cannot register the socket, every wait returns the kernel's error at once.
 class Port {
  public:
   Port(Reactor& reactor, int fd);

@@ -43,7 +43,8 @@ class Signal {
 };
 
 // An event that can occur many times. One coroutine waits for the next notification by another coroutine. A
-// notification is lost if no coroutine waits, so the waiter must check its condition before it waits.
+// notification is lost if no coroutine waits. So a coroutine must check the condition that it waits for
+// before it waits.
 class Notification {
  public:
   explicit Notification(const Executor& executor) : reactor_(Reactor::of(executor)) {}

@@ -23,7 +23,8 @@ namespace weir::net {
 
 class Stream final : public DuplexStream {
  public:
-  // Takes ownership of the descriptor of a stream socket, connected or about to connect.
+  // Takes ownership of a descriptor. It must belong to a stream socket that is connected or will be connected
+  // with begin_connect().
   Stream(const Executor& executor, int fd);
   // Makes the server's end of a TLS connection. handshake() must precede all other calls. Until the client's
   // first octet arrives, the stream uses no more memory than a plain stream.
@@ -35,9 +36,9 @@ class Stream final : public DuplexStream {
   Stream(Stream&& other) noexcept;
   Stream& operator=(Stream&&) = delete;
 
-  // begin_connect() connects to a socket address of `size` bytes. If the connection takes time, it returns
-  // in_progress; once the stream is writable, end_connect() returns the result. begin_connect() returns
-  // would_block if the queue of a unix socket is full.
+  // begin_connect() connects to a socket address of `size` bytes. If connecting takes time, begin_connect()
+  // returns in_progress. Once the stream is writable, end_connect() returns the result. begin_connect()
+  // returns would_block if the queue of a unix socket is full.
   [[nodiscard]] ErrorCode begin_connect(const void* address, std::size_t size) noexcept;
   [[nodiscard]] ErrorCode end_connect() noexcept;
   // Runs the handshake. Returns in_progress after processing much input without a pause; the caller must then

@@ -18,8 +18,8 @@ namespace weir::net {
 struct OwnCertificate {
   std::optional<std::chrono::sys_seconds> not_after{};  // absent: the settings have no certificate
 };
-// Reads and checks the files, without making a context. An error names the faulty file and says what is wrong
-// with its content.
+// Reads and checks the files of the settings, without making a context. An error names the faulty file and
+// says what is wrong with its content.
 [[nodiscard]] base::Result<OwnCertificate> try_files(const TlsClientSettings& settings);
 
 }  // namespace weir::net

@@ -11,7 +11,7 @@
 
 namespace weir::net {
 
-// Loads the certificate, then its chain, from the file into the context.
+// Loads the certificate and its chain from the file into the context.
 [[nodiscard]] std::optional<base::Error> take_certificate(SSL_CTX* context, const std::string& file);
 
 // Loads the private key of the context's certificate, which was loaded from the file `certificate`. An

@@ -52,8 +52,8 @@ class Watched
   void end_doze() noexcept;
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
-  // Called when the deadline has passed. The deadline is then no longer set. Must not destroy any watched
-  // object.
+  // Called when the deadline has passed. The deadline is removed before the call. Must not destroy any
+  // watched object.
   virtual void on_late() noexcept = 0;
   // Called once in each tick unless the object dozes. If the deadline has passed, on_tick() is called before
   // on_late().

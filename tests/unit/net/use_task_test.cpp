@@ -28,7 +28,7 @@ class UseTaskTest : public ::testing::Test {
     read.count = co_await socket.async_read_some(asio::buffer(bytes), use_task(read.ec));
     co_return read;
   }
-  // The coroutine owns `held`, so a test sees by `held` whether the coroutine still exists.
+  // The coroutine owns `held`, so `held` shows a test whether the coroutine still exists.
   Task<void> rest([[maybe_unused]] std::shared_ptr<int> held) {
     ErrorCode ignored;
     co_await timer.async_wait(use_task(ignored));
