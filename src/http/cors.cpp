@@ -47,7 +47,7 @@ std::string in_lower_case(std::string_view text) {
   return out;
 }
 
-// Removes what browsers leave out of an origin: the path, and the default port of the scheme.
+// Removes the path and the scheme's default port, because browsers leave them out of an origin.
 std::string as_browsers_write(std::string_view text) {
   const auto begin = text.find("://");
   if (begin != std::string_view::npos) text = text.substr(0, text.find_first_of("/?#", begin + 3));

@@ -31,7 +31,8 @@ RecordDecoder::Piece RecordDecoder::next(std::string_view input) noexcept {
   return format_ == StreamFormat::Lines ? next_line(input) : next_of_event(input);
 }
 
-// A carriage return before the line feed is a blank of JSON, so it may stay in the record.
+// A carriage return before the line feed stays in the record, because JSON treats a carriage return as white
+// space.
 RecordDecoder::Piece RecordDecoder::next_line(std::string_view input) const noexcept {
   if (input.empty()) return {Status::NeedMore, {}, 0};
   const auto end = std::min(input.find('\n'), input.size());
@@ -78,7 +79,7 @@ void RecordDecoder::read_mark(char c) noexcept {
     ++matched_;
     return;
   }
-  // A part of the mark is the beginning of an unknown name.
+  // If only a part of the byte order mark has come, its octets begin a field with an unknown name.
   const bool whole_or_none = matched_ == 0 || matched_ == kMark.size();
   matched_ = 0;
   state_ = whole_or_none ? State::Name : State::Skip;

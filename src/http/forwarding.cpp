@@ -33,8 +33,8 @@ void append_piece(TextWriter& out, const char* begin, const Field& last) {
       << last.value << "\r\n";
 }
 
-// Returns true if the received line of `field` is in normal form and the line of `next` follows it. The octet
-// before `next` is always the LF of a line end; the octet before that LF may be white space.
+// Returns true if the received line of `field` is in normal form and the line of `next` follows directly. The
+// octet before `next` is always the LF of a line end. The octet before that LF may be white space.
 bool adjoins(const Field& field, const Field& next) noexcept {
   return field.value.data() == end_of(field.name) + 2 && end_of(field.name)[1] == ' ' &&
          next.name.data() == end_of(field.value) + 2 && *end_of(field.value) == '\r';

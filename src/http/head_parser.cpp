@@ -274,7 +274,7 @@ std::size_t find_answer_head_end(std::string_view bytes, std::size_t from) noexc
 }
 
 std::optional<Fault> find_early_fault(std::string_view begun, std::size_t from) noexcept {
-  if (begun.empty() || begun == "\r") return std::nullopt;  // perhaps the beginning of an empty line
+  if (begun.empty() || begun == "\r") return std::nullopt;  // an empty line may have begun
   HeadLines lines(begun);
   if (!lines.begins_with_token() || has_bare_line_feed(begun, from)) return kMalformed;
   const auto first = begun.find('\n');

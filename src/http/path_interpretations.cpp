@@ -73,7 +73,7 @@ std::optional<SpeltOctet> odd_octet(std::string_view rest) {
   return overlong_octet(rest);
 }
 
-// Returns true if some servers read the octet at the front of `rest` differently than the normal form does.
+// Returns true if some servers read the octet at the front of `rest` differently from the normal form.
 bool is_special(std::string_view rest) {
   const char front = rest.front();
   if (front != '%') return static_cast<unsigned char>(front) >= 0xc0 && odd_octet(rest);
@@ -130,8 +130,9 @@ unsigned slash_kinds(std::string_view text) noexcept {
   return kinds;
 }
 
-// Removes the parameters of all segments except dot segments, because rules compare names without parameters.
-// A server that does not know parameters reads "..;x" as a name, not as a dot segment.
+// Removes the parameters of all segments, because rules compare names without parameters. Keeps the
+// parameters of dot segments: a server that does not know parameters reads "..;x" as a name, not as a dot
+// segment.
 void remove_parameters(std::string& path) {
   std::string names;
   for (std::string_view rest = path; !rest.empty();) {

@@ -14,7 +14,7 @@ struct PathStyle {
     None,
   };
   Parameters dropped = Parameters::All;
-  bool merge_first = true;  // true: merge slashes before removing dot segments; false: afterwards
+  bool merge_first = true;  // true: slashes are merged before dot segments are removed; false: afterwards
 };
 
 // Writes the path as a server of this style reads it, in the spelling of path_spelling(). REQUIRES: `raw`

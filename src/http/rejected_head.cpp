@@ -38,8 +38,8 @@ std::string_view host_in(std::string_view lines) noexcept {
   return {};
 }
 
-// Returns the authority of `target` if the target is a URL. Also returns `target` itself if it is an
-// authority with a user, such as "user:secret@host:443". Otherwise returns an empty text.
+// Returns the authority of `target` if the target is a URL. Returns the whole `target` if it is an authority
+// with a user, such as "user:secret@host:443". Otherwise returns an empty text.
 std::string_view authority_in(std::string_view target) noexcept {
   const bool has_scheme = target.substr(0, target.find_first_of("/?")).ends_with(':');
   const auto scheme = has_scheme ? target.find("://") : std::string_view::npos;

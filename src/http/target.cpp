@@ -178,9 +178,8 @@ constexpr const char* kDoubtfulSlash =
     "the path has an encoded slash, backslash or percent sign next to dots, in parameters or in a part that "
     "dots remove";
 
-// Returns why different servers may find different resources for this path, while rules see only one
-// resource. Returns null if all servers agree. Servers differ in whether they merge slashes, know parameters
-// or decode slashes.
+// Returns why servers may find different resources for this path, although rules see only one. Returns null
+// if all servers agree. Servers differ in whether they merge slashes, know parameters or decode slashes.
 const char* warn_about_segments(std::string_view path) noexcept {
   Names names;
   bool named = false;  // true: some segment has a name

@@ -17,8 +17,9 @@ struct RateLimitFamilies {
   bool ietf = true;  // RateLimit-Policy, RateLimit (draft-ietf-httpapi-ratelimit-headers-11)
 };
 
-// The state of a client in one rule, for the rate limit fields. weir reports the rule that refused the
-// request. If no rule refused it, weir reports the rule with the smallest remaining share of its limit.
+// The usage of a client under one rule, for the rate limit fields. weir reports the rule that refused the
+// request. If no rule refused the request, weir reports the rule with the smallest remaining share of its
+// limit.
 struct RateLimitHeaders {
   std::string_view rule;
   std::uint64_t limit = 0;

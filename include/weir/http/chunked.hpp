@@ -1,4 +1,4 @@
-// Decodes the chunked transfer coding (RFC 9112 §7.1) incrementally.
+// Decodes the chunked transfer coding (RFC 9112 §7.1) piece by piece. Pure.
 //
 // Why not Beast's decoder: it needs a head that Beast parsed, it needs the whole line of a chunk in its
 // buffer, and it merges trailers into the head. A relay needs a decoder that accepts input in pieces of any

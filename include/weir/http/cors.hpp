@@ -14,7 +14,7 @@
 namespace weir::http {
 
 struct CorsSettings {
-  std::vector<std::string> origins;  // as browsers write them, such as "https://app.example.com"
+  std::vector<std::string> origins;  // in the form that browsers send, such as "https://app.example.com"
   bool any_origin = false;           // true: pages of every origin may read answers; `origins` is then empty
   // true: pages may also read answers to requests with cookies or other credentials
   bool credentials = false;
@@ -28,7 +28,8 @@ struct CorsSettings {
 // what is wrong, and what to write instead.
 [[nodiscard]] base::Result<std::string> parse_origin(std::string_view text);
 
-// Returns the request's Origin if pages of that origin may read the answer; otherwise an empty text.
+// Returns the value of the request's Origin field if pages of that origin may read the answer. Otherwise
+// returns an empty text.
 [[nodiscard]] std::string_view permitted_origin(const CorsSettings& cors, const Fields& request) noexcept;
 
 // Returns true for a preflight: a browser asks whether a page of a permitted origin may send a request.

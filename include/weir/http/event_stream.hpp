@@ -1,4 +1,4 @@
-// Takes the records out of a stream: the data of server-sent events (WHATWG HTML §9.2), or the lines of JSON
+// Finds the records in a stream: the data of server-sent events (WHATWG HTML §9.2), or the lines of JSON
 // Lines.
 //
 // Pure. The decoder accepts input in pieces of any size and stores no octets.
@@ -35,7 +35,7 @@ class RecordDecoder {
       : format_(format), state_(format == StreamFormat::Events ? State::Mark : State::Value) {}
 
   // Decodes the next piece. An event without data is no record. An empty line between JSON lines is a record
-  // without octets. The last record has no end if the stream ends within it.
+  // without octets. If the stream ends within a record, the decoder reports no End for this record.
   [[nodiscard]] Piece next(std::string_view input) noexcept;
 
  private:

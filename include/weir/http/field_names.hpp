@@ -1,7 +1,8 @@
-// A set of header field names. weir looks up every field of every forwarded request in such a set.
+// A set of header field names. weir looks up every field of every forwarded request in such a set. The
+// configuration owns the set, which does not change while requests use it, so all workers share it.
 //
-// Names are compared as CGI does: without regard to case, and with '-' for every character that is not a
-// letter or a digit. So "x_real_ip" and "X.Real.IP" equal "X-Real-IP".
+// Names are compared as CGI compares them: case is ignored, and every character that is not a letter or a
+// digit counts as '-'. So "x_real_ip" and "X.Real.IP" equal "X-Real-IP".
 #pragma once
 
 #include "weir/http/head.hpp"

@@ -16,7 +16,7 @@ struct ForwardedBy {
   std::string_view request_id;  // value of X-Request-ID, unless a trusted peer sent that field
   // true: weir keeps this peer's X-Forwarded-* fields; false: weir replaces them
   bool peer_trusted = false;
-  // True: the peer names the client in Forwarded, so its X-Forwarded-For is not trusted.
+  // True: the peer names the client in Forwarded, so weir does not trust the peer's X-Forwarded-For.
   bool told_by_forwarded = false;
   bool add_forwarded = false;                  // true: weir also writes Forwarded (RFC 7239)
   bool underscores = false;                    // true: weir also forwards fields whose names contain '_'
@@ -40,7 +40,7 @@ void write_request_head(std::string& out, const RequestHead& head, const Forward
 // it.
 void remove_expectation(RequestHead& head) noexcept;
 
-// How weir sends the response to the client.
+// The framing and the persistence with which weir sends a response to the client.
 struct ResponseForm {
   // how the end of the body is found; a client of HTTP/1.0 gets UntilClose instead of Chunked
   Framing framing = Framing::None;

@@ -1,5 +1,6 @@
 // Finds the frames in one direction of a WebSocket (RFC 6455 §5.2): where each frame begins and ends, and its
-// kind. The scanner ignores payloads, so their content and compression do not matter.
+// kind. The scanner ignores payloads, so their content and compression do not matter. Pure. A tunnel with
+// limited messages owns one scanner for each direction.
 //
 //    0               1               2               3
 //   |F|R|R|R| opcode |M| length 7   | length 16 or 64 if the 7 bits are 126 or 127 | mask if M is set |

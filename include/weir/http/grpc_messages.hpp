@@ -1,5 +1,5 @@
 // Finds where gRPC messages begin in one direction of a call. A message is a flag, the length of its content
-// as a 32-bit number, and the content. The scanner ignores flags and contents.
+// as a 32-bit number, and the content. The scanner ignores flags and contents. Pure.
 //
 //   | flag | length (4 octets, big-endian) | content … | flag | length | content … |
 #pragma once
@@ -14,8 +14,8 @@ class GrpcMessageScanner {
  public:
   // Returns true if the next octet begins a message.
   [[nodiscard]] bool at_boundary() const noexcept { return prefix_left_ == 0 && left_ == 0; }
-  // Takes octets from the front of `octets`, at most to the end of one message. `octets` must continue the
-  // octets taken before. Returns the number of octets taken, which is 0 only if `octets` is empty.
+  // Takes octets from the front of `octets`, at most to the end of one message. `octets` must follow the
+  // octets of earlier calls. Returns the number of octets taken, which is 0 only if `octets` is empty.
   [[nodiscard]] std::size_t take(std::string_view octets) noexcept;
 
  private:

@@ -55,9 +55,9 @@ using Fields = boost::container::static_vector<Field, kMaxFields>;
 // How the end of a body is found (RFC 9112 §6.3).
 enum class Framing : std::uint8_t {
   None,        // no body
-  Length,      // content_length bytes
-  Chunked,     // until the last chunk
-  UntilClose,  // until the connection closes; responses only
+  Length,      // the body has content_length bytes
+  Chunked,     // the body ends with its last chunk
+  UntilClose,  // the body ends when the connection closes; responses only
 };
 
 struct RequestHead {
@@ -95,7 +95,7 @@ struct RequestHead {
   }
   [[nodiscard]] const Excess& excess() const noexcept { return excess_; }
 
-  // The first lookup fills this member. So only one thread may use a head.
+  // Lookups fill these members, so only one thread may use a head.
   mutable Parameters parameters_{};
   mutable Parameters cookies_{};
   mutable Excess excess_{};

@@ -25,9 +25,9 @@ struct Fault {
 // Like find_head_end(), for a response head, whose lines may end in a bare LF.
 [[nodiscard]] std::size_t find_answer_head_end(std::string_view bytes, std::size_t from = 0) noexcept;
 
-// Returns why an incomplete request head can never become valid, or nullopt if it still can. Checks only the
-// first octet, the first line and line ends. `from` must be the number of octets that an earlier call has
-// checked.
+// Returns why an incomplete request head can never become valid. Returns nullopt if the head can still become
+// valid. Checks only the first octet, the first line and line ends. `from` must be the number of octets that
+// an earlier call has checked.
 [[nodiscard]] std::optional<Fault> find_early_fault(std::string_view begun, std::size_t from = 0) noexcept;
 
 // Like find_early_fault(), but for an incomplete response head. Faults have status 502. Checks only the first

@@ -54,7 +54,7 @@ class Http2Fields {
 
 // Collects the fields of a request as they arrive, and writes the same request as an HTTP/1.1 head. The head
 // parser then checks this head like any other head. So weir forwards nothing that HTTP/1.1 cannot carry, and
-// both protocols have one set of rules.
+// the same rules apply to both protocols.
 class Http2RequestText {
  public:
   // `most`: the maximum size of the head in octets. The size is computed as for SETTINGS_MAX_HEADER_LIST_SIZE
@@ -65,7 +65,7 @@ class Http2RequestText {
   // beyond the bound.
   void add(std::string_view name, std::string_view value);
   [[nodiscard]] bool is_too_large() const noexcept { return size_ > most_; }
-  // Returns the size of all fields, whether stored or not, computed in the same way as the maximum.
+  // Returns the size of all fields, computed as for `most`. Includes the fields that were not stored.
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
   // Returns true if the request opens a WebSocket (RFC 8441). The function head() then returns the head of a
@@ -105,8 +105,8 @@ class Http2RequestText {
 class Http2ResponseText {
  public:
   // `to_head`: the request's method is HEAD. `most`: the bound on a head in octets, computed as for
-  // SETTINGS_MAX_HEADER_LIST_SIZE. If a head exceeds the bound, its text also exceeds the bound and stays
-  // incomplete.
+  // SETTINGS_MAX_HEADER_LIST_SIZE. If a head exceeds the bound, the written text is padded beyond the bound
+  // and has no end, so that the HTTP/1.1 parser rejects it as too large.
   Http2ResponseText(bool to_head, std::size_t most) noexcept : to_head_(to_head), most_(most) {}
 
   // Adds the next field of a head or of the trailers. The codec has checked the field (RFC 9113 §8.2, §8.3).

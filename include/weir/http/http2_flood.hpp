@@ -27,10 +27,10 @@ class Http2FloodGuard {
 
   // Counts a request, or a DATA frame of the client. Each of these permits kPerWork more cheap frames.
   void note_work() noexcept { ++work_; }
-  // Counts a DATA frame that weir sends, with `octets` of a body. This frame also permits kPerWork more cheap
-  // frames. `cut`: the client's windows permitted no larger frame. The frame then permits only one
-  // WINDOW_UPDATE for each kPerUpdate octets. Otherwise a client could request a long answer octet by octet
-  // (CVE-2019-9511).
+  // Counts a DATA frame that weir sends, with `octets` octets of a body. This frame also permits kPerWork
+  // more cheap frames. `cut`: true if the client's windows permitted no larger frame. This frame then permits
+  // only one WINDOW_UPDATE for each kPerUpdate octets. Otherwise a client could request a long answer octet
+  // by octet (CVE-2019-9511).
   void note_sent(std::size_t octets, bool cut) noexcept {
     if (!cut) return note_work();
     ++sent_;
@@ -39,7 +39,8 @@ class Http2FloodGuard {
   // Counts a cheap frame. Returns true if the client has sent too many, so that the connection must end.
   [[nodiscard]] bool is_flood(Http2Cheap frame, base::TimePoint now) noexcept;
 
-  static constexpr std::uint64_t kFree = 500;  // cheap frames that a window permits without any work
+  static constexpr std::uint64_t kFree =
+      500;  // cheap frames that are permitted in a time window without any work
   static constexpr std::uint64_t kPerWork = 4;
   static constexpr std::uint64_t kPerUpdate = 32;  // octets of a cut frame that permit one WINDOW_UPDATE
   static constexpr base::Duration kWindow{10'000'000};

@@ -148,7 +148,7 @@ class Http2Session {
   void send_interim(std::int32_t id, const Http2Fields& fields);
   // Sends the head of a response. `has_body`: a body follows, for which the session calls give().
   void send_head(std::int32_t id, const Http2Fields& fields, bool has_body);
-  // Must be called when give() has returned 0 without `ended` and has octets now.
+  // Must be called when octets of a body are ready again after give() has returned 0 without `ended`.
   void resume(std::int32_t id) noexcept;
   // Resets the stream at once.
   void reset(std::int32_t id, Http2Error error);

@@ -1,5 +1,5 @@
-// The query parameters or cookies of a request, by name. weir parses them once for each request. So many
-// rules that read parameters cost little more than one such rule.
+// The query parameters or cookies of a request, by name. weir parses them once for each request. So a second
+// rule that reads parameters costs very little.
 //
 // Pure. Belongs to one request head; allocates nothing once its memory is warm.
 #pragma once
@@ -46,7 +46,7 @@ struct NamedValues {
 class Parameters {
  public:
   Parameters() = default;
-  // Copies nothing: the copy is empty and parses the request again when it is used.
+  // The copy is empty. It parses the request again when it is used.
   Parameters(const Parameters&) noexcept {}
   Parameters& operator=(const Parameters& other) noexcept {
     if (this != &other) clear();

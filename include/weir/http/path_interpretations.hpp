@@ -24,7 +24,7 @@ struct PathInterpretations {
   std::vector<std::string> others;
   // True: servers disagree about this path, and the normal form is no more likely than the other
   // interpretations (path_warning() says why). False: most servers read the normal form. Only servers that
-  // split paths at encoded slashes or decode twice read another path.
+  // split paths at encoded slashes, or that decode twice, read another path.
   bool equal = false;
   bool too_many = false;  // true: `others` is empty, because servers may read any path
 };

@@ -1,5 +1,5 @@
 // Reads the status of a response and ignores everything else. Used for responses to health checks and
-// webhooks.
+// webhooks. Pure. Belongs to one request.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// The opening handshake of a WebSocket with a server (RFC 6455 §4), which weir does itself for a client of
-// HTTP/2. The client sends an extended CONNECT in place of this handshake (RFC 8441).
+// The opening handshake of a WebSocket (RFC 6455 §4). If a client of HTTP/2 opens a WebSocket, it sends an
+// extended CONNECT (RFC 8441), and weir does this handshake with the server.
 #pragma once
 
 #include "weir/http/head.hpp"

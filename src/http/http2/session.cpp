@@ -84,7 +84,8 @@ bool is_empty_data(const nghttp2_frame& frame) noexcept {
          (frame.hd.flags & NGHTTP2_FLAG_END_STREAM) == 0;
 }
 
-// Returns true for the errors with which weir resets streams. nghttp2 itself uses the other errors.
+// Returns true for the errors with which weir itself resets streams. nghttp2 uses the other errors when it
+// resets a stream.
 bool is_weirs_own(Http2Error error) noexcept {
   return error == Http2Error::None || error == Http2Error::Internal || error == Http2Error::Cancel;
 }
@@ -180,7 +181,8 @@ struct Http2Session::Callbacks {
     });
   }
 
-  // Counts the resets that nghttp2 sends because of the peer's faults, and the end of the connection.
+  // Reports the end of a sent message, resets that nghttp2 sends because of the peer's faults, and a GOAWAY
+  // with an error.
   static int sent_frame(nghttp2_session* session, const nghttp2_frame* frame, void* data) noexcept {
     auto& events = of(data).events_;
     if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.error_code != NGHTTP2_NO_ERROR) events.on_failure();

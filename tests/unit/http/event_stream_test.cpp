@@ -46,7 +46,7 @@ Records events(std::string_view text) {
   return collect(StreamFormat::Events, text).records;
 }
 
-TEST(StreamFormat, IsNamedByTheContentType) {
+TEST(StreamFormat, DependsOnTheContentType) {
   for (const auto type : {"text/event-stream", "Text/Event-Stream", "text/event-stream; charset=utf-8",
                           "text/event-stream ;charset=utf-8"})
     EXPECT_EQ(stream_format(type), StreamFormat::Events) << type;

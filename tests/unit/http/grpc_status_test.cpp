@@ -48,7 +48,7 @@ TEST(GrpcStatus, HttpErrorStandsForAGrpcStatus) {
 TEST(GrpcStatus, TrailersDecideTheStatusIfTheyMayFollowTheHead) {
   ResponseHead head;
   head.status = 200;
-  head.framing = Framing::Length;  // over HTTP/2, trailers may follow such a body, too
+  head.framing = Framing::Length;  // over HTTP/2, trailers may also follow a body with a Content-Length
   head.trailers_may_follow = true;
   EXPECT_EQ(grpc_status_in_head(head), std::nullopt);
   head.trailers_may_follow = false;

@@ -19,7 +19,7 @@ std::string host(std::string_view authority) {
   return std::string(normalise_host(authority, scratch));
 }
 
-TEST(NormalisePath, EverySpellingOfAPathGivesTheSamePath) {
+TEST(NormalisePath, AllSpellingsOfAPathHaveTheSameNormalForm) {
   for (const char* way :
        {"/a", "//a", "///a", "/./a", "/%61", "/a/../a", "/x/../a", "/x/%2e%2e/a", "/x/%2E./a", "/a;v=1",
         "/a;", "/a%3Bv", "/;x/a", "/%3bx/a", "/../a", "/../../a", "/x/..;y/a", "/a#fragment", "/x/y/../../a"})

@@ -46,7 +46,7 @@ class Stream final : public Http2StreamEvents {
   std::string log, body, answer;
   Http2Fields answer_trailers;
   bool answer_ends = true;
-  bool scarce = false;  // true: the next field finds no memory
+  bool scarce = false;  // true: on_field() throws std::bad_alloc
 };
 
 class Events final : public Http2Events {
