@@ -19,7 +19,8 @@ constexpr std::string_view kRelayedPlain = "relayed plain";
 // contain line breaks.
 constexpr std::size_t kLines = 4;
 
-// The maximum number of unread bytes in a message. The remaining space is for the other lines.
+// The maximum number of unread bytes in a message. The rest of the message's maximum size is for the other
+// lines.
 constexpr std::size_t kMost = 60 << 10;
 
 std::string text_of(const http::ConnectionEnds& ends) {

@@ -147,7 +147,8 @@ void Upgrade::count_restored(const std::vector<std::string>& lines) {
 }
 
 // Makes the present step fail if it takes longer than `bound`. When the time is over, first reads the
-// messages that have arrived, because they are not late. A later call replaces the time limit.
+// messages that have already arrived, because these messages are not late. A later call replaces the time
+// limit.
 void Upgrade::be_late_after(base::Duration bound, const char* at_what) {
   deadline_.expires_after(bound);
   deadline_.async_wait([this, at_what](const net::ErrorCode& error) {

@@ -47,8 +47,7 @@ class HandoffReceiver {
     std::function<void(ReceivedConnection)> take;  // called with each connection
     std::function<void()> lost;                    // called for each connection whose socket did not arrive
     // change_foreign_permits: called when the concurrency permits of the old process change
-    // (permit_changes.hpp). ended: called when the old process has ended. It is not called after end() or
-    // close().
+    // (permit_changes.hpp). ended: called when the old process has ended, but not after end() or close().
     std::function<void(const std::vector<std::string>& lines)> change_foreign_permits;
     std::function<void()> ended;
   };

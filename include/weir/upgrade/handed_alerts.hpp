@@ -10,8 +10,8 @@
 
 namespace weir::upgrade {
 
-// The maximum number of lines, which are one message of the handover (upgrade_channel.hpp). Alerts beyond it
-// start anew in the new process.
+// The maximum number of lines, which all must fit into one message (upgrade_channel.hpp). The states of
+// further alerts are not handed over, so these alerts begin in their initial state.
 inline constexpr std::size_t kMostAlertLines = 300;
 
 [[nodiscard]] std::vector<std::string> lines_of(const std::vector<admin::AlertState>& alerts);

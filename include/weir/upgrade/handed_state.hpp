@@ -22,8 +22,8 @@ struct HandedState {
   std::vector<std::string> held;  // lines about held permits; see permit_changes.hpp
 };
 
-// Writes the states of all keys to a memory file. REQUIRES that no other thread charges keys meanwhile, and
-// that the table's keys belong to `rules`.
+// Writes the states of all keys to a memory file. REQUIRES: no other thread charges keys during the call, and
+// the table's keys belong to `rules`.
 [[nodiscard]] base::Result<HandedState> write_state(const limit::KeyTable& table,
                                                     const limit::Snapshot& snapshot,
                                                     std::span<const limit::SavedRule> rules);

@@ -32,8 +32,9 @@ struct PermitChange {
 // Splits the lines into messages of at most about 32 KiB.
 [[nodiscard]] std::vector<std::vector<std::string>> in_messages(std::vector<std::string> lines);
 
-// Reports permits in the old process. PermitChanges belongs to the main thread, but any thread may change
-// permits. The table must outlive this object.
+// Runs in the old process: records changes of concurrency permits and reports them to the new process.
+// PermitChanges belongs to the main thread, but any thread may change permits. The table must outlive this
+// object.
 class PermitChanges {
  public:
   // A callback that must send the lines as one message.
@@ -49,8 +50,8 @@ class PermitChanges {
   [[nodiscard]] std::vector<std::string> begin(std::vector<limit::SavedRule> rules);
   // Stops recording changes. Must be called if no process takes over.
   void stop();
-  // Calls `tell` on the main thread with all changes since begin(). The first call is now; later calls follow
-  // soon after each change.
+  // Calls `tell` on the main thread with all changes since begin(): now for the first time, and again soon
+  // after each change.
   void tell(Tell tell);
 
  private:

@@ -68,7 +68,7 @@ class Takeover {
   // process has become the main process.
   void remove_files_of_rest() noexcept;
 
-  // Reports to the old process why this process cannot take over.
+  // Reports to the old process that this process cannot take over, and why.
   void fail(std::string_view why) noexcept;
   // Reports that this process can take over, and waits for the states of all keys. Throws CannotStart if the
   // old process has given up or ended.

@@ -30,7 +30,7 @@ struct UpgradeReport {
   // How many keys were restored, were lost because their rules had changed, and were lost because the new
   // table had no room.
   std::uint64_t keys = 0, changed = 0, left_out = 0;
-  base::Duration paused{0};  // the longest time that requests waited for a decision
+  base::Duration paused{0};  // how long the pause of decisions lasted until the handover
   [[nodiscard]] bool ok() const noexcept { return fault.empty(); }
 };
 
@@ -80,7 +80,7 @@ class Upgrade {
   // already under way, `done` gets the result of that upgrade. Throws boost::system::system_error if epoll
   // does not accept the channel.
   void begin(const Bounds& bounds, Done done);
-  // Lets the upgrade that is under way fail, because weir stops.
+  // Makes the upgrade that is under way fail. Must be called when weir stops.
   void abandon();
   [[nodiscard]] bool is_under_way() const noexcept { return stage_ != UpgradeStage::Idle; }
 
