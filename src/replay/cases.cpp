@@ -20,8 +20,8 @@ using observe::Amendment;
 using observe::RuleOutcome;
 
 constexpr std::string_view kWon = "won";
-// Replaces a token that was not verified. So the replay leaves out rules that need claims of the token, as
-// weir did.
+// Replaces the token of a request if weir did not verify the token. So the replay leaves out rules that need
+// claims of the token, as weir did.
 constexpr std::string_view kUnverified = "?";
 
 const LoggedRule* said_of(const LogLine& line, const policy::Rule& rule) noexcept {
@@ -105,7 +105,7 @@ void Cases::take_route_named(std::string_view name) {
   if (found != routes.end()) policy::take_route(*found, request_);
 }
 
-// Takes the factors that rules had at this moment. A rule that did not apply then has its whole limit.
+// Takes the factors of rules with `adapt` from the line. A rule that is not in the line gets its whole limit.
 void Cases::take_factors(const LogLine& line) {
   for (const auto& rule : candidate_.rules) {
     if (!rule.adapt) continue;
@@ -298,8 +298,8 @@ void Cases::settle_by_line(const LogLine& line, const policy::Rule& rule, Event 
   events.push_back(event);
 }
 
-// Adds the logged changes of a rule's charges. If the log lacks the rule, or has another version of it, adds
-// the changes that the end of the request would cause.
+// Adds the logged changes of each charge. If the line lacks the charge's rule, or has another version of the
+// rule, adds the changes that the end of the request would cause.
 void Cases::add_events(const LogLine& line, const Case& made) {
   const auto end = line.start + line.total;
   const auto number = static_cast<std::uint32_t>(cases.size() - 1);

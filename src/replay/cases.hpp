@@ -1,6 +1,6 @@
-// The recorded requests. This class stores the requests until all lines are read, and puts them in order.
-// Each request has its bill (the charges of the rules that the replay tries), and the later changes of its
-// charges.
+// The recorded requests. The replay owns one Cases object, which stores the requests until all lines are
+// read, and puts them in order. Each request has its bill (the charges of the rules that the replay tries),
+// and the later changes of its charges.
 #pragma once
 
 #include "replay/names.hpp"
@@ -20,6 +20,7 @@
 
 namespace weir::replay {
 
+// One recorded request. Members that end in `_then` describe the log, members that end in `_now` the replay.
 struct Case {
   limit::HybridTimestamp timestamp = 0;
   base::TimePoint at{};
@@ -56,7 +57,8 @@ struct Event {
   observe::Amendment what;
   std::uint32_t of_case = 0;
   std::uint32_t entry = 0;
-  bool departs_now = false;  // true: takes place at the departure in the replay, not in the log
+  // true: the refund uses the charge's departure in the replay, not `what.departure` from the log
+  bool departs_now = false;
 };
 
 // A key that was reset. The key has its name in the log, or its name under the replayed rules.
@@ -104,8 +106,8 @@ class Cases {
   // True for each attribute that any line had. The order is api_key, user, org, service, device, tier,
   // country.
   std::array<bool, 7> seen{};
-  bool factors_told = false;   // true: some lines state a factor below the whole one
-  bool loads = false;          // true if some lines state the load
+  bool factors_told = false;   // true: some lines state a factor below kWholeFactor
+  bool loads = false;          // true: some lines state the load
   bool routes_beyond = false;  // true: the log lacks facts for routing, so logged routes are used
   std::uint64_t guessed = 0;   // number of releases that add_guesses() added
   std::uint64_t resets = 0;
@@ -133,7 +135,7 @@ class Cases {
   policy::Bill told_bill_;
   http::RequestHead head_;
   policy::Request request_;
-  limit::Factors factors_;  // of the line's rules, by index of the rules that the replay tries
+  limit::Factors factors_;  // the factors in the current line, by index of the rules that the replay tries
   std::string path_, host_;
   base::Duration admitted_for_{};  // the sum of the durations of all requests that the log admitted
   std::uint64_t admitted_ = 0;

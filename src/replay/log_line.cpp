@@ -15,8 +15,8 @@ namespace {
 
 namespace json = boost::json;
 
-// A fault in the line. Thrown and caught in this file only. An exception is convenient here, because a dozen
-// functions read parts of a line, and faults are rare.
+// The reason why a line is unusable. This file throws and catches it. An exception is convenient here,
+// because a dozen functions read parts of a line, and faults are rare.
 struct Fault {
   Unusable why;
 };

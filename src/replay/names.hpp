@@ -1,4 +1,5 @@
-// Assigns numbers to rules and clients, so that the cases of a million requests need not repeat names.
+// Assigns numbers to rules and clients, so that the cases of a million requests need not store names. Owned
+// by Cases.
 #pragma once
 
 #include "weir/base/siphash.hpp"

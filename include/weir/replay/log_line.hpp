@@ -24,6 +24,8 @@ enum class Verdict : std::uint8_t {
   Closed,  // refused: the store (Redis) of a rule did not answer
 };
 
+// The decision of one rule in a log line. observe::AppliedRule describes the members. `asks`: a digest of
+// what the rule reads (policy::Rule::asks).
 struct LoggedRule {
   std::string_view rule;
   std::uint32_t asks = 0;
@@ -52,7 +54,7 @@ struct LogLine {
   bool is_reset = false;
   Reset reset;
   std::uint64_t run = 0;
-  bool first = false;       // true if this is the log's first line about the key table of this run
+  bool first = false;       // true: this is the log's first line about the key table of this run
   base::TimePoint start{};  // by weir's own clock, like all times in this struct
   base::TimePoint asked{};
   base::Duration total{};
@@ -66,7 +68,7 @@ struct LogLine {
   unsigned status = 0;
   Verdict verdict = Verdict::Admitted;
   std::string_view unmet;   // if `verdict` is Unmet: the name of the rule that refused the request
-  bool unverified = false;  // true if the token was not verified, so that its claims are absent
+  bool unverified = false;  // true: the token was not verified, so its claims are absent
   std::vector<LoggedRule> rules;
   std::vector<DoneAmendment> amendments;
 };
@@ -91,7 +93,8 @@ inline constexpr const char* kUnusableWords[kUnusable] = {
     "decided in memory by a process that another had taken over from",
     "a field is missing or says what weir does not write"};
 
-// Parses one line at a time. The parsed line uses the reader's memory, which the next call overwrites.
+// Parses one line at a time. The replay owns one reader. The parsed line uses the reader's memory, which the
+// next call overwrites.
 class LogLineReader {
  public:
   LogLineReader();

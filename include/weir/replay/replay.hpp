@@ -1,5 +1,5 @@
-// Runs recorded traffic again under candidate rules, which another configuration contains. Reports for which
-// clients the result would change, from admitted to refused or the reverse.
+// Runs recorded traffic again under the rules of another configuration, the candidate rules. Reports for
+// which clients the result would change, from admitted to refused or the reverse.
 //
 //   lines ─► add(): rules, keys and costs of each request ─► run(): charges and their changes, in order
 //

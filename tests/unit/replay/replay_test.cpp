@@ -47,7 +47,7 @@ struct Request {
   const char* user = "";
   bool first = false;
   const char* method = "GET";
-  std::optional<std::uint64_t> bytes{};  // of the answer's body
+  std::optional<std::uint64_t> bytes{};  // size of the answer's body
 };
 
 class ReplayTest : public testing::Test {
@@ -158,7 +158,7 @@ policy::Rule adapting_rule() {
   return rule;
 }
 
-TEST_F(ReplayTest, DecidesWithTheFactorOfEachMoment) {
+TEST_F(ReplayTest, DecidesEachRequestWithItsLoggedFactor) {
   recorded_ = {adapting_rule()};
   const auto at = [&](int second, limit::Factor factor) {
     return Request{.at = kStart + second * 1s,
@@ -296,7 +296,7 @@ TEST_F(ReplayTest, NewProcessStartsWithFullLimits) {
   EXPECT_EQ(replay({{.run = 1}, {.at = kStart + 1s, .run = 2}}, rules).newly.refused, 0U);
 }
 
-TEST_F(ReplayTest, IfTheLogLacksTheKeyUsesTheLoggedDecisionOrOmitsTheRule) {
+TEST_F(ReplayTest, RuleWhoseKeyIsNotLoggedUsesItsLoggedDecisionOrIsLeftOut) {
   recorded_ = {rule_of("tenant", bucket("9/s", 9), {"header:x-tenant"})};
   const observe::AppliedRule a{.rule = &recorded_[0], .key = {1, 1}, .cost = 1, .says = "admitted"};
   const observe::AppliedRule b{.rule = &recorded_[0], .key = {2, 2}, .cost = 1, .says = "admitted"};
@@ -319,7 +319,7 @@ TEST_F(ReplayTest, IfTheLogLacksTheKeyUsesTheLoggedDecisionOrOmitsTheRule) {
   EXPECT_NE(unknown.rules[0].left_out.find("has no such rule"), std::string::npos);
 }
 
-TEST_F(ReplayTest, IfAParameterIsHiddenUsesTheLoggedDecisionOrOmitsTheRule) {
+TEST_F(ReplayTest, RuleWithAHiddenParameterUsesItsLoggedDecisionOrIsLeftOut) {
   recorded_ = {rule_of("tenant", bucket("9/s", 9), {"query:tenant"})};
   const observe::AppliedRule a{.rule = &recorded_[0], .key = {1, 1}, .cost = 1, .says = "admitted"};
   const observe::AppliedRule b{.rule = &recorded_[0], .key = {2, 2}, .cost = 1, .says = "admitted"};
