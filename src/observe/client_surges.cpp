@@ -38,7 +38,7 @@ void ClientSurges::add(const base::Digest128& client, std::string_view text, std
     known = take_place();
     if (known == nullptr) return;
     known->name = {client, std::string(text)};
-    (void)known->surge.note(0, looked_);  // from here on the surge counts
+    (void)known->surge.note(0, looked_);  // the surge counts the refusals that come after this call
   }
   known->total += refusals;
   known->fresh += refusals;

@@ -44,7 +44,7 @@ std::uint64_t since(base::TimePoint start, base::TimePoint at) noexcept {
   return static_cast<std::uint64_t>(std::max<std::int64_t>((at - start).count(), 0));
 }
 
-// Returns a timestamp minus the first timestamp of the instant `at`.
+// Returns `timestamp` minus the first timestamp of the instant `at`; 0 if `timestamp` is earlier.
 std::uint64_t beyond(limit::HybridTimestamp timestamp, base::TimePoint at) noexcept {
   return timestamp > limit::timestamp_at(at) ? timestamp - limit::timestamp_at(at) : 0;
 }

@@ -100,8 +100,8 @@ static_assert(kLogFields <= 32);
 struct AccessRecord {
   base::TimePoint start{};   // when the head was complete; by the machine's clock
   base::Duration total{0};   // from `start` to the end of the request
-  base::Duration queued{0};  // part of `total`: waiting in a queue for the departure
-  // Part of `total`: from sending the request's end to receiving the answer's head.
+  base::Duration queued{0};  // part of `total`: the time in a queue, until the departure
+  // Part of `total`: the time between sending the end of the request and receiving the answer's head.
   base::Duration upstream{0};
   // How long the bodies waited for rules with `bandwidth`. The sum of both directions, which may overlap.
   base::Duration paced{0};

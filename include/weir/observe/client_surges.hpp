@@ -3,9 +3,9 @@
 //
 // Memory is bounded: at most kWatched clients are watched, each in about 2 KiB. If a client comes when all
 // places are taken, it replaces the client with the fewest refusals, as in Space-Saving (space_saving.hpp).
-// It inherits that number, but only to decide who is replaced next. A firing client is never replaced. So a
-// client's own count is never too high. It is too low if the client was replaced, or came when all the others
-// were firing.
+// The new client inherits that number of refusals, but only for the decision which client is replaced next. A
+// firing client is never replaced. So a client's own count is never too high. The count is too low if the
+// client was replaced, or if it came when all the others were firing.
 #pragma once
 
 #include "weir/base/siphash.hpp"
@@ -34,10 +34,10 @@ class ClientSurges {
   struct Client {
     NamedClient name;
     Surge surge;
-    std::uint64_t total = 0;      // refusals since the client is watched
+    std::uint64_t total = 0;      // refusals since this object began to watch the client
     std::uint64_t fresh = 0;      // refusals since the last look()
-    std::uint64_t inherited = 0;  // the number of the client that this one replaced
-    bool reported = false;        // look() has returned that the surge began, and not yet that it ended
+    std::uint64_t inherited = 0;  // the count of the client that this one replaced; orders replacements only
+    bool reported = false;        // true: look() has reported the beginning of the surge, but not its end
   };
   struct Event {
     Client client;
@@ -45,7 +45,7 @@ class ClientSurges {
   };
   // Numbers of clients that the alert had no room for.
   struct Dropped {
-    std::uint64_t replaced = 0;    // clients that are no longer watched, or not at all
+    std::uint64_t replaced = 0;  // clients that were replaced, or that came when no client could be replaced
     std::uint64_t unreported = 0;  // surges that began when look() had no place to report them
   };
 
@@ -53,8 +53,8 @@ class ClientSurges {
 
   // Adds refusals of a client since the last look().
   void add(const base::Digest128& client, std::string_view text, std::uint64_t refusals);
-  // Returns what has changed. Reports that a surge began for at most `places` clients. If there is no place,
-  // reports it later, as soon as there is one and the surge still fires. Must be called once a second.
+  // Returns the surges that have begun, continue or ended. Reports at most `places` beginnings. If there is
+  // no place for a beginning, a later call reports it if the surge still fires. Must be called once a second.
   // REQUIRES: `now` does not decrease.
   [[nodiscard]] std::vector<Event> look(base::TimePoint now, std::size_t places);
 
@@ -63,7 +63,7 @@ class ClientSurges {
 
   // Returns the watched clients, in any order.
   [[nodiscard]] const std::vector<Client>& clients() const noexcept { return clients_; }
-  // Returns the numbers since the last call.
+  // Returns the numbers of dropped clients since the last call.
   [[nodiscard]] Dropped take_dropped() noexcept;
 
  private:

@@ -190,7 +190,7 @@ class alignas(64) Counters {
   Tally access_log_dropped;  // lines of the access log that weir dropped
   // The top clients of each rule. Must be set before the worker runs. Null if top clients are not counted.
   std::unique_ptr<TopClients> top;
-  // The refused clients of rules whose single clients an alert watches.
+  // The refused clients of those rules for which an alert watches single clients.
   const std::unique_ptr<RefusedClients> refused_clients = std::make_unique<RefusedClients>();
   // Time from the end of the head to the end of the request, of requests that weir sent to no server:
   // refusals, errors, and answers of routes with `respond`.

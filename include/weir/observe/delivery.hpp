@@ -1,5 +1,6 @@
-// Decides when a message is sent, and when it is sent again after a failure. Attempts follow each other with
-// backoff and jitter, and a token bucket limits their rate. Plain values; time and randomness are arguments.
+// Decides when a message is sent, and when the message is sent again after a failure. Attempts follow each
+// other with backoff and jitter, and a token bucket limits their rate. Plain values; time and randomness are
+// arguments.
 //
 // A Delivery has at most one message. A newer message replaces the undelivered one. So if an alert began and
 // ended while its receiver was unreachable, the receiver gets only the message about the end. A message is

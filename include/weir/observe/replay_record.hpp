@@ -8,11 +8,11 @@
 //   ` "amends":[{"rule":"login","does":"settle","at_us":512,"turn":3,"cost":0}]}`
 //
 // `"first":true` is in the first line about a key table that began empty. A log without that line is
-// incomplete. Absent, zero and false values are left out, and a `factor` (in percent) of 100. A line's `time`
-// is by the machine's clock. Limits use weir's own clock, which is `clock_us` ahead of the machine's clock
-// (behind if negative). `asked_us` and `at_us` are measured from the line's time, by weir's clock. `turn` is
-// a timestamp (limit/hybrid_timestamp.hpp) minus the first timestamp of its instant. API keys appear only as
-// digests.
+// incomplete. Absent, zero and false values are left out. A `factor` (in percent) of 100 is left out, too. A
+// line's `time` is by the machine's clock. Limits use weir's own clock, which is `clock_us` ahead of the
+// machine's clock (behind if negative). `asked_us` and `at_us` are measured from the line's time, by weir's
+// clock. `turn` is a timestamp (limit/hybrid_timestamp.hpp) minus the first timestamp of its instant. API
+// keys appear only as digests.
 //
 // A reset of a key has a separate line, which has no fields except the time and "replay":
 //
@@ -69,7 +69,7 @@ struct ReplayRecord {
   // keeps it.
   std::uint64_t run = 0;
   base::TimePoint start{};               // by weir's own clock, like all instants here
-  base::Duration clock_ahead{0};         // how far weir's clock was ahead of the machine's
+  base::Duration clock_ahead{0};         // how far weir's clock was ahead of the machine's clock
   base::TimePoint asked{};               // when weir evaluated the rules; the epoch: never
   limit::HybridTimestamp timestamp = 0;  // timestamp of the charge; 0: nothing was charged in the key table
   std::optional<base::Digest128> api_key;
@@ -82,8 +82,8 @@ struct ReplayRecord {
   std::span<const Amendment> amendments;
   std::span<const policy::Rule> all_rules;  // the rules to which RuleIndexes in `amendments` refer
   bool cut = false;  // true: some amendments are missing, because they did not fit in the line
-  // Set during an upgrade. The new process does not know changes that this process makes to limits in memory
-  // at or after this instant.
+  // Set during an upgrade: when the handover of limits to the new process began. The new process does not
+  // know changes that this process makes to limits in memory at or after this instant.
   base::TimePoint lost_from = base::TimePoint::max();
   bool in_memory = true;  // false: no evaluated rule keeps its state in this process's memory
   bool first = false;     // true: this is the first record about the table, which began empty

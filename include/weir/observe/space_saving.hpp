@@ -42,7 +42,7 @@ class SpaceSaving {
     std::uint64_t error = 0;
     std::array<char, kText> room{};
     std::uint8_t size = 0;
-    std::uint32_t limiter_id = 0;  // the rule's limiter that counts the client (limit::LimiterId)
+    std::uint32_t limiter_id = 0;  // the limit::LimiterId of the rule's limiter that counts the client
 
     [[nodiscard]] std::string_view text() const noexcept { return {room.data(), size}; }
   };

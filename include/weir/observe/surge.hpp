@@ -61,7 +61,8 @@ class Surge {
   Settings settings_;
   std::optional<std::uint64_t> total_;  // the last total that note() received
   std::uint64_t grown_ = 0;             // number of events since the first call
-  // Totals at earlier times, at most kMarks + 1; the first is a period old or older, except at the start.
+  // The totals at earlier times, at most kMarks + 1. The first one is at least one period old, except at the
+  // start.
   std::deque<Mark> marks_;
   std::uint64_t seen_ = 0;
   // While the surge does not fire: since when events are too frequent. While it fires: since when events are

@@ -10,7 +10,7 @@
 
 namespace weir::observe {
 
-// A counter that only grows. Only clear() resets it.
+// A counter that only grows, except that clear() resets it.
 class Tally {
  public:
   void add(std::uint64_t amount = 1) noexcept {
