@@ -69,7 +69,7 @@ enum class Violations : std::uint8_t {
   // All but those of enforced full queues. The request may still displace another one; otherwise the caller
   // must call violate().
   ButFullQueues,
-  None,  // an earlier charge() of the same request has noted them
+  None,  // notes none, because an earlier charge() of the same request has noted them
 };
 
 class KeyTable {

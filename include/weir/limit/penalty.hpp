@@ -20,7 +20,7 @@ struct Penalty {
   base::Duration first{};   // the length of a penalty if no other penalty began in the `forget` before it
   std::uint32_t grows = 2;  // each earlier penalty that began within `forget` multiplies the length by this
   base::Duration most{};    // the longest penalty
-  base::Duration forget{};  // how long a violation, and the beginning of a penalty, counts
+  base::Duration forget{};  // how long violations and beginnings of penalties are remembered
   friend bool operator==(const Penalty&, const Penalty&) = default;
 };
 inline constexpr std::uint32_t kMostViolations = 100;

@@ -48,7 +48,7 @@ class SlidingLog {
 
   struct Answer {
     Outcome outcome;
-    std::uint64_t mark;  // where to enter the cost if the request is charged: the number of a time step
+    std::uint64_t mark;  // the time step in which to enter the cost if the request is charged
     // the instant at which the log will have drained; if the request is allowed, its own entry is taken into
     // account
     base::TimePoint drained_at;

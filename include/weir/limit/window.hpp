@@ -17,7 +17,7 @@
 
 namespace weir::limit {
 
-inline constexpr std::uint64_t kMostCount = 0xffff'ffff;  // maximum count of a window: half a word
+inline constexpr std::uint64_t kMostCount = 0xffff'ffff;  // maximum count of a window, which has half a word
 
 // Admits a request if the count of the current window plus the cost is within the limit. Windows are aligned
 // to the epoch, or to the local days, weeks or months of a calendar. The fixed window is the simplest and

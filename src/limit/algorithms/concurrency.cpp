@@ -238,7 +238,7 @@ Cell AdaptiveConcurrency::release(const Cell& cell, base::TimePoint now, Cost co
   }
   state.in_flight = beyond(state.in_flight, cost);
   if (state.in_flight == 0 && state.best == 0 && state.limit == start_)
-    return {};  // the limit has not learned anything
+    return {};  // the limit has learned nothing, so the key is fresh
   state.used = std::min(micros(now) / kGrain, (std::uint64_t{1} << kUsedBits) - 1);
   return cell_of(state);
 }

@@ -66,7 +66,7 @@ class Reader {
   base::TimePoint at_;
   TimeShift shift_;
   const Adopt& adopt_;
-  std::vector<Meaning> now_;       // indexed by the rule's number in the snapshot
+  std::vector<Meaning> now_;       // by the rule's number in the snapshot
   std::deque<FormerRule> former_;  // the old versions of rules whose limiters have changed
   Snapshot snapshot_{};
   std::uint64_t version_ = 0;

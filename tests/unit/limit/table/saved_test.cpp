@@ -57,7 +57,7 @@ TEST(SavedRules, FingerprintDependsOnAlgorithmAndParameters) {
           << describe(some[i]) << " and " << describe(same[j]);
 }
 
-// counts_as() says whether a reload may leave the keys of a rule in place.
+// counts_as() returns true if a reload may leave the states of a rule's keys unchanged.
 TEST(SavedRules, KeysSurviveAChangedConcurrencyLimitButNoOtherChange) {
   const Limiter window = FixedWindow::make(rate("10/day")).value();
   const Limiter two = Concurrency::make(2).value(), three = Concurrency::make(3).value();
