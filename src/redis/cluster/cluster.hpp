@@ -60,7 +60,7 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
   [[nodiscard]] bool sends_on(Pipeline::Entry& entry, std::string_view error, Session& from);
   // Must be called when a session comes up or goes down.
   void changed(const Session& session);
-  // Returns the slot hash of a slot on the session's node; 0 if the node has no slots.
+  // Returns the slot hash of any slot that the session's node serves; 0 if the node has no slots.
   [[nodiscard]] limit::SlotHash slot_hash_at(const Session& session) const noexcept;
 
  private:

@@ -31,8 +31,8 @@ StoreError classify(std::string_view text) noexcept {
       Meaning{"NOSCRIPT", StoreError::NoScript},
   };
   if (is_denied_within(text)) return StoreError::CommandDenied;
-  // Before Redis 7, the error of a command inside a script is at the end: "ERR Error running script (…): …:
-  // -OOM …".
+  // Before Redis 7, the error of a command inside a script is at the end of the reply's text: "ERR Error
+  // running script (…): …: -OOM …".
   constexpr std::string_view kWrapped = "ERR Error running script";
   if (const auto inner = text.rfind(": -"); text.starts_with(kWrapped) && inner != std::string_view::npos)
     return classify(text.substr(inner + 3));

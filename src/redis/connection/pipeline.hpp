@@ -59,7 +59,8 @@ struct Call {
   // Must be called when this call has received its answer. Returns true if the caller should resume the
   // coroutine.
   [[nodiscard]] bool ends_wait() const noexcept { return waiting == nullptr || --*waiting == 0; }
-  // Returns true if Redis charged the bill: no enforced line was refused. Must be called after the answer.
+  // Returns true if Redis charged the bill: no enforced line was refused. Must be called after the call was
+  // answered.
   [[nodiscard]] bool charged() const noexcept;
 };
 

@@ -93,7 +93,8 @@ net::Task<net::ErrorCode> Wire::dial_tcp(const base::Endpoint& address, base::Du
     const bool last = at + 1 == addresses.size();
     ec = co_await connect(addresses[at], last ? base::kForever : share);
     if (!ec) opened_ = addresses[at], begin_ = addresses[(at + 1) % addresses.size()];
-    if (!ec || ec == asio::error::operation_aborted) break;  // connected, after the deadline, or closed
+    if (!ec || ec == asio::error::operation_aborted)
+      break;  // connected; or the deadline has passed, or the wire was closed
   }
   if (!ec && !closed_) socket_.set_option(tcp::no_delay(true), ec);
   co_return ec;

@@ -128,11 +128,11 @@ class Grant {
   std::uint32_t number_ = 0;
   limit::Cost left_ = 0;
   limit::Cost gone_ = 0;
-  const limit::GcraCore* gcra_core_ = nullptr;  // for a bucket; otherwise null
+  const limit::GcraCore* gcra_core_ = nullptr;  // the core of the grant's limiter; null for a window
   RoundTrip trip_{};
   base::TimePoint until_{};    // for a window: the end of the window
   limit::Ticks end_ = 0;       // for a bucket: the end of the last time slot
-  base::TimePoint debited_{};  // time of the first debit
+  base::TimePoint debited_{};  // when Redis debited the first units, by Redis's clock
   base::Duration whole_{};
 };
 

@@ -82,8 +82,8 @@ std::optional<base::TimePoint> DenyCache::refuses(std::span<const limit::Charge>
     if (i == 0) first = clock;
     auto outcome = outcome_of(line, clock, told);
     if (!outcome) return std::nullopt;
-    // How much later Redis's clock may be than `clock`. If the wait is at most this long, Redis may admit the
-    // bill now.
+    // Redis's clock may be ahead of `clock` by up to `unsure`. If the wait is at most this long, Redis may
+    // admit the bill now.
     const auto unsure = ceil<base::Duration>(entry->trip.received - entry->trip.sent + since / kPace);
     if (line.penalty != nullptr && !decide_by_penalty(clock, entry->penalty_end, unsure, *outcome))
       return std::nullopt;
