@@ -73,7 +73,7 @@ std::uint64_t seconds(base::Duration d) noexcept {
   return static_cast<std::uint64_t>(base::ceil_seconds(d));
 }
 
-// The maximum size of the constant words and numbers together, in each text that this file writes.
+// The maximum total size of the constant words and the numbers in one text that this file writes.
 constexpr std::size_t kFixed = 512;
 
 // Removes the first element of `list`, up to `separator`, and returns the element without surrounding white

@@ -12,7 +12,7 @@ namespace {
 
 using base::TextWriter;
 
-// The maximum size of the constant words and numbers in a head, together.
+// The maximum total size of the constant words and the numbers in a head.
 constexpr std::size_t kFixedPart = 512;
 
 const char* end_of(std::string_view text) noexcept {

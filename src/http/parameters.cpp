@@ -9,7 +9,7 @@ namespace weir::http {
 namespace {
 
 constexpr std::size_t kKeptParameters = 64;
-constexpr std::size_t kKeptText = 4 << 10;  // octets of memory to keep
+constexpr std::size_t kKeptText = 4 << 10;  // how many octets of memory clear() keeps
 
 std::string_view take_piece(std::string_view& rest, char separator) noexcept {
   const auto end = std::min(rest.find(separator), rest.size());

@@ -42,7 +42,8 @@ class Http2FloodGuard {
   static constexpr std::uint64_t kFree =
       500;  // cheap frames that are permitted in a time window without any work
   static constexpr std::uint64_t kPerWork = 4;
-  static constexpr std::uint64_t kPerUpdate = 32;  // octets of a cut frame that permit one WINDOW_UPDATE
+  static constexpr std::uint64_t kPerUpdate =
+      32;  // a cut frame permits one WINDOW_UPDATE for this many octets
   static constexpr base::Duration kWindow{10'000'000};
 
  private:
