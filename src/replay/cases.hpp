@@ -103,8 +103,8 @@ class Cases {
     std::uint64_t reset_otherwise = 0;
   };
   std::vector<RuleFacts> facts;  // the index is the index of the replayed rule
-  // True for each attribute that any line had. The order is api_key, user, org, service, device, tier,
-  // country.
+  // An element is true if any line had its attribute. The attributes are api_key, user, org, service, device,
+  // tier and country, in this order.
   std::array<bool, 7> seen{};
   bool factors_told = false;   // true: some lines state a factor below kWholeFactor
   bool loads = false;          // true: some lines state the load

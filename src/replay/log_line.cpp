@@ -236,7 +236,7 @@ void read_reset(const json::object& object, const json::object& replay, Reset& r
 struct LogLineReader::Impl {
   static constexpr std::size_t kRoom = 64 << 10;
 
-  std::array<unsigned char, kRoom> room;  // longer lines use the heap
+  std::array<unsigned char, kRoom> room;  // memory for a parsed line; longer lines use the heap
   std::array<unsigned char, 4096> stack;
   std::optional<json::monotonic_resource> memory;
   std::optional<json::value> value;  // parsed in the memory of `memory`

@@ -95,7 +95,7 @@ enum class TunnelEnd : std::uint8_t {
   ClientBroke,  // the client's connection broke
   ServerBroke,  // the server's connection broke
   Refused,      // a rule refused a message of the client
-  Faulty,       // the client sent an invalid frame to a rule that counts messages
+  Faulty,       // the client sent an invalid frame while a rule counted its messages
 };
 inline constexpr std::size_t kTunnelEnds = 7;
 inline constexpr std::array<const char*, kTunnelEnds> kTunnelEndNames{
@@ -132,8 +132,8 @@ inline constexpr std::array<const char*, kGoaways> kGoawayNames{
 // The cause of the reset of an HTTP/2 stream.
 enum class ResetBy : std::uint8_t {
   Client,   // the client cancelled the request
-  Fault,    // weir, because of the client's fault
-  Refused,  // weir, because too many streams are open
+  Fault,    // weir reset the stream because of the client's fault
+  Refused,  // weir reset the stream because too many streams are open
 };
 inline constexpr std::size_t kResetBy = 3;
 inline constexpr std::array<const char*, kResetBy> kResetByNames{"client", "fault", "refused"};

@@ -54,7 +54,7 @@ class RefusedClients {
 
   std::atomic<bool> on_{false};
   std::mutex mutex_;
-  std::vector<OfRule> watched_;  // few: at most one for each alert
+  std::vector<OfRule> watched_;  // one entry for each watched rule, so at most one for each alert
 };
 
 }  // namespace weir::observe

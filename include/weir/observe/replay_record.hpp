@@ -98,7 +98,7 @@ struct ForgottenKey {
 struct ResetRecord {
   std::uint64_t run = 0;
   base::TimePoint at{};           // time of the reset, by weir's own clock
-  base::Duration clock_ahead{0};  // how far weir's clock was ahead of the machine's
+  base::Duration clock_ahead{0};  // how far weir's clock was ahead of the machine's clock
   std::string_view rule;
   std::uint32_t asks = 0;  // policy::Rule::asks, a digest of what the rule reads
   std::span<const ForgottenKey> keys;
