@@ -49,7 +49,7 @@
 
 namespace weir::limit {
 
-// The actual cost of an earlier charge, which is now known.
+// The actual cost of an earlier charge. The cost became known only after the charge.
 struct Settled {
   base::TimePoint charged_at;
   Cost actual;          // 0 to kMaxCost
@@ -180,12 +180,12 @@ class KeyTable {
     const SavedRule& rule;
   };
   // For reloads. Only one thread may call this function; other threads may charge at the same time. Declares
-  // that each RuleIndex stands for its rule from now on. Must be called before the first charge under
-  // the index. Keys of the same rule may have another index. The next request with such a key converts the
-  // key's state (limit/rescale.hpp), or resets the state if it cannot be converted. The limiters must outlive
-  // the table. REQUIRES, if the index is in use: is_current(index), and counts_as(rule) is true for the
-  // old rule. The time grows with the product of the numbers of rules and shards, so many rules must come in
-  // one call.
+  // that each RuleIndex stands for its rule from now on. Must be called before the first charge under the
+  // index. Keys of the same rule may have another index. The next request with such a key converts the key's
+  // state (limit/rescale.hpp), or resets the state if it cannot be converted. The limiters must outlive the
+  // table. REQUIRES, if the index is in use: is_current(index), and counts_as(rule) is true for the old rule.
+  // The time of a call grows with the product of the numbers of rules and shards. So many rules must be
+  // declared in one call.
   void define_rules(std::span<const DefinedRule> rules, base::TimePoint now);
   void define_rule(RuleIndex index, const SavedRule& rule, base::TimePoint now) {
     define_rules(std::array{DefinedRule{index, rule}}, now);

@@ -64,8 +64,8 @@ using Limiter = std::variant<TokenBucket, Gcra, LeakyBucket, SteppedBucket, Fixe
 // Returns the window `w` that the headers report: the time in which a used-up quota refills completely. Zero
 // for a concurrency limit.
 [[nodiscard]] base::Duration window(const Limiter& limiter) noexcept;
-// Returns the longest delay of a request. kForever if only the queue's length bounds the delay, or if the
-// limiter never delays requests.
+// Returns the longest delay of a request. Returns kForever if only the queue's length bounds the delay, or if
+// the limiter never delays requests.
 [[nodiscard]] base::Duration longest_wait(const Limiter& limiter) noexcept;
 // Returns how many units may wait in a queue: `queue`, or fewer if max_wait allows fewer. 0 for other
 // algorithms.

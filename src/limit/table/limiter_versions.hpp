@@ -72,7 +72,7 @@ class LimiterVersions {
     const Limiter* from = nullptr;  // the limiter to convert from; null: nothing to convert
     const Limiter* to = nullptr;
   };
-  // By RuleIndex.
+  // Returns the action for the cells of each RuleIndex.
   [[nodiscard]] std::vector<CellAction> cell_actions() const;
 
   // Returns the quota accounts. An account counts the slots or chunks that a rule holds

@@ -72,7 +72,8 @@ class Quota {
     for (std::size_t i = 0; i < held_.size(); ++i) beyond_ += held_[i] - std::min(held_[i], part_of(i));
   }
 
-  // Declares that `rule`, which has no places, uses an account from now on. Throws only std::bad_alloc.
+  // Declares that `rule` uses `account` from now on. REQUIRES: `rule` holds no places. Throws only
+  // std::bad_alloc.
   void add(RuleIndex rule, RuleIndex account) {
     const std::size_t size = std::max(account_.size(), rule + std::size_t{1});
     by_rule_.resize(size);
