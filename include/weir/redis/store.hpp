@@ -81,8 +81,8 @@ struct StoreStats {
   // Changes counted in `refunds` that could not be sent or that Redis did not confirm. Also counts charges
   // whose answer was lost or unreadable: Redis may have made these charges, and nothing refunds them.
   std::atomic<std::uint64_t> refunds_lost{0};
-  // Refunded slots (time intervals) of buckets that were dropped, because the key's list of free slots was
-  // full (gaps.lua).
+  // How many refunded slots (time intervals of a bucket) Redis dropped, because the key's list of free slots
+  // was full (gaps.lua).
   std::atomic<std::uint64_t> gaps_lost{0};
   std::atomic<std::uint64_t> connects{0};  // successful connections, including the first one
   // SCRIPT LOAD commands after the error NOSCRIPT. The SCRIPT LOAD commands at the start of a connection are

@@ -34,7 +34,7 @@ class Rest {
   [[nodiscard]] Charges charges() const noexcept { return {charges_.data(), charges_.size()}; }
   [[nodiscard]] std::span<limit::Outcome> outcomes() noexcept { return {outcomes_.data(), outcomes_.size()}; }
 
-  // Sets which of these lines got no answer, by their indices in this object.
+  // Stores which of these lines got no answer. `lines` has their indices in this object.
   void set_unasked(limit::LineSet lines) noexcept { unasked_ = lines; }
   [[nodiscard]] bool was_asked(std::size_t i) const noexcept { return (unasked_ >> i & 1U) == 0; }
   // Returns which of these lines got no answer, by their indices in the whole bill.
