@@ -23,8 +23,8 @@ namespace weir::net {
 
 class Stream final : public DuplexStream {
  public:
-  // Takes ownership of a descriptor. It must belong to a stream socket that is connected or will be connected
-  // with begin_connect().
+  // Takes ownership of the descriptor of a stream socket. The socket must be connected, or begin_connect()
+  // must connect it.
   Stream(const Executor& executor, int fd);
   // Makes the server's end of a TLS connection. handshake() must precede all other calls. Until the client's
   // first octet arrives, the stream uses no more memory than a plain stream.
