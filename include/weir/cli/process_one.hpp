@@ -3,13 +3,15 @@
 
 namespace weir::cli {
 
-// Does nothing unless this is process 1 of its PID namespace. The kernel treats such a process differently:
+// Does nothing unless this is process 1 of its PID namespace. The kernel treats such a process differently.
 //
-// - It drops signals without a handler, even SIGTERM. After this call, SIGTERM and SIGINT end the process at
-//   once, with status 128 + signal, unless the command handles them. weir run does so after it has looked up
-//   names, and a SIGTERM during a look-up must not be lost.
-// - It makes process 1 the parent of orphans. After this call, the kernel removes orphans that end, because
-//   SIGCHLD is ignored. weir itself starts no process as process 1, because it refuses upgrades there.
+// The kernel drops signals without a handler, even SIGTERM. After this call, SIGTERM and SIGINT end the
+// process at once, with status 128 + signal. weir run replaces these handlers once it has looked up names. A
+// SIGTERM during the look-up must not be lost.
+//
+// The kernel makes process 1 the parent of orphans. After this call, the kernel removes orphans that
+// end, because SIGCHLD is ignored. weir itself starts no process as process 1, because it refuses upgrades
+// there.
 //
 // Must be called before any other thread starts.
 void prepare_as_process_one();

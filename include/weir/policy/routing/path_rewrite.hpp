@@ -39,9 +39,8 @@ struct PathRewrite {
   std::optional<PathPattern> pattern;
 
   // Computes the path to forward. `path`: the path in normal form. Writes the new path to `out`, which begins
-  // with one slash and is in normal form. Returns false if the path does not change, because it does not
-  // begin with `strip` or because the expression is not found. weir then forwards the path as it was
-  // received.
+  // with one slash and is in normal form. Returns false if the path does not change: it does not begin with
+  // `strip`, or the expression is not found. weir then forwards the path as it was received.
   [[nodiscard]] bool apply(std::string_view path, std::string& out) const;
 };
 

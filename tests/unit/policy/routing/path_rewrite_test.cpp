@@ -52,7 +52,8 @@ TEST(PathRewrite, PatternReplacesTheWholePath) {
   EXPECT_EQ(applied(pattern("^/(a)?(b)$", "/x{1}/{2}"), "/b"), "/x/b") << "the first group is absent";
 }
 
-// Whatever groups match, the new path is in normal form: a server finds no host, dot segment or query in it.
+// The new path is in normal form for all texts of the groups. A server finds no host, dot segment or query in
+// it.
 TEST(PathRewrite, NewPathIsInNormalForm) {
   EXPECT_EQ(applied(pattern("^/go(.*)$", "/{1}"), "/go/evil.example"), "/evil.example");
   EXPECT_EQ(applied(pattern("^/a(.*)b/(.*)$", "/x/{1}/{2}"), "/a..b/c"), "/c");
