@@ -53,7 +53,11 @@ std::string says(const json::object& limit, Mode mode) {
            (free == "never" ? " always: the cost exceeds the limit" : "; free in " + free);
   }
   if (word == "delay") return (would ? "would delay by " : "delays by ") + time(limit, "delay_seconds");
-  if (word == "pace") return "paces bodies, busy for " + time(limit, "busy_seconds");
+  if (word == "pace") {
+    const auto* busy = limit.if_contains("busy_seconds");
+    const bool idle = busy == nullptr || busy->to_number<double>() == 0;
+    return idle ? "paces bodies" : "paces bodies, busy for " + time(limit, "busy_seconds");
+  }
   return word == "admit" ? "admits" : "unknown";
 }
 

@@ -8,7 +8,7 @@ import tempfile
 import threading
 import time
 
-from harness import PATIENCE, Client, Weir, answer, eventually, logged_requests, main, request_bytes, rss_kib
+from harness import PATIENCE, Client, Weir, answer, eventually, logged_requests, main, request_bytes, rss_kib, run_weir
 from explain_test import get, post
 from http2_client import Http2TestCase
 from tunnel_test import ASK, echo
@@ -187,6 +187,8 @@ class BodiesAtHand(Bandwidth):
             eventually(lambda: weir.metric("weir_bandwidth_waited_seconds_total") > before, "the body waits")
             client.leave()
             eventually(lambda: weir.metric("weir_client_errors_total", kind="left") == number, "the wait has ended")
+        show = run_weir("keys", "show", "pace", "a", "--admin", f"127.0.0.1:{weir.admin}")[1]
+        self.assertRegex(show, r"bandwidth 1KiB/s: paces bodies, busy for \d+(ms|s), memory")
         limit = get(weir.admin, "/api/keys?rule=pace&key=a").json()["limits"][0]
         self.assertEqual((limit["says"], limit["limiter"]), ("pace", "bandwidth 1KiB/s"))
         self.assertLess(limit["busy_seconds"], 11, "not 60 s")
