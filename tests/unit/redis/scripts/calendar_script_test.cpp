@@ -143,26 +143,32 @@ class Canned {
   using Protocol = net::asio::local::stream_protocol;
 
   void say(const std::string& text) { net::asio::write(peer_, net::asio::buffer(text)); }
+  // Reads on. A read may end anywhere within a command, because the scripts are longer than the buffer.
   void listen() {
     peer_.async_read_some(net::asio::buffer(input_), [this](net::ErrorCode ec, std::size_t n) {
       if (ec) return;
-      const std::string_view command(input_.data(), n);
-      heard.append(command);
-      if (command.find("EVALSHA") != std::string_view::npos && next_ < replies_.size()) {
+      heard.append(input_.data(), n);
+      while (next_ < replies_.size()) {
+        const auto call = next_call();
+        if (!call) break;
         auto& reply = replies_[next_++];
-        reply.push_back(call_in(command));
+        reply.push_back(*call);
         say(said(reply));
       }
       listen();
     });
   }
 
-  // Returns the number of the call, which is the first of nine doubles in the command.
-  static std::int64_t call_in(std::string_view command) {
+  // Returns the number of the next call of a script, which is the first of nine doubles in the command.
+  // Returns nullopt if that part of the command has not arrived.
+  std::optional<std::int64_t> next_call() {
     constexpr std::string_view kHead = "\r\n$72\r\n";
-    const auto at = command.find(kHead);
     double number = 0;
-    if (at != command.npos) command.copy(reinterpret_cast<char*>(&number), sizeof number, at + kHead.size());
+    const auto command = heard.find("EVALSHA", answered_);
+    const auto at = command == std::string::npos ? command : heard.find(kHead, command);
+    if (at == std::string::npos || heard.size() < at + kHead.size() + sizeof number) return std::nullopt;
+    answered_ = at + kHead.size();
+    heard.copy(reinterpret_cast<char*>(&number), sizeof number, answered_);
     return static_cast<std::int64_t>(number);
   }
 
@@ -170,6 +176,7 @@ class Canned {
   Protocol::socket peer_;
   std::vector<Numbers> replies_;
   std::size_t next_ = 0;
+  std::size_t answered_ = 0;  // the end of what was answered in `heard`
   std::array<char, 4096> input_{};
 };
 
