@@ -3,6 +3,7 @@
 #include "cli/admin_access.hpp"
 #include "cli/check_command.hpp"
 #include "cli/exit_status.hpp"
+#include "cli/import/import_command.hpp"
 #include "cli/replay/replay_command.hpp"
 #include "cli/top/top_command.hpp"
 
@@ -34,9 +35,9 @@ namespace weir::cli {
 
 namespace {
 
-constexpr std::array<std::string_view, 13> kCommands = {
-    "run", "reload", "upgrade", "check",  "redis-check", "explain", "keys",
-    "top", "replay", "echo",    "health", "schema",      "version"};
+constexpr std::array<std::string_view, 14> kCommands = {
+    "run",  "reload", "upgrade", "check", "import", "redis-check", "explain",
+    "keys", "top",    "replay",  "echo",  "health", "schema",      "version"};
 constexpr std::array<std::string_view, 2> kCommandsOfKeys = {"show", "reset"};
 
 // The names of the option for the configuration file, for commands without another positional argument. With
@@ -54,6 +55,7 @@ struct Words {
   KeysOptions keys;
   unsigned workers = 1;
   ReplayOptions replay;
+  ImportOptions import;
   std::string token;
   pid_t process = 0;  // option of weir reload
   bool grpc = false;  // option of weir echo
@@ -167,6 +169,14 @@ void declare(CLI::App& app, Words& words) {
       ->type_name("ADDR");
   app.add_subcommand("schema", "print the JSON Schema of the configuration, for editors");
   app.add_subcommand("version", "print the version, and the commit of the build");
+}
+
+void declare_import(CLI::App& app, Words& words) {
+  auto* import = app.add_subcommand(
+      "import", "translate a configuration of nginx; standard error says what has no equal");
+  import->add_option("file", words.import.file, "the configuration")->required()->type_name("NGINX.CONF");
+  import->add_option("-o,--output", words.import.output, "default: standard output")->type_name("FILE");
+  import->add_flag("--force", words.import.force, "overwrite the file of --output");
 }
 
 void declare_inspection(CLI::App& app, Words& words) {
@@ -335,6 +345,7 @@ int obey(const CLI::App& app, const Words& words) {
   if (app.got_subcommand("reload")) return do_reload(words);
   if (app.got_subcommand("upgrade")) return do_upgrade(words);
   if (app.got_subcommand("check")) return do_check(words);
+  if (app.got_subcommand("import")) return run_import(words.import);
   if (app.got_subcommand("redis-check")) return do_redis_check(words);
   if (app.got_subcommand("explain")) return do_explain(words);
   if (app.got_subcommand("keys")) return do_keys(app, words);
@@ -369,6 +380,7 @@ int run_command_line(int argc, char** argv) {
   Words words;
   declare(app, words);
   declare_reload(app, words);
+  declare_import(app, words);
   declare_inspection(app, words);
   try {
     app.parse(argc, argv);

@@ -1,0 +1,71 @@
+#include "cli/import/import_command.hpp"
+
+#include "cli/exit_status.hpp"
+#include "cli/import/syntax/nginx_files.hpp"
+#include "cli/import/translate.hpp"
+
+#include "weir/config/config_errors.hpp"
+#include "weir/config/settings.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+#include <utility>
+
+namespace weir::cli {
+
+namespace {
+
+int fail(const std::string& what, int status) {
+  std::cerr << "weir: " << what << '\n';
+  return status;
+}
+
+// Writes the file. An existing file is overwritten only with --force.
+int write_output(const ImportOptions& options, const std::string& text) {
+  std::FILE* file = std::fopen(options.output.c_str(), options.force ? "w" : "wx");
+  if (file == nullptr && errno == EEXIST)
+    return fail(options.output + " exists already; write --force to overwrite it", kFailed);
+  if (file == nullptr) return fail("cannot write " + options.output + ": " + std::strerror(errno), kFailed);
+  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  const bool closed = std::fclose(file) == 0;
+  return written && closed ? kDone
+                           : fail("cannot write " + options.output + ": " + std::strerror(errno), kFailed);
+}
+
+int print(const std::string& text) {
+  std::cout << text << std::flush;
+  return std::cout ? kDone : kFailed;
+}
+
+// Checks the result as weir check does, and prints its mistakes. Files that it names may be missing here.
+int check_result(const std::string& text, const std::string& name) {
+  try {
+    (void)config::parse_settings(text, name);
+    return kDone;
+  } catch (const config::ConfigError& error) {
+    for (const auto& mistake : error.mistakes()) std::cerr << mistake << '\n';
+    return fail("the configuration needs these changes before weir accepts it", kFailed);
+  }
+}
+
+}  // namespace
+
+int run_import(const ImportOptions& options) {
+  const auto directives = nginx::read_nginx_files(options.file);
+  if (!directives) return fail(directives.error().message, kWrong);
+  const auto folder = std::filesystem::absolute(options.file).parent_path().string();
+  nginx::Notes notes;
+  const auto body = nginx::translate(*directives, folder, notes);
+  for (const auto& note : notes.sorted()) std::cerr << note.line() << '\n';
+  if (!body) return fail(options.file + ": " + body.error().message, kWrong);
+  const auto text = "# Made by weir import from " + options.file +
+                    ". Standard error had the report of what has no equal.\n" + *body;
+  const auto written = options.output.empty() ? print(text) : write_output(options, text);
+  if (written != kDone) return written;
+  return check_result(text, options.output.empty() ? "weir.toml" : options.output);
+}
+
+}  // namespace weir::cli

@@ -1,0 +1,159 @@
+// What weir import understands of an nginx configuration, with all inherited settings in place.
+#pragma once
+
+#include "cli/import/syntax/directive.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace weir::cli::nginx {
+
+// A limit_req_zone or limit_conn_zone.
+struct Zone {
+  Place place;
+  std::vector<std::string> key;  // parts of weir's key; empty: all requests count together
+  bool usable = true;            // false: the key has a variable that weir has no part for
+  bool by_server = false;        // the key has $server_name, so each server counts for itself
+  bool by_address = false;       // the key has the client's address
+  unsigned optional = 0;         // parts that a request may lack
+  std::uint64_t rate = 1'000;    // thousandths of a request in a second, as nginx counts them; limit_req
+  std::string limit = "1/s";     // the same for weir
+};
+
+enum class Over : std::uint8_t { Delay, Refuse };  // what nginx does with requests above the rate
+
+// One limit_req or limit_conn of a location.
+struct Limit {
+  Place place;
+  bool connections = false;  // limit_conn
+  std::string zone;
+  std::uint64_t number = 0;  // the burst, or the number of connections
+  Over over = Over::Delay;
+  friend bool operator==(const Limit& a, const Limit& b) {
+    return a.connections == b.connections && a.zone == b.zone && a.number == b.number && a.over == b.over;
+  }
+};
+
+struct AccessRule {
+  bool allow = false;
+  std::string block;  // an address or a block; empty: all
+};
+
+// How weir talks to the servers of a location. Locations with different values need upstreams of their own.
+struct Tuning {
+  std::optional<std::chrono::milliseconds> connect, response;
+  std::string attempts;               // of retry; empty: weir's default
+  std::vector<std::string> retry_on;  // empty: weir's default
+  bool verify = false;                // proxy_ssl_verify
+  std::string ca, name, cert, key;    // of proxy_ssl_*
+  friend bool operator==(const Tuning&, const Tuning&) = default;
+};
+
+// Settings that a location inherits from its server, and a server from http.
+struct Scope {
+  std::vector<Limit> requests, connections;
+  std::vector<AccessRule> access;
+  unsigned request_status = 503;
+  unsigned connection_status = 503;
+  bool request_dry_run = false;
+  bool connection_dry_run = false;
+  std::optional<std::uint64_t> max_body = 1 << 20;  // nullopt: no limit
+  std::string content_type = "text/plain";
+  Tuning tuning;
+  bool passes_host = false;  // proxy_set_header Host $host
+  std::string guard;         // the directive by which nginx asks for credentials
+};
+
+// What a location does with a request: it forwards it to `upstream`, or answers it.
+struct Action {
+  std::string scheme;    // http, https, grpc, grpcs; empty: no proxy
+  std::string upstream;  // name of an upstream, or an address
+  bool limited = true;   // false: nginx answers before it counts, by `return`
+  unsigned status = 404;
+  std::string body;
+};
+
+enum class Modifier : std::uint8_t { Prefix, FirstPrefix, Exact, Regex, RegexNoCase };  // FirstPrefix: ^~
+
+struct Location {
+  Place place;
+  Modifier modifier = Modifier::Prefix;
+  std::string path;
+  Scope scope;
+  Action action;
+};
+
+struct Certificate {
+  std::string cert, key, ocsp;
+  friend bool operator==(const Certificate&, const Certificate&) = default;
+};
+
+struct Tls {
+  std::vector<Certificate> certificates;
+  std::string min_version = "1.2";
+  std::string client_ca, client_auth;
+};
+
+struct Listen {
+  Place place;
+  std::string address;  // as weir writes it
+  bool tls = false;
+  bool http2 = false;
+  bool proxy_protocol = false;
+  bool is_default = false;
+};
+
+// A name of a server. nginx tries the kinds in this order, and of two wildcards the longer one first.
+struct HostName {
+  enum class Kind : std::uint8_t { Exact, Leading, Trailing, Regex };
+  Kind kind = Kind::Exact;
+  std::string pattern;  // as weir's match.host takes it: "a.example", "*.example" or "~regex"
+  friend bool operator==(const HostName&, const HostName&) = default;
+};
+
+struct Server {
+  Place place;
+  std::string label;   // for names of routes
+  bool named = false;  // $server_name has a value
+  std::vector<HostName> names;
+  std::vector<Listen> listens;
+  Scope scope;
+  Tls tls;
+  std::vector<Location> locations;  // in the order of the file; one of them is the prefix "/"
+};
+
+struct UpstreamServer {
+  std::string address;
+  std::uint64_t weight = 1;
+  std::uint64_t max_in_flight = 0;
+};
+
+struct Upstream {
+  Place place;
+  std::vector<UpstreamServer> servers;
+  std::string balance = "round_robin";
+  std::vector<std::string> hash_key;
+  std::optional<std::uint64_t> max_idle;
+  std::optional<std::uint64_t> failures;
+  std::optional<std::chrono::milliseconds> fail_timeout, idle;
+};
+
+// Settings of the whole process in weir: key of [server], and its value in TOML.
+using ServerKeys = std::map<std::string, std::string>;
+
+struct Configuration {
+  ServerKeys keys;
+  std::string access_log;                    // empty: weir's default
+  std::vector<std::string> trusted;          // addresses of set_real_ip_from
+  Place real_ip_place;                       // of the first of them
+  std::string real_ip_header = "X-Real-IP";  // nginx's default
+  std::map<std::string, Zone> request_zones, connection_zones;
+  std::map<std::string, Upstream> upstreams;
+  std::vector<Server> servers;
+};
+
+}  // namespace weir::cli::nginx

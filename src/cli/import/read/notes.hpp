@@ -1,0 +1,36 @@
+// The report of weir import: what of an nginx configuration has no equal in weir.
+#pragma once
+
+#include "cli/import/syntax/directive.hpp"
+
+#include <string>
+#include <vector>
+
+namespace weir::cli::nginx {
+
+struct Note {
+  Place place;
+  std::string directive;  // its name
+  std::string text;       // "no equal", or what differs; then what to write instead
+
+  [[nodiscard]] std::string line() const { return place.text() + ": " + directive + ": " + text; }
+};
+
+class Notes {
+ public:
+  void add(const Directive& directive, std::string text);
+  void add(const Place& place, std::string name, std::string text);
+
+  // Adds a note on a directive that weir import does not translate. Adds none if the directive has no
+  // meaning for weir, such as `sendfile`.
+  void add_untranslated(const Directive& directive);
+
+  // Returns the notes in the order of their files and lines. Equal notes appear once.
+  [[nodiscard]] std::vector<Note> sorted() const;
+
+ private:
+  std::vector<Note> notes_;
+  std::vector<std::string> files_;  // in the order of their first notes
+};
+
+}  // namespace weir::cli::nginx

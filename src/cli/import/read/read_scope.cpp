@@ -1,0 +1,233 @@
+#include "cli/import/read/read_scope.hpp"
+
+#include "cli/import/syntax/nginx_values.hpp"
+
+#include "weir/base/ip_address.hpp"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <string_view>
+#include <utility>
+
+namespace weir::cli::nginx {
+
+namespace {
+
+std::string first_word(const Directive& directive) {
+  return directive.arguments.empty() ? std::string() : directive.arguments.front();
+}
+
+bool is_on(const Directive& directive) {
+  return first_word(directive) == "on";
+}
+
+void not_understood(const Directive& directive, Notes& notes) {
+  notes.add(directive, "found \"" + first_word(directive) + "\", which weir import does not understand");
+}
+
+void read_status(const Directive& directive, unsigned& status, Notes& notes) {
+  const auto number = parse_number(first_word(directive));
+  if (number && *number >= 400 && *number <= 599)
+    status = static_cast<unsigned>(*number);
+  else
+    not_understood(directive, notes);
+}
+
+// Header fields of requests that weir sets itself, each with the values that say the same. "": any value.
+struct OwnField {
+  std::string_view name, value;
+};
+constexpr std::array kOwnFields = std::to_array<OwnField>({{"X-Forwarded-For", "$proxy_add_x_forwarded_for"},
+                                                           {"X-Forwarded-For", "$remote_addr"},
+                                                           {"X-Forwarded-Proto", "$scheme"},
+                                                           {"X-Forwarded-Host", "$host"},
+                                                           {"X-Forwarded-Host", "$http_host"},
+                                                           {"X-Request-ID", "$request_id"},
+                                                           {"Upgrade", "$http_upgrade"},
+                                                           {"Connection", ""}});
+
+bool is_same_name(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [&](char x, char y) { return lower(x) == lower(y); });
+}
+
+bool is_own_field(std::string_view name, std::string_view value) {
+  return std::any_of(kOwnFields.begin(), kOwnFields.end(), [&](const OwnField& field) {
+    return is_same_name(field.name, name) && (field.value.empty() || field.value == value);
+  });
+}
+
+}  // namespace
+
+std::string absolute(const Reading& reading, const std::string& file) {
+  return (std::filesystem::path(reading.folder) / file).lexically_normal().string();
+}
+
+bool ScopeReader::read(const Directive& directive) {
+  return read_limit(directive) || read_access(directive) || read_answer(directive) || read_guard(directive) ||
+         read_tuning(directive) || read_retry(directive);
+}
+
+bool ScopeReader::read_limit(const Directive& directive) {
+  const auto& name = directive.name;
+  auto& notes = reading_.notes;
+  if (name == "limit_req")
+    read_limit_req(directive);
+  else if (name == "limit_conn")
+    read_limit_conn(directive);
+  else if (name == "limit_req_status")
+    read_status(directive, scope_.request_status, notes);
+  else if (name == "limit_conn_status")
+    read_status(directive, scope_.connection_status, notes);
+  else if (name == "limit_req_dry_run")
+    scope_.request_dry_run = is_on(directive);
+  else if (name == "limit_conn_dry_run")
+    scope_.connection_dry_run = is_on(directive);
+  else
+    return false;
+  return true;
+}
+
+void ScopeReader::read_limit_req(const Directive& directive) {
+  Limit limit{.place = directive.place, .zone = {}};
+  std::optional<std::uint64_t> delay = 0;
+  for (const auto& word : directive.arguments) {
+    if (const auto zone = after(word, "zone=")) limit.zone = *zone;
+    if (const auto burst = after(word, "burst=")) limit.number = parse_number(*burst).value_or(0);
+    if (word == "nodelay") delay = std::nullopt;
+    if (const auto number = after(word, "delay=")) delay = parse_number(*number).value_or(0);
+  }
+  if (!delay || *delay > 0 || limit.number == 0) limit.over = Over::Refuse;
+  if (delay && *delay > 0 && *delay < limit.number)
+    reading_.notes.add(directive,
+                       "delay=" + std::to_string(*delay) +
+                           ": no equal; weir admits and refuses the same requests, and delays none");
+  if (first("limit_req")) scope_.requests.clear();
+  scope_.requests.push_back(std::move(limit));
+}
+
+void ScopeReader::read_limit_conn(const Directive& directive) {
+  const auto& words = directive.arguments;
+  const auto number = words.size() == 2 ? parse_number(words[1]) : std::nullopt;
+  if (!number || *number == 0) return not_understood(directive, reading_.notes);
+  if (first("limit_conn")) scope_.connections.clear();
+  scope_.connections.push_back({.place = directive.place,
+                                .connections = true,
+                                .zone = words[0],
+                                .number = *number,
+                                .over = Over::Refuse});
+}
+
+bool ScopeReader::read_access(const Directive& directive) {
+  if (directive.name != "allow" && directive.name != "deny") return false;
+  if (first("access")) scope_.access.clear();
+  const auto block = first_word(directive);
+  if (block == "unix:" || (block != "all" && !base::Cidr::parse(block))) {
+    reading_.notes.add(directive,
+                       "no equal for \"" + block + "\"; weir: the bits of a block behind its length are 0");
+    return true;
+  }
+  scope_.access.push_back({directive.name == "allow", block == "all" ? std::string() : block});
+  return true;
+}
+
+bool ScopeReader::read_answer(const Directive& directive) {
+  if (directive.name == "default_type") {
+    scope_.content_type = first_word(directive);
+    return true;
+  }
+  if (directive.name != "client_max_body_size") return false;
+  const auto size = parse_size(first_word(directive));
+  if (!size)
+    not_understood(directive, reading_.notes);
+  else
+    scope_.max_body = *size == 0 ? std::nullopt : size;
+  return true;
+}
+
+bool ScopeReader::read_guard(const Directive& directive) {
+  constexpr std::array<std::string_view, 3> kGuards{"auth_basic", "auth_request", "auth_jwt"};
+  if (std::find(kGuards.begin(), kGuards.end(), directive.name) == kGuards.end()) return false;
+  scope_.guard = first_word(directive) == "off" ? std::string() : directive.name;
+  if (!scope_.guard.empty())
+    reading_.notes.add(directive,
+                       std::string("no equal; weir answers 403 there, so that nobody passes unasked") +
+                           (directive.name == "auth_jwt" ? ". weir: [client.jwt]" : ""));
+  return true;
+}
+
+bool ScopeReader::read_tuning(const Directive& directive) {
+  const auto name = after(directive.name, "proxy_").value_or(after(directive.name, "grpc_").value_or(""));
+  auto& tuning = scope_.tuning;
+  const auto word = first_word(directive);
+  if (name == "connect_timeout" || name == "read_timeout") {
+    const auto time = parse_time(word);
+    if (!time || time->count() == 0)
+      not_understood(directive, reading_.notes);
+    else
+      (name == "connect_timeout" ? tuning.connect : tuning.response) = time;
+    return true;
+  }
+  if (name == "set_header") {
+    read_header(directive);
+    return true;
+  }
+  if (name == "ssl_verify")
+    tuning.verify = is_on(directive);
+  else if (name == "ssl_name" && word.find('$') == std::string::npos)
+    tuning.name = word;
+  else if (name == "ssl_trusted_certificate")
+    tuning.ca = absolute(reading_, word);
+  else if (name == "ssl_certificate")
+    tuning.cert = absolute(reading_, word);
+  else if (name == "ssl_certificate_key")
+    tuning.key = absolute(reading_, word);
+  else
+    return false;
+  return true;
+}
+
+void ScopeReader::read_header(const Directive& directive) {
+  if (first("set_header")) scope_.passes_host = false;
+  if (directive.arguments.size() != 2) return not_understood(directive, reading_.notes);
+  const auto& name = directive.arguments[0];
+  const auto& value = directive.arguments[1];
+  if (is_same_name(name, "Host") && (value.starts_with("$host") || value == "$http_host"))
+    scope_.passes_host = true;
+  else if (!is_own_field(name, value))
+    reading_.notes.add(directive, name + ": no equal yet");
+}
+
+bool ScopeReader::read_retry(const Directive& directive) {
+  auto& tuning = scope_.tuning;
+  if (directive.name == "proxy_next_upstream_tries") {
+    const auto number = parse_number(first_word(directive));
+    if (number && *number >= 1 && *number <= 64)
+      tuning.attempts = std::to_string(*number);
+    else
+      not_understood(directive, reading_.notes);
+    return true;
+  }
+  if (directive.name != "proxy_next_upstream") return false;
+  tuning.retry_on.clear();
+  for (const auto& word : directive.arguments) {
+    std::string kind;
+    if (word == "off")
+      tuning.attempts = "1";
+    else if (word == "error" || word == "invalid_header")
+      kind = "broken";
+    else if (word == "timeout")
+      kind = "late";
+    else if (const auto status = after(word, "http_"))
+      kind = *status;
+    else
+      reading_.notes.add(directive, word + ": no equal");
+    auto& kinds = tuning.retry_on;
+    if (!kind.empty() && std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) kinds.push_back(kind);
+  }
+  return true;
+}
+
+}  // namespace weir::cli::nginx

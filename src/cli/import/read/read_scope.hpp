@@ -1,0 +1,50 @@
+// Reads the settings that nginx lets http, server and location have, and lets the inner one inherit.
+#pragma once
+
+#include "cli/import/read/model.hpp"
+#include "cli/import/read/notes.hpp"
+
+#include <set>
+#include <string>
+
+namespace weir::cli::nginx {
+
+// What all readers of an nginx configuration need.
+struct Reading {
+  Configuration& result;
+  Notes& notes;
+  std::string folder;  // of the configuration: relative names of files start there
+};
+
+// Returns the absolute name of a file that the configuration names.
+[[nodiscard]] std::string absolute(const Reading& reading, const std::string& file);
+
+// Reads the settings of one block. `scope` holds the inherited ones. As in nginx, the first limit_req (or
+// limit_conn, allow, deny, proxy_set_header) of a block replaces all inherited ones.
+class ScopeReader {
+ public:
+  ScopeReader(Scope& scope, Reading& reading) : scope_(scope), reading_(reading) {}
+
+  // Returns false if the directive is no such setting.
+  bool read(const Directive& directive);
+
+ private:
+  bool read_limit(const Directive& directive);
+  bool read_access(const Directive& directive);
+  bool read_answer(const Directive& directive);
+  bool read_guard(const Directive& directive);
+  bool read_tuning(const Directive& directive);
+  bool read_retry(const Directive& directive);
+  void read_limit_req(const Directive& directive);
+  void read_limit_conn(const Directive& directive);
+  void read_header(const Directive& directive);
+
+  // Returns true the first time that this block has a directive of this kind.
+  bool first(const char* kind) { return own_.insert(kind).second; }
+
+  Scope& scope_;
+  Reading& reading_;
+  std::set<std::string> own_;
+};
+
+}  // namespace weir::cli::nginx

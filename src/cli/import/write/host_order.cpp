@@ -1,0 +1,79 @@
+#include "cli/import/write/host_order.hpp"
+
+#include "weir/policy/routing/patterns.hpp"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace weir::cli::nginx {
+
+namespace {
+
+// One or more names of a server, with the same patterns compiled.
+struct Draft {
+  HostUnit unit;
+  HostName::Kind kind;
+  std::vector<policy::HostMatch> patterns;
+};
+
+bool is_apart(const Draft& a, const Draft& b) {
+  return std::all_of(a.patterns.begin(), a.patterns.end(), [&](const policy::HostMatch& one) {
+    return std::all_of(b.patterns.begin(), b.patterns.end(),
+                       [&](const policy::HostMatch& other) { return one.is_disjoint(other); });
+  });
+}
+
+// Returns true if the draft `from` may move behind those before `to`.
+bool may_move(const std::vector<Draft>& drafts, std::size_t from, std::size_t to) {
+  for (auto at = from + 1; at < to; ++at)
+    if (drafts[at].unit.server != drafts[from].unit.server && !is_apart(drafts[from], drafts[at]))
+      return false;
+  return true;
+}
+
+std::vector<Draft> drafts_of(const std::vector<Server>& servers, const std::vector<std::size_t>& members) {
+  std::vector<Draft> drafts;
+  for (const auto member : members)
+    for (const auto& name : servers[member].names)
+      if (auto match = policy::HostMatch::parse(name.pattern))
+        drafts.push_back({{member, {name.pattern}}, name.kind, {std::move(*match)}});
+  const auto rank = [](const Draft& draft) {
+    const bool wildcard = draft.kind == HostName::Kind::Leading || draft.kind == HostName::Kind::Trailing;
+    return std::pair(draft.kind, wildcard ? -static_cast<long>(draft.unit.names.front().size()) : 0);
+  };
+  std::stable_sort(drafts.begin(), drafts.end(),
+                   [&](const Draft& a, const Draft& b) { return rank(a) < rank(b); });
+  return drafts;
+}
+
+// Joins units of one server where that changes no choice.
+void join(std::vector<Draft>& drafts) {
+  for (std::size_t at = drafts.size(); at-- > 0;) {
+    auto next = at + 1;
+    while (next < drafts.size() && drafts[next].unit.server != drafts[at].unit.server) ++next;
+    if (next == drafts.size() || !may_move(drafts, at, next)) continue;
+    auto& into = drafts[next];
+    auto& from = drafts[at];
+    into.unit.names.insert(into.unit.names.begin(), from.unit.names.begin(), from.unit.names.end());
+    into.patterns.insert(into.patterns.end(), from.patterns.begin(), from.patterns.end());
+    drafts.erase(drafts.begin() + static_cast<std::ptrdiff_t>(at));
+  }
+}
+
+}  // namespace
+
+std::vector<HostUnit> order_hosts(const std::vector<Server>& servers, const std::vector<std::size_t>& members,
+                                  std::size_t default_server) {
+  auto drafts = drafts_of(servers, members);
+  join(drafts);
+  for (std::size_t at = drafts.size(); at-- > 0;)  // the last unit takes all hosts anyway
+    if (drafts[at].unit.server == default_server && may_move(drafts, at, drafts.size()))
+      drafts.erase(drafts.begin() + static_cast<std::ptrdiff_t>(at));
+  std::vector<HostUnit> units;
+  for (auto& draft : drafts) units.push_back(std::move(draft.unit));
+  units.push_back({default_server, {}});
+  return units;
+}
+
+}  // namespace weir::cli::nginx

@@ -1,0 +1,50 @@
+// Arranges what nginx does in weir's terms: listeners, routes in order, upstreams, and the routes of each
+// rule. Pure.
+#pragma once
+
+#include "cli/import/read/model.hpp"
+#include "cli/import/read/notes.hpp"
+#include "cli/import/write/host_order.hpp"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weir::cli::nginx {
+
+struct WeirListener {
+  Listen listen;
+  std::string name;  // for match.listener
+  Tls tls;           // of all servers that listen here
+};
+
+// Keys with their values in TOML.
+using TomlPairs = std::vector<std::pair<std::string, std::string>>;
+
+struct WeirRoute {
+  std::string name;
+  Place place;
+  TomlPairs match;
+  Action action;
+  const Location* location = nullptr;
+  std::size_t server = 0;
+};
+
+// An upstream as some locations use it.
+struct WeirUpstream {
+  std::string name;
+  std::string scheme;
+  std::string source;  // name of an upstream of nginx, or an address
+  Tuning tuning;
+};
+
+struct Layout {
+  std::vector<WeirListener> listeners;
+  std::vector<WeirRoute> routes;  // action.upstream is the name of a WeirUpstream
+  std::vector<WeirUpstream> upstreams;
+};
+
+// `configuration` must outlive the result.
+[[nodiscard]] Layout arrange(const Configuration& configuration, Notes& notes);
+
+}  // namespace weir::cli::nginx

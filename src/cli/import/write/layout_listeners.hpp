@@ -1,0 +1,24 @@
+// The listeners of weir, and the servers of each in order. Pure.
+#pragma once
+
+#include "cli/import/write/layout.hpp"
+
+#include <cstddef>
+#include <vector>
+
+namespace weir::cli::nginx {
+
+// Listeners that have the same servers in the same order.
+struct Front {
+  std::vector<std::string> listeners;  // names; empty: all listeners
+  std::vector<HostUnit> units;
+};
+
+struct Fronts {
+  std::vector<WeirListener> listeners;
+  std::vector<Front> fronts;
+};
+
+[[nodiscard]] Fronts arrange_listeners(const Configuration& configuration, Notes& notes);
+
+}  // namespace weir::cli::nginx

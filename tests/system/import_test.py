@@ -1,0 +1,348 @@
+#!/usr/bin/env python3
+"""weir import translates configurations of nginx. A real nginx with the file and a weir with the translation give the same verdicts
+to the same requests."""
+
+import pathlib
+import random
+import re
+import subprocess
+import tempfile
+import textwrap
+import threading
+import time
+
+from harness import (BELOW_EPHEMERAL, PATIENCE, Client, Process, TestCase, Upstream, Weir, answer, client_tls, eventually, main,
+                     make_certificate, run_weir, together)
+
+TREE = pathlib.Path(__file__).parents[2]
+SAMPLES = TREE / "tests/unit/cli/import/samples"
+
+
+class Nginx(Process):
+    """nginx with these directives of http. PORT in them is a free port."""
+
+    def __init__(self, http):
+        self.scratch = tempfile.TemporaryDirectory(prefix="weir-nginx-")
+        folder = pathlib.Path(self.scratch.name)
+        self.file = folder / "nginx.conf"
+        for _ in range(20):  # if another process has the port, nginx ends at once
+            self.port = random.randrange(*BELOW_EPHEMERAL)
+            self.file.write_text(f"""
+                daemon off; master_process off; pid {folder}/pid; error_log stderr notice;
+                events {{ worker_connections 512; }}
+                http {{
+                  access_log off; client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;
+                  fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
+                  {http.replace("PORT", str(self.port))}
+                }}""")
+            super().__init__(["/usr/sbin/nginx", "-e", "stderr", "-c", str(self.file), "-p", str(folder)])
+            if self.answers():
+                return
+        raise AssertionError(f"nginx does not start:\n{self.log()}")
+
+    def answers(self):
+        deadline = time.monotonic() + PATIENCE
+        while self.process.poll() is None and time.monotonic() < deadline:
+            try:
+                Client(self.port).sock.close()
+            except OSError:
+                time.sleep(0.02)
+            else:
+                return self.process.poll() is None
+        self.stop()
+        return False
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+        self.scratch.cleanup()
+
+
+def translated(file):
+    """Returns the translation of a file, and the report."""
+    status, toml, report = run_weir("import", str(file))
+    if status != 0:
+        raise AssertionError(f"weir import ends with {status}:\n{report}\n{toml}")
+    return toml, report
+
+
+class Import(TestCase):
+    def pair(self, http):
+        """Starts nginx, and weir with the translation. Returns both, and the report."""
+        nginx = self.start(Nginx(http))
+        toml, report = translated(nginx.file)
+        toml = re.sub(r'^(address = )"127\.0\.0\.1:\d+"', r'\1"127.0.0.1:0"', toml, flags=re.M)
+        return nginx, self.start(Weir(toml)), report
+
+    def both(self, servers, work):
+        """Runs the work with nginx and with weir at the same time, and returns the result that both have."""
+        results = together(2, lambda index: work(servers[index].port))
+        self.assertEqual(results[0], results[1], "nginx, weir")
+        return results[1]
+
+    def limited(self, zone, limit, more=""):
+        """Starts both, with one limit on the location /."""
+        upstream = self.start(Upstream())
+        return self.pair(f"""
+            {zone}
+            server {{ listen 127.0.0.1:PORT; {more}
+              location / {{ {limit} proxy_pass http://{upstream.address}; }}
+              location = /ping {{ return 200 pong; }}
+            }}""")[:2]
+
+    def statuses_of(self, count, path="/", **headers):
+        return lambda port: self.statuses(port, count, path, **headers)
+
+    def test_burst_without_delay(self):
+        servers = self.limited("limit_req_zone $binary_remote_addr zone=z:1m rate=1r/m;", "limit_req zone=z burst=5 nodelay;")
+        self.assertEqual(self.both(servers, self.statuses_of(9)), [200] * 6 + [503] * 3)
+        self.assertEqual(self.both(servers, self.statuses_of(3, "/ping")), [200] * 3, "return comes before limits")
+
+    def test_no_burst_and_another_status(self):
+        servers = self.limited("limit_req_zone $binary_remote_addr zone=z:1m rate=1r/m;", "limit_req zone=z; limit_req_status 429;")
+        self.assertEqual(self.both(servers, self.statuses_of(3)), [200, 429, 429])
+
+    def test_delay_of_a_part_of_the_burst_refuses_the_same_requests(self):
+        servers = self.limited("limit_req_zone $binary_remote_addr zone=z:1m rate=30r/m;", "limit_req zone=z burst=2 delay=1;")
+        results = self.both(servers, lambda port: sorted(together(5, lambda _: self.statuses(port, 1)[0])))
+        self.assertEqual(results, [200] * 3 + [503] * 2)
+
+    def test_burst_with_delay(self):
+        servers = self.limited("limit_req_zone $binary_remote_addr zone=z:1m rate=30r/m;", "limit_req zone=z burst=2;")
+
+        def ask(port):
+            began = time.monotonic()
+
+            def one(_):
+                status = self.statuses(port, 1)[0]
+                return status, round((time.monotonic() - began) / 2) if status == 200 else 0
+            return sorted(together(5, one))
+
+        self.assertEqual(self.both(servers, ask), [(200, 0), (200, 1), (200, 2), (503, 0), (503, 0)], "departures 2 s apart")
+
+    def test_refill(self):
+        servers = self.limited("limit_req_zone $binary_remote_addr zone=z:1m rate=30r/m;", "limit_req zone=z burst=2 nodelay;")
+
+        def ask(port):
+            began, found = time.monotonic(), []
+            for at, count in ((0, 4), (3, 2), (5, 2)):  # a second from the next change of a verdict
+                time.sleep(max(0, began + at - time.monotonic()))
+                found += self.statuses(port, count)
+            return found
+
+        self.assertEqual(self.both(servers, ask), [200] * 3 + [503] + [200, 503] + [200, 503])
+
+    def test_refused_request_of_two_limits_is_charged_to_none(self):
+        zones = "limit_req_zone $binary_remote_addr zone=z:1m rate=1r/m; limit_req_zone $http_x_k zone=k:1m rate=1r/m;"
+        servers = self.limited(zones, "limit_req zone=z burst=3 nodelay; limit_req zone=k nodelay;")
+
+        def ask(port):
+            with Client(port) as client:
+                return [client.get("/", x_k=key).status for key in "aaaabbbcde"]
+
+        self.assertEqual(self.both(servers, ask), [200, 503, 503, 503, 200, 503, 503, 200, 200, 503])
+
+    def test_keys(self):
+        for variable, requests in {
+                "$http_x_key": [("/", {"X-Key": "a"}), ("/", {"X-Key": "b"}), ("/", {"X-Key": "a"}), ("/", {}), ("/", {})],
+                "$arg_user": [("/?user=a", {}), ("/?user=b", {}), ("/?x=1&user=a", {}), ("/", {}), ("/", {})],
+                "$cookie_id": [("/", {"Cookie": "id=a"}), ("/", {"Cookie": "x=1; id=b"}), ("/", {"Cookie": "id=a"}), ("/", {})],
+                "$uri": [("/a", {}), ("/b", {}), ("/%61", {}), ("/b/../a", {}), ("/A", {})],
+                "$host": [("/", {"Host": "a"}), ("/", {"Host": "b:80"}), ("/", {"Host": "A"}), ("/", {"Host": "b"})],
+                "$server_name": [("/", {}), ("/x", {})],
+                "$binary_remote_addr$http_x_key": [("/", {"X-Key": "a"}), ("/", {"X-Key": "b"}), ("/", {}), ("/", {}), ("/", {"X-Key": "b"})],
+        }.items():
+            with self.subTest(variable):
+                servers = self.limited(f"limit_req_zone {variable} zone=z:1m rate=1r/m;", "limit_req zone=z;", "server_name a;")
+
+                def ask(port, requests=requests):
+                    with Client(port) as client:
+                        return [client.request("GET", path, headers).status for path, headers in requests]
+                self.assertLessEqual({200, 503}, set(self.both(servers, ask)))
+
+    def test_limit_of_requests_under_way(self):
+        release = threading.Event()
+
+        def reply(exchange):
+            if exchange.target == "/slow":
+                release.wait(PATIENCE)
+            return exchange.send(answer())
+
+        upstreams = [self.start(Upstream(reply)) for _ in range(2)]
+        nginx, weir, _ = self.pair(f"""
+            limit_conn_zone $binary_remote_addr zone=c:1m;
+            server {{ listen 127.0.0.1:PORT; location / {{ limit_conn c 2; proxy_pass http://{upstreams[0].address}; }} }}""")
+        for server in (nginx, weir):
+            release.clear()
+            seen = len(upstreams[0].exchanges)
+            with Client(server.port) as one, Client(server.port) as two:
+                for client in (one, two):
+                    client.send(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n")
+                eventually(lambda seen=seen: len(upstreams[0].exchanges) == seen + 2, "two requests are under way")
+                self.assertEqual(self.statuses(server.port, 2), [503, 503])
+                release.set()
+                self.assertEqual([one.read().status, two.read().status], [200, 200])
+            eventually(lambda server=server: self.statuses(server.port, 1) == [200], "the places are free again")
+
+    def test_locations_and_servers(self):
+        upstreams = {name: self.start(Upstream(answer(name.encode()))) for name in "abcdefgh"}
+        to = {name: f"proxy_pass http://{upstream.address};" for name, upstream in upstreams.items()}
+        nginx, weir, _ = self.pair(f"""
+            limit_req_zone $binary_remote_addr zone=z:1m rate=1r/m;
+            server {{ listen 127.0.0.1:PORT; server_name main.example;
+              location / {{ {to["a"]} }}
+              location /api {{ {to["b"]} }}
+              location /api/v2/ {{ {to["c"]} }}
+              location = /api/v2/exact {{ {to["d"]} }}
+              location ^~ /static/ {{ {to["e"]} }}
+              location /static/deep/ {{ {to["f"]} }}
+              location ~* \\.(gif|png)$ {{ {to["g"]} }}
+              location ~ ^/api/v[0-9]+/users {{ {to["h"]} }}
+              location /closed/ {{ deny all; {to["a"]} }}
+              location /gone/ {{ return 410; }}
+            }}
+            server {{ listen 127.0.0.1:PORT; server_name *.example; location / {{ {to["b"]} }} }}
+            server {{ listen 127.0.0.1:PORT; server_name www.example tail.*; location / {{ {to["c"]} }} location /files/ {{ root /nowhere; }} }}
+            server {{ listen 127.0.0.1:PORT; server_name ~^re[0-9]+\\.; location /x {{ {to["d"]} }} }}""")
+        paths = ["/", "/api", "/apiary", "/api/v2/", "/api/v2/exact", "/api/v2/exact/", "/api/v2/users", "/api/v3/users/1", "/static/a.gif",
+                 "/static/deep/a.gif", "/static/deep/a", "/A.PNG", "/api/v2/a.png", "/closed/x", "/closed/x.gif", "/gone/a", "/gone/a.png",
+                 "//api//v2//exact", "/x/../api", "/%61pi", "/files/a", "/x", "/x/y.gif", "/?a=/api", "/API"]
+        hosts = ["main.example", "www.example", "other.example", "a.b.example", "tail.org", "re1.org", "re1.example", "nobody", "MAIN.example:80"]
+
+        def ask(port):
+            found = {}
+            with Client(port) as client:
+                for host in hosts:
+                    for path in paths:
+                        response = client.get(path, host=host)
+                        found[host, path] = response.status, response.body if response.status == 200 else b""
+            return found
+        found = self.both((nginx, weir), ask)
+        self.assertEqual({body for _, body in found.values()}, {name.encode() for name in "abcdefgh"} | {b""})
+
+    def test_rule_holds_on_its_location_and_nowhere_else(self):
+        upstream = self.start(Upstream())
+        to = f"proxy_pass http://{upstream.address};"
+        nginx, weir, _ = self.pair(f"""
+            limit_req_zone $binary_remote_addr zone=z:1m rate=1r/m;
+            server {{ listen 127.0.0.1:PORT;
+              location /a/ {{ limit_req zone=z burst=1 nodelay; {to} }}
+              location /b/ {{ limit_req zone=z burst=1 nodelay; {to} }}
+              location ~ \\.gif$ {{ {to} }}
+              location / {{ {to} }}
+            }}""")
+
+        def ask(port):
+            with Client(port) as client:
+                return [client.get(path).status for path in ("/a/x.gif", "/c", "/a/1", "/b/1", "/a/2", "/b/2", "/b/x.gif", "/c", "/")]
+        self.assertEqual(self.both((nginx, weir), ask), [200, 200, 200, 200, 503, 503, 200, 200, 200])
+
+    def test_body_sizes(self):
+        servers = self.limited("", "client_max_body_size 2k;", more="client_max_body_size 1k;")
+
+        def ask(port):
+            found = []
+            for path, size in (("/", 2048), ("/", 2049), ("/ping", 1024), ("/ping", 1025)):
+                with Client(port) as client:
+                    client.send(f"POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: {size}\r\n\r\n".encode() + b"x" * min(size, 1000))
+                    if size in (2048, 1024):
+                        client.send(b"x" * (size - 1000))
+                    found.append(client.read().status)
+            return found
+        self.assertEqual(self.both(servers, ask), [200, 413, 200, 413])
+
+    def test_tls_and_balanced_servers(self):
+        folder = self.start(tempfile.TemporaryDirectory(prefix="weir-import-"))
+        certificate = make_certificate(folder)["edge.crt"]
+        upstreams = [self.start(Upstream(answer(name))) for name in (b"one", b"two")]
+        nginx, weir, _ = self.pair(f"""
+            upstream api {{ server {upstreams[0].address} weight=3; server {upstreams[1].address}; keepalive 4; }}
+            server {{ listen 127.0.0.1:PORT ssl; ssl_certificate {folder}/edge.crt; ssl_certificate_key {folder}/edge.key;
+              ssl_protocols TLSv1.3; location / {{ proxy_pass http://api; }} }}""")
+
+        def ask(port):
+            with Client(port, tls=client_tls(certificate, ["h2", "http/1.1"])) as client:
+                chosen = client.sock.version(), client.sock.selected_alpn_protocol()
+                return chosen, sorted(client.get().body for _ in range(8))
+        self.assertEqual(self.both((nginx, weir), ask), (("TLSv1.3", "http/1.1"), [b"one"] * 6 + [b"two"] * 2))
+
+    def test_client_behind_a_trusted_proxy(self):
+        upstream = self.start(Upstream())
+        nginx, weir, _ = self.pair(f"""
+            limit_req_zone $binary_remote_addr zone=z:1m rate=1r/m; set_real_ip_from 127.0.0.0/8; real_ip_header X-Forwarded-For;
+            server {{ listen 127.0.0.1:PORT; location / {{ limit_req zone=z; proxy_pass http://{upstream.address}; }} }}""")
+
+        def ask(port):
+            with Client(port) as client:
+                return [client.get(x_forwarded_for=ip).status for ip in ("192.0.2.1", "192.0.2.1", "192.0.2.2", "2001:db8::1", "2001:db8::2")]
+        self.assertEqual(self.both((nginx, weir), ask), [200, 503, 200, 200, 200])
+
+
+class Command(TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.start(tempfile.TemporaryDirectory(prefix="weir-import-")))
+        self.file = self.folder / "nginx.conf"
+        self.file.write_text("server {\n  listen 8080;\n  gzip on;\n  location / { proxy_pass http://127.0.0.1:9; limit_rate 1k; }\n}\n")
+
+    def test_check_accepts_the_translation_of_every_sample(self):
+        samples = sorted(SAMPLES.glob("*.conf"))
+        self.assertTrue(samples)
+        for sample in samples:
+            with self.subTest(sample.name):
+                toml, _ = translated(sample)
+                (self.folder / "weir.toml").write_text(toml)
+                status, _, errors = run_weir("check", str(self.folder / "weir.toml"))
+                self.assertEqual(status, 0, errors)
+
+    def test_nginx_accepts_the_samples(self):
+        """The samples are configurations of nginx: nginx finds nothing wrong with the syntax of their limits and locations."""
+        text = (SAMPLES / "guide.conf").read_text()
+        self.file.write_text(f"pid {self.folder}/pid; error_log stderr; events {{}} http {{ access_log off; {text} }}")
+        done = subprocess.run(["/usr/sbin/nginx", "-t", "-e", "stderr", "-c", self.file, "-p", self.folder], capture_output=True,
+                              text=True, timeout=PATIENCE, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_guide_shows_the_translation_of_its_configuration(self):
+        page = (TREE / "docs/guides/from-nginx.md").read_text()
+        shown = re.search(r"^From this nginx .*?\n\n(.*?)\n\n.*?^```toml\n(.*?)^```", page, re.M | re.S)
+        self.file.write_text(textwrap.dedent(shown[1]))
+        toml, _ = translated(self.file)
+        self.assertEqual(toml.replace(f"{self.folder}/", ""), shown[2])
+
+    def test_report_names_file_and_line(self):
+        _, report = translated(self.file)
+        self.assertIn(f"{self.file}:3: gzip: no equal\n", report)
+        self.assertIn(f'{self.file}:4: limit_rate: not imported; weir: bandwidth = "…" on a rule\n', report)
+
+    def test_output_file_is_overwritten_only_by_force(self):
+        output = self.folder / "weir.toml"
+        self.assertEqual(run_weir("import", str(self.file), "-o", str(output))[:2], (0, ""))
+        made = output.read_text()
+        self.assertIn("[[listener]]", made)
+        output.write_text("mine")
+        status, _, errors = run_weir("import", str(self.file), "-o", str(output))
+        self.assertEqual(status, 1)
+        self.assertIn("exists already; write --force", errors)
+        self.assertEqual(output.read_text(), "mine")
+        self.assertEqual(run_weir("import", str(self.file), "-o", str(output), "--force")[0], 0)
+        self.assertEqual(output.read_text(), made)
+
+    def test_fault_in_the_file_is_named_with_its_line(self):
+        self.file.write_text("server {\n  listen 80\n}\n")
+        status, output, errors = run_weir("import", str(self.file))
+        self.assertEqual((status, output), (2, ""))
+        self.assertIn(f'{self.file}:2: "listen" ends without ";"', errors)
+        self.assertEqual(run_weir("import", str(self.folder / "none"))[0], 2)
+
+    def test_missing_certificate_is_named_and_the_file_is_written(self):
+        self.file.write_text("server { listen 443 ssl; ssl_certificate a.crt; ssl_certificate_key a.key; location / { proxy_pass http://127.0.0.1:9; } }")
+        status, output, errors = run_weir("import", str(self.file))
+        self.assertEqual(status, 1)
+        self.assertIn(f'cert = "{self.folder}/a.crt"', output)
+        self.assertIn("needs these changes", errors)
+
+
+if __name__ == "__main__":
+    main()
