@@ -1,4 +1,4 @@
-// What weir import understands of an nginx configuration, with all inherited settings in place.
+// The parts of an nginx configuration that weir import understands, with all inherited settings in place.
 #pragma once
 
 #include "cli/import/syntax/directive.hpp"
@@ -68,7 +68,7 @@ struct Scope {
   std::string guard;         // the directive by which nginx asks for credentials
 };
 
-// What a location does with a request: it forwards it to `upstream`, or answers it.
+// The action of a location: it forwards the request it to `upstream`, or answers it.
 struct Action {
   std::string scheme;    // http, https, grpc, grpcs; empty: no proxy
   std::string upstream;  // name of an upstream, or an address

@@ -108,7 +108,7 @@ struct Hint {
   std::string_view directive, text;
 };
 
-// What weir has in place of a directive that weir import does not translate.
+// Hints at the keys of weir in place of a directive that weir import does not translate.
 //
 // weir is about to learn redirects, header fields and other paths. Their directives are listed first. To
 // translate one of them, remove its line here and read it in read_scope.cpp.

@@ -83,10 +83,11 @@ bool read_action(const Directive& directive, Location& location, Reading& readin
 
 void note_nested(const Directive& directive, const Location& outer, Location& inner, Notes& notes) {
   if (is_regex(outer) || is_regex(inner))
-    notes.add(directive,
-              "no equal for a regular expression within a location; the location is left out. weir: a "
-              "[[route]] before the one of " +
-                  outer.path);
+    notes.add(
+        directive,
+        "no equal for a regular expression within a location; other locations take its requests. weir: a "
+        "[[route]] before the one of " +
+            outer.path);
 }
 
 // Notes what differs for a location that forwards requests.

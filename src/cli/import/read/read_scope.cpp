@@ -65,6 +65,16 @@ std::string absolute(const Reading& reading, const std::string& file) {
   return (std::filesystem::path(reading.folder) / file).lexically_normal().string();
 }
 
+std::string block_of_addresses(const std::string& text) {
+  if (base::Cidr::parse(text)) return text;
+  const auto slash = text.find('/');
+  const auto address = base::IpAddress::parse(text.substr(0, slash));
+  const auto bits = slash == std::string::npos ? std::nullopt : parse_number(text.substr(slash + 1));
+  if (!address || !bits || *bits > (address->is_v4() ? 32u : 128u)) return {};
+  const auto whole = static_cast<int>(*bits) + (address->is_v4() ? 96 : 0);
+  return address->masked(whole).to_string() + "/" + std::to_string(*bits);
+}
+
 bool ScopeReader::read(const Directive& directive) {
   return read_limit(directive) || read_access(directive) || read_answer(directive) || read_guard(directive) ||
          read_tuning(directive) || read_retry(directive);
@@ -123,13 +133,13 @@ void ScopeReader::read_limit_conn(const Directive& directive) {
 bool ScopeReader::read_access(const Directive& directive) {
   if (directive.name != "allow" && directive.name != "deny") return false;
   if (first("access")) scope_.access.clear();
-  const auto block = first_word(directive);
-  if (block == "unix:" || (block != "all" && !base::Cidr::parse(block))) {
-    reading_.notes.add(directive,
-                       "no equal for \"" + block + "\"; weir: the bits of a block behind its length are 0");
-    return true;
-  }
-  scope_.access.push_back({directive.name == "allow", block == "all" ? std::string() : block});
+  const auto word = first_word(directive);
+  const bool all = word == "all";
+  auto block = all ? std::string() : block_of_addresses(word);
+  if (!all && block.empty())
+    reading_.notes.add(directive, "no equal for \"" + word + "\"");
+  else
+    scope_.access.push_back({directive.name == "allow", std::move(block)});
   return true;
 }
 

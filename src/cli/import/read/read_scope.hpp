@@ -9,7 +9,7 @@
 
 namespace weir::cli::nginx {
 
-// What all readers of an nginx configuration need.
+// The state that all readers of an nginx configuration share.
 struct Reading {
   Configuration& result;
   Notes& notes;
@@ -18,6 +18,10 @@ struct Reading {
 
 // Returns the absolute name of a file that the configuration names.
 [[nodiscard]] std::string absolute(const Reading& reading, const std::string& file);
+
+// Returns an address or a block as weir writes it; empty if the text is neither. nginx ignores the bits
+// behind the length of a block: 10.1.2.3/8 is 10.0.0.0/8.
+[[nodiscard]] std::string block_of_addresses(const std::string& text);
 
 // Reads the settings of one block. `scope` holds the inherited ones. As in nginx, the first limit_req (or
 // limit_conn, allow, deny, proxy_set_header) of a block replaces all inherited ones.

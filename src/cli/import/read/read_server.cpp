@@ -5,7 +5,6 @@
 #include "cli/import/syntax/nginx_values.hpp"
 
 #include "weir/base/endpoint.hpp"
-#include "weir/base/ip_address.hpp"
 #include "weir/policy/routing/patterns.hpp"
 
 #include <algorithm>
@@ -113,12 +112,13 @@ void read_real_ip(const Directive& directive, Reading& reading) {
   auto& trusted = reading.result.trusted;
   if (directive.name == "real_ip_header") {
     reading.result.real_ip_header = word;
-  } else if (word != "unix:" && !base::Cidr::parse(word)) {
-    reading.notes.add(directive, word + ": no equal; weir takes addresses and blocks");
-  } else if (std::find(trusted.begin(), trusted.end(), word) == trusted.end()) {
-    if (trusted.empty()) reading.result.real_ip_place = directive.place;
-    trusted.push_back(word);
+    return;
   }
+  const auto block = word == "unix:" ? word : block_of_addresses(word);
+  if (block.empty())
+    return reading.notes.add(directive, word + ": no equal; weir takes addresses and blocks");
+  if (trusted.empty()) reading.result.real_ip_place = directive.place;
+  if (std::find(trusted.begin(), trusted.end(), block) == trusted.end()) trusted.push_back(block);
 }
 
 void read_access_log(const Directive& directive, Reading& reading) {

@@ -85,7 +85,8 @@ std::vector<OrderedLocation> order_locations(const std::vector<Location>& locati
   for (const auto& location : locations) {
     auto pattern = pattern_of(location);
     if (const auto fault = fault_of_pattern(pattern); !fault.empty())
-      notes.add(location.place, "location", location.path + ": no equal; the location is left out: " + fault);
+      notes.add(location.place, "location",
+                location.path + ": no equal; other locations take its requests: " + fault);
     else
       all.push_back({&location, std::move(pattern), {}});
   }

@@ -202,6 +202,14 @@ TEST(Translate, AccessRulesBecomeRoutesInTheirOrder) {
   EXPECT_NE(third, std::string::npos) << toml;
 }
 
+TEST(Translate, BitsBehindTheLengthOfABlockDoNotMatter) {
+  const auto result = of_location("deny 10.1.2.3/8; deny 2001:db8::1/32; deny 10.0.0.0/33;",
+                                  "set_real_ip_from 192.0.2.9/24; real_ip_header X-Forwarded-For;");
+  EXPECT_THAT(result.toml, HasSubstr("ip = [\"10.0.0.0/8\", \"2001:db8::/32\"]"));
+  EXPECT_THAT(result.toml, HasSubstr("trusted_proxies = [\"192.0.2.0/24\"]"));
+  EXPECT_THAT(result.notes, Contains(HasSubstr("deny: no equal for \"10.0.0.0/33\"")));
+}
+
 TEST(Translate, LocationsThatAskForCredentialsAreClosed) {
   const auto result = of_location("auth_basic \"who\";");
   EXPECT_THAT(result.toml, HasSubstr("respond = { status = 403 }"));
