@@ -68,7 +68,7 @@ struct Scope {
   std::string guard;         // the directive by which nginx asks for credentials
 };
 
-// The action of a location: it forwards the request it to `upstream`, or answers it.
+// The action of a location: it forwards requests to `upstream`, or answers them.
 struct Action {
   std::string scheme;    // http, https, grpc, grpcs; empty: no proxy
   std::string upstream;  // name of an upstream, or an address
