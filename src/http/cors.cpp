@@ -136,8 +136,7 @@ bool is_preflight(const CorsSettings& cors, const RequestHead& request) noexcept
                                          "x-method-override"};
   const auto& fields = request.fields;
   const auto has = [&](std::string_view name) { return find_field(fields, name) != nullptr; };
-  return request.method == "OPTIONS" && request.framing == Framing::None &&
-         names_what_it_asks(fields) &&
+  return request.method == "OPTIONS" && request.framing == Framing::None && names_what_it_asks(fields) &&
          std::none_of(std::begin(kNever), std::end(kNever), has) &&
          (cors.key_field.empty() || !has(cors.key_field)) && !permitted_origin(cors, fields).empty();
 }

@@ -49,9 +49,10 @@ constexpr KeySpec kServerKeys[] = {
     key("max_body_memory", Kind::Size, "64MiB",
         "memory for bodies that rules read, of all workers together; a request that finds no room gets 503; "
         "an answer that finds none costs its reserve"),
-    whole("max_parameters", 1, 100'000, "1000",
-          "most parameters of a query, most cookies, and most fields of a form, if a rule, a route or [client] "
-          "reads one; with more the answer is 400"),
+    whole(
+        "max_parameters", 1, 100'000, "1000",
+        "most parameters of a query, most cookies, and most fields of a form, if a rule, a route or [client] "
+        "reads one; with more the answer is 400"),
     whole("max_repeats", 1, 100'000, "16",
           "most values of one header, parameter or cookie that a condition or a key reads; with more the "
           "answer is 400"),

@@ -52,7 +52,8 @@ TEST(CommandLine, PrintsVersionAndHelp) {
 TEST(CommandLine, InvalidArgumentsExitWithCode2AndAReason) {
   const std::pair<std::vector<std::string>, std::string> wrong[] = {
       {{},
-       "weir: no command; expected one of \"run\", \"reload\", \"upgrade\", \"check\", \"import\", \"redis-check\", "
+       "weir: no command; expected one of \"run\", \"reload\", \"upgrade\", \"check\", \"import\", "
+       "\"redis-check\", "
        "\"explain\", "
        "\"keys\", "
        "\"top\", "

@@ -126,8 +126,7 @@ TEST(SchemaPatterns, MatchTextsThatContainEnvironmentVariables) {
 
 bool has_inner(Kind kind) {
   return kind == Kind::Subtable || kind == Kind::Subtables || kind == Kind::OneOrMoreTables ||
-         kind == Kind::Named || kind == Kind::Mixed ||
-         kind == Kind::Each;
+         kind == Kind::Named || kind == Kind::Mixed || kind == Kind::Each;
 }
 
 void expect_whole(const TableSpec& spec, std::set<const TableSpec*>& seen) {

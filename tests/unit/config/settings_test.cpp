@@ -223,8 +223,9 @@ TEST(Settings, RejectsAnEmptyIssuerAudienceOrPublicKey) {
 
 TEST(Settings, ReadsSeveralIssuersOfTokens) {
   const Folder folder;
-  folder.write("keys.json",
-               R"({"keys":[{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]})");
+  folder.write(
+      "keys.json",
+      R"({"keys":[{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]})");
   const auto settings =
       parse_settings(with_rule("key = [\"claim:sub\"]\n[[client.jwt]]\nissuer = \"https://a\"\njwks = "
                                "\"keys.json\"\n[[client.jwt]]\nissuer = \"https://b\"\nalgorithm = "

@@ -59,7 +59,8 @@ const WrongConfiguration kWrongConditions[] = {
      {"weir.toml:14: rule[x].match.route: found \"api\", but no [[route]] has this name; expected \"*\""}},
     {"MatchRouteOfARoute",
      with("[[route]]\nupstream = \"api\"\nmatch = { route = \"*\" }\n"),
-     {"weir.toml:13: route[#2].match.route: found in a [[route]], which weir chooses by its other conditions; "
+     {"weir.toml:13: route[#2].match.route: found in a [[route]], which weir chooses by its other "
+      "conditions; "
       "expected it in a [[rule]]"}},
     {"ListenerNamesTwice",
      with("[[listener]]\naddress = \"127.0.0.1:1\"\nname = \"edge\"\n[[listener]]\naddress = "

@@ -22,7 +22,8 @@ std::string set_of(const std::vector<std::string>& keys) {
 
 TokenVerifier verifier_of(const std::string& jwks, const std::string& issuer = {},
                           const std::string& algorithm = {}) {
-  auto made = TokenVerifier::make({.algorithm = algorithm, .key = {}, .issuer = issuer, .audience = {}, .jwks = jwks});
+  auto made = TokenVerifier::make(
+      {.algorithm = algorithm, .key = {}, .issuer = issuer, .audience = {}, .jwks = jwks});
   EXPECT_TRUE(made) << made.error().message;
   return *made;
 }

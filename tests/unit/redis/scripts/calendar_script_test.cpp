@@ -137,7 +137,12 @@ class Canned {
       listen();
     });
   }
-  std::string heard;
+  // Empties `heard`.
+  void forget() {
+    heard.clear();
+    answered_ = 0;
+  }
+  std::string heard;  // the commands since the last forget()
 
  private:
   using Protocol = net::asio::local::stream_protocol;
@@ -209,7 +214,7 @@ TEST_F(DifferentRedisTime, StoreLearnsTheTimeOfRedisAndSendsTheRequestAgain) {
   const std::string bytes(reinterpret_cast<const char*>(&march), sizeof march);
   EXPECT_NE(redis.heard.find(bytes), std::string::npos);
   // With its next request, weir sends the windows around Redis's time.
-  redis.heard.clear();
+  redis.forget();
   EXPECT_FALSE(worker.charge(bill_).error);
   EXPECT_NE(redis.heard.find(bytes), std::string::npos);
 }
