@@ -52,6 +52,8 @@ base::Result<bool> ListenerCertificates::look() {
   stamps_ = std::move(found);
   auto fresh = net::make_tls_context(settings_, tickets_);
   if (!fresh) return fresh.error();
+  // Workers do not use the context yet. Later, OpenSSL permits no look at its store without a lock.
+  revocations_end_ = settings_.client_crl.empty() ? std::nullopt : net::revocation_lists_end(fresh->get());
   context_ = std::move(*fresh);
   return true;
 }
@@ -120,10 +122,8 @@ void CertificateWatch::look_every(base::Duration period) {
 admin::TlsFigures CertificateWatch::figures() const {
   admin::TlsFigures figures{.certificates = {}, .revocations = {}, .renewed = renewed_, .faulty = faulty_};
   for (const auto& [number, watched] : watched_) {
-    const auto& settings = watched.certificates.settings();
-    if (const auto end = net::revocation_lists_end(watched.certificates.context());
-        end && !settings.client_crl.empty())
-      figures.revocations.push_back({watched.address, settings.client_crl, *end});
+    if (const auto end = watched.certificates.revocations_end())
+      figures.revocations.push_back({watched.address, watched.certificates.settings().client_crl, *end});
     const auto states = net::certificate_states(watched.certificates.context());
     for (std::size_t j = 0; j < states.size(); ++j) {
       const auto& files = watched.certificates.settings().certificates[j];
@@ -143,7 +143,7 @@ void CertificateWatch::warn_of(const ListenerCertificates& certificates) {
   const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
   const auto states = net::certificate_states(certificates.context());
   for (const auto& warning : find_warnings(certificates.settings(), states, now)) log_.warning(warning);
-  if (const auto warning = warn_of_revocations(certificates.settings(), certificates.context(), now))
+  if (const auto warning = warn_of_revocations(certificates.settings(), certificates.revocations_end(), now))
     log_.warning(*warning);
 }
 
@@ -157,11 +157,10 @@ std::optional<std::string> warn_of_expiry(const std::string& file, const std::st
   return warning + "expires on " + date_of(not_after) + " (UTC)";
 }
 
-std::optional<std::string> warn_of_revocations(const net::TlsSettings& settings, SSL_CTX* context,
+std::optional<std::string> warn_of_revocations(const net::TlsSettings& settings,
+                                               std::optional<std::chrono::sys_seconds> end,
                                                std::chrono::sys_seconds now) {
-  if (settings.client_crl.empty()) return std::nullopt;
-  const auto end = net::revocation_lists_end(context);
-  if (!end || *end > now) return std::nullopt;
+  if (settings.client_crl.empty() || !end || *end > now) return std::nullopt;
   return "the revocation list in \"" + settings.client_crl + "\" expired on " + date_of(*end) +
          " (UTC); weir rejects all clients of its authority until the file has a newer list";
 }
@@ -194,7 +193,7 @@ std::vector<std::string> find_warnings(const std::vector<net::ListenerSettings>&
     if (!shown) continue;
     for (auto& warning : find_warnings(*listener.tls, net::certificate_states(shown->get()), now))
       warnings.push_back(std::move(warning));
-    if (auto warning = warn_of_revocations(*listener.tls, shown->get(), now))
+    if (auto warning = warn_of_revocations(*listener.tls, net::revocation_lists_end(shown->get()), now))
       warnings.push_back(std::move(*warning));
   }
   return warnings;

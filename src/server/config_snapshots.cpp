@@ -126,9 +126,10 @@ base::Result<std::vector<policy::Rule>> ConfigSnapshots::settle(std::vector<poli
   for (auto& rule : rules) {
     for (auto* limiter : policy::all_limiters(rule))
       if (!limiters.settle(*limiter))
-        return base::Error{
-            "too many different limits since weir started: more than 65536, where a rule with adapt has 20; "
-            "write fewer, or run weir upgrade and then reload"};
+        return base::Error{"too many different limits since weir started: more than " +
+                           std::to_string(limit::Limiters::kMost) +
+                           " (with adapt each limit counts as 20, and in Redis as 40); write fewer, or run "
+                           "weir upgrade and then reload"};
     const auto label = rules_.take(rule.name);
     const auto cells = place_cells(rule, taken);
     if (!label || !cells)

@@ -1,5 +1,6 @@
 #include "server/config_watch.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace weir::server {
@@ -12,6 +13,15 @@ void ConfigWatch::watch(const std::vector<config::WatchedFile>& files) {
     read_.push_back(file.stamp);
   }
   seen_ = read_;
+}
+
+void ConfigWatch::add(const std::vector<config::WatchedFile>& files) {
+  for (const auto& file : files) {
+    if (std::find(paths_.begin(), paths_.end(), file.path) != paths_.end()) continue;
+    paths_.push_back(file.path);
+    read_.push_back(file.stamp);
+    seen_.push_back(file.stamp);
+  }
 }
 
 bool ConfigWatch::look() {

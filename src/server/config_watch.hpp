@@ -16,6 +16,10 @@ class ConfigWatch {
   // reading is noticed, too.
   void watch(const std::vector<config::WatchedFile>& files);
 
+  // Watches these files, too, until the next call of watch(). For a configuration that cannot be used because
+  // one of them has a mistake.
+  void add(const std::vector<config::WatchedFile>& files);
+
   // Returns true if a file has changed since weir read it, and no file has changed since the previous call. A
   // file that is still being written is thus not read. Returns true once for each change, even if the reload
   // then fails.

@@ -59,6 +59,7 @@ void Program::tell(log::LogLevel level, const std::vector<std::string>& lines) {
 
 ReloadReport Program::apply(FreshConfiguration fresh) {
   ReloadReport report;
+  config_watch_.add(fresh.files);
   report.mistakes = std::move(fresh.mistakes);
   const auto refuse = [&](std::string why) {
     report.mistakes.push_back(std::move(why));

@@ -29,6 +29,7 @@ FreshConfiguration read_configuration(const std::string& file, const config::Set
     fresh.settings = std::move(settings);
   } catch (const config::ConfigError& error) {
     fresh.mistakes = error.mistakes();
+    fresh.files = error.files();
   } catch (const std::exception& error) {
     fresh.mistakes = {file + ": " + error.what()};
   }

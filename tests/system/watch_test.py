@@ -55,6 +55,15 @@ class Watch(ReloadTestCase):
         self.await_reloads(weir, 1)
         self.assertEqual([weir.get("/", x_api_key=key).status for key in ("old", "new")], [401, 200])
 
+    def test_corrected_file_that_only_the_faulty_configuration_names_is_reloaded(self):
+        weir = self.start_weir("10/day")
+        (weir.folder / "keys.toml").write_text("[[key]]\ncolour = 1\n")
+        self.write(weir, self.text("20/day", client='keys = "keys.toml"'))
+        self.await_reloads(weir, 1, "failed")
+        (weir.folder / "keys.toml").write_text('[[key]]\nkey = "a"\nuser = "ann"\n')
+        self.await_reloads(weir, 1)
+        self.assertEqual(self.limit(weir), "20")
+
     def test_mounted_config_map_is_reloaded(self):
         """Kubernetes replaces the symbolic link ..data, which leads to a folder with a date in its name. The link weir.toml
         itself stays."""

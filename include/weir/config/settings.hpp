@@ -89,11 +89,14 @@ struct Settings {
 // expected".
 class ConfigError : public std::runtime_error {
  public:
-  explicit ConfigError(std::vector<std::string> mistakes);
+  explicit ConfigError(std::vector<std::string> mistakes, std::vector<WatchedFile> files = {});
   [[nodiscard]] const std::vector<std::string>& mistakes() const noexcept { return mistakes_; }
+  // Returns the files that the configuration names, as in Settings::files; a mistake may be in one of them.
+  [[nodiscard]] const std::vector<WatchedFile>& files() const noexcept { return files_; }
 
  private:
   std::vector<std::string> mistakes_;
+  std::vector<WatchedFile> files_;
 };
 
 // Reads and checks `file` and the files that it names, such as the keys file and certificates. Throws

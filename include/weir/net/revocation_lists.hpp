@@ -26,7 +26,7 @@ namespace weir::net {
 
 // Returns the time at which the first of the context's lists expires (nextUpdate). After that time OpenSSL
 // rejects all clients of the list's authority. Returns nullopt if the context has no lists, or if no list
-// names a time.
+// names a time. Must be called before other threads use the context.
 [[nodiscard]] std::optional<std::chrono::sys_seconds> revocation_lists_end(SSL_CTX* context);
 
 }  // namespace weir::net

@@ -36,6 +36,10 @@ class ListenerCertificates {
   [[nodiscard]] const net::TlsSettings& settings() const noexcept { return settings_; }
 
   [[nodiscard]] SSL_CTX* context() const noexcept { return context_.get(); }
+  // Returns the time at which the first revocation list expires; nullopt if there is no list.
+  [[nodiscard]] std::optional<std::chrono::sys_seconds> revocations_end() const noexcept {
+    return revocations_end_;
+  }
   // Reads the listener's files again if a file has changed since the last reading. Returns true if weir uses
   // newly read files. After an error, the old certificates stay in use, and the faulty files are not read
   // again until they change.
@@ -51,6 +55,7 @@ class ListenerCertificates {
   std::shared_ptr<net::TicketKeys> tickets_;
   net::FileStamps stamps_;
   net::TlsContext context_;
+  std::optional<std::chrono::sys_seconds> revocations_end_;
 };
 
 // Watches the certificate files of all listeners. Listeners owns the object, which belongs to the main
@@ -104,9 +109,11 @@ class CertificateWatch {
 [[nodiscard]] std::optional<std::string> warn_of_expiry(const std::string& file, const std::string& who,
                                                         std::chrono::sys_seconds not_after,
                                                         std::chrono::sys_seconds now);
-// Returns a warning if one of the listener's revocation lists has expired. `context`: made from `settings`.
+// Returns a warning if one of the listener's revocation lists has expired. `end`: the time at which the first
+// list expires.
 [[nodiscard]] std::optional<std::string> warn_of_revocations(const net::TlsSettings& settings,
-                                                             SSL_CTX* context, std::chrono::sys_seconds now);
+                                                             std::optional<std::chrono::sys_seconds> end,
+                                                             std::chrono::sys_seconds now);
 // Returns warnings about certificates that expire within two weeks or that no client can receive, and about
 // OCSP responses that weir does not staple. `now`: the time of the system's clock.
 [[nodiscard]] std::vector<std::string> find_warnings(const net::TlsSettings& settings,

@@ -32,13 +32,14 @@ struct ReloadReport {
 
 // The result of reading and checking the configuration file. If the file has no mistakes, the result has the
 // settings, the addresses of the servers, and the differences from the configuration in use. Otherwise only
-// `mistakes` is set.
+// `mistakes` and `files` are set.
 struct FreshConfiguration {
   std::optional<config::Settings> settings;
   std::vector<std::vector<upstream::Server>> servers;  // addresses of the servers of each upstream
   std::vector<std::string> unknown;      // names that could not be looked up (LookupResult::unknown)
   std::vector<std::string> differences;  // in the form that config/differences.hpp describes
   std::vector<std::string> mistakes;
+  std::vector<config::WatchedFile> files;  // after a mistake: the files that the configuration names
 };
 [[nodiscard]] FreshConfiguration read_configuration(const std::string& file,
                                                     const config::Settings& in_force);

@@ -20,8 +20,8 @@ std::string joined(const std::vector<std::string>& lines) {
 
 }  // namespace
 
-ConfigError::ConfigError(std::vector<std::string> mistakes)
-    : std::runtime_error(joined(mistakes)), mistakes_(std::move(mistakes)) {}
+ConfigError::ConfigError(std::vector<std::string> mistakes, std::vector<WatchedFile> files)
+    : std::runtime_error(joined(mistakes)), mistakes_(std::move(mistakes)), files_(std::move(files)) {}
 
 Settings parse_settings(std::string_view text, const std::string& file) {
   ConfigErrors mistakes;
@@ -53,7 +53,7 @@ Settings parse_settings(std::string_view text, const std::string& file) {
   settings.alerts = read_alerts(root, settings, context);
   settings.tier_priorities = context.tier_priorities;
   settings.files = std::move(context.watched);
-  if (!mistakes.empty()) throw ConfigError(mistakes.lines());
+  if (!mistakes.empty()) throw ConfigError(mistakes.lines(), std::move(settings.files));
   settings.warnings = find_warnings(settings, context);
   for (const auto& [whose, line] : context.lines)
     settings.locations.emplace(whose, file + ":" + std::to_string(line));

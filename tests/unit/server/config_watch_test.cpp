@@ -58,6 +58,15 @@ TEST_F(ConfigWatchTest, ReportsAChangeDuringTheReading) {
   EXPECT_TRUE(watch_.look());
 }
 
+TEST_F(ConfigWatchTest, ReportsAChangeOfAnAddedFile) {
+  watch_.watch({});
+  watch_.add({{path(), net::stamp_of(path())}});
+  EXPECT_FALSE(watch_.look());
+  write("b");
+  EXPECT_FALSE(watch_.look());
+  EXPECT_TRUE(watch_.look());
+}
+
 TEST_F(ConfigWatchTest, ReportsARemovedFile) {
   read();
   std::filesystem::remove(path());
