@@ -178,6 +178,38 @@ class BodiesAtHand(Bandwidth):
         for _ in range(3):
             self.assertEqual(weir.get("/10", x_key="quick").status, 200)
 
+    def test_a_body_that_waited_is_shed_if_no_place_in_flight_is_free(self):
+        weir = self.plain_weir(paced("8KiB/s"), server="max_in_flight = 1\n")
+        asked, release = threading.Event(), threading.Event()
+
+        def hold(exchange):
+            asked.set()
+            release.wait(PATIENCE)
+            self.reply(exchange)
+
+        self.upstream.reply = hold
+        with weir.connect() as waiting, weir.connect() as first:
+            waiting.send(request_bytes("POST", "/0", {"X-Key": "a", "Content-Length": "12000"}) + b"y" * 12_000)
+            eventually(lambda: weir.metric("weir_bandwidth_waited_seconds_total") > 0, "the body waits")
+            first.send(request_bytes("GET", "/0"))
+            self.assertTrue(asked.wait(PATIENCE))
+            self.assertEqual(waiting.read().status, 503)
+            self.assertEqual(sum(weir.metric("weir_shed_total", priority=str(each)) for each in range(10)), 1)
+            release.set()
+            self.assertEqual(first.read().status, 200)
+
+    def test_a_body_that_a_rule_read_into_memory_does_not_wait_and_makes_later_bodies_wait(self):
+        reads = '[[rule]]\nname = "account"\nkey = ["json:/email"]\nlimit = "100/day"\n'
+        weir = self.plain_weir(paced("1KiB/s") + reads)
+        body = b'{"email": "ann", "text": "' + b"y" * 50_000 + b'"}'
+        head = {"X-Key": "a", "Content-Type": "application/json", "Content-Length": str(len(body))}
+        with weir.connect() as client, weir.connect() as later:
+            client.send(request_bytes("POST", "/0", head) + body)
+            self.assertEqual(client.read().status, 200)
+            self.assertEqual(weir.metric("weir_bandwidth_waited_seconds_total"), 0)
+            later.send(request_bytes("POST", "/0", {"X-Key": "a", "Content-Length": "600"}) + b"y" * 600)
+            eventually(lambda: weir.metric("weir_bandwidth_waited_seconds_total") > 0, "the next body of the key waits")
+
     def test_a_client_that_leaves_costs_its_key_no_more_than_a_piece(self):
         weir = self.plain_weir(paced("1KiB/s"))
         for number in range(1, 6):

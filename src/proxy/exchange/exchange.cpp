@@ -227,10 +227,15 @@ net::Task<Ending> Exchange::pass_on() {
 
 net::Task<Ending> Exchange::forward(upstream::Pool& pool) {
   auto pacing = Pacing::make(context_.worker, context_.buffers.evaluation, context_.report.paced);
-  bool goes_on = true;
-  if (pacing && context_.has_whole_body())
-    goes_on = co_await hold_body(*pacing, pool.settings().timeouts.response);
-  if (!goes_on) co_return co_await give_up_body();
+  if (pacing && context_.has_whole_body()) {
+    const bool counted = in_flight_;
+    const bool goes_on = co_await hold_body(*pacing, pool.settings().timeouts.response);
+    if (!goes_on) co_return co_await give_up_body();
+    if (counted && !in_flight_ && !enter()) {
+      context_.refund();
+      co_return co_await reply_.shed(priority_);
+    }
+  }
   UpstreamExchange upstream(context_, pool, priority_, std::move(pacing));
   const ScopedCancelTarget cancel_target(upstream_, upstream);
   const auto outcome = co_await upstream.run();
@@ -239,14 +244,18 @@ net::Task<Ending> Exchange::forward(upstream::Pool& pool) {
 }
 
 // Waits until a body that arrived whole with its head may pass, piece by piece. The server then gets it at
-// once. A waiting request does not count as in flight, so it takes no place from other requests. Returns
+// once. A waiting request does not count as in flight, so it takes no place from other requests. A body that
+// a rule has read does not wait, because it takes memory that all requests share (max_body_memory). Returns
 // false if the client has left or weir stops.
 net::Task<bool> Exchange::hold_body(Pacing& pacing, base::Duration patience) {
   auto& watch = context_.watch;
   auto& gate = pacing.to_server();
   const ScopedCancelTarget cancel_target(pacing_, pacing);
-  const bool counted = in_flight_;
   auto rest = static_cast<std::size_t>(context_.buffers.head.content_length);
+  if (context_.buffers.inspected.size() != 0) {
+    gate.charge_at_once(rest);
+    co_return true;
+  }
   while (rest > 0) {
     const auto admitted = gate.admit(rest);
     gate.passed(admitted);
@@ -262,8 +271,6 @@ net::Task<bool> Exchange::hold_body(Pacing& pacing, base::Duration patience) {
     if (watch.left() || watch.has_gone() || context_.worker.hard_stop) co_return false;
     watch.clear_late();
   }
-  if (counted && !in_flight_) context_.worker.in_flight.enter_again();
-  in_flight_ = counted;
   co_return true;
 }
 

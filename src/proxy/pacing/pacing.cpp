@@ -36,6 +36,14 @@ std::size_t PaceGate::admit(std::size_t size) {
   return due_ > pacing_.now() ? 0 : std::min(size, charged_);
 }
 
+void PaceGate::charge_at_once(std::size_t octets) {
+  while (octets > 0) {
+    const auto piece = std::min(octets, pacing_.piece());
+    if (!pacing_.charge(piece).charged) return;
+    octets -= piece;
+  }
+}
+
 base::Duration PaceGate::wait() const noexcept {
   return std::clamp(due_ - pacing_.now(), base::Duration{0}, kLongestHold);
 }

@@ -44,6 +44,9 @@ class PaceGate final : public Pacer {
 
   [[nodiscard]] std::size_t admit(std::size_t size) override;
   void passed(std::size_t octets) noexcept override { charged_ -= octets; }
+  // Charges octets that pass without waiting, but no more than the keys may be charged in advance. Later
+  // octets of the keys wait longer.
+  void charge_at_once(std::size_t octets);
   // Returns the time until the next piece may pass, but at most a second. So callers often renew their
   // deadlines and look whether the other side has left.
   [[nodiscard]] base::Duration wait() const noexcept;
