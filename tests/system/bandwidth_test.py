@@ -207,7 +207,7 @@ class BodiesAtHand(Bandwidth):
             client.send(request_bytes("POST", "/0", head) + body)
             self.assertEqual(client.read().status, 200)
             self.assertEqual(weir.metric("weir_bandwidth_waited_seconds_total"), 0)
-            later.send(request_bytes("POST", "/0", {"X-Key": "a", "Content-Length": "600"}) + b"y" * 600)
+            later.send(request_bytes("GET", "/600", {"X-Key": "a"}))
             eventually(lambda: weir.metric("weir_bandwidth_waited_seconds_total") > 0, "the next body of the key waits")
 
     def test_a_client_that_leaves_costs_its_key_no_more_than_a_piece(self):
