@@ -196,6 +196,22 @@ class Edits(EdgeTestCase):
         self.assertEqual(curl(weir, more=["-H", f"Authorization: Bearer {token(sub='ada')}x"]).status, 200)
         self.assertNotIn("x-who", self.seen())
 
+    def test_answers_of_a_respond_route_name_the_user_of_the_token(self):
+        named = 'headers.response.set = { X-Who = "{user}" }\n'
+        weir = self.edge(f'[[route]]\nmatch = {{ path = "/usage" }}\nrespond = "usage"\n{named}[[route]]\nrespond = {{ body = "own" }}\n{named}',
+                         client='user = { claim = "sub" }\n' + JWT)
+        for path in ("/", "/usage"):
+            for end, written in (("", ["ada"]), ("x", [])):
+                got = curl(weir, path, more=["-H", f"Authorization: Bearer {token(sub='ada')}{end}"])
+                self.assertEqual((got.status, got.all("x-who")), (200, written))
+
+    def test_refusals_name_the_user_only_if_a_rule_verified_the_token(self):
+        for key, written in (('["ip"]', []), ('["user"]', ["ada"])):
+            weir = self.edge(forwarding('headers.response.set = { X-Who = "{user}" }\n'), client='user = { claim = "sub" }\n' + JWT,
+                             rules=rule(limit="1/1000day", key=key))
+            got = [curl(weir, more=["-H", f"Authorization: Bearer {token(sub='ada')}"]) for _ in range(2)]
+            self.assertEqual([(each.status, each.all("x-who")) for each in got], [(200, ["ada"]), (429, written)])
+
     def test_fields_of_answers_are_set_added_and_removed(self):
         self.upstream.reply = answer(headers="Server: old/1.0\r\nX-Powered-By: rust\r\nX-Frame-Options: ALLOW\r\nLink: </a>\r\n")
         weir = self.edge(forwarding('headers.response = { set = { X-Frame-Options = "DENY", Strict-Transport-Security = "max-age=1" }, '

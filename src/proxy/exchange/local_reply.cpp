@@ -111,6 +111,7 @@ net::Task<Ending> LocalReply::answer_paused(base::Duration wait) {
 net::Task<Ending> LocalReply::respond(const policy::Route* route) {
   context_.settle(route != nullptr ? route->respond->status : 404, nullptr);
   if (route == nullptr) return error({404, "no route matches this request"});
+  verify_for_fields(*route);
   if (!add_configured_fields(*route->respond)) return error({400, policy::kNoHostToRedirectTo});
   return answer({.status = route->respond->status,
                  .content_type = route->respond->content_type,
@@ -119,13 +120,17 @@ net::Task<Ending> LocalReply::respond(const policy::Route* route) {
                  .no_store = false});
 }
 
+// Verifies the token if a configured field of the route's answer needs it.
+void LocalReply::verify_for_fields(const policy::Route& route) {
+  const auto& respond = *route.respond;
+  if (respond.fields.asks_who || (respond.location && respond.location->asks_who()) ||
+      (route.edits && route.edits->response.asks_who))
+    context_.verify_token();
+}
+
 // Writes the fields that the answer has in the configuration. Returns false if its redirect has no target.
 bool LocalReply::add_configured_fields(const policy::CannedResponse& respond) {
   if (!respond.location && respond.fields.empty()) return true;
-  const auto* const edits = context_.route()->edits.get();
-  const bool asks_who = respond.fields.asks_who || (respond.location && respond.location->asks_who()) ||
-                        (edits != nullptr && edits->response.asks_who);
-  if (asks_who) context_.verify_token();
   context_.name_request();
   return policy::append_fields(respond, context_.template_values(), context_.buffers.rate_limit_headers);
 }
@@ -138,6 +143,7 @@ net::Task<Ending> LocalReply::answer_preflight() {
 
 net::Task<Ending> LocalReply::show(const Usage& usage) {
   auto& buffers = context_.buffers;
+  verify_for_fields(*context_.route());
   buffers.text.clear();
   usage.write(buffers.text);
   return answer({.status = 200, .body = buffers.text, .fields = buffers.rate_limit_headers});
