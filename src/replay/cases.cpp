@@ -102,7 +102,8 @@ void Cases::take_route_named(std::string_view name) {
   const auto& routes = candidate_.routes;
   const auto found =
       std::find_if(routes.begin(), routes.end(), [&](const auto& route) { return route.name == name; });
-  if (found != routes.end()) policy::take_route(*found, request_);
+  if (found != routes.end())
+    policy::take_route(routes, static_cast<std::size_t>(found - routes.begin()), request_);
 }
 
 // Takes the factors of rules with `adapt` from the line. A rule that is not in the line gets its whole limit.
@@ -145,7 +146,7 @@ void Cases::make_request(const LogLine& line) {
   if (routes_beyond)
     take_route_named(line.route);
   else if (const auto route = policy::find_route(candidate_.routes, request_))
-    policy::take_route(candidate_.routes[*route], request_);
+    policy::take_route(candidate_.routes, *route, request_);
   loads = loads || line.load;
   take_factors(line);
   const std::string_view said[] = {line.api_key, line.user, line.org,    line.service,

@@ -11,6 +11,7 @@
 #include "weir/policy/identity.hpp"
 #include "weir/policy/routing/patterns.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -24,15 +25,18 @@ class Factors;
 
 namespace weir::policy {
 
+inline constexpr std::size_t kNoRoute = ~std::size_t{0};  // stands for the index of a route: no route matched
+
 // A request as rules see it. Its views live as long as the head's buffer.
 struct Request {
   const http::RequestHead* head = nullptr;
   std::string_view path;  // result of http::normalise_path()
   // Other interpretations of the path; null: there are none.
   const http::PathInterpretations* interpretations = nullptr;
-  std::string_view host;        // result of http::normalise_host()
-  std::string_view route;       // name of the matched route; empty while routes are being matched
-  std::string_view upstream{};  // name of the route's upstream; empty if weir answers itself
+  std::string_view host;               // result of http::normalise_host()
+  std::string_view route;              // name of the matched route; empty while routes are being matched
+  std::size_t route_index = kNoRoute;  // index of the matched route among the configured routes
+  std::string_view upstream{};         // name of the route's upstream; empty if weir answers itself
   ClientIdentity client;
   base::TimePoint now{};  // when the request arrived
   double load = 1;        // the load of the system at `now`, from 0 (idle) to 1 (full), for elastic limits
@@ -84,7 +88,7 @@ struct Match {
   std::vector<std::string> regions;    // the region must be in this list: "CH-GE"
   std::vector<std::string> asns;       // the autonomous system must be in this list: "AS3303"
   std::vector<std::string> listeners;  // the listener must be in this list
-  std::vector<std::string> routes;     // the name of the matched route must be in this list; not for routes
+  std::vector<std::string> routes;     // set_routes(): the matched route must be in this list; not for routes
   std::optional<Hours> hours;          // the hours that must include Request::now
   // `body_contains`: the body must contain a word of this list. The words are results of body_word().
   std::vector<std::string> body_words;
@@ -92,9 +96,16 @@ struct Match {
   // matches.
   std::vector<NamedText> json;
   std::shared_ptr<const Match> negated;  // `not`: at least one of these conditions must not hold
+  // For each configured route, by its index: whether its name is in `routes`. So testing the condition costs
+  // the same for any number of names.
+  std::vector<bool> has_route{};
   // Bytes of the body to read for `body_words` and `json`, including those in `negated`; 0: no such
   // condition.
   std::uint64_t max_body = 0;
+
+  // Sets the condition on the route: `names` becomes `routes`. `all`: the names of the configured routes, in
+  // their order.
+  void set_routes(std::vector<std::string> names, const std::vector<std::string>& all);
 
   // The first condition that does not hold. The conditions are checked in this order.
   enum class Unmet : std::uint8_t {
@@ -157,6 +168,9 @@ struct Match {
   [[nodiscard]] std::string describe() const;
 
  private:
+  [[nodiscard]] bool is_route_listed(std::size_t route) const noexcept {
+    return route < has_route.size() && has_route[route];
+  }
   [[nodiscard]] bool goes_by_path() const noexcept;
   [[nodiscard]] bool divides_interpretations(const Request& request) const;
   // Returns true if every condition on the path has the same result for both paths.

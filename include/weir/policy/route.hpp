@@ -29,8 +29,8 @@ struct CannedResponse {
   unsigned status = 200;
   std::string body;
   std::string content_type = "text/plain; charset=utf-8";
-  bool usage =
-      false;  // true: `body` is not used, and the answer shows the client's own limits (policy/usage.hpp)
+  // True: `body` is not used, and the answer shows the client's own limits (policy/usage.hpp).
+  bool usage = false;
   std::optional<TextTemplate> location{};  // the field Location
   FieldEdits fields{};                     // further fields; none of them drops others
 };
@@ -62,8 +62,7 @@ struct Route {
   Priority priority = kDefaultPriority;  // priority of clients whose tier has no priority
   std::vector<std::string> upgrades{};   // protocols that connections may change to, in lower case
   AmbiguousPaths ambiguous_paths = AmbiguousPaths::Refuse;
-  std::shared_ptr<const RouteEdits>
-      edits{};  // null: the route changes nothing; shared by copies of the route
+  std::shared_ptr<const RouteEdits> edits{};  // null: no changes; shared by copies of the route
 };
 
 // The answer (400) to a request without a host, if the target of the redirect needs one.
@@ -81,7 +80,7 @@ inline constexpr std::string_view kNoHostToRedirectTo =
 // interpretations of the path lead to other routes. Keeps a reference: the routes must outlive the request.
 [[nodiscard]] std::optional<std::size_t> choose_route(std::span<const Route> routes, Request& request);
 
-// Stores the route in the request. Keeps a reference: the route must outlive the request.
-void take_route(const Route& route, Request& request) noexcept;
+// Stores the route with this index in the request. Keeps a reference: the routes must outlive the request.
+void take_route(std::span<const Route> routes, std::size_t index, Request& request) noexcept;
 
 }  // namespace weir::policy

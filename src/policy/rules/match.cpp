@@ -3,6 +3,7 @@
 #include "weir/policy/body_values.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace weir::policy {
 
@@ -122,6 +123,14 @@ bool is_https(const Request& request) noexcept {
   return !http::equal_ignoring_case(told->value, "http") && request.secure;
 }
 
+void Match::set_routes(std::vector<std::string> names, const std::vector<std::string>& all) {
+  routes = std::move(names);
+  if (routes.empty()) return;
+  auto sorted = routes;
+  std::sort(sorted.begin(), sorted.end());
+  for (const auto& name : all) has_route.push_back(std::binary_search(sorted.begin(), sorted.end(), name));
+}
+
 // Returns the first unmet condition. Ignores `negated` and the conditions on headers, the query and the body.
 inline Match::Unmet Match::unmet_by_client(const Request& request) const {
   const auto block = [&](const base::Cidr& b) { return b.contains(request.client.address); };
@@ -129,7 +138,7 @@ inline Match::Unmet Match::unmet_by_client(const Request& request) const {
   if (!hosts.empty() && !matches_host(hosts, request.host)) return Unmet::Host;
   if (https && *https != is_https(request)) return Unmet::Scheme;
   if (!any_of(listeners, request.listener)) return Unmet::Listener;
-  if (!any_of(routes, request.route)) return Unmet::Route;
+  if (!routes.empty() && !is_route_listed(request.route_index)) return Unmet::Route;
   if (!any_of(tiers, request.client.tier)) return Unmet::Tier;
   if (!any_of(countries, request.client.country)) return Unmet::Country;
   if (!any_of(cities, request.client.city)) return Unmet::City;

@@ -29,13 +29,15 @@ std::optional<std::size_t> choose_route(std::span<const Route> routes, Request& 
       return route.match.is_path_ambiguous(request);
     });
   }
-  if (chosen) take_route(routes[*chosen], request);
+  if (chosen) take_route(routes, *chosen, request);
   return chosen;
 }
 
-void take_route(const Route& route, Request& request) noexcept {
+void take_route(std::span<const Route> routes, std::size_t index, Request& request) noexcept {
+  const auto& route = routes[index];
   if (route.ambiguous_paths == AmbiguousPaths::Pass) request.interpretations = nullptr;
   request.route = route.name;
+  request.route_index = index;
   request.upstream = route.upstream_name;
 }
 

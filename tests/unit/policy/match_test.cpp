@@ -4,6 +4,8 @@
 
 #include "weir/policy/route.hpp"
 
+#include <vector>
+
 #include <gtest/gtest.h>
 
 namespace weir::policy {
@@ -224,6 +226,72 @@ TEST_F(MatchTest, FindsTheFirstRouteThatMatches) {
   EXPECT_EQ(find_route(routes, request_), 2U);
   head_.method = "DELETE";
   EXPECT_EQ(find_route(routes, request_), std::nullopt);
+}
+
+class MatchBySource : public testing::Test {
+ protected:
+  http::RequestHead head_ = head_with({});
+  Request request_ = request_of(head_);
+  Match match_;
+};
+
+TEST_F(MatchBySource, OneOfTheHostsMustMatch) {
+  match_.hosts = {*HostMatch::parse("a.com"), *HostMatch::parse("*.example.com")};
+  EXPECT_FALSE(match_.holds(request_)) << "the host is example.com";
+  EXPECT_EQ(match_.why_not(request_), "host example.com is not among a.com, *.example.com");
+  request_.host = "www.example.com";
+  EXPECT_TRUE(match_.holds(request_));
+  EXPECT_EQ(match_.describe(), "host a.com *.example.com");
+}
+
+TEST_F(MatchBySource, SchemeIsThatOfTheConnection) {
+  match_.https = true;
+  EXPECT_FALSE(match_.holds(request_));
+  EXPECT_EQ(match_.why_not(request_), "scheme http is not https");
+  request_.secure = true;
+  EXPECT_TRUE(match_.holds(request_));
+  match_.https = false;
+  EXPECT_EQ(match_.why_not(request_), "scheme https is not http");
+  EXPECT_EQ(match_.describe(), "scheme http");
+}
+
+// A proxy that ends TLS for weir tells the client's scheme. Otherwise a redirect to https would never end.
+TEST_F(MatchBySource, TrustedPeerTellsTheScheme) {
+  head_.fields.push_back({"X-Forwarded-Proto", "HTTPS", http::FieldId::XForwardedProto});
+  EXPECT_FALSE(is_https(request_)) << "anybody could claim this";
+  request_.client.peer_trusted = true;
+  EXPECT_TRUE(is_https(request_));
+  request_.secure = true;
+  head_.fields.back().value = "http";
+  EXPECT_FALSE(is_https(request_));
+  head_.fields.back().value = "wss";
+  EXPECT_TRUE(is_https(request_)) << "the value says neither, so the connection counts";
+}
+
+TEST_F(MatchBySource, ListenerAndRouteMustBeInTheirLists) {
+  match_.listeners = {"internal", "edge"};
+  EXPECT_EQ(match_.why_not(request_), "listener is unknown, but must be among internal, edge");
+  request_.listener = "edge";
+  EXPECT_TRUE(match_.holds(request_));
+  match_.set_routes({"login"}, {"api", "login"});
+  request_.route_index = 0;
+  EXPECT_EQ(match_.why_not(request_), "route api is not login");
+  request_.route = "login";
+  request_.route_index = 1;
+  EXPECT_TRUE(match_.holds(request_));
+  EXPECT_EQ(match_.describe(), "listener internal edge, route login");
+}
+
+// Routes without a name of their own may have the same name, because it says only their host and path.
+TEST_F(MatchBySource, NameStandsForEveryRouteThatHasIt) {
+  match_.set_routes({"shop", "login"}, {"shop", "api", "login", "shop"});
+  std::vector<std::size_t> held;
+  for (const std::size_t index :
+       {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{3}, std::size_t{4}, kNoRoute}) {
+    request_.route_index = index;
+    if (match_.holds(request_)) held.push_back(index);
+  }
+  EXPECT_EQ(held, (std::vector<std::size_t>{0, 2, 3}));
 }
 
 }  // namespace

@@ -82,7 +82,7 @@ void read_ways(const TableReader& table, const ReadContext& context, policy::Mat
   if (table.has("scheme")) match.https = table.text("scheme") == "https";
   match.listeners = table.texts("listener");
   check_names(table, "listener", match.listeners, context.listeners, "listener");
-  match.routes = table.texts("route");
+  match.set_routes(table.texts("route"), context.routes);
   if (table.has("route") && context.routes.empty())
     return table.mistake("route",
                          "found in a [[route]], which weir chooses by its other conditions; expected it in a "
