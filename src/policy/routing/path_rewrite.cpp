@@ -40,9 +40,16 @@ std::string fault_of_prefix(std::string_view prefix) {
          "\", without the slash at its end";
 }
 
+std::string fault_of_expression(std::string_view pattern) {
+  if (!is_ascii(pattern)) return "it " + std::string(kNeverInPaths);
+  const auto expression = TextMatch::parse_expression(pattern);
+  if (expression) return "";
+  return "expected a regular expression such as \"^/old/(.*)$\": " + expression.error().message;
+}
+
 base::Result<PathPattern> PathPattern::parse(std::string_view pattern, std::string_view to) {
   PathPattern parsed;
-  auto expression = TextMatch::parse("~" + std::string(pattern));
+  auto expression = TextMatch::parse_expression(pattern);
   if (!expression) return expression.error();
   parsed.pattern_ = std::move(*expression);
   parsed.text_ = to;

@@ -28,12 +28,22 @@ struct TextMatch::Regex {
 };
 
 base::Result<TextMatch> TextMatch::parse(std::string_view pattern) {
+  if (pattern.starts_with('~')) {
+    auto match = parse_expression(pattern.substr(1));
+    if (match) return match;
+    return base::Error{"\"" + std::string(pattern) +
+                       "\" is not a regular expression: " + match.error().message};
+  }
   TextMatch match;
   match.exact_ = pattern;
-  if (!pattern.starts_with('~')) return match;
-  auto regex = std::make_shared<const Regex>(pattern.substr(1));
-  if (!regex->expression.ok())
-    return base::Error{"\"" + match.exact_ + "\" is not a regular expression: " + regex->expression.error()};
+  return match;
+}
+
+base::Result<TextMatch> TextMatch::parse_expression(std::string_view expression) {
+  auto regex = std::make_shared<const Regex>(expression);
+  if (!regex->expression.ok()) return base::Error{regex->expression.error()};
+  TextMatch match;
+  match.exact_ = "~" + std::string(expression);
   match.regex_ = std::move(regex);
   return match;
 }
@@ -73,14 +83,17 @@ std::string TextMatch::describe() const {
   return any_ ? "present" : exact_;
 }
 
+bool is_ascii(std::string_view text) noexcept {
+  return std::all_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x80; });
+}
+
 base::Result<PathMatch> PathMatch::parse(std::string_view pattern) {
   const auto wrong = [&](const std::string& why) {
     return base::Error{"\"" + std::string(pattern) + "\" " + why};
   };
   PathMatch match;
   if (pattern.starts_with('~')) {
-    if (std::any_of(pattern.begin(), pattern.end(), [](unsigned char c) { return c >= 0x80; }))
-      return wrong("can never match, because paths are ASCII; write other characters as %XX of their UTF-8");
+    if (!is_ascii(pattern)) return wrong(std::string(kNeverInPaths));
     auto regex = TextMatch::parse(pattern);
     if (!regex) return regex.error();
     match.regex_ = std::move(*regex);

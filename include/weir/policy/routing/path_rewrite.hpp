@@ -16,7 +16,8 @@ namespace weir::policy {
 // it matched.
 class PathPattern {
  public:
-  // The error says what to write. `pattern`: a regular expression without "~". `to`: the new path.
+  // `pattern`: a regular expression without "~". `to`: the new path. The error says what to write in place of
+  // `to`. REQUIRES: fault_of_expression(pattern) is empty.
   [[nodiscard]] static base::Result<PathPattern> parse(std::string_view pattern, std::string_view to);
   // Writes the new path to `out`. Returns false if the expression is not found in the path.
   [[nodiscard]] bool apply(std::string_view path, std::string& out) const;
@@ -43,6 +44,9 @@ struct PathRewrite {
   // `strip`, or the expression is not found. weir then forwards the path as it was received.
   [[nodiscard]] bool apply(std::string_view path, std::string& out) const;
 };
+
+// Returns what is wrong with the regular expression of a PathPattern; empty if it is valid.
+[[nodiscard]] std::string fault_of_expression(std::string_view pattern);
 
 // Returns what is wrong with a prefix to strip or to add; empty if it is valid. A prefix is a path in normal
 // form without a slash at its end.

@@ -19,6 +19,8 @@ class TextMatch {
  public:
   // Parses "text" (equality) or "~regex". The error says what is wrong with the expression.
   [[nodiscard]] static base::Result<TextMatch> parse(std::string_view pattern);
+  // Parses "regex", without "~". The error has RE2's words alone, such as "missing ): (".
+  [[nodiscard]] static base::Result<TextMatch> parse_expression(std::string_view expression);
   [[nodiscard]] static TextMatch present();
   [[nodiscard]] bool holds(std::string_view text) const;
   // Returns the number of groups of the expression. REQUIRES that this is a regular expression, also below.
@@ -38,6 +40,11 @@ class TextMatch {
   std::shared_ptr<const Regex> regex_;  // shared by copies, because a compiled expression never changes
   bool any_ = false;
 };
+
+// Why a regular expression for paths is wrong if it has octets beyond ASCII.
+inline constexpr std::string_view kNeverInPaths =
+    "can never match, because paths are ASCII; write other characters as %XX of their UTF-8";
+[[nodiscard]] bool is_ascii(std::string_view text) noexcept;
 
 // A path pattern. "/login" matches exactly. "/api/*" matches the paths below /api/, and "/api/". "/api*"
 // matches every path with that prefix. "*" and "/*" match everything, also `OPTIONS *`. "~regex" searches the

@@ -86,7 +86,12 @@ std::optional<policy::PathRewrite> read_path_rewrite(const TableReader& route) {
   if (prefixes)
     route.mistake("rewrite", "found beside strip_prefix or add_prefix; expected one way to change the path");
   if (!table.has("pattern") || !table.has("to")) return path;
-  auto pattern = policy::PathPattern::parse(table.text("pattern"), table.text("to"));
+  const auto expression = table.text("pattern");
+  if (const auto fault = policy::fault_of_expression(expression); !fault.empty()) {
+    table.mistake("pattern", "found " + in_quotes(expression) + "; " + fault);
+    return path;
+  }
+  auto pattern = policy::PathPattern::parse(expression, table.text("to"));
   if (pattern)
     path.pattern = std::move(*pattern);
   else

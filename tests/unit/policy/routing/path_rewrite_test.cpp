@@ -80,7 +80,6 @@ TEST(PathRewrite, RejectsNewPathsThatAreNotInNormalForm) {
     EXPECT_FALSE(parsed) << to;
     return parsed ? "" : parsed.error().message;
   };
-  EXPECT_THAT(message("(", "/"), HasSubstr("not a regular expression"));
   EXPECT_THAT(message("^/(.*)$", "{1}"), HasSubstr("begins with \"/\", where x stands for a group"));
   EXPECT_THAT(message("^/(.*)$", "//{1}"), HasSubstr("in normal form: \"/x\""));
   EXPECT_THAT(message("^/(.*)$", "/a/../{1}"), HasSubstr("in normal form"));
@@ -89,6 +88,12 @@ TEST(PathRewrite, RejectsNewPathsThatAreNotInNormalForm) {
   EXPECT_THAT(message("^/(.*)$", "/{2}"), HasSubstr("that the pattern does not have; it has 1"));
   EXPECT_THAT(message("^/(.*)$", "/{host}"), HasSubstr("{host} is no group"));
   EXPECT_THAT(message("^/(.*)$", "/{10}"), HasSubstr("{10} is no group"));
+}
+
+TEST(PathRewrite, RejectsExpressionsThatAreWrongOrNeverMatch) {
+  EXPECT_EQ(fault_of_expression("^/(.*)$"), "");
+  EXPECT_EQ(fault_of_expression("("), "expected a regular expression such as \"^/old/(.*)$\": missing ): (");
+  EXPECT_THAT(fault_of_expression("^/caf\xc3\xa9"), HasSubstr("write other characters as %XX"));
 }
 
 TEST(PathRewrite, ChecksPrefixes) {
