@@ -137,6 +137,15 @@ const WrongConfiguration kWrongEdits[] = {
      {"weir.toml:14: route[r].rewrite.to: found \"{1}\"; expected a path that begins with \"/\", where x "
       "stands "
       "for a group"}},
+    {"RewriteOfNoExpression",
+     forwarding("rewrite = { pattern = \"^/(.*$\", to = \"{1}\" }\n"),
+     {"weir.toml:14: route[r].rewrite.pattern: found \"^/(.*$\"; expected a regular expression such as "
+      "\"^/old/(.*)$\": missing ): ^/(.*$"}},
+    {"RewriteOfNoPath",
+     forwarding("rewrite = { pattern = \"^/caf\xc3\xa9\", to = \"/tea\" }\n"),
+     {"weir.toml:14: route[r].rewrite.pattern: found \"^/caf\xc3\xa9\"; it can never match, because paths "
+      "are "
+      "ASCII; write other characters as %XX of their UTF-8"}},
     {"RewriteWithAQuery",
      forwarding("rewrite = { pattern = \"^/(.*)$\", to = \"/find?q={1}\" }\n"),
      {"weir.toml:14: route[r].rewrite.to: found \"/find?q={1}\"; expected a path without \"?\" and \"#\"; "
