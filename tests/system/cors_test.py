@@ -14,6 +14,7 @@ APP = "https://app.example.com"
 ASKS = {"Origin": APP, "Access-Control-Request-Method": "PUT", "Access-Control-Request-Headers": "content-type,x-api-key"}
 LIMIT = rule(limit="2/1000day", key='["ip"]', algorithm='"fixed_window"', headers='{ X-Reason = "quota" }')
 USAGE = '[[route]]\nmatch = { path = "/usage" }\nrespond = "usage"\n[[route]]\nmatch = { path = "/own" }\nrespond = { body = "own" }\n'
+NAMED = 'headers.response.set = { X-Served-By = "edge" }\n'
 TO_SERVER = '[[route]]\nmatch = { path = "/api/*" }\nupstream = "api"\n'
 
 
@@ -95,6 +96,16 @@ class AnswersOfServers(CorsTestCase):
             self.assertEqual(got.all("access-control-allow-origin"), ["https://other.example"])
             self.assertEqual(self.exposed(got), {"x-total", "x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset",
                                                  "ratelimit", "ratelimit-policy"})
+
+    def test_fields_that_a_route_writes_are_exposed_in_answers_of_weir_and_of_servers(self):
+        self.upstream.reply = answer(headers=f"Access-Control-Allow-Origin: {APP}\r\n")
+        routes = cors(APP) + '[[route]]\nmatch = { path = "/own" }\nrespond = { body = "own" }\n' + NAMED + TO_SERVER + NAMED
+        weir = self.weir(rules="", routes=routes)
+        for request in self.requesters(weir):
+            for path in ("/own", "/api/a"):
+                got = request("GET", path, {"Origin": APP})
+                self.assertEqual(got["x-served-by"], "edge")
+                self.assertIn("x-served-by", self.exposed(got))
 
     def test_answers_without_rate_limit_fields_of_weir_get_no_expose_headers_field(self):
         weir = self.cors_weir(rules="")

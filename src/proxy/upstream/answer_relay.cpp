@@ -41,10 +41,10 @@ BodySink& AnswerRelay::begin() {
   attempt_.copy.drop();
   if (response.status == 429 && context_.route()->honor_retry_after) note_pause();
   context_.settle(response.status, &response);
-  if (const auto& cors = context_.config.cors)
+  context_.edit_answer(response.fields);
+  if (const auto& cors = context_.config.cors)  // last, so that it finds the fields of the route
     http::append_exposed_names(buffers.rate_limit_headers, *cors, buffers.head.fields);
   keep_stricter(response.fields, buffers.rate_limit_headers);
-  context_.edit_answer(response.fields);
   context_.report.status = response.status;
   return context_.client.begin_answer(response, {.fields = buffers.rate_limit_headers,
                                                  .date = context_.date(),
