@@ -33,6 +33,12 @@ inline char folded(char c) noexcept {
 
 }  // namespace detail
 
+// Returns true if FieldNames takes both names for the same.
+[[nodiscard]] inline bool is_same_name(std::string_view one, std::string_view other) noexcept {
+  return std::equal(one.begin(), one.end(), other.begin(), other.end(),
+                    [](char a, char b) { return detail::folded(a) == detail::folded(b); });
+}
+
 class FieldNames {
  public:
   FieldNames() = default;
@@ -77,8 +83,8 @@ class FieldNames {
 
   // for each row of the hash table; bit n: the row has a name of n characters
   std::array<std::uint64_t, kRows> lengths_{};
-  std::array<std::uint16_t, kRows + 1>
-      begins_{};             // the index in names_ at which each row of the hash table begins
+  // the index in names_ at which each row of the hash table begins
+  std::array<std::uint16_t, kRows + 1> begins_{};
   std::vector<Name> names_;  // the names of all rows, row after row
   std::uint32_t known_ = 0;  // bit n: the set has the field with FieldId n
 };

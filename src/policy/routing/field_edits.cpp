@@ -1,6 +1,7 @@
 #include "weir/policy/routing/field_edits.hpp"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 namespace weir::policy {
@@ -30,7 +31,7 @@ void remove_lines(std::string& lines, std::string_view name) {
     const auto end = std::min(lines.find(kLineEnd, at), lines.size() - kLineEnd.size()) + kLineEnd.size();
     const auto line = std::string_view(lines).substr(at, end - at);
     const bool same = line.size() > name.size() && line[name.size()] == ':' &&
-                      http::equal_ignoring_case(line.substr(0, name.size()), name);
+                      http::is_same_name(line.substr(0, name.size()), name);
     if (same)
       lines.erase(at, end - at);
     else

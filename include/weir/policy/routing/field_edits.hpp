@@ -9,7 +9,6 @@
 #include "weir/policy/routing/text_template.hpp"
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace weir::policy {

@@ -85,5 +85,11 @@ TEST_F(FieldEditsTest, KnowWhetherATokenMayBeNeeded) {
   EXPECT_TRUE(edits_.asks_who);
 }
 
+// A rule has a field of its own in its refusals, in a spelling of its own.
+TEST_F(FieldEditsTest, SetReplacesOwnLinesInEverySpelling) {
+  set("X-User", "a");
+  EXPECT_EQ(own("X_User: rule\r\nx.user: rule\r\nX-Users: 1\r\n"), "X-Users: 1\r\nX-User: a\r\n");
+}
+
 }  // namespace
 }  // namespace weir::policy
