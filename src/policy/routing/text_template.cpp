@@ -12,7 +12,6 @@ namespace {
 constexpr std::array<std::string_view, 12> kPlaceholderNames = {
     "{host}", "{uri}", "{path}", "{query}",   "{method}",     "{client_ip}",
     "{user}", "{org}", "{tier}", "{service}", "{request_id}", "{cert_subject}"};
-constexpr std::string_view kCertificate = "cert_der";
 
 constexpr std::array<bool, 256> plain_octets(std::string_view marks) {
   std::array<bool, 256> set{};
@@ -105,7 +104,6 @@ void append_value(std::string& out, Placeholder placeholder, const TemplateValue
 }
 
 std::string unknown_placeholder(std::string_view name) {
-  if (name == kCertificate) return "{cert_der} is not available yet; expected {cert_subject}";
   std::string what = "{" + std::string(name) + "} is no placeholder; expected one of";
   for (const auto known : kPlaceholderNames) what.append(" ").append(known);
   return what;
@@ -151,8 +149,8 @@ bool begins_with_slash(std::optional<Placeholder> placeholder) noexcept {
   return placeholder == Placeholder::Uri || placeholder == Placeholder::Path;
 }
 
-// Returns why the pieces from `at` on do not continue a URL whose constant beginning was "https://"; empty if
-// they do. `rest`: the constant text behind "https://".
+// Returns why the pieces do not form a URL that begins with the constant text "https://" or "http://"; empty
+// if they do. `rest`: the constant text of the first piece behind that beginning.
 std::string fault_of_authority(const std::vector<TextTemplate::Piece>& pieces, std::string_view rest) {
   std::size_t size = 0;
   for (const auto& piece : pieces) {

@@ -36,10 +36,6 @@ const WrongConfiguration kWrongEdits[] = {
       "one "
       "of {host} {uri} {path} {query} {method} {client_ip} {user} {org} {tier} {service} {request_id} "
       "{cert_subject}"}},
-    {"PlaceholderNotAvailable",
-     request_set("Client-Cert = \":{cert_der}:\""),
-     {"weir.toml:14: route[r].headers.request.set.Client-Cert: found \":{cert_der}:\"; {cert_der} is not "
-      "available yet; expected {cert_subject}"}},
     {"PlaceholderWithoutCertificates",
      request_set("X-A = \"{cert_subject}\""),
      {"weir.toml:14: route[r].headers.request.set.X-A: found {cert_subject}, but no listener asks clients "

@@ -55,7 +55,7 @@ TEST_F(TextTemplateTest, RejectsUnknownPlaceholdersAndLoneBraces) {
     return parsed ? "" : parsed.error().message;
   };
   EXPECT_THAT(message("a {hots}"), HasSubstr("{hots} is no placeholder; expected one of {host} {uri}"));
-  EXPECT_THAT(message("{cert_der}"), HasSubstr("{cert_der} is not available yet"));
+  EXPECT_THAT(message("{cert_der}"), HasSubstr("{cert_der} is no placeholder; expected one of {host} {uri}"));
   EXPECT_THAT(message("a{host"), HasSubstr("or {{ for the character itself"));
   EXPECT_THAT(message("a}b"), HasSubstr("or }} for the character itself"));
   EXPECT_THAT(message("{a{host}}"), HasSubstr("a brace has no partner"));
