@@ -2,6 +2,7 @@
 #include "weir/http/target.hpp"
 #include "weir/limit/key_table.hpp"
 #include "weir/policy/evaluation.hpp"
+#include "weir/policy/route.hpp"
 #include "weir/policy/rule_finder.hpp"
 
 #include <string>
@@ -73,6 +74,42 @@ void find_among(benchmark::State& state) {
   }
 }
 BENCHMARK(find_among)->ArgName("rules")->Arg(5)->Arg(100)->Arg(1'000);
+
+// Measures the choice of a route if none of the routes before the last one matches. `make`: the condition of
+// a route by its number.
+void find_last_route(benchmark::State& state, Match (*make)(const std::string& number)) {
+  std::vector<Route> routes(static_cast<std::size_t>(state.range(0)));
+  for (std::size_t i = 0; i + 1 < routes.size(); ++i) routes[i].match = make(std::to_string(i));
+  const auto head = browser_head();
+  const Request request{
+      .head = &head, .path = head.path, .host = "api.example.com", .route = {}, .client = {}};
+  for (auto _ : state) benchmark::DoNotOptimize(find_route(routes, request));
+}
+
+Match by_path(const std::string& number) {
+  Match match;
+  match.path = *PathMatch::parse("/tenants/" + number + "/*");
+  return match;
+}
+Match by_host(const std::string& number) {
+  Match match;
+  match.hosts.push_back(*HostMatch::parse("*.tenant-" + number + ".example.com"));
+  return match;
+}
+Match by_path_expression(const std::string& number) {
+  Match match;
+  match.path = *PathMatch::parse("~^/tenants/" + number + "/[0-9]+$");
+  return match;
+}
+Match by_host_expression(const std::string& number) {
+  Match match;
+  match.hosts.push_back(*HostMatch::parse("~^tenant-" + number + "-[0-9]+[.]example[.]com$"));
+  return match;
+}
+BENCHMARK_CAPTURE(find_last_route, path, by_path)->ArgName("routes")->Arg(10)->Arg(1'000);
+BENCHMARK_CAPTURE(find_last_route, host, by_host)->ArgName("routes")->Arg(10)->Arg(1'000);
+BENCHMARK_CAPTURE(find_last_route, path_regex, by_path_expression)->ArgName("routes")->Arg(10)->Arg(1'000);
+BENCHMARK_CAPTURE(find_last_route, host_regex, by_host_expression)->ArgName("routes")->Arg(10)->Arg(1'000);
 
 // Measures five local rules with five algorithms per request, from matching to the decision. The clients'
 // names are computed each time. Their state is already in the table.
