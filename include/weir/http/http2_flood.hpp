@@ -39,11 +39,11 @@ class Http2FloodGuard {
   // Counts a cheap frame. Returns true if the client has sent too many, so that the connection must end.
   [[nodiscard]] bool is_flood(Http2Cheap frame, base::TimePoint now) noexcept;
 
-  static constexpr std::uint64_t kFree =
-      500;  // cheap frames that are permitted in a time window without any work
+  // Cheap frames that are permitted in a time window without any work.
+  static constexpr std::uint64_t kFree = 500;
   static constexpr std::uint64_t kPerWork = 4;
-  static constexpr std::uint64_t kPerUpdate =
-      32;  // a cut frame permits one WINDOW_UPDATE for this many octets
+  // A cut frame permits one WINDOW_UPDATE for this many octets.
+  static constexpr std::uint64_t kPerUpdate = 32;
   static constexpr base::Duration kWindow{10'000'000};
 
  private:

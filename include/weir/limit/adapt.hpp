@@ -68,8 +68,8 @@ struct Answers {
   std::uint64_t all = 0;       // answers, and attempts that got no answer because of the upstream
   std::uint64_t failed = 0;    // part of `all`: answers with a status of 5xx, and attempts without an answer
   std::uint64_t measured = 0;  // part of `all`: answers, and attempts that ran out of time
-  base::Duration time{
-      0};  // the sum of the times from request to answer's head, over the attempts in `measured`
+  // The sum of the times from request to answer's head, over the attempts in `measured`.
+  base::Duration time{0};
   friend bool operator==(const Answers&, const Answers&) = default;
 };
 

@@ -12,8 +12,8 @@ namespace weir::observe {
 struct RouteTallies {
   static constexpr std::size_t kStatusSlots = 502;
 
-  std::array<Tally, kStatusSlots>
-      statuses;  // ended requests; Counters::requests() finds the slot of a status
+  // Ended requests. Counters::requests() finds the slot of a status.
+  std::array<Tally, kStatusSlots> statuses;
   // Time from the end of the head to the end of the answer, of requests that weir sent to a server. For a
   // tunnel, the time until it opens.
   Histogram seconds;

@@ -51,9 +51,8 @@ class RuleFinder {
   template <class Visit>
   void for_each(const Request& request, std::string_view path, Visit visit) const;
 
-  // The patterns by host, then by method. The empty name stands for every host, for
-  // patterns of hosts, or for every method. The map is
-  // empty if there are few rules.
+  // The patterns by host, then by method. At the host level, the empty name stands for every host and for
+  // host patterns; at the method level, for every method. The map is empty if there are few rules.
   ByName<ByName<Patterns>> by_host_;
 };
 

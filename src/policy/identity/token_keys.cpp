@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 #include <boost/json.hpp>
 #include <openssl/bn.h>

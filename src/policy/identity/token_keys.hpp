@@ -31,8 +31,9 @@ struct TokenKey {
 inline constexpr std::size_t kMostJwks = 100;  // the largest number of keys in a JWK set
 
 // Chooses the key for a token with this algorithm and `kid` (nullopt: the token has no `kid`). Returns
-// Algorithm if no key permits the algorithm. Returns Key if none of the keys that permit it has the `kid`, or
-// if the token has no `kid` and several keys permit its algorithm.
+// Algorithm if no key permits the algorithm. Among the keys that permit it, returns the key with the `kid`.
+// If there is none, returns the only key that fits because the key or the token has no `kid`; returns Key if
+// no key or several keys fit.
 [[nodiscard]] std::variant<const TokenKey*, TokenFault> choose_key(const std::vector<TokenKey>& keys,
                                                                    std::string_view algorithm,
                                                                    std::optional<std::string_view> kid);

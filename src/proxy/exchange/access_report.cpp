@@ -29,9 +29,9 @@ void count(const RequestReport& report, const ReportSources& sources, base::Time
   const auto& config = sources.config;
   const auto label = report.route ? std::optional(config.label_of_route(*report.route)) : std::nullopt;
   counters.requests(label, report.status).add();
-  // Answers that weir creates itself have a separate metric, because a refusal says nothing about a route's
-  // speed. A tunnel counts only with the time until it opened, because its lifetime says nothing about the
-  // speed either.
+  // Requests that were sent to no server have a separate metric, because a refusal says nothing about a
+  // route's speed. A tunnel counts only with the time until it opened, because its lifetime says nothing
+  // about the speed either.
   auto& seconds =
       report.sent == base::TimePoint{} ? counters.local_reply_seconds : counters.route(*label).seconds;
   seconds.record((report.status == 101 ? report.answered : ended) - report.started);

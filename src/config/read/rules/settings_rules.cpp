@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <set>
-#include <span>
 #include <utility>
 
 namespace weir::config {
