@@ -95,7 +95,9 @@ struct Certificate {
 struct Tls {
   std::vector<Certificate> certificates;
   std::string min_version = "1.2";
-  std::string client_ca, client_auth;
+  std::string client_auth;            // as weir writes it; empty: no client has to show a certificate
+  std::string client_ca, client_crl;  // files
+  std::string trusted_ca;             // file of ssl_trusted_certificate
 };
 
 struct Listen {

@@ -124,12 +124,13 @@ void read_real_ip(const Directive& directive, Reading& reading) {
 void read_access_log(const Directive& directive, Reading& reading) {
   auto& log = reading.result.access_log;
   const auto word = directive.arguments.empty() ? std::string() : directive.arguments[0];
-  if (!log.empty() && log != word)
-    return reading.notes.add(directive, word + ": not imported; weir has one access log");
+  const auto target = word == "off" ? word : absolute(reading, word);
+  if (log == target) return;
+  if (!log.empty()) return reading.notes.add(directive, word + ": not imported; weir has one access log");
   if (word != "off" && (word.find('$') != std::string::npos || word.starts_with("syslog:")))
     return reading.notes.add(directive, word + ": no equal; weir writes a file or standard output");
   if (word != "off") reading.notes.add(directive, "weir writes lines of JSON; weir: fields of [log]");
-  log = word == "off" ? word : absolute(reading, word);
+  log = target;
 }
 
 void read_protocols(const Directive& directive, Tls& tls, Notes& notes) {
@@ -206,6 +207,10 @@ bool read_tls(const Directive& directive, Tls& tls, bool& own, Reading& reading)
     read_protocols(directive, tls, reading.notes);
   } else if (name == "ssl_client_certificate") {
     tls.client_ca = file;
+  } else if (name == "ssl_trusted_certificate") {
+    tls.trusted_ca = file;
+  } else if (name == "ssl_crl") {
+    tls.client_crl = file;
   } else if (name == "ssl_verify_client") {
     tls.client_auth = word == "on" ? "require" : word == "optional" ? "optional" : "";
     if (word == "optional_no_ca") reading.notes.add(directive, word + ": no equal");

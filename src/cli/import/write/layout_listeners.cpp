@@ -1,5 +1,7 @@
 #include "cli/import/write/layout_listeners.hpp"
 
+#include "cli/import/syntax/nginx_values.hpp"
+
 #include <algorithm>
 #include <utility>
 
@@ -63,20 +65,59 @@ std::vector<Socket> sockets_of(const Configuration& configuration) {
   return sockets;
 }
 
-// Sets the certificates of a socket: those of the default server first. Returns false if there are none.
-bool set_tls(const Configuration& configuration, Socket& socket) {
+// Returns the file of the authorities that nginx trusts for the certificates of clients.
+const std::string& client_ca_of(const Tls& tls) {
+  return tls.client_ca.empty() ? tls.trusted_ca : tls.client_ca;
+}
+
+bool is_stricter(const std::string& auth, const std::string& other) {
+  const auto rank = [](const std::string& text) { return text == "require" ? 2 : text.empty() ? 0 : 1; };
+  return rank(auth) > rank(other);
+}
+
+// Sets the strictest client_auth of all servers of a socket, because a listener of weir has one for all.
+// Returns why weir must leave the listener out; empty if it need not. With the authorities of another server,
+// a listener would accept clients that nginx refuses.
+std::string set_client_auth(const Configuration& configuration, Socket& socket, Notes& notes) {
   auto& tls = socket.listener.tls;
-  if (!socket.listener.listen.tls) return true;
-  const auto& chief = configuration.servers[socket.default_server].tls;
-  tls = chief;
+  const auto& listen = socket.listener.listen;
+  const Tls* strictest = nullptr;
+  bool differs = false;
   for (const auto member : socket.members) {
     const auto& other = configuration.servers[member].tls;
-    add_certificates(other, tls);
-    if (tls.client_auth.empty())
-      std::tie(tls.client_ca, tls.client_auth) = std::tie(other.client_ca, other.client_auth);
+    differs = differs || other.client_auth != configuration.servers[socket.members.front()].tls.client_auth;
+    if (other.client_auth.empty()) continue;
+    if (client_ca_of(other).empty())
+      return listen.address + " has ssl_verify_client and no ssl_client_certificate";
+    if (!other.client_ca.empty() && !other.trusted_ca.empty() && other.client_ca != other.trusted_ca)
+      notes.add(listen.place, "listen",
+                "nginx also trusts clients of " + other.trusted_ca + "; weir: one file of both as client_ca");
+    if (strictest != nullptr &&
+        (client_ca_of(*strictest) != client_ca_of(other) || strictest->client_crl != other.client_crl))
+      return "the servers of " + listen.address + " have different authorities or lists for clients";
+    if (strictest == nullptr || is_stricter(other.client_auth, strictest->client_auth)) strictest = &other;
   }
+  if (strictest == nullptr) return {};
+  tls.client_ca = client_ca_of(*strictest);
+  tls.client_crl = strictest->client_crl;
+  tls.client_auth = strictest->client_auth;
+  if (differs)
+    notes.add(listen.place, "listen",
+              "the servers of " + listen.address + " differ in ssl_verify_client; weir has client_auth = " +
+                  toml_string(tls.client_auth) + " for all of them");
+  return {};
+}
+
+// Sets the certificates of a socket: those of the default server first. Returns why weir must leave the
+// listener out; empty if it need not.
+std::string set_tls(const Configuration& configuration, Socket& socket, Notes& notes) {
+  auto& tls = socket.listener.tls;
+  if (!socket.listener.listen.tls) return {};
+  tls = configuration.servers[socket.default_server].tls;
+  for (const auto member : socket.members) add_certificates(configuration.servers[member].tls, tls);
   std::erase_if(tls.certificates, [](const Certificate& c) { return c.cert.empty() || c.key.empty(); });
-  return !tls.certificates.empty();
+  if (tls.certificates.empty()) return socket.listener.listen.address + " has ssl and no ssl_certificate";
+  return set_client_auth(configuration, socket, notes);
 }
 
 }  // namespace
@@ -85,9 +126,8 @@ Fronts arrange_listeners(const Configuration& configuration, Notes& notes) {
   Fronts result;
   for (auto& socket : sockets_of(configuration)) {
     const auto& listen = socket.listener.listen;
-    if (!set_tls(configuration, socket)) {
-      notes.add(listen.place, "listen",
-                listen.address + " has ssl and no ssl_certificate; the listener is left out");
+    if (const auto fault = set_tls(configuration, socket, notes); !fault.empty()) {
+      notes.add(listen.place, "listen", fault + "; the listener is left out");
       continue;
     }
     const auto number = std::to_string(result.listeners.size() + 1);

@@ -22,8 +22,9 @@ std::string write_tls(const Tls& tls) {
     certificates += inline_table(pairs);
   }
   TomlPairs lines{{"certificates", certificates + "]"}, {"min_version", toml_string(tls.min_version)}};
-  if (!tls.client_ca.empty() && !tls.client_auth.empty()) {
+  if (!tls.client_auth.empty()) {
     lines.emplace_back("client_ca", toml_string(tls.client_ca));
+    if (!tls.client_crl.empty()) lines.emplace_back("client_crl", toml_string(tls.client_crl));
     lines.emplace_back("client_auth", toml_string(tls.client_auth));
   }
   return "\n[listener.tls]\n" + lines_of(lines);

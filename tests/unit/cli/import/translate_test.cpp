@@ -55,6 +55,12 @@ Translated of(const std::string& text) {
   return result;
 }
 
+// Translates servers that listen with TLS. weir reads none of their files here.
+Translated of_tls(const std::string& text) {
+  return translation(*parse_nginx(
+      "ssl_certificate a.crt; ssl_certificate_key a.key;\n" + text + " server { listen 81; }", "n.conf"));
+}
+
 // Translates a location "/" with these directives, beside these directives of http.
 Translated of_location(const std::string& directives, const std::string& http = "") {
   return of(http + " server { location / { proxy_pass http://127.0.0.1:9000; proxy_set_header Host $host; " +
@@ -279,6 +285,54 @@ TEST(Translate, ProxiesAreTrustedOnlyWithTheFieldThatWeirReads) {
   const auto other = of_location("", "set_real_ip_from 10.0.0.0/8;");
   EXPECT_THAT(other.toml, Not(HasSubstr("trusted_proxies")));
   EXPECT_THAT(other.notes, Contains(HasSubstr("set_real_ip_from: no equal with real_ip_header X-Real-IP")));
+}
+
+TEST(Translate, ClientsNeedACertificateOfTheTrustedAuthorities) {
+  const auto toml =
+      of_tls("server { listen 443 ssl; ssl_verify_client on; ssl_trusted_certificate t.crt; ssl_crl t.crl; }")
+          .toml;
+  EXPECT_THAT(toml, HasSubstr("client_ca = \"/etc/nginx/t.crt\"\nclient_crl = \"/etc/nginx/t.crl\"\n"
+                              "client_auth = \"require\"\n"));
+  const auto both = of_tls(
+      "server { listen 443 ssl; ssl_verify_client optional; ssl_trusted_certificate t.crt; "
+      "ssl_client_certificate c.crt; }");
+  EXPECT_THAT(both.toml, HasSubstr("client_ca = \"/etc/nginx/c.crt\"\nclient_auth = \"optional\"\n"));
+  EXPECT_THAT(both.notes, Contains(HasSubstr("listen: nginx also trusts clients of /etc/nginx/t.crt")));
+  EXPECT_THAT(of_tls("server { listen 443 ssl; ssl_trusted_certificate t.crt; ssl_crl t.crl; }").toml,
+              Not(HasSubstr("client_")));
+}
+
+TEST(Translate, ListenersWithoutTheAuthoritiesOfTheirClientsAreLeftOut) {
+  const auto result = of_tls("server { listen 443 ssl; ssl_verify_client on; }");
+  EXPECT_THAT(result.toml, Not(HasSubstr("443")));
+  EXPECT_THAT(result.notes, Contains(HasSubstr("listen: 0.0.0.0:443 has ssl_verify_client and no "
+                                               "ssl_client_certificate; the listener is left out")));
+}
+
+TEST(Translate, TheStrictestServerOfAListenerSaysWhetherClientsNeedACertificate) {
+  const auto result = of_tls(
+      "ssl_client_certificate c.crt; server { listen 443 ssl; ssl_verify_client optional; } "
+      "server { listen 443 ssl; server_name a; ssl_verify_client on; }"
+      "server { listen 443 ssl; server_name b; }");
+  EXPECT_THAT(result.toml, HasSubstr("client_auth = \"require\"\n"));
+  EXPECT_THAT(result.notes,
+              Contains(HasSubstr("listen: the servers of 0.0.0.0:443 differ in "
+                                 "ssl_verify_client; weir has client_auth = \"require\" for all")));
+}
+
+TEST(Translate, ListenersWhoseServersTrustDifferentAuthoritiesAreLeftOut) {
+  const auto result = of_tls(
+      "ssl_verify_client on; server { listen 443 ssl; ssl_client_certificate c.crt; } "
+      "server { listen 443 ssl; server_name a; ssl_client_certificate d.crt; }");
+  EXPECT_THAT(result.toml, Not(HasSubstr("443")));
+  EXPECT_THAT(result.notes, Contains(HasSubstr("the servers of 0.0.0.0:443 have different authorities")));
+}
+
+TEST(Translate, EqualAccessLogsAreNotedOnce) {
+  const auto result = of("access_log logs/a.log; server { access_log logs/a.log; } server { access_log b; }");
+  EXPECT_THAT(result.toml, HasSubstr("access = \"/etc/nginx/logs/a.log\""));
+  EXPECT_THAT(result.notes, Not(Contains(HasSubstr("logs/a.log: not imported"))));
+  EXPECT_THAT(result.notes, Contains(HasSubstr("b: not imported; weir has one access log")));
 }
 
 TEST(Translate, UnknownDirectivesAreNotedByLine) {
