@@ -12,7 +12,6 @@
 #include <cstring>
 #include <filesystem>
 #include <iostream>
-#include <utility>
 
 namespace weir::cli {
 
@@ -62,7 +61,7 @@ int run_import(const ImportOptions& options) {
   for (const auto& note : notes.sorted()) std::cerr << note.line() << '\n';
   if (!body) return fail(options.file + ": " + body.error().message, kWrong);
   const auto text = "# Made by weir import from " + options.file +
-                    ". Standard error had the report of what has no equal.\n" + *body;
+                    ". Its report on standard error names the directives without an equal.\n" + *body;
   const auto written = options.output.empty() ? print(text) : write_output(options, text);
   if (written != kDone) return written;
   return check_result(text, options.output.empty() ? "weir.toml" : options.output);

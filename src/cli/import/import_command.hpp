@@ -11,8 +11,9 @@ struct ImportOptions {
   bool force = false;  // overwrite the output
 };
 
-// Prints the configuration of weir, and on standard error what of the file has no equal. Returns 0 if weir
-// accepts the result; 1 if it does not, or if the output cannot be written; 2 if the file cannot be read.
+// Writes the configuration of weir, and reports on standard error which directives have no equal. Returns 0
+// if weir accepts the configuration; 1 if weir rejects it, or if the output cannot be written; 2 if the file
+// of nginx cannot be read.
 [[nodiscard]] int run_import(const ImportOptions& options);
 
 }  // namespace weir::cli

@@ -1,4 +1,4 @@
-// The whole translation, without files. Pure.
+// Translates the directives of an nginx configuration into a configuration of weir. Pure.
 #pragma once
 
 #include "cli/import/read/notes.hpp"
@@ -10,8 +10,8 @@
 
 namespace weir::cli::nginx {
 
-// Returns a configuration of weir, and adds to `notes` what of the directives has no equal. The error says
-// why there is nothing to translate. `folder`: the absolute folder of the configuration of nginx.
+// Returns a configuration of weir. Adds a note for each directive that has no equal, or a different one. The
+// error says why there is nothing to translate. `folder`: the absolute folder of the configuration of nginx.
 [[nodiscard]] base::Result<std::string> translate(const Directives& directives, const std::string& folder,
                                                   Notes& notes);
 

@@ -1,4 +1,4 @@
-// The report of weir import: what of an nginx configuration has no equal in weir.
+// Collects the report of weir import: the directives of nginx that have no equal in weir, or a different one.
 #pragma once
 
 #include "cli/import/syntax/directive.hpp"

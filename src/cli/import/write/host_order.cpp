@@ -3,7 +3,6 @@
 #include "weir/policy/routing/patterns.hpp"
 
 #include <algorithm>
-#include <tuple>
 #include <utility>
 
 namespace weir::cli::nginx {

@@ -3,6 +3,8 @@
 
 #include "cli/import/write/layout.hpp"
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 namespace weir::cli::nginx {

@@ -3,6 +3,9 @@
 #include "cli/import/write/write_toml.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <optional>
+#include <utility>
 
 namespace weir::cli::nginx {
 
@@ -29,7 +32,7 @@ std::string write_servers(const std::vector<UpstreamServer>& servers, bool tls) 
   return list + "]";
 }
 
-// Adds what nginx says in the upstream block itself.
+// Adds the keys that an upstream block of nginx sets.
 void add_group(const Upstream& group, TomlPairs& lines) {
   if (group.servers.size() > 1) lines.emplace_back("balance", toml_string(group.balance));
   if (group.servers.size() > 1 && !group.hash_key.empty())
