@@ -4,11 +4,14 @@
 
 #include "weir/net/file.hpp"
 
-#include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <iterator>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <glob.h>
 
@@ -16,14 +19,24 @@ namespace weir::cli::nginx {
 
 namespace {
 
+// Called by glob() for a folder that it cannot read. Returns 0 to go on if there is no such folder.
+int stop_at_unreadable(const char*, int error) {
+  return error == ENOENT || error == ENOTDIR ? 0 : error;
+}
+
 // Returns the files that match a pattern, sorted by name, as nginx includes them.
-std::vector<std::string> files_of_pattern(const std::string& pattern) {
+base::Result<std::vector<std::string>> files_of_pattern(const std::string& pattern) {
   glob_t found{};
+  errno = 0;
+  const int failed = ::glob(pattern.c_str(), 0, stop_at_unreadable, &found);
+  const int error = errno;
   std::vector<std::string> names;
-  if (::glob(pattern.c_str(), 0, nullptr, &found) == 0)
-    names.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  if (failed == 0) names.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
   ::globfree(&found);
-  return names;
+  if (failed == GLOB_NOSPACE) return base::Error{pattern + ": not enough memory to find its files"};
+  if (failed != 0 && failed != GLOB_NOMATCH)
+    return base::Error{pattern + ": cannot read a folder: " + std::strerror(error)};
+  return base::Result<std::vector<std::string>>(boost::system::in_place_value, std::move(names));
 }
 
 class FileReader {
@@ -66,7 +79,9 @@ class FileReader {
     const auto& pattern = directive.arguments.front();
     const auto name = (folder_ / pattern).string();
     const bool is_pattern = pattern.find_first_of("*?[") != std::string::npos;
-    for (const auto& file : is_pattern ? files_of_pattern(name) : std::vector{name})
+    const auto files = is_pattern ? files_of_pattern(name) : std::vector{name};
+    if (!files) return base::Error{where + "include: " + files.error().message};
+    for (const auto& file : *files)
       if (auto fault = read(file, where + "include: ", into, depth + 1)) return fault;
     return std::nullopt;
   }

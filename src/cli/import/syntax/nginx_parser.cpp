@@ -50,19 +50,67 @@ class Lexer {
     return token;
   }
 
-  // Skips text up to the '}' that closes the present block.
-  bool skip_block() {
-    for (std::size_t depth = 1; at_ != text_.size(); take())
-      if (text_[at_] == '{')
-        ++depth;
-      else if (text_[at_] == '}' && --depth == 0)
-        return true;
+  // Skips Lua up to the '}' that closes the present block. Braces in strings and comments do not count.
+  bool skip_lua_block() {
+    for (std::size_t depth = 1; at_ != text_.size();) {
+      if (skip_lua_text()) continue;
+      if (text_[at_] == '{') ++depth;
+      if (text_[at_] == '}' && --depth == 0) return true;
+      take();
+    }
     return false;
   }
 
   [[nodiscard]] unsigned line() const noexcept { return line_; }
 
  private:
+  [[nodiscard]] bool sees(std::string_view text) const noexcept {
+    return text_.substr(at_).starts_with(text);
+  }
+
+  // Takes characters until `end` is taken, or the text ends.
+  void take_through(std::string_view end) noexcept {
+    while (at_ != text_.size() && !sees(end)) take();
+    for (std::size_t i = 0; i < end.size() && at_ != text_.size(); ++i) take();
+  }
+
+  // Skips a string or a comment of Lua. Returns false if none begins here.
+  bool skip_lua_text() noexcept {
+    const bool comment = sees("--");
+    if (comment) at_ += 2;
+    if (skip_long_bracket()) return true;
+    if (comment) {
+      take_through("\n");
+      return true;
+    }
+    const char quote = text_[at_];
+    if (quote != '"' && quote != '\'') return false;
+    take();
+    while (at_ != text_.size()) {
+      const char c = take();
+      if (c == quote) return true;
+      if (c == '\\' && at_ != text_.size()) take();
+    }
+    return true;
+  }
+
+  // Skips "[[…]]", or "[=[…]=]" with any number of "=". Returns false if none begins here.
+  bool skip_long_bracket() noexcept {
+    if (!sees("[")) return false;
+    auto second = at_ + 1;
+    while (second < text_.size() && text_[second] == '=') ++second;
+    if (second == text_.size() || text_[second] != '[') return false;
+    const auto signs = text_.substr(at_ + 1, second - at_ - 1);
+    at_ = second + 1;
+    while (at_ != text_.size()) {
+      take_through("]");
+      if (!sees(signs) || text_.substr(at_ + signs.size(), 1) != "]") continue;
+      at_ += signs.size() + 1;
+      break;
+    }
+    return true;
+  }
+
   char take() noexcept {
     if (text_[at_] == '\n') ++line_;
     return text_[at_++];
@@ -172,7 +220,7 @@ class Parser {
         return error(directive.place.line, "\"" + directive.name + "\" ends without \";\"");
       directive.has_block = true;
       if (directive.name.ends_with("_by_lua_block")) {
-        if (lexer_.skip_block())
+        if (lexer_.skip_lua_block())
           continue_after_lua();
         else
           return error(directive.place.line, "the block of " + directive.name + " has no \"}\"");

@@ -45,10 +45,23 @@ TEST(NginxParser, KeepsHashesAndVariablesWithinWords) {
 }
 
 TEST(NginxParser, SkipsLuaBlocks) {
-  const auto all = parsed("content_by_lua_block { if a { } ; \"x }\nb 1;");
+  const auto all = parsed("content_by_lua_block { if a { } ; }\nb 1;");
   ASSERT_EQ(all.size(), 2u);
   EXPECT_TRUE(all[0].block.empty());
   EXPECT_EQ(all[1].name, "b");
+}
+
+TEST(NginxParser, DoesNotCountBracesInStringsAndCommentsOfLua) {
+  for (const std::string lua :
+       {R"(s = "}"; t = '}\'}'; u = "\"}")", "-- }\n", "--[[ }\n } ]] x()", "s = [[ } ]]",
+        "s = [==[ ]] } ]=] ]==]", "-- don't {\n", "a[b[1]] = {}", "a = b - -1 -- {{{\n", "--[=[ }\n]=]"}) {
+    const auto all = parsed("x_by_lua_block { " + lua + " }\nb 1;");
+    ASSERT_EQ(all.size(), 2u) << lua;
+    EXPECT_EQ(all[1].name, "b") << lua;
+  }
+  EXPECT_EQ(parsed("x_by_lua_block { --[[\n\n]] }\nb 1;")[1].place.line, 4u);
+  for (const std::string lua : {"\"}", "'\\", "[[ }", "--", "[=", "--[==[ ]=]"})
+    EXPECT_THAT(error_of("x_by_lua_block { " + lua), HasSubstr("has no \"}\"")) << lua;
 }
 
 TEST(NginxParser, NamesTheLineOfAFault) {
