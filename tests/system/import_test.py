@@ -268,6 +268,87 @@ class Import(TestCase):
                 return chosen, sorted(client.get().body for _ in range(8))
         self.assertEqual(self.both((nginx, weir), ask), (("TLSv1.3", "http/1.1"), [b"one"] * 6 + [b"two"] * 2))
 
+    def test_redirects(self):
+        nginx, weir, report = self.pair("""
+            absolute_redirect off;
+            server { listen 127.0.0.1:PORT; server_name main.example;
+              location / { return 301 https://$host$request_uri; }
+              location /scheme { return 308 $scheme://$server_name/new$uri; }
+              location /query/ { return 302 /found?from=$host&$args; }
+              location /other { return https://other.example/; }
+            }
+            server { listen 127.0.0.1:PORT; server_name old.example; return 307 https://main.example$uri$is_args$args; }""")
+
+        def ask(port):
+            found = []
+            with Client(port) as client:
+                for host in ("main.example", "MAIN.example:80", "old.example"):
+                    for path in ("/", "/a/b?c=d&e", "/scheme", "/scheme/a", "/query/?a=1", "/other"):
+                        response = client.get(path, host=host)
+                        found.append((host, path, response.status, response["location"]))
+            return found
+        found = self.both((nginx, weir), ask)
+        self.assertEqual({status for _, _, status, _ in found}, {301, 302, 307, 308})
+        self.assertIn(("main.example", "/a/b?c=d&e", 301, "https://main.example/a/b?c=d&e"), found)
+        self.assertNotIn(": return:", report)
+
+    def test_paths_for_servers(self):
+        upstream = self.start(Upstream(lambda exchange: exchange.send(answer(exchange.target.encode()))))
+        to = f"proxy_pass http://{upstream.address}"
+        nginx, weir, report = self.pair(f"""
+            server {{ listen 127.0.0.1:PORT;
+              location /strip/ {{ {to}/; }}
+              location /swap/ {{ {to}/base/v2/; }}
+              location /text {{ {to}/other; }}
+              location /slash/ {{ {to}/joined; }}
+              location = /exact {{ {to}/one; }}
+              location /same/ {{ {to}/same/; }}
+              location / {{ {to}/all/; }}
+            }}""")
+        paths = ["/strip/", "/strip/a/b?c=/strip/", "/swap/x", "/swap/", "/swap/a%20b/?q", "/text", "/textile/a?b", "/text/a", "/slash/a/b",
+                 "/exact", "/exact?a=b", "/exacting", "/same/a", "/", "/a.b/c?d", "/x/../swap/%61"]
+
+        def ask(port):
+            with Client(port) as client:
+                return [(path, client.get(path).body) for path in paths]
+        found = dict(self.both((nginx, weir), ask))
+        self.assertEqual(found["/swap/x"], b"/base/v2/x")
+        self.assertEqual(found["/textile/a?b"], b"/otherile/a?b")
+        self.assertNotIn("in place of", report)
+
+    def test_header_fields(self):
+        fields = ("x-real-ip", "x-method", "x-path", "x-debug", "accept-encoding", "x-kept")
+
+        def reply(exchange):
+            seen = ";".join(f"{name}={exchange.head[name]}" for name in fields)
+            exchange.send(answer(seen.encode(), headers="X-Powered-By: this\r\nX-Own: server\r\n"))
+
+        upstream = self.start(Upstream(reply))
+        nginx, weir, _ = self.pair(f"""
+            add_header X-Frame-Options DENY always; add_header X-Host $host always;
+            proxy_set_header Host $host; proxy_set_header X-Real-IP $remote_addr; proxy_set_header X-Method "$request_method {{it}}";
+            proxy_set_header X-Path $uri; proxy_set_header X-Debug ""; proxy_set_header Accept-Encoding "";
+            proxy_hide_header X-Powered-By;
+            server {{ listen 127.0.0.1:PORT;
+              location / {{ proxy_pass http://{upstream.address}; }}
+              location /own/ {{ proxy_set_header X-Debug own; add_header X-Own more always; proxy_pass http://{upstream.address}; }}
+              location /closed/ {{ deny all; proxy_pass http://{upstream.address}; }}
+              location = /ping {{ add_header Cache-Control no-store always; return 200 pong; }}
+            }}""")
+
+        def ask(port):
+            found = []
+            with Client(port) as client:
+                for path in ("/", "/a?b", "/own/a", "/closed/", "/ping"):
+                    forged = {} if path == "/own/a" else {"x_real_ip": "forged"}  # weir never believes it, nginx does there
+                    response = client.get(path, x_debug="1", x_kept="yes", accept_encoding="gzip", **forged)
+                    body = response.body if response.status == 200 else b""
+                    found.append((path, response.status, body, [response[name] for name in (
+                        "x-frame-options", "x-host", "x-powered-by", "x-own", "cache-control")]))
+            return found
+        found = self.both((nginx, weir), ask)
+        self.assertIn(b"x-real-ip=127.0.0.1;x-method=GET {it};x-path=/;x-debug=None", found[0][2].replace(b"%20", b" "))
+
     def test_client_behind_a_trusted_proxy(self):
         upstream = self.start(Upstream())
         nginx, weir, _ = self.pair(f"""

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace weir::cli::nginx {
@@ -53,6 +54,15 @@ struct Tuning {
   friend bool operator==(const Tuning&, const Tuning&) = default;
 };
 
+// Header fields: name, and the value with placeholders of weir.
+using Fields = std::vector<std::pair<std::string, std::string>>;
+
+// Changes of the header fields of requests or answers.
+struct FieldChanges {
+  Fields set, add;  // at most one of each name, without case
+  std::vector<std::string> remove;
+};
+
 // Settings that a location inherits from its server, and a server from http.
 struct Scope {
   std::vector<Limit> requests, connections;
@@ -65,7 +75,8 @@ struct Scope {
   std::string content_type = "text/plain";
   Tuning tuning;
   bool passes_host = false;  // proxy_set_header Host $host
-  std::string guard;         // the directive by which nginx asks for credentials
+  FieldChanges request, response;
+  std::string guard;  // the directive by which nginx asks for credentials
 };
 
 // The action of a location: it forwards requests to `upstream`, or answers them.
@@ -75,6 +86,9 @@ struct Action {
   bool limited = true;   // false: nginx answers before it counts, by `return`
   unsigned status = 404;
   std::string body;
+  std::string location{};         // target of a redirect, with placeholders
+  std::string strip{}, add{};     // prefixes of the path that weir forwards
+  std::string pattern{}, path{};  // of rewrite
 };
 
 enum class Modifier : std::uint8_t { Prefix, FirstPrefix, Exact, Regex, RegexNoCase };  // FirstPrefix: ^~

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
-#include <tuple>
 #include <utility>
 
 namespace weir::cli::nginx {
@@ -108,15 +107,11 @@ struct Hint {
 };
 
 // Hints at the keys of weir in place of a directive that weir import does not translate.
-//
-// weir is about to learn redirects, header fields and other paths. Their directives are listed first. To
-// translate one of them, remove its line here and read it in read_scope.cpp.
 constexpr std::array kHints = std::to_array<Hint>(
-    {{"add_header", "no equal yet"},
-     {"proxy_set_header", "no equal yet"},
-     {"proxy_hide_header", "no equal yet"},
-     {"proxy_redirect", "no equal yet"},
-     {"rewrite", "no equal yet; the path is forwarded as it came"},
+    {{"proxy_redirect", "no equal; weir forwards Location of the servers as it is"},
+     {"rewrite",
+      "not imported; weir forwards the path as it came. weir: rewrite = { pattern = \"…\", to = \"…\" } of a "
+      "[[route]], or respond.location for redirects"},
      {"proxy_cookie_path", "no equal"},
      {"limit_rate", "not imported; weir: bandwidth = \"…\" on a rule"},
      {"limit_rate_after", "no equal; weir: bandwidth = \"…\" on a rule holds from the first byte"},
@@ -124,7 +119,6 @@ constexpr std::array kHints = std::to_array<Hint>(
      {"geo", "not imported; weir: match = { ip = [\"…\"] } of a rule"},
      {"split_clients", "no equal"},
      {"error_log", "not imported; weir logs to standard error, from [log] level on"},
-     {"worker_connections", "not imported; weir: max_connections in [server]"},
      {"error_page", "no equal; weir: body and content_type of a rule for its refusals"},
      {"try_files", "no equal; weir serves no files"},
      {"if", "no equal; its block is left out. weir: a [[route]] with match"},
@@ -153,6 +147,7 @@ void Notes::add(const Place& place, std::string name, std::string text) {
 
 void Notes::add_untranslated(const Directive& directive) {
   if (std::find(kNeedless.begin(), kNeedless.end(), directive.name) != kNeedless.end()) return;
+  if (directive.name == "proxy_redirect" && directive.arguments == std::vector<std::string>{"off"}) return;
   const auto hint = std::find_if(kHints.begin(), kHints.end(),
                                  [&](const Hint& known) { return known.directive == directive.name; });
   add(directive, hint != kHints.end() ? std::string(hint->text) : "no equal");

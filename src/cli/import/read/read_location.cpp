@@ -1,6 +1,10 @@
 #include "cli/import/read/read_location.hpp"
 
+#include "cli/import/read/placeholders.hpp"
 #include "cli/import/syntax/nginx_values.hpp"
+
+#include "weir/policy/routing/path_rewrite.hpp"
+#include "weir/policy/routing/text_template.hpp"
 
 #include <algorithm>
 #include <array>
@@ -37,11 +41,44 @@ bool is_regex(const Location& location) {
   return location.modifier == Modifier::Regex || location.modifier == Modifier::RegexNoCase;
 }
 
-// Notes the URI of proxy_pass, which replaces the path of the location. weir cannot change paths yet.
-void note_path(const Directive& directive, const std::string& uri, const Location& location, Notes& notes) {
+bool is_prefix(const std::string& text) {
+  return text.empty() || policy::fault_of_prefix(text).empty();
+}
+
+std::string without_slash(const std::string& path) {
+  return path.ends_with('/') ? path.substr(0, path.size() - 1) : path;
+}
+
+// Sets how weir replaces the path of the location by the URI of proxy_pass. Returns false if weir cannot.
+bool change_path(const std::string& uri, const Location& location, Action& action) {
+  const auto& from = location.path;
+  const bool exact = location.modifier == Modifier::Exact;
+  const auto bare = without_slash(from);
+  if (is_regex(location) || !is_prefix(bare)) return false;
+  if (!exact && from.ends_with('/') && uri.ends_with('/')) {
+    if (!is_prefix(without_slash(uri))) return false;
+    action.strip = bare;
+    action.add = without_slash(uri);
+    return true;
+  }
+  const auto pattern = "^" + literal_pattern(from) + (exact ? "$" : "(.*)$");
+  const auto path = with_placeholders(uri).text + (exact ? "" : "{1}");
+  if (!policy::PathPattern::parse(pattern, path)) return false;
+  action.pattern = pattern;
+  action.path = path;
+  return true;
+}
+
+// Reads the URI of proxy_pass, which replaces the path of the location.
+void read_uri(const Directive& directive, const std::string& uri, Location& location, Notes& notes) {
   if (uri.empty() || (!is_regex(location) && uri == location.path)) return;
-  notes.add(directive, "path " + uri + " in place of " + location.path +
-                           ": no equal yet; weir forwards the path as it came");
+  const auto what = "path " + uri + " in place of " + location.path;
+  if (!change_path(uri, location, location.action))
+    notes.add(directive, what +
+                             ": not imported; weir forwards the path as it came. weir: rewrite = { pattern "
+                             "= \"…\", to = \"…\" } of the [[route]]");
+  else if (location.modifier != Modifier::Exact && !location.path.ends_with('/') && uri.ends_with('/'))
+    notes.add(directive, what + ": weir writes one slash where nginx writes two");
 }
 
 void read_pass(const Directive& directive, Location& location, Reading& reading) {
@@ -63,7 +100,7 @@ void read_pass(const Directive& directive, Location& location, Reading& reading)
   const auto uri = path == std::string::npos ? std::string() : rest.substr(path + (socket ? 1 : 0));
   action.scheme = scheme;
   action.upstream = rest.substr(0, path);
-  note_path(directive, uri, location, reading.notes);
+  read_uri(directive, uri, location, reading.notes);
 }
 
 // Reads what the location does with requests. Returns false if the directive says nothing about that.
@@ -95,14 +132,16 @@ void note_forwarding(const Directive& directive, const Location& location, Notes
   const bool prefix = location.modifier == Modifier::Prefix || location.modifier == Modifier::FirstPrefix;
   if (prefix && location.path.size() > 1 && location.path.ends_with('/'))
     notes.add(directive, "redirect from " + location.path.substr(0, location.path.size() - 1) + " to " +
-                             location.path + ": no equal yet");
+                             location.path +
+                             ": not imported; weir: a [[route]] with respond = { status = 301, location = "
+                             "\"…\" }");
   if (!location.scope.passes_host)
     notes.add(directive, "nginx sends the upstream's name as Host; weir passes the client's Host on");
 }
 
 // Reads the settings and the action of a location. Nested locations come later, because they inherit settings
 // that stand below them.
-void read_settings(const Directive& directive, Location& location, Reading& reading) {
+void read_settings(const Directive& directive, Location& location, const Server& server, Reading& reading) {
   ScopeReader scope(location.scope, reading);
   const Directive* answers = nullptr;
   bool acts = false;
@@ -121,7 +160,7 @@ void read_settings(const Directive& directive, Location& location, Reading& read
   if (internal)
     location.action = {.scheme = {}, .upstream = {}, .limited = false, .status = kNotFound, .body = {}};
   else if (answers != nullptr)
-    location.action = read_return(*answers, reading.notes);
+    location.action = read_return(*answers, server, reading.notes);
   else if (!acts)
     reading.notes.add(directive, location.path + ": no equal for files; weir answers 404");
   else if (!location.action.scheme.empty())
@@ -130,19 +169,68 @@ void read_settings(const Directive& directive, Location& location, Reading& read
     location.action = {.scheme = {}, .upstream = {}, .limited = true, .status = 403, .body = {}};
 }
 
+// Returns the variables that have one value for all requests of a server.
+Constants constants_of(const Server& server) {
+  Constants constants;
+  const auto is_tls = [](const Listen& listen) { return listen.tls; };
+  if (std::none_of(server.listens.begin(), server.listens.end(), is_tls))
+    constants.emplace("scheme", "http");
+  else if (std::all_of(server.listens.begin(), server.listens.end(), is_tls))
+    constants.emplace("scheme", "https");
+  if (!server.names.empty() && server.names.front().kind == HostName::Kind::Exact)
+    constants.emplace("server_name", server.names.front().pattern);
+  return constants;
+}
+
+// Returns the variable of a URL that weir has no placeholder for, or what else is wrong with the URL; empty
+// if weir redirects there.
+std::string fault_of_redirect(const PlaceholderText& url) {
+  if (!url.unknown.empty()) return "no placeholder for " + url.unknown;
+  const auto visible = [](char c) { return c > 0x20 && c < 0x7f; };
+  if (url.text.empty() || !std::all_of(url.text.begin(), url.text.end(), visible))
+    return "no equal for a URL with other characters than visible ASCII";
+  const auto parsed = policy::TextTemplate::parse(url.text);
+  return parsed ? policy::fault_of_location(*parsed) : parsed.error().message;
+}
+
+// Reads a redirect. If weir has no equal for it, weir answers 404.
+void read_redirect(const Directive& directive, const Server& server, Action& action, Notes& notes) {
+  auto text = directive.arguments.empty() ? std::string() : directive.arguments.back();
+  constexpr std::string_view kHost = "$http_host";
+  if (const auto at = text.find(kHost); at != std::string::npos) {
+    notes.add(directive, "$http_host: weir redirects to the host without its port");
+    text.replace(at, kHost.size(), "$host");
+  }
+  auto url = with_placeholders(text, constants_of(server));
+  if (const auto fault = fault_of_redirect(url); !fault.empty()) {
+    notes.add(directive, text + ": " + fault +
+                             "; weir answers 404. weir: respond = { status = 308, location = "
+                             "\"https://{host}{uri}\" } of the [[route]]");
+    return;
+  }
+  action.location = std::move(url.text);
+  const auto code = parse_number(directive.arguments.front());
+  constexpr unsigned kFound = 302;
+  action.status = code ? static_cast<unsigned>(*code) : kFound;
+}
+
+bool is_redirect(const Directive& directive) {
+  constexpr std::array<std::string_view, 5> kStatuses{"301", "302", "303", "307", "308"};
+  const auto& words = directive.arguments;
+  if (words.empty() || !parse_number(words[0])) return true;  // `return URL;`
+  return words.size() == 2 && std::find(kStatuses.begin(), kStatuses.end(), words[0]) != kStatuses.end();
+}
+
 }  // namespace
 
-Action read_return(const Directive& directive, Notes& notes) {
+Action read_return(const Directive& directive, const Server& server, Notes& notes) {
   Action action{.scheme = {}, .upstream = {}, .limited = false, .status = kNotFound, .body = {}};
   const auto& words = directive.arguments;
-  const auto code = words.empty() ? std::nullopt : parse_number(words[0]);
-  const bool redirects =
-      !code || (*code >= 301 && *code <= 308 && *code != 304 && *code != 306 && words.size() == 2);
-  if (redirects) {
-    notes.add(directive,
-              (words.empty() ? "" : words.back()) + ": no equal yet for redirects; weir answers 404");
+  if (is_redirect(directive)) {
+    read_redirect(directive, server, action, notes);
     return action;
   }
+  const auto code = parse_number(words[0]);
   if (*code < 200 || *code > 599) {
     notes.add(directive, words[0] + ": no equal; weir answers 404");
     return action;
@@ -163,7 +251,7 @@ void read_location(const Directive& directive, const Scope& outer, Server& serve
   Location location{.place = directive.place, .path = {}, .scope = outer, .action = {}};
   if (!read_place(directive, location))
     return reading.notes.add(directive, "no equal for named locations; the location is left out");
-  read_settings(directive, location, reading);
+  read_settings(directive, location, server, reading);
   for (const auto& inner : directive.block) {
     if (inner.name != "location") continue;
     Location nested{.place = inner.place, .path = {}, .scope = {}, .action = {}};

@@ -1,5 +1,6 @@
 #include "cli/import/read/read_scope.hpp"
 
+#include "cli/import/read/read_fields.hpp"
 #include "cli/import/syntax/nginx_values.hpp"
 
 #include "weir/base/ip_address.hpp"
@@ -34,29 +35,10 @@ void read_status(const Directive& directive, unsigned& status, Notes& notes) {
     not_understood(directive, notes);
 }
 
-// Header fields of requests that weir sets itself, each with the values that say the same. "": any value.
-struct OwnField {
-  std::string_view name, value;
-};
-constexpr std::array kOwnFields = std::to_array<OwnField>({{"X-Forwarded-For", "$proxy_add_x_forwarded_for"},
-                                                           {"X-Forwarded-For", "$remote_addr"},
-                                                           {"X-Forwarded-Proto", "$scheme"},
-                                                           {"X-Forwarded-Host", "$host"},
-                                                           {"X-Forwarded-Host", "$http_host"},
-                                                           {"X-Request-ID", "$request_id"},
-                                                           {"Upgrade", "$http_upgrade"},
-                                                           {"Connection", ""}});
-
-bool is_same_name(std::string_view a, std::string_view b) {
-  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; };
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [&](char x, char y) { return lower(x) == lower(y); });
-}
-
-bool is_own_field(std::string_view name, std::string_view value) {
-  return std::any_of(kOwnFields.begin(), kOwnFields.end(), [&](const OwnField& field) {
-    return is_same_name(field.name, name) && (field.value.empty() || field.value == value);
-  });
+// Returns true for values of Host that say the client's own host.
+bool is_client_host(std::string_view value) {
+  return value == "$host" || value == "${host}" || value == "$http_host" || value.starts_with("$host:") ||
+         value.starts_with("${host}:");
 }
 
 }  // namespace
@@ -77,7 +59,7 @@ std::string block_of_addresses(const std::string& text) {
 
 bool ScopeReader::read(const Directive& directive) {
   return read_limit(directive) || read_access(directive) || read_answer(directive) || read_guard(directive) ||
-         read_tuning(directive) || read_retry(directive);
+         read_header(directive) || read_tuning(directive) || read_retry(directive);
 }
 
 bool ScopeReader::read_limit(const Directive& directive) {
@@ -180,10 +162,6 @@ bool ScopeReader::read_tuning(const Directive& directive) {
       (name == "connect_timeout" ? tuning.connect : tuning.response) = time;
     return true;
   }
-  if (name == "set_header") {
-    read_header(directive);
-    return true;
-  }
   if (name == "ssl_verify")
     tuning.verify = is_on(directive);
   else if (name == "ssl_name" && word.find('$') == std::string::npos)
@@ -199,15 +177,35 @@ bool ScopeReader::read_tuning(const Directive& directive) {
   return true;
 }
 
-void ScopeReader::read_header(const Directive& directive) {
-  if (first("set_header")) scope_.passes_host = false;
-  if (directive.arguments.size() != 2) return not_understood(directive, reading_.notes);
-  const auto& name = directive.arguments[0];
-  const auto& value = directive.arguments[1];
-  if (is_same_name(name, "Host") && (value.starts_with("$host") || value == "$http_host"))
+bool ScopeReader::read_header(const Directive& directive) {
+  const auto name = after(directive.name, "proxy_").value_or(after(directive.name, "grpc_").value_or(""));
+  const bool sets = name == "set_header";
+  const bool hides = name == "hide_header";
+  const bool adds = directive.name == "add_header";
+  if (!sets && !hides && !adds) return false;
+  if (directive.arguments.size() < (hides ? 1U : 2U)) {
+    not_understood(directive, reading_.notes);
+  } else if (hides) {
+    if (first("hide_header")) scope_.response.remove.clear();
+    read_hidden_field(directive, scope_.response, reading_.notes);
+  } else if (adds) {
+    if (first("add_header")) scope_.response.add.clear();
+    read_response_field(directive, scope_.response, reading_.notes);
+  } else {
+    read_set_header(directive);
+  }
+  return true;
+}
+
+void ScopeReader::read_set_header(const Directive& directive) {
+  if (first("set_header")) {
+    scope_.passes_host = false;
+    scope_.request = {};
+  }
+  if (is_same_field(directive.arguments[0], "Host") && is_client_host(directive.arguments[1]))
     scope_.passes_host = true;
-  else if (!is_own_field(name, value))
-    reading_.notes.add(directive, name + ": no equal yet");
+  else
+    read_request_field(directive, scope_.request, reading_.notes);
 }
 
 bool ScopeReader::read_retry(const Directive& directive) {

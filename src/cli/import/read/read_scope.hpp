@@ -24,7 +24,7 @@ struct Reading {
 [[nodiscard]] std::string block_of_addresses(const std::string& text);
 
 // Reads the settings of one block. `scope` holds the inherited ones. As in nginx, the first limit_req (or
-// limit_conn, allow, deny, proxy_set_header) of a block replaces all inherited ones.
+// limit_conn, allow, deny, proxy_set_header, add_header) of a block replaces all inherited ones.
 class ScopeReader {
  public:
   ScopeReader(Scope& scope, Reading& reading) : scope_(scope), reading_(reading) {}
@@ -41,7 +41,8 @@ class ScopeReader {
   bool read_retry(const Directive& directive);
   void read_limit_req(const Directive& directive);
   void read_limit_conn(const Directive& directive);
-  void read_header(const Directive& directive);
+  bool read_header(const Directive& directive);
+  void read_set_header(const Directive& directive);
 
   // Returns true the first time that this block has a directive of this kind.
   bool first(const char* kind) { return own_.insert(kind).second; }

@@ -170,6 +170,7 @@ void read_locations(const Directive& directive, Server& server, Reading& reading
 void read_server_settings(const Directive& directive, Server& server, Reading& reading) {
   ScopeReader scope(server.scope, reading);
   bool own = false;
+  const Directive* answers = nullptr;
   for (const auto& inner : directive.block) {
     const auto& name = inner.name;
     if (name == "location") continue;
@@ -177,15 +178,16 @@ void read_server_settings(const Directive& directive, Server& server, Reading& r
       read_listen(inner, server, reading.notes);
     else if (name == "server_name")
       read_names(inner, server, reading.notes);
-    else if (name == "return") {
-      if (server.locations.empty())
-        server.locations.push_back(for_all(server, read_return(inner, reading.notes)));
-    } else if (!read_tls(inner, server.tls, own, reading) && !is_switch(inner) &&
-               !read_process_key(inner, reading) && !scope.read(inner))
+    else if (name == "return")
+      answers = answers == nullptr ? &inner : answers;
+    else if (!read_tls(inner, server.tls, own, reading) && !is_switch(inner) &&
+             !read_process_key(inner, reading) && !scope.read(inner))
       reading.notes.add_untranslated(inner);
   }
   for (const auto& inner : directive.block)
     if (is_switch(inner)) apply_switch(inner, server);
+  if (answers != nullptr)
+    server.locations.push_back(for_all(server, read_return(*answers, server, reading.notes)));
 }
 
 }  // namespace

@@ -17,13 +17,53 @@ struct RuleDraft {
   std::vector<std::string> routes;
 };
 
+std::string fields_table(const Fields& fields) {
+  TomlPairs pairs;
+  for (const auto& [name, value] : fields) pairs.emplace_back(name, toml_string(value));
+  return inline_table(pairs);
+}
+
+// Returns headers.request or headers.response; empty if nothing changes.
+std::string changes_table(const FieldChanges& changes) {
+  TomlPairs pairs;
+  if (!changes.set.empty()) pairs.emplace_back("set", fields_table(changes.set));
+  if (!changes.add.empty()) pairs.emplace_back("add", fields_table(changes.add));
+  if (!changes.remove.empty()) pairs.emplace_back("remove", text_list(changes.remove));
+  return pairs.empty() ? std::string() : inline_table(pairs);
+}
+
+// Returns true for answers of `return`. No rule holds there, so respond.headers has all fields of the answer.
+bool is_return(const Action& action) {
+  return action.scheme.empty() && !action.limited;
+}
+
+void add_headers(const WeirRoute& route, TomlPairs& lines) {
+  const auto& scope = route.location->scope;
+  const auto request = route.action.scheme.empty() ? std::string() : changes_table(scope.request);
+  const auto response = is_return(route.action) ? std::string() : changes_table(scope.response);
+  if (!request.empty()) lines.emplace_back("headers.request", request);
+  if (!response.empty()) lines.emplace_back("headers.response", response);
+}
+
+// Adds how weir changes the path that it forwards.
+void add_path(const Action& action, TomlPairs& lines) {
+  if (!action.strip.empty()) lines.emplace_back("strip_prefix", toml_string(action.strip));
+  if (!action.add.empty()) lines.emplace_back("add_prefix", toml_string(action.add));
+  if (!action.pattern.empty())
+    lines.emplace_back("rewrite", inline_table({{"pattern", toml_string(action.pattern)},
+                                                {"to", toml_string(action.path)}}));
+}
+
 TomlPairs respond_of(const WeirRoute& route) {
   TomlPairs pairs;
   if (route.action.status != 200) pairs.emplace_back("status", std::to_string(route.action.status));
+  if (!route.action.location.empty()) pairs.emplace_back("location", toml_string(route.action.location));
   if (!route.action.body.empty()) {
     pairs.emplace_back("body", toml_string(route.action.body));
     pairs.emplace_back("content_type", toml_string(route.location->scope.content_type));
   }
+  const auto& fields = route.location->scope.response.add;
+  if (is_return(route.action) && !fields.empty()) pairs.emplace_back("headers", fields_table(fields));
   if (pairs.empty()) pairs.emplace_back("status", "200");
   return pairs;
 }
@@ -35,6 +75,8 @@ std::string write_route(const WeirRoute& route, bool own_max_body) {
     lines.emplace_back("upstream", toml_string(route.action.upstream));
   else
     lines.emplace_back("respond", inline_table(respond_of(route)));
+  if (!route.action.scheme.empty()) add_path(route.action, lines);
+  add_headers(route, lines);
   const auto& most = route.location->scope.max_body;
   if (own_max_body && most) lines.emplace_back("max_body", toml_size(*most));
   return "\n[[route]]  # " + route.place.text() + "\n" + lines_of(lines);

@@ -1,16 +1,9 @@
-#include "cli/import/translate.hpp"
-
 #include "cli/import/syntax/nginx_files.hpp"
-#include "cli/import/syntax/nginx_parser.hpp"
+#include "unit/cli/import/translation.hpp"
 
-#include "weir/config/config_errors.hpp"
-#include "weir/config/settings.hpp"
-
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <string>
-#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,49 +16,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
-
-struct Translated {
-  std::string toml;
-  std::vector<std::string> notes;
-};
-
-// Returns the translation, and what weir finds wrong with it.
-Translated translation(const Directives& directives) {
-  Notes notes;
-  const auto toml = translate(directives, "/etc/nginx", notes);
-  Translated result{toml ? *toml : "fault: " + toml.error().message, {}};
-  for (const auto& note : notes.sorted()) result.notes.push_back(note.line());
-  return result;
-}
-
-std::vector<std::string> mistakes_of(const std::string& toml) {
-  try {
-    (void)config::parse_settings(toml, "weir.toml");
-    return {};
-  } catch (const config::ConfigError& error) {
-    return {error.mistakes().begin(), error.mistakes().end()};
-  }
-}
-
-Translated of(const std::string& text) {
-  auto parsed = parse_nginx(text, "n.conf");
-  EXPECT_TRUE(parsed.has_value()) << parsed.error().message;
-  auto result = translation(*parsed);
-  EXPECT_THAT(mistakes_of(result.toml), IsEmpty()) << result.toml;
-  return result;
-}
-
-// Translates servers that listen with TLS. weir reads none of their files here.
-Translated of_tls(const std::string& text) {
-  return translation(*parse_nginx(
-      "ssl_certificate a.crt; ssl_certificate_key a.key;\n" + text + " server { listen 81; }", "n.conf"));
-}
-
-// Translates a location "/" with these directives, beside these directives of http.
-Translated of_location(const std::string& directives, const std::string& http = "") {
-  return of(http + " server { location / { proxy_pass http://127.0.0.1:9000; proxy_set_header Host $host; " +
-            directives + " } }");
-}
 
 TEST(Translate, WeirAcceptsTheTranslationOfEverySample) {
   const std::filesystem::path folder = WEIR_TREE "/tests/unit/cli/import/samples";
@@ -287,47 +237,6 @@ TEST(Translate, ProxiesAreTrustedOnlyWithTheFieldThatWeirReads) {
   EXPECT_THAT(other.notes, Contains(HasSubstr("set_real_ip_from: no equal with real_ip_header X-Real-IP")));
 }
 
-TEST(Translate, ClientsNeedACertificateOfTheTrustedAuthorities) {
-  const auto toml =
-      of_tls("server { listen 443 ssl; ssl_verify_client on; ssl_trusted_certificate t.crt; ssl_crl t.crl; }")
-          .toml;
-  EXPECT_THAT(toml, HasSubstr("client_ca = \"/etc/nginx/t.crt\"\nclient_crl = \"/etc/nginx/t.crl\"\n"
-                              "client_auth = \"require\"\n"));
-  const auto both = of_tls(
-      "server { listen 443 ssl; ssl_verify_client optional; ssl_trusted_certificate t.crt; "
-      "ssl_client_certificate c.crt; }");
-  EXPECT_THAT(both.toml, HasSubstr("client_ca = \"/etc/nginx/c.crt\"\nclient_auth = \"optional\"\n"));
-  EXPECT_THAT(both.notes, Contains(HasSubstr("listen: nginx also trusts clients of /etc/nginx/t.crt")));
-  EXPECT_THAT(of_tls("server { listen 443 ssl; ssl_trusted_certificate t.crt; ssl_crl t.crl; }").toml,
-              Not(HasSubstr("client_")));
-}
-
-TEST(Translate, ListenersWithoutTheAuthoritiesOfTheirClientsAreLeftOut) {
-  const auto result = of_tls("server { listen 443 ssl; ssl_verify_client on; }");
-  EXPECT_THAT(result.toml, Not(HasSubstr("443")));
-  EXPECT_THAT(result.notes, Contains(HasSubstr("listen: 0.0.0.0:443 has ssl_verify_client and no "
-                                               "ssl_client_certificate; the listener is left out")));
-}
-
-TEST(Translate, TheStrictestServerOfAListenerSaysWhetherClientsNeedACertificate) {
-  const auto result = of_tls(
-      "ssl_client_certificate c.crt; server { listen 443 ssl; ssl_verify_client optional; } "
-      "server { listen 443 ssl; server_name a; ssl_verify_client on; }"
-      "server { listen 443 ssl; server_name b; }");
-  EXPECT_THAT(result.toml, HasSubstr("client_auth = \"require\"\n"));
-  EXPECT_THAT(result.notes,
-              Contains(HasSubstr("listen: the servers of 0.0.0.0:443 differ in "
-                                 "ssl_verify_client; weir has client_auth = \"require\" for all")));
-}
-
-TEST(Translate, ListenersWhoseServersTrustDifferentAuthoritiesAreLeftOut) {
-  const auto result = of_tls(
-      "ssl_verify_client on; server { listen 443 ssl; ssl_client_certificate c.crt; } "
-      "server { listen 443 ssl; server_name a; ssl_client_certificate d.crt; }");
-  EXPECT_THAT(result.toml, Not(HasSubstr("443")));
-  EXPECT_THAT(result.notes, Contains(HasSubstr("the servers of 0.0.0.0:443 have different authorities")));
-}
-
 TEST(Translate, EqualAccessLogsAreNotedOnce) {
   const auto result = of("access_log logs/a.log; server { access_log logs/a.log; } server { access_log b; }");
   EXPECT_THAT(result.toml, HasSubstr("access = \"/etc/nginx/logs/a.log\""));
@@ -368,6 +277,18 @@ TEST(NginxFiles, IncludesFilesByPatternFromTheFolderOfTheFirstFile) {
               HasSubstr("loop.conf:1: files include files more than 16 deep"));
   EXPECT_THAT(read_nginx_files((folder / "missing.conf").string()).error().message,
               HasSubstr("missing.conf:2: include: "));
+}
+
+TEST(NginxFiles, FoldersThatCannotBeReadAreFaults) {
+  const std::filesystem::path folder = testing::TempDir() + "/weir-import-folders";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  std::filesystem::create_symlink("loop", folder / "loop");
+  std::ofstream(folder / "nginx.conf") << "a;\ninclude loop/*.conf;";
+  EXPECT_THAT(
+      read_nginx_files((folder / "nginx.conf").string()).error().message,
+      testing::AllOf(HasSubstr("nginx.conf:2: include: "),
+                     HasSubstr("loop/*.conf: cannot read a folder: Too many levels of symbolic links")));
 }
 
 }  // namespace
