@@ -73,13 +73,23 @@ bool has_field(const Fields& fields, const std::string& name) {
                      [&](const auto& field) { return is_same_field(field.first, name); });
 }
 
+// Returns true if the value of a field is the client's field of the same name: "$http_x_a" for X-A.
+bool is_clients_own(std::string_view name, std::string_view value) {
+  constexpr std::string_view kPrefix = "$http_";
+  if (!value.starts_with(kPrefix)) return false;
+  auto field = std::string(value.substr(kPrefix.size()));
+  std::replace(field.begin(), field.end(), '_', '-');
+  return is_same_field(field, name);
+}
+
 // Returns the value with placeholders. Returns an empty text, and adds a note, if weir has no equal value.
 std::string field_value(const Directive& directive, Notes& notes) {
   const auto& name = directive.arguments[0];
   auto value = with_placeholders(directive.arguments[1]);
   if (!value.unknown.empty()) {
     notes.add(directive, name + ": no placeholder for " + value.unknown +
-                             "; weir: headers of a [[route]] with text and placeholders such as {client_ip}");
+                             "; weir import leaves the field out. weir: headers of a [[route]] with text and "
+                             "placeholders such as {client_ip}");
     return {};
   }
   if (is_field_value(value.text)) return std::move(value.text);
@@ -105,8 +115,12 @@ void read_request_field(const Directive& directive, FieldChanges& changes, Notes
     changes.remove.push_back(name);
     return;
   }
+  if (is_clients_own(name, value)) return;
   auto text = field_value(directive, notes);
-  if (text.empty()) return;
+  if (text.empty()) {  // nginx never forwards the client's field, which the server may believe
+    changes.remove.push_back(name);
+    return;
+  }
   auto& fields = has_field(changes.set, name) ? changes.add : changes.set;
   if (has_field(changes.add, name))
     return notes.add(directive, name + ": not imported; weir import writes two fields of a name");

@@ -72,10 +72,21 @@ TEST(Translate, HeaderFieldsOfRequestsHavePlaceholders) {
   EXPECT_THAT(
       result.toml,
       HasSubstr("headers.request = { set = { X-Real-IP = \"{client_ip}\", X-A = \"a\" }, add = { x-a = "
-                "\"b\" }, remove = [\"Accept-Encoding\"] }\n"));
-  EXPECT_THAT(result.notes, ElementsAre(HasSubstr("proxy_set_header: X-B: no placeholder for $b; weir: ")));
+                "\"b\" }, remove = [\"Accept-Encoding\", \"X-B\"] }\n"));
+  EXPECT_THAT(result.notes,
+              ElementsAre(HasSubstr("proxy_set_header: X-B: no placeholder for $b; weir import leaves")));
   EXPECT_THAT(of("server { location / { proxy_pass http://a; proxy_set_header Host $hostname; } }").notes,
               Contains(HasSubstr("proxy_set_header: Host: no equal")));
+}
+
+TEST(Translate, FieldsWithoutAnEqualAreNotForwardedFromTheClient) {
+  const auto result = of_location(
+      "proxy_set_header X-User $remote_user; proxy_set_header Cookie $http_cookie;"
+      "proxy_set_header X-A $http_x_b;");
+  EXPECT_THAT(result.toml, HasSubstr("headers.request = { remove = [\"X-User\", \"X-A\"] }\n"));
+  EXPECT_THAT(result.notes,
+              ElementsAre(HasSubstr("X-User: no placeholder for $remote_user; weir import leaves"),
+                          HasSubstr("X-A: no placeholder for $http_x_b")));
 }
 
 TEST(Translate, WeirAcceptsTheFieldsThatAreTranslated) {
