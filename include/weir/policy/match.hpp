@@ -45,6 +45,9 @@ struct Request {
   RequestBody body{};  // the part of the body that the rules need (policy/inspection.hpp)
   // True: other interpretations of the path lead to other routes, and `route` refuses ambiguous paths.
   bool routes_differ = false;
+  // True: the path that `route` forwards may leave the place that the route names
+  // (PathRewrite::leaves_target).
+  bool leaves_target = false;
   bool secure = false;          // true: the client uses TLS to weir
   std::string_view listener{};  // name of the listener; empty: the listener has no name
 };

@@ -77,7 +77,8 @@ inline constexpr std::string_view kNoHostToRedirectTo =
 [[nodiscard]] std::optional<std::size_t> find_route(std::span<const Route> routes, const Request& request);
 
 // Calls find_route() and stores the result in the request: the matching route, and whether other
-// interpretations of the path lead to other routes. Keeps a reference: the routes must outlive the request.
+// interpretations of the path lead to other routes. Also stores whether the path that the route forwards
+// leaves its target. Keeps a reference: the routes must outlive the request.
 [[nodiscard]] std::optional<std::size_t> choose_route(std::span<const Route> routes, Request& request);
 
 // Stores the route with this index in the request. Keeps a reference: the routes must outlive the request.

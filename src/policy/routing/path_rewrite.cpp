@@ -2,6 +2,7 @@
 
 #include "policy/routing/braces.hpp"
 
+#include "weir/http/path_interpretations.hpp"
 #include "weir/http/target.hpp"
 
 #include <algorithm>
@@ -28,6 +29,36 @@ std::string fault_of_path(std::string_view path) {
     return "expected a path without \"?\" and \"#\"; weir forwards the query as it is";
   const auto normal = normal_form(path);
   return normal == path ? "" : "expected a path in normal form: \"" + normal + "\"";
+}
+
+// Returns true if weir removes a dot segment from the path when it normalises the path.
+bool has_dot_segment(std::string_view path) {
+  const auto spelt = http::path_spelling(path);
+  for (std::string_view rest = spelt; !rest.empty();) {
+    const auto segment = rest.substr(0, rest.find('/', 1));  // the segment, with the slash before it
+    const auto name = segment.substr(0, segment.find(';'));
+    if (name == "/." || name == "/..") return true;
+    rest.remove_prefix(segment.size());
+  }
+  return false;
+}
+
+// Returns true if a server may read the path as one that does not begin with `beginning`. A server that reads
+// `beginning` in another way must find this reading at the front. `path`: a path in normal form.
+bool may_leave(std::string_view path, std::string_view beginning) {
+  http::PathInterpretations paths, beginnings;
+  if (beginning.empty() || !http::find_path_interpretations(path, path, paths)) return false;
+  std::string fence(beginning);
+  const auto rest = path.substr(std::min(fence.size(), path.size()));
+  if (!fence.ends_with('/') && rest.starts_with('/')) fence += '/';
+  if (fence == "/") return false;
+  (void)http::find_path_interpretations(fence, fence, beginnings);
+  if (paths.too_many) return true;
+  return std::any_of(paths.others.begin(), paths.others.end(), [&](const std::string& other) {
+    return !other.starts_with(fence) &&
+           std::none_of(beginnings.others.begin(), beginnings.others.end(),
+                        [&](const std::string& known) { return other.starts_with(known); });
+  });
 }
 
 }  // namespace
@@ -79,21 +110,24 @@ base::Result<PathPattern> PathPattern::parse(std::string_view pattern, std::stri
 bool PathPattern::apply(std::string_view path, std::string& out) const {
   std::array<std::string_view, kMostElements> found;
   if (!pattern_.find(path, std::span(found).first(elements_))) return false;
-  std::string made;
+  out.clear();
   for (const auto& [text, group] : to_) {
-    made += text;
-    if (group) made += found[*group];
+    out += text;
+    if (group) out += found[*group];
   }
-  std::string scratch;
-  out = http::normalise_path(made, scratch);
   return true;
+}
+
+bool PathPattern::may_make_dots(std::string_view path) const noexcept {
+  return path.find_first_of("%.") != std::string_view::npos || text_.find('.') != std::string::npos;
 }
 
 std::string PathPattern::describe() const {
   return pattern_.describe().substr(1) + " to " + text_;
 }
 
-bool PathRewrite::apply(std::string_view path, std::string& out) const {
+// Writes the new path. Only the pattern's new path may differ from its normal form.
+bool PathRewrite::make(std::string_view path, std::string& out) const {
   if (!path.starts_with('/')) return false;  // "OPTIONS *" asks about the whole server
   if (pattern) return pattern->apply(path, out);
   if (!path.starts_with(strip)) return false;
@@ -101,6 +135,23 @@ bool PathRewrite::apply(std::string_view path, std::string& out) const {
   if (!strip.empty() && !rest.empty() && !rest.starts_with('/')) return false;
   out.assign(add).append(rest.empty() ? "/" : rest);
   return true;
+}
+
+bool PathRewrite::apply(std::string_view path, std::string& out) const {
+  if (!pattern) return make(path, out);
+  std::string made, scratch;
+  if (!make(path, made)) return false;
+  out = http::normalise_path(made, scratch);
+  return true;
+}
+
+bool PathRewrite::leaves_target(std::string_view path, bool all_servers) const {
+  const bool doubtful = pattern ? pattern->may_make_dots(path) : path.find('%') != std::string_view::npos;
+  std::string made, scratch;
+  if (!doubtful || !make(path, made)) return false;
+  if (has_dot_segment(made)) return true;
+  const auto beginning = pattern ? pattern->beginning() : std::string_view(add);
+  return all_servers && may_leave(http::normalise_path(made, scratch), beginning);
 }
 
 }  // namespace weir::policy

@@ -29,7 +29,10 @@ std::optional<std::size_t> choose_route(std::span<const Route> routes, Request& 
       return route.match.is_path_ambiguous(request);
     });
   }
-  if (chosen) take_route(routes, *chosen, request);
+  if (!chosen) return chosen;
+  const auto& edits = routes[*chosen].edits;
+  request.leaves_target = edits && edits->path && edits->path->leaves_target(request.path, !pass);
+  take_route(routes, *chosen, request);
   return chosen;
 }
 

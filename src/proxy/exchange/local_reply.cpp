@@ -23,7 +23,8 @@ net::Task<Ending> LocalReply::reject_early(PreCheck pre_check) {
   if (pre_check == PreCheck::HeadTooLarge) counters.client_errors(ClientError::HeadTooLarge).add();
   if (pre_check == PreCheck::BodyTooLarge) counters.client_errors(ClientError::BodyTooLarge).add();
   if (pre_check == PreCheck::Excess) context_.note_client_error(ClientError::Excess, kTooManyParameters);
-  if (pre_check == PreCheck::PathAmbiguous) context_.note_client_error(ClientError::BadHead, kAmbiguousPath);
+  if (pre_check == PreCheck::PathAmbiguous || pre_check == PreCheck::PathLeaves)
+    context_.note_client_error(ClientError::BadHead, kAmbiguousPath);
   if (pre_check == PreCheck::Ambiguous)
     context_.note_client_error(ClientError::BadHead, "ambiguous_credential");
   if (pre_check == PreCheck::Excess) return error({400, policy::describe(context_.buffers.head.excess())});

@@ -17,6 +17,7 @@ enum class PreCheck : std::uint8_t {
   BodyTooLarge,   // the announced length exceeds the limit
   Excess,         // the request has more parameters, cookies or repeated fields than weir reads
   PathAmbiguous,  // servers may read the path in several ways that lead to different routes
+  PathLeaves,     // the path that the route forwards may leave the place that the route names
   Ambiguous,      // the request has contradictory values that identify its client
   NoWebSocket,    // a client of HTTP/2 opens a WebSocket, but the route does not permit this
   UnknownKey,     // the API key is unknown, and unknown_keys = "reject"
@@ -35,6 +36,7 @@ struct PreCheckAnswer {
   if (most_body != 0 && request.head->content_length > most_body) return PreCheck::BodyTooLarge;
   if (request.head->excess()) return PreCheck::Excess;
   if (request.routes_differ) return PreCheck::PathAmbiguous;
+  if (request.leaves_target) return PreCheck::PathLeaves;
   if (!request.client.ambiguity.empty()) return PreCheck::Ambiguous;
   // With HTTP/2, a 200 from the server or from the route itself would open the WebSocket (RFC 8441 §5). So
   // weir rejects the request here. With HTTP/1.1, a 200 opens no WebSocket.
@@ -51,6 +53,9 @@ struct PreCheckAnswer {
   if (pre_check == PreCheck::BodyTooLarge) return {413, "the request body is too large"};
   if (pre_check == PreCheck::PathAmbiguous)
     return {400, "servers may read the path in several ways, which the routes lead apart"};
+  if (pre_check == PreCheck::PathLeaves)
+    return {400,
+            "the path has dots or encoded slashes that lead out of the place to which its route forwards"};
   if (pre_check == PreCheck::Ambiguous) return {400, request.client.ambiguity};
   if (pre_check == PreCheck::NoWebSocket) return {501, "the route permits no WebSocket"};
   return {401, "the API key is not known"};

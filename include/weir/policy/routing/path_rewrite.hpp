@@ -19,8 +19,13 @@ class PathPattern {
   // `pattern`: a regular expression without "~". `to`: the new path. The error says what to write in place of
   // `to`. REQUIRES: fault_of_expression(pattern) is empty.
   [[nodiscard]] static base::Result<PathPattern> parse(std::string_view pattern, std::string_view to);
-  // Writes the new path to `out`. Returns false if the expression is not found in the path.
+  // Writes the new path to `out`, not yet in normal form. Returns false if the expression is not found in the
+  // path.
   [[nodiscard]] bool apply(std::string_view path, std::string& out) const;
+  // Returns false if no server can find a dot segment in the path's new path.
+  [[nodiscard]] bool may_make_dots(std::string_view path) const noexcept;
+  // Returns the constant text with which all new paths begin.
+  [[nodiscard]] std::string_view beginning() const noexcept { return to_.front().text; }
   [[nodiscard]] std::string describe() const;
 
  private:
@@ -43,6 +48,16 @@ struct PathRewrite {
   // with one slash and is in normal form. Returns false if the path does not change: it does not begin with
   // `strip`, or the expression is not found. weir then forwards the path as it was received.
   [[nodiscard]] bool apply(std::string_view path, std::string& out) const;
+
+  // Returns true if a client has written the path such that the new path leaves the place that the
+  // configuration names. The reasons are:
+  // * the new path has a dot segment before apply() removes it;
+  // * a server may read a path that does not begin with `add`, or with the beginning of the pattern's new
+  //   path (http/path_interpretations.hpp). `all_servers`: false ignores this reason.
+  [[nodiscard]] bool leaves_target(std::string_view path, bool all_servers) const;
+
+ private:
+  [[nodiscard]] bool make(std::string_view path, std::string& out) const;
 };
 
 // Returns what is wrong with the regular expression of a PathPattern; empty if it is valid.

@@ -9,7 +9,11 @@
 namespace weir::policy {
 namespace {
 
+using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 std::string applied(const PathRewrite& rewrite, std::string_view path) {
   std::string out;
@@ -52,6 +56,55 @@ TEST(PathRewrite, PatternReplacesTheWholePath) {
   EXPECT_EQ(applied(pattern("^/(a)?(b)$", "/x{1}/{2}"), "/b"), "/x/b") << "the first group is absent";
 }
 
+std::vector<std::string> refused(const PathRewrite& rewrite, std::initializer_list<const char*> paths,
+                                 bool all_servers = true) {
+  std::vector<std::string> found;
+  for (const std::string path : paths) {
+    std::string scratch;
+    if (rewrite.leaves_target(http::normalise_path(path, scratch), all_servers)) found.push_back(path);
+  }
+  return found;
+}
+
+TEST(PathRewrite, NewPathWithADotSegmentLeavesTheTarget) {
+  const auto users = pattern("^/u/([^-/]+)-(.+)$", "/users/{1}/{2}");
+  for (const bool all_servers : {true, false}) {
+    EXPECT_THAT(refused(users, {"/u/..-admin/secret", "/u/a-..", "/u/.-x"}, all_servers), SizeIs(3));
+    EXPECT_THAT(refused(users, {"/u/a-b", "/u/a.b-c.d", "/u/...-b", "/u/a-b/../c", "/x/..-a"}, all_servers),
+                IsEmpty());
+    EXPECT_THAT(refused(pattern("^/(.+)\\.html$", "/pages/{1}"), {"/...html", "/..html", "/a/b/...html"},
+                        all_servers),
+                SizeIs(3));
+    EXPECT_THAT(refused(pattern("^/profile/(.)-(.)", "/profile/{1}{2}"), {"/profile/.-."}, all_servers),
+                SizeIs(1));
+    EXPECT_THAT(refused(pattern("^/f(.*)-(.*)$", "/x/{1}..{2}"), {"/f-", "/f-/a"}, all_servers), SizeIs(2))
+        << "the dots are constant";
+  }
+}
+
+TEST(PathRewrite, AnotherReadingOfTheNewPathLeavesTheTarget) {
+  const std::initializer_list<const char*> ways = {
+      "/..%2f..%2fadmin/secret",      "/a/..%2f..%2f..%2f..%2fadmin/x", "/..%5c..%5cadmin",
+      "/%252e%252e/%252e%252e/admin", "/..%252f..%252fadmin",           "/..%c0%af..%c0%afadmin",
+      "/%2e%2e%2f..%u002fadmin",      "/a%2f..%2f..%2fpublic-not/x"};
+  const auto prefix = prefixes("", "/v2/public");
+  EXPECT_THAT(refused(prefix, ways), ElementsAreArray(ways));
+  EXPECT_THAT(refused(prefix, ways, false), IsEmpty());
+  EXPECT_THAT(refused(pattern("^(/.*)$", "/v2/public{1}"), ways), ElementsAreArray(ways));
+  EXPECT_THAT(refused(pattern("^/(.*)$", "/v2/public/{1}/end"), ways), ElementsAreArray(ways));
+  EXPECT_THAT(refused(prefixes("/a", "/v2"), {"/a/..%2fx", "/b/..%2f..%2fx"}), ElementsAre("/a/..%2fx"));
+  EXPECT_THAT(refused(prefix, {"/", "/a", "/a/../b", "/group%2Fproject", "/a%2f..%2fb", "/50%25", "/a%20b..c",
+                               "/..;/x"}),
+              IsEmpty());
+  EXPECT_THAT(refused(prefixes("/api", ""), {"/api/..%2fx"}), IsEmpty()) << "every path is in place";
+}
+
+TEST(PathRewrite, ConstantBeginningMayHaveAnEncodedSlash) {
+  const auto project = prefixes("", "/projects/group%2Fname");
+  EXPECT_THAT(refused(project, {"/files/a%2Fb.txt", "/50%25", "/..%2F..%2Fother"}),
+              ElementsAre("/..%2F..%2Fother"));
+}
+
 // The new path is in normal form for all texts of the groups. A server finds no host, dot segment or query in
 // it.
 TEST(PathRewrite, NewPathIsInNormalForm) {
@@ -61,12 +114,12 @@ TEST(PathRewrite, NewPathIsInNormalForm) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
-  const auto cut = pattern("^/(.{0,3})(.{0,4})(.*)$", "/{3}/{2}/{1}{2}");
+  const auto cutting = pattern("^/(.{0,3})(.{0,4})(.*)$", "/{3}/{2}/{1}{2}");
   for (int i = 0; i < 5000; ++i) {
     std::string raw = "/", scratch, normal, out;
     for (std::size_t n = random() % 16; n > 0; --n) raw += "a./%2F5C;0?\r \xff"[random() % 14];
     normal = http::normalise_path(raw, scratch);
-    if (!cut.apply(normal, out)) continue;
+    if (!cutting.apply(normal, out)) continue;
     ASSERT_TRUE(out.starts_with('/') && !out.starts_with("//")) << normal << " -> " << out;
     ASSERT_EQ(out, std::string(http::normalise_path(out, scratch))) << normal;
     for (const unsigned char c : out)
