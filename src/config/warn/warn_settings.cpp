@@ -130,6 +130,41 @@ void warn_of_sources(const Settings& settings, ConfigWarnings& warnings) {
                                    " is believed only from trusted proxies, but trusted_proxies names none");
 }
 
+// Returns the claim that gives the attribute; empty if no claim gives it.
+std::string_view claim_of(const policy::AttributeRef& ref, const policy::ClientSettings& client) {
+  using policy::Attribute;
+  if (ref.kind == Attribute::Claim) return ref.name;
+  const auto& source = ref.kind == Attribute::User      ? client.user
+                       : ref.kind == Attribute::Org     ? client.org
+                       : ref.kind == Attribute::Service ? client.service
+                       : ref.kind == Attribute::Device  ? client.device
+                       : ref.kind == Attribute::ApiKey  ? client.api_key
+                                                        : policy::Source{};
+  return source.kind == policy::Source::Kind::Claim ? std::string_view(source.name) : std::string_view();
+}
+
+// Warns of rules that take the user of one issuer for the user of another, because both tokens have the same
+// value in a claim.
+void warn_of_several_issuers(const Settings& settings, ConfigWarnings& warnings) {
+  const auto& client = settings.client;
+  if (!client.tokens || client.tokens->settings().size() < 2) return;
+  for (const auto& rule : settings.rules) {
+    std::string shared;
+    bool by_issuer = false;
+    for (const auto& part : rule.key)
+      for (const auto& ref : part) {
+        const auto claim = claim_of(ref, client);
+        by_issuer = by_issuer || claim == "iss";
+        if (shared.empty() && !claim.empty()) shared = policy::describe(ref);
+      }
+    if (!shared.empty() && !by_issuer)
+      warnings.add(rule,
+                   "is keyed by " + in_quotes(shared) +
+                       ", a claim of tokens from several issuers: clients of different issuers with the "
+                       "same value share one limit; add \"claim:iss\" to its key");
+  }
+}
+
 void warn_of_trust(const Settings& settings, ConfigWarnings& warnings) {
   const auto& trusted = settings.client.trusted_proxies;
   const auto takes = [&](const base::IpAddress& one, const base::IpAddress& other) {
@@ -208,6 +243,7 @@ std::vector<Warning> find_warnings(const Settings& settings, const ReadContext& 
   warn_of_need_of_redis(settings, context, warnings);
   warn_of_redis_link(settings, warnings);
   warn_of_sources(settings, warnings);
+  warn_of_several_issuers(settings, warnings);
   warn_of_empty_keys(settings.client, warnings);
   warn_of_servers(settings, warnings);
   warn_of_needless_queues(settings, warnings);

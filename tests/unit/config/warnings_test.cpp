@@ -444,6 +444,28 @@ TEST(Warnings, WarnOfUnusedTokenAndCountrySettings) {
   EXPECT_THAT(of("key = [\"claim:sub|country\"]\n"), Not(Contains(unasked)));
 }
 
+TEST(Warnings, WarnOfRulesThatMixTheUsersOfSeveralIssuers) {
+  const auto issuer = [](const std::string& name) {
+    return "[[client.jwt]]\nissuer = \"" + name + "\"\nalgorithm = \"HS256\"\nsecret = \"" +
+           std::string(32, 's') + "\"\n";
+  };
+  const std::string sources = "[client]\nuser = { claim = \"sub\" }\norg = { header = \"X-Org\" }\n";
+  const auto of = [&](const std::string& key, const std::string& issuers) {
+    return warnings_of(with_rule("key = " + key + "\n" + sources + issuers));
+  };
+  const auto both = issuer("https://a") + issuer("https://b");
+  const std::string how =
+      ", a claim of tokens from several issuers: clients of different issuers with the same value share one "
+      "limit; add \"claim:iss\" to its key";
+  EXPECT_THAT(of("[\"user|ip\"]", both), Contains("rule \"x\" is keyed by \"user\"" + how));
+  EXPECT_THAT(of("[\"ip\", \"claim:tenant\"]", both),
+              Contains("rule \"x\" is keyed by \"claim:tenant\"" + how));
+  for (const auto* key : {"[\"claim:iss\", \"user\"]", "[\"claim:iss|ip\", \"user|ip\"]", "[\"claim:iss\"]",
+                          "[\"org\"]", "[\"ip\"]"})
+    EXPECT_THAT(of(key, both), Not(Contains(HasSubstr(how)))) << key;
+  EXPECT_THAT(of("[\"user\"]", issuer("https://a")), Not(Contains(HasSubstr(how))));
+}
+
 TEST(Warnings, WarnOfPlacesThatNoDatabaseKnows) {
   const Folder folder;
   for (const auto* type : {"GeoLite2-Country", "DBIP-City-Lite", "GeoLite2-ASN", "Test-Country"}) {
