@@ -6,6 +6,7 @@
 
 #include <openssl/bio.h>
 #include <openssl/bn.h>
+#include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/ec.h>
 #include <openssl/err.h>
@@ -106,6 +107,16 @@ bool use_pss(EVP_PKEY_CTX* options) {
          EVP_PKEY_CTX_set_rsa_pss_saltlen(options, RSA_PSS_SALTLEN_DIGEST) == 1;
 }
 
+// Returns true if the exponent of an RSA key is under 3. With the exponent 1, every text is its own
+// signature.
+bool has_weak_exponent(EVP_PKEY* key) {
+  BIGNUM* found = nullptr;
+  if (EVP_PKEY_get_bn_param(key, OSSL_PKEY_PARAM_RSA_E, &found) != 1) return true;
+  const bool weak = BN_get_word(found) < 3;  // a larger number than a word gives the largest word
+  BN_free(found);
+  return weak;
+}
+
 }  // namespace
 
 std::span<const TokenAlgorithm> token_algorithms() noexcept {
@@ -122,6 +133,8 @@ std::string fault_in_public_key(const TokenAlgorithm& algorithm, EVP_PKEY* key) 
   if (EVP_PKEY_get_base_id(key) != algorithm.key_type)
     return "is not a key for " + std::string(algorithm.word);
   if (algorithm.key_type == EVP_PKEY_EC) return fault_in_curve(algorithm, key);
+  if (algorithm.key_type == EVP_PKEY_RSA && has_weak_exponent(key))
+    return "has an exponent under 3, with which anybody can sign";
   const int size = EVP_PKEY_get_bits(key);
   return size >= algorithm.bits ? ""
                                 : "has " + std::to_string(size) + " bits; " + std::string(algorithm.word) +

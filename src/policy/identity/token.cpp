@@ -138,8 +138,14 @@ std::optional<TokenFault> fault_in_signature(const Parts& parts, const TokenIssu
   const auto& key = *std::get<const TokenKey*>(chosen);
   const auto signature = decode_base64url(parts.signature);
   if (!signature) return TokenFault::Malformed;
-  const bool good =
-      is_signature(*key.algorithm, issuer.settings.key, key.key.get(), parts.signed_text, *signature);
+  const auto signs = [&](const TokenKey& each) {
+    return is_signature(*each.algorithm, issuer.settings.key, each.key.get(), parts.signed_text, *signature);
+  };
+  // Several keys may have the same `kid`, for example after a key was replaced under its old name.
+  const bool good = std::any_of(issuer.keys.begin(), issuer.keys.end(), [&](const TokenKey& each) {
+    const bool same_name = each.algorithm == key.algorithm && !key.id.empty() && each.id == key.id;
+    return (&each == &key || same_name) && signs(each);
+  });
   return good ? std::nullopt : std::optional(TokenFault::Signature);
 }
 

@@ -77,6 +77,26 @@ TEST(JwkSet, UsesTheKeyThatTheTokenNames) {
   EXPECT_EQ(fault_of(verifier, after.token(kAnn)), TokenFault::Key) << "either key may be meant";
 }
 
+TEST(JwkSet, AnyKeyOfTheNameThatTheTokenNamesMayHaveSignedIt) {
+  const auto before = make_signer("ES256"), after = make_signer("ES256"), other = make_signer("ES256");
+  const std::string kid = R"(,"kid":"k")";
+  const auto verifier =
+      verifier_of(set_of({before.jwk(kid), after.jwk(kid), other.jwk(R"(,"kid":"other")"), other.jwk()}));
+  EXPECT_EQ(fault_of(verifier, before.token(kAnn, kid)), std::nullopt);
+  EXPECT_EQ(fault_of(verifier, after.token(kAnn, kid)), std::nullopt);
+  EXPECT_EQ(fault_of(verifier, other.token(kAnn, kid)), TokenFault::Signature);
+}
+
+TEST(JwkSet, IgnoresRsaKeysWhoseExponentLetsAnybodySign) {
+  const auto rsa = make_signer("RS256");
+  for (const char* exponent : {"AA", "AQ", "Ag"}) {
+    auto jwk = rsa.jwk();
+    jwk.replace(jwk.find("AQAB"), 4, exponent);
+    EXPECT_THAT(error_of_set(set_of({jwk})), HasSubstr("has no public key")) << exponent;
+  }
+  EXPECT_EQ(error_of_set(set_of({rsa.jwk()})), "");
+}
+
 TEST(JwkSet, TokenWithoutKidUsesTheOnlyKeyOfItsAlgorithm) {
   const auto curve = make_signer("ES256"), rsa = make_signer("RS256");
   const auto verifier = verifier_of(set_of({curve.jwk(R"(,"kid":"a")"), rsa.jwk()}));
