@@ -87,6 +87,7 @@ std::string_view value_of_client(Placeholder placeholder, const TemplateValues& 
 void append_value(std::string& out, Placeholder placeholder, const TemplateValues& values, Purpose purpose) {
   switch (placeholder) {
     case Placeholder::Host:  // http::valid_authority() has checked its characters
+      if (purpose == Purpose::Field) return append_encoded(out, values.request.host, kTextInField);
       out += values.request.host;
       return;
     case Placeholder::ClientIp:

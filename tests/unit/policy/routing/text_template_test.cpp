@@ -79,6 +79,14 @@ TEST_F(TextTemplateTest, NoOctetOfAClientEndsALineOrSplitsAList) {
   EXPECT_EQ(url("{user}").find_first_of("/?#:@&=+;,"), std::string::npos);
 }
 
+TEST_F(TextTemplateTest, HostInAFieldIsOneElementOfAList) {
+  request_.host = "a,b;c=1.example.com";
+  EXPECT_EQ(field("{host}"), "a%2Cb%3Bc=1.example.com");
+  EXPECT_EQ(url("https://{host}/"), "https://a,b;c=1.example.com/");
+  request_.host = "[2001:db8::1]";
+  EXPECT_EQ(field("{host}"), "[2001:db8::1]");
+}
+
 TEST_F(TextTemplateTest, DifferentUsersHaveDifferentTexts) {
   const auto of = [&](std::string_view user) {
     request_.client.user = user;
