@@ -44,12 +44,17 @@ std::string label_of(const policy::Route& route, const TableReader& match,
     if (auto next = label + "#" + std::to_string(i); !taken.contains(next)) return next;
 }
 
+constexpr std::string_view kNoRoute = "none";  // the label of requests without a route in weir_requests_total
+
 void name_route(const TableReader& table, const TableReader& match, std::set<std::string>& taken,
                 policy::Route& route) {
   route.name = table.has("name") ? table.text("name") : label_of(route, match, taken);
   if (table.has("name") && !is_plain_name(route.name))
     table.mistake("name", "found " + in_quotes(route.name) +
                               "; expected 1 to 128 printable ASCII characters but \" and \\");
+  else if (route.name == kNoRoute)
+    table.mistake("name", "found " + in_quotes(route.name) +
+                              ", which metrics call requests without a route; expected another name");
   else if (!taken.insert(route.name).second)
     table.mistake("name", "found " + in_quotes(route.name) + " a second time; expected a unique name");
 }

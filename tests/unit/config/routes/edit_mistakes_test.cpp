@@ -30,6 +30,10 @@ std::string redirect(const std::string& location, const std::string& status = "3
 }
 
 const WrongConfiguration kWrongEdits[] = {
+    {"RouteCalledNone",
+     with("[[route]]\nname = \"none\"\nupstream = \"api\"\n"),
+     {"weir.toml:12: route[none].name: found \"none\", which metrics call requests without a route; expected "
+      "another name"}},
     {"PlaceholderUnknown",
      request_set("X-A = \"{hots}\""),
      {"weir.toml:14: route[r].headers.request.set.X-A: found \"{hots}\"; {hots} is no placeholder; expected "
