@@ -78,19 +78,44 @@ void check_form(std::string_view body) {
   require(values.field("a") == first.substr(0, policy::kLongestBodyValue), "a field has its decoded value");
 }
 
+// Returns true if some server ends a name before this octet, or ignores the octet before a name.
+bool is_name_end(char c) {
+  return static_cast<unsigned char>(c) <= ' ' || c == '[' || c == ']';
+}
+
+// Returns the name without what some servers ignore before it: blanks, brackets, '?' and byte order marks.
+std::string without_beginning(std::string name) {
+  for (;;) {
+    const std::size_t ignored = name.starts_with("\xef\xbb\xbf")                            ? 3
+                                : !name.empty() && (name[0] == '?' || is_name_end(name[0])) ? 1
+                                                                                            : 0;
+    if (ignored == 0) return name;
+    name.erase(0, ignored);
+  }
+}
+
+// Replaces escapes of .NET Framework ("%u0061") that are of ASCII.
+std::string without_unicode_escapes(std::string text) {
+  for (std::size_t at = text.find("%u00"); at != std::string::npos; at = text.find("%u00", at + 1))
+    if (at + 5 < text.size() && digit(text[at + 4]) >= 0 && digit(text[at + 5]) >= 0)
+      text.replace(at, 6, 1, static_cast<char>(digit(text[at + 4]) * 16 + digit(text[at + 5])));
+  return text;
+}
+
 // Returns the values that servers may see in a form. Some servers divide a form at ';', too. Some ignore
-// blanks before names and the case of names. Some end names at a blank, a NUL or a '['.
+// blanks, brackets and other marks before names, and the case of names. Some end names at a blank, a NUL or a
+// bracket. Some decode "%u0061".
 std::vector<std::string> values_for_form_servers(std::string_view body) {
   std::vector<std::string> values;
   for (std::size_t at = 0; at <= body.size();) {
     const auto end = std::min(body.find_first_of("&;", at), body.size());
     const auto piece = body.substr(at, end - at);
     const auto equals = std::min(piece.find('='), piece.size());
-    auto name = lower(decoded(piece.substr(0, equals), true));
-    const auto ends_name = [](char c) { return static_cast<unsigned char>(c) <= ' ' || c == '['; };
-    name.erase(name.begin(), std::find_if_not(name.begin(), name.end(), ends_name));
-    name.erase(std::find_if(name.begin(), name.end(), ends_name), name.end());
-    if (name == "a") values.push_back(decoded(piece.substr(std::min(equals + 1, piece.size())), true));
+    const auto value = std::string(piece.substr(std::min(equals + 1, piece.size())));
+    auto name = without_beginning(
+        lower(decoded(without_unicode_escapes(std::string(piece.substr(0, equals))), true)));
+    name.erase(std::find_if(name.begin(), name.end(), is_name_end), name.end());
+    if (name == "a") values.push_back(decoded(without_unicode_escapes(value), true));
     at = end + 1;
   }
   return values;
@@ -184,6 +209,8 @@ void run(std::string_view input) {
   check_readings(input, head_of({"application/x-www-form-urlencoded x; charset=utf-8"}), true);
   check_readings(input, head_of({"application/json", kForm}), true);
   check_readings(input, head_of({"text/plain"}), true);
+  check_readings(input, head_of({"application/x-www-form-urlencoded+json"}), true);
+  check_readings(input, head_of({"application/json; x=urlencoded"}), true);
   check_readings(input, head_of({"application/json"}), false);
   check_readings(input, head_of({"multipart/form-data; boundary=x"}), false);
 }

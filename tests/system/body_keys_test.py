@@ -47,6 +47,11 @@ class Accounts(PairTestCase):
                  (FORM, b"+email=a", 400, "some servers take for the form field email"), (FORM, b'{"email":NaN}', 400, "is not JSON"),
                  (FORM, b'{"email":"r1","x":"&email=a&"}', 400, "both the JSON member /email and the form field email"),
                  ({"content_type": "text/plain"}, b"email=a", 400, "its Content-Type is not that of a form"),
+                 (FORM, b"email=r1&email]=ada", 400, "some servers take for the form field email"),
+                 (FORM, b"?email=ada&email=r1", 400, "some servers take for the form field email"),
+                 (FORM, b"email=r1&%u0065mail=ada", 400, "some servers take for the form field email"),
+                 ({}, '{"email":"r1","ema\u0131l":"ada"}'.encode(), 400, "more than once"),
+                 ({"content_type": "application/x-www-form-urlencoded+json"}, b'{"email":"r1"}', 400, "not one media type"),
                  ({"content_type": "application/json, text/plain"}, b'{"email":"a"}', 400, "not one media type"),
                  ({"content_type": "application/json; charset=utf-7"}, b'{"email":"a"}', 415, "another charset"),
                  ({"content_type": "multipart/form-data; boundary=x"}, b"--x--", 415, "is a multipart form"),
@@ -56,6 +61,15 @@ class Accounts(PairTestCase):
                 self.assert_own_refusal(response, status, word)
                 self.assertEqual(response["accept-encoding"], "identity" if "content_encoding" in fields else None, "it names the cause")
         self.assertEqual(self.statuses_of(pair, [Ask("/else", "POST", body=b'{"email":')]), [200], "the rule does not apply")
+
+    def test_field_in_the_query_is_refused(self):
+        pair = self.pair(logins(), rule("either", "1/day", key='["query:email|form:email"]', match='{ path = "/either" }'))
+        for path, body in [("/login?email=ada", b"email=r1"), ("/login?x=1&Email%5B%5D=ada", b"email=r1"), ("/login?email=ada", b""), ("/either?email=r1", b"email=ada")]:
+            for response in self.same(pair, [Ask(path, "POST", FORM, body)]):
+                self.assert_own_refusal(response, 400, "the query parameter or form field email")
+        asks = [Ask("/login?x=email", "POST", FORM, b"email=ada"), Ask("/either?email=ada"), Ask("/either?email=ada"), Ask("/either?x=1", "POST", FORM, b"email=ada"),
+                Ask("/else?email=ada", "POST", FORM, b"email=ada")]
+        self.assertEqual(self.statuses_of(pair, asks), [200, 200, 429, 200, 200])
 
     def test_forms_with_too_many_fields_are_refused(self):
         pair = self.pair(logins(), server="max_parameters = 3")

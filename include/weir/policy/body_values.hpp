@@ -25,14 +25,15 @@ inline constexpr std::size_t kLongestBodyValue = 4096;
 // Why weir cannot read a value in a request's body.
 enum class BodyFault : std::uint8_t {
   None,
-  ContentType,    // the Content-Type is not one media type: it is a list, or two lines differ
+  ContentType,    // the Content-Type is not one media type: a list, two lines that differ, or only some
+                  // servers take it for that of a form
   Charset,        // the Content-Type names another charset than UTF-8
   NotJson,        // the body is not JSON, and a JsonFault says why
   NeitherKind,    // the body is not JSON, and its Content-Type is not that of a form
   Multipart,      // the body is a multipart form, whose fields weir does not read
   TooManyFields,  // the form has more fields than max_parameters
   Repeated,       // the field, the member, or an object that contains the member occurs twice
-  Respelled,      // the form has a name that only some servers read as the field's name
+  Respelled,      // the form has a name or a value that only some servers read as the field's
   Structured,     // the member is an object or an array
   LongNumber,     // the member is a number of more than kLongestBodyValue octets
   TwoValues,      // two attributes of one part of a key have a value
@@ -94,7 +95,15 @@ class FormNames {
     std::size_t value;    // the number of the value
   };
 
-  std::vector<Entry> entries_;                               // sorted by `pattern`
+  // A name with brackets. The key of the map is the name in the form in which Rack may confuse such names.
+  struct Bracketed {
+    std::string name;   // the name without capitals
+    std::size_t value;  // the number of the value
+  };
+  using BracketedNames = std::multimap<std::string, Bracketed, std::less<>>;
+
+  std::vector<Entry> entries_;  // sorted by `pattern`
+  BracketedNames bracketed_;
   std::map<std::string, std::size_t, std::less<>> numbers_;  // the number of each name's value
 };
 

@@ -16,8 +16,6 @@ namespace weir::policy {
 
 namespace {
 
-constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-
 template <class Number, class... Format>
 std::string text_of_number(Number number, Format... format) {
   std::array<char, 32> text{};
@@ -84,6 +82,17 @@ bool names_other_charset(std::string_view parameters) noexcept {
   return false;
 }
 
+constexpr std::string_view kFormType = "application/x-www-form-urlencoded";
+
+// Returns true if some servers take the body for a form, and others do not. Some search for the words of a
+// form's type in the whole Content-Type, or only compare its beginning. REQUIRES: `text`, the whole field,
+// and `type`, its media type, have no capitals.
+bool is_form_for_some(std::string_view text, std::string_view type) noexcept {
+  const auto has = [&](std::string_view word) { return text.find(word) != std::string_view::npos; };
+  const bool multipart = type.starts_with("multipart/") && type.find('+') == std::string_view::npos;
+  return (has("urlencoded") && type != kFormType) || (has("multipart") && !multipart);
+}
+
 // Returns true if the body begins as forms do. Servers that read JSON generously skip blanks, byte order
 // marks, comments and other marks before it, and none of these begins a form.
 bool begins_like_form(std::string_view body) noexcept {
@@ -109,9 +118,10 @@ BodyValues::ContentType BodyValues::content_type_of(const http::Fields& fields) 
   std::string text(first->value);
   fold_case(text);
   const auto type = std::string_view(text).substr(0, text.find_first_of("; \t"));
-  if (!is_media_type(type) || text.find(',') != std::string::npos) return {.fault = BodyFault::ContentType};
+  if (!is_media_type(type) || text.find(',') != std::string::npos || is_form_for_some(text, type))
+    return {.fault = BodyFault::ContentType};
   if (names_other_charset(std::string_view(text).substr(type.size()))) return {.fault = BodyFault::Charset};
-  if (type == "application/x-www-form-urlencoded") return {.type = BodyType::Form};
+  if (type == kFormType) return {.type = BodyType::Form};
   if (type.starts_with("multipart/")) return {.type = BodyType::Multipart};
   const bool json = type.ends_with("/json") || type.ends_with("+json");
   return {.type = json ? BodyType::Json : BodyType::Other};

@@ -2,29 +2,43 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <string_view>
 
 namespace weir::policy {
 
-// Replaces the capitals of ASCII by small letters. Also replaces the long s (U+017F) by 's', and the Kelvin
-// sign (U+212A) by 'k', because Go's encoding/json does so. Leaves all other octets as they are.
+// A letter beyond ASCII that some servers take for a letter of ASCII when they ignore case.
+struct FoldedLetter {
+  std::string_view utf8;
+  char folded;
+};
+inline constexpr std::array<FoldedLetter, 4> kFoldedLetters{{
+    {"\xc4\xb0", 'i'},      // I with a dot (U+0130): Java's equalsIgnoreCase
+    {"\xc4\xb1", 'i'},      // i without a dot (U+0131): Java's equalsIgnoreCase
+    {"\xc5\xbf", 's'},      // long s (U+017F): Java, and Go's encoding/json
+    {"\xe2\x84\xaa", 'k'},  // Kelvin sign (U+212A): Java, and Go's encoding/json
+}};
+
+// Replaces the capitals of ASCII by small letters, and the letters of kFoldedLetters by theirs. Leaves all
+// other octets as they are.
 inline void fold_case(std::string& text) {
-  static constexpr std::string_view kLongS = "\xc5\xbf";
-  static constexpr std::string_view kKelvin = "\xe2\x84\xaa";
-  const auto may_change = [](char c) { return (c >= 'A' && c <= 'Z') || c == kLongS[0] || c == kKelvin[0]; };
+  const auto may_change = [](char c) {
+    return (c >= 'A' && c <= 'Z') || static_cast<unsigned char>(c) >= 0x80;
+  };
   auto end = static_cast<std::size_t>(std::find_if(text.begin(), text.end(), may_change) - text.begin());
   for (auto i = end; i < text.size(); ++i) {
     const auto rest = std::string_view(text).substr(i);
     char c = text[i];
     if (c >= 'A' && c <= 'Z') {
       c = static_cast<char>(c - 'A' + 'a');
-    } else if (rest.starts_with(kLongS)) {
-      c = 's';
-      i += kLongS.size() - 1;
-    } else if (rest.starts_with(kKelvin)) {
-      c = 'k';
-      i += kKelvin.size() - 1;
+    } else if (may_change(c)) {
+      const auto* letter = std::find_if(kFoldedLetters.begin(), kFoldedLetters.end(),
+                                        [&](const FoldedLetter& one) { return rest.starts_with(one.utf8); });
+      if (letter != kFoldedLetters.end()) {
+        c = letter->folded;
+        i += letter->utf8.size() - 1;
+      }
     }
     text[end++] = c;
   }

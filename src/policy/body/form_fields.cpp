@@ -19,15 +19,54 @@ unsigned char pattern_octet(char c) noexcept {
   return static_cast<unsigned char>(c == ' ' || c == '.' || c == '[' ? '_' : c);
 }
 
-// Returns true if some server ends the name of a field before this octet.
+// Returns true if some server ends the name of a field before this octet. Rack also ends it before a ']'.
 bool may_end_name(char c) noexcept {
-  return static_cast<unsigned char>(c) <= ' ' || c == '[';
+  return static_cast<unsigned char>(c) <= ' ' || c == '[' || c == ']';
 }
 
-// Returns how many octets at the beginning of a name some servers ignore.
+// Returns how many octets at the beginning of a name some servers ignore. JavaScript's URLSearchParams drops
+// a '?' before the first name, and other servers drop a byte order mark there.
 std::size_t ignored_octets(std::string_view name) noexcept {
-  const auto counts = [](char c) { return !may_end_name(c); };
-  return static_cast<std::size_t>(std::find_if(name.begin(), name.end(), counts) - name.begin());
+  std::size_t ignored = 0;
+  while (ignored < name.size()) {
+    if (name.substr(ignored).starts_with(kByteOrderMark))
+      ignored += kByteOrderMark.size();
+    else if (may_end_name(name[ignored]) || name[ignored] == '?')
+      ++ignored;
+    else
+      break;
+  }
+  return ignored;
+}
+
+// Returns true if the text has an escape "%u0041", which only .NET Framework decodes.
+bool has_unicode_escape(std::string_view raw) noexcept {
+  const auto is_hex = [](char c) {
+    const char l = static_cast<char>(c | 0x20);
+    return (c >= '0' && c <= '9') || (l >= 'a' && l <= 'f');
+  };
+  constexpr std::size_t kDigits = 4;
+  for (auto at = raw.find("%u"); at != std::string_view::npos; at = raw.find("%u", at + 1)) {
+    const auto digits = raw.substr(at + 2, kDigits);
+    if (digits.size() == kDigits && std::all_of(digits.begin(), digits.end(), is_hex)) return true;
+  }
+  return false;
+}
+
+constexpr std::string_view kBrackets = "[]";
+
+// Returns the name with one '[' between its parts: "user[email" for "user[email]". Rack takes any number of
+// brackets of either kind between two parts, and around a name.
+std::string parts_of(std::string_view name) {
+  std::string parts;
+  while (!name.empty()) {
+    name.remove_prefix(std::min(name.find_first_not_of(kBrackets), name.size()));
+    const auto end = std::min(name.find_first_of(kBrackets), name.size());
+    if (!parts.empty() && end != 0) parts += '[';
+    parts += name.substr(0, end);
+    name.remove_prefix(end);
+  }
+  return parts;
 }
 
 }  // namespace
@@ -45,6 +84,8 @@ void FormNames::add(std::string_view name) {
     const auto place =
         std::upper_bound(entries_.begin(), entries_.end(), pattern,
                          [](const std::string& one, const Entry& other) { return one < other.pattern; });
+    if (plain.find_first_of(kBrackets) != std::string::npos)
+      bracketed_.emplace(parts_of(plain), Bracketed{plain, entries_.size()});
     entry = entries_.insert(place, {std::move(pattern), std::move(plain), entries_.size()});
   }
   numbers_.emplace(name, entry->value);
@@ -58,16 +99,18 @@ std::optional<std::size_t> FormNames::find(std::string_view name) const {
 class FormNameSearch {
  public:
   FormNameSearch(const FormNames& names, std::vector<FormValue>& values)
-      : entries_(names.entries_), values_(values) {}
+      : entries_(names.entries_), bracketed_(names.bracketed_), values_(values) {}
 
   // Reads what the form has between two '&'.
   void read(std::string_view piece) {
     const bool divided = piece.find(';') != std::string_view::npos;
     while (!piece.empty()) {
       const auto pair = name_value(take_piece(piece, ';'));
+      if (has_unicode_escape(pair.name)) respell_all();
       name_.clear();
       http::append_decoded(name_, pair.name, Plus::Blank);
       fold_case(name_);
+      if (!bracketed_.empty() && name_.find_first_of(kBrackets) != std::string::npos) search_bracketed();
       const auto ignored = ignored_octets(name_);
       search(0, pair.value, divided);
       if (ignored != 0) search(ignored, pair.value, divided);
@@ -84,9 +127,11 @@ class FormNameSearch {
     auto last = entries_.end();
     for (std::size_t at = start; first != last; ++at) {
       const auto depth = at - start;
-      const bool ends = at == name_.size() || may_end_name(name_[at]) || (start != 0 && name_[at] == ']');
+      const bool ends = at == name_.size() || may_end_name(name_[at]);
+      const auto read = std::string_view(name_).substr(start, depth);
       for (; first != last && first->pattern.size() == depth; ++first)
-        if (ends) store(*first, value, !divided && first->name == name_);
+        if (ends && (at == name_.size() || name_[at] != ']' || has_same_brackets(first->name, read)))
+          store(*first, value, !divided && first->name == name_);
       if (at == name_.size()) return;
       const auto octet = pattern_octet(name_[at]);
       const auto octet_of = [&](const Entry& entry) {
@@ -96,9 +141,25 @@ class FormNameSearch {
       last = std::partition_point(first, last, [&](const Entry& entry) { return octet_of(entry) == octet; });
     }
   }
+  // Finds the fields with brackets in their names that Rack may see in the present name.
+  void search_bracketed() {
+    const auto [first, last] = bracketed_.equal_range(parts_of(name_));
+    for (auto found = first; found != last; ++found)
+      if (found->second.name != name_) values_[found->second.value].fault = BodyFault::Respelled;
+  }
+  // Returns true unless `read` has a '[' for another octet of the field's name. PHP reads "user[name" as
+  // "user_name", but not if a ']' follows.
+  static bool has_same_brackets(std::string_view field, std::string_view read) noexcept {
+    return std::equal(read.begin(), read.end(), field.begin(), field.end(),
+                      [](char one, char other) { return one != '[' || other == '['; });
+  }
+  // The form has a name that may be any of the fields.
+  void respell_all() noexcept {
+    for (auto& value : values_) value.fault = BodyFault::Respelled;
+  }
   void store(const Entry& entry, std::string_view raw, bool exact) {
     auto& value = values_[entry.value];
-    if (!exact || value.fault == BodyFault::Respelled) {
+    if (!exact || has_unicode_escape(raw) || value.fault == BodyFault::Respelled) {
       value.fault = BodyFault::Respelled;
       return;
     }
@@ -108,6 +169,7 @@ class FormNameSearch {
   }
 
   const std::vector<Entry>& entries_;
+  const FormNames::BracketedNames& bracketed_;
   std::vector<FormValue>& values_;
   std::string name_;     // the name of the present field, decoded and without capitals
   std::string scratch_;  // the decoded value
@@ -117,6 +179,15 @@ void find_fields(const FormNames& names, std::string_view form, std::vector<Form
   values.assign(names.size(), {});
   FormNameSearch search(names, values);
   while (!form.empty()) search.read(take_piece(form, '&'));
+}
+
+bool has_field(std::string_view form, std::string_view name) {
+  if (form.empty()) return false;
+  FormNames names;
+  names.add(name);
+  std::vector<FormValue> values;
+  find_fields(names, form, values);
+  return values.front().found || values.front().fault != BodyFault::None;
 }
 
 }  // namespace weir::policy

@@ -1,4 +1,5 @@
 // Finds values of a key that a request states in several ways, or that servers may read in several ways.
+#include "policy/body/form_fields.hpp"
 #include "policy/identity/consistent_value.hpp"
 
 #include "weir/policy/body_values.hpp"
@@ -83,23 +84,61 @@ bool may_be_ambiguous(const AttributeRef& attribute) noexcept {
   }
 }
 
+bool has_body(const Request& request) noexcept {
+  return request.body.state == RequestBody::State::Whole ? !request.body.text.empty()
+                                                         : request.head->framing != http::Framing::None;
+}
+
+// Returns an ambiguity if the query has the form field, because some servers merge the fields of both
+// (Servlet's getParameter). But if the part names the query parameter too, a request without a body may have
+// it there.
+std::optional<Ambiguity> field_in_query(const AttributeRef& field, const KeyPart& part,
+                                        const Request& request) {
+  const auto is_named = [&](const AttributeRef& other) {
+    return other.kind == Attribute::Query && other.name == field.name;
+  };
+  if (!has_field(request.head->query, field.name)) return std::nullopt;
+  if (!has_body(request) && std::any_of(part.begin(), part.end(), is_named)) return std::nullopt;
+  return Ambiguity{"query parameter or form field", field.name};
+}
+
+// Returns the kind of place where the attribute is. REQUIRES: the attribute is in the body or the query.
+const char* place_of(const AttributeRef& attribute) noexcept {
+  return attribute.kind == Attribute::Query ? "query parameter" : place_in_body(attribute);
+}
+
+// Returns the ambiguity of an attribute in the body. `by_query` means that a query parameter decides the key.
+// Then the rule did not ask for the body, which may have a fault or be unread.
+std::optional<Ambiguity> ambiguity_in_body(const AttributeRef& attribute, const KeyPart& part,
+                                           const Request& request, bool by_query) {
+  const bool unread = request.body.state == RequestBody::State::Unread;
+  if (attribute.kind == Attribute::Form && (by_query || !unread))
+    if (const auto found = field_in_query(attribute, part, request)) return found;
+  return by_query ? std::nullopt : ambiguity_of(attribute, request);
+}
+
 // Returns the ambiguity of the first attribute of the part for which the request has differing values.
-// Ignores attributes after the first one that the request has. But if that one is in the body, the others in
-// the body must have no value, because the server may use one of them.
+// Ignores attributes after the first one that the request has. But if that one is in the body or the query,
+// the others in the body must have no value, because the server may use one of them. Nor may the query have
+// one beside a value in the body.
 std::optional<Ambiguity> ambiguous_in(const KeyPart& part, const Request& request) {
-  const AttributeRef* in_body = nullptr;  // the attribute in the body that decides the key
+  const AttributeRef* deciding = nullptr;  // the attribute in the body or the query that decides the key
   for (const auto& attribute : part) {
-    if (in_body != nullptr && !is_in_body(attribute.kind)) continue;
-    if (const auto found = ambiguity_of(attribute, request)) return found;
+    const bool in_body = is_in_body(attribute.kind);
+    const bool by_query = deciding != nullptr && deciding->kind == Attribute::Query;
+    if (deciding != nullptr && !in_body && (attribute.kind != Attribute::Query || by_query)) continue;
+    const auto found =
+        in_body ? ambiguity_in_body(attribute, part, request, by_query) : ambiguity_of(attribute, request);
+    if (found) return found;
     if (part.size() == 1 || !has_value(attribute, request)) continue;
-    if (!is_in_body(attribute.kind)) break;
-    if (in_body != nullptr)
-      return Ambiguity{.place = place_in_body(*in_body),
-                       .name = in_body->name,
+    if (!in_body && attribute.kind != Attribute::Query) break;
+    if (deciding != nullptr)
+      return Ambiguity{.place = place_of(*deciding),
+                       .name = deciding->name,
                        .fault = BodyFault::TwoValues,
-                       .other_place = place_in_body(attribute),
+                       .other_place = place_of(attribute),
                        .other_name = attribute.name};
-    in_body = &attribute;
+    deciding = &attribute;
   }
   return std::nullopt;
 }

@@ -109,6 +109,12 @@ TEST_F(BodyValuesTest, NamesOfMembersIgnoreCase) {
   EXPECT_EQ(json("/User/Email", R"({"uSER":{"EMAIL":"ada"}})"), "ada");
   EXPECT_EQ(json("/user", "{\"u\u017fer\":\"ada\"}"), "ada") << "Go reads the long s as s";
   EXPECT_EQ(json("/task", "{\"tas\u212a\":\"ada\"}"), "ada") << "Go reads the Kelvin sign as k";
+  EXPECT_EQ(json("/email", "{\"ema\u0131l\":\"ada\"}"), "ada") << "Java reads the i without a dot as i";
+  EXPECT_EQ(json("/email", "{\"EMA\u0130L\":\"ada\"}"), "ada") << "Java reads the I with a dot as i";
+  EXPECT_EQ(json("/em\u0131", "{\"em\u0131\":\"ada\"}"), "ada");
+  EXPECT_EQ(json("/\u00e4", "{\"\u00e4\":\"ada\"}"), "ada") << "other letters stay as they are";
+  EXPECT_EQ(fault_of_json("/email", "{\"email\":\"r1\",\"ema\u0131l\":\"ada\"}"), BodyFault::Repeated);
+  EXPECT_EQ(fault_of_field("email", "email=r1&ema%C4%B1l=ada"), BodyFault::Repeated);
   EXPECT_EQ(fault_of_json("/email", R"({"email":"r1","Email":"ada"})"), BodyFault::Repeated);
   EXPECT_EQ(fault_of_json("/user/email", R"({"user":{"email":"r1"},"USER":{}})"), BodyFault::Repeated);
   name({"/A", "/a"});
@@ -217,6 +223,18 @@ TEST_F(BodyValuesTest, ContentTypeMustBeOneMediaType) {
   EXPECT_EQ(values_.fault_of_json("/a"), BodyFault::None) << "the request has no body";
 }
 
+TEST_F(BodyValuesTest, ContentTypeThatOnlySomeServersTakeForAFormIsAFault) {
+  for (const auto* type :
+       {"application/x-www-form-urlencoded+json", "application/x-www-form-urlencodedx", "x/URLencoded",
+        "application/json; x=\"application/x-www-form-urlencoded\"", "text/plain; x=multipart/form-data",
+        "application/x-www-form-urlencoded; x=multipart/form-data", "multipart/form-data+json; boundary=x",
+        "multipart/form-data; boundary=x; y=urlencoded", "application/multipart"}) {
+    EXPECT_EQ(fault_of_json("/a", R"({"a":1})", type), BodyFault::ContentType) << type;
+    EXPECT_EQ(fault_of_field("a", "a=1", type), BodyFault::ContentType) << type;
+  }
+  EXPECT_EQ(fault_of_field("a", "a=1", "application/x-www-form-urlencoded; x=urlencoded"), BodyFault::None);
+}
+
 TEST_F(BodyValuesTest, CharsetMustBeUtf8) {
   for (const auto* parameter :
        {"charset=utf-16", "charset=ibm037", "x=y;Charset = \"utf-7\"", "charset", "charset*=utf-8''utf-16",
@@ -257,11 +275,38 @@ TEST_F(BodyValuesTest, NamesThatSomeServersTakeForTheFieldAreFaults) {
                            "x=1;user=ada", "user=ada;1", "user=r1&x=1; user=ada"})
     EXPECT_EQ(fault_of_field("user", body), BodyFault::Respelled) << body;
   for (const auto* body :
-       {"user_id=1", "xuser=1", "use=1", "user-x=1", "a[user]=1", "x=1;y=2", "user]=1", "=user"})
+       {"user_id=1", "xuser=1", "use=1", "user-x=1", "a[user]=1", "x=1;y=2", "x]user=1", "x?user=1", "=user"})
     EXPECT_EQ(fault_of_field("user", body), BodyFault::None) << body;
   for (const auto* body : {"user.name=ada", "user+name=ada", "user[name=ada"})
     EXPECT_EQ(fault_of_field("user_name", body), BodyFault::Respelled) << body;
   EXPECT_EQ(form("user_name", "user[name]=eve&user_name=ada"), "ada");
+}
+
+TEST_F(BodyValuesTest, NamesWithBracketsOnOneSideAreFaults) {
+  for (const auto* body : {"user=r1&user]=ada", "]user=ada", "user%5D=ada", "user]x=ada", "][user]]=ada"})
+    EXPECT_EQ(fault_of_field("user", body), BodyFault::Respelled) << body;
+  for (const auto* body : {"user[email=ada", "user]email=ada", "user[email]]=ada", "[user[[email]=ada",
+                           "user[email]=r1&user%5B%5Demail=ada"})
+    EXPECT_EQ(fault_of_field("user[email]", body), BodyFault::Respelled) << body;
+  EXPECT_EQ(form("user[email]", "user[name]=x&useremail=y&user[email]=ada"), "ada");
+}
+
+TEST_F(BodyValuesTest, MarksBeforeANameThatSomeServersIgnoreAreFaults) {
+  for (const auto* body :
+       {"?user=ada&user=r1", "??user=ada", " ?user=ada", "%3Fuser=ada", "? user=ada", "\xef\xbb\xbfuser=ada",
+        "%EF%BB%BFuser=ada", "\n\xef\xbb\xbf?user=ada", "?x=1;user=ada"})
+    EXPECT_EQ(fault_of_field("user", body), BodyFault::Respelled) << body;
+  EXPECT_EQ(form("user", "?x=1&user=ada"), "ada");
+  EXPECT_EQ(form("user", "\xef\xbbuser=eve&user=ada"), "ada");
+}
+
+TEST_F(BodyValuesTest, EscapesOfUtf16AreFaults) {
+  for (const auto* body : {"%u0075ser=ada", "user=r1&%u0075ser=ada", "user=%u0061da", "user=ad%u0061&x=1",
+                           "user=r1&%%u0075ser=ada", "us%u0065r=ada&user=r1", "user=%u%u00C4"})
+    EXPECT_EQ(fault_of_field("user", body), BodyFault::Respelled) << body;
+  for (const auto* body :
+       {"user=%u006", "user=%u00g1", "user=ada&x=%u0061", "user=%25u0061", "%u=1&user=ada"})
+    EXPECT_EQ(fault_of_field("user", body), BodyFault::None) << body;
 }
 
 TEST_F(BodyValuesTest, FieldsMayHaveBracketsInTheirNames) {

@@ -14,6 +14,8 @@ using State = RequestBody::State;
 
 class BodyKeys : public testing::Test {
  protected:
+  static constexpr std::string_view kFormType = "application/x-www-form-urlencoded";
+
   void rule(std::initializer_list<std::string_view> parts) {
     rules_ = {rule_of("r", parts)};
     rules_[0].max_body = 100;
@@ -139,6 +141,88 @@ TEST_F(BodyKeys, BodyWithTwoValuesIsRefused) {
   rule({"json:/email|ip|form:email"});
   body("email=ada", "application/x-www-form-urlencoded");
   EXPECT_EQ(key_values(rules_[0], request_)[0].attribute.kind, Attribute::Ip);
+}
+
+TEST_F(BodyKeys, FieldInTheQueryIsRefused) {
+  const auto status = [&](std::string_view query, std::string_view text, std::string_view type = kFormType) {
+    body(text, type);
+    head_.query = query;
+    const auto objection = collect();
+    return objection ? status_of(objection) : 200U;
+  };
+  for (const auto* part : {"form:email", "json:/email|form:email", "form:email|ip", "api_key|form:email"}) {
+    rule({part});
+    for (const auto* query : {"email=ada", "x=1&Email=ada", "email", "?email=ada", "email[]=ada",
+                              "%65mail=ada", "%u0065mail=ada", "x=1;email=ada"}) {
+      EXPECT_EQ(status(query, "email=r1"), 400U) << part << ' ' << query;
+      EXPECT_EQ(status(query, ""), 400U) << part << ' ' << query;
+      EXPECT_EQ(status(query, R"({"email":"r1"})", "application/json"), 400U) << part << ' ' << query;
+    }
+    for (const auto* query : {"", "emails=1", "x=email", "user[email]=1"})
+      EXPECT_EQ(status(query, "email=r1"), 200U) << part << ' ' << query;
+  }
+  EXPECT_EQ(status("email=ada", "email=r1"), 400U);
+  EXPECT_EQ(describe(collect()),
+            "the request has several different values for the query parameter or form field email");
+  request_.client.api_key = "k";
+  EXPECT_EQ(status("email=ada", "email=r1"), 200U) << "the API key decides";
+  for (const auto* part : {"json:/email", "ip", "query:email", "query:email|query:user"}) {
+    rule({part});
+    EXPECT_EQ(status("email=ada&user=a&user=b", R"({"email":"r1"})", "application/json"), 200U) << part;
+  }
+}
+
+TEST_F(BodyKeys, FieldInTheQueryIsIgnoredIfTheRuleDoesNotApply) {
+  rule({"user", "form:email"});
+  head_ = head_with({});
+  head_.query = "email=ada";
+  request_.body = {};
+  EXPECT_EQ(charges(), 0U) << "the request has no user";
+}
+
+TEST_F(BodyKeys, KeyMayComeFromTheQueryOrFromAForm) {
+  const auto ask = [&](std::string_view query, std::string_view text, std::string_view type = kFormType) {
+    body(text, type);
+    head_.query = query;
+    if (const auto objection = collect()) return std::to_string(status_of(objection));
+    return key_values(rules_[0], request_)[0].value;
+  };
+  for (const auto* part : {"query:email|form:email", "form:email|query:email"}) {
+    rule({part});
+    EXPECT_EQ(ask("email=ada", ""), "ada") << part;
+    EXPECT_EQ(ask("x=1", "email=bob"), "bob") << part;
+    EXPECT_EQ(ask("email=ada", "email=bob"), "400") << part;
+    EXPECT_EQ(ask("email=ada", "x=1"), "400") << part;
+    EXPECT_EQ(ask("Email=ada", "email=bob"), "400") << part;
+  }
+  rule({"query:email|form:email"});
+  head_ = head_with({});
+  head_.query = "email=r1";
+  request_.body = {};
+  EXPECT_EQ(charges(), 1U) << "the request has no body";
+  head_.framing = http::Framing::Chunked;
+  EXPECT_EQ(status_of(collect()), 400U) << "the body was not read";
+}
+
+TEST_F(BodyKeys, ValuesInTheQueryAndInTheBodyAreRefused) {
+  for (const auto* part : {"query:user|json:/email", "json:/email|query:user"}) {
+    rule({part});
+    body(R"({"email":"ada"})");
+    head_.query = "user=r1";
+    EXPECT_EQ(status_of(collect()), 400U) << part;
+    head_.query = "x=1";
+    EXPECT_EQ(charges(), 1U) << part;
+    body(R"({"email":null})");
+    head_.query = "user=r1";
+    EXPECT_EQ(charges(), 1U) << part;
+  }
+  body(R"({"email":"ada"})");
+  head_.query = "user=r1&user=r2";
+  EXPECT_EQ(status_of(collect()), 400U);
+  rule({"query:user|json:/email"});
+  body("{");
+  head_.query = "user=r1";
+  EXPECT_EQ(charges(), 1U) << "the rule did not ask for the body";
 }
 
 TEST_F(BodyKeys, BodyWhoseTypeIsUnclearIsRefused) {
