@@ -48,7 +48,7 @@ class Accounts(PairTestCase):
                  (FORM, b'{"email":"r1","x":"&email=a&"}', 400, "both the JSON member /email and the form field email"),
                  ({"content_type": "text/plain"}, b"email=a", 400, "its Content-Type is not that of a form"),
                  (FORM, b"email=r1&email]=ada", 400, "some servers take for the form field email"),
-                 (FORM, b"?email=ada&email=r1", 400, "some servers take for the form field email"),
+                 (FORM, b"email=r1&?email=ada", 400, "some servers take for the form field email"), (FORM, b"?email=ada&email=r1", 400, "is not JSON"),
                  (FORM, b"email=r1&%u0065mail=ada", 400, "some servers take for the form field email"),
                  ({}, '{"email":"r1","ema\u0131l":"ada"}'.encode(), 400, "more than once"),
                  ({"content_type": "application/x-www-form-urlencoded+json"}, b'{"email":"r1"}', 400, "not one media type"),
