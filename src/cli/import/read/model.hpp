@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -76,7 +77,7 @@ struct Scope {
   Tuning tuning;
   bool passes_host = false;  // proxy_set_header Host $host
   FieldChanges request, response;
-  std::string guard;  // the directive by which nginx asks for credentials
+  std::set<std::string> guards;  // directives by which nginx asks for credentials; all of them hold
 };
 
 // The action of a location: it forwards requests to `upstream`, or answers them.

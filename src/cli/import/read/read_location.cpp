@@ -165,7 +165,7 @@ void read_settings(const Directive& directive, Location& location, const Server&
     reading.notes.add(directive, location.path + ": no equal for files; weir answers 404");
   else if (!location.action.scheme.empty())
     note_forwarding(directive, location, reading.notes);
-  if (!location.scope.guard.empty() && location.action.limited)
+  if (!location.scope.guards.empty() && location.action.limited)
     location.action = {.scheme = {}, .upstream = {}, .limited = true, .status = 403, .body = {}};
 }
 

@@ -41,6 +41,17 @@ bool is_client_host(std::string_view value) {
          value.starts_with("${host}:");
 }
 
+// Returns true for a directive by which nginx may refuse requests. An unknown one counts too, so that
+// nobody passes unasked.
+bool is_guard(std::string_view name) {
+  constexpr auto kHelpers = std::to_array<std::string_view>(
+      {"auth_basic_user_file", "auth_request_set", "auth_delay", "auth_jwt_key_file", "auth_jwt_key_request",
+       "auth_jwt_key_cache", "auth_jwt_header_set", "auth_jwt_claim_set", "auth_jwt_leeway",
+       "auth_jwt_type"});
+  return (name.starts_with("auth_") || name.starts_with("access_by_")) &&
+         std::find(kHelpers.begin(), kHelpers.end(), name) == kHelpers.end();
+}
+
 }  // namespace
 
 std::string absolute(const Reading& reading, const std::string& file) {
@@ -140,10 +151,12 @@ bool ScopeReader::read_answer(const Directive& directive) {
 }
 
 bool ScopeReader::read_guard(const Directive& directive) {
-  constexpr std::array<std::string_view, 3> kGuards{"auth_basic", "auth_request", "auth_jwt"};
-  if (std::find(kGuards.begin(), kGuards.end(), directive.name) == kGuards.end()) return false;
-  scope_.guard = first_word(directive) == "off" ? std::string() : directive.name;
-  if (!scope_.guard.empty())
+  if (!is_guard(directive.name)) return false;
+  if (first_word(directive) == "off")
+    scope_.guards.erase(directive.name);
+  else
+    scope_.guards.insert(directive.name);
+  if (scope_.guards.contains(directive.name))
     reading_.notes.add(directive,
                        std::string("no equal; weir answers 403 there, so that nobody passes unasked") +
                            (directive.name == "auth_jwt" ? ". weir: [client.jwt]" : ""));

@@ -1,0 +1,70 @@
+// weir import must not admit a request that nginx refuses, except where its report says so.
+#include "cli/import/syntax/nginx_parser.hpp"
+#include "cli/import/translate.hpp"
+
+#include "weir/config/config_errors.hpp"
+#include "weir/config/settings.hpp"
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace weir::cli::nginx {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+
+struct Imported {
+  std::string toml;
+  std::vector<std::string> notes;
+};
+
+// Translates a text, and checks that weir accepts the result.
+Imported imported(const std::string& text, const std::string& file = "n.conf") {
+  auto parsed = parse_nginx(text, file);
+  EXPECT_TRUE(parsed.has_value()) << parsed.error().message;
+  Notes notes;
+  const auto toml = translate(*parsed, "/etc/nginx", notes);
+  Imported result{toml ? *toml : "fault: " + toml.error().message, {}};
+  for (const auto& note : notes.sorted()) result.notes.push_back(note.line());
+  if (!toml) return result;
+  try {
+    (void)config::parse_settings(*toml, "weir.toml");
+  } catch (const config::ConfigError& error) {
+    ADD_FAILURE() << error.what() << '\n' << *toml;
+  }
+  return result;
+}
+
+// Translates a server with one location "/", which forwards requests.
+Imported imported_location(const std::string& location, const std::string& server = "",
+                           const std::string& http = "") {
+  return imported(http + " server { " + server + " location / { " + location +
+                  " proxy_pass http://127.0.0.1:1; } }");
+}
+
+bool forwards(const Imported& result) {
+  return result.toml.find("\nupstream = ") != std::string::npos;
+}
+
+TEST(ImportCloses, OffEndsOnlyTheSameDemandForCredentials) {
+  EXPECT_FALSE(forwards(imported_location("auth_basic off;", "auth_request /auth;")));
+  EXPECT_FALSE(forwards(imported_location("auth_request off;", "auth_basic x;")));
+  EXPECT_FALSE(forwards(imported_location("auth_jwt x; auth_basic off;")));
+  EXPECT_TRUE(
+      forwards(imported_location("auth_basic off; auth_request off;", "auth_basic x; auth_request /a;")));
+}
+
+TEST(ImportCloses, UnknownDemandsForCredentialsCloseLocations) {
+  for (const char* guard : {"auth_pam x;", "auth_ldap x;", "access_by_lua_file a.lua;",
+                            "access_by_lua_block { deny() }", "auth_jwt_require $a;"})
+    EXPECT_FALSE(forwards(imported_location(guard))) << guard;
+  EXPECT_TRUE(forwards(imported_location("auth_basic_user_file a; auth_pam off;")));
+}
+
+}  // namespace
+}  // namespace weir::cli::nginx
