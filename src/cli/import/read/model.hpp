@@ -64,6 +64,19 @@ struct FieldChanges {
   std::vector<std::string> remove;
 };
 
+// The proxies that nginx believes for the client's address: set_real_ip_from, real_ip_header,
+// real_ip_recursive.
+struct RealIp {
+  Place place;                       // of the first set_real_ip_from
+  std::vector<std::string> trusted;  // addresses of set_real_ip_from
+  std::string header = "X-Real-IP";  // nginx's default
+  bool recursive = false;
+  bool whole = true;  // false: an address has no equal
+  friend bool operator==(const RealIp& a, const RealIp& b) {
+    return a.trusted == b.trusted && a.header == b.header && a.recursive == b.recursive && a.whole == b.whole;
+  }
+};
+
 // Settings that a location inherits from its server, and a server from http.
 struct Scope {
   std::vector<Limit> requests, connections;

@@ -54,17 +54,50 @@ void read_top(const Directives& directives, Reading& reading) {
       reading.notes.add_untranslated(directive);
 }
 
-// weir believes X-Forwarded-For of trusted proxies. A proxy that writes another field may pass on whatever
-// X-Forwarded-For a client sends.
-void drop_unused_proxies(Configuration& result, Notes& notes) {
-  const auto& header = result.real_ip_header;
-  if (result.trusted.empty() || header == "X-Forwarded-For" || header == "proxy_protocol") return;
-  result.trusted.clear();
-  notes.add(result.real_ip_place, "set_real_ip_from",
-            "no equal with real_ip_header " + header +
+// Returns why weir cannot find the client as nginx does; empty if it can. weir has one list of proxies, which
+// it believes as nginx does with X-Forwarded-For and real_ip_recursive.
+std::string fault_of_proxies(const RealIp& real_ip, bool agree) {
+  if (!agree) return "locations differ in this, and weir has one list of proxies for all";
+  if (real_ip.header != "X-Forwarded-For") return "no equal with real_ip_header " + real_ip.header;
+  if (!real_ip.recursive)
+    return "no equal without real_ip_recursive on; weir skips all trusted addresses of X-Forwarded-For";
+  return real_ip.whole ? std::string() : "no equal for one of the proxies";
+}
+
+// Closes the locations that nginx opens by the client's address, which weir does not know.
+void close_by_address(Configuration& result, Notes& notes) {
+  for (auto& server : result.servers)
+    for (auto& location : server.locations) {
+      if (location.scope.access.empty() || !location.action.limited) continue;
+      location.scope.access.clear();
+      location.action = {.scheme = {}, .upstream = {}, .limited = true, .status = 403, .body = {}};
+      notes.add(location.place, "location",
+                "allow and deny: no equal without the client's address; weir answers 403");
+    }
+}
+
+// Decides which proxies weir trusts: those that all locations trust, if weir believes them as nginx does.
+void settle_proxies(Configuration& result, Notes& notes) {
+  const RealIp* chosen = nullptr;
+  bool agree = true;
+  for (const auto& server : result.servers)
+    for (const auto& location : server.locations) {
+      if (!location.action.limited) continue;
+      const auto& own = location.scope.real_ip;
+      agree = agree && (chosen == nullptr || *chosen == own);
+      if (chosen == nullptr || chosen->place.file == nullptr) chosen = &own;
+    }
+  if (chosen == nullptr || chosen->place.file == nullptr) return;  // there is no set_real_ip_from
+  const auto fault = fault_of_proxies(*chosen, agree);
+  if (fault.empty()) {
+    result.trusted = chosen->trusted;
+    return;
+  }
+  notes.add(chosen->place, "set_real_ip_from",
+            fault +
                 "; weir counts the addresses of the proxies. weir: let them write X-Forwarded-For, and name "
-                "them in "
-                "[client] trusted_proxies");
+                "them in [client] trusted_proxies");
+  close_by_address(result, notes);
 }
 
 }  // namespace
@@ -73,7 +106,7 @@ Configuration read_configuration(const Directives& directives, const std::string
   Configuration result;
   Reading reading{result, notes, folder};
   read_top(directives, reading);
-  drop_unused_proxies(result, notes);
+  settle_proxies(result, notes);
   return result;
 }
 

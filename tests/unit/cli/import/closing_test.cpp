@@ -66,5 +66,39 @@ TEST(ImportCloses, UnknownDemandsForCredentialsCloseLocations) {
   EXPECT_TRUE(forwards(imported_location("auth_basic_user_file a; auth_pam off;")));
 }
 
+constexpr const char* kProxies = "set_real_ip_from 127.0.0.0/8; real_ip_header X-Forwarded-For;";
+
+TEST(ImportCloses, ProxiesAreTrustedOnlyIfNginxTrustsThemAsWeirDoes) {
+  const std::string whole = std::string(kProxies) + "real_ip_recursive on;";
+  EXPECT_THAT(imported_location("", "", whole).toml, HasSubstr("trusted_proxies = [\"127.0.0.0/8\"]"));
+  for (const auto& other :
+       {std::string(kProxies), whole + "set_real_ip_from host.example;",
+        std::string("set_real_ip_from 127.0.0.0/8; real_ip_header proxy_protocol; real_ip_recursive on;")}) {
+    const auto result = imported_location("", "", other);
+    EXPECT_THAT(result.toml, Not(HasSubstr("trusted_proxies"))) << other;
+    EXPECT_THAT(result.notes, Contains(HasSubstr("n.conf:1: set_real_ip_from: "))) << other;
+  }
+}
+
+TEST(ImportCloses, ProxiesOfOneServerAreNotTrustedByAll) {
+  const auto two = [](const std::string& one, const std::string& other) {
+    return imported("real_ip_header X-Forwarded-For; real_ip_recursive on; server { " + one +
+                    " location / { proxy_pass http://127.0.0.1:1; } } server { " + other +
+                    " server_name b.example; location / { proxy_pass http://127.0.0.1:1; } }");
+  };
+  EXPECT_THAT(two("set_real_ip_from 10.0.0.0/8;", "set_real_ip_from 10.0.0.0/8;").toml,
+              HasSubstr("trusted_proxies = [\"10.0.0.0/8\"]"));
+  const auto apart = two("set_real_ip_from 10.0.0.0/8;", "");
+  EXPECT_THAT(apart.toml, Not(HasSubstr("trusted_proxies")));
+  EXPECT_THAT(apart.notes, Contains(HasSubstr("set_real_ip_from: locations differ")));
+}
+
+TEST(ImportCloses, LocationsWithAddressRulesAreClosedIfWeirDoesNotKnowTheClient) {
+  const auto result = imported_location("allow 127.0.0.1; deny all;", "", kProxies);
+  EXPECT_FALSE(forwards(result));
+  EXPECT_THAT(result.notes, Contains(HasSubstr("location: allow and deny")));
+  EXPECT_TRUE(forwards(imported_location("", "", kProxies)));
+}
+
 }  // namespace
 }  // namespace weir::cli::nginx
