@@ -352,7 +352,7 @@ class Import(TestCase):
     def test_client_behind_a_trusted_proxy(self):
         upstream = self.start(Upstream())
         nginx, weir, _ = self.pair(f"""
-            limit_req_zone $binary_remote_addr zone=z:1m rate=1r/m; set_real_ip_from 127.0.0.0/8; real_ip_header X-Forwarded-For;
+            limit_req_zone $binary_remote_addr zone=z:1m rate=1r/m; set_real_ip_from 127.0.0.0/8; real_ip_header X-Forwarded-For; real_ip_recursive on;
             server {{ listen 127.0.0.1:PORT; location / {{ limit_req zone=z; proxy_pass http://{upstream.address}; }} }}""")
 
         def ask(port):

@@ -90,6 +90,7 @@ struct Scope {
   Tuning tuning;
   bool passes_host = false;  // proxy_set_header Host $host
   FieldChanges request, response;
+  RealIp real_ip;
   std::set<std::string> guards;  // directives by which nginx asks for credentials; all of them hold
 };
 
@@ -113,6 +114,7 @@ struct Location {
   std::string path;
   Scope scope;
   Action action;
+  std::vector<std::string> methods{};  // of limit_except: all others are refused; empty: none is
 };
 
 struct Certificate {
@@ -177,10 +179,8 @@ using ServerKeys = std::map<std::string, std::string>;
 
 struct Configuration {
   ServerKeys keys;
-  std::string access_log;                    // empty: weir's default
-  std::vector<std::string> trusted;          // addresses of set_real_ip_from
-  Place real_ip_place;                       // of the first of them
-  std::string real_ip_header = "X-Real-IP";  // nginx's default
+  std::string access_log;            // empty: weir's default
+  std::vector<std::string> trusted;  // proxies that name the client in X-Forwarded-For
   std::map<std::string, Zone> request_zones, connection_zones;
   std::map<std::string, Upstream> upstreams;
   std::vector<Server> servers;

@@ -70,7 +70,7 @@ std::string block_of_addresses(const std::string& text) {
 
 bool ScopeReader::read(const Directive& directive) {
   return read_limit(directive) || read_access(directive) || read_answer(directive) || read_guard(directive) ||
-         read_header(directive) || read_tuning(directive) || read_retry(directive);
+         read_header(directive) || read_real_ip(directive) || read_tuning(directive) || read_retry(directive);
 }
 
 bool ScopeReader::read_limit(const Directive& directive) {
@@ -138,7 +138,10 @@ bool ScopeReader::read_access(const Directive& directive) {
 
 bool ScopeReader::read_answer(const Directive& directive) {
   if (directive.name == "default_type") {
-    scope_.content_type = first_word(directive);
+    if (first_word(directive).find("${") == std::string::npos)
+      scope_.content_type = first_word(directive);
+    else
+      reading_.notes.add(directive, "no equal for \"${\"; weir answers with " + scope_.content_type);
     return true;
   }
   if (directive.name != "client_max_body_size") return false;
@@ -160,6 +163,32 @@ bool ScopeReader::read_guard(const Directive& directive) {
     reading_.notes.add(directive,
                        std::string("no equal; weir answers 403 there, so that nobody passes unasked") +
                            (directive.name == "auth_jwt" ? ". weir: [client.jwt]" : ""));
+  return true;
+}
+
+bool ScopeReader::read_real_ip(const Directive& directive) {
+  auto& real_ip = scope_.real_ip;
+  const auto word = first_word(directive);
+  if (directive.name == "real_ip_header") {
+    real_ip.header = word;
+  } else if (directive.name == "real_ip_recursive") {
+    real_ip.recursive = is_on(directive);
+  } else if (directive.name == "set_real_ip_from") {
+    if (first("set_real_ip_from")) {
+      real_ip.trusted.clear();
+      real_ip.whole = true;
+      real_ip.place = directive.place;
+    }
+    const auto block = word == "unix:" ? word : block_of_addresses(word);
+    if (block.empty()) {
+      real_ip.whole = false;
+      reading_.notes.add(directive, word + ": no equal; weir takes addresses and blocks");
+    } else if (std::find(real_ip.trusted.begin(), real_ip.trusted.end(), block) == real_ip.trusted.end()) {
+      real_ip.trusted.push_back(block);
+    }
+  } else {
+    return false;
+  }
   return true;
 }
 

@@ -37,6 +37,7 @@ class ScopeReader {
   bool read_access(const Directive& directive);
   bool read_answer(const Directive& directive);
   bool read_guard(const Directive& directive);
+  bool read_real_ip(const Directive& directive);
   bool read_tuning(const Directive& directive);
   bool read_retry(const Directive& directive);
   void read_limit_req(const Directive& directive);

@@ -107,20 +107,6 @@ constexpr std::array kProcessKeys =
                                {"worker_processes", "workers", "workers"},
                                {"large_client_header_buffers", "max_head", "buffers"}});
 
-void read_real_ip(const Directive& directive, Reading& reading) {
-  const auto word = directive.arguments.empty() ? std::string() : directive.arguments[0];
-  auto& trusted = reading.result.trusted;
-  if (directive.name == "real_ip_header") {
-    reading.result.real_ip_header = word;
-    return;
-  }
-  const auto block = word == "unix:" ? word : block_of_addresses(word);
-  if (block.empty())
-    return reading.notes.add(directive, word + ": no equal; weir takes addresses and blocks");
-  if (trusted.empty()) reading.result.real_ip_place = directive.place;
-  if (std::find(trusted.begin(), trusted.end(), block) == trusted.end()) trusted.push_back(block);
-}
-
 void read_access_log(const Directive& directive, Reading& reading) {
   auto& log = reading.result.access_log;
   const auto word = directive.arguments.empty() ? std::string() : directive.arguments[0];
@@ -190,6 +176,11 @@ void read_server_settings(const Directive& directive, Server& server, Reading& r
     server.locations.push_back(for_all(server, read_return(*answers, server, reading.notes)));
 }
 
+bool has_listen(const Directive& server) {
+  return std::any_of(server.block.begin(), server.block.end(),
+                     [](const Directive& inner) { return inner.name == "listen"; });
+}
+
 }  // namespace
 
 bool read_tls(const Directive& directive, Tls& tls, bool& own, Reading& reading) {
@@ -223,11 +214,6 @@ bool read_tls(const Directive& directive, Tls& tls, bool& own, Reading& reading)
 }
 
 bool read_process_key(const Directive& directive, Reading& reading) {
-  if (directive.name == "set_real_ip_from" || directive.name == "real_ip_header") {
-    read_real_ip(directive, reading);
-    return true;
-  }
-  if (directive.name == "real_ip_recursive") return true;
   if (directive.name == "access_log") {
     read_access_log(directive, reading);
     return true;
@@ -257,7 +243,8 @@ void read_server(const Directive& directive, const Scope& outer, const Tls& tls,
                 .tls = tls,
                 .locations = {}};
   read_server_settings(directive, server, reading);
-  if (server.listens.empty()) server.listens.push_back({.place = directive.place, .address = "0.0.0.0:80"});
+  if (server.listens.empty() && !has_listen(directive))  // one that is left out opens no other address
+    server.listens.push_back({.place = directive.place, .address = "0.0.0.0:80"});
   if (server.label.empty()) server.label = "server" + std::to_string(reading.result.servers.size() + 1);
   read_locations(directive, server, reading);
   reading.result.servers.push_back(std::move(server));

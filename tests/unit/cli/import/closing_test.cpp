@@ -100,5 +100,21 @@ TEST(ImportCloses, LocationsWithAddressRulesAreClosedIfWeirDoesNotKnowTheClient)
   EXPECT_TRUE(forwards(imported_location("", "", kProxies)));
 }
 
+TEST(ImportCloses, AListenThatIsLeftOutOpensNoOtherAddress) {
+  for (const char* listen : {"listen 127.0.0.1:443 quic;", "listen foo:bar;"}) {
+    const auto server =
+        std::string("server { ") + listen + " location / { proxy_pass http://127.0.0.1:1; } }";
+    EXPECT_EQ(imported(server).toml, "fault: no listener is left; weir import needs one") << listen;
+    EXPECT_THAT(imported(server + "server { listen 81; }").toml, Not(HasSubstr("0.0.0.0:80\"")));
+  }
+  EXPECT_THAT(imported("server { }").toml, HasSubstr("0.0.0.0:80\""));
+}
+
+TEST(ImportCloses, NothingIsReadAsAVariableOfTheEnvironment) {
+  const auto result = imported("server { default_type \"${HOME}\"; location / { return 200 a; } }");
+  EXPECT_THAT(result.toml, HasSubstr("content_type = \"text/plain\""));
+  EXPECT_THAT(result.notes, Contains(HasSubstr("default_type: no equal for \"${\"")));
+}
+
 }  // namespace
 }  // namespace weir::cli::nginx

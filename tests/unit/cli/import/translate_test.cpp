@@ -159,8 +159,9 @@ TEST(Translate, AccessRulesBecomeRoutesInTheirOrder) {
 }
 
 TEST(Translate, BitsBehindTheLengthOfABlockDoNotMatter) {
-  const auto result = of_location("deny 10.1.2.3/8; deny 2001:db8::1/32; deny 10.0.0.0/33;",
-                                  "set_real_ip_from 192.0.2.9/24; real_ip_header X-Forwarded-For;");
+  const auto result =
+      of_location("deny 10.1.2.3/8; deny 2001:db8::1/32; deny 10.0.0.0/33;",
+                  "set_real_ip_from 192.0.2.9/24; real_ip_header X-Forwarded-For; real_ip_recursive on;");
   EXPECT_THAT(result.toml, HasSubstr("ip = [\"10.0.0.0/8\", \"2001:db8::/32\"]"));
   EXPECT_THAT(result.toml, HasSubstr("trusted_proxies = [\"192.0.2.0/24\"]"));
   EXPECT_THAT(result.notes, Contains(HasSubstr("deny: no equal for \"10.0.0.0/33\"")));
@@ -230,8 +231,10 @@ TEST(Translate, ListenersWithOtherServersHaveNames) {
 }
 
 TEST(Translate, ProxiesAreTrustedOnlyWithTheFieldThatWeirReads) {
-  EXPECT_THAT(of_location("", "set_real_ip_from 10.0.0.0/8; real_ip_header X-Forwarded-For;").toml,
-              HasSubstr("trusted_proxies = [\"10.0.0.0/8\"]"));
+  EXPECT_THAT(
+      of_location("", "set_real_ip_from 10.0.0.0/8; real_ip_header X-Forwarded-For; real_ip_recursive on;")
+          .toml,
+      HasSubstr("trusted_proxies = [\"10.0.0.0/8\"]"));
   const auto other = of_location("", "set_real_ip_from 10.0.0.0/8;");
   EXPECT_THAT(other.toml, Not(HasSubstr("trusted_proxies")));
   EXPECT_THAT(other.notes, Contains(HasSubstr("set_real_ip_from: no equal with real_ip_header X-Real-IP")));
