@@ -60,7 +60,7 @@ int run_import(const ImportOptions& options) {
   const auto body = nginx::translate(*directives, folder, notes);
   for (const auto& note : notes.sorted()) std::cerr << note.line() << '\n';
   if (!body) return fail(options.file + ": " + body.error().message, kWrong);
-  const auto text = "# Made by weir import from " + options.file +
+  const auto text = "# Made by weir import from " + nginx::printable(options.file) +
                     ". Its report on standard error names the directives without an equal.\n" + *body;
   const auto written = options.output.empty() ? print(text) : write_output(options, text);
   if (written != kDone) return written;

@@ -13,7 +13,9 @@ struct Note {
   std::string directive;  // its name
   std::string text;       // "no equal", or what differs; then what to write instead
 
-  [[nodiscard]] std::string line() const { return place.text() + ": " + directive + ": " + text; }
+  [[nodiscard]] std::string line() const {
+    return place.text() + ": " + printable(directive) + ": " + printable(text);
+  }
 };
 
 class Notes {

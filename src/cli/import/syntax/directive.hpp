@@ -1,6 +1,8 @@
 // The syntax tree of an nginx configuration: directives with their arguments and blocks.
 #pragma once
 
+#include "cli/import/syntax/nginx_values.hpp"
+
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,7 +15,7 @@ struct Place {
   unsigned line = 0;                        // from 1
 
   [[nodiscard]] std::string text() const {
-    return (file ? *file : std::string()) + ":" + std::to_string(line);
+    return (file ? printable(*file) : std::string()) + ":" + std::to_string(line);
   }
 };
 

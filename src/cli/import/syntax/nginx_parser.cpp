@@ -185,7 +185,7 @@ class Parser {
 
  private:
   [[nodiscard]] base::Error error(unsigned line, const std::string& what) const {
-    return {Place{file_, line}.text() + ": " + what};
+    return {Place{file_, line}.text() + ": " + printable(what)};
   }
 
   // Reads directives up to the end of the block, or of the text if `depth` is 0.

@@ -106,6 +106,19 @@ std::string toml_string(std::string_view text) {
   return written + '"';
 }
 
+std::string printable(std::string_view text) {
+  constexpr std::string_view kHex = "0123456789ABCDEF";
+  std::string written;
+  for (const char c : text) {
+    const auto octet = static_cast<unsigned char>(c);
+    if (octet < 0x20 || octet == 0x7f)
+      written += {'\\', 'x', kHex[octet >> 4], kHex[octet & 15]};
+    else
+      written += c;
+  }
+  return written;
+}
+
 std::string toml_time(std::chrono::milliseconds time) {
   const auto count = static_cast<std::uint64_t>(time.count());
   if (count == 0 || count % 1'000 != 0) return toml_string(std::to_string(count) + "ms");

@@ -24,6 +24,9 @@ namespace weir::cli::nginx {
 // Returns a text in quotes, as TOML writes it.
 [[nodiscard]] std::string toml_string(std::string_view text);
 
+// Returns the text with each control character as \xXX, for comments and terminals.
+[[nodiscard]] std::string printable(std::string_view text);
+
 // Returns a time or a size with the largest unit that fits, in quotes.
 [[nodiscard]] std::string toml_time(std::chrono::milliseconds time);
 [[nodiscard]] std::string toml_size(std::uint64_t bytes);

@@ -116,5 +116,11 @@ TEST(ImportCloses, NothingIsReadAsAVariableOfTheEnvironment) {
   EXPECT_THAT(result.notes, Contains(HasSubstr("default_type: no equal for \"${\"")));
 }
 
+TEST(ImportCloses, ControlCharactersAreEscapedInCommentsAndNotes) {
+  const auto result = imported("server { \x1b[1m; location / { return 200; } }", "a\n[admin]");
+  EXPECT_THAT(result.toml, HasSubstr("# a\\x0A[admin]:1\n"));
+  EXPECT_THAT(result.notes, Contains("a\\x0A[admin]:1: \\x1B[1m: no equal"));
+}
+
 }  // namespace
 }  // namespace weir::cli::nginx
