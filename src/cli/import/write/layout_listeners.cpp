@@ -21,17 +21,6 @@ std::string port_of(const std::string& address) {
   return address.substr(address.rfind(':') + 1);
 }
 
-// Returns the address at which weir listens. weir's [::] also takes IPv4, so 0.0.0.0 of the same port joins
-// it.
-std::string joined_address(const Configuration& configuration, const std::string& address) {
-  if (!address.starts_with("0.0.0.0:")) return address;
-  const auto wide = "[::]:" + port_of(address);
-  for (const auto& server : configuration.servers)
-    for (const auto& listen : server.listens)
-      if (listen.address == wide) return wide;
-  return address;
-}
-
 void add_certificates(const Tls& from, Tls& into) {
   for (const auto& certificate : from.certificates)
     if (std::find(into.certificates.begin(), into.certificates.end(), certificate) == into.certificates.end())
@@ -61,8 +50,38 @@ std::vector<Socket> sockets_of(const Configuration& configuration) {
   std::vector<Socket> sockets;
   for (std::size_t i = 0; i < configuration.servers.size(); ++i)
     for (const auto& listen : configuration.servers[i].listens)
-      add_listen(listen, joined_address(configuration, listen.address), i, sockets);
+      add_listen(listen, listen.address, i, sockets);
   return sockets;
+}
+
+bool serve_alike(const Socket& a, const Socket& b) {
+  const auto& one = a.listener.listen;
+  const auto& other = b.listener.listen;
+  return a.members == b.members && a.default_server == b.default_server && one.tls == other.tls &&
+         one.proxy_protocol == other.proxy_protocol;
+}
+
+// Joins 0.0.0.0 and [::] of the same port, because weir's [::] also takes IPv4. If they serve differently,
+// [::] is left out, so that nobody reaches a server that nginx keeps apart.
+void join_families(std::vector<Socket>& sockets, Notes& notes) {
+  for (std::size_t at = sockets.size(); at-- > 0;) {
+    const auto wide = sockets[at].listener.listen;
+    if (!wide.address.starts_with("[::]:")) continue;
+    const auto narrow = std::find_if(sockets.begin(), sockets.end(), [&](const Socket& socket) {
+      return socket.listener.listen.address == "0.0.0.0:" + port_of(wide.address);
+    });
+    if (narrow == sockets.end()) continue;
+    auto& whole = narrow->listener.listen;
+    if (serve_alike(*narrow, sockets[at])) {
+      whole.address = wide.address;
+      whole.http2 |= wide.http2;
+    } else {
+      notes.add(wide.place, "listen",
+                wide.address + " is left out: it has other servers or settings than " + whole.address +
+                    ", and weir's [::] also takes IPv4");
+    }
+    sockets.erase(sockets.begin() + static_cast<std::ptrdiff_t>(at));
+  }
 }
 
 // Returns the file of the authorities that nginx trusts for the certificates of clients.
@@ -124,7 +143,9 @@ std::string set_tls(const Configuration& configuration, Socket& socket, Notes& n
 
 Fronts arrange_listeners(const Configuration& configuration, Notes& notes) {
   Fronts result;
-  for (auto& socket : sockets_of(configuration)) {
+  auto sockets = sockets_of(configuration);
+  join_families(sockets, notes);
+  for (auto& socket : sockets) {
     const auto& listen = socket.listener.listen;
     if (const auto fault = set_tls(configuration, socket, notes); !fault.empty()) {
       notes.add(listen.place, "listen", fault + "; the listener is left out");

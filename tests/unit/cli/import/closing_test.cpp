@@ -110,6 +110,20 @@ TEST(ImportCloses, AListenThatIsLeftOutOpensNoOtherAddress) {
   EXPECT_THAT(imported("server { }").toml, HasSubstr("0.0.0.0:80\""));
 }
 
+TEST(ImportCloses, BothFamiliesOfAPortAreJoinedOnlyIfTheyServeAlike) {
+  const auto result = imported(
+      "server { listen 80; location / { proxy_pass http://127.0.0.1:1; } } "
+      "server { listen [::]:80; location / { return 403; } }");
+  EXPECT_THAT(result.toml, HasSubstr("address = \"0.0.0.0:80\""));
+  EXPECT_THAT(result.toml, Not(HasSubstr("[::]")));
+  EXPECT_THAT(result.notes, Contains(HasSubstr("listen: [::]:80 is left out")));
+  EXPECT_THAT(
+      imported("server { listen 80; listen [::]:80; } server { server_name b.example; listen [::]:80; "
+               "listen *:80; }")
+          .toml,
+      HasSubstr("address = \"[::]:80\""));
+}
+
 TEST(ImportCloses, NothingIsReadAsAVariableOfTheEnvironment) {
   const auto result = imported("server { default_type \"${HOME}\"; location / { return 200 a; } }");
   EXPECT_THAT(result.toml, HasSubstr("content_type = \"text/plain\""));
