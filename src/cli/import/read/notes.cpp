@@ -57,8 +57,6 @@ constexpr std::array kNeedless = std::to_array<std::string_view>({"user",
                                                                   "proxy_max_temp_file_size",
                                                                   "proxy_temp_file_write_size",
                                                                   "proxy_socket_keepalive",
-                                                                  "proxy_pass_request_headers",
-                                                                  "proxy_pass_request_body",
                                                                   "client_body_buffer_size",
                                                                   "client_header_buffer_size",
                                                                   "client_body_temp_path",
@@ -84,13 +82,11 @@ constexpr std::array kNeedless = std::to_array<std::string_view>({"user",
                                                                   "resolver_timeout",
                                                                   "limit_req_log_level",
                                                                   "limit_conn_log_level",
-                                                                  "merge_slashes",
                                                                   "charset",
                                                                   "http2_chunk_size",
                                                                   "http2_body_preread_size",
                                                                   "http2_recv_buffer_size",
                                                                   "zone",
-                                                                  "root",
                                                                   "index",
                                                                   "recursive_error_pages",
                                                                   "port_in_redirect",
@@ -99,7 +95,6 @@ constexpr std::array kNeedless = std::to_array<std::string_view>({"user",
                                                                   "proxy_ssl_session_reuse",
                                                                   "proxy_ssl_server_name",
                                                                   "proxy_ssl_verify_depth",
-                                                                  "ssl_verify_depth",
                                                                   "break"});
 
 struct Hint {
@@ -112,6 +107,11 @@ constexpr std::array kHints = std::to_array<Hint>(
      {"rewrite",
       "not imported; weir forwards the path as it came. weir: rewrite = { pattern = \"…\", to = \"…\" } of a "
       "[[route]], or respond.location for redirects"},
+     {"proxy_pass_request_headers", "no equal; weir forwards the header fields of requests"},
+     {"proxy_pass_request_body", "no equal; weir forwards the body of requests"},
+     {"merge_slashes", "no equal; weir compares paths with single slashes"},
+     {"root", "no equal; weir serves no files"},
+     {"ssl_verify_depth", "no equal; weir accepts a chain of any usual length"},
      {"proxy_cookie_path", "no equal"},
      {"limit_rate", "not imported; weir: bandwidth = \"…\" on a rule"},
      {"limit_rate_after", "no equal; weir: bandwidth = \"…\" on a rule holds from the first byte"},
@@ -148,6 +148,10 @@ void Notes::add(const Place& place, std::string name, std::string text) {
 void Notes::add_untranslated(const Directive& directive) {
   if (std::find(kNeedless.begin(), kNeedless.end(), directive.name) != kNeedless.end()) return;
   if (directive.name == "proxy_redirect" && directive.arguments == std::vector<std::string>{"off"}) return;
+  constexpr std::array<std::string_view, 3> kOn{"proxy_pass_request_headers", "proxy_pass_request_body",
+                                                "merge_slashes"};
+  const bool is_on = !directive.arguments.empty() && directive.arguments[0] == "on";
+  if (is_on && std::find(kOn.begin(), kOn.end(), directive.name) != kOn.end()) return;  // weir does so too
   const auto hint = std::find_if(kHints.begin(), kHints.end(),
                                  [&](const Hint& known) { return known.directive == directive.name; });
   add(directive, hint != kHints.end() ? std::string(hint->text) : "no equal");

@@ -136,5 +136,16 @@ TEST(ImportCloses, ControlCharactersAreEscapedInCommentsAndNotes) {
   EXPECT_THAT(result.notes, Contains("a\\x0A[admin]:1: \\x1B[1m: no equal"));
 }
 
+TEST(ImportReport, SaysWhatWeirForwardsAndServesOtherwise) {
+  const auto result =
+      imported_location("proxy_pass_request_headers off; proxy_pass_request_body off; root /a;",
+                        "merge_slashes off; ssl_verify_depth 2;");
+  for (const char* name :
+       {"proxy_pass_request_headers", "proxy_pass_request_body", "root", "merge_slashes", "ssl_verify_depth"})
+    EXPECT_THAT(result.notes, Contains(HasSubstr(std::string(name) + ": no equal; "))) << name;
+  EXPECT_THAT(imported_location("proxy_pass_request_headers on;", "merge_slashes on;").notes,
+              Not(Contains(HasSubstr("no equal; weir "))));
+}
+
 }  // namespace
 }  // namespace weir::cli::nginx
