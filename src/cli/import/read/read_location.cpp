@@ -139,6 +139,23 @@ void note_forwarding(const Directive& directive, const Location& location, Notes
     notes.add(directive, "nginx sends the upstream's name as Host; weir passes the client's Host on");
 }
 
+// Reads limit_except. weir refuses all methods that it does not name. In nginx, GET also names HEAD.
+void read_methods(const Directive& directive, Location& location, Notes& notes) {
+  for (auto method : directive.arguments) {
+    for (char& c : method) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 0x20) : c;
+    location.methods.push_back(method);
+    if (method == "GET") location.methods.emplace_back("HEAD");
+  }
+  const auto& block = directive.block;
+  if (block.size() != 1 || block[0].name != "deny" || block[0].arguments != std::vector<std::string>{"all"})
+    notes.add(directive, "no equal for its block; weir answers 403 to other methods");
+}
+
+// Returns true if nginx refuses all requests to the location by its address rules.
+bool denies_all(const Scope& scope) {
+  return !scope.access.empty() && !scope.access.front().allow && scope.access.front().block.empty();
+}
+
 // Reads the settings and the action of a location. Nested locations come later, because they inherit settings
 // that stand below them.
 void read_settings(const Directive& directive, Location& location, const Server& server, Reading& reading) {
@@ -150,6 +167,8 @@ void read_settings(const Directive& directive, Location& location, const Server&
     if (inner.name == "location") continue;
     if (inner.name == "internal")
       internal = true;
+    else if (inner.name == "limit_except")
+      read_methods(inner, location, reading.notes);
     else if (inner.name == "return")
       answers = answers == nullptr ? &inner : answers;
     else if (read_action(inner, location, reading))
@@ -161,7 +180,7 @@ void read_settings(const Directive& directive, Location& location, const Server&
     location.action = {.scheme = {}, .upstream = {}, .limited = false, .status = kNotFound, .body = {}};
   else if (answers != nullptr)
     location.action = read_return(*answers, server, reading.notes);
-  else if (!acts)
+  else if (!acts && !denies_all(location.scope) && location.scope.guards.empty())
     reading.notes.add(directive, location.path + ": no equal for files; weir answers 404");
   else if (!location.action.scheme.empty())
     note_forwarding(directive, location, reading.notes);

@@ -63,9 +63,21 @@ class Arranger {
       if (!entry.except.empty())
         route.match.emplace_back("not", inline_table({{"path", toml_string(entry.except)}}));
       route.name = server.label + sign_of(entry.location->modifier) + entry.location->path;
+      if (entry.closed)
+        route.action = {.scheme = {}, .upstream = {}, .limited = false, .status = 403, .body = {}};
       set_upstream(route);
-      add_with_access(route);
+      add_with_methods(route);
     }
+  }
+
+  // Adds the routes of a location. With `limit_except`, the methods that it does not name get 403.
+  void add_with_methods(const WeirRoute& route) {
+    const auto& methods = route.location->methods;
+    if (methods.empty() || !route.action.limited) return add_with_access(route);
+    auto named = route;
+    named.match.emplace_back("methods", text_list(methods));
+    add_with_access(named);
+    add_access(route, false, {});
   }
 
   // Adds routes for the addresses that `allow` and `deny` name, in their order, and the route for all others.
@@ -103,7 +115,8 @@ class Arranger {
     std::string name;
     for (const char c : text.substr(0, kLongestLabel)) {
       if (c == '"' || c == '\\') continue;
-      name += c >= 0x20 && c < 0x7f ? c : '?';
+      const bool expands = c == '{' && name.ends_with('$');  // weir would read a variable of the environment
+      name += c >= 0x20 && c < 0x7f && !expands ? c : '?';
     }
     auto found = name;
     for (int i = 2; !taken.insert(found).second; ++i) found = name + " #" + std::to_string(i);

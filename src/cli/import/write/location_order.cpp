@@ -1,6 +1,7 @@
 #include "cli/import/write/location_order.hpp"
 
 #include "cli/import/syntax/nginx_values.hpp"
+#include "cli/import/write/path_expression.hpp"
 
 #include "weir/policy/routing/patterns.hpp"
 
@@ -28,12 +29,12 @@ std::string ascii_path(std::string_view path) {
   return written;
 }
 
-// Returns the pattern of a location; empty for all paths.
-std::string pattern_of(const Location& location) {
-  const auto path = is_expression(location) ? location.path : ascii_path(location.path);
+// Returns the pattern of a location; empty for all paths. `expression`: if it is a regular expression.
+std::string pattern_of(const Location& location, const PathExpression& expression) {
+  const auto path = is_expression(location) ? expression.pattern : ascii_path(location.path);
   const bool exact = location.modifier == Modifier::Exact;
-  if (location.modifier == Modifier::Regex) return "~" + re2_notation(path);
-  if (location.modifier == Modifier::RegexNoCase) return "~(?i)" + re2_notation(path);
+  if (location.modifier == Modifier::Regex) return "~" + path;
+  if (location.modifier == Modifier::RegexNoCase) return "~(?i)" + path;
   if (path == "/" && !exact) return {};
   const bool plain = path.find_first_of("*?#") == std::string::npos;
   if (plain) return exact ? path : path + "*";
@@ -64,7 +65,7 @@ std::string pattern_of_all(const std::vector<std::string>& prefixes) {
 // Returns the prefixes below a location with ^~ that regular expressions may have precedence over.
 std::vector<std::string> prefixes_below(const Location& outer, const std::vector<OrderedLocation>& all) {
   std::vector<std::string> below;
-  for (const auto& [location, path, except] : all)
+  for (const auto& [location, path, except, closed] : all)
     if (location->modifier == Modifier::Prefix && location->path.size() > outer.path.size() &&
         location->path.starts_with(outer.path))
       below.push_back(path);
@@ -78,17 +79,51 @@ unsigned rank_of(const Location& location, bool with_expressions) {
   return location.modifier == Modifier::FirstPrefix && with_expressions ? 1 : 3;
 }
 
+constexpr const char* kSpelling = "weir spells some of its signs as %XX, or leaves them out";
+
+// Returns true if nginx may refuse requests to the location, so that no other location may take them.
+bool may_refuse(const Location& location) {
+  const auto& action = location.action;
+  const bool refuses =
+      action.scheme.empty() && action.status >= 400 && (!action.limited || action.status == 403);
+  return refuses || !location.scope.access.empty() || !location.methods.empty();
+}
+
+// Returns a location for all paths that may be those of an expression without an equal.
+OrderedLocation closed_location(const Location& location, const std::string& start, const std::string& fault,
+                                Notes& notes) {
+  notes.add(location.place, "location",
+            location.path + ": no equal; weir answers 403 to all paths" +
+                (start.empty() ? "" : " that begin with " + start) + ": " +
+                (fault.empty() ? kSpelling : fault));
+  const bool no_case = location.modifier == Modifier::RegexNoCase;
+  auto path = start.empty() ? start : (no_case ? "~(?i)^" : "~^") + literal_pattern(start);
+  return {&location, std::move(path), {}, true};
+}
+
+OrderedLocation inexact_location(const Location& location, std::string pattern, Notes& notes) {
+  notes.add(location.place, "location",
+            location.path + ": other locations may take some of its requests: " + kSpelling);
+  return {&location, std::move(pattern), {}};
+}
+
 }  // namespace
 
 std::vector<OrderedLocation> order_locations(const std::vector<Location>& locations, Notes& notes) {
   std::vector<OrderedLocation> all;
   for (const auto& location : locations) {
-    auto pattern = pattern_of(location);
-    if (const auto fault = fault_of_pattern(pattern); !fault.empty())
+    const auto expression = is_expression(location) ? path_expression(location.path) : PathExpression{};
+    auto pattern = pattern_of(location, expression);
+    const auto fault = fault_of_pattern(pattern);
+    if (fault.empty() && expression.exact)
+      all.push_back({&location, std::move(pattern), {}});
+    else if (is_expression(location) && may_refuse(location))
+      all.push_back(closed_location(location, expression.start, fault, notes));
+    else if (fault.empty())
+      all.push_back(inexact_location(location, std::move(pattern), notes));
+    else
       notes.add(location.place, "location",
                 location.path + ": no equal; other locations take its requests: " + fault);
-    else
-      all.push_back({&location, std::move(pattern), {}});
   }
   const bool with_expressions = std::any_of(
       all.begin(), all.end(), [](const OrderedLocation& entry) { return is_expression(*entry.location); });

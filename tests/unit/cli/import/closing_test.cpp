@@ -124,10 +124,38 @@ TEST(ImportCloses, BothFamiliesOfAPortAreJoinedOnlyIfTheyServeAlike) {
       HasSubstr("address = \"[::]:80\""));
 }
 
+TEST(ImportCloses, LimitExceptRefusesOtherMethods) {
+  const auto result = imported_location("limit_except GET post { deny all; }");
+  EXPECT_THAT(result.toml, HasSubstr("match = { methods = [\"GET\", \"HEAD\", \"POST\"] }\nupstream = "));
+  EXPECT_THAT(result.toml, HasSubstr("respond = { status = 403 }"));
+  EXPECT_THAT(result.notes, Not(Contains(HasSubstr("limit_except"))));
+  EXPECT_THAT(imported_location("limit_except GET { allow 10.0.0.0/8; deny all; }").notes,
+              Contains(HasSubstr("limit_except: no equal for its block; weir answers 403 to other methods")));
+}
+
+TEST(ImportCloses, ExpressionsWithoutAnEqualRefuseAllThatTheyMayMean) {
+  const auto closed = imported(R"(server { location ~ "^/private [ab ]rea/" { deny all; }
+                                  location ~ ^/(?!public) { auth_basic x; } })");
+  EXPECT_THAT(closed.toml, HasSubstr("match = { path = \"~^/private%20\" }\nrespond = { status = 403 }"));
+  EXPECT_THAT(closed.toml, HasSubstr("match = { path = \"~^/\" }\nrespond = { status = 403 }"));
+  EXPECT_THAT(closed.notes, Contains(HasSubstr("weir answers 403 to all paths that begin with /private%20")));
+  const auto open = imported(R"(server { location ~ "^/a[ b]" { proxy_pass http://127.0.0.1:1; } })");
+  EXPECT_TRUE(forwards(open));
+  EXPECT_THAT(open.notes, Contains(HasSubstr("other locations may take some of its requests")));
+}
+
+TEST(ImportCloses, WhatNginxRefusesAnywayIsNoFile) {
+  for (const char* text : {"deny all;", "auth_basic x;"})
+    EXPECT_THAT(
+        imported(std::string("server { location /a/ { ") + text + " } location / { return 404; } }").notes,
+        Not(Contains(HasSubstr("no equal for files"))));
+}
+
 TEST(ImportCloses, NothingIsReadAsAVariableOfTheEnvironment) {
   const auto result = imported("server { default_type \"${HOME}\"; location / { return 200 a; } }");
   EXPECT_THAT(result.toml, HasSubstr("content_type = \"text/plain\""));
   EXPECT_THAT(result.notes, Contains(HasSubstr("default_type: no equal for \"${\"")));
+  EXPECT_THAT(imported("server { location ~ \"^/[${HOME}]\" { deny all; } }").toml, Not(HasSubstr("${")));
 }
 
 TEST(ImportCloses, ControlCharactersAreEscapedInCommentsAndNotes) {
