@@ -222,6 +222,30 @@ class Import(TestCase):
         found = self.both((nginx, weir), ask)
         self.assertEqual({body for _, body in found.values()}, {name.encode() for name in "abcdefgh"} | {b""})
 
+    def test_closed_locations_stay_closed(self):
+        upstream = self.start(Upstream())
+        to = f"proxy_pass http://{upstream.address};"
+        nginx, weir, _ = self.pair(f"""
+            server {{ listen 127.0.0.1:PORT;
+              location ~ "^/private area/" {{ deny all; }}
+              location ~ ^/v1/users/\\{{me\\}}/ {{ deny all; }}
+              location ~ ^/a\\|b {{ deny all; }}
+              location ~ ^/x.y$ {{ deny all; }}
+              location ~* \\.php$ {{ deny all; }}
+              location /read/ {{ limit_except GET {{ deny all; }} {to} }}
+              location /asked/ {{ auth_basic off; auth_request /no; {to} }}
+              location = /no {{ return 403; }}
+              location / {{ {to} }}
+            }}""")
+        closed = ["/private%20area/x", "/v1/users/%7bme%7D/", "/a%7Cb", "/x%20y", "/x.y", "/x.php", "/X.PHP%0a", "/asked/"]
+        opened = ["/private", "/v1/users/me/", "/a", "/b", "/x%20%20y", "/x.php%0a%0a", "/read/"]
+
+        def ask(port):
+            with Client(port) as client:
+                found = [client.get(path).status for path in closed + opened]
+                return found + [client.request(method, "/read/").status for method in ("HEAD", "POST", "DELETE")]
+        self.assertEqual(self.both((nginx, weir), ask), [403] * len(closed) + [200] * len(opened) + [200, 403, 403])
+
     def test_rule_holds_on_its_location_and_nowhere_else(self):
         upstream = self.start(Upstream())
         to = f"proxy_pass http://{upstream.address};"
