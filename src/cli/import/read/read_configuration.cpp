@@ -64,12 +64,14 @@ std::string fault_of_proxies(const RealIp& real_ip, bool agree) {
   return real_ip.whole ? std::string() : "no equal for one of the proxies";
 }
 
-// Closes the locations that nginx opens by the client's address, which weir does not know.
+// Closes the locations that nginx opens by the client's address, which weir does not know. Rules that begin
+// with `all` depend on no address.
 void close_by_address(Configuration& result, Notes& notes) {
   for (auto& server : result.servers)
     for (auto& location : server.locations) {
-      if (location.scope.access.empty() || !location.action.limited) continue;
-      location.scope.access.clear();
+      auto& access = location.scope.access;
+      if (access.empty() || access.front().block.empty() || !location.action.limited) continue;
+      access.clear();
       location.action = {.scheme = {}, .upstream = {}, .limited = true, .status = 403, .body = {}};
       notes.add(location.place, "location",
                 "allow and deny: no equal without the client's address; weir answers 403");

@@ -98,6 +98,8 @@ TEST(ImportCloses, LocationsWithAddressRulesAreClosedIfWeirDoesNotKnowTheClient)
   EXPECT_FALSE(forwards(result));
   EXPECT_THAT(result.notes, Contains(HasSubstr("location: allow and deny")));
   EXPECT_TRUE(forwards(imported_location("", "", kProxies)));
+  EXPECT_TRUE(forwards(imported_location("allow all;", "", kProxies)));
+  EXPECT_THAT(imported_location("deny all;", "", kProxies).notes, Not(Contains(HasSubstr("allow and deny"))));
 }
 
 TEST(ImportCloses, AListenThatIsLeftOutOpensNoOtherAddress) {
