@@ -127,7 +127,8 @@ TEST(Pacing, ChargesAKeyAtMostTenSecondsInAdvance) {
   const auto refused = all.pacing(1)->charge(kPiece);
   EXPECT_FALSE(refused.charged);
   EXPECT_GE(refused.due - now, milliseconds(100)) << "a waiting piece does not ask all the time";
-  auto& gate = all.pacing(1)->to_server();
+  const auto waiting = all.pacing(1);
+  auto& gate = waiting->to_server();
   EXPECT_EQ(gate.admit(5), 0U);
   EXPECT_GT(gate.wait(), base::Duration{0});
   EXPECT_LE(gate.wait(), seconds(1));
