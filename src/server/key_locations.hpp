@@ -1,5 +1,6 @@
-// The locations where the state of a rule's key may be stored. Each limiter of the rule has its own location,
-// because a request uses only one of the limiters. Pure.
+// The locations where the state of a rule's key may be stored. A key has one location for each limiter of its
+// rule (own limit, tiers, overrides, elastic limits), because each limiter keeps its own state of the key.
+// Pure.
 #pragma once
 
 #include "weir/limit/charge.hpp"

@@ -67,9 +67,10 @@ class Queue {
   [[nodiscard]] bool may_yield_to(policy::Priority priority) const noexcept {
     return yields_to_.load(std::memory_order_relaxed) >= priority;
   }
-  // Returns true if the newcomer may take a departure of its lane: a surplus departure, or one that the last
-  // ticket in order gives up. Returns false if the newcomer costs more than the charge for that departure.
-  // The running time does not depend on the number of tickets.
+  // Returns true if the newcomer may take over a departure of its lane: a surplus departure, or one that
+  // becomes free if the last ticket is evicted. Returns false if that departure is in Redis, if its charge is
+  // less than the newcomer's cost, or if the client already has `newcomer.most` waiting requests. The running
+  // time does not depend on the number of tickets.
   [[nodiscard]] bool has_place_for(const Newcomer& newcomer) const;
   struct Won {
     Departure departure;

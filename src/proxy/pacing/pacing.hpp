@@ -28,7 +28,8 @@
 
 namespace weir::proxy {
 
-// Returns the most octets of a piece at this rate: what passes in 100 ms, but 512 B to 16 KiB.
+// Returns the maximum size of a piece at this rate: the octets that may pass in 100 ms, clamped to the range
+// from 512 B to 16 KiB.
 [[nodiscard]] std::size_t piece_of(const limit::Rate& rate) noexcept;
 
 // A piece may pass this long before its departure from the bucket. So a key that was idle may send at once

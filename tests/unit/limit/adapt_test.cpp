@@ -41,7 +41,7 @@ TEST(Unwell, UpstreamWithTooFewAnswersIsNotUnwell) {
   EXPECT_TRUE(is_unwell(kBoth, answers(kLeastAnswers, 0, 1h)));
 }
 
-TEST(Unwell, IsNotShownByFewFailures) {
+TEST(Unwell, UpstreamIsNotUnwellAfterOnlyTwoFailures) {
   for (const std::uint64_t all : {10, 15, 19, 39}) {
     EXPECT_FALSE(is_unwell(kBoth, answers(all, 2, 1ms))) << all;
     EXPECT_TRUE(is_unwell(kBoth, answers(all, 3, 1ms))) << all;

@@ -207,7 +207,7 @@ TEST_F(KeyValues, ErrorsListThePartsOfTheKey) {
   EXPECT_FALSE(read_key_values(rule_of("all", {}), settings_, std::vector<std::string>{"x"}));
 }
 
-TEST(RuleApplications, StateForEachRuleWhetherItAppliesOrWhyNot) {
+TEST(RuleApplications, ShowForEachRuleTheReasonWhyItDoesNotApply) {
   auto head = head_with({});
   const auto request = request_of(head);
   std::vector<Rule> rules{rule_of("applies", {"ip"}), rule_of("path", {"ip"}), rule_of("user", {"user"}),

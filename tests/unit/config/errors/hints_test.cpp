@@ -47,7 +47,7 @@ TEST(Hints, NumberWithoutPercentSignGetsOne) {
     expect_hint(hint);
 }
 
-TEST(Hints, ValueThatNoSpellingMakesValidGetsAnExample) {
+TEST(Hints, ValueThatCannotBeRewrittenAsAValidOneGetsAnExample) {
   const std::string such = "expected a share such as \"5%\"";
   EXPECT_THAT(mistakes_in(kWithRule + "retry_after_jitter = 200"), Contains(EndsWith(such)));
   EXPECT_THAT(mistakes_in(kWithRule + "retry_after_jitter = 0.1"), Contains(EndsWith(such)));

@@ -63,7 +63,7 @@ TEST_F(FieldEditsTest, FieldWithoutAValueIsDroppedButNotWritten) {
   EXPECT_EQ(lines(), "X-Org: acme\r\nX-Auth: Bearer ada\r\nX-Who: ada\r\n");
 }
 
-TEST_F(FieldEditsTest, ValueOfAClientIsOneValueOfOneLine) {
+TEST_F(FieldEditsTest, EncodesAClientValueSoThatItAddsNoLineAndNoListMember) {
   set("X-User", "{user}");
   request_.client.user = "ada\r\nX-Role: root, eve";
   EXPECT_EQ(lines(), "X-User: ada%0D%0AX-Role:%20root%2C%20eve\r\n");

@@ -130,7 +130,7 @@ struct ReservedCall : Reserved {
     head.framing = Framing::Chunked;
     head.trailers_may_follow = true;
   }
-  // Passes an answer with messages and these trailers.
+  // Passes an answer of one gRPC message and these trailers to the settlements, and ends the exchange.
   void ends_with(std::string_view trailers) {
     EXPECT_FALSE(answered());
     pass({std::string_view("\0\0\0\0\1x", 6)});
