@@ -131,7 +131,7 @@ void warn_of_sources(const Settings& settings, ConfigWarnings& warnings) {
 }
 
 // Returns the claim that gives the attribute; empty if no claim gives it.
-std::string_view claim_of(const policy::AttributeRef& ref, const policy::ClientSettings& client) {
+std::string claim_of(const policy::AttributeRef& ref, const policy::ClientSettings& client) {
   using policy::Attribute;
   if (ref.kind == Attribute::Claim) return ref.name;
   const auto& source = ref.kind == Attribute::User      ? client.user
@@ -140,7 +140,7 @@ std::string_view claim_of(const policy::AttributeRef& ref, const policy::ClientS
                        : ref.kind == Attribute::Device  ? client.device
                        : ref.kind == Attribute::ApiKey  ? client.api_key
                                                         : policy::Source{};
-  return source.kind == policy::Source::Kind::Claim ? std::string_view(source.name) : std::string_view();
+  return source.kind == policy::Source::Kind::Claim ? source.name : std::string();
 }
 
 // Warns of rules that take the user of one issuer for the user of another, because both tokens have the same

@@ -292,8 +292,8 @@ TEST(SettleOracle, SettledStateEqualsTheStateAfterChargingTheActualCost) {
   compare_with_definition(new_seed(), totals);
 }
 
-// With this seed, a bucket that takes 99.6 years to fill is charged more than a hundred years. Other compilers
-// and options draw other cases from the seed, because C++ leaves the order of arguments open.
+// With this seed, a bucket that takes 99.6 years to fill is charged more than a hundred years. Other
+// compilers and options draw other cases from the seed, because C++ leaves the order of arguments open.
 TEST(SettleOracle, SettlementMovesABucketAtMostAHundredYearsBeyondItsCharge) {
   Totals totals;
   compare_with_definition(1'408'553'684, totals);

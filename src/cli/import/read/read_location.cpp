@@ -139,8 +139,8 @@ void note_forwarding(const Directive& directive, const Location& location, Notes
     notes.add(directive, "nginx sends the upstream's name as Host; weir passes the client's Host on");
 }
 
-// Reads limit_except. weir refuses every method that limit_except does not name. As in nginx, GET also permits
-// HEAD.
+// Reads limit_except. weir refuses every method that limit_except does not name. As in nginx, GET also
+// permits HEAD.
 void read_methods(const Directive& directive, Location& location, Notes& notes) {
   for (auto method : directive.arguments) {
     for (char& c : method) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 0x20) : c;

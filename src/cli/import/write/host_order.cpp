@@ -70,6 +70,7 @@ std::vector<HostUnit> order_hosts(const std::vector<Server>& servers, const std:
     if (drafts[at].unit.server == default_server && may_move(drafts, at, drafts.size()))
       drafts.erase(drafts.begin() + static_cast<std::ptrdiff_t>(at));
   std::vector<HostUnit> units;
+  units.reserve(drafts.size() + 1);
   for (auto& draft : drafts) units.push_back(std::move(draft.unit));
   units.push_back({default_server, {}});
   return units;
