@@ -33,7 +33,8 @@ const std::vector<Match>& matches() {
     made[4].query = {named("a", "~^b"), named("c", nullptr)};
     made[5].body_words = {"word"};
     made[5].max_body = 100;
-    made[6].host = "example.com";
+    made[6].hosts = {policy::HostMatch::parse("example.com").value(),
+                     policy::HostMatch::parse("*.example.org").value()};
     auto negated = made[4];
     negated.path = made[0].path;
     made[3].negated = std::make_shared<const Match>(negated);
