@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -44,12 +45,21 @@ class Histogram {
   void clear() noexcept;
 
  private:
-  // Returns the number of bounds below the value. Compares the value with each bound, so no branch can be
-  // mispredicted. Compilers turn this into a few vector comparisons.
+  // kFirst[w] is the number of bounds below the smallest value of `w` bits. At most two bounds lie among the
+  // values of the same number of bits.
+  static constexpr auto kFirst = [] {
+    std::array<std::uint8_t, 28> first{};
+    for (std::size_t width = 1; width < first.size(); ++width)
+      for (const std::uint32_t bound : kBounds)
+        if (bound < (1U << (width - 1))) ++first[width];
+    return first;
+  }();
+
+  // Returns the number of bounds below the value.
   static constexpr std::size_t bucket_of(std::int64_t us) noexcept {
     const auto clamped = static_cast<std::uint32_t>(std::min<std::int64_t>(us, kBounds.back() + 1));
-    std::uint32_t below = 0;
-    for (const std::uint32_t bound : kBounds) below += clamped > bound ? 1 : 0;
+    std::size_t below = kFirst[static_cast<std::size_t>(std::bit_width(clamped))];
+    while (below < kBounds.size() && clamped > kBounds[below]) ++below;
     return below;
   }
 
