@@ -65,7 +65,12 @@ void Exchange::identify() {
   if (config.elastic) buffers.request.load = context_.worker.load.load();
   buffers.request.factors = config.factors;
   buffers.request.secure = context_.client.is_secure();
-  buffers.request.listener = buffers.texts.listener = context_.client.listener_name();
+  // most listeners have no name, and clear() costs less than an assignment
+  if (const auto name = context_.client.listener_name(); name.empty())
+    buffers.texts.listener.clear();
+  else
+    buffers.texts.listener = name;
+  buffers.request.listener = buffers.texts.listener;
   buffers.rules = config.rule_finder.find(config.rules, buffers.request, buffers.found_rules);
   begun_ = true;
 }
