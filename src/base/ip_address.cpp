@@ -60,8 +60,8 @@ std::optional<Cidr> Cidr::parse(std::string_view text) noexcept {
   const auto slash = text.find('/');
   const auto ip = IpAddress::parse(text.substr(0, slash));
   if (!ip) return std::nullopt;
-  // The dotted form of an IPv4 address has a prefix of up to 32 bits. An IPv4-mapped block
-  // ("::ffff:10.0.0.0/104") counts all 128 bits (RFC 4291 §2.3).
+  // The prefix length is at most 32 for the dotted form of an IPv4 address. For an IPv4-mapped block
+  // ("::ffff:10.0.0.0/104"), it counts all 128 bits (RFC 4291 §2.3).
   const int width = text.substr(0, slash).find(':') == std::string_view::npos ? 32 : 128;
   int bits = width;
   if (slash != std::string_view::npos) {

@@ -15,8 +15,8 @@ using std::chrono::days;
 using std::chrono::months;
 using std::chrono::year_month_day;
 
-// Returns true for a name of the database. cctz also accepts "file:…", "libc:localtime" and paths; weir does
-// not.
+// Returns true if `name` has the form of a name in the time zone database. cctz also accepts "file:…",
+// "libc:localtime" and paths; weir does not.
 bool is_zone_name(std::string_view name) noexcept {
   const auto good = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
@@ -70,7 +70,8 @@ TimePoint TimeZone::start_of(year_month_day date) const noexcept {
   return cctz::convert(cctz::civil_second(midnight), zone_->zone);
 }
 
-// If clocks go back over midnight, the local date can be one day off. The loops below correct the date.
+// The local date of `instant` can be one day off if clocks went back over midnight. The loops below correct
+// the date.
 TimeZone::Span TimeZone::day_of(TimePoint instant) const noexcept {
   auto date = std::chrono::sys_days(local(instant).date);
   auto begin = start_of(date);

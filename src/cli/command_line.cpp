@@ -40,11 +40,12 @@ constexpr std::array<std::string_view, 14> kCommands = {
     "keys", "top",    "replay",  "echo",  "health", "schema",      "version"};
 constexpr std::array<std::string_view, 2> kCommandsOfKeys = {"show", "reset"};
 
-// The names of the option for the configuration file, for commands without another positional argument. With
-// such a command, the user may omit the option's name, as in weir check FILE.
+// The names of the option for the configuration file, for commands that have no other positional argument.
+// After such a command, the user may omit the option's name: weir check FILE.
 constexpr const char* kFileAlone = "-c,--config,FILE";
 
-// The command line's options as texts, before other functions of weir parse them.
+// The values of the command line's options. Most are the texts that the user typed; other functions of weir
+// parse them later.
 struct Words {
   std::string config;
   std::string listen;

@@ -69,7 +69,7 @@ class GrpcEchoCall final : public http::Http2StreamEvents {
   }
   [[nodiscard]] const http::Http2Fields* trailers() const noexcept override { return &trailers_; }
 
-  // Sends as much of the answer as the call has.
+  // Sends the part of the answer that is ready: at first the head, later the octets in pending_.
   void advance() {
     if (delayed_) return;
     if (begun_) return codec_.resume(id_);

@@ -28,10 +28,9 @@ int taken(const std::vector<std::string>& changes, const std::vector<std::string
   return 0;
 }
 
-// Returns true if the process catches or blocks SIGHUP. weir blocks SIGHUP and reads the signal from a
-// descriptor. Another program may have got weir's process ID. SIGHUP would end that program if it neither
-// catches nor blocks the signal. If the process cannot be examined, the function also returns true, because
-// kill(2) then reports the error.
+// Returns true if the process catches or blocks SIGHUP. A running weir blocks SIGHUP and reads it from a
+// descriptor. But its process ID may belong to another program now, which SIGHUP would end. Also returns true
+// if the process cannot be examined, because kill(2) then reports the error.
 bool awaits_hangup(pid_t process) {
   std::ifstream status("/proc/" + std::to_string(process) + "/status");
   if (!status) return true;

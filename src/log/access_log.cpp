@@ -106,7 +106,8 @@ AccessLog::AccessLog(const std::string& target, Say say, observe::LogFields fiel
 
 AccessLog::~AccessLog() = default;
 
-// If the file does not exist, checks whether a file can be created in its folder. Does not create the file.
+// Returns why weir cannot open the target; empty if it can. If the file does not exist, checks whether weir
+// may create files in its folder, but does not create the file.
 std::string AccessLog::fault_of(const std::string& target) {
   if (target == "-" || target == "off") return "";
   const int fd = ::open(target.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK);
@@ -137,8 +138,8 @@ std::uint64_t AccessLog::lost() const noexcept {
   return impl_ ? impl_->sink->lost() : 0;
 }
 
-// Sends an empty batch to wake the writing thread. If the queue is full, the thread reopens the file before
-// the next batch.
+// Sets the flag that makes the writing thread reopen the file, and sends an empty batch to wake the thread.
+// If the queue is full, the thread sees the flag before it writes the next batch.
 void AccessLog::reopen() {
   if (!impl_) return;
   impl_->sink->reopen_at_next();

@@ -45,8 +45,8 @@ bool share_a_name(const CertificateNames& one, const CertificateNames& other) no
          std::any_of(one.addresses.begin(), one.addresses.end(), is_address_of_other);
 }
 
-// Returns the index of a certificate before number `at` that has the same key type and is valid for `name`.
-// Clients get that certificate instead. Returns nullopt if there is none.
+// Searches the certificates before number `at` for one that has the same key type and is valid for `name`.
+// Clients that request `name` get that certificate instead. Returns its index, or nullopt if there is none.
 std::optional<std::size_t> earlier_for(const std::vector<CertificateNames>& all, std::size_t at,
                                        std::string_view name) noexcept {
   for (std::size_t i = 0; i < at; ++i)

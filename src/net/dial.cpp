@@ -13,8 +13,8 @@ namespace weir::net {
 
 namespace {
 
-// Returns how long a silent address delays the next address. The last address gets at least half of
-// `patience`.
+// Returns how long to wait for one address before the next address is tried as well. The last address gets at
+// least half of `patience`.
 base::Duration share_of(base::Duration patience, std::size_t addresses) noexcept {
   const auto shares = 2 * std::max<std::size_t>(addresses, 1);
   return std::min(Dial::kHeadStart, patience / static_cast<base::Duration::rep>(shares));
@@ -31,7 +31,7 @@ int open_socket(const RawEndpoint& address) noexcept {
 
 }  // namespace
 
-// Awaits until a running attempt can continue, or until wake() is called.
+// An awaitable: waits until a running attempt can continue, or until wake() is called.
 class Dial::AnyOf : public Suspended {
  public:
   explicit AnyOf(Dial& dial) noexcept : dial_(dial) {}
@@ -100,8 +100,9 @@ Task<ErrorCode> Dial::connect() {
   co_return asio::error::operation_aborted;
 }
 
-// Returns the Try object for the next attempt: an unused object, or the object of the oldest silent attempt.
-// Returns null if all attempts are in the TLS handshake.
+// Returns the Try object for the next attempt. Prefers an unused object. Otherwise returns the object of the
+// oldest attempt that still waits for its connection; the next attempt replaces it. Returns null if all
+// attempts are in the TLS handshake.
 Dial::Try* Dial::place() noexcept {
   Try* best = nullptr;
   for (auto& one : tries_) {
@@ -135,8 +136,8 @@ void Dial::begin() {
   if (begun_ < target_.addresses.size()) arm(std::max(base::Duration::zero(), head_start_ - Watchdog::kTick));
 }
 
-// Returns the result of the attempt's wait, or would_block if the wait continues. Makes a temporary Wait,
-// because a Wait must not outlive its stream.
+// Returns the result of the attempt's wait; would_block if the attempt must wait longer. Makes a temporary
+// Wait, because a Wait must not outlive its stream.
 ErrorCode Dial::outcome_of(const Try& one) noexcept {
   const auto ready = one.readiness();
   return ready.await_ready() ? ready.await_resume() : ErrorCode(asio::error::would_block);
@@ -167,7 +168,7 @@ ErrorCode Dial::step(Try& one) {
     if (ec || !target_.tls) return ec;
     one.shaking = true;
   }
-  // The number of handshake steps to run in a row. The handshake must process all available input, because
+  // The largest number of handshake steps in a row. The handshake must process all available input, because
   // the reactor reports new input only once.
   constexpr unsigned kMostPieces = 64;
   ec = one.stream->try_handshake(one.wants_room);

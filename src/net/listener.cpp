@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kBacklog = 4096;
 
-// Returns advice about a system error for the given address.
+// Returns the end of an error message: what the user can do about a system error for this address.
 const char* advice_for(int error, const base::Endpoint& address) noexcept {
   constexpr std::uint16_t kFirstFree = 1024;
   if (error == EADDRNOTAVAIL)
@@ -47,8 +47,9 @@ void take_ipv4_too(int fd) {
   ::setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
 }
 
-// Removes the leftover file of a unix socket, which would prevent bind(). Keeps the file if a process listens
-// on the socket, or if the file is no socket. bind() then reports that the address is in use.
+// Removes the file that an earlier process left for a unix socket, because bind() would fail. Keeps the file
+// if a process listens on the socket, or if the file is no socket. bind() then reports that the address is in
+// use.
 void remove_stale(const std::string& path, const RawEndpoint& endpoint) {
   struct stat status {};
   if (::lstat(path.c_str(), &status) != 0 || !S_ISSOCK(status.st_mode)) return;

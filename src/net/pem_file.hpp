@@ -25,7 +25,7 @@ class PemFile {
   // `what`: what errors call the file, such as "the certificate".
   [[nodiscard]] static base::Result<PemFile> read(std::string what, std::string file);
 
-  // Returns a new source that OpenSSL reads the text from. The source must not outlive the PemFile.
+  // Returns a new OpenSSL source that yields the file's text. The source must not outlive the PemFile.
   [[nodiscard]] Bio source() const;
   // Returns the error for a text in which OpenSSL found nothing usable. Must be called right after OpenSSL
   // failed; clears OpenSSL's error queue.

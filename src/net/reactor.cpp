@@ -82,9 +82,9 @@ void Reactor::watch() {
   });
 }
 
-// Handles events until none is left. Under load, new events arrive while the old ones are handled. Another
-// call of epoll_wait costs one system call; another turn of Asio's loop costs three. The number of epoll_wait
-// calls is bounded, because Asio's timers wait until turn() returns.
+// Handles the events that have arrived. If there were many, calls epoll_wait again, because new events arrive
+// under load while the old ones are handled. The call costs one system call; another turn of Asio's loop
+// costs three. The number of calls is bounded, because Asio's timers wait until turn() returns.
 void Reactor::turn() {
   const auto room = static_cast<int>(events_.size());
   for (int look = 0; look < kLooks; ++look) {

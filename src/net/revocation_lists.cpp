@@ -26,7 +26,8 @@ constexpr std::string_view kLists = "the file of revocation lists";
 using List = std::unique_ptr<X509_CRL, decltype([](X509_CRL* list) { X509_CRL_free(list); })>;
 using Memory = std::unique_ptr<BIO, decltype([](BIO* bio) { BIO_free(bio); })>;
 
-// Adds the lists of a PEM text to the store. Returns false if the text has none, or a faulty one.
+// Adds the revocation lists in a PEM text to the store. Returns false if the text has no list, or a faulty
+// one.
 bool add_lists(X509_STORE* store, BIO* source) {
   bool has_list = false;
   while (const List list{PEM_read_bio_X509_CRL(source, nullptr, nullptr, nullptr)}) {
@@ -64,8 +65,9 @@ Trusted contents_of(const X509_STORE* store) {
   return trusted;
 }
 
-// Returns what is wrong with the lists for one authority. Two authorities can have the same name while a key
-// is replaced, so a list of that name may belong to the other.
+// Returns what is wrong with the revocation lists of this authority; empty if one of them is valid for it.
+// Two authorities can have the same name while a key is replaced, so a list with that name may belong to the
+// other one.
 std::string fault_for(X509* authority, const Trusted& trusted) {
   const X509_NAME* name = X509_get_subject_name(authority);
   if ((X509_get_key_usage(authority) & KU_CRL_SIGN) == 0)

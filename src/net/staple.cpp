@@ -31,8 +31,8 @@ Seconds to_seconds(const ASN1_TIME* time) {
   return Seconds(std::chrono::seconds(::timegm(&parts)));
 }
 
-// Returns the time at which the response about the certificate must be replaced. Returns nullopt if the
-// response says nothing about the certificate.
+// Returns the nextUpdate of the certificate's OCSP response, that is, when weir must have a newer response.
+// Returns nullopt if no response is about the certificate.
 std::optional<Seconds> next_update(OCSP_BASICRESP* said, X509* certificate) {
   for (int i = 0; i < OCSP_resp_count(said); ++i) {
     OCSP_SINGLERESP* one = OCSP_resp_get0(said, i);

@@ -27,9 +27,9 @@ ErrorCode last_error() noexcept {
   return {errno, boost::system::system_category()};
 }
 
-// handshake() returns in_progress after this number of pieces of ciphertext (of 16 KiB). A normal handshake
-// needs one piece for each flight, or a few for long certificate chains. A hostile client may send records of
-// one octet, and must not occupy the worker.
+// The most pieces of ciphertext (up to 16 KiB each) that one call of try_handshake() reads before it returns
+// in_progress. A normal handshake needs one piece for each flight, or a few for long certificate chains. The
+// bound keeps a hostile client that sends records of one octet from occupying the worker.
 constexpr unsigned kPiecesOfHandshake = 4;
 
 // Returns the number of octets that send(2) accepted. A full socket is no error; the result is then 0.

@@ -209,8 +209,7 @@ bool contains(const STACK_OF(X509_NAME) * names, const X509_NAME* name) {
   return false;
 }
 
-// Sends the subjects of the trusted certificates to clients. A client chooses its own certificate by these
-// subjects.
+// Sends clients the subjects of the trusted certificates. A client uses them to choose its own certificate.
 bool name_authorities(SSL_CTX* context) {
   const auto* trusted = X509_STORE_get0_objects(SSL_CTX_get_cert_store(context));
   for (int i = 0; i < sk_X509_OBJECT_num(trusted); ++i) {

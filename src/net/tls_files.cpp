@@ -22,8 +22,7 @@ using Entries = std::unique_ptr<STACK_OF(X509_INFO), decltype([](STACK_OF(X509_I
                                   sk_X509_INFO_pop_free(entries, X509_INFO_free);
                                 })>;
 
-// A pass phrase callback for OpenSSL. Supplies no pass phrase, and records in `asked` that OpenSSL has called
-// it.
+// A pass phrase callback for OpenSSL. Supplies no pass phrase, but sets *asked to true.
 int note_question(char*, int, int, void* asked) {
   *static_cast<bool*>(asked) = true;
   return -1;

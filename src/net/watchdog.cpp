@@ -43,9 +43,9 @@ void Watchdog::stop() {
   timer_.cancel();
 }
 
-// Sets the timer for the next tick. The next tick is due one tick length after the last tick began, even if
-// the last tick began late. A delayed worker must not make up for missed ticks. Deadlines that were set
-// during the delay count from the last tick before the delay, so additional ticks would end them early.
+// Sets the timer for the next tick, one tick length after the last tick began, even if the last tick began
+// late. A delayed worker must not make up for missed ticks. Deadlines that were set during the delay count
+// from the last tick before it. Extra ticks would end these deadlines too early.
 void Watchdog::schedule(Timer::time_point at) {
   timer_.expires_at(at);
   timer_.async_wait([this](const ErrorCode& error) {
@@ -61,9 +61,10 @@ void Watchdog::wake_all() noexcept {
   for (auto& dozing : dozing_) awake.splice(awake.end(), dozing);
 }
 
-// An object that is created or wakes during a tick is checked from the next tick on. A destroyed object
-// removes itself from its list. Objects that never doze keep their order. If long loop turns would delay the
-// next tick, the remaining objects are checked at once, because a late tick delays all deadlines.
+// An object that is created, or woken by Watched::wake(), during a tick is first checked in the next tick. A
+// destroyed object removes itself from its list. Objects that never doze keep their order. A tick checks a
+// few objects in each turn of the event loop. If the tick takes too long, it checks all remaining objects at
+// once, because a late tick delays all deadlines.
 void Watchdog::tick() noexcept {
   const auto now = Timer::clock_type::now();
   if (!under_way_) {

@@ -68,7 +68,7 @@ constexpr std::string_view beginning_of(LogField field) noexcept {
   return {beginning.text.data(), beginning.size};
 }
 
-// Writes the fields of a record in their order, except fields that are not in `fields`.
+// Writes the members of one JSON line. Skips each member that is not in `fields`.
 class Line {
  public:
   Line(TextWriter& out, LogFields fields) noexcept : out_(out), fields_(fields) {}
@@ -129,7 +129,8 @@ void write_client(Line& line, const AccessRecord& record) {
   line.text(LogField::Country, record.country);
 }
 
-// Returns an upper bound of the line's size, as if every octet of the texts needed an escape.
+// Returns an upper bound for the length of the record's line. Assumes that each octet of the record's texts
+// needs an escape.
 std::size_t most(const AccessRecord& record) noexcept {
   constexpr std::size_t kFixed = 1024;
   std::size_t texts = 0;
@@ -182,7 +183,7 @@ void append_json(std::string& text, const ResetRecord& record) {
 }
 
 // The format of a traceparent is version "-" trace-id "-" parent-id "-" flags. A later version may add more
-// after another "-". Version ff and ids of zeros are invalid.
+// after another "-". The version ff, and IDs that consist of zeros only, are invalid.
 std::string_view trace_id_of(std::string_view traceparent) noexcept {
   constexpr std::size_t kSize = 55, kTrace = 3, kTraceSize = 32, kParent = 36, kParentSize = 16, kFlags = 53;
   if (traceparent.size() < kSize || traceparent[2] != '-' || traceparent[35] != '-' || traceparent[52] != '-')

@@ -11,7 +11,8 @@ ClientSurges::Client* ClientSurges::find(const base::Digest128& client) noexcept
   return found == clients_.end() ? nullptr : &*found;
 }
 
-// Returns a new entry; null if all places belong to firing clients.
+// Returns an entry for a new client. If the table is full, the new client replaces the client with the fewest
+// refusals among those without a surge. Returns null if every client in the table has a surge.
 ClientSurges::Client* ClientSurges::take_place() {
   const auto weight = [](const Client& client) {
     return client.inherited + client.surge.seen() + client.fresh;

@@ -34,7 +34,7 @@ Delivery::End Delivery::sent() noexcept {
   return End::Sent;
 }
 
-// Uses full jitter: the pause is a random duration up to the maximum, so that many weirs do not retry at the
+// Chooses a random pause up to the maximum (full jitter), so that many weir processes do not retry at the
 // same time.
 Delivery::End Delivery::failed(bool hopeless, base::TimePoint now, std::uint64_t random) noexcept {
   under_way_ = false;

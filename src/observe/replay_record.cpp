@@ -12,8 +12,8 @@ namespace {
 
 using base::TextWriter;
 
-// Upper bounds for the parts of a line, in octets. kFixed: the part without lists. kEntry: one entry of a
-// list.
+// Upper bounds, in octets, for the length of a replay record's line. kFixed: the line without its lists.
+// kEntry: one entry of a list.
 constexpr std::size_t kFixed = 544;
 constexpr std::size_t kEntry = 384;  // including up to 128 octets for a rule's name
 

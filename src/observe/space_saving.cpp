@@ -8,8 +8,8 @@ namespace weir::observe {
 
 namespace {
 
-// Returns the number of entries in the index. The index is so large that most searches end at the first entry
-// that they read. A second entry would cost a mispredicted branch.
+// Returns the size of the index. The index is so sparse that most searches read only one entry. Reading a
+// second entry would cost a mispredicted branch.
 std::size_t places(std::size_t capacity) noexcept {
   return std::bit_ceil(4 * capacity);
 }
@@ -58,8 +58,9 @@ auto SpaceSaving::take_over(const base::Digest128& client) -> Counter& {
   return counter;
 }
 
-// Returns a counter with the smallest count. Counts only grow, so a collected counter still has the smallest
-// count if its own count has not grown.
+// Returns a counter with the smallest count. `smallest_` holds candidates: the counters that had the smallest
+// count at the last full search. Counts only grow, so a candidate whose count is unchanged still has the
+// smallest.
 auto SpaceSaving::smallest() noexcept -> Index {
   while (!smallest_.empty()) {
     const auto index = smallest_.back();
@@ -105,8 +106,8 @@ void SpaceSaving::reindex() noexcept {
   smallest_.clear();
 }
 
-// If only one summary has a counter for a client, the client's cost in the other summary is at most the
-// smallest count there.
+// A client that has a counter in only one summary may have had costs in the other summary, too. These costs
+// are at most the smallest count of the other summary.
 void SpaceSaving::merge(const SpaceSaving& other) {
   const auto here = floor(), there = other.floor();
   std::vector<Counter> all = counters_;

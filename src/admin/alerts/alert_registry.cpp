@@ -193,7 +193,7 @@ void AlertRegistry::look(const Sources& sources, base::TimePoint now) {
   }
 }
 
-// A client keeps its place among the max_clients until its alert has ended, and the message about the end was
+// A client counts towards max_clients until its alert has ended, and until the message about the end was
 // delivered or given up.
 void AlertRegistry::look_at_clients(Alert& alert, base::TimePoint now) {
   drop_silent(alert);
@@ -213,7 +213,8 @@ void AlertRegistry::tell(Alert& alert, Change change, base::TimePoint now) {
   if (change != Change::GoesOn)
     say_("alert " + title_of(alert) + (change == Change::Began ? " fires: " : " has ended: ") +
          std::to_string(alert.surge.seen()) + " within the last period, the threshold is " + figures.above);
-  // This message replaces waiting messages of removed alerts with the same name and webhook.
+  // Removed alerts with the same name, client and webhook may have waiting messages. The new message replaces
+  // them.
   figures.superseded += std::erase_if(
       leaving_, [&](const auto& old) { return sound_alike(*old, alert) && !old->delivery.empty(); });
   if (alert.delivery.put(message(alert, change, now), now)) ++figures.superseded;

@@ -33,9 +33,9 @@ struct Alert {
   // Looks up the addresses of the webhook's host.
   std::shared_ptr<net::NameLookup> lookup = std::make_shared<net::NameLookup>();
 
-  // The next two members belong to an alert that watches the clients of a rule (AlertOn::ClientRefusals).
-  // This alert has no surge and no messages of its own. It owns a separate alert for each client, as long as
-  // that alert fires or has a message.
+  // The next two members are used only if the alert watches the clients of a rule (AlertOn::ClientRefusals).
+  // Such an alert has no surge and no messages of its own. It owns one alert for each client whose alert
+  // fires or has a message to send.
   std::optional<observe::ClientSurges> clients{};
   std::vector<std::shared_ptr<Alert>> of_clients{};
   // The client, if this is the alert for one client. It shares settings, figures and look-ups with the alert
@@ -45,7 +45,7 @@ struct Alert {
 
 class AlertRegistry {
  public:
-  // The list shares its alerts with running posts, which may use an alert after change() has removed it.
+  // Alerts are shared with running posts, which may still use an alert that change() has removed.
   using Alerts = std::vector<std::shared_ptr<Alert>>;
 
   // `say` writes lines to the log. `version`: weir's version, which appears in the messages.

@@ -1,17 +1,17 @@
-// Alerts that watch the clients of a rule, each alone (AlertOn::ClientRefusals).
+// Alerts that watch each client of a rule separately (AlertOn::ClientRefusals).
 #pragma once
 
 #include "admin/alerts/alert_registry.hpp"
 
 namespace weir::admin {
 
-// Adds the refusals that the workers counted since the last call to the clients of these alerts. Tells the
-// workers which rules to count from now on.
+// Takes the refusals that the workers have counted since the last call, and adds them to the clients of these
+// alerts. Tells the workers for which rules to count refusals from now on.
 void add_refusals(const AlertRegistry::Alerts& alerts, const Sources& sources);
 
-// Returns the alert for this client. Creates the alert if there is none.
+// Returns the alert for this client of `alert`. Creates it if there is none.
 [[nodiscard]] std::shared_ptr<Alert> alert_of(const observe::NamedClient& client, Alert& alert);
-// Removes each alert for a client that neither fires nor has a message to send.
+// Removes each client's alert that neither fires nor has a message to send.
 void drop_silent(Alert& alert);
 
 // Returns the alerts that have messages: the alert itself, or the alerts for its clients.

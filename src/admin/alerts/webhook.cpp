@@ -23,8 +23,8 @@ std::string request(const Webhook& hook, const std::string& body) {
   return text + "\r\n" + body;
 }
 
-// Returns true if another attempt would get the same status again. Returns false for a status that means a
-// busy receiver.
+// Returns true for a status that a second attempt would get again: 3xx and 4xx, except the codes with which a
+// busy receiver asks for a later attempt.
 bool is_hopeless(unsigned status) {
   return status >= 300 && status < 500 && status != 408 && status != 425 && status != 429;
 }

@@ -91,7 +91,7 @@ class MetricsPage {
     return total;
   }
 
-  // total() and the next functions add a family to the page: one series or one histogram, summed over all
+  // Each of the next three functions adds a family with a single series or histogram, summed over all
   // workers.
   void total(observe::Tally observe::Counters::*tally, std::string name, std::string help);
   void level(observe::Gauge observe::Counters::*level, std::string name, std::string help);

@@ -62,8 +62,8 @@ void tell_upgrades(MetricsPage& page) {
                .add({}, figures.lost));
 }
 
-// Writes how often work of the control thread failed with an exception. The thread continued after each
-// failure.
+// Writes how many exceptions interrupted work of the control thread. The thread continued after each
+// exception.
 void tell_faults(MetricsPage& page) {
   Family faults =
       page.counter("weir_control_faults_total", "Internal errors of the admin listener or of alerts.");

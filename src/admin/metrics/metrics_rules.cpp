@@ -7,7 +7,7 @@ namespace {
 
 using observe::Counters;
 
-// Writes the settlements (corrections of charges) of each rule that makes them. All other rules would show
+// Writes the settlements (corrections of charges) of the rules that settle. Other rules would only show
 // zeros.
 void tell_settlements(MetricsPage& page) {
   Family settled = page.counter("weir_settlements_total", "Charges settled after the response, by outcome.");

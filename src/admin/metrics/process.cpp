@@ -17,8 +17,7 @@ double seconds(const timeval& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
 }
 
-// Returns the number of open file descriptors, without the descriptor that is needed to read the folder
-// /proc/self/fd.
+// Returns the number of open file descriptors. Does not count the descriptor that reads /proc/self/fd.
 std::optional<std::uint64_t> count_descriptors() {
   std::error_code ec;
   std::uint64_t count = 0;
@@ -30,8 +29,8 @@ std::optional<std::uint64_t> count_descriptors() {
 
 }  // namespace
 
-// Returns the size of the folder /proc/self/fd, which is the number of open descriptors (proc(5)). Older
-// kernels report 0 as its size; then this function counts the descriptors one by one.
+// Returns the number of open descriptors, which is the size of the folder /proc/self/fd (proc(5)). Older
+// kernels report 0 as that size; then this function counts the descriptors one by one.
 std::optional<std::uint64_t> ProcessReader::open_descriptors(Clock::time_point now) {
   struct stat folder {};
   if (kernel_says_ && ::stat(kDescriptors, &folder) == 0 && folder.st_size > 0)

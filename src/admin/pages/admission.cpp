@@ -50,8 +50,9 @@ Answer wrong_method(const PageRequest& question) {
   return refusal;
 }
 
-// Rejects bodies that are not JSON. An HTML form on another site can only send three media types, and JSON is
-// none of them. A script of another site needs a preflight request (CORS) first, which this listener rejects.
+// Returns an error response for a body that is not JSON, or that the page does not accept; otherwise nullopt.
+// JSON protects against other sites: an HTML form can send only three media types, and JSON is none of them.
+// A script must first send a preflight request (CORS), which this listener rejects.
 std::optional<Answer> fault_of_body(const Page& page, const PageRequest& question) {
   if (question.has_body && page.body == Page::Body::None)
     return error_answer(413, "body_too_large", "This page accepts no body.");

@@ -1,5 +1,5 @@
-// POST /api/explain: the request's JSON describes an HTTP request; the response is weir's decision for it, as
-// JSON.
+// POST /api/explain: the body describes an HTTP request as JSON. The response says what weir would decide for
+// that request, and why.
 #include "admin/pages/explain_request_reader.hpp"
 #include "admin/pages/limit_json.hpp"
 #include "admin/pages/pages.hpp"

@@ -8,7 +8,7 @@
 
 namespace weir::admin {
 
-// Returns a number of seconds with fractions; null if the duration is kForever.
+// Returns the duration in seconds as a number with decimals; null if the duration is kForever.
 [[nodiscard]] boost::json::value seconds_json(base::Duration duration);
 
 [[nodiscard]] boost::json::object limit_json(const policy::LimitState& state);

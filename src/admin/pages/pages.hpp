@@ -32,8 +32,8 @@ struct Page {
   For whom;
   std::variant<Say, Ask> handler;
   Body body = Body::None;
-  // The member of Sources that contains additional time for the handler, beyond ServerOptions::deadline.
-  // Null: no additional time.
+  // Points to the member of Sources that holds additional time for the handler, beyond
+  // ServerOptions::deadline. Null: no additional time.
   base::Duration Sources::*patience = nullptr;
 };
 

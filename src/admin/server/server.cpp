@@ -97,8 +97,8 @@ struct Server::Impl : std::enable_shared_from_this<Server::Impl> {
   void spawn(Task<void> task);
 
   ServerOptions options;
-  // The coroutines of running responses share these sources, and use them even after newer sources have
-  // replaced them here.
+  // Coroutines that are answering a request share these sources, and go on using them after newer sources
+  // have replaced them here.
   std::shared_ptr<const Sources> sources;
   Admission admission;
   base::Endpoint bound;

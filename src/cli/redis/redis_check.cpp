@@ -89,7 +89,7 @@ void tell_clock(RedisReport& report, const redis::ClockDifference& clock) {
         "limits in memory, logs and X-RateLimit-Reset follow this host's clock");
 }
 
-// Reports the Redis key that stores the shared secret. weir uses the shared secret only if key_secret is not
+// Reports on the Redis key that stores the shared secret. weir uses that secret only if key_secret is not
 // set.
 void tell_secret(RedisReport& report, const redis::SecretLook& look, const std::string& name) {
   using State = redis::SecretLook::State;

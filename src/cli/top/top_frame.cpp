@@ -183,7 +183,7 @@ class Frame {
     if (!all) count(rules.subspan(shown));
   }
 
-  // Adds a line with the number of rules that are not shown.
+  // Adds a line that says how many rules are not shown, and how many of them refuse requests.
   void count(std::span<const RuleRates> rules) {
     std::size_t refuse = 0, would = 0;
     for (const auto& rates : rules) {
