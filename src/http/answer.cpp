@@ -73,7 +73,7 @@ std::uint64_t seconds(base::Duration d) noexcept {
   return static_cast<std::uint64_t>(base::ceil_seconds(d));
 }
 
-// The maximum total size of the constant words and the numbers in one text that this file writes.
+// An upper bound, in octets, for the constant words and the numbers in any one text that this file writes.
 constexpr std::size_t kFixed = 512;
 
 // Removes the first element of `list`, up to `separator`, and returns the element without surrounding white
@@ -87,8 +87,8 @@ std::string_view take_element(std::string_view& list, char separator) noexcept {
   return element;
 }
 
-// Returns true for a weight of zero, such as "q=0" or "Q=0.000". The weight zero means that the type is not
-// acceptable (RFC 9110 §12.4.2).
+// Returns true if the parameter is a weight of zero, such as "q=0" or "Q=0.000". A media type with that
+// weight is not acceptable to the client (RFC 9110 §12.4.2).
 bool is_no_weight(std::string_view parameter) noexcept {
   if (!equal_ignoring_case(parameter.substr(0, 3), "q=0")) return false;
   return parameter.find_first_not_of("0.", 3) == std::string_view::npos;

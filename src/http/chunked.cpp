@@ -28,7 +28,7 @@ constexpr bool is_text(char c) noexcept {
 bool ChunkDecoder::digit(char c) noexcept {
   const int value = hex(c);
   if (value < 0 || left_ >= kMostSize / 16) return false;
-  // A leading zero counts as padding.
+  // Leading zeros of a chunk size count as spare bytes, because a sender can add any number of them.
   if (left_ == 0 && state_ == State::Size && ++spare_ > kMostSpare) return false;
   left_ = left_ * 16 + static_cast<std::uint64_t>(value);
   state_ = State::Size;

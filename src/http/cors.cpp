@@ -77,8 +77,8 @@ bool is_token(std::string_view text) noexcept {
   return !text.empty() && std::all_of(text.begin(), text.end(), is_tchar);
 }
 
-// Returns true if the request names a method, and perhaps fields, in valid form. weir writes these names into
-// its answer.
+// Returns true if Access-Control-Request-Method is a token, and if each name in
+// Access-Control-Request-Headers is a token. weir copies these names into its answer.
 bool names_what_it_asks(const Fields& fields) noexcept {
   bool good = is_token(value_of(fields, "access-control-request-method"));
   for_each_token(value_of(fields, "access-control-request-headers"),
@@ -86,12 +86,13 @@ bool names_what_it_asks(const Fields& fields) noexcept {
   return good;
 }
 
-// Returns true for fields that weir writes for browsers and caches. Pages need not read them.
+// Returns true for response fields that browsers and caches use. The scripts of a page need not read them.
 bool is_for_browsers(std::string_view name) noexcept {
   return name.starts_with("Access-Control-") || name == "Vary";
 }
 
-// Appends the names of the fields in `lines` that pages may read.
+// Appends an Access-Control-Expose-Headers line to `lines`, with the names of those fields in `lines` that
+// the scripts of a page may read.
 void append_names(std::string& lines, std::string_view first) {
   const auto end = lines.size();
   lines += "Access-Control-Expose-Headers: ";
@@ -131,7 +132,7 @@ std::string_view permitted_origin(const CorsSettings& cors, const Fields& reques
 }
 
 bool is_preflight(const CorsSettings& cors, const RequestHead& request) noexcept {
-  // The last three replace the method OPTIONS in many server frameworks.
+  // With the last three fields, many server frameworks use another method than OPTIONS for the request.
   constexpr std::string_view kNever[] = {"authorization", "cookie", "x-http-method-override", "x-http-method",
                                          "x-method-override"};
   const auto& fields = request.fields;

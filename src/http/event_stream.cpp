@@ -31,8 +31,8 @@ RecordDecoder::Piece RecordDecoder::next(std::string_view input) noexcept {
   return format_ == StreamFormat::Lines ? next_line(input) : next_of_event(input);
 }
 
-// A carriage return before the line feed stays in the record, because JSON treats a carriage return as white
-// space.
+// The record keeps a carriage return that precedes the line feed, because JSON treats a carriage return as
+// white space.
 RecordDecoder::Piece RecordDecoder::next_line(std::string_view input) const noexcept {
   if (input.empty()) return {Status::NeedMore, {}, 0};
   const auto end = std::min(input.find('\n'), input.size());
@@ -73,13 +73,15 @@ RecordDecoder::Piece RecordDecoder::next_of_event(std::string_view input) noexce
   return {Status::NeedMore, {}, input.size()};
 }
 
-// Reads an octet at the beginning of the stream. Leaves the state if the octet belongs to the first line.
+// Reads an octet at the beginning of the stream, where a byte order mark may be. If the octet does not
+// continue the mark, changes to the state in which the octet is read as part of the first line.
 void RecordDecoder::read_mark(char c) noexcept {
   if (matched_ < kMark.size() && c == kMark[matched_]) {
     ++matched_;
     return;
   }
-  // If only a part of the byte order mark has come, its octets begin a field with an unknown name.
+  // If the stream begins with only a part of the byte order mark, that part is the start of a field with an
+  // unknown name.
   const bool whole_or_none = matched_ == 0 || matched_ == kMark.size();
   matched_ = 0;
   state_ = whole_or_none ? State::Name : State::Skip;
@@ -95,7 +97,7 @@ void RecordDecoder::read_name(char c) noexcept {
     state_ = State::Skip;
 }
 
-// Ends a line. Returns true if the line was empty and ended an event with data.
+// Processes the end of a line. Returns true if the line was empty and thereby ended an event that has data.
 bool RecordDecoder::end_line() noexcept {
   const bool empty = (state_ == State::Name && matched_ == 0) ||
                      (state_ == State::Mark && (matched_ == 0 || matched_ == kMark.size()));

@@ -12,14 +12,14 @@ namespace {
 
 using base::TextWriter;
 
-// The maximum total size of the constant words and the numbers in a head.
+// An upper bound, in octets, for the constant words and the numbers in a head.
 constexpr std::size_t kFixedPart = 512;
 
 const char* end_of(std::string_view text) noexcept {
   return text.data() + text.size();
 }
 
-// Returns the maximum size of all lines of the fields.
+// Returns an upper bound for the length of all field lines together.
 std::size_t most_of(const Fields& fields) noexcept {
   std::size_t sum = 0;
   for (const auto& field : fields) sum += field.name.size() + field.value.size() + 4;  // 4: ": " and CRLF
@@ -34,7 +34,8 @@ void append_piece(TextWriter& out, const char* begin, const Field& last) {
 }
 
 // Returns true if the received line of `field` is in normal form and the line of `next` follows directly. The
-// octet before `next` is always the LF of a line end. The octet before that LF may be white space.
+// octet before `next` is always the LF of a line end. The octet before that LF may be white space instead of
+// a CR.
 bool adjoins(const Field& field, const Field& next) noexcept {
   return field.value.data() == end_of(field.name) + 2 && end_of(field.name)[1] == ' ' &&
          next.name.data() == end_of(field.value) + 2 && *end_of(field.value) == '\r';
@@ -62,7 +63,7 @@ void append_list(TextWriter& out, const Fields& fields, FieldId id) {
     if (field.id == id && !field.value.empty()) out << field.value << ", ";
 }
 
-// Returns true for fields that weir writes itself, with values of its own or of a trusted peer.
+// Returns true for fields that weir does not copy but writes itself.
 bool rewritten(FieldId id, bool peer_trusted) noexcept {
   switch (id) {
     case FieldId::Host:
@@ -81,12 +82,13 @@ bool rewritten(FieldId id, bool peer_trusted) noexcept {
   }
 }
 
-// Returns true for a field name with '_'. The names of fields that weir knows have no underscore.
+// Returns true for a field name with '_'. Looks only at fields that weir does not know, because no known
+// field has an underscore in its name.
 bool has_underscore(const Field& field) noexcept {
   return field.id == FieldId::Other && field.name.find('_') != std::string_view::npos;
 }
 
-// Returns true for fields that ask for a coding or for a part of the response.
+// Returns true for request fields that ask the server for a certain coding, or for a part, of the response.
 bool asks_for_form(const Field& field) noexcept {
   return field.id == FieldId::Other &&
          (equal_ignoring_case(field.name, "Accept-Encoding") || equal_ignoring_case(field.name, "Range") ||
@@ -128,8 +130,9 @@ void append_forwarding(TextWriter& out, const RequestHead& head, const Forwarded
   out << (head.http2 ? "2 weir\r\n"sv : head.minor_version == 1 ? "1.1 weir\r\n"sv : "1.0 weir\r\n"sv);
 }
 
-// Writes the target. An absolute-form target becomes the origin-form of the same resource, with the same
-// octets. Its authority becomes Host (RFC 9112 §3.2.2). `path`: another path; empty: none.
+// Writes the request target. An absolute-form target becomes the origin-form of the same resource, with the
+// same octets; its authority becomes Host (RFC 9112 §3.2.2). `path`: replaces the target's path; empty: keeps
+// it.
 void append_target(TextWriter& out, const RequestHead& head, std::string_view path) {
   auto target = head.target;
   if (!path.empty()) {
@@ -190,7 +193,8 @@ void append_number(std::string& out, std::uint64_t number) {
 }
 
 void write_request_head(std::string& text, const RequestHead& head, const ForwardedBy& by) {
-  // A field may be written both as a line and in a list, so the size of all fields is counted twice.
+  // Counts the size of all fields twice, because a field may be written both in a line of its own and in a
+  // list.
   TextWriter out(text, kFixedPart + head.method.size() + head.target.size() + 3 * head.authority.size() +
                            by.host.size() + 2 * (by.peer.size() + by.proto.size()) + by.request_id.size() +
                            by.upgrade.size() + by.path.size() + by.added.size() + 2 * most_of(head.fields));

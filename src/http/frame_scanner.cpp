@@ -32,8 +32,9 @@ FrameScanner::Piece FrameScanner::fault() noexcept {
   return {Kind::Faulty, 0};
 }
 
-// Returns true if a frame with this first octet and length may come now. Opcodes that extensions may define
-// are treated as messages, or as pings (RFC 6455 §5.2).
+// Returns true if a frame with this first octet and this length is allowed at this point. Treats the data
+// opcodes that are reserved for extensions like messages, and the reserved control opcodes like pings (RFC
+// 6455 §5.2).
 bool FrameScanner::fits(unsigned first, std::uint64_t length) const noexcept {
   const unsigned opcode = first & 0x0fU;
   if ((opcode & kControl) != 0) return (first & kFinal) != 0 && length <= 125;

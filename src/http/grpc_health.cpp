@@ -44,7 +44,7 @@ struct Message {
   std::string body, trailers;
 };
 
-// Returns the body and the trailers behind a head.
+// Decodes the chunks in `text`, which follows the head, into a body and trailers.
 Message read_message(std::string_view text, const ResponseHead& head) {
   Message message;
   if (head.framing == Framing::None) return message;

@@ -46,8 +46,8 @@ std::optional<Fault> read_fields(HeadLines& lines, Fields& fields, Fault malform
   }
 }
 
-// The maximum number of options in all Connection fields. Each option is compared with the name of every
-// field.
+// The maximum number of options in all Connection fields together. Bounds the work, because each option is
+// compared with the name of every field.
 constexpr std::size_t kMaxOptions = 32;
 
 struct ConnectionOptions {
@@ -56,9 +56,9 @@ struct ConnectionOptions {
   bool upgrade = false;
 };
 
-// Parses Connection and marks the fields that it names as hop-by-hop. weir reads Host and the framing fields
-// even if Connection names them, and always writes these fields itself. Returns nullopt if there are too many
-// options.
+// Parses the Connection fields, and marks the fields that they name as hop-by-hop. Returns nullopt if there
+// are too many options. Host and the framing fields are exceptions: weir reads them even if Connection names
+// them, and always writes them itself.
 std::optional<ConnectionOptions> read_connection(Fields& fields) {
   ConnectionOptions options;
   std::size_t count = 0;
@@ -113,8 +113,8 @@ FramingFields read_framing(const Fields& fields) {
   return found;
 }
 
-// Returns true if the method has a lower-case letter. Methods are case-sensitive (RFC 9110 §9.1), but some
-// servers read "post" as POST, although a rule for POST does not match "post".
+// Returns true if the method has a lower-case letter. Such methods are dangerous: methods are case-sensitive
+// (RFC 9110 §9.1), so a rule for POST does not match "post", but some servers read "post" as POST.
 bool has_small_letters(std::string_view method) noexcept {
   return std::any_of(method.begin(), method.end(), [](char c) { return c >= 'a' && c <= 'z'; });
 }
@@ -215,8 +215,8 @@ std::optional<Fault> read_response_framing(ResponseHead& head, bool to_head) {
 }
 
 // Parses Expect (RFC 9110 §10.1.1). The only valid expectation is 100-continue, which may be repeated. weir
-// drops the field if the request is HTTP/1.0 or has no body. The client of such a request does not wait, so
-// the server needs to send no 100.
+// drops the field from HTTP/1.0 requests and from requests without a body. Clients of such requests do not
+// wait for a 100.
 std::optional<Fault> read_expectations(RequestHead& head) {
   const bool meant = head.minor_version == 1 && head.framing != Framing::None;
   for (auto& field : head.fields) {

@@ -25,7 +25,7 @@ unsigned slash_kind(std::optional<char> octet) noexcept {
   return octet == '\\' ? kBackslash : 0;
 }
 
-// An octet, and the number of characters in which the path encodes it.
+// A decoded octet, and the number of characters that encode it in the path.
 struct SpeltOctet {
   unsigned char value;
   std::size_t size;
@@ -37,8 +37,8 @@ SpeltOctet front_octet(std::string_view rest) noexcept {
   return {static_cast<unsigned char>(octet.value_or(rest.front())), octet ? 3U : 1U};
 }
 
-// Returns the ASCII character that the IIS server reads in a "%uXXXX" at the front of `rest`. Returns nullopt
-// if there is none.
+// Returns the ASCII character that "%uXXXX" at the front of `rest` means to the IIS server. Returns nullopt
+// if `rest` does not begin in this way.
 std::optional<SpeltOctet> wide_octet(std::string_view rest) {
   if (rest.size() < 6 || (rest[1] | 0x20) != 'u') return std::nullopt;
   const auto high = encoded_octet(std::string{'%', rest[2], rest[3]});
@@ -181,7 +181,7 @@ class Finder {
       }
   }
 
-  // Adds the interpretation of servers that decode `text` one more time.
+  // Adds the interpretation of servers that decode `text` once more than others.
   void read_decoded(std::string_view text, PathStyle style) {
     if (interpretations_.too_many) return;
     if (const auto decoded = decoded_once(text); decoded != text) read(decoded, style);

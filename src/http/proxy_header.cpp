@@ -88,8 +88,8 @@ base::IpAddress v4_at(std::string_view bytes, std::size_t at) noexcept {
                              octet(bytes, at + 2) << 8 | octet(bytes, at + 3));
 }
 
-// Reads the addresses of a version 2 header. `body` begins with the addresses. Does not set `ends` for
-// families other than IP. Returns false if the body is invalid.
+// Reads the addresses of a version 2 header. `body`: the header from its addresses on. Sets `ends` only for
+// IP families. Returns false if the body is invalid.
 bool read_ends(unsigned family, std::string_view body, std::optional<ConnectionEnds>& ends) noexcept {
   if ((family >> 4) > 3 || (family & 15U) > 2) return false;  // reserved families or protocols
   if (family == 0x11) {

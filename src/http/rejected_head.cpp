@@ -19,13 +19,13 @@ std::string_view without_blanks(std::string_view text) noexcept {
   return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
 }
 
-// Returns the target. `rest` is the request line without its method. Omits the version if the line has one.
+// Returns the target in `rest`, which is the request line without its method. `rest` may lack a version.
 std::string_view target_in(std::string_view rest) noexcept {
   const auto version = rest.rfind(" HTTP/");
   return without_blanks(version == std::string_view::npos ? rest : rest.substr(0, version));
 }
 
-// Returns the value of the first Host line. Searches whole lines only, because the last line may be
+// Returns the value of the first Host line. Ignores the last line if it has no end, because it may be
 // incomplete.
 std::string_view host_in(std::string_view lines) noexcept {
   constexpr std::string_view kName = "Host:";

@@ -54,7 +54,7 @@ char take_octet(std::string_view& rest) noexcept {
   return c;
 }
 
-// Appends the octet as a normal form writes it: as itself or as %XX.
+// Appends the octet in normal form: a path character as itself, any other octet as %XX.
 void append_octet(std::string& out, char octet) {
   constexpr char kHex[] = "0123456789ABCDEF";
   const auto value = static_cast<unsigned char>(octet);
@@ -98,7 +98,8 @@ void take_segment(std::string_view& rest, std::string& out, PathStyle style) {
   }
 }
 
-// The properties of a segment on which servers may disagree when they remove dot segments.
+// The properties of a path segment that matter when dot segments are removed, and on which servers may
+// disagree.
 struct Segment {
   std::size_t dots = 0;  // the number of dots if the name consists of dots only; otherwise 0
   bool empty = true;     // true: the name is empty
@@ -178,8 +179,9 @@ constexpr const char* kDoubtfulSlash =
     "the path has an encoded slash, backslash or percent sign next to dots, in parameters or in a part that "
     "dots remove";
 
-// Returns why servers may find different resources for this path, although rules see only one. Returns null
-// if all servers agree. Servers differ in whether they merge slashes, know parameters or decode slashes.
+// Returns a reason if servers may find different resources for this path, although rules see only one path.
+// Returns null if all servers agree. Servers differ in whether they merge slashes, know parameters or decode
+// slashes.
 const char* warn_about_segments(std::string_view path) noexcept {
   Names names;
   bool named = false;  // true: some segment has a name

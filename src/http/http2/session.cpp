@@ -41,8 +41,8 @@ NameValues values_of(const Http2Fields& fields) {
   return values;
 }
 
-// Throws if memory has run out. Every other failure of an nghttp2 function means that the stream no longer
-// exists, which the stream's events report.
+// Throws std::bad_alloc if memory has run out. Ignores every other failure of an nghttp2 function, because it
+// means that the stream no longer exists. The stream's events report that.
 void check(int result) {
   if (result == NGHTTP2_ERR_NOMEM) throw std::bad_alloc();
 }
@@ -107,7 +107,8 @@ struct Http2Session::Callbacks {
   }
   static Http2Session& of(void* data) noexcept { return *static_cast<Http2Session*>(data); }
 
-  // Returns true for a frame whose fields the stream's events report.
+  // Returns true for a frame whose fields belong to a message: the head of a request or, if weir is the
+  // client, any HEADERS frame.
   static bool is_head(const nghttp2_frame& frame, void* data) noexcept {
     return is_request(frame) || (frame.hd.type == NGHTTP2_HEADERS && of(data).side_ == Http2Side::Client);
   }
@@ -159,8 +160,8 @@ struct Http2Session::Callbacks {
     return guarded(data, [&] { stream->on_field(view(name, name_size), view(value, value_size)); });
   }
 
-  // Resets the stream if a field contains forbidden octets (RFC 9113 §8.2.1). nghttp2 alone would leave out
-  // the field.
+  // Resets the stream if a field contains forbidden octets (RFC 9113 §8.2.1). Without this callback, nghttp2
+  // would only drop the field.
   static int faulty_field(nghttp2_session*, const nghttp2_frame*, const std::uint8_t*, std::size_t,
                           const std::uint8_t*, std::size_t, std::uint8_t, void*) noexcept {
     return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
@@ -181,8 +182,8 @@ struct Http2Session::Callbacks {
     });
   }
 
-  // Reports the end of a sent message, resets that nghttp2 sends because of the peer's faults, and a GOAWAY
-  // with an error.
+  // Is called when a frame was sent. Reports the end of a sent message, a reset that nghttp2 sent because of
+  // a fault of the peer, and a GOAWAY with an error.
   static int sent_frame(nghttp2_session* session, const nghttp2_frame* frame, void* data) noexcept {
     auto& events = of(data).events_;
     if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.error_code != NGHTTP2_NO_ERROR) events.on_failure();
@@ -313,7 +314,8 @@ void Http2Session::note_opened(std::int32_t id) noexcept {
   last_opened_ = id;
 }
 
-// Returns true if the server has now sent more than kMostUnknown frames of unknown types in a row.
+// Returns true if the server has sent more than kMostUnknown frames of unknown types since its last DATA or
+// HEADERS frame.
 bool Http2Session::is_flood(std::uint8_t type) noexcept {
   if (type == NGHTTP2_DATA || type == NGHTTP2_HEADERS) unknown_ = 0;
   return side_ == Http2Side::Client && type >= kFirstUnknownType && ++unknown_ > kMostUnknown;

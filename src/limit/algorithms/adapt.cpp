@@ -75,7 +75,8 @@ bool can_scale(const Limiter& limiter) noexcept {
 
 base::Result<Limiter> scaled(const Limiter& limiter, Factor factor, Cost least) {
   assert(factor >= 1 && factor <= kWholeFactor && least >= 1);
-  // `least` is reduced to the whole limit, so a cost above the whole limit never fits.
+  // Reduces `least` to the limiter's quota, so that the scaled limiter has no higher quota than this one. A
+  // cost above the quota still never fits.
   return std::visit(Scale{factor, std::min<Cost>(least, std::max<Cost>(quota(limiter), 1))}, limiter);
 }
 

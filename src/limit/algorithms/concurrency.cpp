@@ -11,8 +11,8 @@ namespace weir::limit {
 
 namespace {
 
-// Returns the outcome of a request, for fixed and adaptive limits. `in_flight` of `limit` units are in use.
-// `most` is the highest limit that the key can reach.
+// Returns the outcome of a request with this cost, for fixed and adaptive limits. `in_flight` of `limit`
+// units are in use. `most` is the highest limit that the key can reach.
 Outcome granted(std::uint64_t in_flight, std::uint64_t limit, std::uint64_t most, Cost cost) noexcept {
   Outcome out;
   const std::uint64_t room = beyond(limit, in_flight);
@@ -53,8 +53,8 @@ constexpr std::uint64_t unpacked(std::uint64_t bits) noexcept {
   return (bits & ((1U << kMantissaBits) - 1)) << (bits >> kMantissaBits);
 }
 
-// Returns pseudo-random bits for a moment. The bits decide about rounding: a value that 19 bits cannot hold
-// exactly is rounded up with a probability equal to its remainder. So even a step of 1/4096 takes effect on
+// Returns pseudo-random bits for a moment. rounded() uses them to round a value that 19 bits cannot hold
+// exactly: the probability of rounding up equals the remainder. So even a step of 1/4096 takes effect on
 // average. (Multiplicative hashing by the golden ratio; Knuth, volume 3, §6.4.)
 constexpr std::uint64_t chance_at(std::uint64_t moment) noexcept {
   const std::uint64_t mixed = moment * 0x9e37'79b9'7f4a'7c15;
@@ -75,8 +75,8 @@ constexpr std::uint64_t nearer(std::uint64_t from, std::uint64_t to, std::uint64
   return rounded(to > from ? from + step : from - step, chance);
 }
 
-// Bounds on w, the number of answers that the quick mean covers (4 × limit: four round trips). The slow mean
-// covers 8 × w answers.
+// The quick mean covers w = 4 × limit answers, which is four round trips; kFewest and kMostAnswers bound w.
+// The slow mean covers kSlower × w answers.
 constexpr std::uint64_t kFewest = 32, kMostAnswers = 512, kSlower = 8;
 
 constexpr std::uint64_t window_at(std::uint64_t limit) noexcept {
@@ -182,9 +182,9 @@ Cell AdaptiveConcurrency::charge_over_limit(const Cell& cell, base::TimePoint no
   return cell_of(state);
 }
 
-// Returns the limit after one answer. A rising limit covers half the distance to the target within `limit`
-// answers. A falling limit takes twice as many answers, because the quick mean falls no faster. The smallest
-// step is 1, so that rounding does not stop the limit.
+// Returns the limit after one answer. A rising limit covers half the distance to its target within `limit`
+// answers. A falling limit takes twice as many, because the quick mean falls no faster. The smallest step is
+// 1/kScale, so that rounding does not stop the limit.
 std::uint64_t AdaptiveConcurrency::adapted(const State& state, std::uint64_t gradient) const noexcept {
   const std::uint64_t whole = state.limit / kScale;
   if (gradient < kGradient) {
@@ -217,8 +217,9 @@ void AdaptiveConcurrency::learn(State& state, base::Duration latency, std::uint6
     state.best = nearer(state.best, state.slow, kFewest, chance);
   else if (roomy && 4 * state.quick <= 5 * state.best)
     state.best = nearer(state.best, state.quick, kSlower * window, chance);
-  // If the quick mean falls this far below the best latency, chance is not the reason. The slow mean takes
-  // longer to fall, and the limit would rise meanwhile. So the best latency falls at once.
+  // The best latency is never more than 5/4 of the quick mean. A quick mean that far below the best latency
+  // is no accident. The slow mean would take longer to lower the best latency, and the limit would rise
+  // meanwhile.
   state.best = std::min(state.best, rounded(state.quick * 5 / 4, 0));
 }
 
@@ -231,8 +232,8 @@ Cell AdaptiveConcurrency::release(const Cell& cell, base::TimePoint now, Cost co
   } else if (ending.latency) {
     learn(state, *ending.latency, chance_at(micros(now) + state.in_flight));
     const std::uint64_t gradient = kGradient * 3 / 2 * state.best / state.quick;
-    // With at most `min` in flight, weir is still learning the best latency. The limit does not rise until
-    // the quick mean is close to the best latency.
+    // While at most `min` requests are in flight, weir still learns the best latency. During this time, the
+    // limit rises only if the quick mean is close to the best latency.
     const bool knows = state.in_flight > min_ || 8 * state.quick <= 9 * state.best;
     if (gradient < kGradient || knows) state.limit = adapted(state, std::clamp(gradient, kWorst, kGradient));
   }

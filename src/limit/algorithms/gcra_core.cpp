@@ -12,7 +12,7 @@ namespace weir::limit {
 
 namespace {
 
-// The maximum cost of one request, even if the queue's length is smaller. Without this bound, a client that
+// A queue accepts requests up to this cost, even if the queue is shorter. Without this bound, a client that
 // declares its own cost could block a shared queue for years.
 constexpr std::uint64_t kDearest = 1000;
 
@@ -53,8 +53,8 @@ base::Result<GcraCore> GcraCore::make_queue(Rate rate, std::uint64_t capacity, b
   return made;
 }
 
-// Returns the bounds for a request of this cost. A step of cost 0 reads the state without a charge, and has
-// the bounds of cost 1. A cost above largest_cost() never fits.
+// Returns the bounds for a request of this cost. Cost 0, which reads the state without a charge, has the
+// bounds of cost 1. A cost above largest_cost() never fits.
 GcraCore::Measure GcraCore::measure(Cost cost) const noexcept {
   if (!counts_requests_) return {interval_, depth_, std::min(depth_, longest_)};
   if (cost > largest_cost()) return {Ticks{cost} * interval_, 0, 0};
@@ -102,7 +102,7 @@ GcraCore::Step GcraCore::step(Ticks tat, base::TimePoint now, Cost cost) const n
   out.reset_after = ceil_micros(left, rate_.count);
   if (out.allowed) {
     result.tat = from + need;
-    // The time until one more unit fits the depth and the longest wait.
+    // The time until one more unit fits, both within the depth and within the longest wait.
     const Ticks ahead = left + remaining * by.unit;
     out.more_after =
         ceil_micros(std::max(beyond(ahead + by.unit, by.depth), beyond(ahead, by.longest)), rate_.count);

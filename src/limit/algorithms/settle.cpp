@@ -12,8 +12,8 @@ namespace {
 
 static_assert(kHundredYears == micros(kLongestDebt));
 
-// Returns the debt (units beyond the reserved cost) to add to a count. If the count still contains the
-// reserved cost, the debt is the difference of the costs. Otherwise the debt is the whole actual cost.
+// Returns the units to add to a count when a charge turns out to cost more than was reserved. If the count
+// still contains the reserved cost, adds only the difference. Otherwise adds the whole actual cost.
 constexpr Cost rest_of(bool reserve_counts, Cost reserved, Cost actual) noexcept {
   return reserve_counts ? actual - reserved : actual;
 }
@@ -116,7 +116,8 @@ Outcome full(const Limiter& limiter) noexcept {
   return {.allowed = true, .remaining = quota(limiter)};
 }
 
-// A step of cost 0 changes nothing, and fits unless the key is in debt (charged beyond its limit).
+// Returns the outcome of a step of cost 0, which changes nothing. But if not even cost 1 fits, returns the
+// refusal of cost 1, because cost 0 fits unless the key is in debt (charged beyond its limit).
 Outcome current_outcome(const Limiter& limiter, const Cell& cell, base::TimePoint now) noexcept {
   if (drained_at(limiter, cell) <= now) return full(limiter);
   const auto one = step(limiter, cell, now, 1).outcome;

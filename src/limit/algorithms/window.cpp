@@ -84,8 +84,8 @@ Cell SlidingWindow::cell_of(const Counts& counts) noexcept {
   return {{counts.start, (counts.previous << 32) | counts.current}};
 }
 
-// Returns the counts of the cell at an instant. If the cell's window is later than the instant, returns its
-// counts unchanged.
+// Returns the counts at the instant `at`, in µs. If `at` is before the cell's window, returns the cell's
+// counts.
 SlidingWindow::Counts SlidingWindow::counts_at(const Cell& cell, std::uint64_t at) const noexcept {
   Counts counts = counts_of(cell);
   if (at < counts.start) return counts;
@@ -98,7 +98,8 @@ SlidingWindow::Counts SlidingWindow::counts_at(const Cell& cell, std::uint64_t a
 
 std::uint64_t SlidingWindow::fits_at(const Counts& counts, std::uint64_t at, Cost cost) const noexcept {
   const std::uint64_t room = rate_.count - cost;
-  // Returns how many µs of the next window must pass until the weighted `count` is at most `bound`.
+  // Returns how many µs of the next window must pass until `count`, weighted by the rest of that window, is
+  // at most `bound`.
   const auto faded = [&](std::uint64_t count, std::uint64_t bound) {
     if (count <= bound) return std::uint64_t{0};
     return period() - static_cast<std::uint64_t>(divide(Ticks{bound} * period(), count));

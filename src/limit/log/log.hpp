@@ -68,8 +68,8 @@ class Log : public LogReader {
   Log(Cell& cell, LogStore& store, unsigned cost_bits) noexcept
       : LogReader(cell, store, cost_bits), own_(cell), chunks_(store) {}
 
-  // Removes entries whose time step plus `span` is at most `mark`, a time step. These entries have expired,
-  // so outcomes stay the same.
+  // Removes the entries that have expired at the time step `mark`: those whose own time step plus `span` is
+  // at most `mark`. This does not change any outcome.
   void forget(std::uint64_t mark, std::uint64_t span) noexcept;
   // Returns true if a new entry at the time step (mark) `mark` would need another chunk.
   [[nodiscard]] bool wants_chunk(std::uint64_t mark) const noexcept;

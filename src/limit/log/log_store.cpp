@@ -25,7 +25,8 @@ void LogStore::add(RuleIndex rule, RuleIndex account) {
   quota_.add(rule, account);
 }
 
-// Gives the rule a free chunk, even if the rule has used up its share. REQUIRES: the caller holds the lock.
+// Takes a free chunk for the rule, even if the rule has used up its share. Returns 0 if no chunk is free.
+// REQUIRES: the caller holds the lock.
 LogStore::Ref LogStore::take_any(RuleIndex rule) noexcept {
   Ref chunk = free_;
   if (chunk != 0)

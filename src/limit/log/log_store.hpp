@@ -54,7 +54,7 @@ class LogStore {
   void share_out(const QuotaAccounts& accounts, QuotaSplit split);
   void add(RuleIndex rule, RuleIndex account);
 
-  // Counts an admission that found no free chunk, so its cost was added to the newest entry of the log.
+  // Counts an admission that found no free chunk. Its cost was added to the newest entry of the log instead.
   void note_merged() noexcept { merged_.fetch_add(1, std::memory_order_relaxed); }
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }

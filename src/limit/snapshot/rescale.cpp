@@ -44,7 +44,8 @@ std::uint64_t scaled_count(std::uint64_t count, std::uint64_t to, std::uint64_t 
   return static_cast<std::uint64_t>(std::min(divide_up(Ticks{count} * to, from), Ticks{kMostCount}));
 }
 
-// Converts a part of one period into the same part of another period, rounded down.
+// Converts a time within a period of length `from` to the same share of a period of length `to`, rounded
+// down.
 std::uint64_t scaled_length(std::uint64_t length, std::uint64_t to, std::uint64_t from) noexcept {
   return static_cast<std::uint64_t>(divide(Ticks{length} * to, from));
 }
@@ -58,21 +59,22 @@ concept RescaledBucket = std::is_same_v<L, TokenBucket> || std::is_same_v<L, Gcr
 template <class L>
 concept RescaledPermits = std::is_same_v<L, Concurrency> || std::is_same_v<L, AdaptiveConcurrency>;
 
-// Converts the time until the bucket is full: its share of the old depth (the time to fill an empty bucket)
+// Converts the time until the bucket is full. Its share of the old depth (the time to fill an empty bucket)
 // becomes the same share of the new depth. Each depth is in ticks of its own rate.
 template <RescaledBucket L>
 Cell carried(const L& from, const Cell& cell, const L& to, base::TimePoint now) noexcept {
   const Ticks wait = beyond(tat_of(cell), from.gcra_core().ticks(now));
   if (wait == 0) return {};
   const Ticks most = std::max(depth_of(to.gcra_core()),
-                              // above the depth, because a key may be in debt
+                              // larger than the depth, because a key may be in debt
                               Ticks{kHundredYears} * to.gcra_core().rate().count);
   return cell_of(to.gcra_core().ticks(now) +
                  scaled(wait, depth_of(to.gcra_core()), depth_of(from.gcra_core()), most));
 }
 
-// Keeps the promised departures. The bucket of a pacer keeps the promised octets instead, which pass at the
-// new rate, but it is at most its `max_wait` ahead.
+// Keeps the departures that were promised to requests. If `to` paces octets, keeps the number of promised
+// octets instead. These octets then pass at the new rate, and the last one departs at most `max_wait` from
+// now.
 Cell carried(const LeakyBucket& from, const Cell& cell, const LeakyBucket& to, base::TimePoint now) noexcept {
   const auto& old_core = from.gcra_core();
   const auto& core = to.gcra_core();
@@ -122,8 +124,9 @@ Cell carried(const L&, const Cell& cell, const L&, base::TimePoint) noexcept {
   return cell;
 }
 
-// Returns true if a reload scales costs with the limit. False for queues and concurrency limits, whose
-// departures and permits stay as they are, and for windows whose counts stay. REQUIRES: rescales(from, to).
+// Returns true if a change of the limit scales charged costs, too. Returns false for queues and concurrency
+// limits, which keep their departures and permits, and for windows that keep their counts because `align` has
+// changed. REQUIRES: rescales(from, to).
 bool keeps_share(const Limiter& from, const Limiter& to) noexcept {
   return !holds(to) && !std::holds_alternative<LeakyBucket>(to) && !changes_align(from, to);
 }

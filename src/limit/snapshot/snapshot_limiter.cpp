@@ -56,7 +56,7 @@ struct GcraCoreWords {
   base::Duration max_wait;
 };
 
-// Reads the words that Putting wrote for a limiter.
+// Reads the words of a limiter that Putting wrote.
 class Taking {
  public:
   explicit Taking(WordReader& in) : in_(in) {}

@@ -165,8 +165,8 @@ void Reader::read_shared(const SeeShared& see) {
 }
 
 // Converts a shared overflow cell to the limiters of the rule `next`, as KeyTable::define_rule() does, and
-// calls `see` with the result. The conversion cannot wait for a charge, because no charge will use the cell's
-// former index.
+// calls `see` with the result. Other cells can wait until a charge uses them. This cell cannot, because no
+// charge will use its former index.
 void Reader::hand_off(const SharedCell& shared, std::uint64_t variant, const SavedRule& next,
                       const SeeShared& see) {
   const auto index = static_cast<RuleIndex>(&next - rules_.data());

@@ -32,8 +32,9 @@ inline constexpr std::size_t kMostBegins = 64;
 inline constexpr std::uint64_t kLatest = (std::uint64_t{1} << 55) - 2;  // µs
 inline constexpr std::size_t kFewRules = 256;
 
-// The first word of a key. The low bits are the number of the rule. The next bit says whether the key has a
-// log. The other bits are drained_at, rounded up to units. A key may stay in the table for a little longer.
+// The layout of a key's first word. The low bits are the number of the rule. The next bit says whether the
+// key has a log. The other bits are drained_at in multiples of `unit`, rounded up, so a key may stay in the
+// table for a little longer.
 struct KeyWord {
   unsigned rule_bits;
   std::uint64_t unit;  // µs

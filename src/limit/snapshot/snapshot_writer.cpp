@@ -14,7 +14,8 @@ std::uint64_t micros_of(base::TimePoint at) noexcept {
 void put_rule(WordWriter& out, const SavedRule& rule) {
   out.put(rule.name);
   out.put(rule.limiters.size());
-  // The numbers under which the snapshot refers to limiters, counted from 1; 0 means no limiter.
+  // The numbers by which the snapshot refers to the limiters of the rule. They count from 1; 0 means no
+  // limiter.
   std::unordered_map<const Limiter*, std::uint64_t> places;
   std::uint64_t place = 0;
   for (const auto* limiter : rule.limiters) {
@@ -64,7 +65,8 @@ void put_key(WordWriter& out, const SavedKey& saved, const KeyWord& word) {
 
 namespace {
 
-// Returns the lowest version that can hold the state, so that an earlier weir reads the snapshot if possible.
+// Returns the lowest format version that can hold the state, so that older versions of weir can read the
+// snapshot if possible.
 std::uint64_t version_for(std::size_t rules, bool penalties) noexcept {
   if (rules > kFewRules) return kSnapshotVersion;
   return penalties ? kFewRulesVersion : kNoPenaltyVersion;

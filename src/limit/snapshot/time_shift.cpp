@@ -48,7 +48,7 @@ struct ToShifted {
   Cell operator()(const AdaptiveConcurrency&) const noexcept { return cell; }
 };
 
-// Computes when the key would drain if it belonged to the limiter that operator() receives.
+// Returns when the saved key would drain if its cell belonged to the limiter that operator() receives.
 struct ToDue {
   const SavedKey& saved;
 
@@ -64,8 +64,8 @@ struct ToDue {
     if (!saved.log.empty()) return limiter.expiry_of(saved.log.back().mark);
     return limiter.drained_at(saved.cell);
   }
-  // A saved state may belong to another limiter than `limiter`. So a bucket may seem to need more refills
-  // than fit a TimePoint.
+  // Because the saved state may belong to another limiter, this bucket may seem to need more refills than a
+  // TimePoint can express.
   base::TimePoint operator()(const SteppedBucket& limiter) const noexcept {
     constexpr Ticks kMost = std::uint64_t{1} << 61;
     const auto length = Ticks{saved.cell.words[1]} * micros(limiter.rate().period) / limiter.rate().count;

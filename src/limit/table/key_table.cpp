@@ -74,7 +74,7 @@ Cell KeyTable::Impl::inherited(const Charge& charge, base::TimePoint now) const 
   return drained_at(*charge.limiter, shared) > now ? shared : Cell{};
 }
 
-// Returns what inherited() returns, for callers that do not hold the lock of the overflow cells.
+// Calls inherited() for a caller that does not hold the lock of the overflow cells.
 Cell KeyTable::Impl::fresh(const Charge& charge, base::TimePoint now) const {
   if (!overflow.may_be_live(charge.rule, now)) return {};
   const std::lock_guard lock(overflow.mutex);
@@ -211,8 +211,8 @@ bool KeyTable::Impl::settle_log(const SlidingLog& limiter, RuleIndex rule, Log& 
   return true;
 }
 
-// Settles a charge whose key was evicted, because time had paid for the reserved cost. Charges the actual
-// cost if it is higher than the reserved cost.
+// Settles a charge whose key was evicted because time had paid for the reserved cost. Charges the actual cost
+// if it is higher than the reserved cost. Does nothing otherwise.
 void KeyTable::Impl::settle_anew(const Charge& charge, const Settled& settled, Shard& shard) {
   if (settled.actual <= charge.cost) return;
   const Limiter& limiter = *charge.limiter;
@@ -331,7 +331,7 @@ bool KeyTable::forget(const Key& key, base::TimePoint now, HybridTimestamp* time
   const std::lock_guard lock(shard.mutex);
   shard.timestamp = timestamp_after(shard.timestamp, now);
   if (timestamp != nullptr) *timestamp = shard.timestamp;
-  // The reset is recorded even if the key was evicted: an earlier charge must not be settled in the new
+  // Notes the reset even if the key was evicted. Otherwise an earlier charge could be settled in the new
   // state.
   impl_->resets.note(key, shard.timestamp);
   shard.note_reset();

@@ -73,11 +73,12 @@ struct KeyTable::Impl {
                  base::TimePoint now) noexcept;
   LineCheck check(const Charge& charge, base::TimePoint now, Locks& locks);
   LineCheck check_shared(const Charge& charge, base::TimePoint now, Locks& locks);
-  // Returns what the limiter would decide. REQUIRES: the caller holds the shard's lock.
+  // Returns the outcome that the key's limiter would give this charge, without the key's penalty. REQUIRES:
+  // the caller holds the shard's lock.
   [[nodiscard]] Outcome peek_at_limiter(Shard& shard, const Charge& asked, base::TimePoint now);
   void check_log(const SlidingLog& limiter, const Charge& charge, base::TimePoint now, LineCheck& line);
-  // Sets the outcome in `line` for a charge that does not decide (Charge::counted). `decider` is the deciding
-  // charge.
+  // Sets the outcome in `line` for a charge that is counted but does not decide (Charge::counted). `decider`:
+  // the check of the charge that decides.
   void follow(const Charge& charge, const LineCheck& decider, base::TimePoint now, LineCheck& line) const;
   [[nodiscard]] LogStore::Ref make_room(Log& log, const Charge& charge, const LineCheck& line);
   // Applies the key's penalty to the outcome of its limiter. look_at_penalty() changes nothing. judge() also

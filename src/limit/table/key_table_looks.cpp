@@ -48,7 +48,7 @@ Outcome KeyTable::Impl::peek_at_limiter(Shard& shard, const Charge& asked, base:
   if (shard.has_room(charge.key, charge.rule, now)) {
     const Cell cell = fresh(charge, now);
     auto outcome = step(*charge.limiter, cell, now, charge.cost).outcome;
-    // A copy of an overflow cell has charges of other keys, so violate() must note nothing.
+    // This overflow cell has charges of other keys, so the refusal is no violation of this key.
     outcome.overflow = charge.penalty != nullptr && !outcome.allowed && cell != Cell{};
     return outcome;
   }

@@ -14,8 +14,9 @@ void KeyTable::Impl::report_permits(const Charge& charge, const Limiter& limiter
   if (was != is) permit_observer({charge.key, charge.rule, static_cast<std::int64_t>(is - was)});
 }
 
-// A slot does not name the limiter of its cell. Only the cells of concurrency limits never drain, and all
-// concurrency limits of a rule have the same algorithm. So any of them can read the cell.
+// A slot does not say which limiter its cell belongs to. But only the cells of concurrency limits never
+// drain, and all concurrency limits of a rule have the same algorithm. So any of these limits can read such a
+// cell.
 void KeyTable::watch_permits(std::span<const SavedRule> rules, PermitObserver see) {
   unwatch_permits();
   impl_->permit_observer = std::move(see);

@@ -8,9 +8,9 @@
 
 namespace weir::limit {
 
-// Returns the charge converted to the limiter of the slot's cell, and may convert the cell first. A request
-// of an older generation (before a change of algorithm) cannot use the present cell. The permits of such a
-// request are counted in the shared overflow cell, where the request finds them when it ends.
+// Returns the charge converted to the limiter of the slot's cell; may convert the cell first. A request of an
+// older generation (from before a change of algorithm) cannot use the present cell. Its permits are counted
+// in the shared overflow cell, where the end of the request finds them.
 auto KeyTable::Impl::resolve(Slot& slot, const Charge& charge, base::TimePoint now) noexcept -> Resolved {
   const auto relation_to = limiter_versions.relation_to(slot.due.rule(), charge);
   if (!relation_to) return {charge};
@@ -52,7 +52,7 @@ void KeyTable::Impl::carry(Slot& slot, const Limiter* from, const Limiter& to, R
   shard.settle(slot, slot.cell, Due(drained, rule, log != nullptr));
 }
 
-// Converts a log. If memory runs out, the log gets a single entry, which counts as if all its costs were new.
+// Converts a log. If memory runs out, the log becomes a single entry with the total cost and the newest mark.
 void KeyTable::Impl::carry_log(Slot& slot, const SlidingLog& from, const SlidingLog& to, RuleIndex rule,
                                base::TimePoint now) noexcept {
   const LogReader reader(slot.cell, logs, from.cost_bits());

@@ -139,7 +139,7 @@ const std::optional<LimiterVersions::Version>* LimiterVersions::newest_of(const 
   return newest;
 }
 
-// Returns how many variants of the version `known` are still in the generation that they had when `known` was
+// Returns how many variants of the version `known` still have the generation that they had when `known` was
 // defined. A change of algorithm starts a new generation.
 std::size_t LimiterVersions::generations_left(const Version& known) const {
   const auto latest = latest_.find(known.rule.name);

@@ -64,7 +64,7 @@ class LimiterVersions {
   void forget(RuleIndex index);
   void retire(RuleIndex index);
 
-  // The action for the cells of one RuleIndex that no charge has used since the reload.
+  // The action for the cells of one RuleIndex that no charge has used since a reload.
   struct CellAction {
     bool forgotten = false;  // evict the cells: the rule no longer exists, or its keys start fresh
     // The members below are set only if the rule has one limiter.
@@ -72,7 +72,7 @@ class LimiterVersions {
     const Limiter* from = nullptr;  // the limiter to convert from; null: nothing to convert
     const Limiter* to = nullptr;
   };
-  // Returns the action for the cells of each RuleIndex.
+  // Returns one CellAction for each RuleIndex.
   [[nodiscard]] std::vector<CellAction> cell_actions() const;
 
   // Returns the quota accounts. An account counts the slots or chunks that a rule holds

@@ -31,8 +31,9 @@ class Overflow {
   // as they are used.
   Overflow() { cells_.reserve(kMostCells); }
 
-  // Returns true if an overflow cell of the rule may still hold a charge. Needs no lock of its own, because
-  // charging a key and looking it up both hold the lock of the key's shard.
+  // Returns true if an overflow cell of the rule may still hold a charge. The caller need not hold `mutex`,
+  // but must hold the lock of the key's shard. An earlier charge of the same key held that lock, too, so its
+  // effect is visible.
   [[nodiscard]] bool may_be_live(RuleIndex rule, base::TimePoint now) const noexcept {
     return now.time_since_epoch().count() < live_until_[rule].load(std::memory_order_relaxed);
   }

@@ -98,9 +98,9 @@ Slot* Shard::evictable_in(std::uint32_t bucket, base::TimePoint now) const noexc
   return nullptr;
 }
 
-// Returns a slot of this bucket whose key can move to an empty slot of the key's other bucket. Does not look
-// for drained slots in those other buckets, because the sweep finds them. That search would read 128 slots
-// for each new key during an attack, when the table is full. REQUIRES: the bucket is full.
+// Returns a slot of this bucket whose key can move to an empty slot in the key's other bucket. Does not evict
+// drained keys there; the sweep does. During an attack the table is full, and such a search would read 128
+// slots for each new key. REQUIRES: the bucket is full.
 Shard::Vacancy Shard::movable_in(std::uint32_t bucket) const noexcept {
   Slot* const slots = slots_ + start_of(bucket);
   std::array<std::uint32_t, kBucketSlots> others;
@@ -132,8 +132,8 @@ Shard::Vacancy Shard::vacancy(const Key& key, base::TimePoint now) const noexcep
   return movable_in(home.second);
 }
 
-// The share of a rule includes drained keys that no sweep has evicted yet. So if the share is used up, this
-// function sweeps the key's two buckets and the next few buckets of the shard.
+// The rule's share includes drained keys that no sweep has evicted yet. So if the share is used up, this
+// function first sweeps the key's two buckets and then a few other buckets of the shard.
 bool Shard::within_share(const Key& key, RuleIndex rule, base::TimePoint now) noexcept {
   constexpr int kMoreBuckets = 4;
   if (quota.may_take(rule)) return true;
