@@ -7,8 +7,9 @@ namespace weir::config {
 
 namespace {
 
-// Returns the optimal string alignment distance: the number of edits (insert, delete, replace, swap
-// neighbours) that turn one word into the other. Keeps only the last three rows of the table of distances.
+// Returns the number of edits that turn one word into the other (optimal string alignment distance). An edit
+// inserts, deletes or replaces a character, or swaps two neighbours. Keeps only the last three rows of the
+// table of distances.
 std::size_t distance(std::string_view from, std::string_view to) {
   std::vector<std::size_t> before(to.size() + 1), last(to.size() + 1), row(to.size() + 1);
   std::iota(last.begin(), last.end(), std::size_t{0});
@@ -64,8 +65,8 @@ std::vector<std::string> ConfigErrors::lines() const {
 }
 
 std::string_view nearest(std::string_view word, std::span<const std::string_view> names) {
-  // Accepts one edit for every three letters of the word, but always at least one. A suggestion with more
-  // edits would be misleading.
+  // Allows one edit for every three letters of the word, and at least one edit. A word that needs more edits
+  // would be a misleading suggestion.
   std::size_t best = std::min(std::max<std::size_t>(word.size() / 3, 1) + 1, word.size());
   std::string_view found;
   for (const auto name : names) {

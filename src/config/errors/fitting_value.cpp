@@ -42,8 +42,8 @@ std::string_view boolean_for(const std::string& word) {
   return std::find(kFalse.begin(), kFalse.end(), word) != kFalse.end() ? "false" : std::string_view{};
 }
 
-// Returns a whole number in the key's range: "4" for the text "4", "10000" for the text "10k". Empty for any
-// other text.
+// Returns a whole number that the key's range permits: "4" for the text "4", "10000" for the text "10k".
+// Returns an empty text if `text` is no such number.
 std::string whole_for(const KeySpec& spec, std::string text) {
   if (text.ends_with('k')) text.replace(text.size() - 1, 1, "000");
   std::int64_t number = 0;
@@ -71,14 +71,15 @@ std::string address_for(const std::string& text) {
   return quoted_if(base::parse_endpoint(address + ":8080").has_value(), address + ":8080");
 }
 
-// Returns true if a string of the setting may have this value.
+// Returns true if the setting accepts this string.
 bool matches(const KeySpec& spec, const std::string& text) {
   constexpr std::size_t kLongest = 200;  // std::regex uses stack in proportion to the length
   return spec.pattern.empty() ||
          (text.size() <= kLongest && std::regex_match(text, std::regex(std::string(spec.pattern))));
 }
 
-// Returns the text, or what it probably means, such as "10%" for "10". Empty if the setting accepts neither.
+// Returns `text` if the setting accepts it. Otherwise returns an accepted text that the user probably meant,
+// such as "10%" for "10". Returns an empty text if there is none.
 std::string spelled_for(const KeySpec& spec, const std::string& text) {
   for (const auto& spelling : {text, text + "%", text + "/s", attribute_for(text)})
     if (!spelling.empty() && matches(spec, spelling)) return spelling;
@@ -230,7 +231,7 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
 }
 
-// Reads a line of TOML character by character. Remembers each key whose value has begun but not ended.
+// Reads a line of TOML character by character. Collects the keys whose values have begun but not ended.
 class OpenKeys {
  public:
   void take(std::string_view line, std::size_t at) {

@@ -26,7 +26,7 @@ struct TableFor {
 };
 extern const std::span<const TableFor> kTables;
 
-// A value of a setting in another proxy, and the value here.
+// A value that another proxy uses for a setting, and weir's value with the same meaning.
 struct Word {
   std::string_view key;
   std::string_view theirs;

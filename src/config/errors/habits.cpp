@@ -16,8 +16,8 @@ namespace weir::config {
 
 namespace {
 
-// Returns `line` with "{}" replaced by the value of `entry`, converted to the type of the setting before the
-// "{}". `find` returns the setting at the end of a path.
+// Returns `line` with the value of `entry` in place of "{}". Converts the value to the type of the setting
+// that the "{}" belongs to. `find`: returns the setting to which a path of keys leads.
 template <class Find>
 std::string filled(std::string_view line, const Node& entry, Find find) {
   std::string text(line);
@@ -33,7 +33,8 @@ std::string filled(std::string_view line, const Node& entry, Find find) {
   return text;
 }
 
-// Settings with which other proxies set the number of requests of a rate (kCounts) and its period (kPeriods).
+// Names of settings of other proxies. kCounts: the number of requests in a rate. kPeriods: the period of the
+// rate.
 constexpr std::array<std::string_view, 9> kCounts{
     "rate",  "average",           "requests",     "count",     "max_requests",
     "quota", "requests_per_unit", "max_requests", "max_tokens"};
@@ -73,8 +74,8 @@ std::string limit_advice(const Table& table) {
   return "write limit = " + in_quotes(limit::parse_rate(rate) ? rate : "10/s");
 }
 
-// Returns the line that permits HTTP/2 to the clients of a listener, or forbids it, for `http2 = true` or
-// false. Empty if the listener already says which versions it permits.
+// Returns the line to write in a listener in place of `http2 = true` (permits HTTP/2) or `http2 = false`
+// (forbids it). Returns an empty text if the listener already has the setting `protocols`.
 std::string protocols_line(const Table& listener, bool wanted) {
   bool tls = false;
   for (const auto& entry : listener.entries) {

@@ -14,8 +14,8 @@ namespace weir::config {
 // Returns a size in weir's spelling: "16KiB" for "16k" (1024 bytes each, as in nginx), "5MB" for "5mb".
 // Returns nullopt if the text is no size, or is in weir's spelling already.
 [[nodiscard]] std::optional<std::string> nearest_size(std::string_view text);
-// Returns what the text probably means as a size and a period: "1MB/s" for "1 mb per second". The result may
-// be invalid. Returns nullopt if the text counts bits, such as "8Mb/s".
+// Returns the size and the period that the text probably means: "1MB/s" for "1 mb per second". The result may
+// be an invalid bandwidth. Returns nullopt if the text counts bits, such as "8Mb/s".
 [[nodiscard]] std::optional<std::string> nearest_bandwidth(std::string_view text);
 
 // Returns weir's attribute for a variable of another proxy, such as "ip" for "$binary_remote_addr". Empty if

@@ -49,7 +49,7 @@ std::optional<std::string_view> as_boolean(std::string_view word) {
   return std::nullopt;
 }
 
-// Describes the text that follows a complete value.
+// Returns a message about the text `rest`, which follows a complete value on its line.
 std::string describe_rest(const std::string& key, const std::string& value, std::string_view rest) {
   const auto fixed = key + value;
   if (rest.find('=', 1) != std::string_view::npos)
@@ -57,8 +57,8 @@ std::string describe_rest(const std::string& key, const std::string& value, std:
   return "found " + std::string(rest) + " after the value; write " + fixed;
 }
 
-// Describes a value without quotes, and suggests a value that the key accepts. Empty if weir has no
-// suggestion.
+// Returns a message about a value without quotes that suggests a value which the key accepts. Returns an
+// empty text if weir has no suggestion.
 std::string describe_bare_of(const KeySpec& spec, const std::string& key, std::string_view value) {
   if (auto fitting = fitting_text(spec, value); !fitting.empty())
     return "found " + std::string(value) + (fitting.find('"') == std::string::npos ? "" : " without quotes") +
@@ -75,8 +75,8 @@ std::string describe_bare_of(const KeySpec& spec, const std::string& key, std::s
          std::string(noun_of(spec.kind));
 }
 
-// Describes a value without quotes. `value`: the whole value. `spec`: the key of the value; null if the key
-// is unknown.
+// Returns a message about a value without quotes. `value`: the whole value. `spec`: the key of the value;
+// null if weir does not have the key.
 std::string describe_bare(const std::string& key, std::string_view value, const KeySpec* spec) {
   const bool absent = value == "null" || value == "nil" || value == "none" || value == "None";
   const bool padded = value.size() > 1 && value.front() == '0' &&
@@ -121,7 +121,7 @@ std::string describe_curly_quotes(std::string_view line) {
                        : "found quotes that are not straight; write " + std::string(without_blanks(fixed));
 }
 
-// Describes a line that has more text after a quoted value.
+// Returns a message about a line with a quoted value and more text after the value.
 std::string describe_tail(std::string_view key, std::string_view value) {
   const auto end = value.find(value.front(), 1);
   if (end == std::string_view::npos) return {};
@@ -134,7 +134,8 @@ std::string describe_tail(std::string_view key, std::string_view value) {
   return describe_rest(std::string(key) + " = ", std::string(value.substr(0, end + 1)), tail);
 }
 
-// Describes a key that needs quotes or is not a single word. Empty for any other key.
+// Returns a message about a key that needs quotes or is not a single word. Returns an empty text for any
+// other key.
 std::string describe_key(std::string_view key) {
   const auto odd = std::find_if(key.begin(), key.end(), [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '_' && c != '-' && c != '.';
@@ -217,7 +218,8 @@ std::string describe_no_equals(std::string_view line, std::size_t end, const Nam
                             : fitting);
 }
 
-// Describes one line of a list that spans several lines. The line may be an address without quotes.
+// Returns a message about one line of a list that spans several lines. The line may be an address without
+// quotes.
 std::string describe_element(std::string_view line, const Scan& scanned) {
   auto value = without_blanks(line.substr(0, scanned.end));
   if (value.starts_with('"') || value.starts_with('\''))

@@ -9,7 +9,7 @@ namespace weir::config {
 
 namespace {
 
-// Characters before '=' in other languages, as in := >= !=
+// Characters that other languages write before '=', as in := >= !=
 constexpr std::string_view kBeforeEquals = ":+-<>!?~";
 
 bool is_one_of(char c, std::string_view set) {
@@ -49,7 +49,7 @@ std::string without_lone_dots(std::string_view text) {
   return kept;
 }
 
-// Describes "path..a", ".a" and "a." in a key or a header.
+// Returns a message about a key or header with a misplaced dot, such as "path..a", ".a" or "a.".
 std::string describe_dots(std::string_view line, std::size_t at) {
   const auto start = line.substr(0, at).find_last_of("{,");
   auto name = line.substr(start == std::string_view::npos ? 0 : start + 1);
@@ -83,7 +83,7 @@ std::string value_to_write(std::string_view text, const KeySpec* spec, bool inli
   return example.empty() ? fitting : example + ", or another " + std::string(noun_of(spec->kind));
 }
 
-// Describes "= =", "==", ":=", "+=" and "=>" in place of "=".
+// Returns a message about a wrong equals sign: "= =", "==", ":=", "+=" or "=>".
 std::string describe_equals(std::string_view line, std::size_t at, bool secret, const Names& table) {
   const auto equals = equals_at(line, at);
   if (!equals) return {};

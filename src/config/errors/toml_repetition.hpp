@@ -12,14 +12,15 @@ namespace weir::config {
 
 struct ParserStop;
 
-// Describes a key or a header that the file already has. `line` has no comment.
+// Returns a message about a key or a header that the file has twice. `line` has no comment.
 [[nodiscard]] std::string describe_repetition(std::string_view line, const ParserStop& stop);
 // Like describe_repetition(), but shows no name that weir does not know, because the name could be an API
 // key.
 [[nodiscard]] std::string describe_hidden_repetition(std::string_view line, const ParserStop& stop);
 
-// Describes a sign such as "==" or ",," at which the parser stopped. Empty if there is none. `line` has no
-// comment. `secret`: the value must not be shown. `table`: the names in the header above the line.
+// Returns a message about a sign such as "==" or ",," at which the parser stopped. Returns an empty text if
+// there is no such sign. `line` has no comment. `secret`: the message must not show the value. `table`: the
+// names in the header above the line.
 [[nodiscard]] std::string describe_doubled_sign(std::string_view line, const ParserStop& stop, bool secret,
                                                 const Names& table);
 

@@ -56,7 +56,7 @@ void watch_file(const ReadContext& context, const std::string& file);
 [[nodiscard]] proxy::ServerSettings read_server(const TableReader& table);
 [[nodiscard]] std::vector<net::ListenerSettings> read_listeners(const TableReader& root,
                                                                 ReadContext& context);
-// Adds the table's address to `taken`. Reports a mistake if an earlier listener has the same address.
+// Adds `address` to ReadContext::taken. Reports a mistake if an earlier listener has the same address.
 void take_address(const TableReader& table, const base::Endpoint& address, ReadContext& context);
 [[nodiscard]] AdminSettings read_admin(const TableReader& root, ReadContext& context);
 [[nodiscard]] LogSettings read_log(const TableReader& table, const ReadContext& context);
@@ -135,7 +135,7 @@ void read_body_conditions(const TableReader& table, policy::Match& match);
 // Reads the setting `max_body` of a rule whose key reads the body. Must be called after the key and the cost
 // were read.
 void read_body_of_key(const TableReader& table, policy::Rule& rule);
-// Reads the settings of messages. Must be called after the key was read.
+// Reads the rule's limits on messages of WebSockets and gRPC calls. Must be called after the key was read.
 void read_messages(const TableReader& table, policy::Rule& rule);
 // Reads the settings `json` and `max_body` of a cost. read_cost_body() reads only `max_body`.
 void read_json_cost(const TableReader& table, policy::Rule& rule);

@@ -128,7 +128,7 @@ class Writer {
     if (!key.about.empty()) property["description"] = key.about;
     if (!key.fallback.empty()) property["default"] = default_of(key);
     auto what = shape(key, path);
-    // JSON Schema ignores all members next to $ref.
+    // Puts the $ref into an allOf, because JSON Schema ignores all members beside a $ref.
     if (what.contains("$ref")) what = {{"allOf", json::array{std::move(what)}}};
     property.insert(what.begin(), what.end());
     return property;

@@ -116,7 +116,8 @@ std::string lease_words(const policy::Rule& rule) {
          std::to_string(policy::units_of(*rule.lease, rule.soft ? *rule.soft : rule.limiter));
 }
 
-// Returns the text about the rule's cost for the rule's line. Empty if every request costs one unit.
+// Returns the words about the rule's cost that describe() puts on the rule's line. Returns an empty text if
+// every request costs one unit.
 std::string cost_words(const policy::Rule& rule) {
   if (rule.settlement && rule.settlement->kind != policy::Settlement::Kind::None) {
     const auto& settlement = *rule.settlement;
@@ -133,7 +134,7 @@ std::string cost_words(const policy::Rule& rule) {
   return words + ", else " + std::to_string(rule.cost);
 }
 
-// Returns the text about the limit of a rule, a tier or an override for its line.
+// Returns the words about the limit that describe() puts on the line of a rule, a tier or an override.
 template <class Numbers>
 std::string limit_words(const Numbers& numbers) {
   auto words = limit::describe(numbers.limiter);
@@ -165,8 +166,8 @@ std::string penalty_words(const policy::Rule& rule) {
          base::to_string(most) + ", forgotten after " + base::to_string(forget);
 }
 
-// Returns the text about the rule's refusals: their further header fields, and their jitter if it differs
-// from the jitter of [server].
+// Returns the words about the rule's refusals: the header fields that the rule adds, and the jitter if it
+// differs from the jitter of [server].
 std::string refusal_words(const policy::Rule& rule, unsigned usual_jitter) {
   std::string words;
   std::string_view fields = rule.refusal_fields;
@@ -225,7 +226,8 @@ std::string answer_words(const policy::CannedResponse& respond) {
   return words;
 }
 
-// Returns the line about one direction. `shows_values`: false for requests, because the values may be secret.
+// Returns the line about the header fields that a route changes in requests, or in responses. `what`:
+// "request" or "response". `shows_values`: false for requests, because the values may be secret.
 std::string edit_line(std::string_view what, const policy::FieldEdits& edits, bool shows_values) {
   std::string words;
   const auto add = [&](const std::string& word) { words += (words.empty() ? "" : ", ") + word; };

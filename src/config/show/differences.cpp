@@ -13,8 +13,8 @@ namespace {
 using Set = std::unordered_set<std::string>;
 using List = std::vector<std::string>;
 
-// Returns the part of the line before ": ", its label. The label identifies the line's subject in messages
-// about the indented lines below it.
+// Returns the label of a line: the text before ": ", or the whole line. Messages about the indented lines
+// below begin with that label.
 std::string_view label_of(std::string_view line) {
   return line.substr(0, line.find(": "));
 }

@@ -8,7 +8,8 @@ namespace weir::config {
 
 namespace {
 
-// `Numbers` is policy::Rule, or the type of a tier or an override.
+// Returns the highest cost of a request that the limits admit, including a soft or elastic limit. `Numbers`:
+// policy::Rule, or the type of a tier or an override.
 template <class Numbers>
 std::uint64_t most_of(const Numbers& numbers) {
   auto most = most_at_once(numbers.limiter);
@@ -45,7 +46,7 @@ bool admits_idle(const limit::Limiter& limiter, limit::Cost cost) {
 }
 
 void check_capacity(const TableReader& table, const Method& method, const policy::Rule& rule) {
-  // A request may state a lower cost.
+  // Does not check rules whose requests state their own cost, because it may be lower.
   if (rule.cost_from.kind != policy::CostSource::Kind::None) return;
   const auto check = [&](const auto& numbers, const std::string& whose) {
     if (admits(numbers, rule.cost)) return;

@@ -63,7 +63,8 @@ bool blocks_cover(const std::vector<base::Cidr>& wide, const std::vector<base::C
   return wide.empty() || (!narrow.empty() && std::all_of(narrow.begin(), narrow.end(), in_wide));
 }
 
-// Returns true if each condition of `wide` is implied by a condition of `narrow`.
+// Returns true if, for each condition of `wide`, `narrow` has a condition on the same name that permits only
+// values which the condition of `wide` also permits.
 template <class SameName>
 bool names_cover(const std::vector<policy::NamedText>& wide, const std::vector<policy::NamedText>& narrow,
                  SameName same_name) {

@@ -14,8 +14,8 @@ namespace {
 
 using policy::Attribute;
 
-// Returns true if every request has the attribute. In a rule's key, alternatives after such an attribute are
-// never used.
+// Returns true if every request has the attribute. Alternatives that follow such an attribute in a part of a
+// key are never used.
 bool is_of_every(const policy::AttributeRef& attribute) {
   constexpr Attribute kOfEvery[] = {Attribute::Ip, Attribute::Method, Attribute::Path};
   return std::find(std::begin(kOfEvery), std::end(kOfEvery), attribute.kind) != std::end(kOfEvery);
@@ -55,9 +55,9 @@ bool is_chosen(Attribute attribute) {
   return std::find(std::begin(kChosen), std::end(kChosen), attribute) != std::end(kChosen);
 }
 
-// Suggests a replacement for a part of a key that has unused alternatives. Moves an attribute that every
-// request has to the end. If clients can choose all other attributes, suggests a key of all attributes
-// instead.
+// Suggests a replacement for a part of a key that has unused alternatives. Keeps the alternatives that
+// clients cannot choose, and ends with Ip, or with the first other alternative if there is no Ip. If every
+// alternative can be chosen or occurs in all requests, suggests a key with one part for each of them.
 std::string perhaps(const policy::KeyPart& part) {
   policy::KeyPart first, last;
   for (const auto& attribute : part)
@@ -261,8 +261,8 @@ const policy::KeyPart* part_left_out(const policy::Rule& rule, const Settings& s
   return found != rule.key.end() ? &*found : nullptr;
 }
 
-// Returns the first half of a suggestion, which ends with " or ". Returns an empty text if clients can invent
-// values for the part, because they could avoid the rule even after this change.
+// Returns the first half of a suggestion that ends with " or ". Returns an empty text if clients can invent
+// values for the part. Such clients could avoid the rule even if the suggestion were followed.
 std::string remedy_for(const policy::KeyPart& part, const policy::Rule& rule) {
   if (is_chosen_part(part, rule)) return {};
   auto with_ip = part;

@@ -67,7 +67,8 @@ bool is_shared_key(const policy::Rule& rule) {
   });
 }
 
-// Returns true if a rule of the kind `concurrency` bounds how many requests of this rule are under way.
+// Returns true if a rule with the algorithm `concurrency` bounds how many of this rule's requests are in
+// flight.
 bool has_concurrency_beside(const policy::Rule& rule, const Settings& settings) {
   return std::any_of(settings.rules.begin(), settings.rules.end(), [&](const policy::Rule& other) {
     return other.mode == policy::Mode::Enforce && limit::holds(*other.limiter) &&
@@ -75,7 +76,8 @@ bool has_concurrency_beside(const policy::Rule& rule, const Settings& settings) 
   });
 }
 
-// Warns of costs in bytes that a client can claim without sending them, or that a window forgets.
+// Warns of two kinds of costs in bytes. A client can reserve a shared limit with a Content-Length, and not
+// send the body. Responses that arrive at the same time can exceed a limit, and a window forgets the excess.
 void warn_of_bytes(const policy::Rule& rule, const Settings& settings, ConfigWarnings& warnings) {
   if (!rule.settlement || rule.settlement->kind != policy::Settlement::Kind::Bytes) return;
   if (rule.cost_from.kind == policy::CostSource::Kind::Length && is_shared_key(rule))
@@ -179,7 +181,7 @@ std::uint64_t longest_log(const policy::Rule& rule) {
   return log != nullptr && log->is_exact() ? log->rate().count : 0;
 }
 
-// Returns a value of max_keys that reserves enough keys for each rule.
+// Returns a value of max_keys that is large enough to reserve `keys_each` keys for each rule.
 std::size_t enough_keys(std::size_t rules, std::size_t logs, std::size_t keys_each) {
   std::size_t max_keys = 4 * keys_each * rules;
   while (limit::share_of_each(max_keys, rules, logs).keys < keys_each) max_keys += 100'000;

@@ -15,8 +15,8 @@ void warn_of_need_of_redis(const Settings& settings, const ReadContext& context,
   const bool shared = std::any_of(settings.rules.begin(), settings.rules.end(), [](const policy::Rule& rule) {
     return rule.store == policy::Store::Redis;
   });
-  // Does not warn if the file sets `store`. With store = "${NAME}", another deployment of the same file may
-  // use Redis.
+  // Does not warn if the file itself has the key `store`: with store = "${NAME}", another deployment of the
+  // same file may use Redis.
   if (!shared && settings.state.redis && !context.store_is_said)
     warnings.add("[state]", "redis is configured, but no rule is kept in it");
 }
@@ -46,7 +46,7 @@ void collect_tiers(const policy::Match& match, std::set<std::string>& tiers) {
   if (match.negated) collect_tiers(*match.negated, tiers);
 }
 
-// For each rule and route: its name in messages, and the tiers that it mentions.
+// One element for each rule and route: its name in messages, and the tiers that it mentions.
 using NamedTiers = std::vector<std::pair<std::string, std::set<std::string>>>;
 
 NamedTiers tiers_named_by(const Settings& settings) {

@@ -18,7 +18,7 @@ namespace weir::config {
 [[nodiscard]] std::shared_ptr<const policy::RouteEdits> read_edits(const TableReader& route,
                                                                    const ReadContext& context);
 
-// The messages in which a field stands.
+// The kinds of messages that a route can edit. OwnResponse: a response that weir itself makes (`respond`).
 enum class EditedMessage : std::uint8_t { Request, Response, OwnResponse };
 // How a route changes a field.
 enum class EditKind : std::uint8_t { Set, Add, Remove };
@@ -27,8 +27,8 @@ enum class EditKind : std::uint8_t { Set, Add, Remove };
 void read_fields(const TableReader& table, std::string_view key, EditedMessage message,
                  const ReadContext& context, policy::FieldEdits& into);
 
-// Returns why a route must not change the field, or the fields with the prefix "NAME*", and what to write
-// instead; empty if it may.
+// Returns why a route must not change a field, and what to write instead. Returns an empty text if the route
+// may change it. `name`: a field name, or "PREFIX*" for all fields with this prefix.
 [[nodiscard]] std::string_view why_reserved(std::string_view name, EditedMessage message, EditKind kind,
                                             const ReadContext& context);
 

@@ -140,13 +140,14 @@ std::optional<limit::Rate> read_calendar_rate(const TableReader& table, const No
   return std::nullopt;
 }
 
-// Returns the number of days that roughly are a unit of the calendar. 0 for other texts.
+// Returns roughly how many days a unit of the calendar has. Returns 0 for any other text.
 unsigned days_of(std::string_view unit) {
   if (unit == "week") return 7;
   return unit == "month" ? 30 : 0;
 }
 
-// Reads `limit` as a rate. Weeks and months need `align`. If `align` has a mistake, reports only that.
+// Reads `limit` as a rate. Rates per week or month need `align`. If `align` itself has a mistake, reports
+// only that mistake.
 std::optional<limit::Rate> read_rate(const TableReader& table, const Method& method) {
   const auto* node = table.node("limit");
   if (node != nullptr && method.calendar) return read_calendar_rate(table, *node, method.align);
@@ -191,10 +192,9 @@ std::optional<Numbers> read_numbers(const TableReader& table, const Method& meth
   return numbers;
 }
 
-// Returns the part of the limit `whole` that each of `replicas` weirs enforces. For buckets and queues,
-// multiplies the period of the rate and does not divide its count, so that the parts add up exactly. Divides
-// bursts, queues and the counts of other algorithms, and rounds them down, but to 1 at least. Only the burst
-// of gcra may become 0.
+// Returns the part of the limit `whole` that each of `replicas` weir processes enforces. For buckets and
+// queues, the rate keeps its count and gets a longer period, so that the parts add up exactly. All other
+// numbers are divided and rounded down, but stay at least 1. Only the burst of gcra may become 0.
 Numbers share(const Numbers& whole, Algorithm algorithm, unsigned replicas) {
   const auto part_of = [&](std::uint64_t quota, std::uint64_t least) {
     return std::max(std::min(quota, least), quota / replicas);

@@ -21,7 +21,7 @@ enum class Algorithm : std::uint8_t {
   AdaptiveConcurrency,
 };  // in the order of the choices in the schema
 
-// Settings that a rule has only once, for its own limit and for the limits of its tiers and overrides.
+// The settings that the limits of a rule, its tiers and its overrides have in common.
 struct Method {
   Algorithm algorithm = Algorithm::TokenBucket;
   bool stepwise = false;                            // used by TokenBucket
@@ -33,7 +33,7 @@ struct Method {
 
 struct Limiters {
   limit::Limiter limiter;
-  // One weir's part of `limiter`, used while Redis is away. Set only if `replicas` is set.
+  // The part of `limiter` that one weir process enforces while Redis is away. Set only if `replicas` is set.
   std::optional<limit::Limiter> local_share{};
   // `limiter` with its limit raised by the setting `soft`; absent without that setting.
   std::optional<limit::Limiter> soft{};

@@ -9,7 +9,8 @@ namespace weir::config {
 
 namespace {
 
-// Reports a rule with which too many rules certainly apply to one request.
+// Reports a mistake if one request can get more than kMaxCharges charges, because too many rules certainly
+// apply to it.
 void report_too_many_at_once(const std::vector<TableReader>& tables, std::span<const policy::Rule> rules) {
   const auto* rule = policy::first_beyond(rules, limit::kMaxCharges);
   if (rule == nullptr) return;
@@ -19,7 +20,7 @@ void report_too_many_at_once(const std::vector<TableReader>& tables, std::span<c
               ". A rule with an elastic limit counts twice. Give rules a narrower `match`");
 }
 
-// Reports the first rule whose limits do not fit into a process.
+// Reports a mistake if the rules have more different limits than one process can hold.
 void report_too_many_limits(const std::vector<TableReader>& tables, std::span<policy::Rule> rules) {
   limit::Limiters limiters;
   for (std::size_t i = 0; i < rules.size(); ++i)

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t kMostPercent = 25;
 
-// Returns why units of the rule cannot be prefetched and used later. Empty if they can.
+// Returns why weir must not take units of this rule from Redis in advance. Returns an empty text if it may.
 std::string obstacle_to_lease(const policy::Rule& rule) {
   if (rule.store != policy::Store::Redis)
     return "found in a rule that is kept in memory and needs no lease; expected store = \"redis\"";

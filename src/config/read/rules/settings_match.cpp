@@ -62,7 +62,8 @@ void read_hosts(const TableReader& table, policy::Match& match) {
       table.mistake_in("host", i, "found " + in_quotes(texts[i]) + "; " + host.error().message);
 }
 
-// Reports each name in the list that is not among `known`. `kind`: the kind of the named things.
+// Reports a mistake for each name in the list that is not in `known`. `kind`: what the names stand for, such
+// as "listener".
 void check_names(const TableReader& table, std::string_view key, const std::vector<std::string>& names,
                  const std::vector<std::string>& known, const std::string& kind) {
   if (table.has(key) && names.empty())

@@ -103,8 +103,8 @@ double read_load(const TableReader& table, std::string_view key) {
   return 0;
 }
 
-// Reports a mistake if a number of the elastic limit is lower than that of the rule's own limit. Such an
-// elastic limit would, at low load, refuse requests that the rule's own limit admits.
+// Reports a mistake if a number of the elastic limit is lower than the same number of the rule's own limit.
+// At low load, such an elastic limit would refuse requests that the own limit admits.
 void refuse_less(const TableReader& table, const limit::Limiter& own, const limit::Limiter& elastic) {
   const auto mistake = [&](std::string_view key, const std::string& raised) {
     table.mistake(key,
@@ -144,7 +144,8 @@ policy::Elastic read_elastic(const TableReader& table, const Terms& terms, const
   return {std::move(limiters.limiter), std::move(limiters.local_share), read_load(table, "while_load_below")};
 }
 
-// `Numbers` is policy::Rule, or the type of a tier or an override.
+// Reads the limits of a rule, a tier or an override. `Numbers`: policy::Rule, or the type of the tier or
+// override.
 template <class Numbers>
 void read_numbers(const TableReader& table, const Terms& terms, Numbers& numbers) {
   auto limiters = read_limiters(table, terms.method, terms.replicas);
