@@ -60,7 +60,8 @@ json::object ask(const AdminAccess& access, std::string_view method, std::string
   throw WrongQuestion(what);
 }
 
-// Prints the text that `report` returns. Returns the command's exit code.
+// Prints the text that `report` returns. Returns the command's exit code. If `report` throws, prints the
+// error.
 template <class Report>
 int tell(const AdminAccess& access, Report report) {
   try {

@@ -10,8 +10,9 @@ namespace {
 
 constexpr std::string_view kGrpc = "application/grpc";
 
-// Returns the text of a member in weir's own JSON, whose texts contain no escapes. Returns an empty text if
-// there is no such member.
+// Returns the value of a string member in `json`, which weir itself wrote, so that strings contain no
+// escapes. Returns an empty text if there is no such member. `name`: the beginning of the member, up to the
+// opening quote of its value.
 std::string_view member(std::string_view json, std::string_view name) noexcept {
   const auto at = json.find(name);
   if (at == std::string_view::npos) return {};

@@ -78,8 +78,8 @@ void ResponseHead::clear() noexcept {
 
 bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept {
   if (a.size() != b.size()) return false;
-  // Most compared texts also agree in case. A comparison that distinguishes case is faster, so it comes
-  // first.
+  // Texts that are equal usually agree in case, too. So tries the faster comparison, which distinguishes
+  // case, first.
   return a == b || std::equal(a.begin(), a.end(), b.begin(),
                               [](char x, char y) { return lower_octet(x) == lower_octet(y); });
 }

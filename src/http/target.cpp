@@ -64,8 +64,8 @@ void append_octet(std::string& out, char octet) {
     out.append({'%', kHex[value >> 4], kHex[value & 15]});
 }
 
-// Removes a segment, without its slash, from the front of `rest`. Appends the segment's name to `out`, and
-// also its parameters unless the style drops them.
+// Removes the first segment, without its slash, from the front of `rest`. Appends the segment's name to
+// `out`, and also its parameters unless the style drops them.
 void take_name(std::string_view& rest, std::string& out, PathStyle style) {
   using Parameters = PathStyle::Parameters;
   auto segment = rest.substr(0, rest.find('/'));

@@ -54,7 +54,7 @@ class Dial::AnyOf : public Suspended {
   void await_resume() const noexcept {}
 
  private:
-  // emplace() constructs a Wait in place from this object, because a Wait cannot be moved.
+  // Converts to a Wait. A Wait cannot be moved, so emplace() constructs it in place through this conversion.
   struct Readiness {
     const Try& one;
     operator Port::Wait() const noexcept { return one.readiness(); }

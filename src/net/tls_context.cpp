@@ -60,7 +60,7 @@ struct Extras {
   // The members below are set only in a listener's first context. `others`: the contexts of the listener's
   // other certificates.
   std::vector<TlsContext> others;
-  // Indices of the certificates (from 1) to offer if no certificate matches the name.
+  // The stand-ins to offer if no certificate matches the requested name. A number n stands for others[n - 1].
   std::vector<std::size_t> stand_ins{};
   std::size_t key_types = 1;  // number of key types among all certificates
 };

@@ -12,8 +12,8 @@ namespace weir::admin {
 struct PageRequest {
   std::string_view method;
   std::string_view target;  // the request target as received
-  // Values of header fields: this member and the following ones up to if_none_match. Empty if the field is
-  // absent.
+  // This member and the following ones up to if_none_match are values of header fields. A member is empty if
+  // the request lacks the field.
   std::string_view authorization = {};
   std::string_view host = {};
   std::string_view origin = {};

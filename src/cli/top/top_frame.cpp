@@ -218,8 +218,8 @@ class Frame {
                                                                    : kBold);
   }
 
-  // Returns the rule's name for a line on which `rest` more columns must fit. Adds "(shadow)" only if there
-  // is room. Without this word, the words "would refuse" on the line still show the mode.
+  // Returns the rule's name for a line that needs `rest` more columns. Adds "(shadow)" only if there is room,
+  // because the words "would refuse" on the line also show the mode.
   [[nodiscard]] std::string name_of(const TopRule& rule, std::size_t rest) const {
     auto name = rule.rule + (rule.shadow ? " (shadow)" : "");
     if (name.size() + rest <= screen_.width) return name;

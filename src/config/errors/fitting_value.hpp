@@ -11,17 +11,17 @@
 
 namespace weir::config {
 
-// Returns the node's value in TOML syntax. Empty for a table or a date.
+// Returns the node's value in TOML syntax. Returns an empty text for a table or a date.
 [[nodiscard]] std::string as_toml(const Node& node);
-// Returns the content of a string, or the digits of a whole number. Empty for a node of any other type.
+// Returns the content of a string, or the digits of a whole number. Returns an empty text for any other type.
 [[nodiscard]] std::string as_plain_text(const Node& node);
 
 // Returns a value that the key accepts and that `text` probably means, in TOML syntax: "\"10/s\"" for "10 /
-// s", "true" for "yes". Empty if there is no such value.
+// s", "true" for "yes". Returns an empty text if there is no such value.
 [[nodiscard]] std::string fitting_text(const KeySpec& spec, std::string_view text);
 // Like fitting_text(), but for a value that the TOML parser accepted.
 [[nodiscard]] std::string fitting_value(const KeySpec& spec, const Node& entry);
-// Returns a value that the key accepts: its default or a usual value. Empty for a table.
+// Returns a value that the key accepts: its default or a usual value. Returns an empty text for a table.
 [[nodiscard]] std::string example_value(const KeySpec& spec);
 // Returns what a string setting expects, for messages: "a string", or "a share such as "5%"".
 [[nodiscard]] std::string_view noun_of_text(const KeySpec& spec);

@@ -9,16 +9,16 @@
 
 namespace weir::config {
 
-// Returns advice for a key that weir does not have in this table, such as: write limit = "10/s". Empty if
-// there is no advice. `siblings`: the table that contains the key.
+// Returns advice for a key that weir does not have in this table, such as: write limit = "10/s". Returns an
+// empty text if there is no advice. `siblings`: the table that contains the key.
 [[nodiscard]] std::string advice_for_key(const TableSpec& spec, const Node& entry, const Table& siblings);
 
-// Returns the line to write if the value of `entry` has a wrong type, such as: key = ["ip"]. Empty if the
-// line is not known. `siblings`: the table that contains the key.
+// Returns the line to write if the value of `entry` has a wrong type, such as: key = ["ip"]. Returns an empty
+// text if that line is not known. `siblings`: the table that contains the key.
 [[nodiscard]] std::string line_for_value(const KeySpec& spec, const Node& entry, const Table& siblings);
 
-// Returns advice for a table header in the plural, such as: write [[rule]] in place of [rules]. Empty if
-// there is no advice.
+// Returns advice for a table header in the plural, such as: write [[rule]] in place of [rules]. Returns an
+// empty text if there is no advice.
 [[nodiscard]] std::string header_for(std::string_view name, const Node& entry);
 
 // Returns weir's word for the word `word` of another proxy, as a value of the setting `key`; empty if there

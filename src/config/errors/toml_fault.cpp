@@ -29,7 +29,8 @@ std::string describe_open_quote(std::string_view line, std::size_t quote) {
   return "found a quote that is not closed on its line; write " + fixed;
 }
 
-// Returns "limit = " if the value at offset `at` belongs to the key `limit`. Empty if the value is in a list.
+// Returns the start of the assignment, such as "limit = ", for the value at offset `at`. Returns an empty
+// text if the value is an element of a list.
 std::string key_before(std::string_view line, std::size_t at) {
   const auto equals = line.substr(0, at).rfind('=');
   if (equals == std::string_view::npos) return {};

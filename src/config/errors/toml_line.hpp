@@ -1,4 +1,4 @@
-// The parts of a line that the TOML parser rejects, as far as weir can recognise them.
+// Splits a line that the TOML parser has rejected into its parts, as far as weir can recognise them.
 #pragma once
 
 #include "config/schema/schema.hpp"
@@ -38,8 +38,8 @@ struct Scan {
 [[nodiscard]] std::string_view name_in_header(std::string_view line);
 
 using Names = std::vector<std::string>;
-// Returns the parts of the name in the nearest table header above line `number`. Empty if there is no header
-// above it.
+// Returns the parts of the name in the nearest table header above line `number`. Returns an empty list if
+// there is no such header.
 [[nodiscard]] Names table_of(std::string_view text, std::size_t number);
 // Returns the key to which the value at offset `at` belongs; null if weir does not have the key.
 [[nodiscard]] const KeySpec* key_at(const Names& table, std::string_view line, std::size_t at);

@@ -167,8 +167,8 @@ void read_cost_body(const TableReader& table, policy::Rule& rule);
 // Returns true if the text is a token of RFC 9110 §5.6.2. Names of header fields and methods are tokens.
 [[nodiscard]] bool is_token(std::string_view text) noexcept;
 
-// Returns what is wrong with the port in "host:port", such as "the port 99999 is above 65535; ". Empty if the
-// port is valid or absent.
+// Returns what is wrong with the port in "host:port", such as "the port 99999 is above 65535; ". Returns an
+// empty text if the port is valid or absent.
 [[nodiscard]] std::string about_port(std::string_view authority);
 
 // Returns a message about a text that base::Cidr::parse() rejected: what is wrong, and what to write.

@@ -14,8 +14,8 @@ namespace weir::config {
 // Returns true if the value has a TOML type that the kind permits.
 [[nodiscard]] bool of_kind(const Node& node, Kind kind);
 
-// Returns the first element that does not belong in a list of this kind. Null if there is no such element, or
-// if the value is not a list.
+// Returns the first element of the list that does not fit a list of this kind. Returns null if all elements
+// fit, or if the value is not a list.
 [[nodiscard]] const Node* stranger_in(const Node& node, Kind kind);
 
 // Returns the start of a message: "found a string", or "found a list with a whole number in it".

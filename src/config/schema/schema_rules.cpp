@@ -160,8 +160,8 @@ constexpr KeySpec kRuleKeys[] = {
           "units of a busy key that a weir may take from Redis in advance: \"10%\" of the limit, or a "
           "number; absent: none"),
 };
-// The shapes of a setting that says which numbers of a JSON body form a cost: pointers, their sum, or
-// pointers with weights.
+// The shapes of a setting that selects numbers of a JSON body whose sum is a cost: pointers, or pointers with
+// weights.
 constexpr KeySpec kWeightShapeKeys[] = {{.kind = Kind::Share, .least = 0, .most = 100'000'000}};
 constexpr TableSpec kWeightShapes{kWeightShapeKeys};
 constexpr KeySpec kTermShapeKeys[] = {{.kind = Kind::OneOrMore, .pattern = pattern::kRooted},

@@ -15,8 +15,8 @@ bool is_exact(std::string_view path) {
   return !path.starts_with('~') && !path.ends_with('*');
 }
 
-// Returns the path as written in the configuration. Empty if there is no path, or if it is a regular
-// expression, which this code does not analyse.
+// Returns the match's path as the configuration writes it. Returns an empty text if the match has no path, or
+// a regular expression, which this code does not analyse.
 std::string plain_path(const policy::Match& match) {
   if (!match.path) return {};
   auto text = match.path->describe();

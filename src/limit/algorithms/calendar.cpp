@@ -28,8 +28,8 @@ std::int32_t Calendar::day_number(base::TimePoint at) const noexcept {
   const Entry& run = after == entries_.begin() ? *after : *(after - 1);
   const auto seconds = std::chrono::floor<std::chrono::seconds>(at.time_since_epoch()).count() + run.offset;
   const auto day = static_cast<std::int32_t>(seconds / kDay - (seconds % kDay < 0 ? 1 : 0));
-  // The last day of a run may have 25 hours. The division then gives one day too many, so the result is
-  // limited.
+  // A run is a sequence of days with the same offset from UTC. Its last day may have 25 hours. For an instant
+  // in the 25th hour, the division gives the next day, so the result is limited to the run.
   return after == entries_.end() ? day : std::min(day, after->first_day - 1);
 }
 

@@ -49,8 +49,9 @@ Step LeakyBucket::step(const Cell& cell, base::TimePoint now, Cost cost) const n
 
 Cell LeakyBucket::withdraw(const Cell& cell, base::TimePoint departure, Cost cost) const noexcept {
   const Ticks before = gcra_core_.refund(tat_of(cell), cost);
-  // The refunded charge was the last one if the TAT without this charge equals the departure of its request.
-  // A request that was not delayed departed at the time of its charge.
+  // Only the last charge can be refunded, because later requests keep their departures. The charge was the
+  // last one if the TAT without it equals the departure of its request. A request without delay departed when
+  // it was charged.
   return gcra_core_.instant(before) == departure ? cell_of(before) : cell;
 }
 

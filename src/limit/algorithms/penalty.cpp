@@ -6,7 +6,7 @@ namespace weir::limit {
 
 namespace {
 
-// Returns true if an event at `at` still counts at `now`.
+// Returns true if a violation or penalty at the instant `at` still counts at `now`.
 bool counts(const Penalty& penalty, base::TimePoint at, base::TimePoint now) noexcept {
   return now - at < penalty.forget;
 }

@@ -11,8 +11,9 @@ namespace weir::limit {
 
 void put_limiter(WordWriter& out, const Limiter& limiter);
 
-// Returns nullopt if no limiter can have the parameters. The snapshot stores only the name of a calendar's
-// zone. So a restored limiter with a calendar can interpret a key's state, but must not start a window.
+// Reads a limiter. Returns nullopt if no limiter can have these parameters. The snapshot stores only the name
+// of a calendar's zone. So a restored limiter with a calendar can interpret a key's state, but must not start
+// a window.
 [[nodiscard]] std::optional<Limiter> take_limiter(WordReader& in);
 
 }  // namespace weir::limit

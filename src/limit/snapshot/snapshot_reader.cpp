@@ -175,7 +175,7 @@ void Reader::hand_off(const SharedCell& shared, std::uint64_t variant, const Sav
       see({index, is.limiter_id, *is.limiter, rescaled(shared.units, shared.cell, *is.limiter, at_)});
 }
 
-// Returns an instant, by the clock of this process.
+// Reads an instant, and shifts it to the clock of this process.
 base::TimePoint Reader::take_instant() {
   const std::uint64_t micros = in_.take();
   if (micros > kLatest) fail("is damaged: a penalty has an impossible time");

@@ -16,7 +16,8 @@ namespace weir::limit {
 static_assert(std::endian::native == std::endian::little, "words are copied in the machine's order");
 
 inline constexpr std::uint64_t kSnapshotMagic = 0x7379'656b'7269'6577;  // "weirkeys"
-// The version must also change if weir computes client names differently (policy/identity/name_key.cpp).
+// The version of the format. Must also change if weir computes client names differently
+// (policy/identity/name_key.cpp).
 inline constexpr std::uint64_t kSnapshotVersion = 7;
 inline constexpr std::uint64_t kFewRulesVersion = 6;   // snapshots with at most kFewRules rules
 inline constexpr std::uint64_t kNoPenaltyVersion = 5;  // snapshots that also lack penalties

@@ -20,7 +20,7 @@ SavedKey KeyTable::Impl::saved(const Slot& slot, std::span<const SavedRule> rule
 }
 
 // Fills the log of a slot. If the log store has no free chunk left, adds the costs of all further entries to
-// the newest entry, and gives that entry the time of the last one.
+// the newest entry, which then gets the time step of the last one.
 void KeyTable::Impl::fill(Slot& slot, RuleIndex rule, std::span<const LogEntry> entries,
                           unsigned cost_bits) noexcept {
   Log log(slot.cell, logs, cost_bits);

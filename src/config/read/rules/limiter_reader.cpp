@@ -47,7 +47,8 @@ bool owns(const Special& special, Algorithm algorithm) {
   return std::ranges::find(special.owners, algorithm) != special.owners.end();
 }
 
-// Returns the settings that the algorithm uses instead of `key`. Empty if there are none.
+// Returns the names of the settings that the algorithm uses instead of `key`. Returns an empty text if there
+// are none.
 std::string instead_of(std::string_view key, Algorithm algorithm) {
   if (algorithm == Algorithm::AdaptiveConcurrency) return "min and max";
   if (key == "burst") return algorithm == Algorithm::LeakyBucket ? "queue" : "limit alone";

@@ -49,7 +49,8 @@ struct Limiters {
 // Reads the settings algorithm, refill, align, timezone and buckets of a rule.
 [[nodiscard]] Method read_method(const TableReader& rule);
 
-// Returns the part of a message that says why Redis cannot keep the state of this method. Empty if Redis can.
+// Returns the part of a message that says why Redis cannot keep the state of this method. Returns an empty
+// text if Redis can keep it.
 [[nodiscard]] std::string not_in_redis(const Method& method);
 
 // Reads the settings limit, burst, queue, max_wait, min, max and soft of `table`. `replicas`: the number of

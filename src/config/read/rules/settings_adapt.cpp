@@ -20,7 +20,7 @@ bool is_soft(const policy::Rule& rule) {
          std::any_of(rule.overrides.begin(), rule.overrides.end(), soft);
 }
 
-// Returns why the rule's limit cannot adapt. Empty if it can.
+// Returns why the rule's limit cannot adapt. Returns an empty text if it can.
 std::string obstacle_to_adapt(const TableReader& table, const policy::Rule& rule) {
   if (is_elastic(rule))
     return "found beside elastic (of the rule, a tier or an override); expected one of them";

@@ -8,7 +8,7 @@ namespace weir::config {
 
 namespace {
 
-// Returns why the rule cannot have a penalty. Empty if it can.
+// Returns why the rule cannot have a penalty. Returns an empty text if it can.
 std::string obstacle_to_penalty(const policy::Rule& rule) {
   if (is_elastic(rule))
     return "found beside elastic (of the rule, a tier or an override); expected one of them";
