@@ -29,8 +29,8 @@ struct NoWeir : std::runtime_error {
   NoWeir() : std::runtime_error("this is not an admin listener of weir") {}
 };
 
-// Sends the request and returns the reply. Throws NoWeir. Throws std::runtime_error with a message for people
-// if no reply arrives in time.
+// Sends the request and returns the reply. Throws NoWeir if the reply is not from weir. Throws
+// std::runtime_error with a message for people if no reply arrives in time.
 [[nodiscard]] AdminReply ask_admin(const AdminRequest& request);
 
 }  // namespace weir::cli

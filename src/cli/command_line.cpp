@@ -299,8 +299,8 @@ int do_top(const Words& words) {
   });
 }
 
-// Makes a running weir reload its configuration. A faulty file is never put into use, whether this command or
-// the running weir finds the fault.
+// Makes a running weir reload its configuration. If the user names the configuration file, checks the file
+// first, and reloads only if the file has no mistake.
 int do_reload(const Words& words) {
   std::optional<AdminAccess> access;
   try {
@@ -327,8 +327,8 @@ int do_explain(const Words& words) {
                   [&](const AdminAccess& access, const auto&) { return run_explain(access, words.explain); });
 }
 
-// Upgrades a running weir. If the user names no configuration file, this command does not know how long an
-// upgrade may take. In that case it waits for kUnknown.
+// Upgrades a running weir. The configuration says how long an upgrade may take. If the user names no
+// configuration file, waits for kUnknown instead.
 int do_upgrade(const Words& words) {
   constexpr std::chrono::minutes kUnknown{10};
   return ask_whom(words, [&](const AdminAccess& access, const std::optional<config::Settings>& file) {

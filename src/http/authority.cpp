@@ -11,7 +11,8 @@ namespace weir::http {
 
 namespace {
 
-// The characters of reg-name (RFC 3986 §3.2.2), except '%': servers disagree about encoded names.
+// The characters of a reg-name (RFC 3986 §3.2.2). Leaves out '%', because servers disagree about encoded
+// names.
 constexpr auto kNameCharacters = [] {
   std::array<bool, 256> characters{};
   for (const char c :

@@ -240,8 +240,9 @@ void write_response_head(std::string& text, const ResponseHead& head, const Resp
   // have. Responses 1xx and 204 have no Content-Length.
   const bool length_goes_on = head.length_known && head.status != 204 && form.framing != Framing::UntilClose;
   append_framing(out, form.framing, head.content_length, length_goes_on);
-  // A 426 must name the protocols that the server requires (RFC 9110 §15.5.22). With any other status,
-  // Upgrade only offers a protocol to weir. weir does not switch unless the client asked for an upgrade.
+  // A 426 must name the protocols that the server requires (RFC 9110 §15.5.22). With any other status, weir
+  // drops the server's Upgrade field, which only offers another protocol to weir. weir does not switch unless
+  // the client asked for an upgrade.
   const bool offers_upgrade = head.status == 426 && append_offered_protocols(out, head.fields);
   append_connection(out, form, offers_upgrade);
   out << "\r\n";

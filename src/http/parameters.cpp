@@ -74,7 +74,8 @@ void Parameters::read_query(std::string_view query, std::size_t most) {
   if (query.empty()) return;
   too_many_ = count_pieces(query, '&') > most;
   if (too_many_) return;
-  // Decoding makes no text longer, and each octet is decoded at most twice.
+  // Reserves enough memory for all decoded texts, because views point into decoded_. Decoding makes no text
+  // longer, and each octet is decoded at most twice.
   if (query.find_first_of("%+") != std::string_view::npos) decoded_.reserve(2 * query.size());
   while (!query.empty()) add_parameter(take_piece(query, '&'));
   sort();

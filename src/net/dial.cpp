@@ -131,8 +131,8 @@ void Dial::begin() {
   one.stream = std::make_unique<Stream>(std::move(stream));
   const auto ec = one.stream->begin_connect(address.data(), address.size());
   if (ec && ec != asio::error::in_progress) return drop(one, ec);
-  // The head start is shortened by one tick, because a watchdog deadline fires up to two ticks late. This
-  // matters if `patience` is short.
+  // Shortens the head start (the wait before the next address) by one tick, because a watchdog deadline fires
+  // up to two ticks late. This matters if `patience` is short.
   if (begun_ < target_.addresses.size()) arm(std::max(base::Duration::zero(), head_start_ - Watchdog::kTick));
 }
 

@@ -265,8 +265,8 @@ bool set_up(SSL_CTX* c, const TlsSettings& settings) {
                              SSL_OP_IGNORE_UNEXPECTED_EOF);
   SSL_CTX_set_mode(
       c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
-  // Sessions are resumed by ticket only. For TLS 1.2 clients without tickets, OpenSSL would keep 20,480
-  // sessions, behind one lock for all workers.
+  // Turns OpenSSL's session cache off, so that sessions are resumed by ticket only. For TLS 1.2 clients
+  // without tickets, the cache would keep up to 20,480 sessions, behind one lock for all workers.
   SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_alpn_select_cb(c, choose_protocol, const_cast<std::string_view*>(&alpn_of(settings.protocols)));
   return give_extras(c) && bind_sessions(c, settings) && SSL_CTX_set_cipher_list(c, kCiphers12) == 1;

@@ -32,7 +32,7 @@ std::uint64_t total_of(const AlertSettings& alert, const Sources& sources) {
                  total(sources, i, observe::RuleOutcome::ShadowRefused);
       break;
     case AlertOn::ClientRefusals:
-      break;  // ClientSurges counts
+      break;  // ClientSurges counts these events
     case AlertOn::Upstream:
       for (std::size_t i = 0; i < sources.upstreams.size(); ++i)
         if (sources.upstreams[i] == alert.subject)
@@ -61,7 +61,7 @@ bool sound_alike(const Alert& one, const Alert& other) {
 }
 
 // Returns an ID of the alert: a digest of its name and webhook, and of whether it watches single clients. The
-// URL of a webhook may be long and contain secrets.
+// ID does not contain the URL of the webhook itself, because it may be long and contain secrets.
 std::string alert_id_of(const AlertSettings& alert) {
   const auto& webhook = alert.webhook;
   const auto digest = base::siphash128({}, alert.name + (webhook.tls ? "\nhttps://" : "\nhttp://") +

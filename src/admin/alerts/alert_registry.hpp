@@ -38,8 +38,8 @@ struct Alert {
   // fires or has a message to send.
   std::optional<observe::ClientSurges> clients{};
   std::vector<std::shared_ptr<Alert>> of_clients{};
-  // The client, if this is the alert for one client. It shares settings, figures and look-ups with the alert
-  // that watches the clients.
+  // Set only if this is the alert for one client. Such an alert shares its settings, figures and look-ups
+  // with the alert that watches the clients.
   std::optional<observe::NamedClient> client{};
 };
 

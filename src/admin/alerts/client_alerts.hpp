@@ -14,7 +14,8 @@ void add_refusals(const AlertRegistry::Alerts& alerts, const Sources& sources);
 // Removes each client's alert that neither fires nor has a message to send.
 void drop_silent(Alert& alert);
 
-// Returns the alerts that have messages: the alert itself, or the alerts for its clients.
+// Returns the alerts that send the messages of `alert`: `alert` itself or, if it watches clients, the alerts
+// for these clients.
 [[nodiscard]] AlertRegistry::Alerts speakers_of(const std::shared_ptr<Alert>& alert);
 
 // Updates the numbers for metrics (AlertFigures) of an alert that watches clients.

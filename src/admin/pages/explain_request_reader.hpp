@@ -12,8 +12,8 @@ namespace weir::admin {
 // A sentence that says what is wrong with the JSON; nullopt if nothing is wrong.
 using ExplainRequestFault = std::optional<std::string>;
 
-// Fills `explain_request` from a JSON object. Missing members get the values of a request GET / from
-// 127.0.0.1. If the JSON is wrong, `explain_request` is undefined.
+// Fills `explain_request` from a JSON object. If members are missing, they get the values of a GET request
+// for "/" from 127.0.0.1. After a fault, the content of `explain_request` is undefined.
 [[nodiscard]] ExplainRequestFault read_explain_request(std::string_view text,
                                                        policy::ExplainRequest& explain_request);
 

@@ -16,7 +16,7 @@ namespace {
 
 namespace json = boost::json;
 
-// Shared with the callback of the upgrade, which may run after the request has ended.
+// State that the handler shares with the callback of the upgrade, which may run after the request has ended.
 struct Told {
   explicit Told(const net::Executor& executor) : timer(executor) {}
   net::Timer timer;

@@ -242,7 +242,7 @@ bool names_a_secret(std::string_view name, std::string_view value) {
   constexpr std::array<std::string_view, 5> kSecretWords{"token", "secret", "password", "authorization",
                                                          "url"};
   value.remove_prefix(std::min(value.find_first_not_of("=:> \t"), value.size()));
-  // A rule also has a setting `key`, whose value is a list.
+  // A setting `key` is an API key, unless it is the `key` of a rule, whose value is a list.
   const bool is_api_key = name == "key" && !value.starts_with('[');
   return is_api_key || std::any_of(kSecretWords.begin(), kSecretWords.end(),
                                    [&](std::string_view word) { return name.find(word) != name.npos; });

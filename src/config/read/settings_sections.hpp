@@ -45,11 +45,12 @@ struct ReadContext {
   // Maps the name of a thing in the file, such as `rule "login"` or `[client]`, to its line. Used by later
   // messages.
   mutable std::map<std::string, int> lines{};
-  mutable std::vector<std::string> files{};    // the configuration's own file, and the files that it names
-  mutable std::vector<WatchedFile> watched{};  // see Settings::files, without the configuration's own file
+  mutable std::vector<std::string> files{};  // the configuration's own file, and the files that it names
+  mutable std::vector<WatchedFile>
+      watched{};  // like Settings::files, but without the configuration file itself
 };
 
-// Must be called before weir reads a file whose content is part of the configuration. Adds it to
+// Must be called before weir reads a file whose content is part of the configuration. Adds the file to
 // ReadContext::watched.
 void watch_file(const ReadContext& context, const std::string& file);
 
@@ -70,8 +71,8 @@ void take_address(const TableReader& table, const base::Endpoint& address, ReadC
                                                      const ReadContext& context);
 [[nodiscard]] std::vector<policy::Rule> read_rules(const TableReader& root, const Settings& settings,
                                                    ReadContext& context);
-// Reports a mistake if more rules or limits apply to one request, or exist in all, than weir can hold.
-// `tables`: the tables of the rules, in the same order.
+// Reports a mistake if one request can get more charges than a bill can have, or if the rules have more
+// different limits than one process can hold. `tables`: the tables of the rules, in the same order.
 void check_bounds(const std::vector<TableReader>& tables, std::span<policy::Rule> rules);
 
 [[nodiscard]] std::vector<admin::AlertSettings> read_alerts(const TableReader& root, const Settings& settings,
@@ -125,7 +126,7 @@ void read_lease(const TableReader& rule, bool numbers_are_sound, policy::Rule& i
 // Returns the message about a setting that needs a database of places, if [client] geo is missing.
 [[nodiscard]] std::string no_geo(policy::Attribute place);
 [[nodiscard]] policy::Match read_match(const TableReader& table, const ReadContext& context);
-// The kind of the names in a table of conditions.
+// The meaning of the names in a table of conditions: header fields, query parameters or JSON pointers.
 enum class NameKind : std::uint8_t { Field, Parameter, Pointer };
 // Reads a table of conditions: name = "text", name = "~regex", or name = true if any value is allowed.
 void read_named(const TableReader& table, std::string_view key, NameKind kind,

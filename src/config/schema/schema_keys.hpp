@@ -47,7 +47,7 @@ constexpr KeySpec misplaced(std::string_view name, std::string_view instead) {
   return {.name = name, .kind = Kind::Mixed, .instead = instead};
 }
 
-// The values of tables of header fields.
+// The shape of each value in a table of header fields: a string.
 inline constexpr KeySpec kFieldShapeKeys[] = {{.kind = Kind::Text}};
 inline constexpr TableSpec kFieldShapes{kFieldShapeKeys};
 

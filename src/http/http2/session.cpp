@@ -73,8 +73,8 @@ Http2Cheap kind_of(const nghttp2_frame_hd& frame) noexcept {
   }
 }
 
-// Returns true for the reset of a closed stream. After a client has reset a stream, more frames may arrive on
-// it. Some clients send one more reset for each of these frames (RFC 9113 §5.1).
+// Returns true for a reset of a stream that is closed already. After a client has reset a stream, frames that
+// weir sent before still reach it. Some clients send one more reset for each of these frames (RFC 9113 §5.1).
 bool resets_nothing(nghttp2_session* session, const nghttp2_frame_hd& frame) noexcept {
   return frame.type == NGHTTP2_RST_STREAM && stream_of(session, frame.stream_id) == nullptr;
 }

@@ -133,8 +133,8 @@ bool keeps_share(const Limiter& from, const Limiter& to) noexcept {
 
 }  // namespace
 
-// Scales both counts. If the period has changed, scales their weighted sum instead, in the current window of
-// the new period.
+// Scales the counts of the previous and the current window. If the period has changed, scales their weighted
+// sum instead, and puts it into the current window of the new period.
 Cell SlidingWindow::rescaled(const SlidingWindow& from, const Cell& cell,
                              base::TimePoint now) const noexcept {
   if (from.drained_at(cell) <= now) return {};

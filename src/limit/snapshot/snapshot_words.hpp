@@ -19,9 +19,9 @@ inline constexpr std::uint64_t kSnapshotMagic = 0x7379'656b'7269'6577;  // "weir
 // The version of the format. Must also change if weir computes client names differently
 // (policy/identity/name_key.cpp).
 inline constexpr std::uint64_t kSnapshotVersion = 7;
-inline constexpr std::uint64_t kFewRulesVersion = 6;   // snapshots with at most kFewRules rules
-inline constexpr std::uint64_t kNoPenaltyVersion = 5;  // snapshots that also lack penalties
-inline constexpr std::uint64_t kOneClockVersion = 4;   // snapshots that also lack the machine's clock
+inline constexpr std::uint64_t kFewRulesVersion = 6;   // at most kFewRules rules
+inline constexpr std::uint64_t kNoPenaltyVersion = 5;  // at most kFewRules rules, no penalties
+inline constexpr std::uint64_t kOneClockVersion = 4;   // as before, and no machine clock
 inline constexpr std::uint64_t kSnapshotEnd = ~std::uint64_t{0};
 inline constexpr std::size_t kLongestRuleName = 128;
 inline constexpr std::size_t kMostVariants = std::size_t{1} << 16;

@@ -18,8 +18,8 @@ namespace {
 
 constexpr std::size_t kMostRules = 1000;
 
-// Returns which missing setting makes it impossible for a request to have the attribute; empty if none is
-// missing.
+// Returns a message if no request can have the attribute because a setting is missing. Returns an empty text
+// otherwise.
 std::string lacking_for(const policy::AttributeRef& attribute, const ReadContext& context) {
   switch (attribute.kind) {
     case policy::Attribute::CertSubject:
