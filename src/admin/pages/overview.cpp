@@ -106,7 +106,7 @@ json::array upstreams(const Sources& sources) {
   const auto figures = sources.servers ? sources.servers() : std::vector<ServerFigures>{};
   json::array out;
   for (std::size_t i = 0; i < sources.upstreams.size(); ++i) {
-    if (sources.upstreams[i].empty()) continue;  // the label is unused
+    if (sources.upstreams[i].empty()) continue;  // no upstream has this label
     const auto sum = [&](observe::Tally observe::UpstreamTallies::*tally) {
       return total(sources, [&](const Counters& counters) { return (counters.upstream(i).*tally).value(); });
     };

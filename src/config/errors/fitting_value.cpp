@@ -269,7 +269,7 @@ class OpenKeys {
   std::string open_;  // brackets that were opened and not closed yet
   std::size_t begin_ = 0;
   char quote_ = 0;
-  bool is_escape_open_ = false;  // true: the last character in quotes was a backslash
+  bool is_escape_open_ = false;  // true: the next character in quotes is escaped
   // True if the value of the last key in keys_ has not ended. False if the last key belongs to an inline
   // table that is not closed yet.
   bool is_value_open_ = false;

@@ -45,9 +45,8 @@ struct ReadContext {
   // Maps the name of a thing in the file, such as `rule "login"` or `[client]`, to its line. Used by later
   // messages.
   mutable std::map<std::string, int> lines{};
-  mutable std::vector<std::string> files{};  // the configuration's own file, and the files that it names
-  mutable std::vector<WatchedFile>
-      watched{};  // like Settings::files, but without the configuration file itself
+  mutable std::vector<std::string> files{};    // the configuration's own file, and the files that it names
+  mutable std::vector<WatchedFile> watched{};  // Settings::files without the configuration's own file
 };
 
 // Must be called before weir reads a file whose content is part of the configuration. Adds the file to

@@ -76,8 +76,9 @@ bool has_concurrency_beside(const policy::Rule& rule, const Settings& settings) 
   });
 }
 
-// Warns of two kinds of costs in bytes. A client can reserve a shared limit with a Content-Length, and not
-// send the body. Responses that arrive at the same time can exceed a limit, and a window forgets the excess.
+// Warns of costs in bytes in two cases. A client can use up a shared limit with a Content-Length, and not
+// send the body. Responses that arrive at the same time can exceed the limit, and a window forgets the
+// excess.
 void warn_of_bytes(const policy::Rule& rule, const Settings& settings, ConfigWarnings& warnings) {
   if (!rule.settlement || rule.settlement->kind != policy::Settlement::Kind::Bytes) return;
   if (rule.cost_from.kind == policy::CostSource::Kind::Length && is_shared_key(rule))

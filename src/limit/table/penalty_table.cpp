@@ -45,7 +45,7 @@ bool PenaltyTable::violate(const Key& key, RuleIndex rule, const Penalty& penalt
     }
     if (has_room(rule, kMostAdded)) return violate_or_throw(key, rule, penalty, now);
   } catch (const std::bad_alloc&) {
-    drop_unused(rule);  // nothing else has changed
+    drop_unused(rule);  // the exception left no other change
   }
   ++lost_;
   return false;

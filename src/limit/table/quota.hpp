@@ -27,7 +27,8 @@ namespace weir::limit {
 
 // The accounts of all rules (an account counts the slots or chunks that a rule holds), by RuleIndex.
 struct QuotaAccounts {
-  // The account of each RuleIndex up to the highest one in use. Accounts are numbered as RuleIndexes are.
+  // For each RuleIndex up to the highest one in use: its account. An account has the RuleIndex of the rule's
+  // newest version as its number.
   std::vector<RuleIndex> of;
   std::bitset<kMaxRules> rules;  // the accounts that have a reserved part
   std::bitset<kMaxRules> logs;   // the accounts of rules that keep logs
