@@ -18,8 +18,8 @@ namespace weir::config {
 // be an invalid bandwidth. Returns nullopt if the text counts bits, such as "8Mb/s".
 [[nodiscard]] std::optional<std::string> nearest_bandwidth(std::string_view text);
 
-// Returns weir's attribute for a variable of another proxy, such as "ip" for "$binary_remote_addr". Empty if
-// there is no such attribute.
+// Returns weir's attribute for a variable of another proxy, such as "ip" for "$binary_remote_addr". Returns
+// an empty text if there is no such attribute.
 [[nodiscard]] std::string attribute_for(std::string_view text);
 
 }  // namespace weir::config

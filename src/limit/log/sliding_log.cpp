@@ -49,7 +49,7 @@ Step SlidingLog::step(const Cell& cell, base::TimePoint now, Cost cost) const no
 
 Cell SlidingLog::refund(const Cell& cell, base::TimePoint charged_at, Cost cost) const noexcept {
   const std::uint64_t mark = mark_of(charged_at);
-  if (cell.words[0] < mark || cell.words[0] >= mark + marks_) return cell;  // the charge has expired
+  if (cell.words[0] < mark || cell.words[0] >= mark + marks_) return cell;  // the charge is not in the cell
   if (cell.words[1] <= cost) return {};
   return {{cell.words[0], cell.words[1] - cost}};
 }

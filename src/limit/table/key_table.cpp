@@ -82,8 +82,9 @@ Cell KeyTable::Impl::fresh(const Charge& charge, base::TimePoint now) const {
 }
 
 // Checks a charge against a log. Reserves a chunk of the log store for a possible new entry, before weir
-// knows whether the bill is admitted. If no chunk is free, the cost is added to the newest entry. The key is
-// then rejected earlier than necessary, never admitted too soon.
+// knows whether the bill is admitted. If no chunk is free, the cost is added to the newest entry, which then
+// expires as late as a new entry would. So the key may be refused for longer than necessary, but is never
+// admitted too soon.
 void KeyTable::Impl::check_log(const SlidingLog& limiter, const Charge& charge, base::TimePoint now,
                                LineCheck& line) {
   Log log(line.slot->cell, logs, limiter.cost_bits());

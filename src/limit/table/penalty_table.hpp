@@ -37,7 +37,7 @@ class PenaltyTable {
   // Notes a violation of the key. Returns true if a penalty begins. Counts the violation as lost, and changes
   // nothing, if there is no memory for it. REQUIRES: the key's penalty has ended.
   bool violate(const Key& key, RuleIndex rule, const Penalty& penalty, base::TimePoint now) noexcept;
-  // Returns true if the key had an entry.
+  // Removes the key's entry. Returns true if there was one.
   bool forget(const Key& key) noexcept;
   // Removes entries that are no longer needed.
   void sweep(base::TimePoint now) noexcept;
