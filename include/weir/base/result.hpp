@@ -1,4 +1,5 @@
-// A value or an error. `Result` is an alias, so one changed line can replace boost's type by std::expected.
+// The return type of functions that can fail: a value or an Error. `Result` is an alias, so changing one line
+// replaces boost's type by std::expected.
 #pragma once
 
 #include <stdexcept>
@@ -9,7 +10,7 @@
 
 namespace weir::base {
 
-// An error message for people: what was found and what was expected.
+// An error message for people. It says what was found and what was expected.
 struct Error {
   std::string message;
 };

@@ -1,10 +1,10 @@
 // SipHash-2-4 with 128-bit output (Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012).
 //
-// The digest is the client's name in the key table and in Redis. A stranger must not be able to give two
-// clients the same digest, or to recover an API key from a digest. Only a pseudo-random function under a
-// secret key prevents both attacks, and xxHash is not a pseudo-random function. OpenSSL also offers SipHash
-// (EVP_MAC "SIPHASH"), but OpenSSL's set-up makes each call ten times as slow. The tests compare the two
-// implementations.
+// The digest is the client's name in the key table and in Redis. A stranger must not be able to make two
+// clients get the same digest, or to recover an API key from a digest. Only a pseudo-random function under a
+// secret key prevents both attacks. xxHash is not a pseudo-random function. OpenSSL also offers SipHash
+// (EVP_MAC "SIPHASH"), but its set-up makes each call ten times as slow. The tests compare weir's
+// implementation with OpenSSL's.
 #pragma once
 
 #include <bit>

@@ -19,7 +19,7 @@ class TextWriter {
   static constexpr std::size_t kDigits = 20;  // the number of digits of the largest std::uint64_t
 
   // Appends to `out`, after its present contents. Keeps a reference to `out`. The destructor shortens `out`
-  // to the bytes that were written. REQUIRES: the caller writes at most `most` bytes.
+  // to the bytes that were written. REQUIRES: the caller writes at most `most` bytes through this object.
   TextWriter(std::string& out, std::size_t most) : out_(out) {
     const auto begin = out.size();
     out.resize(begin + most);
@@ -44,7 +44,7 @@ class TextWriter {
     at_ += text.size();
     return *this;
   }
-  // accepts only char, so that no integer becomes a character
+  // Accepts only char. Otherwise an int argument would be written as a character.
   TextWriter& operator<<(std::same_as<char> auto c) noexcept {
     *at_++ = c;
     return *this;

@@ -1,8 +1,8 @@
 // Time in whole microseconds, never in floating point.
 //
-// A TimePoint counts microseconds since the Unix epoch. Local state uses a steady clock anchored at start;
-// state in Redis uses the TIME of its server. Pure rooms therefore read no clock: their functions take `now`
-// as an argument.
+// A TimePoint counts microseconds since the Unix epoch. Limits in this process use a steady clock that was
+// set at start; limits in Redis use the TIME of the Redis server. Functions of pure rooms therefore read no
+// clock, and take `now` as an argument.
 #pragma once
 
 #include <chrono>

@@ -20,8 +20,8 @@ namespace weir::base {
 // Returns the shortest exact text: "250ms", "2s".
 [[nodiscard]] std::string to_string(Duration d);
 
-// Returns a rounded text for people: "2500ms", "75s", "59min 16s", "3h 5min", "2d 1h". Rounds up, to
-// milliseconds or to the smaller unit shown. REQUIRES: d >= 0.
+// Returns a rounded text for people: "2500ms", "75s", "59min 16s", "3h 5min", "2d 1h". Rounds up to a
+// multiple of the smallest unit in the text. REQUIRES: d >= 0.
 [[nodiscard]] std::string to_readable(Duration d);
 
 }  // namespace weir::base

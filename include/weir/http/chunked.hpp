@@ -4,8 +4,8 @@
 // buffer, and it merges trailers into the head. A relay needs a decoder that accepts input in pieces of any
 // size and stores no bytes.
 //
-// The decoder drops extensions, and trailers unless the caller wants them. Extensions and trailers together
-// may exceed the data before them by 16 KiB.
+// The decoder drops extensions. It also drops trailers, unless the caller passes a string for them. All
+// extensions and trailers together may be at most 16 KiB longer than the data before them.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Cross-origin resource sharing (CORS): which pages of other origins may read answers, by the Fetch standard,
-// §3.3. A browser hides an answer from a page of another origin unless fields of the answer permit the page
-// to read it. Pure.
+// Cross-origin resource sharing (CORS): which pages of other origins may read answers. Follows the Fetch
+// standard, §3.3. A browser hides an answer from a page of another origin unless fields of the answer permit
+// the page to read it. Pure.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -38,16 +38,16 @@ struct CorsSettings {
 // these is no preflight.
 [[nodiscard]] bool is_preflight(const CorsSettings& cors, const RequestHead& request) noexcept;
 
-// The three functions below append field lines to `lines`, each with its CRLF. `lines`: the field lines that
-// the answer already has.
+// The three functions below append field lines to `lines`, each with its CRLF. On entry, `lines` holds the
+// field lines that weir adds to the answer.
 
-// For an answer that weir itself creates: lets the page read the status, the body and the fields in `lines`.
+// Used for an answer that weir itself creates. Permits the page to read the status, the body and the fields
+// in `lines`.
 void append_cors_fields(std::string& lines, const CorsSettings& cors, const Fields& request);
-// For the answer to a preflight: permits the method and the fields that the page asks for.
+// Used for the answer to a preflight. Permits the method and the fields that the page asks for.
 void append_preflight_fields(std::string& lines, const CorsSettings& cors, const RequestHead& request);
-// For an answer that a server has written. The server itself decides which pages may read the answer. If the
-// request comes from a permitted origin, lets the page also read the fields in `lines`. Appends nothing if
-// `lines` is empty.
+// Used for an answer of a server, which itself decides which pages may read the answer. Permits pages of
+// permitted origins to read the fields in `lines`, too. Appends nothing if `lines` is empty.
 void append_exposed_names(std::string& lines, const CorsSettings& cors, const Fields& request);
 
 }  // namespace weir::http

@@ -34,8 +34,9 @@ class RecordDecoder {
   explicit RecordDecoder(StreamFormat format) noexcept
       : format_(format), state_(format == StreamFormat::Events ? State::Mark : State::Value) {}
 
-  // Decodes the next piece. An event without data is no record. An empty line between JSON lines is a record
-  // without octets. If the stream ends within a record, the decoder reports no End for this record.
+  // Decodes the next piece. An event without data fields is no record, but an empty line between JSON lines
+  // is a record without octets. If the stream ends within a record, the decoder reports no End for this
+  // record.
   [[nodiscard]] Piece next(std::string_view input) noexcept;
 
  private:

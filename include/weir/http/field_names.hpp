@@ -33,7 +33,7 @@ inline char folded(char c) noexcept {
 
 }  // namespace detail
 
-// Returns true if FieldNames takes both names for the same.
+// Returns true if the two names are equal by the comparison described above.
 [[nodiscard]] inline bool is_same_name(std::string_view one, std::string_view other) noexcept {
   return std::equal(one.begin(), one.end(), other.begin(), other.end(),
                     [](char a, char b) { return detail::folded(a) == detail::folded(b); });

@@ -9,7 +9,7 @@
 
 namespace weir::http {
 
-// The facts about a request that the forwarded head needs and that the received head does not contain.
+// The facts that weir needs to forward a request's head, besides the received head.
 struct ForwardedBy {
   std::string_view peer;        // the peer's IP address as text; empty for a unix socket
   std::string_view proto;       // "http" or "https"
@@ -40,7 +40,7 @@ void write_request_head(std::string& out, const RequestHead& head, const Forward
 // it.
 void remove_expectation(RequestHead& head) noexcept;
 
-// The framing and the persistence with which weir sends a response to the client.
+// How weir sends a response to the client: the framing of the body, and whether the connection stays open.
 struct ResponseForm {
   // how the end of the body is found; a client of HTTP/1.0 gets UntilClose instead of Chunked
   Framing framing = Framing::None;

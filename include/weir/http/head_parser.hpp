@@ -19,15 +19,15 @@ struct Fault {
 };
 
 // Finds the empty line that ends a request head. Returns the size of the head including that line, or 0 if
-// the head is incomplete. `from` must be the number of octets that an earlier call has searched.
+// the head is incomplete. `from`: the number of octets that an earlier call has searched already.
 [[nodiscard]] std::size_t find_head_end(std::string_view bytes, std::size_t from = 0) noexcept;
 
 // Like find_head_end(), for a response head, whose lines may end in a bare LF.
 [[nodiscard]] std::size_t find_answer_head_end(std::string_view bytes, std::size_t from = 0) noexcept;
 
-// Returns why an incomplete request head can never become valid. Returns nullopt if the head can still become
-// valid. Checks only the first octet, the first line and line ends. `from` must be the number of octets that
-// an earlier call has checked.
+// Returns why an incomplete request head can never become valid. Returns nullopt if it still can. Checks only
+// the first octet, the first line and line ends. `from`: the number of octets that an earlier call has
+// checked already.
 [[nodiscard]] std::optional<Fault> find_early_fault(std::string_view begun, std::size_t from = 0) noexcept;
 
 // Like find_early_fault(), but for an incomplete response head. Faults have status 502. Checks only the first

@@ -61,8 +61,8 @@ class Http2RequestText {
   // (RFC 9113 §6.5.2): names, values, and 32 octets for each field.
   explicit Http2RequestText(std::size_t most) noexcept : most_(most) {}
 
-  // Adds the next field of a message that the codec has checked by RFC 9113 §8.3. Does not store fields
-  // beyond the bound.
+  // Adds the next field of a message. The codec must have checked the field (RFC 9113 §8.3). Does not store
+  // fields beyond the bound `most`.
   void add(std::string_view name, std::string_view value);
   [[nodiscard]] bool is_too_large() const noexcept { return size_ > most_; }
   // Returns the size of all fields, computed as for `most`. Includes the fields that were not stored.
@@ -98,10 +98,10 @@ class Http2RequestText {
   bool opens_websocket_ = false;
 };
 
-// Collects the fields of a response as they arrive, and writes the same response as HTTP/1.1 text. The parser
-// of heads and the decoder of bodies then read this text like the response of an HTTP/1.1 server. The text
-// always has the body in chunks, so that trailers can follow. The head does not announce the chunks, and may
-// have a Content-Length.
+// Collects the fields of a response as they arrive, and writes the same response as HTTP/1.1 text. The head
+// parser and the body decoder then read this text like the response of an HTTP/1.1 server. The body is always
+// in chunks, so that trailers can follow. The head does not announce the chunks (no Transfer-Encoding), and
+// may have a Content-Length.
 class Http2ResponseText {
  public:
   // `to_head`: the request's method is HEAD. `most`: the bound on a head in octets, computed as for
@@ -111,8 +111,8 @@ class Http2ResponseText {
 
   // Adds the next field of a head or of the trailers. The codec has checked the field (RFC 9113 §8.2, §8.3).
   void add(std::string_view name, std::string_view value);
-  // Must be called when all fields of a head or of the trailers were added. Appends a head to `out`. Appends
-  // nothing for trailers, which end() writes.
+  // Must be called when all fields of a head or of the trailers were added. For a head, appends it to `out`.
+  // For trailers, appends nothing, because end() writes them.
   void end_fields(std::string& out);
   // Appends a piece of the body.
   void add_body(std::string_view octets, std::string& out) const;

@@ -141,7 +141,7 @@ class Http2Session {
   [[nodiscard]] bool peer_goes_away() const noexcept { return peer_goes_away_; }
   // Client: returns how many streams the server permits at once, by its SETTINGS.
   [[nodiscard]] std::uint32_t max_streams() const noexcept;
-  // Makes the session forget the object that gets the stream's events.
+  // Stops all events of this stream, so that the object that received them can be destroyed.
   void detach(std::int32_t id) noexcept;
 
   // Sends an interim response. `fields` begin with `:status`.

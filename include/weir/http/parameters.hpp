@@ -15,8 +15,9 @@ namespace weir::http {
 
 // Bounds on parameters and cookies: [server] max_parameters and max_repeats.
 struct ParameterBounds {
-  std::size_t parameters = 1000;  // the maximum number of query parameters, of cookies, and of form fields
-  std::size_t repeats = 16;       // the maximum number of values of a name that a rule reads
+  // the largest number of query parameters; also of cookies, and of form fields
+  std::size_t parameters = 1000;
+  std::size_t repeats = 16;  // the largest number of values with one name, if a rule reads that name
 };
 
 // The bound that a request exceeds, if any.

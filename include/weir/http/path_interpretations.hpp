@@ -1,6 +1,6 @@
 // The different paths that servers may find in one request path. Some servers decode a path once, others
-// twice. Some split it at encoded slashes, and some remove ";parameters". Some merge slashes before they
-// remove dot segments, others afterwards.
+// twice. Some split the path at encoded slashes, and some remove ";parameters". Some merge slashes before
+// they remove dot segments, others afterwards.
 //
 // Pure. Rules compare the normal form (http/target.hpp). The other interpretations show whether another
 // server would find another path.

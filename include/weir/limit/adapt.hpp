@@ -15,18 +15,19 @@
 //   is very slow, so the answers of a period show the effect of the factor of the period before.
 // * The decrease by half is that of RFC 5681 §3.1. It lets a queue at the upstream drain.
 // * The increase of 1/20 of the limit lets the factor grow from 20 % to 100 % in 16 s. So weir finds the
-//   upstream's capacity to 5 % of the limit. Few steps also mean few limiters: weir makes them in advance.
-// * kLeastAnswers, 10: fewer answers show nothing, so the factor grows. A factor that refuses nearly every
-//   request therefore ends by itself.
-// * kLeastFailures, 3: among 10 to 19 answers, a single failure is already above 5 %. With three, an upstream
-//   of which 2 % of the answers fail is seldom unwell. docs/design/adapt.md has figures.
+// upstream's capacity to 5 % of the limit. weir makes one limiter for each of the 20 factors in advance, so
+// few steps also mean few limiters.
+// * kLeastAnswers, 10: fewer answers say too little about the upstream, so the factor then grows. This also
+// raises a factor that refuses nearly every request.
+// * kLeastFailures, 3: among 10 to 19 answers, a single failure is already above 5 %. If three failures are
+// needed, an upstream with 2 % failed answers is seldom unwell. docs/design/adapt.md has figures.
 //
 // A key has one state, whatever the factor. A window, a log or a concurrency limit compares its count with
-// the scaled limit. A bucket keeps its TAT (limit/gcra_core.hpp): a unit that is charged under half the
-// factor costs twice the time. So a scaled limit admits nothing that the whole limit would refuse.
+// the scaled limit. A bucket keeps its TAT (limit/gcra_core.hpp): under a factor of one half, each unit moves
+// the TAT twice as far. So a scaled limit admits nothing that the whole limit would refuse.
 //
-// Two conversions of a key's state may forget units beyond the scaled limit. The first follows a reload that
-// changes the limit. The second concerns an overflow cell that several limiters share.
+// Units that a key has used beyond the scaled limit may be forgotten in two cases. The first is a reload that
+// changes the limit. The second is an overflow cell that several limiters share.
 //
 // Pure, apart from Factors.
 #pragma once
@@ -73,25 +74,27 @@ struct Answers {
   friend bool operator==(const Answers&, const Answers&) = default;
 };
 
-// Returns true if the answers are at least kLeastAnswers, and slower or worse than the terms allow. Fewer
-// failures than kLeastFailures are never worse.
+// Returns true if the mean time of the answers is above terms.latency_above, or their share of failures is
+// above terms.errors_above. Returns false for fewer than kLeastAnswers answers. Fewer than kLeastFailures
+// failures do not count.
 [[nodiscard]] bool is_unwell(const AdaptTerms& terms, const Answers& answers) noexcept;
 
-// Returns the factor of the next period. `factor`: the factor of the present period.
+// Returns the factor for the next period. `answers`: the answers of the period that ends now. `factor`: the
+// factor of that period.
 [[nodiscard]] Factor adapted(const AdaptTerms& terms, const Answers& answers, Factor factor) noexcept;
 
 // Returns true if scaled() can scale the limiter. Returns false for queues, stepwise refills and adaptive
 // concurrency.
 [[nodiscard]] bool can_scale(const Limiter& limiter) noexcept;
 
-// Returns the limiter with a limit and a burst of `factor` twentieths, rounded down, but at least `least`
-// units and at most the whole limit. Both limiters can use each other's states. Returns an error if the
-// scaled bucket would take over 100 years to fill. REQUIRES: can_scale(limiter), least ≥ 1, and factor from 1
-// to kWholeFactor.
+// Returns a limiter with `factor` twentieths of the limit and of the burst. Rounds down, but grants at least
+// `least` units and at most the whole limit. Both limiters can use each other's states. Returns an error if
+// the scaled bucket would take over 100 years to fill. REQUIRES: can_scale(limiter), least ≥ 1, and factor
+// from 1 to kWholeFactor.
 [[nodiscard]] base::Result<Limiter> scaled(const Limiter& limiter, Factor factor, Cost least);
 
-// The present factor of each rule, by policy::Rule::index. server::ConfigSnapshots owns the object. The main
-// thread sets the factors; any thread may read them.
+// The present factor of each rule; the index is policy::Rule::index. server::ConfigSnapshots owns the object.
+// The main thread sets the factors; any thread may read them.
 class Factors {
  public:
   Factors() {

@@ -18,7 +18,7 @@ struct Cell {
 
 struct Step {
   Outcome outcome;
-  Cell next;                   // the state to store if the request is charged; otherwise the old state stays
+  Cell next;  // the state to store if the request is charged; if it is not charged, the old state stays
   base::TimePoint drained_at;  // from this instant on `next` equals a fresh cell, so the key may be evicted
 };
 

@@ -13,10 +13,10 @@ namespace weir::limit {
 // The name of a client in a rule. The name is a digest under a secret key and does not reveal the client.
 using Key = base::Digest128;
 
-// Identifies one version of a rule while weir runs. A reload that changes the numbers of a rule gives the
-// rule another index. So the index says how to interpret the stored state of a key. The configuration stores
-// this index in policy::Rule::cells. The index in policy::Rule::index is another one: it belongs to a rule's
-// name and survives such reloads.
+// Identifies one version of a rule while weir runs: the number says how to interpret the stored state of a
+// key. A reload that changes the limits of a rule gives the rule another number. The configuration stores
+// this number in policy::Rule::cells. A rule's policy::Rule::index is a different number, which belongs to
+// the rule's name and survives such reloads.
 using RuleIndex = std::uint16_t;
 inline constexpr std::size_t kMaxRules = 2048;
 
@@ -34,7 +34,8 @@ struct Charge {
   RuleIndex rule = 0;
   // False: a shadow rule, which never rejects. Its charge is made only if its own limiter admits the request.
   bool enforced = true;
-  LimiterId limiter_id = 0;  // keys without a slot in the table share one state for each limiter ID
+  // the limiter that is charged; keys without a slot in the table share one state for each limiter ID
+  LimiterId limiter_id = 0;
   Cost lease = 0;  // Redis only: the most units that this process may take from Redis in advance; 0: none
   // True: the previous charge of the bill, which has the same rule, decides whether the request is admitted.
   // This charge only adds the admitted request to the count of its limiter (limit/pair.hpp). `enforced` is

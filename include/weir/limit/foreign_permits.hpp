@@ -26,14 +26,14 @@ class ForeignPermits {
   // Releases all permits that the other process still holds. Must be called when that process has ended.
   void give_back_all(base::TimePoint now);
   [[nodiscard]] std::uint64_t units() const noexcept { return units_; }
-  // Returns the rules of the other process's permits, in any order, perhaps with duplicates. A rule stays in
-  // use until the other process holds none of its permits.
+  // Returns the rules of the permits that the other process still holds, in any order, perhaps with
+  // duplicates. weir must not free these rules yet.
   [[nodiscard]] std::vector<RuleIndex> rules() const;
 
  private:
   struct Entry {
     Charge charge;
-    bool overflow;  // true: the shared state of keys without a slot counts the permit
+    bool overflow;  // true: the permit is counted in the overflow cell, which keys without a slot share
   };
   struct Hash {
     std::size_t operator()(const Key& key) const noexcept { return static_cast<std::size_t>(key.lo); }

@@ -69,8 +69,8 @@ class GcraCore {
   [[nodiscard]] base::Duration window(Cost cost = 1) const noexcept;
   // Returns the largest cost that fits a fresh key. For a queue: 1000, or `capacity` if that is more.
   [[nodiscard]] std::uint64_t largest_cost() const noexcept;
-  // Returns how far the TAT may be ahead of now if a request of this cost must still fit. REQUIRES: cost ≤
-  // largest_cost().
+  // Returns how far ahead of now the TAT may be at most, so that a request of this cost still fits. REQUIRES:
+  // cost ≤ largest_cost().
   [[nodiscard]] Ticks room(Cost cost) const noexcept;
 
  private:

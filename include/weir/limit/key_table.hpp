@@ -21,9 +21,9 @@
 //  6. A log (limit/sliding_log.hpp) of more than one entry takes chunks of a shared store. The slots and the
 //     store together use at most 64 bytes a key, except that the store is never smaller than 1 MiB. If the
 //     store is full, each admission adds its cost to the newest entry of its log and moves that entry to the
-//     time of the admission. The key is then rejected earlier, never admitted too soon. This can happen to
-//     every log of a rule. Example: in a table of a million keys with one rule that keeps logs, about 149
-//     keys of 10,000 entries use up the store.
+// time of the admission. The key is then rejected earlier, never admitted too soon. A few keys can cause this
+// for all logs of a rule. Example: in a table of a million keys with one rule that keeps logs, about 149 keys
+// of 10,000 entries use up the store.
 //  7. A concurrency limit counts permits in the key's cell. No sweep evicts a cell while a request holds a
 //     permit of it.
 //  8. Violations and penalties (limit/penalty.hpp) are kept beside the slots, for keys with or without a
@@ -63,13 +63,13 @@ struct PermitDelta {
   std::int64_t units = 0;
 };
 
-// The refusals that KeyTable::charge() notes as violations of penalties.
+// The refusals that KeyTable::charge() counts as violations of the key (limit/penalty.hpp).
 enum class Violations : std::uint8_t {
   All,
-  // All but those of enforced full queues. The request may still displace another one; otherwise the caller
-  // must call violate().
+  // All refusals except those by an enforced queue that is full. The caller may still make room by displacing
+  // a queued request. If it does not, it must call violate().
   ButFullQueues,
-  None,  // notes none, because an earlier charge() of the same request has noted them
+  None,  // counts none, because an earlier charge() of the same request has counted the refusals
 };
 
 class KeyTable {
@@ -92,9 +92,9 @@ class KeyTable {
   // differ. If a rule has two charges, one limiter ID is even and the other odd. now ≥ the epoch.
   bool charge(std::span<const Charge> charges, base::TimePoint now, std::span<Outcome> outcomes,
               HybridTimestamp* timestamp = nullptr, Violations violations = Violations::All);
-  // Notes that a charge with a penalty was refused, and changes the outcome as charge() does. Used if
-  // charge() with Violations::ButFullQueues has refused the charge because a queue is full. Also used after
-  // peek() has returned a refusal.
+  // Counts a refusal of a charge that has a penalty, and changes the outcome as charge() does. Must be called
+  // if charge() with Violations::ButFullQueues has refused the charge because a queue is full. Also called
+  // after peek() has returned a refusal.
   void violate(const Charge& charge, base::TimePoint now, Outcome& outcome);
 
   // Refunds the allowed charges of a bill that charge() charged at `charged_at`. `outcomes` must be the
@@ -144,8 +144,8 @@ class KeyTable {
   std::size_t sweep(base::TimePoint now, std::size_t buckets);
 
   // For snapshots (limit/snapshot.hpp). visit() calls `see` for every key that is live at `now` and holds no
-  // permits. Charges made during the call may be missing. REQUIRES: `rules` are the rules of all keys, by
-  // RuleIndex.
+  // permits. Charges that other threads make during the call may be missing. REQUIRES: `rules` are the rules
+  // of all keys, by RuleIndex.
   void visit(base::TimePoint now, std::span<const SavedRule> rules,
              const std::function<void(const SavedKey&)>& see) const;
   // Returns the shared overflow cells that have not drained at `now`, except those with permits.
@@ -190,9 +190,9 @@ class KeyTable {
   void define_rule(RuleIndex index, const SavedRule& rule, base::TimePoint now) {
     define_rules(std::array{DefinedRule{index, rule}}, now);
   }
-  // Declares that `index` stands for `rule`, the version of the rule that an earlier process used. All other
-  // versions of the rule are newer. Returns false if no present rule takes over the keys of that old version.
-  // The limiters must outlive the table.
+  // Declares that `index` stands for `rule`, the version of the rule that an earlier process used (from a
+  // snapshot). All other versions of the rule count as newer. Returns false if no present rule takes over the
+  // keys of the old version. The limiters must outlive the table.
   [[nodiscard]] bool define_former_rule(RuleIndex index, const SavedRule& rule);
   // Returns true if `index` is in use, and no later version of its rule has reset the keys.
   [[nodiscard]] bool is_current(RuleIndex index) const;
@@ -212,7 +212,8 @@ class KeyTable {
     std::uint64_t keys = 0;              // slots in use, including drained keys that no sweep has evicted yet
     std::uint64_t slots = 0;             // all slots of the table
     std::uint64_t overflowed = 0;        // charges to shared overflow cells so far
-    std::uint64_t overflow_refused = 0;  // enforced charges rejected by an overflow cell or by a copy of one
+    std::uint64_t overflow_refused = 0;  // enforced charges that were rejected by an overflow cell, or by a
+                                         // slot that began as a copy of one
     std::uint64_t log_chunks = 0;        // all chunks of the log store, of 64 bytes each
     std::uint64_t log_chunks_used = 0;   // chunks in use
     std::uint64_t log_merged = 0;        // admissions so far for which the log store had no free chunk

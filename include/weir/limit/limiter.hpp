@@ -54,8 +54,8 @@ using Limiter = std::variant<TokenBucket, Gcra, LeakyBucket, SteppedBucket, Fixe
 // Returns the GcraCore of a token bucket, a GCRA or a leaky bucket; null for other algorithms.
 [[nodiscard]] const GcraCore* gcra_core(const Limiter& limiter) noexcept;
 
-// Returns the quota that the rate limit headers report: the units that an idle client may spend. For a leaky
-// bucket this is `queue`.
+// Returns the quota that the rate limit headers report: how many units an idle client may spend at once. For
+// a leaky bucket this is `queue`.
 [[nodiscard]] std::uint64_t quota(const Limiter& limiter) noexcept;
 // Returns the quota at the time of `outcome`. The quota of an adaptive concurrency limit changes with time.
 [[nodiscard]] inline std::uint64_t quota_of(const Limiter& limiter, const Outcome& outcome) noexcept {

@@ -10,9 +10,9 @@ namespace weir::limit {
 
 struct Outcome {
   bool allowed = false;
-  // Several Redis servers may decide the charges of one bill, each by its own clock. `ahead` says by how many
-  // µs the clock of this charge was ahead of the bill's clock. 32 bits, so that `ahead` shares a word with
-  // `allowed`.
+  // The µs by which the clock that decided this charge was ahead of the bill's clock. Not zero only if
+  // several Redis servers decide the charges of one bill, each by its own clock. 32 bits, so that `ahead`
+  // shares a word with `allowed`.
   std::int32_t ahead = 0;
   // The units that the key can still spend now. If the request is allowed, its own charge is already
   // subtracted.
@@ -35,9 +35,9 @@ struct Outcome {
   // True: the request was admitted from units that this process had taken from Redis in advance
   // (src/redis/prefetch/grant_cache.hpp).
   bool in_advance = false;
-  // The two members below belong to the rule's penalty (limit/penalty.hpp). `penalty_begins`: a penalty
-  // begins with this request, which is a violation. `violations`: how many violations count, if no penalty
-  // runs.
+  // The two members below belong to the rule's penalty (limit/penalty.hpp). `penalty_begins`: this request is
+  // a violation, and a penalty begins with it. `violations`: the number of violations that count towards the
+  // next penalty; 0 during a penalty.
   bool penalty_begins = false;
   std::uint8_t violations = 0;
   // The present limit of a key of adaptive_concurrency, which changes with time. Zero for all other

@@ -26,8 +26,8 @@ namespace weir::limit {
 // Returns true if this limiter may be charged beyond its limit.
 [[nodiscard]] bool counts_beyond(const Limiter& limiter) noexcept;
 
-// Returns the maximum number of units that a log keeps if `decider` decides about requests. The log then only
-// records the requests that `decider` admits.
+// Returns the maximum number of units that a log keeps while `decider` decides about requests and the log
+// only counts them.
 [[nodiscard]] inline Cost most_counted(const Limiter& limiter, const Limiter& decider) noexcept {
   return std::max(quota(limiter), quota(decider));
 }
@@ -46,8 +46,8 @@ namespace weir::limit {
   return own;
 }
 
-// Returns the key's state after a charge that the limiter would reject. For a SlidingLog, the cell is a log
-// with one entry, and `most` is most_counted(). REQUIRES: counts_beyond(limiter).
+// Returns the key's state after a charge that the limiter itself would reject. For a SlidingLog, the cell is
+// a log with one entry, and `most` is the result of most_counted(). REQUIRES: counts_beyond(limiter).
 [[nodiscard]] Cell charge_over_limit(const Limiter& limiter, const Cell& cell, base::TimePoint now, Cost cost,
                                      Cost most) noexcept;
 

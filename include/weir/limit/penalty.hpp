@@ -17,8 +17,8 @@ namespace weir::limit {
 // kLeastPenalty ≤ first ≤ most ≤ kMostPenalty; 0 < forget ≤ kMostPenalty.
 struct Penalty {
   std::uint32_t after = 1;  // a penalty begins with this many violations within `forget`
-  base::Duration first{};   // the length of a penalty if no other penalty began in the `forget` before it
-  std::uint32_t grows = 2;  // each earlier penalty that began within `forget` multiplies the length by this
+  base::Duration first{};   // the length of a penalty if no other penalty began within `forget` before it
+  std::uint32_t grows = 2;  // each penalty that began within `forget` before multiplies the length by this
   base::Duration most{};    // the longest penalty
   base::Duration forget{};  // how long violations and beginnings of penalties are remembered
   friend bool operator==(const Penalty&, const Penalty&) = default;
@@ -50,7 +50,7 @@ struct PenaltyState {
 // Notes a violation. Returns true if a penalty begins with it. REQUIRES: penalty_left(state, now) is zero.
 // May throw std::bad_alloc; the state is then unchanged.
 bool violate(const Penalty& penalty, PenaltyState& state, base::TimePoint now);
-// Returns when the state will equal that of a key without violations.
+// Returns the time at which the state will equal that of a key without violations and penalties.
 [[nodiscard]] base::TimePoint penalty_forgotten_at(const Penalty& penalty,
                                                    const PenaltyState& state) noexcept;
 

@@ -25,9 +25,9 @@
 
 namespace weir::limit {
 
-// Returns the converted state. Equal numbers change nothing, and a drained state stays drained. A share of
-// the limit does not fall, and rises by less than one unit. For logs with more than one entry, use the
-// function below.
+// Returns the state `cell` of `from`, converted for `to`. Equal parameters change nothing, and a drained
+// state stays drained. The used share of the limit does not fall, and rises by less than one unit. For logs
+// with more than one entry, use the function below.
 [[nodiscard]] Cell rescaled(const Limiter& from, const Cell& cell, const Limiter& to,
                             base::TimePoint now) noexcept;
 
@@ -35,8 +35,10 @@ namespace weir::limit {
 [[nodiscard]] std::vector<LogEntry> rescaled(const SlidingLog& from, std::span<const LogEntry> entries,
                                              const SlidingLog& to, base::TimePoint now);
 
-// Convert the cost of an earlier charge into units of the new limit. Where the state keeps its count, the
-// cost is the same. A refund is rounded down, and a debt (units charged beyond the limit) is rounded up.
+// Convert the cost of an earlier charge into units of the new limit. For queues, concurrency limits and
+// windows whose `align` changes, the cost stays the same. Otherwise the cost is scaled with the quota: a
+// refund is rounded down, a debt (units charged beyond the limit) up. Both return 0 after a change of
+// algorithm.
 [[nodiscard]] Cost rescaled_refund(const Limiter& from, Cost cost, const Limiter& to) noexcept;
 [[nodiscard]] Cost rescaled_debt(const Limiter& from, Cost cost, const Limiter& to) noexcept;
 

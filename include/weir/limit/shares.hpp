@@ -1,5 +1,5 @@
-// The part of the key table that is reserved for each rule, so that clients of one rule cannot use up the
-// whole table (src/limit/table/quota.hpp).
+// The number of slots that the key table reserves for each rule, so that clients of one rule cannot use up
+// the whole table (src/limit/table/quota.hpp).
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@ namespace weir::limit {
 
 struct Share {
   std::size_t keys = 0;
-  std::size_t log_entries = 0;  // the log entries that are reserved for each rule that keeps logs
+  std::size_t log_entries = 0;  // reserved log entries, for each rule that keeps logs
 };
 
 // Returns the reserved part of each rule, in a table for `max_keys` keys with `rules` rules. `log_rules` of

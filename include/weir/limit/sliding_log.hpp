@@ -11,9 +11,9 @@
 //     |—————————|———————————————|———         an entry at m counts from its mark until the instant at which
 //               counts          no more      mark m + n begins, ⌈(m + n) × period / n⌉ µs
 //
-// A step() is pure: it reads a log and says where to enter the cost. The owner of the log enters the cost. A
-// log of at most one entry (a Cell) gives its entry the mark of the newest admission. Older costs then count
-// as if they were new, so such a log rejects earlier than a full log would, never later.
+// A step() is pure: it reads a log and says where to enter the cost. The owner of the log enters the cost. If
+// a log has room for one entry only (a Cell), that entry gets the mark of the newest admission. Older costs
+// then count as if they were new, so such a log rejects earlier than a full log would, never later.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -74,8 +74,8 @@ class SlidingLog {
   [[nodiscard]] Cell settle(const Cell& cell, base::TimePoint charged_at, Cost reserved,
                             Cost actual) const noexcept;
   [[nodiscard]] base::TimePoint drained_at(const Cell& cell) const noexcept;
-  // Returns a state with the same cost, entered at a time step (mark) so that the entry expires at
-  // `drained_at`, or less than one step later.
+  // Returns a state with the same cost in one entry. The mark of the entry is chosen so that the entry
+  // expires at `drained_at`, or less than one step later.
   [[nodiscard]] Cell carry_over(const Cell& cell, base::TimePoint drained_at) const noexcept;
 
   // Return the mark (number of the time step) that contains an instant, the first instant of a mark, and the

@@ -1,4 +1,4 @@
-// SlotHash is the part of a key that selects its Redis node in a cluster. LineSet is a set of charges of one
+// SlotHash: the part of a key that selects its Redis node in a cluster. LineSet: a set of charges of one
 // bill. Plain values.
 #pragma once
 

@@ -19,9 +19,9 @@
 //   A person who knows this key can find clients that share one bucket of the table. So it is not derived
 //   from key_secret, which many weirs and perhaps many people know. A snapshot is therefore a secret, and
 //   only the owner may read the file.
-// * All instants, by the clock that limits use. The time of saving, by that clock and by the machine's clock.
-//   A restore shifts all instants to its own clock (shift_of, src/limit/snapshot/time_shift.hpp). The
-//   machine's clock says how much time has passed since the saving.
+// * All instants, by the clock that limits use; and the time of saving, by that clock and by the machine's
+// clock. A restore shifts all instants to its own clock (shift_of, src/limit/snapshot/time_shift.hpp). The
+// machine's clock tells the restore how much time has passed since the saving.
 // * Violations and penalties, if there are any.
 // * Cells of rules with unchanged limiters (SavedRule). Cells of changed rules are converted as after a
 //   reload: a restore gives the old version of the rule a RuleIndex of its own.
@@ -56,9 +56,10 @@ struct Snapshot {
 
 // Clocks that differ by at most this much are treated as equal.
 inline constexpr base::Duration kClocksAgree{2'000'000};
-// Returns by how much to shift a snapshot's instants in a process whose clock starts at `now`, the machine's
-// time. Returns zero if the clocks agree, because the new process starts its clock at `saved_at` or later. If
-// the machine's clock was set back since the snapshot, the shift assumes that no time has passed.
+// Returns the duration to add to a snapshot's instants, in a process whose clock starts at `now`, the
+// machine's time. The result is `machine_at` − `saved_at`, or zero if they differ by at most kClocksAgree. If
+// `now` is before `machine_at`, the machine's clock was set back: `now` then replaces `machine_at`, as if no
+// time had passed.
 [[nodiscard]] base::Duration shift_of(const Snapshot& snapshot, base::TimePoint now) noexcept;
 
 // The clock of the process that restores a snapshot.
@@ -94,8 +95,8 @@ struct Restored {
   std::uint64_t left_out = 0;
 };
 
-// Called for a rule whose limiters have changed since the snapshot. Returns a RuleIndex for the old version
-// of the rule, or nullopt if the rule's keys must start with nothing used.
+// Called for a rule whose limiters have changed since the snapshot. Must return a RuleIndex for the old
+// version of the rule, or nullopt if the rule's keys start with nothing used.
 using Adopt = std::function<std::optional<RuleIndex>(const FormerRule&)>;
 
 // Adds the keys of a snapshot to the table. REQUIRES: check_snapshot accepted the same bytes with the same

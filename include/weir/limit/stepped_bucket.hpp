@@ -47,7 +47,7 @@ class SteppedBucket {
 
  private:
   SteppedBucket(Rate rate, std::uint64_t burst) noexcept : rate_(rate), burst_(burst) {}
-  // Returns the number of refills that add at least `tokens` tokens.
+  // Returns how many refills it takes to add `tokens` tokens.
   [[nodiscard]] std::int64_t refills(std::uint64_t tokens) const noexcept {
     return static_cast<std::int64_t>(tokens / rate_.count + (tokens % rate_.count != 0 ? 1 : 0));
   }

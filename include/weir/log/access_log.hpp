@@ -56,11 +56,11 @@ class AccessLog {
   // lost().
   void write_or_lose(std::string_view lines);
   [[nodiscard]] const observe::LogFields& fields() const noexcept { return fields_; }
-  // Must be called when the key table starts empty. The next line with the field "replay" then marks the
-  // start of a run, where `weir replay` also starts with empty counters.
+  // Must be called when the key table starts empty. The next line with the field "replay" then says that a
+  // run begins there. At that line, `weir replay` starts with empty counters, too.
   void begin_run() noexcept { unbegun_ = true; }
-  // Returns true for the first call after begin_run(); the caller's line must then mark the start of a run.
-  // May be called by any thread.
+  // Returns true for the first call after begin_run(). The caller's line must then say that a run begins. May
+  // be called by any thread.
   [[nodiscard]] bool begins_run() noexcept {
     return unbegun_.load(std::memory_order_relaxed) && unbegun_.exchange(false);
   }

@@ -12,7 +12,7 @@ namespace weir::net {
 class ByteReader {
  public:
   // Reads at most `size` octets to `at`. Waits until at least one octet is available. Returns 0 only with an
-  // error; at the end of the sequence the error is eof. REQUIRES size > 0.
+  // error; at the end of the octets the error is eof. REQUIRES size > 0.
   [[nodiscard]] virtual Task<std::size_t> read_some(char* at, std::size_t size, ErrorCode& ec) = 0;
 
  protected:

@@ -46,8 +46,8 @@ class Dial final : Watched {
   [[nodiscard]] Task<ErrorCode> connect();
   void cancel() noexcept;
 
-  // Lets other code cancel a Dial. The constructor sets the pointer `hand` to the Dial, and the destructor
-  // sets `hand` to null.
+  // Lets other code cancel a Dial through the pointer `hand`. The constructor sets `hand` to the Dial, and
+  // the destructor sets it to null.
   class ScopedCancelTarget {
    public:
     ScopedCancelTarget(Dial*& hand, Dial& dial) noexcept : hand_(hand) { hand_ = &dial; }

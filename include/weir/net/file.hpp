@@ -25,8 +25,8 @@ enum class UnnamedPipe : std::uint8_t { Reject, Accept };
 [[nodiscard]] base::Result<std::string> read_file(const std::string& path, std::size_t most = kLargestFile,
                                                   UnnamedPipe pipe = UnnamedPipe::Reject);
 
-// For a file that a library opens by its name: returns why read_file() could not open the file. Returns
-// nullopt if read_file() could open it.
+// Returns why read_file() could not open the file, or nullopt if it could. For files that a library will open
+// by name.
 [[nodiscard]] std::optional<base::Error> fault_of_file(const std::string& path);
 
 }  // namespace weir::net

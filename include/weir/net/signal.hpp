@@ -81,7 +81,7 @@ class Notification {
   Wait* waiter_ = nullptr;
 };
 
-// Lets a coroutine wait as for a socket (Port::Wait), but for an event of an object that is no socket.
+// An event of an object that is not a socket. A coroutine waits for it as for a socket, with a Port::Wait.
 class Readiness {
  public:
   explicit Readiness(const Executor& executor) : reactor_(Reactor::of(executor)) {}

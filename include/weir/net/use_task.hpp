@@ -34,7 +34,7 @@ namespace detail {
 template <class... Values>
 class OperationHandler;
 
-// The state of a waiting coroutine that the operation's handler fills in. Lives in the coroutine's frame.
+// The operation's handler stores the results here, and resumes the waiting coroutine. Lives in its frame.
 template <class... Values>
 class PendingOperation {
  public:

@@ -38,8 +38,8 @@ class Watched
   void arm(base::Duration wait) noexcept;
   void disarm() noexcept { late_at_ = kNever; }
 
-  // Skips the object's ticks for a second (kDoze) or until its deadline, whichever ends earlier. May be
-  // called only as the last step of on_tick().
+  // Stops the calls of on_tick() for a second (kDoze) or until the deadline passes, whichever is earlier. May
+  // be called only as the last step of on_tick().
   void doze() noexcept;
   void wake() noexcept {
     if (dozes_) end_doze();

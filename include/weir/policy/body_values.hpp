@@ -1,8 +1,8 @@
-// Reads the values of a request's body that keys and conditions name: members of JSON, and fields of a form.
+// Reads the values in a request's body that keys and conditions name: members of JSON, and fields of a form.
 //
-// One pass over the body finds all members, and one pass finds all fields, however many rules ask for them.
-// The server may read the body in another way than weir, so weir reports a fault wherever servers differ
-// (docs/design/reading-requests.md). Pure; the caller has the whole body in memory.
+// One pass over the body finds all JSON members, and one pass finds all form fields, however many rules ask
+// for them. The server may read the body in another way than weir, so weir reports a fault wherever servers
+// differ (docs/design/reading-requests.md). Pure; the caller has the whole body in memory.
 #pragma once
 
 #include "weir/http/head.hpp"
@@ -25,32 +25,33 @@ inline constexpr std::size_t kLongestBodyValue = 4096;
 // Why weir cannot read a value in a request's body.
 enum class BodyFault : std::uint8_t {
   None,
-  ContentType,    // the Content-Type is not one media type: a list, two lines that differ, or only some
-                  // servers take it for that of a form
+  // the Content-Type is a list, or two lines of it differ, or only some servers read it as that of a form
+  ContentType,
   Charset,        // the Content-Type names another charset than UTF-8
   NotJson,        // the body is not JSON, and a JsonFault says why
-  NeitherKind,    // the body is not JSON, and its Content-Type is not that of a form
+  NeitherKind,    // the body is not JSON, and the Content-Type does not say that it is a form
   Multipart,      // the body is a multipart form, whose fields weir does not read
   TooManyFields,  // the form has more fields than max_parameters
   Repeated,       // the field, the member, or an object that contains the member occurs twice
-  Respelled,      // the form has a name or a value that only some servers read as the field's
+  Respelled,      // a name or a value is written in a way that only some servers read as this field
   Structured,     // the member is an object or an array
   LongNumber,     // the member is a number of more than kLongestBodyValue octets
-  TwoValues,      // two attributes of one part of a key have a value
+  TwoValues,      // two alternatives of one part of a key have a value
 };
 
 // How names of JSON members are compared. AnyCase ignores the case of letters: see fold_case().
 enum class JsonNames : std::uint8_t { Exact, AnyCase };
 
-// JSON pointers (RFC 6901) in a tree, so that one pass over a document follows all of them.
+// A set of JSON pointers (RFC 6901), as a tree, so that one pass over a document finds the values of all.
 class JsonPointers {
  public:
   explicit JsonPointers(JsonNames names) : names_(names) {}
-  // Adds a pointer. Returns the number of its value. Pointers to the same place have the same number.
+  // Adds a pointer. Returns the index of its value, below size(). Pointers to the same member share one
+  // index.
   std::size_t add(std::string_view pointer);
-  // Returns the number of the pointer's value; nullopt if the pointer was not added.
+  // Returns the index of the pointer's value; nullopt if the pointer was not added.
   [[nodiscard]] std::optional<std::size_t> find(std::string_view pointer) const;
-  // Returns how many values the pointers have.
+  // Returns the number of different values to find.
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
  private:
@@ -59,13 +60,15 @@ class JsonPointers {
 
   // A place in a document on the way to a value: a member of an object, or an element of an array.
   struct Node {
-    std::map<std::string, int, std::less<>> below{};  // the name or index, and the node there
-    int value = kNone;                                // the number of the value; kNone: only on the way
+    // key: a name or array index; value: the node there, as an index of nodes_
+    std::map<std::string, int, std::less<>> below{};
+    // the index of the value at this node; kNone: no pointer ends here
+    int value = kNone;
   };
 
   JsonNames names_;
   std::size_t size_ = 0;
-  std::map<std::string, std::size_t, std::less<>> numbers_;  // the number of each pointer's value
+  std::map<std::string, std::size_t, std::less<>> numbers_;  // the index of each pointer's value
   std::vector<Node> nodes_{1};                               // the first node is the whole document
 };
 
@@ -82,29 +85,30 @@ struct JsonValue {
 class FormNames {
  public:
   void add(std::string_view name);
-  // Returns the number of the field's value; nullopt if the name was not added.
+  // Returns the index of the field's value; nullopt if the name was not added.
   [[nodiscard]] std::optional<std::size_t> find(std::string_view name) const;
-  // Returns how many values the names have. Names that differ only in case have the same value.
+  // Returns the number of different values to find. Names that differ only in case share one value.
   [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
 
  private:
   friend class FormNameSearch;
   struct Entry {
-    std::string pattern;  // the name in the form in which servers may confuse names: see form_fields.cpp
-    std::string name;     // the name without capitals
-    std::size_t value;    // the number of the value
+    std::string pattern;  // the name with '_' in place of ' ', '.' and '[', as PHP reads names
+    std::string name;     // the name in lower case
+    std::size_t value;    // the index of the value
   };
 
-  // A name with brackets. The key of the map is the name in the form in which Rack may confuse such names.
+  // A field name with brackets. The key of the map has one '[' between two parts of the name, because Rack
+  // ignores further brackets.
   struct Bracketed {
-    std::string name;   // the name without capitals
-    std::size_t value;  // the number of the value
+    std::string name;   // the name in lower case
+    std::size_t value;  // the index of the value
   };
   using BracketedNames = std::multimap<std::string, Bracketed, std::less<>>;
 
   std::vector<Entry> entries_;  // sorted by `pattern`
   BracketedNames bracketed_;
-  std::map<std::string, std::size_t, std::less<>> numbers_;  // the number of each name's value
+  std::map<std::string, std::size_t, std::less<>> numbers_;  // the index of each name's value
 };
 
 // The value of a form field. The fault is None, Repeated or Respelled.
@@ -114,7 +118,7 @@ struct FormValue {
   std::string text{};  // decoded, at most kLongestBodyValue octets
 };
 
-// The values to look for. Immutable after the configuration was read.
+// The names of all values in bodies that rules read. Immutable after the configuration was read.
 class BodyNames {
  public:
   // Adds a JSON pointer (RFC 6901), or the name of a form field. Adding a name again changes nothing.
@@ -127,18 +131,19 @@ class BodyNames {
   FormNames fields_;
 };
 
-// The values that one body has. Belongs to one exchange.
+// The values of one request's body. Belongs to one exchange.
 class BodyValues {
  public:
-  // Finds the values. `names` must outlive this object's next read(). An empty body has no values and no
-  // faults. JSON is read whatever the Content-Type is. A form (urlencoded or multipart) that is not JSON has
-  // no members, if it begins like a form. Fields are read unless the Content-Type is one of JSON.
+  // Finds the values of `names` in the body. `names` must outlive this object's next read(). An empty body
+  // has no values and no faults. A member is looked for whatever the Content-Type is. If the body is not
+  // JSON, but the Content-Type says that it is a form and it begins like a form, it has no members and that
+  // is no fault. Fields are looked for unless the Content-Type is one of JSON.
   void read(const BodyNames& names, const http::RequestHead& head, std::string_view body);
   // Forgets the values and frees their memory.
   void clear() noexcept;
 
-  // Returns the value: a string, a number in its one spelling ("5" for 5.0 and 5e0), "true" or "false". Empty
-  // if the body has no such value, or an object, an array or null instead.
+  // Returns the value as text: a string, a number in its shortest spelling ("5" for 5.0 and 5e0), "true" or
+  // "false". Empty if the body has no such value, or if the value is an object, an array or null.
   [[nodiscard]] std::string_view json(std::string_view pointer) const;
   // Returns the decoded value of a form field, with '+' as a blank; empty if the body has none.
   [[nodiscard]] std::string_view field(std::string_view name) const;
@@ -161,10 +166,10 @@ class BodyValues {
   [[nodiscard]] const FormValue* form_value(std::string_view name) const;
 
   const BodyNames* names_ = nullptr;
-  std::vector<JsonValue> json_;            // by number; empty if the body is not JSON
-  std::vector<FormValue> fields_;          // by number; empty if the body is not read as a form
-  BodyFault of_json_ = BodyFault::None;    // why weir can read no member
-  BodyFault of_fields_ = BodyFault::None;  // why weir can read no field
+  std::vector<JsonValue> json_;            // by index (JsonPointers); empty if the body is not JSON
+  std::vector<FormValue> fields_;          // by index (FormNames); empty if the body is not read as a form
+  BodyFault of_json_ = BodyFault::None;    // why no member can be read; None: see each value
+  BodyFault of_fields_ = BodyFault::None;  // why no field can be read; None: see each value
   JsonFault json_fault_ = JsonFault::None;
 };
 

@@ -1,5 +1,5 @@
-// Writes a client of a rule as readable text. The text contains the values of the client's key that are not
-// secret. weir shows the text beside the digest of the key.
+// Describes a client of a rule in readable text. The text contains the values of the client's key that are
+// not secret. weir shows it beside the digest of the key.
 //
 //   ["ip"] "203.0.113.7"    ["user", "route"] "user:alice route:/api/*"    ["api_key"] "api_key of alice"
 //
@@ -15,13 +15,13 @@
 
 namespace weir::policy {
 
-// Writes the text into the buffer `room`, and cuts the text to the buffer's size. The result is a view of the
-// buffer. Octets that are not printable ASCII become '?'. Allocates nothing. REQUIRES: the rule's key has a
-// name for the request.
+// Writes the text into the buffer `room`, and cuts the text to the buffer's size. Returns a view of the
+// buffer. Octets that are not printable ASCII become '?'. Allocates nothing. REQUIRES: name_key() returns a
+// key for the request.
 [[nodiscard]] std::string_view write_client(std::span<char> room, const KeyPattern& key,
                                             const Request& request) noexcept;
 
-// Returns true if the text alone distinguishes all clients, so that people do not need the digest.
+// Returns true if two different clients never have the same text, so that people do not need the digest.
 [[nodiscard]] bool is_readable(const KeyPattern& key) noexcept;
 
 }  // namespace weir::policy

@@ -33,8 +33,9 @@ struct CostSource {
     Header,
     Query,
     Json,
-    Reserve,  // the JSON body states how much the request may cost; the response states the cost
-    Length,   // the Content-Length states how much the request may cost; the octets that pass are the cost
+    Reserve,  // the JSON body states the most that the request may cost; the response states its cost
+    // the Content-Length states the most that the request may cost; its cost is the octets that pass
+    Length,
   };
   Kind kind = Kind::None;
   std::string name;  // name of the header or query parameter; for Json: a JSON pointer (RFC 6901)
@@ -61,7 +62,7 @@ struct CostSource {
 // for a cost below 1 or above kMaxCost.
 [[nodiscard]] std::optional<limit::Cost> parse_cost(std::string_view text, std::uint32_t scale);
 
-// Returns the cost in the request's head, or `otherwise` if the head has none. Returns nullopt if
+// Returns the cost that the request's head states, or `otherwise` if it states none. Returns nullopt if
 // parse_cost() rejects a value, or if the head has several different values. REQUIRES: the source is a
 // header, a query parameter or the Content-Length.
 [[nodiscard]] std::optional<limit::Cost> cost_in_head(const CostSource& source, const http::RequestHead& head,
@@ -85,7 +86,7 @@ enum class JsonFault : std::uint8_t {
   TooDeep,        // nested deeper than kDeepestJson
 };
 [[nodiscard]] JsonFault json_fault(const CostSource& source, std::string_view body);
-// Returns the end of the sentence that begins "the request body". REQUIRES: the fault is not None.
+// Returns words that complete a sentence which begins "the request body". REQUIRES: the fault is not None.
 [[nodiscard]] std::string_view describe(JsonFault fault) noexcept;
 
 // Returns the source in words: "header X-Cost", "query cost", "json /amount" or "json /max_tokens up to

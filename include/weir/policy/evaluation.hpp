@@ -23,7 +23,7 @@
 
 namespace weir::policy {
 
-// Returns the first part of the rule's key that the request lacks; null if the request has all parts.
+// Returns the first part of the rule's key for which the request has no value; null if it has all values.
 [[nodiscard]] const KeyPart* missing_part(const Rule& rule, const Request& request);
 
 // Returns the first part of the rule's key for which the request has several different values. Returns
@@ -35,7 +35,7 @@ namespace weir::policy {
 struct Objection {
   const Rule* rule = nullptr;     // null: no objection
   const KeyPart* part = nullptr;  // the missing part; null: the cause is one of the members below
-  // Why weir cannot read the body. Whole means that the body is not the cause.
+  // Why weir cannot read the body. Whole: the body is readable, so it is not the cause.
   RequestBody::State body = RequestBody::State::Whole;
   // Set if the request has several different values for a key, a cost or a condition.
   std::optional<Ambiguity> ambiguity{};
@@ -115,12 +115,12 @@ class Bill {
 
 class Evaluation {
  public:
-  // Finds the rules that apply, computes the names of their keys, and reads the cost of the request. Returns
-  // the first objection of an enforced rule; if there is one, both bills and `paced` are empty. Objections
-  // are: a missing key with on_missing = "reject", an invalid cost, an unreadable body, differing values, and
-  // too many rules: the two bills together hold at most kMaxCharges charges. Takes shadow rules last, so that
-  // no enforced rule lacks room because of them, and omits those that have an objection. REQUIRES: the first
-  // wanted_body() bytes of the body were read.
+  // Collects the charges of all rules that apply: computes the keys, and reads the cost of the request.
+  // Returns the first objection of an enforced rule; if there is one, both bills and `paced` are empty.
+  // Objections are: a missing key with on_missing = "reject", an invalid cost, an unreadable body, an
+  // ambiguous value, and too many rules (the two bills together hold at most kMaxCharges charges). Takes
+  // shadow rules last, so that no enforced rule lacks room because of them. Omits shadow rules that have an
+  // objection. REQUIRES: the first wanted_body() bytes of the body were read.
   Objection collect(RuleList rules, const Request& request, const NamingKeys& keys);
 
   // Does the same as collect(), but only for rules that need no body. May be called before the body arrives.
@@ -130,17 +130,17 @@ class Evaluation {
   // token.
   Objection collect_unverified(RuleList rules, const Request& request, const NamingKeys& keys);
 
-  // Collects only the rules that pace bodies. Ignores them if the request has no key that one of them
-  // demands.
+  // Does the same as collect(), but only for rules that pace bodies (Rule::bandwidth). If one of these rules
+  // has an objection, collects nothing.
   void collect_paced(RuleList rules, const Request& request, const NamingKeys& keys);
 
   // Does the same as collect() for a single rule, which may be in shadow mode. Adds the rule's charges if the
   // rule applies and has no objection.
   Objection collect_rule(const Rule& rule, const Request& request, const NamingKeys& keys);
 
-  Bill local;   // the charges to make in this process
+  Bill local;   // the charges to make in this process's key table
   Bill remote;  // the charges to make in Redis
-  // The keys of the rules that pace bodies (Rule::bandwidth). They count towards the bound kMaxCharges, too.
+  // The keys of the rules that pace bodies (Rule::bandwidth). Each also counts towards the bound kMaxCharges.
   struct PacedKey {
     const Rule* rule;
     limit::Key key;
@@ -154,10 +154,11 @@ class Evaluation {
   }
 
   // Handles charges that Redis could not make. If a rule has on_store_failure = "local", adds its charge to
-  // `fallback`, under the name that the key table uses. Omits charges of rules with "open". If an enforced
-  // rule has "closed", adds nothing and returns that rule; otherwise returns null. `fallback` may already
-  // contain local charges, because the key table makes all charges of a bill or none. REQUIRES: `fallback`
-  // has at most kMaxCharges charges afterwards. `unasked`: the charges of `remote` to handle.
+  // `fallback`, under the key that the key table uses. Omits the charge if the rule has "open". If an
+  // enforced rule has "closed", adds nothing and returns that rule; otherwise returns null. `fallback` may
+  // already contain the local charges of the request, because the key table makes all charges of a bill or
+  // none. REQUIRES: `fallback` has at most kMaxCharges charges afterwards. `unasked`: the charges of `remote`
+  // to handle.
   const Rule* fall_back(const Request& request, const NamingKeys& keys, Bill& fallback,
                         limit::LineSet unasked = ~limit::LineSet{0}) const;
 
@@ -168,8 +169,8 @@ class Evaluation {
   Objection collect_those(RuleList rules, const Request& request, const NamingKeys& keys, Takes takes);
 };
 
-// Returns how long the rule refuses. The time ends when the limiter admits the request, or earlier if the
-// rule's hours end earlier.
+// Returns how long the rule will go on refusing the request: `retry_after`, or less if the rule's hours end
+// earlier.
 [[nodiscard]] base::Duration wait_under(const Rule& rule, base::Duration retry_after,
                                         base::TimePoint now) noexcept;
 
@@ -180,14 +181,14 @@ class Evaluation {
 // Ignores shadow charges. Decision::rule points to a rule of one of the bills.
 [[nodiscard]] Decision decide(std::span<const Bill* const> bills, base::TimePoint now) noexcept;
 
-// Returns the enforced charge with the longest delay. If several charges have the same delay, returns the
-// first of them. A request whose decision is Delay waits for this charge. The bill is null if there is no
-// enforced charge.
+// Refers to one charge of a bill. `bill` is null if there is no such charge.
 struct BillLineRef {
   const Bill* bill = nullptr;
   std::size_t line = 0;
   friend bool operator==(const BillLineRef&, const BillLineRef&) = default;
 };
+// Returns the enforced charge with the longest delay; of equal ones the first. A request whose decision is
+// Delay waits for this charge. The bill is null if there is no enforced charge.
 [[nodiscard]] BillLineRef longest_delay(std::span<const Bill* const> bills) noexcept;
 
 }  // namespace weir::policy

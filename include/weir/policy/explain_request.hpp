@@ -47,7 +47,7 @@ struct ExplainTime {
                                                         const ClientSettings& settings,
                                                         const ExplainTime& time, double load);
 
-// Storage for normalised texts of a head. Reusing this object reuses its memory.
+// Storage for the texts that request_of() normalises. Reusing this object reuses its memory.
 struct RequestTexts {
   std::string path;
   std::string host;
@@ -55,12 +55,13 @@ struct RequestTexts {
   http::PathInterpretations interpretations;
 };
 
-// Returns the request in the form that rules use. `credentials` and `texts` must outlive the result.
+// Returns the request in the form that rules read. `head`, `credentials` and `texts` must outlive the result.
 [[nodiscard]] Request request_of(const ClientSettings& settings, const base::IpAddress& peer,
                                  const http::RequestHead& head, Credentials& credentials,
                                  RequestTexts& texts);
 
-// Not movable: the request has views into this object.
+// A request that an administrator describes, parsed like a real one. Not movable: the request has views into
+// this object.
 class DescribedRequest {
  public:
   DescribedRequest() = default;

@@ -35,16 +35,16 @@ struct RuleCheck {
 
 // The state of a key in one limiter.
 struct LimitState {
-  std::string choice;        // which limiter of the rule was chosen, in words (describe_choice())
-  std::string limiter;       // such as "token_bucket 10/s, burst 100"
-  std::string store;         // "memory", "redis"
-  std::string note;          // a note about the source of the state; usually empty
-  std::string digest;        // the key's name, as in the access log
-  bool counted = false;      // true: the limiter is charged, but another limiter of the rule decides
-  bool paces = false;        // true: paces bodies, and decides about no request (Rule::bandwidth)
-  bool known = false;        // true: the members below are set; otherwise `note` says why they are not set
-  limit::Outcome outcome{};  // the outcome for the request's cost, or for cost 0 if only the state is shown
-  std::uint64_t limit = 0;   // the limit that clients see
+  std::string choice;           // which limiter of the rule was chosen, in words (describe_choice())
+  std::string limiter;          // such as "token_bucket 10/s, burst 100"
+  std::string store;            // "memory", "redis"
+  std::string note;             // a note about the source of the state; usually empty
+  std::string digest;           // the key's name, as in the access log
+  bool counted = false;         // true: the limiter is charged, but another limiter of the rule decides
+  bool paces = false;           // true: paces bodies, and decides about no request (Rule::bandwidth)
+  bool known = false;           // true: the members below are set; otherwise `note` says why they are not set
+  limit::Outcome outcome{};     // the result for the request's cost, or for cost 0 if only the state is shown
+  std::uint64_t limit = 0;      // the limit that clients see
   std::uint64_t remaining = 0;  // the remaining units that clients see
   std::size_t waiting = 0;      // requests in the limiter's queue
 };
@@ -75,7 +75,7 @@ struct RouteExplanation {
   std::string target;        // what the route does: "upstream api", "answers 200"
   std::string assumed_host;  // the host that weir assumed; set if the description names none
   unsigned priority = 0;     // the request's priority on this route
-  // Other routes, and the reasons why they do not get the request.
+  // The other routes, each with the reason why it does not get the request.
   std::vector<std::pair<std::string, std::string>> others;
 };
 

@@ -30,10 +30,10 @@ struct GeoTexts {
   std::array<char, 12> asn{};
 };
 
-// Which texts of a GeoPlace some database may know.
+// Which members of a GeoPlace the databases can fill in.
 struct GeoContents {
   bool countries = false;
-  bool cities = false;  // and regions
+  bool cities = false;  // cities and regions
   bool asns = false;
 };
 
@@ -41,7 +41,7 @@ class GeoDatabases {
  public:
   // Opens a database. The error says what is wrong with the file.
   [[nodiscard]] static base::Result<GeoDatabases> open(const std::string& file);
-  // Adds the databases of `more`. find() uses them for facts that the earlier databases do not have.
+  // Adds the databases of `more`. find() asks them only for what the earlier databases do not know.
   void add(const GeoDatabases& more);
 
   // Returns the place of an address. Its views live as long as the databases and `texts`. Allocates nothing.
@@ -49,8 +49,8 @@ class GeoDatabases {
 
   // Returns the names that the databases state, such as "GeoLite2-City, GeoLite2-ASN".
   [[nodiscard]] std::string names() const;
-  // Returns what the databases may know, judged by their names. A name that weir does not know may stand for
-  // everything.
+  // Returns what the databases can fill in, judged by their names. A database whose name weir does not know
+  // counts as having everything.
   [[nodiscard]] GeoContents contents() const noexcept;
 
  private:

@@ -35,8 +35,8 @@ struct Hours {
   [[nodiscard]] std::string describe() const;
 };
 
-// Parses "HH:MM-HH:MM"; the second time may be 24:00. The other members of the result have their default
-// values.
+// Parses "HH:MM-HH:MM" into `begin` and `end`; the second time may be 24:00. The other members of the result
+// have their default values.
 [[nodiscard]] base::Result<Hours> parse_hours(std::string_view text);
 
 // Parses "mon" … "sun" into the bits of Hours::days.

@@ -49,8 +49,8 @@ struct ClientSettings {
   UnknownKeys unknown_keys = UnknownKeys::Anonymous;
   http::FieldNames trusted_fields;  // header fields that only trusted peers may send
   http::ParameterBounds bounds{};   // bounds on the number of parameters, cookies and repeats that weir reads
-  // `tokens` and `geo` are absent unless something needs claims or places, because each of them costs time in
-  // every request.
+  // Both are absent unless something in the configuration needs claims (`tokens`) or places (`geo`), because
+  // each of them costs time in every request.
   std::optional<TokenVerifier> tokens;
   std::optional<GeoDatabases> geo;
 };
@@ -62,7 +62,7 @@ struct Credentials {
   base::TimePoint machine_now{};         // the time by the machine's clock, for the dates in tokens
   std::string_view certificate_subject;  // subject of the client's TLS certificate; empty: no certificate
   Claims claims;                         // claims of the verified token
-  GeoTexts place;                        // storage for texts about the client's place
+  GeoTexts place;                        // storage for the texts of the client's place (country, city, …)
   std::array<std::string, 5> decoded;    // storage for query and cookie values that needed decoding
 };
 

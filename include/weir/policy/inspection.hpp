@@ -16,7 +16,7 @@ namespace weir::policy {
 // rule applies, which of its limiters applies, which key it has, or what the request costs.
 [[nodiscard]] bool asks_for_body(const Rule& rule, const Request& request);
 
-// Returns the values in bodies that the rules' keys and conditions read.
+// Returns the JSON pointers and form fields that the keys and conditions of the rules read.
 [[nodiscard]] BodyNames body_names(std::span<const Rule> rules);
 
 // Returns how many bytes of this request's body the rules read; 0 if no rule needs the body.
@@ -26,8 +26,8 @@ namespace weir::policy {
 // need may stay unread, because a shadow rule does not apply if weir cannot read the body.
 [[nodiscard]] std::uint64_t body_wanted_to_enforce(RuleList rules, const Request& request);
 
-// Returns why weir cannot read the body that the rule needs. Returns Whole if weir can read the body or the
-// rule needs no body.
+// Returns why weir cannot read the body that the rule needs. Returns Whole if it can, or if the rule needs no
+// body.
 [[nodiscard]] RequestBody::State hidden_body(const Rule& rule, const Request& request);
 
 }  // namespace weir::policy

@@ -23,11 +23,12 @@ struct KeyValue {
 // Returns true if the request has exactly one value of the attribute.
 [[nodiscard]] bool has_value(const AttributeRef& attribute, const Request& request);
 
-// Returns the segment of a path with this number, from 1; empty if the path has fewer segments. "/a/b" has
-// the segments "a" and "b", and "/a/" has "a" only. REQUIRES: `number` is the name of a PathSegment.
+// Returns a segment of a path; empty if the path has fewer segments. "/a/b" has the segments "a" and "b", and
+// "/a/" has "a" only. `number`: the position of the segment, from "1". REQUIRES: `number` is the name of an
+// Attribute::PathSegment.
 [[nodiscard]] std::string_view path_segment(std::string_view path, std::string_view number) noexcept;
 
-// Returns a value for each part of the key, in order. REQUIRES: the rule has a name for the request.
+// Returns a value for each part of the key, in order. REQUIRES: name_key() returns a key for the request.
 [[nodiscard]] std::vector<KeyValue> key_values(const Rule& rule, const Request& request);
 
 // Parses values that a person enters, one text for each part of the key. "acme" is a value of the part's
@@ -45,12 +46,12 @@ struct KeyValue {
 // and tiers, and elastic limiters.
 [[nodiscard]] std::vector<AppliedLimiter> limiters_of(const Rule& rule);
 
-// Return the results of name_key() and slot_hash_of_client() for given values instead of a request. REQUIRES:
-// a value for each part of the rule's key; `applied` is one of the rule's limiters.
+// Return what name_key() and slot_hash_of_client() return for a request whose key has these values. REQUIRES:
+// one value for each part of the rule's key; `applied` is one of the rule's limiters.
 [[nodiscard]] limit::Key name_values(const Rule& rule, const AppliedLimiter& applied,
                                      std::span<const KeyValue> values, base::SipKey key);
-// Converts `name`, a client's name under the limiter `from`, into the client's name under the limiter `to`.
-// Both limiters belong to this rule. In a Redis Cluster the first 16 bits of a name stay the same
+// Converts a client's name under the limiter `from` into the client's name under the limiter `to`. Both
+// limiters belong to this rule. In a Redis Cluster the first 16 bits of a name stay the same
 // (limit/slot_hash.hpp).
 [[nodiscard]] limit::Key name_under(const Rule& rule, const AppliedLimiter& from, const AppliedLimiter& to,
                                     const limit::Key& name);

@@ -91,23 +91,24 @@ struct Match {
   std::vector<std::string> regions;    // the region must be in this list: "CH-GE"
   std::vector<std::string> asns;       // the autonomous system must be in this list: "AS3303"
   std::vector<std::string> listeners;  // the listener must be in this list
-  std::vector<std::string> routes;     // set_routes(): the matched route must be in this list; not for routes
-  std::optional<Hours> hours;          // the hours that must include Request::now
+  // the matched route must be in this list; set by set_routes(); unused in a route's own conditions
+  std::vector<std::string> routes;
+  std::optional<Hours> hours;  // the hours that must include Request::now
   // `body_contains`: the body must contain a word of this list. The words are results of body_word().
   std::vector<std::string> body_words;
-  // All conditions in `json` must hold: the JSON body has the value under the pointer (`name`), and it
-  // matches.
+  // All conditions in `json` must hold. A condition holds if the JSON body has a value under its pointer
+  // (`name`) and the value matches its text.
   std::vector<NamedText> json;
   std::shared_ptr<const Match> negated;  // `not`: at least one of these conditions must not hold
-  // For each configured route, by its index: whether its name is in `routes`. So testing the condition costs
-  // the same for any number of names.
+  // Element i: true if the name of the configured route i is in `routes`. So a test of this condition takes
+  // the same time for any number of names.
   std::vector<bool> has_route{};
   // Bytes of the body to read for `body_words` and `json`, including those in `negated`; 0: no such
   // condition.
   std::uint64_t max_body = 0;
 
-  // Sets the condition on the route: `names` becomes `routes`. `all`: the names of the configured routes, in
-  // their order.
+  // Sets the condition on the route: the matched route must be one of `names`. `all`: the names of all
+  // configured routes, in order.
   void set_routes(std::vector<std::string> names, const std::vector<std::string>& all);
 
   // The first condition that does not hold. The conditions are checked in this order.
@@ -136,10 +137,10 @@ struct Match {
   // body. holds() and why_not() have the same requirement.
   [[nodiscard]] Unmet unmet(const Request& request) const;
   [[nodiscard]] bool holds(const Request& request) const { return unmet(request) == Unmet::Nothing; }
-  // Returns true if the conditions on the client and on the time hold. Ignores conditions on what the client
-  // requests, including those in `negated`.
+  // Returns true if the conditions on the client and on the time hold. Ignores the conditions on what the
+  // client requests (path, method and so on), also in `negated`.
   [[nodiscard]] bool holds_for_client(const Request& request) const;
-  // Returns true if no condition depends on what the client requests, such as its path.
+  // Returns true if all conditions are on the client and the time, and none on what the client requests.
   [[nodiscard]] bool is_about_clients() const noexcept;
   // Returns the unmet condition in words: "path /login does not match /api/*". Empty if all conditions hold.
   // The text contains no header or query values of the request.
@@ -161,9 +162,9 @@ struct Match {
     if (is_path_ambiguous(request)) return Ambiguity{.place = "path", .name = {}};
     return ambiguity_in_values(request);
   }
-  // Returns true if the conditions hold for one interpretation of the path and not for another. Some
-  // interpretations are rare among servers (PathInterpretations::equal is false). A rare interpretation makes
-  // the path ambiguous only if the conditions hold for it but not for the normal form.
+  // Returns true if the conditions hold for one interpretation of the path and not for another. If most
+  // servers read the normal form (PathInterpretations::equal is false), another interpretation counts only if
+  // the conditions hold for it but not for the normal form.
   [[nodiscard]] bool is_path_ambiguous(const Request& request) const {
     return request.interpretations != nullptr && divides_interpretations(request);
   }
@@ -187,11 +188,11 @@ struct Match {
   [[nodiscard]] std::optional<Ambiguity> ambiguity_by_name(const Request& request) const;
   [[nodiscard]] Unmet unmet_by_client(const Request& request) const;
   [[nodiscard]] Unmet unmet_by_head(const Request& request) const;
-  // Return the first of `headers` or `query` that no value of the request matches; null if each has a
-  // matching value.
+  // Return the first condition of `headers` (or `query`) that no value of the request meets; null if the
+  // request meets all of them.
   [[nodiscard]] const NamedText* unmet_header(const Request& request) const;
   [[nodiscard]] const NamedText* unmet_parameter(const Request& request) const;
-  // Returns the first of `json` that the body does not meet; null if it meets all.
+  // Returns the first condition of `json` that the body does not meet; null if it meets all of them.
   [[nodiscard]] const NamedText* unmet_json(const Request& request) const;
   [[nodiscard]] std::optional<Ambiguity> fault_in_json(const Request& request) const;
 };

@@ -19,9 +19,9 @@ struct NamingKeys {
   bool slot_hashes = false;  // true: names in Redis begin with a slot hash (limit/slot_hash.hpp)
 };
 
-// Returns the digest that names a client in a rule. Returns nullopt if the request lacks a part of the key
-// and on_missing is not "ip". An empty attribute counts as missing. REQUIRES: `applied` is one of the rule's
-// limiters.
+// Returns the digest that names a client in a rule. An empty attribute counts as missing. If a part of the
+// key is missing, uses the client's address if on_missing is "ip", and returns nullopt otherwise. REQUIRES:
+// `applied` is one of the rule's limiters.
 [[nodiscard]] std::optional<limit::Key> name_key(const Rule& rule, const AppliedLimiter& applied,
                                                  const Request& request, base::SipKey key);
 
@@ -46,7 +46,7 @@ class Namer {
 
 // Returns the slot hash of the client in a rule. The slot hash depends only on the part of the key that
 // identifies the client best. So one Redis node holds all keys of a client, for example the keys ["api_key"]
-// and ["api_key", "path"]. REQUIRES: the rule's key has a name for the request.
+// and ["api_key", "path"]. REQUIRES: name_key() returns a key for the request.
 [[nodiscard]] limit::SlotHash slot_hash_of_client(const Rule& rule, const Request& request, base::SipKey key);
 
 // Returns the client's name in Redis for a rule. Returns nullopt in the same cases as name_key(). Logs show

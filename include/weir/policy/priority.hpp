@@ -1,5 +1,5 @@
-// The priority of a request. It determines which requests depart first from the shaper, and which requests
-// weir rejects first under load.
+// The priority of a request. Requests of better priority depart earlier from the shaper, and are rejected
+// later under load.
 #pragma once
 
 #include "weir/base/siphash.hpp"

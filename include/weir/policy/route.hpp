@@ -32,7 +32,7 @@ struct CannedResponse {
   // True: `body` is not used, and the answer shows the client's own limits (policy/usage.hpp).
   bool usage = false;
   std::optional<TextTemplate> location{};  // the field Location
-  FieldEdits fields{};                     // further fields; none of them drops others
+  FieldEdits fields{};                     // further fields; `dropped` is empty
 };
 
 // The changes that a route makes to the requests that it forwards, and to their answers.
@@ -69,7 +69,7 @@ struct Route {
 inline constexpr std::string_view kNoHostToRedirectTo =
     "the request names no host, so the redirect has no target";
 // Appends the configured fields of the answer: `fields`, then Location. Returns false if Location needs a
-// host and the request has none. Browsers would take the path of "https:///path" for the host.
+// host and the request has none. (Browsers would read the path in "https:///path" as a host.)
 [[nodiscard]] bool append_fields(const CannedResponse& respond, const TemplateValues& values,
                                  std::string& lines);
 
@@ -81,7 +81,8 @@ inline constexpr std::string_view kNoHostToRedirectTo =
 // leaves its target. Keeps a reference: the routes must outlive the request.
 [[nodiscard]] std::optional<std::size_t> choose_route(std::span<const Route> routes, Request& request);
 
-// Stores the route with this index in the request. Keeps a reference: the routes must outlive the request.
+// Makes the route with this index the request's route. Keeps a reference: the routes must outlive the
+// request.
 void take_route(std::span<const Route> routes, std::size_t index, Request& request) noexcept;
 
 }  // namespace weir::policy

@@ -110,8 +110,8 @@ struct Adapt {
   friend bool operator==(const Adapt&, const Adapt&) = default;
 };
 
-// The limiters of a rule, a tier or an override that grants only a share of its limit. Element i has the
-// factor i + 1, and the last factor is kWholeFactor - 1. Empty if the rule does not adapt.
+// One limiter for each reduced factor of a rule (or tier, or override) with `adapt`: element i grants i + 1
+// twentieths of the limit, up to kWholeFactor - 1. Empty if the rule does not adapt.
 using ScaledLimiters = std::vector<limit::SharedLimiter>;
 
 // Other limits of the rule, for a tier or for requests that match an override. Their counters are separate
@@ -127,8 +127,8 @@ struct Variant {
   ScaledLimiters scaled{}, scaled_share{};
 };
 
-// The senders whose gRPC messages a rule counts. A WebSocket message counts only if the client sends it, so
-// Server excludes all WebSocket messages.
+// The senders whose gRPC messages a rule counts. WebSocket messages count only if the client sends them, so
+// with Server none counts.
 enum class MessageDirection : std::uint8_t { Client, Server, Both };
 
 // The limit of a client's WebSocket messages and of the messages of its gRPC calls. Messages have the same
@@ -196,12 +196,12 @@ struct Rule {
   // Paces bodies to this rate, such as "1MiB/s"; empty: the rule limits requests. If set, `limiter` is a
   // leaky bucket of octets, the rule refuses nothing, and no bill has a charge of it.
   std::string bandwidth{};
-  // How far the octets of one key may be charged in advance. Further octets wait uncharged.
+  // How far the charges of one key may run ahead of the rate. Octets beyond that wait, and are charged later.
   static constexpr base::Duration kLongestPaceLead = std::chrono::seconds{10};
   // The result of digest_of_asks() for this rule. Logged values of the rule can be replayed while the digest
   // is unchanged.
   std::uint32_t asks = 0;
-  // The results of marks_of(), computed in advance. If empty, weir computes a mark for each name.
+  // The results of marks_of(), computed in advance. If empty, marks are computed for each request.
   std::vector<base::Digest128> marks{};
 };
 
@@ -250,7 +250,7 @@ struct AppliedLimiter {
 // Does the same, but ignores overrides that depend on what the client requests, such as a path.
 [[nodiscard]] AppliedLimiter applied_limiter_of_client(const Rule& rule, const Request& request);
 
-// Returns a limiter of a variant, whatever the request. `factor`: ignored unless the rule adapts.
+// Returns the limiter of a variant (0: the rule itself). `factor`: ignored unless the rule adapts.
 [[nodiscard]] AppliedLimiter limiter_of(const Rule& rule, std::uint16_t variant, bool elastic,
                                         limit::Factor factor = limit::kWholeFactor);
 

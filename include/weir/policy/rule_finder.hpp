@@ -56,17 +56,17 @@ class RuleFinder {
   ByName<ByName<Patterns>> by_host_;
 };
 
-// To which of the requests that meet its conditions on host, method and path a rule applies.
+// Which rules first_beyond() counts, by the requests that have the rule's key.
 enum class Reach : std::uint8_t {
-  Every,  // every request has the rule's key: ip, method or path, or anything else with on_missing = "ip"
-  Usual,  // also: nearly every request has the key (host, route, upstream), or weir rejects it without the
-          // key
+  Every,  // only rules whose key every request has: ip, method, path, or any key with on_missing = "ip"
+  // also rules whose key nearly every request has (host, route, upstream), and rules that reject requests
+  // without the key
+  Usual,
 };
 
 // Returns the first rule with which more than `most` charges apply to one request; null if there is none.
-// Considers only rules whose conditions are host, method and path alone, and whose keys requests have
-// according to `reach`. An elastic rule makes two charges. The running time grows with the square of the
-// number of rules.
+// Counts only rules that have no conditions except on host, method and path, and only the keys that `reach`
+// says. An elastic rule makes two charges. The running time grows with the square of the number of rules.
 [[nodiscard]] const Rule* first_beyond(std::span<const Rule> rules, std::size_t most,
                                        Reach reach = Reach::Every);
 

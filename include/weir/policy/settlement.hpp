@@ -54,7 +54,7 @@ struct Settlement {
   Kind kind = Kind::None;
   std::string name{};             // for Header: the name of the header
   std::vector<CostTerm> terms{};  // for Json: the cost is the weighted sum of these terms, rounded up
-  std::uint32_t scale = 0;        // a reported number is multiplied by `scale`, as with CostSource::scale
+  std::uint32_t scale = 0;        // a reported number is multiplied by `scale`; see CostSource::scale
   // For Json: if the body is longer than this, the reserved amount remains charged. Streams may have any
   // length.
   std::uint64_t max_body = 64 << 10;
@@ -69,7 +69,7 @@ struct Settlement {
 // Returns true if a gRPC call that ends with this status is charged. REQUIRES: charged_calls is not 0.
 [[nodiscard]] bool is_call_charged(const Settlement& settlement, unsigned grpc_status) noexcept;
 
-// The amount that a response reports.
+// The cost that a response reports.
 struct ReportedCost {
   enum class State : std::uint8_t {
     Amount,      // `amount` is set

@@ -14,8 +14,8 @@
 
 namespace weir::policy {
 
-// The memory is bounded, however long a stream or one of its records is: 48 KiB, and 12 KiB for each pointer
-// of the settlement. Streams of language models take 1 to 8 KiB.
+// Reads one streamed response. Its memory is bounded, however long the stream or a record is: 48 KiB, and 12
+// KiB for each pointer of the settlement. For streams of language models it is 1 to 8 KiB.
 class StreamCost {
  public:
   // `settlement` must outlive the object. REQUIRES: its kind is Json.
