@@ -21,7 +21,7 @@ struct RedisFigures {
   std::uint64_t reconnects = 0;
   std::uint64_t amendments = 0;  // calls that refund or correct charges; no request waits for these calls
   std::uint64_t amendments_lost = 0;
-  // gaps (docs/design/prefetch.md) that were discarded, because a key had too many gaps
+  // free slots of prefetched units that Redis dropped because a key had too many (docs/design/prefetch.md)
   std::uint64_t gaps_lost = 0;
 };
 
@@ -86,7 +86,8 @@ struct TlsFigures {
   std::vector<CertificateFigures> certificates;
   std::vector<RevocationFigures> revocations{};
   std::vector<OwnCertificateFigures> own{};
-  std::size_t watched = 0;    // how many parts of weir use certificate files for their own connections
+  // how many TLS clients of weir (each upstream, webhooks, Redis) have certificate files
+  std::size_t watched = 0;
   std::uint64_t renewed = 0;  // how often weir has read changed files
   std::uint64_t faulty = 0;   // how often weir could not read changed files
 };

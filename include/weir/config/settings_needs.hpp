@@ -1,4 +1,4 @@
-// Functions that answer questions about the whole settings, such as whether any rule needs Redis.
+// Answers questions about the whole settings, such as whether any rule needs Redis.
 #pragma once
 
 #include "weir/config/settings.hpp"
@@ -26,7 +26,7 @@ namespace weir::config {
   return settings.server.upgrade_timeout + 2 * settings.server.upgrade_pause;
 }
 
-// Returns true if the attribute is part of a rule's key or selects an upstream's server.
+// Returns true if the attribute is part of a rule's key, or of an upstream's hash_key.
 [[nodiscard]] bool keyed_by(const Settings& settings, policy::Attribute kind);
 // Returns true if any rule reads the bodies of requests.
 [[nodiscard]] bool asks_for_bodies(const Settings& settings);

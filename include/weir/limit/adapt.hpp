@@ -15,12 +15,12 @@
 //   is very slow, so the answers of a period show the effect of the factor of the period before.
 // * The decrease by half is that of RFC 5681 §3.1. It lets a queue at the upstream drain.
 // * The increase of 1/20 of the limit lets the factor grow from 20 % to 100 % in 16 s. So weir finds the
-// upstream's capacity to 5 % of the limit. weir makes one limiter for each of the 20 factors in advance, so
-// few steps also mean few limiters.
+//   upstream's capacity to 5 % of the limit. weir makes one limiter for each reduced factor in advance, so
+//   few steps also mean few limiters.
 // * kLeastAnswers, 10: fewer answers say too little about the upstream, so the factor then grows. This also
-// raises a factor that refuses nearly every request.
+//   raises a factor that refuses nearly every request.
 // * kLeastFailures, 3: among 10 to 19 answers, a single failure is already above 5 %. If three failures are
-// needed, an upstream with 2 % failed answers is seldom unwell. docs/design/adapt.md has figures.
+//   needed, an upstream with 2 % failed answers is seldom unwell. docs/design/adapt.md has figures.
 //
 // A key has one state, whatever the factor. A window, a log or a concurrency limit compares its count with
 // the scaled limit. A bucket keeps its TAT (limit/gcra_core.hpp): under a factor of one half, each unit moves

@@ -63,7 +63,7 @@ class Concurrency {
 //   queue at the server. So a higher latency means that the server has become slower, or that the mixture of
 //   requests has changed.
 // * best, with at most ¾ of the limit in flight and quick ≤ 5/4 × best: moves towards the quick mean by 1/8w.
-// This raises a best value that a few fast answers have made too low.
+//   This raises a best value that a few fast answers have made too low.
 // * gradient = 3/2 × best ÷ quick, from ½ to 1. So weir tolerates a latency of 3/2 × best.
 // * target, if the gradient is below 1: limit × gradient.
 // * target, if the gradient is 1: limit + √limit. The limit rises only if at least half of it is in use,

@@ -21,9 +21,9 @@
 //  6. A log (limit/sliding_log.hpp) of more than one entry takes chunks of a shared store. The slots and the
 //     store together use at most 64 bytes a key, except that the store is never smaller than 1 MiB. If the
 //     store is full, each admission adds its cost to the newest entry of its log and moves that entry to the
-// time of the admission. The key is then rejected earlier, never admitted too soon. A few keys can cause this
-// for all logs of a rule. Example: in a table of a million keys with one rule that keeps logs, about 149 keys
-// of 10,000 entries use up the store.
+//     time of the admission. The key is then rejected earlier, never admitted too soon. A few keys can cause
+//     this for all logs of a rule. Example: in a table of a million keys with one rule that keeps logs, about
+//     149 keys of 10,000 entries use up the store.
 //  7. A concurrency limit counts permits in the key's cell. No sweep evicts a cell while a request holds a
 //     permit of it.
 //  8. Violations and penalties (limit/penalty.hpp) are kept beside the slots, for keys with or without a

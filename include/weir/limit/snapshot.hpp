@@ -20,8 +20,8 @@
 //   from key_secret, which many weirs and perhaps many people know. A snapshot is therefore a secret, and
 //   only the owner may read the file.
 // * All instants, by the clock that limits use; and the time of saving, by that clock and by the machine's
-// clock. A restore shifts all instants to its own clock (shift_of, src/limit/snapshot/time_shift.hpp). The
-// machine's clock tells the restore how much time has passed since the saving.
+//   clock. A restore shifts all instants to its own clock (shift_of, src/limit/snapshot/time_shift.hpp). The
+//   machine's clock tells the restore how much time has passed since the saving.
 // * Violations and penalties, if there are any.
 // * Cells of rules with unchanged limiters (SavedRule). Cells of changed rules are converted as after a
 //   reload: a restore gives the old version of the rule a RuleIndex of its own.

@@ -103,19 +103,21 @@ struct AccessRecord {
   base::Duration queued{0};  // part of `total`: the time in a queue, until the departure
   // Part of `total`: the time between sending the end of the request and receiving the answer's head.
   base::Duration upstream{0};
-  // How long the bodies waited for rules with `bandwidth`. The sum of both directions, which may overlap.
+  // How long the bodies waited because of rules with `bandwidth`. The times of both directions are added,
+  // though they may overlap.
   base::Duration paced{0};
   base::IpAddress client;       // the client's address, found behind trusted proxies
   std::string_view protocol{};  // "HTTP/1.0", "HTTP/1.1" or "HTTP/2"
   std::string_view method;
   std::string_view target;  // as received, with query
   std::string_view host;
-  std::string_view route;              // name of the route; empty: no route matched
-  unsigned status = 0;                 // 0: weir sent no answer
-  std::uint64_t bytes_in = 0;          // octets of the request's body
-  std::uint64_t bytes_out = 0;         // octets of the response's body
-  std::string_view verdict;            // "forward", "delay", "reject"; empty: nothing was decided
-  std::string_view rule;               // name of the rule that decided
+  std::string_view route;       // name of the route; empty: no route matched
+  unsigned status = 0;          // 0: weir sent no answer
+  std::uint64_t bytes_in = 0;   // octets of the request's body
+  std::uint64_t bytes_out = 0;  // octets of the response's body
+  // "forward", "delay", "reject"; empty: the request ended before a decision
+  std::string_view verdict;
+  std::string_view rule;               // name of the rule that decided; empty: none
   std::optional<base::Digest128> key;  // the client's name under `rule`, a keyed digest
   std::string_view server;             // name of the server that answered
   std::string_view request_id;

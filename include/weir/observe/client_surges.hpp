@@ -1,11 +1,11 @@
 // Detects clients that a rule refuses more often than an alert allows: a Surge for each client. Plain values,
 // with the time as an argument.
 //
-// Memory is bounded: at most kWatched clients are watched, each in about 2 KiB. If a client comes when all
-// places are taken, it replaces the client with the fewest refusals, as in Space-Saving (space_saving.hpp).
-// The new client inherits that number of refusals, but only for the decision which client is replaced next. A
-// firing client is never replaced. So a client's own count is never too high. The count is too low if the
-// client was replaced, or if it came when all the others were firing.
+// Memory is bounded: at most kWatched clients are watched, each in about 2 KiB. If all places are taken, a
+// new client replaces the client with the fewest refusals, as in Space-Saving (space_saving.hpp). It inherits
+// that client's number of refusals, which only decides which client is replaced next. A firing client is
+// never replaced. So the number of refusals of a watched client is never too high. It is too low if the
+// client was replaced and came again, or if it came when all watched clients were firing.
 #pragma once
 
 #include "weir/base/siphash.hpp"

@@ -44,14 +44,15 @@ class alignas(64) Counters {
   Counters(const Counters&) = delete;
   Counters& operator=(const Counters&) = delete;
 
-  // Counts ended requests. `route`: nullopt if no route matched. `status`: 0 if weir sent no answer.
+  // Returns the counter of ended requests with this route and status. `route`: nullopt: no route matched.
+  // `status`: 0: weir sent no answer.
   [[nodiscard]] Tally& requests(std::optional<std::size_t> route, unsigned status) noexcept {
     return row_of(route)[status_slot(status)];
   }
   [[nodiscard]] const Tally& requests(std::optional<std::size_t> route, unsigned status) const noexcept {
     return row_of(route)[status_slot(status)];
   }
-  // Adds a route's counts, one for each status, to `sums`. For metrics pages.
+  // Adds a route's counts to `sums`, which has an element for each status. For metrics pages.
   static constexpr std::size_t kStatusSlots = RouteTallies::kStatusSlots;
   using StatusSums = std::array<std::uint64_t, kStatusSlots>;
   void add_requests(std::optional<std::size_t> route, StatusSums& sums) const noexcept;
@@ -59,7 +60,8 @@ class alignas(64) Counters {
   [[nodiscard]] static constexpr unsigned status_at(std::size_t slot) noexcept {
     return slot == 0 ? kNoStatus : kFirstStatus + static_cast<unsigned>(slot) - 1;
   }
-  // Counts ended requests about which weir decided. A request to which no rule applied counts as admitted.
+  // Returns the counter of ended requests with this verdict. A request to which no rule applied counts as
+  // Admitted.
   [[nodiscard]] Tally& verdicts(Verdict verdict) noexcept {
     return verdicts_[static_cast<std::size_t>(verdict)];
   }
@@ -72,19 +74,19 @@ class alignas(64) Counters {
   [[nodiscard]] const Tally& decisions(limit::RuleIndex rule, RuleOutcome outcome) const noexcept {
     return rules_[rule].decisions[static_cast<std::size_t>(outcome)];
   }
-  // Counts penalties of the rule's keys that began.
+  // Returns the counter of penalties that began for keys of the rule.
   [[nodiscard]] Tally& penalties(limit::RuleIndex rule) noexcept { return rules_[rule].penalties; }
   [[nodiscard]] const Tally& penalties(limit::RuleIndex rule) const noexcept {
     return rules_[rule].penalties;
   }
-  // Counts the time, in µs, for which bodies waited because of a rule with `bandwidth`.
+  // Returns the counter of the time, in µs, that bodies waited because of the rule's `bandwidth`.
   [[nodiscard]] Tally& bandwidth_waited(limit::RuleIndex rule) noexcept {
     return rules_[rule].bandwidth_waited;
   }
   [[nodiscard]] const Tally& bandwidth_waited(limit::RuleIndex rule) const noexcept {
     return rules_[rule].bandwidth_waited;
   }
-  // Counts refusals by the rule's deny cache, for which Redis was not asked.
+  // Returns the counter of refusals by the rule's deny cache, for which Redis was not asked.
   [[nodiscard]] Tally& denied_here(limit::RuleIndex rule) noexcept { return rules_[rule].denied_here; }
   [[nodiscard]] const Tally& denied_here(limit::RuleIndex rule) const noexcept {
     return rules_[rule].denied_here;
@@ -145,13 +147,14 @@ class alignas(64) Counters {
   [[nodiscard]] const Tally& http2_resets(ResetBy by) const noexcept {
     return http2_resets_[static_cast<std::size_t>(by)];
   }
-  // Counts answers that weir continued to read from servers after the client had disconnected. `whole`: weir
-  // received the complete answer.
+  // Returns the counter of answers that weir went on reading from servers after the client had disconnected.
+  // `whole`: true for complete answers, false for the others.
   [[nodiscard]] Tally& abandoned(bool whole) noexcept { return abandoned_[whole ? 1 : 0]; }
   [[nodiscard]] const Tally& abandoned(bool whole) const noexcept { return abandoned_[whole ? 1 : 0]; }
   // The thread that reloads calls these functions, before the worker gets the new labels. make_room() adds
-  // rows; the other functions clear labels for reuse. REQUIRES: `shape` has at most kMostRoutes,
-  // limit::kMaxRules and kMostUpstreams; the worker no longer uses a label that is cleared.
+  // counters for new labels. The other functions clear the counters of a label for reuse. REQUIRES: `shape`
+  // has at most kMostRoutes, limit::kMaxRules and kMostUpstreams; the worker no longer uses a label that is
+  // cleared.
   void make_room(const Shape& shape);
   void clear_route(std::size_t route) noexcept;
   void clear_rule(limit::RuleIndex rule) noexcept;
@@ -192,8 +195,8 @@ class alignas(64) Counters {
   std::unique_ptr<TopClients> top;
   // The refused clients of those rules for which an alert watches single clients.
   const std::unique_ptr<RefusedClients> refused_clients = std::make_unique<RefusedClients>();
-  // Time from the end of the head to the end of the request, of requests that weir sent to no server:
-  // refusals, errors, and answers of routes with `respond`.
+  // For requests that weir sent to no server (refusals, errors, and answers of routes with `respond`): the
+  // time from the end of the head to the end of the request.
   Histogram local_reply_seconds;
   Histogram decision_seconds;  // includes the round trip to Redis, if Redis was asked
 

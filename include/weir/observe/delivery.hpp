@@ -42,12 +42,12 @@ class Delivery {
     // and give_up_what_is_overdue() was called.
     GivenUp
   };
-  // Must be called when the running attempt ends. `hopeless`: another attempt would also fail. `random`: any
-  // 64 random bits.
+  // One of these must be called when the running attempt ends. `hopeless`: another attempt would also fail.
+  // `random`: any 64 random bits.
   End sent() noexcept;
   End failed(bool hopeless, base::TimePoint now, std::uint64_t random) noexcept;
 
-  // After this call, a message is given up if it is overdue and an attempt fails.
+  // After this call, an overdue message is given up when its next attempt fails.
   void give_up_what_is_overdue() noexcept { gives_up_ = true; }
   // Returns true if put() has set a newer message since the running attempt began.
   [[nodiscard]] bool is_replaced() const noexcept { return replaced_; }
@@ -60,7 +60,7 @@ class Delivery {
   Settings settings_;
   std::optional<std::string> message_;
   bool under_way_ = false;
-  bool replaced_ = false;  // true: put() set a newer message during the attempt
+  bool replaced_ = false;  // true: put() set a newer message while an attempt was running
   bool overdue_ = false;
   bool gives_up_ = false;
   unsigned attempts_ = 0;

@@ -15,9 +15,9 @@ class History {
   // `series` is the number of totals, `kept` the number of steps to store. REQUIRES: kept ≥ 1.
   History(std::size_t series, std::size_t kept);
 
-  // Records the totals at the end of a step, one total for each series. The first call only stores the
-  // totals, from which later growth is computed. If a total is lower than before, its counter has restarted
-  // from zero. REQUIRES: one total for each series.
+  // Records the totals at the end of a step. The first call only stores the totals, so that later growth can
+  // be computed. If a total is lower than before, its counter is taken to have restarted from zero. REQUIRES:
+  // one total for each series.
   void note(std::span<const std::uint64_t> totals);
 
   // Replaces the series. `from` has the old index of each new series. nullopt means that the series did not

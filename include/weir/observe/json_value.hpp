@@ -1,5 +1,5 @@
-// Writes JSON values as text. weir uses this function for all JSON values: Boost.JSON would write every
-// fraction in scientific notation, 28800.0 as 2.88E4.
+// Writes JSON values as text. weir uses these functions for all JSON values, because Boost.JSON writes every
+// fraction in scientific notation: 28800.0 as 2.88E4.
 #pragma once
 
 #include <string>

@@ -38,11 +38,11 @@ enum class Settled : std::uint8_t {
   Refunded,  // the whole charge is refunded
   Surplus,   // a part is refunded: the actual cost was less than the reserved cost
   Debt,      // more is charged: the actual cost was more than the reserved cost
-  Untold,    // the answer does not state the cost, so the reserved cost remains
-  // The cost in the answer cannot be read: its text is too long, compressed, not JSON or not an amount. The
-  // reserved cost remains.
+  Untold,    // the answer does not state the cost, so the reserved cost stays charged
+  // The cost in the answer cannot be read: the text is too long, compressed, not JSON, or has no valid
+  // amount. The reserved cost stays charged.
   Unreadable,
-  Unanswered,  // the upstream got the request but did not answer, so the reserved cost remains
+  Unanswered,  // the upstream got the request but did not answer, so the reserved cost stays charged
   Estimated,   // a stream states no cost, so its estimate is charged
   Cut,         // weir ended the stream where the client's budget ends; the estimate is charged
 };

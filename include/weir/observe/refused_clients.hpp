@@ -1,4 +1,4 @@
-// Counts the refusals of each client of a rule, as one worker sees them, for alerts that watch single
+// Counts how often each client of a rule is refused, as one worker sees it, for alerts that watch single
 // clients. Counts only the rules that watch() names, so other rules cost nothing.
 //
 // A rule has a Space-Saving summary (space_saving.hpp) of kCounters counters. The control thread takes the
@@ -38,8 +38,8 @@ class RefusedClients {
   // Counts the rules with these labels (Rule::index) from now on, and no others. Rules that were counted
   // before keep their counts. Thread-safe.
   void watch(std::span<const limit::RuleIndex> rules);
-  // Moves the counts of a rule since the last call to `counts`. Leaves `counts` unchanged if the rule is not
-  // watched. Thread-safe. REQUIRES: `counts` is empty and has kCounters counters.
+  // Moves a rule's counts since the last call of take() to `counts`. Leaves `counts` unchanged if the rule is
+  // not watched. Thread-safe. REQUIRES: `counts` is empty and has kCounters counters.
   void take(limit::RuleIndex rule, SpaceSaving& counts);
   // Clears the counts of a label, because another rule uses the label from now on. Thread-safe.
   void forget(limit::RuleIndex label);

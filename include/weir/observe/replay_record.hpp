@@ -1,5 +1,5 @@
-// The field "replay" of the access log. It has the facts that `weir replay` needs to run the traffic again
-// under other rules (src/replay/).
+// The field "replay" of the access log. It has the facts that `weir replay` needs to replay the traffic under
+// other rules (src/replay/).
 //
 //   `{"run":"5d1c03aa91e07b42","clock_us":-3,"asked_us":120,"turn":1,"api_key":"…","user":"alice","tier":"pro",`
 //   ` "load":0.25,`
@@ -7,12 +7,12 @@
 //   `           "elastic":true,"factor":35}],`
 //   ` "amends":[{"rule":"login","does":"settle","at_us":512,"turn":3,"cost":0}]}`
 //
-// `"first":true` is in the first line about a key table that began empty. A log without that line is
-// incomplete. Absent, zero and false values are left out. A `factor` (in percent) of 100 is left out, too. A
-// line's `time` is by the machine's clock. Limits use weir's own clock, which is `clock_us` ahead of the
-// machine's clock (behind if negative). `asked_us` and `at_us` are measured from the line's time, by weir's
-// clock. `turn` is a timestamp (limit/hybrid_timestamp.hpp) minus the first timestamp of its instant. API
-// keys appear only as digests.
+// `"first":true` is in the first line about a key table that began empty. If no line has it, the log is
+// incomplete. Absent, zero and false values are left out. So is a `factor` (in percent) of 100. A line's
+// `time` is by the machine's clock. Limits use weir's own clock, which is `clock_us` ahead of the machine's
+// clock (behind if negative). `asked_us` and `at_us` are measured from the line's time, by weir's clock.
+// `turn` is a timestamp (limit/hybrid_timestamp.hpp) minus the first timestamp of its instant. API keys
+// appear only as digests.
 //
 // A reset of a key has a separate line, which has no fields except the time and "replay":
 //

@@ -1,4 +1,4 @@
-// Detects that events are more frequent than an alert allows. The input is the total number of events; the
+// Detects that events come more often than an alert allows. The input is the total number of events; the
 // output is the beginning and end of a surge. Plain values, with the time as an argument.
 //
 //   quiet ── more than `above` within its period, for as long as `lasting` ──► firing ── repeated every
@@ -41,8 +41,7 @@ class Surge {
   // Returns the start of the present surge, or of the last surge if there is none at present; the epoch if
   // there was no surge.
   [[nodiscard]] base::TimePoint since() const noexcept { return began_; }
-  // Returns the number of events within the last period. The number may include older events, by up to 1/60
-  // of a period.
+  // Returns the number of events within the last period. The period counted may be longer by up to 1/60.
   [[nodiscard]] std::uint64_t seen() const noexcept { return seen_; }
   [[nodiscard]] const Settings& settings() const noexcept { return settings_; }
 

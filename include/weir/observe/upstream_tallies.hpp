@@ -18,10 +18,9 @@ struct UpstreamTallies {
   Tally queued;     // requests that have waited because all servers had their maximum of requests
   Tally crowded;    // requests that were refused because all servers had their maximum of requests
   Tally denied;     // requests that were not sent again, because the retry budget was used up
-  // For rules with `adapt` (limit::Answers): attempts that were answered or failed, and those that failed.
+  // For rules with `adapt` (limit::Answers): all attempts that were answered or failed, and the failed ones.
   Tally attempts, attempts_failed;
-  // Time from the sent request to the head of the answer, of each attempt. For an attempt without an answer
-  // in time, the time until weir gave it up.
+  // The time of each attempt from the sent request to the head of the answer, or until weir gave up waiting.
   Histogram seconds;
   Gauge in_flight;  // requests that weir is forwarding, also those that wait for a server, and tunnels
   Tally paused;     // requests that weir answered itself, because the upstream had asked for a pause

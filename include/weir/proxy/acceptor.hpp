@@ -50,13 +50,13 @@ class Acceptor {
   void open();
   // Stops accepting until resume() is called. New connections wait in the kernel's backlog.
   void hold();
-  // Serves a connection that another process accepted. `read`: the bytes that the other process has read from
-  // the connection. Takes ownership of the descriptor, and closes it if memory runs out.
+  // Serves a connection that another process accepted. `read`: the bytes that the other process has already
+  // read from it. Takes ownership of the descriptor, and closes it if memory runs out.
   void adopt(int connection, const ConnectionInfo& connection_info, std::string_view read);
   void resume();
   // Stops accepting for good. Open connections continue.
   void close();
-  // Uses these settings for connections that are accepted from now on.
+  // Uses these settings for connections that it accepts from now on.
   void renew(AcceptorSettings settings) noexcept { settings_ = std::move(settings); }
   // Returns true if the acceptor is closed and all its sessions have ended. The acceptor may then be
   // destroyed.

@@ -42,8 +42,8 @@ class BodyMemoryShare {
   BodyMemoryShare(const BodyMemoryShare&) = delete;
   BodyMemoryShare& operator=(const BodyMemoryShare&) = delete;
 
-  // Changes the share to this many bytes. If BodyMemory has no room, returns false, counts the failure and
-  // leaves the share unchanged.
+  // Changes the size of the share to this many bytes. If BodyMemory has no room, returns false, counts the
+  // failure and leaves the share unchanged.
   [[nodiscard]] bool resize(std::uint64_t bytes) noexcept;
 
  private:

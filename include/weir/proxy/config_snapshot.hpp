@@ -1,6 +1,6 @@
-// A snapshot of the configuration with the objects made from it. Immutable, apart from the state of the
-// servers in its groups. A reload makes a new snapshot. Each worker uses the new snapshot for requests that
-// begin afterwards. The old snapshot is freed when its last request has ended.
+// A configuration with the objects made from it. Immutable, apart from the state of the servers in its
+// groups. A reload makes a new snapshot. Each worker uses the new snapshot for requests that begin
+// afterwards. The old snapshot is freed when the last request that uses it has ended.
 //
 //   ConfigSnapshot (shared by all workers) ◄── WorkerSnapshot (one worker's: pools, a plain reference count)
 //     ◄── SnapshotRef (one request's)

@@ -28,7 +28,7 @@ struct Configuration {
   std::vector<policy::Rule> rules;
   policy::RuleFinder rule_finder;  // finds rules in `rules`; a default-constructed finder returns all rules
   bool elastic = false;            // true: some rule depends on the load
-  // The shares of their limits that rules with `adapt` grant now. The shares change while the configuration
+  // The share of its limit that each rule with `adapt` grants now. The shares change while the configuration
   // is in use. Null: every rule grants its whole limit.
   const limit::Factors* factors = nullptr;
   bool inspects = false;         // true: some rule reads request bodies

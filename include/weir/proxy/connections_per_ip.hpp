@@ -1,4 +1,4 @@
-// Counts and bounds the connections of each client address, over all workers.
+// Counts and bounds the connections of each client address, over all workers together.
 //
 // server::Program owns the object. All functions may be called by any thread. Opening and closing a
 // connection lock one mutex, but only if `max_connections_per_ip` is set. The counts are in a tree instead of
@@ -23,8 +23,8 @@ class ConnectionsPerIp {
   // `most`: how many connections one address may have; 0: no bound.
   explicit ConnectionsPerIp(std::uint64_t most) noexcept : most_(most) {}
   [[nodiscard]] bool bounded() const noexcept { return most_.load(std::memory_order_relaxed) != 0; }
-  // Sets the bound after a reload. It applies to new connections. Connections that were not counted remain
-  // uncounted.
+  // Sets the bound after a reload. It applies to new connections. Connections that were opened while there
+  // was no bound remain uncounted.
   void set_most(std::uint64_t most) noexcept { most_.store(most, std::memory_order_relaxed); }
 
   // One counted connection. The destructor decreases the count.

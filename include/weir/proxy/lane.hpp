@@ -77,7 +77,7 @@ class QueueTicket : public in_lane::Hook, public in_lane::OrderHook {
   Departure departure_;
 };
 
-// The tickets of one client in one priority of a lane.
+// A client's tickets of one priority in a lane.
 struct LaneClient : in_lane::Hook, in_lane::OrderHook {
   in_lane::List<QueueTicket> tickets;  // in the order of arrival
   std::size_t count = 0;
@@ -90,7 +90,7 @@ struct Lane : in_lane::Hook, in_lane::OrderHook {
       return a.count != b.count ? a.count < b.count : a.turn < b.turn;
     }
   };
-  // The tickets of one priority.
+  // The tickets of one priority, for all clients of the lane.
   struct Class {
     std::size_t tickets = 0;
     in_lane::List<LaneClient> turns;  // the client at the front has the next turn
@@ -104,15 +104,15 @@ struct Lane : in_lane::Hook, in_lane::OrderHook {
   };
 
   struct Next {
-    QueueTicket* ticket;  // null if no ticket may take the first departure, which then remains unused
+    QueueTicket* ticket;  // null if no waiting ticket may take the first departure, which then stays unused
     base::TimePoint at;   // when the ticket departs, or when the unused departure is due
   };
   // Returns the ticket that takes the first departure. REQUIRES a departure.
   [[nodiscard]] Next next() noexcept;
   // Returns the client whose ticket departs last. Returns null if no ticket waits.
   [[nodiscard]] const LaneClient* last() const noexcept;
-  // Returns the index of the latest departure that the waiting tickets do not need. `but`: a waiting ticket
-  // to ignore; may be null. REQUIRES more departures than counted tickets.
+  // Returns the index of the latest departure that no waiting ticket needs. `but`: a waiting ticket to leave
+  // out; may be null. REQUIRES more departures than tickets (without `but`).
   [[nodiscard]] std::size_t spare(const QueueTicket* but = nullptr) const noexcept;
   // Returns the last departure if no waiting ticket needs it, else null.
   [[nodiscard]] const Departure* surplus() const noexcept;

@@ -80,8 +80,8 @@ class Queue {
   // the newcomer. Evicts the ticket that gives way, if any. REQUIRES has_place_for(newcomer).
   [[nodiscard]] Won displace(const Newcomer& newcomer) noexcept;
 
-  // While the last ticket in order would depart after its deadline, evicts that ticket. The departures stay
-  // in the lane as surplus.
+  // Evicts the last ticket in order as long as that ticket would depart after its deadline. The departures
+  // stay in the lane as surplus.
   void evict_overtaken(const limit::Key& lane) noexcept;
   // Removes and returns the next ticket of the worker's list of evicted tickets; null if the list is empty.
   [[nodiscard]] Ticket* take_evicted(Worker worker) noexcept;

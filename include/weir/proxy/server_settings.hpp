@@ -21,8 +21,8 @@ struct ServerSettings {
   base::Duration drain_delay{0};               // how long a stopping weir serves before it drains
   base::Duration upgrade_timeout{60'000'000};  // how long a new process may take to get ready
   base::Duration upgrade_pause{5'000'000};     // how long requests may pause during an upgrade
-  bool x_ratelimit = true;                     // X-RateLimit-*
-  bool ietf_ratelimit = true;                  // RateLimit, RateLimit-Policy
+  bool x_ratelimit = true;                     // adds X-RateLimit-* to answers
+  bool ietf_ratelimit = true;                  // adds RateLimit and RateLimit-Policy to answers
   unsigned retry_after_jitter = 0;             // percent by which Retry-After may be longer
   bool forwarded = false;                      // adds Forwarded (RFC 7239) beside X-Forwarded-*
   bool underscores_in_headers = false;         // forwards request fields with underscores in their names

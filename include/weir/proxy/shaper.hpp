@@ -108,8 +108,8 @@ class Shaper {
 
   // Gives an unused departure to the next request of its lane, or returns it to the store.
   void pass_on(const Departure& departure);
-  // Must be called after the store took back the lane's last departure. Returns the surplus departures before
-  // that departure to the store, which can then take them back, too.
+  // Must be called after the store took back the lane's last departure. The store can then also take back the
+  // departures before it that are surplus, so this function returns them.
   void return_surplus(const limit::Key& lane);
 
   // Returns the number of waiting requests of all workers.

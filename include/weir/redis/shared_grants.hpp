@@ -65,7 +65,8 @@ class SharedGrants {
   void failed(const limit::Charge& line, Time now);
   // Drops the key's units without a refund, because a reset has erased the key's state in Redis.
   void forget(const limit::Charge& line);
-  // Return about `most` refunds, possibly a few more. The next call returns further refunds.
+  // Return units that the caller must refund in Redis: about `most` refunds, possibly a few more. The next
+  // call returns further refunds.
   [[nodiscard]] std::vector<Refund> sweep(Time now, std::size_t most = kAnyNumber);
   [[nodiscard]] std::vector<Refund> give_up(Time now, std::size_t most = kAnyNumber);
 

@@ -55,7 +55,7 @@ struct LogLine {
   Reset reset;
   std::uint64_t run = 0;
   bool first = false;       // true: this is the log's first line about the key table of this run
-  base::TimePoint start{};  // by weir's own clock, like all times in this struct
+  base::TimePoint start{};  // by weir's own clock, like all instants in this struct
   base::TimePoint asked{};
   base::Duration total{};
   base::Duration upstream{};

@@ -7,8 +7,8 @@
 // decision. This requires that the log begins with the start of weir.
 //
 // A candidate rule may need facts that the log lacks (a header, a cookie, a body). If the log has decisions
-// of a rule with the same name, conditions, key and cost, the replay uses these decisions. Otherwise the rule
-// is left out, and the report says so.
+// of a rule with the same name, conditions, key and cost, the replay uses the keys and costs in those
+// decisions. Otherwise the rule is left out, and the report says so.
 //
 // A replay must be used on one thread.
 #pragma once

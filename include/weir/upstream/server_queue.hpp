@@ -59,8 +59,8 @@ class ServerQueue {
   [[nodiscard]] bool is_awaited() const noexcept { return waiting_ != choosy_; }
   [[nodiscard]] std::size_t size() const noexcept { return waiting_; }
 
-  // Wakes the first request in the queue. Must be called after a server has got room. If the call came
-  // earlier, a request could find no room and then join the queue after this call, and nothing would wake it.
+  // Wakes the first request in the queue. Must be called after a server has got room, not before: a request
+  // could otherwise find no room and join the queue after the call, and nothing would wake it.
   void freed() noexcept;
 
  private:

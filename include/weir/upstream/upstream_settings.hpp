@@ -21,7 +21,8 @@ enum class Balance : std::uint8_t { RoundRobin, LeastInFlight, RandomTwo, Hash }
 
 struct Timeouts {
   base::Duration connect{1'000'000};
-  base::Duration connect_total{5'000'000};  // for all connects of one request together, to all its servers
+  // time limit for connecting, over all attempts and servers of one request
+  base::Duration connect_total{5'000'000};
   // Time limit from the end of the request to the head of the answer, and between two reads of the answer.
   base::Duration response{30'000'000};
   // If the client waits for 100 Continue (RFC 9110 §10.1.1): time limit from sending the head to the server's
@@ -62,8 +63,8 @@ struct HealthCheck {
   friend bool operator==(const HealthCheck&, const HealthCheck&) = default;
 };
 
-// Which requests weir sends again after a failure. The method must be idempotent (RFC 9110 §9.2.2), and all
-// of the body that has arrived must still be in memory. If no connection could be opened, no server has
+// The requests that weir sends again after a failure. The method must be idempotent (RFC 9110 §9.2.2), and
+// all of the body that has arrived must still be in memory. If no connection could be opened, no server has
 // received the request, so another attempt does not count as a repetition.
 struct Retry {
   unsigned attempts = 2;  // largest number of servers that get the request, including the first

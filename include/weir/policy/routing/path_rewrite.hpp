@@ -12,8 +12,8 @@
 
 namespace weir::policy {
 
-// A new path in which "{1}" stands for the first group of a regular expression, and "{0}" for the text that
-// it matched.
+// Makes a new path from a path that matches a regular expression. In the new path, "{1}" stands for the first
+// group of the expression, and "{0}" for the whole match.
 class PathPattern {
  public:
   // `pattern`: a regular expression without "~". `to`: the new path. The error says what to write in place of
@@ -22,7 +22,7 @@ class PathPattern {
   // Writes the new path to `out`, not yet in normal form. Returns false if the expression is not found in the
   // path.
   [[nodiscard]] bool apply(std::string_view path, std::string& out) const;
-  // Returns false if no server can find a dot segment in the path's new path.
+  // Returns false only if no server can find a dot segment in the new path.
   [[nodiscard]] bool may_make_dots(std::string_view path) const noexcept;
   // Returns the constant text with which all new paths begin.
   [[nodiscard]] std::string_view beginning() const noexcept { return to_.front().text; }
@@ -31,16 +31,16 @@ class PathPattern {
  private:
   struct Piece {
     std::string text;
-    std::optional<std::size_t> group;  // the group behind the text
+    std::optional<std::size_t> group;  // the group that follows the text; nullopt: none
   };
   TextMatch pattern_;
   std::vector<Piece> to_;
   std::string text_;          // the new path as it was parsed
-  std::size_t elements_ = 1;  // the number of elements that `to_` needs of a match
+  std::size_t elements_ = 1;  // the highest group number in `to_`, plus one
 };
 
 struct PathRewrite {
-  std::string strip;  // "/api": removed from the beginning of "/api" and "/api/…"; empty: nothing
+  std::string strip;  // "/api": the prefix that is removed from "/api" and "/api/…"; empty: none
   std::string add;    // "/v2": put before the path; empty: nothing
   std::optional<PathPattern> pattern;
 
@@ -49,11 +49,12 @@ struct PathRewrite {
   // `strip`, or the expression is not found. weir then forwards the path as it was received.
   [[nodiscard]] bool apply(std::string_view path, std::string& out) const;
 
-  // Returns true if a client has written the path such that the new path leaves the place that the
-  // configuration names. The reasons are:
-  // * the new path has a dot segment before apply() removes it;
-  // * a server may read a path that does not begin with `add`, or with the beginning of the pattern's new
-  //   path (http/path_interpretations.hpp). `all_servers`: false ignores this reason.
+  // Returns true if the client's path makes the new path leave the place that the configuration names. It
+  // does so in two cases:
+  // * the new path had a dot segment before it was put into normal form;
+  // * a server may find another path in the new path, and that path does not begin with `add` or with the
+  //   constant beginning of the pattern's new path (http/path_interpretations.hpp). Ignored if `all_servers`
+  //   is false.
   [[nodiscard]] bool leaves_target(std::string_view path, bool all_servers) const;
 
  private:

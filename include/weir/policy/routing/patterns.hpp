@@ -1,4 +1,4 @@
-// Patterns of a configuration for texts, paths and hosts of requests. Pure.
+// Patterns in the configuration that texts, paths and hosts of requests must match. Pure.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -23,11 +23,11 @@ class TextMatch {
   [[nodiscard]] static base::Result<TextMatch> parse_expression(std::string_view expression);
   [[nodiscard]] static TextMatch present();
   [[nodiscard]] bool holds(std::string_view text) const;
-  // Returns the number of groups of the expression. REQUIRES that this is a regular expression, also below.
+  // Returns the number of groups of the expression. REQUIRES that this is a regular expression.
   [[nodiscard]] std::size_t groups() const;
   // Searches the text for the expression. If it is found, stores the whole match in found[0] and the groups
-  // in the other elements. A group that takes part in no match is empty. REQUIRES at most groups() + 1
-  // elements.
+  // in the other elements. A group that took no part in the match is empty. REQUIRES that this is a regular
+  // expression, and at most groups() + 1 elements.
   [[nodiscard]] bool find(std::string_view text, std::span<std::string_view> found) const;
   // Returns true if every text for which `other` holds also passes this test. For two regular expressions,
   // returns true only if they are equal.
@@ -41,7 +41,7 @@ class TextMatch {
   bool any_ = false;
 };
 
-// Why a regular expression for paths is wrong if it has octets beyond ASCII.
+// The error message for a regular expression for paths that contains octets beyond ASCII.
 inline constexpr std::string_view kNeverInPaths =
     "can never match, because paths are ASCII; write other characters as %XX of their UTF-8";
 [[nodiscard]] bool is_ascii(std::string_view text) noexcept;
@@ -95,8 +95,8 @@ class HostMatch {
   // Returns true if this pattern matches every host that `other` matches. For a regular expression `other`,
   // returns true only if both expressions are equal.
   [[nodiscard]] bool covers(const HostMatch& other) const;
-  // Returns true if no host matches both patterns. May return false for regular expressions although no host
-  // does.
+  // Returns true if no host matches both patterns. If one is a regular expression, may return false although
+  // no host matches both.
   [[nodiscard]] bool is_disjoint(const HostMatch& other) const;
   [[nodiscard]] bool is_exact() const noexcept { return kind_ == Kind::Exact; }
   // Returns a host that the pattern matches. Returns nullopt for a regular expression.

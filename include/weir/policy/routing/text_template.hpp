@@ -20,20 +20,23 @@ enum class Placeholder : std::uint8_t {
   Query,        // the query without '?'
   Method,       // the request's method
   ClientIp,     // the client's address; empty for a unix socket
-  User,         // this one and the next three: as [client] says who the client is; empty if unknown
-  Org,          //
-  Tier,         //
-  Service,      //
+  User,         // the client's user, found as [client] says; empty if unknown
+  Org,          // the client's organisation, likewise
+  Tier,         // the client's tier, likewise
+  Service,      // the client's service, likewise
   RequestId,    // the value of X-Request-ID
   CertSubject,  // the subject of the client's certificate; empty if it shows none
 };
 
-// Where the text is used. No value can end the field, or begin a second element of a list in it.
+// Where the text is used, which decides what is escaped in the values. An escaped value cannot end the field,
+// or begin another element of a list in it.
 enum class Purpose : std::uint8_t {
-  Field,  // the value of a field: commas, quotes, backslashes, blanks and octets that are not visible ASCII
-          // become %XX; of texts that are no part of the target, also ';' and '%'
-  Url,    // a URL: octets that a URL cannot have become %XX; of texts that are no part of the target, all
-          // octets but letters, digits, '-', '.', '_' and '~'
+  // in a header field: commas, quotes, backslashes, blanks and octets that are not visible ASCII become %XX;
+  // in values that are no part of the request's target, also ';' and '%'
+  Field,
+  // in a URL: octets that a URL cannot have become %XX; in values that are no part of the request's target,
+  // all octets but letters, digits, '-', '.', '_' and '~'
+  Url,
 };
 
 // The values of the placeholders. The views must stay valid while the object is used.
@@ -73,9 +76,9 @@ class TextTemplate {
 // Returns the placeholder in braces, such as "{host}".
 [[nodiscard]] std::string_view name_of(Placeholder placeholder) noexcept;
 
-// Returns why the text must not be the target of a redirect, and what to write; empty if it may be. The
-// target must be a URL of http or https, or a path. Only constant texts and {host} may make its host.
-// Otherwise clients could choose to which host weir sends others.
+// Returns why the text must not be the target of a redirect, and what to write instead; empty if it may be.
+// The target must be a URL of http or https, or a path. Its host must consist of constant text and {host}
+// only, so that clients cannot choose the host of the redirect.
 [[nodiscard]] std::string fault_of_location(const TextTemplate& location);
 
 }  // namespace weir::policy
