@@ -97,7 +97,7 @@ struct AlertFigures {
   std::string name;
   std::string above;  // the threshold, such as "100/min"
   bool firing = false;
-  bool per_client = false;    // the alert watches the clients of a rule, each alone (AlertOn::ClientRefusals)
+  bool per_client = false;    // true: the alert watches each client of a rule alone (AlertOn::ClientRefusals)
   std::uint64_t clients = 0;  // per_client: number of clients for which the alert fires now
   // per_client: clients that were not watched, or no longer watched, because there was no room
   std::uint64_t replaced = 0;

@@ -37,7 +37,7 @@ class Recorder {
   [[nodiscard]] const std::vector<std::string>& rules() const noexcept { return rules_; }
   // Returns the end of the latest recorded step; the epoch if no step was recorded.
   [[nodiscard]] base::TimePoint latest() const noexcept { return latest_; }
-  // Returns the period in which the rule with this number has refused requests. REQUIRES rule <
+  // Returns the latest period in which the rule rules()[rule] refused requests. REQUIRES rule <
   // rules().size().
   [[nodiscard]] const observe::Streak& refusals(std::size_t rule) const { return refusals_[rule]; }
 

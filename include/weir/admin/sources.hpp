@@ -108,11 +108,11 @@ struct Sources {
   // Returns the clients of the rule with this index, and the time of the data. Absent if weir does not track
   // clients.
   std::function<std::pair<std::optional<observe::TopOfRule>, base::TimePoint>(limit::RuleIndex)> top;
-  // Returns how many different limits the process has used, and the most that it can use.
+  // Returns how many different limiters the process has used, and the most that it can use.
   std::function<std::pair<std::size_t, std::size_t>()> limits;
   std::function<LeaseFigures()> leases;  // absent if no rule takes units in advance
   std::function<std::vector<ServerFigures>()> servers;
-  // Returns the look-ups of upstreams whose server names are looked up repeatedly.
+  // Returns counts of the look-ups of each upstream whose server names are looked up repeatedly.
   std::function<std::vector<ResolveFigures>()> resolves;
   std::function<std::optional<ProcessFigures>()> process;
   // Returns the number of lines that the log's writer lost. The workers' counters have the lines that workers

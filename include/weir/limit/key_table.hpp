@@ -136,7 +136,8 @@ class KeyTable {
   // because the key is fresh or uses the shared overflow cell. REQUIRES: the key holds no permits
   // (limit::holds).
   bool forget(const Key& key, base::TimePoint now, HybridTimestamp* timestamp = nullptr);
-  // Returns true if the key has a slot, or violations. Other keys are fresh or use the shared overflow cell.
+  // Returns true if the key has a slot in the table, or violations. Any other key is fresh or uses the shared
+  // overflow cell.
   [[nodiscard]] bool knows(const Key& key) const;
 
   // Evicts drained keys from the next `buckets` buckets, round-robin over the table. Returns the number of
@@ -174,7 +175,7 @@ class KeyTable {
   // limit::holds(*charge.limiter).
   [[nodiscard]] bool hold(const Charge& charge, base::TimePoint now);
 
-  // A rule and the RuleIndex that stands for it. Refers to the rule.
+  // A rule, and the RuleIndex that stands for it. Keeps a reference to the rule.
   struct DefinedRule {
     RuleIndex index;
     const SavedRule& rule;
@@ -219,7 +220,7 @@ class KeyTable {
     std::uint64_t log_merged = 0;        // admissions so far for which the log store had no free chunk
     std::uint64_t penalty_keys = 0;      // keys with violations or penalties that no sweep has removed yet
     std::uint64_t violations_lost = 0;   // violations so far for which there was no room
-    // The number of keys by the RuleIndex of their last charge.
+    // Element i: the number of keys whose last charge had the RuleIndex i.
     std::vector<std::uint64_t> keys_by_rule = std::vector<std::uint64_t>(kMaxRules);
   };
   [[nodiscard]] Stats stats() const;

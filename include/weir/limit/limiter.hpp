@@ -67,8 +67,8 @@ using Limiter = std::variant<TokenBucket, Gcra, LeakyBucket, SteppedBucket, Fixe
 // Returns the longest delay of a request. Returns kForever if only the queue's length bounds the delay, or if
 // the limiter never delays requests.
 [[nodiscard]] base::Duration longest_wait(const Limiter& limiter) noexcept;
-// Returns how many units may wait in a queue: `queue`, or fewer if max_wait allows fewer. 0 for other
-// algorithms.
+// Returns how many requests of this cost may wait in a queue: `queue`, or fewer if max_wait allows fewer. 0
+// for other algorithms.
 [[nodiscard]] std::uint64_t most_waiting(const Limiter& limiter, Cost cost = 1) noexcept;
 // Returns "token_bucket", "gcra", "leaky_bucket", "fixed_window", "sliding_window", "sliding_log",
 // "concurrency" or "adaptive_concurrency".

@@ -49,7 +49,8 @@ class LeakyBucket {
  public:
   [[nodiscard]] static base::Result<LeakyBucket> make(Rate limit, std::uint64_t queue,
                                                       base::Duration max_wait);
-  // Makes the bucket of a pacer, whose units are octets. Only `max_wait` bounds how far a key may be ahead.
+  // Makes the bucket of a pacer, whose units are octets. Only `max_wait` bounds how far departures may lie
+  // ahead.
   [[nodiscard]] static base::Result<LeakyBucket> make_pacer(Rate limit, base::Duration max_wait) {
     return make(limit, kPacerQueue, max_wait);
   }

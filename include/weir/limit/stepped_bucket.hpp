@@ -36,8 +36,7 @@ class SteppedBucket {
   [[nodiscard]] Cell owe(const Cell& cell, base::TimePoint charged_at, Cost reserved,
                          Cost actual) const noexcept;
   [[nodiscard]] base::TimePoint drained_at(const Cell& cell) const noexcept;
-  // Returns a state of this bucket that has the same number of spent tokens and is full again at
-  // `drained_at`.
+  // Returns a state with as many spent tokens as `cell` has. The bucket is full again at `drained_at`.
   [[nodiscard]] Cell carry_over(const Cell& cell, base::TimePoint drained_at) const noexcept;
 
   [[nodiscard]] const Rate& rate() const noexcept { return rate_; }

@@ -31,8 +31,8 @@ class FixedWindow {
   enum class Align : std::uint8_t { Epoch, Day, Month, Week };
 
   [[nodiscard]] static base::Result<FixedWindow> make(Rate limit);
-  // `count` is the limit of a day, a week or a month. All limiters share the calendar. REQUIRES: `calendar`
-  // is not null; `align` is not Epoch.
+  // Makes windows that are days, weeks or months of a calendar, with the limit `count`. All limiters share
+  // the calendar. REQUIRES: `calendar` is not null; `align` is not Epoch.
   [[nodiscard]] static base::Result<FixedWindow> make(std::uint64_t count, Align align,
                                                       std::shared_ptr<const Calendar> calendar);
 
@@ -45,7 +45,8 @@ class FixedWindow {
   // Returns the key's state after a charge that exceeds the limit (limit/pair.hpp).
   [[nodiscard]] Cell charge_over_limit(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
   [[nodiscard]] base::TimePoint drained_at(const Cell& cell) const noexcept;
-  // Returns a state with the same count, in the window of this limiter that contains `drained_at`.
+  // Returns a state with the count of `cell`, in the window that contains the last microsecond before
+  // `drained_at`.
   [[nodiscard]] Cell carry_over(const Cell& cell, base::TimePoint drained_at) const noexcept;
 
   // Returns the same windows with another limit.
@@ -95,7 +96,8 @@ class SlidingWindow {
   // Returns the key's state after a charge that exceeds the limit (limit/pair.hpp).
   [[nodiscard]] Cell charge_over_limit(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
   [[nodiscard]] base::TimePoint drained_at(const Cell& cell) const noexcept;
-  // Returns a state with the sum of both counts in one window, which has full weight until `drained_at`.
+  // Returns a state with the sum of both counts of `cell`, at most the limit, in one window. The sum counts
+  // in full until `drained_at`.
   [[nodiscard]] Cell carry_over(const Cell& cell, base::TimePoint drained_at) const noexcept;
   // Converts a key's state so that the used part of the limit stays the same (limit/rescale.hpp).
   [[nodiscard]] Cell rescaled(const SlidingWindow& from, const Cell& cell,

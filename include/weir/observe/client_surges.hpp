@@ -34,10 +34,11 @@ class ClientSurges {
   struct Client {
     NamedClient name;
     Surge surge;
-    std::uint64_t total = 0;      // refusals since this object began to watch the client
-    std::uint64_t fresh = 0;      // refusals since the last look()
-    std::uint64_t inherited = 0;  // the count of the client that this one replaced; orders replacements only
-    bool reported = false;        // true: look() has reported the beginning of the surge, but not its end
+    std::uint64_t total = 0;  // refusals since this object began to watch the client
+    std::uint64_t fresh = 0;  // refusals since the last look()
+    // refusals of the client that this one replaced; decides only which client is replaced next
+    std::uint64_t inherited = 0;
+    bool reported = false;  // true: look() has reported the beginning of the surge, but not its end
   };
   struct Event {
     Client client;
@@ -51,14 +52,14 @@ class ClientSurges {
 
   explicit ClientSurges(const Surge::Settings& settings) noexcept : settings_(settings) {}
 
-  // Adds refusals of a client since the last look().
+  // Adds `refusals` refusals of a client. `text`: see NamedClient::text.
   void add(const base::Digest128& client, std::string_view text, std::uint64_t refusals);
   // Returns the surges that have begun, continue or ended. Reports at most `places` beginnings. If there is
   // no place for a beginning, a later call reports it if the surge still fires. Must be called once a second.
   // REQUIRES: `now` does not decrease.
   [[nodiscard]] std::vector<Event> look(base::TimePoint now, std::size_t places);
 
-  // Continues a reported client of a previous process, like Surge::go_on().
+  // Continues the surge of a client that the previous process has reported; see Surge::go_on().
   void go_on(const NamedClient& client, base::TimePoint since, std::uint64_t seen, base::TimePoint now);
 
   // Returns the watched clients, in any order.

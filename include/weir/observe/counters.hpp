@@ -188,7 +188,7 @@ class alignas(64) Counters {
   // requests refused because a client with fewer queued requests took their place in the queue
   Tally queue_levelled;
   Tally queue_overdue;       // requests refused because max_wait passed while other requests departed
-  Tally store_failures;      // decisions and charges of streams that Redis did not answer in time
+  Tally store_failures;      // decisions, and charges of streams, for which Redis did not answer in time
   Tally preflights;          // CORS preflights, for which no rule was asked
   Tally access_log_dropped;  // lines of the access log that weir dropped
   // The top clients of each rule. Must be set before the worker runs. Null if top clients are not counted.
@@ -198,7 +198,8 @@ class alignas(64) Counters {
   // For requests that weir sent to no server (refusals, errors, and answers of routes with `respond`): the
   // time from the end of the head to the end of the request.
   Histogram local_reply_seconds;
-  Histogram decision_seconds;  // includes the round trip to Redis, if Redis was asked
+  // the time of each decision, including the round trip to Redis if Redis was asked
+  Histogram decision_seconds;
 
  private:
   static_assert(kStatusSlots == kOtherStatus - kFirstStatus + 2);

@@ -34,7 +34,7 @@ inline constexpr std::array<const char*, kMessageOutcomes> kMessageOutcomeNames{
 
 // The result of settling: the server's answer shows the actual cost, and weir corrects the charge.
 enum class Settled : std::uint8_t {
-  Charged,   // the charge is unchanged: the status requires it, or the actual cost equals the reserved cost
+  Charged,   // the charge stays: the answer's status requires it, or the actual cost equals the reserved cost
   Refunded,  // the whole charge is refunded
   Surplus,   // a part is refunded: the actual cost was less than the reserved cost
   Debt,      // more is charged: the actual cost was more than the reserved cost
@@ -44,7 +44,7 @@ enum class Settled : std::uint8_t {
   Unreadable,
   Unanswered,  // the upstream got the request but did not answer, so the reserved cost stays charged
   Estimated,   // a stream states no cost, so its estimate is charged
-  Cut,         // weir ended the stream where the client's budget ends; the estimate is charged
+  Cut,         // weir ended the stream when the client's budget was used up; the estimate is charged
 };
 inline constexpr std::size_t kSettled = 9;
 inline constexpr std::array<const char*, kSettled> kSettledNames{

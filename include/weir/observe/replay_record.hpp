@@ -61,7 +61,7 @@ struct AppliedRule {
   std::string_view says;
   std::uint16_t variant = 0;  // number of the variant whose limiter decided (policy::AppliedLimiter::variant)
   bool elastic = false;
-  limit::Factor factor = limit::kWholeFactor;  // policy::AppliedLimiter::factor
+  limit::Factor factor = limit::kWholeFactor;  // the share of the limit that the rule granted
 };
 
 struct ReplayRecord {
@@ -85,7 +85,7 @@ struct ReplayRecord {
   // Set during an upgrade: when the handover of limits to the new process began. The new process does not
   // know changes that this process makes to limits in memory at or after this instant.
   base::TimePoint lost_from = base::TimePoint::max();
-  bool in_memory = true;  // false: no evaluated rule keeps its state in this process's memory
+  bool in_memory = true;  // true: some evaluated rule keeps its state in this process's memory
   bool first = false;     // true: this is the first record about the table, which began empty
 };
 

@@ -14,8 +14,8 @@ struct RouteTallies {
 
   // Ended requests. Counters::requests() finds the slot of a status.
   std::array<Tally, kStatusSlots> statuses;
-  // Time from the end of the head to the end of the answer, of requests that weir sent to a server. For a
-  // tunnel, the time until it opens.
+  // For requests that weir sent to a server: the time from the end of the head to the end of the answer. For
+  // a tunnel: the time until it opens.
   Histogram seconds;
   Gauge in_flight;  // requests that have not ended, also those that wait in a queue, and tunnels
 };

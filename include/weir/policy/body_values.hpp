@@ -19,7 +19,7 @@
 
 namespace weir::policy {
 
-// weir reads this many octets of a value and ignores the rest. So the memory for values is bounded.
+// weir reads this many octets of a value and ignores the rest, so that the memory for values is bounded.
 inline constexpr std::size_t kLongestBodyValue = 4096;
 
 // Why weir cannot read a value in a request's body.
@@ -81,7 +81,7 @@ struct JsonValue {
   std::string text{};     // as in the document, without escapes; at most kLongestBodyValue octets
 };
 
-// The names of form fields, sorted, so that one pass over a form finds all of them.
+// A set of names of form fields, sorted, so that one pass over a form finds the values of all.
 class FormNames {
  public:
   void add(std::string_view name);

@@ -18,7 +18,7 @@ namespace weir::policy {
 // The maximum depth of nested arrays and objects in a JSON body. Each level uses some of the stack.
 inline constexpr std::size_t kDeepestJson = 512;
 
-// One number of a weighted sum of numbers in JSON.
+// One term of a weighted sum: a number in a JSON body, and its weight.
 struct CostTerm {
   static constexpr std::uint64_t kOne = 1'000'000;  // the weight 1
 
@@ -75,7 +75,8 @@ struct CostSource {
 [[nodiscard]] std::optional<limit::Cost> cost_in_body(const CostSource& source, std::string_view body,
                                                       limit::Cost otherwise);
 
-// Why a JSON body states no cost. Does not include a stated cost that parse_cost() rejects.
+// Why weir cannot find a cost in a JSON body. A cost that is found but rejected by parse_cost() is no
+// JsonFault.
 enum class JsonFault : std::uint8_t {
   None,
   ByteOrderMark,  // the body begins with a byte order mark (RFC 8259 §8.1)

@@ -40,7 +40,7 @@ struct Request {
   ClientIdentity client;
   base::TimePoint now{};  // when the request arrived
   double load = 1;        // the load of the system at `now`, from 0 (idle) to 1 (full), for elastic limits
-  // the shares of their limits that rules with `adapt` grant now; null: every rule grants its whole limit
+  // the share of its limit that each rule with `adapt` grants now; null: every rule grants its whole limit
   const limit::Factors* factors = nullptr;
   RequestBody body{};  // the part of the body that the rules need (policy/inspection.hpp)
   // True: other interpretations of the path lead to other routes, and `route` refuses ambiguous paths.
@@ -179,8 +179,8 @@ struct Match {
   [[nodiscard]] bool divides_interpretations(const Request& request) const;
   // Returns true if every condition on the path has the same result for both paths.
   [[nodiscard]] bool treats_alike(std::string_view one, std::string_view other) const;
-  // Returns an ambiguous condition on a header, the query or the body. Inline, because most rules have no
-  // such conditions.
+  // Returns the first ambiguous condition on a header, the query or the body. Inline, because most rules have
+  // no such conditions.
   [[nodiscard]] std::optional<Ambiguity> ambiguity_in_values(const Request& request) const {
     if (headers.empty() && query.empty() && json.empty() && !negated) return std::nullopt;
     return ambiguity_by_name(request);

@@ -38,7 +38,7 @@ struct CannedResponse {
 // The changes that a route makes to the requests that it forwards, and to their answers.
 struct RouteEdits {
   FieldEdits request;
-  FieldEdits response;  // also for answers that weir creates itself
+  FieldEdits response;  // applied to answers of servers, and to answers that weir creates itself
   std::optional<PathRewrite> path;
 };
 
@@ -65,7 +65,7 @@ struct Route {
   std::shared_ptr<const RouteEdits> edits{};  // null: no changes; shared by copies of the route
 };
 
-// The answer (400) to a request without a host, if the target of the redirect needs one.
+// The text of the 400 for a request without a host, if the target of the redirect needs a host.
 inline constexpr std::string_view kNoHostToRedirectTo =
     "the request names no host, so the redirect has no target";
 // Appends the configured fields of the answer: `fields`, then Location. Returns false if Location needs a
@@ -77,8 +77,8 @@ inline constexpr std::string_view kNoHostToRedirectTo =
 [[nodiscard]] std::optional<std::size_t> find_route(std::span<const Route> routes, const Request& request);
 
 // Calls find_route() and stores the result in the request: the matching route, and whether other
-// interpretations of the path lead to other routes. Also stores whether the path that the route forwards
-// leaves its target. Keeps a reference: the routes must outlive the request.
+// interpretations of the path lead to other routes. Also stores whether the path that the route forwards may
+// leave the place that the route names. Keeps a reference: the routes must outlive the request.
 [[nodiscard]] std::optional<std::size_t> choose_route(std::span<const Route> routes, Request& request);
 
 // Makes the route with this index the request's route. Keeps a reference: the routes must outlive the

@@ -42,7 +42,7 @@ enum class Attribute : std::uint8_t {
   Upstream,
   PathSegment,  // has a number as its name: "2" is the second segment
   Json,         // has a JSON pointer as its name
-  Form,         // has the name of a form field
+  Form,         // has the name of a form field as its name
   City,
   Region,
   Asn,
@@ -176,7 +176,7 @@ struct Rule {
   CostSource cost_from{};
   // Bytes of the body that conditions, overrides, key and cost read; 0: no body is needed.
   std::uint64_t max_body = 0;
-  std::uint64_t queue_per_client = kNoBound;  // queued requests that one client may have
+  std::uint64_t queue_per_client = kNoBound;  // the most queued requests of one client
   Store store = Store::Memory;
   OnStoreFailure on_store_failure = OnStoreFailure::Local;
   std::optional<Lease> lease{};
@@ -246,8 +246,12 @@ struct AppliedLimiter {
 [[nodiscard]] inline limit::LimiterId message_limiter_id(const Rule& rule) noexcept {
   return limiter_id_of(static_cast<std::uint16_t>(1 + rule.overrides.size() + rule.tiers.size()), false);
 }
+// Returns the limiter that the rule applies to the request: that of the first matching override, of the
+// client's tier, or of the rule itself. The load and the present factor of the rule select among its
+// limiters.
 [[nodiscard]] AppliedLimiter applied_limiter(const Rule& rule, const Request& request);
-// Does the same, but ignores overrides that depend on what the client requests, such as a path.
+// Does the same as applied_limiter(), but ignores overrides that depend on what the client requests, such as
+// a path.
 [[nodiscard]] AppliedLimiter applied_limiter_of_client(const Rule& rule, const Request& request);
 
 // Returns the limiter of a variant (0: the rule itself). `factor`: ignored unless the rule adapts.

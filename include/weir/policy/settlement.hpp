@@ -35,7 +35,7 @@ struct StreamEstimate {
   friend bool operator==(const StreamEstimate&, const StreamEstimate&) = default;
 };
 
-// The bodies whose octets a cost counts.
+// The bodies whose octets make up a cost.
 enum class Bodies : std::uint8_t { Response, Request, Both };
 
 struct Settlement {

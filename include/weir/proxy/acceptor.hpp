@@ -32,7 +32,7 @@ using Complain = std::function<void(const std::string&)>;
 // Settings of an acceptor, apart from its socket.
 struct AcceptorSettings {
   net::TlsContext tls;            // null for plain HTTP
-  bool proxy_protocol = false;    // each connection begins with a PROXY protocol header
+  bool proxy_protocol = false;    // true: each connection begins with a PROXY protocol header
   std::string listener{};         // configured address of the listener
   std::string name{};             // name of the listener for routes and rules; empty: none
   std::size_t most_sessions = 1;  // largest number of sessions of the worker; see is_full()

@@ -32,14 +32,14 @@ struct Configuration {
   // is in use. Null: every rule grants its whole limit.
   const limit::Factors* factors = nullptr;
   bool inspects = false;         // true: some rule reads request bodies
-  policy::BodyNames body_names;  // the values in bodies that the rules read
+  policy::BodyNames body_names;  // the names of the values in bodies that the rules read
   bool settles = false;          // true: the response corrects the charge of some rule
   policy::Redaction redaction;   // hides values of targets in the access log
   policy::NamingKeys names;
   // True if all weirs that use this Redis have the same secret key names.shared. If false, weir treats Redis
   // as unavailable.
   bool names_agreed = true;
-  base::SipKey balance;  // hashes client names for balance = "hash"
+  base::SipKey balance;  // the secret key that hashes clients' names for balance = "hash"
   std::vector<upstream::UpstreamSettings> upstreams;
   // The label of each route and upstream in the counters, like Rule::index. If the list is empty, the
   // position in the configuration is the label.

@@ -19,8 +19,8 @@ struct ConnectionInfo {
   // True if the socket is one end of a socket pair: the old process keeps the client's socket and relays its
   // bytes.
   bool relayed = false;
-  bool secure = false;  // true if the connection is relayed and the old process terminates the client's TLS
-  bool last = false;    // the listener is closed, so the connection closes after the next answer
+  bool secure = false;  // true: the connection is relayed, and the old process terminates the client's TLS
+  bool last = false;    // true: the listener is closed, so the connection closes after the next answer
 };
 
 // The result of passing one connection.

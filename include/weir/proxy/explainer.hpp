@@ -81,7 +81,7 @@ class Explainer {
   policy::Bill fallback_;
   std::vector<RedisLookup> looks_;  // one for each charge of evaluation_.remote
   limit::LineSet unasked_ = 0;
-  bool settled_ = false;  // the verdict does not depend on any limit
+  bool settled_ = false;  // true: the verdict does not depend on any limit
   policy::Explanation told_;
 };
 

@@ -41,8 +41,8 @@ class Http1Sink final : public BodySink {
   std::string_view piece_;  // sent after out_; points to memory of the body's source
   std::uint64_t sent_ = 0;
   const bool chunked_;
-  bool crlf_due_ = false;  // piece_ ends a chunk, so a CRLF must follow it
-  bool begun_ = false;     // true once the beginning of the message was sent
+  bool crlf_due_ = false;  // true: piece_ ends a chunk, so a CRLF must follow it
+  bool begun_ = false;     // true: the beginning of the message was sent
 };
 
 }  // namespace weir::proxy

@@ -13,8 +13,9 @@ struct Http2Settings {
   // If the client is silent for this long while streams are open, weir sends a PING. If the client stays
   // silent for the same time again, weir ends the connection.
   base::Duration ping{30'000'000};
-  bool only = false;             // all clients must speak HTTP/2, even those that offer no protocol by ALPN
-  bool prior_knowledge = false;  // plain connections may begin with HTTP/2 (RFC 9113 §3.3)
+  // true: all clients must speak HTTP/2, even those that offer no protocol by ALPN
+  bool only = false;
+  bool prior_knowledge = false;  // true: plain connections may begin with HTTP/2 (RFC 9113 §3.3)
   friend bool operator==(const Http2Settings&, const Http2Settings&) = default;
 };
 

@@ -41,8 +41,8 @@ class InFlight {
     return most == 0 ? 0 : static_cast<double>(count()) / static_cast<double>(most);
   }
 
-  // Returns the number of requests, of all priorities together, at which this priority is rejected. At least
-  // 1.
+  // Returns the number of requests in flight, of all priorities together, at which requests of this priority
+  // are rejected. At least 1.
   [[nodiscard]] std::uint64_t bound(policy::Priority priority) const noexcept {
     constexpr std::uint64_t kSteps = 20;
     const auto most = this->most();

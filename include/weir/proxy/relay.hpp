@@ -153,8 +153,8 @@ class Relay {
   BodyObserver* const watch_;
   BodyGate* const gate_;
   Pacer* const pacer_;
-  bool held_ = false;   // the gate holds octets back
-  bool paced_ = false;  // the pacer holds octets back
+  bool held_ = false;   // true: the gate holds octets back
+  bool paced_ = false;  // true: the pacer holds octets back
   BodySource::Status status_ = BodySource::Status::Piece;
 };
 

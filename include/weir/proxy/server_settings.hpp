@@ -21,11 +21,11 @@ struct ServerSettings {
   base::Duration drain_delay{0};               // how long a stopping weir serves before it drains
   base::Duration upgrade_timeout{60'000'000};  // how long a new process may take to get ready
   base::Duration upgrade_pause{5'000'000};     // how long requests may pause during an upgrade
-  bool x_ratelimit = true;                     // adds X-RateLimit-* to answers
-  bool ietf_ratelimit = true;                  // adds RateLimit and RateLimit-Policy to answers
+  bool x_ratelimit = true;                     // true: weir adds X-RateLimit-* to answers
+  bool ietf_ratelimit = true;                  // true: weir adds RateLimit and RateLimit-Policy to answers
   unsigned retry_after_jitter = 0;             // percent by which Retry-After may be longer
-  bool forwarded = false;                      // adds Forwarded (RFC 7239) beside X-Forwarded-*
-  bool underscores_in_headers = false;         // forwards request fields with underscores in their names
+  bool forwarded = false;                      // true: weir adds Forwarded (RFC 7239) beside X-Forwarded-*
+  bool underscores_in_headers = false;         // true: weir forwards request fields whose names contain '_'
   std::uint64_t max_head = 16 << 10;           // largest size of a request's or response's head in bytes
   std::uint64_t max_body = 0;                  // largest size of a request's body in bytes; 0: no bound
   std::uint64_t max_body_memory = 64 << 20;    // bound on the memory for all bodies that rules read, in bytes

@@ -79,14 +79,14 @@ class Worker {
 
   // The number of open connections. A drain ends when it reaches 0.
   std::size_t sessions = 0;
-  bool draining = false;  // the worker finishes open requests and accepts nothing new
+  bool draining = false;  // true: the worker finishes open requests and accepts nothing new
   // True while the worker drains because a new process has taken over. Idle connections stay open until the
   // end of the drain, because their clients may be about to send a request.
   bool retiring = false;
   std::uint64_t decided_apart = 0;       // number of requests that this worker decided while retiring
   base::TimePoint paused_at{};           // when decision_pause began
   ConnectionHandoff* handoff = nullptr;  // receives connections while retiring; null: connections stay
-  bool hard_stop = false;                // the worker ends every request at the next tick
+  bool hard_stop = false;                // true: the worker ends every request at the next tick
 
   // Returns the size of a block in bytes. The largest allowed head fits into half a block.
   [[nodiscard]] static std::size_t block_size(const ServerSettings& server) noexcept;

@@ -51,8 +51,8 @@ class SharedGrants {
   [[nodiscard]] base::Duration hold() const noexcept { return hold_; }
   [[nodiscard]] GrantStats stats() const;
 
-  // This function and the next ones, up to put_back(), call the GrantCache functions of the same names, which
-  // GrantCache documents. REQUIRES: line.lease != 0.
+  // The functions from here to failed() call the GrantCache functions of the same names, which GrantCache
+  // documents. REQUIRES: line.lease != 0.
   bool spend(const limit::Charge& line, Time now, limit::Outcome& outcome);
   bool peek(const limit::Charge& line, Time now, limit::Outcome& outcome);
   void note_trip(const limit::Charge& line, Time now);

@@ -39,7 +39,7 @@ struct FreshConfiguration {
   std::vector<std::string> unknown;      // names that could not be looked up (LookupResult::unknown)
   std::vector<std::string> differences;  // in the form that config/differences.hpp describes
   std::vector<std::string> mistakes;
-  std::vector<config::WatchedFile> files;  // after a mistake: the files that the configuration names
+  std::vector<config::WatchedFile> files;  // set only after a mistake: the files that the configuration names
 };
 [[nodiscard]] FreshConfiguration read_configuration(const std::string& file,
                                                     const config::Settings& in_force);

@@ -53,7 +53,7 @@ class OutageLog {
   base::TimePoint minute_ends_{};  // the end of the minute to which outages_ belongs
   unsigned outages_ = 0;
   unsigned left_out_ = 0;
-  bool said_ = false;  // a line about the present outage was logged
+  bool said_ = false;  // true: a line about the present outage was logged
 };
 
 }  // namespace weir::upstream

@@ -46,11 +46,11 @@ enum class Break : std::uint8_t {
 struct LeaseRequest {
   base::TimePoint now{};
   std::uint64_t tried = 0;  // servers to skip; one bit for each server
-  bool fresh = false;       // the request requires a new connection
+  bool fresh = false;       // true: the request requires a new connection
   // True: weir cannot send the request again. lease() then avoids servers that may not answer, and checks the
   // socket of an idle connection before it uses the connection.
   bool once = false;
-  bool owed = false;            // the client has not sent the whole body of the request
+  bool owed = false;            // true: the client has not sent the whole body of the request
   const void* avoid = nullptr;  // an HTTP/2 connection that must not be used: Lease::http2_connection()
   std::uint64_t word = 0;       // under Balance::Hash: the client's name
 };

@@ -45,7 +45,7 @@ class ServerGroup {
   // from any thread.
   using Report = std::function<void(const std::string&)>;
 
-  // One server.
+  // One server of the group, with its state.
   class Member {
    public:
     Member(const ServerGroup& server_group, Server server, const ServerSettings& settings,

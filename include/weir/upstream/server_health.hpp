@@ -86,7 +86,7 @@ class ServerHealth {
 
   unsigned failures_ = 0;  // failures in a row, while the server serves
   Trial trial_ = Trial::None;
-  bool silent_ = false;            // the server is ejected because it did not answer requests
+  bool silent_ = false;            // true: the server is ejected because it did not answer requests
   base::TimePoint out_since_{};    // time of the ejection or of the last failed trial
   base::TimePoint trial_since_{};  // start of the first trial without a reported result
   // The time from which another request with an incomplete body may try the server.

@@ -84,7 +84,7 @@ struct ServerSettings {
   std::uint32_t weight = 1;                   // 1 to kMaxWeight
   std::uint32_t max_in_flight = 0;            // for all workers together; 0: unlimited
   std::optional<limit::TokenBucket> limit{};  // rate of the server's requests, for all workers together
-  bool tls = false;                           // connect with TLS
+  bool tls = false;                           // true: connect with TLS
   std::string tls_name{};  // name that the server's certificate must contain: a host name or an IP address
   friend bool operator==(const ServerSettings&, const ServerSettings&) = default;
 };
@@ -104,7 +104,7 @@ struct UpstreamSettings {
   Retry retry;
   Protocol protocol = Protocol::Http1;
   std::uint32_t max_streams = 100;  // requests that share one HTTP/2 connection, at least 1
-  bool proxy_protocol = false;      // each connection begins with a PROXY header and serves one request
+  bool proxy_protocol = false;      // true: each connection begins with a PROXY header and serves one request
   std::size_t queue = 256;  // largest number of waiting requests, for all workers together; 0: no waiting
   base::Duration max_wait{1'000'000};  // longest wait for a server with room
   std::size_t max_idle = 256;          // largest number of unused connections for each server and worker
