@@ -13,8 +13,8 @@
 
 namespace weir::http {
 
-// At most `count` streams of a connection may be reset within `window`. This includes resets by the client,
-// and resets that weir sends because of the client's faults.
+// At most `count` streams of a connection may be reset within `window`. Resets by the client count, and so do
+// resets that weir sends because of the client's faults.
 struct Http2ResetBound {
   std::uint32_t count = 100;
   base::Duration window{10'000'000};

@@ -15,8 +15,8 @@
 //     own. If the newcomer later gets a slot, the slot starts with a copy of the overflow cell, which may
 //     hold its earlier charges. The slot starts fresh if the overflow cell has drained. Permits are not
 //     copied.
-//  4. A bill is charged as a whole or not at all. It locks its shards in ascending order, then the overflow
-//     cells, then the log store, so two bills never deadlock.
+//  4. A bill is charged as a whole or not at all. Its charge locks the shards in ascending order, then the
+//     overflow cells, then the log store, so two bills never deadlock.
 //  5. A rejected bill allocates no slot.
 //  6. A log (limit/sliding_log.hpp) of more than one entry takes chunks of a shared store. The slots and the
 //     store together use at most 64 bytes a key, except that the store is never smaller than 1 MiB. If the

@@ -4,10 +4,10 @@
 //   file
 //
 // server::Program owns the AccessLog, and each worker thread owns its AccessLogLines. A worker formats lines
-// into its buffer. It passes the buffer to the queue when the buffer is full or kMaxWait has passed, because
-// each transfer costs a lock, a copy and often a wake-up. If the disk or the reader of a pipe is too slow,
-// the queue fills. The log then drops batches and counts their lines, so that the log never blocks a worker.
-// It also counts lines that could not be written because the disk was full.
+// into its buffer. The worker passes the buffer to the queue when the buffer is full or kMaxWait has passed,
+// because each transfer costs a lock, a copy and often a wake-up. If the disk or the reader of a pipe is too
+// slow, the queue fills. The log then drops batches and counts their lines, so that the log never blocks a
+// worker. The log also counts lines that could not be written because the disk was full.
 //
 // To rotate the log, rename the file and send SIGUSR1. The writing thread then opens a new file with the old
 // name. Lines in the queue are written to the old or the new file, and no line is lost.

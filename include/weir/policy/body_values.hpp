@@ -142,8 +142,8 @@ class BodyValues {
   // Forgets the values and frees their memory.
   void clear() noexcept;
 
-  // Returns the value as text: a string, a number in its shortest spelling ("5" for 5.0 and 5e0), "true" or
-  // "false". Empty if the body has no such value, or if the value is an object, an array or null.
+  // Returns the value as text: a string, a number in one spelling for equal numbers ("5" for 5.0 and 5e0),
+  // "true" or "false". Empty if the body has no such value, or if the value is an object, an array or null.
   [[nodiscard]] std::string_view json(std::string_view pointer) const;
   // Returns the decoded value of a form field, with '+' as a blank; empty if the body has none.
   [[nodiscard]] std::string_view field(std::string_view name) const;

@@ -92,10 +92,10 @@ struct ReportedCost {
 [[nodiscard]] limit::Cost cost_of_bytes(const Settlement& settlement, std::uint64_t request,
                                         std::uint64_t response) noexcept;
 
-// Return the settlement in words. describe_charge() returns "charged on 401, 5xx, UNAUTHENTICATED". The other
-// function returns "header X-Tokens of the answer" or "json /usage/total_tokens of the answer". Alternatives
-// are separated by "|". A sum is "json /in + 4 x /out of the answer". An estimate adds ", 1 an event, cut". A
-// cost in bytes is "bytes of the request and the answer / 1024".
+// Return the settlement in words. describe_charge() returns "charged on 401, 5xx, UNAUTHENTICATED".
+// describe_cost() returns "header X-Tokens of the answer" or "json /usage/total_tokens of the answer".
+// Alternatives are separated by "|". A sum is "json /in + 4 x /out of the answer". An estimate adds ", 1 an
+// event, cut". A cost in bytes is "bytes of the request and the answer / 1024".
 [[nodiscard]] std::string describe_charge(const Settlement& settlement);
 [[nodiscard]] std::string describe_cost(const Settlement& settlement);
 

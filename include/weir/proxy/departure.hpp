@@ -21,8 +21,7 @@ struct Departure {
   std::uint64_t shared_places = 0;
 };
 
-// A request that the limiter refused because its queue is full, but that may take the place of a waiting
-// request.
+// A request that the lane's limiter refused, but that may take the place of a waiting request.
 struct Newcomer {
   limit::Key lane;
   limit::Key client;

@@ -94,7 +94,7 @@ struct Lane : in_lane::Hook, in_lane::OrderHook {
   struct Class {
     std::size_t tickets = 0;
     in_lane::List<LaneClient> turns;  // the client at the front has the next turn
-    // The last client here owns the ticket that departs last.
+    // The clients, ordered by their number of tickets. The last client owns the ticket that departs last.
     in_lane::Ordered<LaneClient, FewerPlaces> by_places;
   };
   struct HeldLonger {
