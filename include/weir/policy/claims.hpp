@@ -1,6 +1,6 @@
 // Decides which requests need the claims of their bearer token. Verifying a token's signature costs more than
-// all other steps of a decision. So weir first evaluates the rules that need no claims. It verifies the token
-// only if these rules admit the request and another rule needs a claim. Pure.
+// all other steps of a decision. So weir first evaluates the rules that need no claims. weir verifies the
+// token only if these rules admit the request and another rule needs a claim. Pure.
 #pragma once
 
 #include "weir/policy/identity.hpp"

@@ -177,8 +177,8 @@ class Evaluation {
 // Combines the outcomes of all bills into one decision. If any outcome is a refusal, the decision is Reject
 // and reports the longest refusal. Otherwise the longest delay decides. For an admitted request, the decision
 // reports the limit with the smallest remaining share (remaining ÷ quota, compared exactly). For a soft
-// limit, this is the share of the limit that clients see. The decision reports the first of equal limits.
-// Ignores shadow charges. Decision::rule points to a rule of one of the bills.
+// limit, this is the share of the limit that clients see. If several limits have the same share, the decision
+// reports the first of them. Ignores shadow charges. Decision::rule points to a rule of one of the bills.
 [[nodiscard]] Decision decide(std::span<const Bill* const> bills, base::TimePoint now) noexcept;
 
 // Refers to one charge of a bill. `bill` is null if there is no such charge.

@@ -3,8 +3,8 @@
 // it by a mutex.
 //
 // Only the first kMostOutages outages of a minute are logged. During any outage, one line a minute is logged.
-// The end of an outage is logged if an earlier line about the same outage was logged. The next logged line
-// reports the number of ejections that were not logged.
+// The end of an outage is logged if an earlier line about the same outage was logged. Every other
+// logged line also reports how many ejections before it were not logged.
 #pragma once
 
 #include "weir/base/time.hpp"
