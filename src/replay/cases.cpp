@@ -36,8 +36,8 @@ RuleOutcome outcome_of(std::string_view word) noexcept {
   return found == words.end() ? RuleOutcome::Admitted : static_cast<RuleOutcome>(found - words.begin());
 }
 
-// Splits the target according to its form (RFC 9112 §3.2). The target is valid, because weir checked the
-// target of the real request.
+// Sets the head's path and query from the request target (RFC 9112 §3.2). The target is valid, because weir
+// checked the target of the real request.
 void split_target(http::RequestHead& head, std::string_view rest) {
   if (const auto scheme = rest.find("://"); !rest.starts_with('/') && scheme != std::string_view::npos) {
     rest.remove_prefix(scheme + 3);

@@ -103,11 +103,11 @@ class Cases {
     std::uint64_t reset_otherwise = 0;
   };
   std::vector<RuleFacts> facts;  // the index is the index of the replayed rule
-  // An element is true if any line had its attribute. The attributes are api_key, user, org, service, device,
-  // tier and country, in this order.
+  // For each attribute: true if at least one line has the attribute. The order is api_key, user, org,
+  // service, device, tier and country.
   std::array<bool, 7> seen{};
   bool factors_told = false;   // true: some lines state a factor below kWholeFactor
-  bool loads = false;          // true: some lines state the load
+  bool loads = false;          // true: some lines state the system's load
   bool routes_beyond = false;  // true: the log lacks facts for routing, so logged routes are used
   std::uint64_t guessed = 0;   // number of releases that add_guesses() added
   std::uint64_t resets = 0;

@@ -15,8 +15,8 @@ namespace {
 
 namespace json = boost::json;
 
-// The reason why a line is unusable. This file throws and catches it. An exception is convenient here,
-// because a dozen functions read parts of a line, and faults are rare.
+// An exception that says why a line is unusable. Only this file throws and catches it. An exception is
+// convenient here, because a dozen functions read parts of a line, and faults are rare.
 struct Fault {
   Unusable why;
 };
@@ -110,7 +110,8 @@ limit::Cost cost_in(const json::object& object) {
   return static_cast<limit::Cost>(cost);
 }
 
-// Calls `each` with each object in a list.
+// Calls `each` with each object in the list `name` of `object`. Throws Fault if `name` is not a list of
+// objects.
 template <class Each>
 void for_each(const json::object& object, std::string_view name, Each each) {
   const auto* value = find(object, name);

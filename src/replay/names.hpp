@@ -23,7 +23,8 @@ struct ClientName {
 
 class Names {
  public:
-  // Returns the number of a rule. The rules that the replay tries have the first numbers, in order.
+  // Returns the number of a rule. The rules that the replay tries have the first numbers, in order. After
+  // kMostRules names, all further names share the last number.
   NameId rule(std::string_view name) {
     for (std::size_t i = 0; i < rules.size(); ++i)
       if (rules[i] == name) return static_cast<NameId>(i);

@@ -9,7 +9,8 @@
 
 namespace weir::replay {
 
-// Returns the report, except its counts of lines. REQUIRES: all cases were charged.
+// Returns the report without its counts of lines, which the caller must set. REQUIRES: all cases were
+// charged.
 [[nodiscard]] Report compare(const Cases& all, const Candidate& candidate, std::size_t most_clients);
 
 }  // namespace weir::replay

@@ -18,7 +18,7 @@ namespace weir::server {
 
 class Adaptation {
  public:
-  // Returns all answers so far of the upstream with this label, summed over all workers.
+  // Returns the sum of an upstream's answers so far, over all workers. `upstream`: the label of its counters.
   using AnswersSoFar = std::function<limit::Answers(std::size_t upstream)>;
 
   // `factors` and `log` must outlive this object.

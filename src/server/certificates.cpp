@@ -52,7 +52,7 @@ base::Result<bool> ListenerCertificates::look() {
   stamps_ = std::move(found);
   auto fresh = net::make_tls_context(settings_, tickets_);
   if (!fresh) return fresh.error();
-  // Workers do not use the context yet. Later, OpenSSL permits no look at its store without a lock.
+  // Reads the context's store now, because workers do not use the context yet. Later this would need a lock.
   revocations_end_ = settings_.client_crl.empty() ? std::nullopt : net::revocation_lists_end(fresh->get());
   context_ = std::move(*fresh);
   return true;

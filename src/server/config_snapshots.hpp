@@ -47,7 +47,7 @@ class ConfigSnapshots {
   [[nodiscard]] base::Result<Draft> make(const config::Settings& settings,
                                          std::vector<std::vector<upstream::Server>> servers,
                                          const policy::NamingKeys& names);
-  // Returns a copy of the snapshot in use that names clients with other keys.
+  // Returns a copy of the snapshot in use, with the keys `names` for clients' names.
   [[nodiscard]] Draft renamed(const policy::NamingKeys& names) const;
   // Returns a copy of the snapshot in use with new TLS contexts for these upstreams, made from the present
   // files. Only new connections use the new files, and idle connections are not reused. The error says which

@@ -1,6 +1,6 @@
-// Implements the admin listener's requests about limits: explains described requests, and shows and resets
-// single keys. Reads the key table directly. Reads Redis through the first worker's connection, on that
-// worker's thread.
+// Implements the admin listener's requests about limits: explains how weir would decide a described request,
+// and shows and resets single keys. Reads the key table directly. Reads Redis through the first worker's
+// connection, on that worker's thread.
 //
 // Program owns the inspector; only the control thread uses it.
 #pragma once

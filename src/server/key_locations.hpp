@@ -36,9 +36,9 @@ struct KeyLocations {
 [[nodiscard]] KeyLocations find_locations(const policy::Rule& rule, std::span<const policy::KeyValue> values,
                                           const policy::NamingKeys& names);
 
-// Returns the locations of the key with this name (policy::name_in_redis), which people see. `limiter_id`:
-// the limiter that counts the key. If `limiter_id` is nullopt and the rule has several limiters, returns a
-// location with this name for each limiter.
+// Returns the locations of a key by its name. `name`: the name that people see (policy::name_in_redis).
+// `limiter_id`: the limiter that counts the key. If `limiter_id` is nullopt and the rule has several
+// limiters, returns a location with this name for each limiter.
 //
 // For a rule in Redis, the result lacks the key's name in the key table, because this name can be computed
 // only from the key's values. So a reset does not empty the local share that weir enforces while Redis is

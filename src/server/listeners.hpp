@@ -33,8 +33,8 @@ class Listeners {
 
   // `workers` and `log` must outlive this object.
   Listeners(net::Executor executor, const Workers& workers, log::Log& log);
-  // Returns true if another process owns the file of the unix socket at this address, and removes that file
-  // itself.
+  // Returns true if another process owns the file of the unix socket at this address. Then only that process
+  // removes the file.
   using IsLent = std::function<bool(const base::Endpoint& address)>;
   void inherit(InheritedSockets inherited_sockets, IsLent is_lent) {
     inherited_sockets_ = std::move(inherited_sockets);

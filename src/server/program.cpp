@@ -212,8 +212,8 @@ void Program::on_signal(int signal) {
 }
 
 // The first stop signal starts drain_delay, the next one the drain, and the last one ends the process at
-// once. There is no delay if it is 0, or if weir is not ready, because then no balancer sends requests to
-// weir.
+// once. There is no delay if drain_delay is 0, or if weir is not ready, because balancers then send weir no
+// requests.
 void Program::on_stop_signal() {
   if (draining_) return stop_at_once();
   const bool delays = !stopping_ && settings_.server.drain_delay.count() > 0 && readiness().ready;

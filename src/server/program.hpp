@@ -124,7 +124,7 @@ class Program {
   // The configuration at the start, from which weir reads the settings that cannot change while it runs.
   const config::Settings begun_with_;
   net::asio::io_context control_{1};
-  // Must be created before any other thread. log_ starts the first one.
+  // Must be created before any other thread. log_ starts the first of these threads.
   Signals signals_{control_.get_executor(), {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}};
   log::Log log_;
   log::AccessLog access_log_;

@@ -15,12 +15,12 @@ constexpr std::string_view kWord = "connection";
 constexpr std::string_view kHeld = "held";
 constexpr std::string_view kRelayed = "relayed";
 constexpr std::string_view kRelayedPlain = "relayed plain";
-// The number of lines before the unread bytes. lines_of() puts the unread bytes last, because they may
-// contain line breaks.
+// The number of lines in a message that precede the unread bytes. lines_of() puts the unread bytes last,
+// because they may contain line breaks.
 constexpr std::size_t kLines = 4;
 
-// The maximum number of unread bytes in a message. The rest of the message's maximum size is for the other
-// lines.
+// The maximum number of unread bytes in a message. A message has at most 64 KiB; the remaining 4 KiB are for
+// the other lines.
 constexpr std::size_t kMost = 60 << 10;
 
 std::string text_of(const http::ConnectionEnds& ends) {
@@ -124,8 +124,8 @@ bool HandoffReceiver::read_all() {
   }
 }
 
-// After shutdown(2) for reading, messages in the socket can still be read, but no further messages can
-// arrive.
+// Reads the messages that have already arrived, and then closes the channel. After shutdown(2) for reading,
+// no further messages can arrive.
 void HandoffReceiver::end() {
   if (!channel_.is_open()) return;
   ::shutdown(channel_.native_handle(), SHUT_RD);

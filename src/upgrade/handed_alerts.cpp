@@ -12,7 +12,7 @@ namespace weir::upgrade {
 
 namespace {
 
-// Reads "DIGEST TEXT", the rest of a line. Returns nullopt if there is no digest.
+// Reads the rest of an alert's line, "DIGEST TEXT". Returns nullopt if DIGEST is missing or invalid.
 std::optional<observe::NamedClient> client_of(std::istringstream& words) {
   std::string digest, text;
   if (!(words >> digest)) return std::nullopt;
@@ -25,9 +25,9 @@ std::optional<observe::NamedClient> client_of(std::istringstream& words) {
 }  // namespace
 
 // Returns a line "ID FIRING UNSAID SINCE SEEN" for each alert. FIRING and UNSAID are 0 or 1; UNSAID is 1 if
-// the alert's message about this state was not delivered. SINCE is in microseconds since the epoch, and SEEN
-// is a number of events. The line of one client's alert continues " DIGEST TEXT".
-// The text has blanks.
+// the message about the alert's present state was not delivered. SINCE is in microseconds since the epoch.
+// SEEN is the number of events within the last period. If the alert is about one client, " DIGEST TEXT"
+// follows. TEXT may contain blanks.
 std::vector<std::string> lines_of(const std::vector<admin::AlertState>& alerts) {
   std::vector<std::string> lines;
   const auto kept = std::min(alerts.size(), kMostAlertLines);

@@ -48,7 +48,7 @@ std::uint64_t least_busy(std::uint64_t candidates, std::span<const Load> loads) 
   return least;
 }
 
-// Draws a candidate by weight. `random` is a position in a range of 2^32.
+// Draws a candidate with a probability proportional to its weight. `random` is uniform in [0, 2^32).
 std::size_t draw(std::uint64_t candidates, std::span<const Load> loads, std::uint32_t random) noexcept {
   auto left = (sum_of_weights(candidates, loads) * random) >> 32U;
   for (;; candidates &= candidates - 1) {

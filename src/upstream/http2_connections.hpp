@@ -41,7 +41,7 @@ class Http2Connections {
   // connection was opened.
   [[nodiscard]] Shared adopt(std::unique_ptr<net::Stream> stream, std::uint32_t moves);
 
-  // Makes connections to addresses that the server no longer has accept no further requests.
+  // Stops the use of connections to addresses that the server no longer has: they accept no further requests.
   void follow(const ServerGroup::Member::Location& location) noexcept;
   // Must be called in each tick of the watchdog.
   void tick() noexcept;

@@ -86,8 +86,8 @@ class Http2ServerConnection final : public std::enable_shared_from_this<Http2Ser
   // Returns true if the server permits no requests at all, by its SETTINGS. REQUIRES is_open().
   [[nodiscard]] bool is_closed_to_requests() const noexcept { return codec_->max_streams() == 0; }
   [[nodiscard]] std::size_t streams() const noexcept { return streams_.size(); }
-  // Returns true if the server may just be closing the connection because it is idle. So no request is open,
-  // or each open request was sent on the idle connection, and nothing has arrived since.
+  // Returns true if the server may just be closing the connection because it is idle. This is possible if no
+  // request is open, or if each open request was sent on the idle connection and nothing has arrived since.
   [[nodiscard]] bool may_meet_idle_close() const noexcept;
   // Returns how often octets have arrived from the server.
   [[nodiscard]] std::uint64_t arrivals() const noexcept { return arrivals_; }

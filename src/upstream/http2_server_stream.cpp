@@ -129,7 +129,8 @@ std::size_t Http2ServerStream::try_rest(std::string_view first, std::string_view
   return used;
 }
 
-// Returns the number of octets of `text` that were used: the body, and the framing of its chunks.
+// Moves body octets from `text` to `body_` until kMostBody octets wait there. Returns how many octets of
+// `text` were used, including the framing of chunks.
 std::size_t Http2ServerStream::add_body(std::string_view text) {
   std::size_t used = 0;
   while (used < text.size() && !body_ended_ && body_.size() - given_ < kMostBody) {

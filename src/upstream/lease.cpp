@@ -139,8 +139,8 @@ net::Task<net::ErrorCode> Lease::connect_http2(std::string& fault) {
       stream_ = connection->take_http1();
       co_return ec;
     }
-    // If neither is true, the server's SETTINGS permit no further request on this connection. The next loop
-    // uses another connection, and this attempt does not count as a refusal.
+    // Without an error, and if the connection accepts requests, only the server's SETTINGS can have prevented
+    // this request. The next loop uses another connection, and this attempt does not count as a refusal.
     if (ec || !connection->accepts_requests()) ++refusals;
   }
   co_return net::ErrorCode(EBUSY, boost::system::system_category());

@@ -99,7 +99,7 @@ Pool::Choice Pool::look(const LeaseRequest& wanted) noexcept {
 }
 
 // Chooses an ejected server whose ejection time has passed, and begins a trial with this request. Under
-// Balance::Hash, a request tries the server only if its word selects that server.
+// Balance::Hash, a request tries the server only if the request's hash key selects that server.
 std::optional<std::size_t> Pool::take_trial(const Choice& choice, const LeaseRequest& wanted) noexcept {
   auto due = choice.due;
   if (settings().balance == Balance::Hash)

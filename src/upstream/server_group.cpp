@@ -92,7 +92,7 @@ ServerGroup::Member::Member(const ServerGroup& server_group, Server server, cons
                  ? older->known_
                  : std::make_shared<Known>(std::move(server.addresses))) {}
 
-// If there is no address, logs nothing, because the failed look-up is already in the log.
+// If the server has no address, logs nothing, because the failed look-up is already in the log.
 ServerGroup::Member::Known::Known(Addresses at_first)
     : random(seed()), addresses(std::make_shared<const Addresses>(std::move(at_first))) {
   if (!addresses->empty()) return;

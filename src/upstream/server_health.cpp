@@ -25,7 +25,8 @@ ServerHealth::Change ServerHealth::unreachable(const Ejection& settings, base::T
 
 ServerHealth::Change ServerHealth::failed(const Ejection& settings, base::TimePoint sent, base::TimePoint now,
                                           std::uint64_t random) noexcept {
-  // If all servers are ejected, all servers get requests. These requests are not trials.
+  // While all servers are ejected, they get requests that are not trials. So without a trial, a failure
+  // counts only if the request was sent after the ejection time.
   const auto tried_from = trial_ == Trial::None ? out_until_ : trial_since_;
   const bool enough = out() ? sent >= tried_from : ++failures_ >= settings.failures;
   if (!enough) return Change::None;

@@ -18,7 +18,8 @@ char lower(char c) noexcept {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
 }
 
-// Searches for all words in one pass. A bit set has one bit for the first octets (up to four) of each word.
+// Searches a body for all words in one pass. A bit set has one bit for the first octets (up to four) of each
+// word.
 // At each position in the body, the words are compared only if the bit for the octets at this position is
 // set. Building the bit set takes less time than reading a body.
 class Words {

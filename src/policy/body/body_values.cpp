@@ -36,8 +36,8 @@ double parse_double(std::string_view text) {
   return negative ? -amount : amount;
 }
 
-// Returns the one spelling of a JSON number. Whole numbers of 64 bits keep their digits. All others are
-// spelled by the shortest text of the double next to them.
+// Returns the canonical text of a JSON number. An integer of 64 bits keeps its digits. For any other number,
+// returns the shortest text of the nearest double.
 std::string spelled(std::string_view number) {
   const auto* begin = number.data();
   const auto* end = begin + number.size();
@@ -55,7 +55,7 @@ std::string spelled(std::string_view number) {
   return text_of_number(nearest);
 }
 
-// Returns true if the text has the characters of a media type: "application/json".
+// Returns true if the text has the form of a media type, such as "application/json".
 bool is_media_type(std::string_view text) noexcept {
   constexpr std::string_view kMarks = "/!#$&^_.+-";
   const auto fits = [&](char c) {
@@ -84,17 +84,18 @@ bool names_other_charset(std::string_view parameters) noexcept {
 
 constexpr std::string_view kFormType = "application/x-www-form-urlencoded";
 
-// Returns true if some servers take the body for a form, and others do not. Some search for the words of a
-// form's type in the whole Content-Type, or only compare its beginning. REQUIRES: `text`, the whole field,
-// and `type`, its media type, have no capitals.
+// Returns true if some servers would read the body as a form and others would not. Some servers search the
+// whole Content-Type for "urlencoded" or "multipart", and others compare only its beginning. REQUIRES: `text`
+// (the whole Content-Type) and `type` (its media type) are in lower case.
 bool is_form_for_some(std::string_view text, std::string_view type) noexcept {
   const auto has = [&](std::string_view word) { return text.find(word) != std::string_view::npos; };
   const bool multipart = type.starts_with("multipart/") && type.find('+') == std::string_view::npos;
   return (has("urlencoded") && type != kFormType) || (has("multipart") && !multipart);
 }
 
-// Returns true if the body begins as forms do. Servers that read JSON generously skip blanks, byte order
-// marks, comments and other marks before it, and none of these begins a form.
+// Returns true if the body is blank, or if its first octet that is not a blank may begin a form. Lenient JSON
+// parsers skip byte order marks, comments and other marks before the JSON text. None of these marks begins a
+// form.
 bool begins_like_form(std::string_view body) noexcept {
   constexpr std::string_view kMarks = "-._~*%+&=$@!";
   const auto begin = body.find_first_not_of(" \t\r\n");
@@ -106,7 +107,7 @@ bool begins_like_form(std::string_view body) noexcept {
 
 }  // namespace
 
-// Cuts the type at a blank as well as at ';', because some servers do.
+// The media type ends at a blank as well as at ';', because some servers end it at a blank.
 BodyValues::ContentType BodyValues::content_type_of(const http::Fields& fields) {
   const http::Field* first = nullptr;
   for (const auto& field : fields) {
@@ -146,7 +147,7 @@ void BodyValues::clear() noexcept {
   std::vector<FormValue>().swap(fields_);
 }
 
-// The Content-Type does not decide whether a body is JSON: a server may read JSON whatever the type says.
+// Reads the body as JSON whatever its Content-Type says, because a server may do the same.
 void BodyValues::read_json(BodyType type, std::string_view body) {
   JsonReader reader(names_->pointers_);
   reader.read(body);
@@ -167,7 +168,7 @@ void BodyValues::read_json(BodyType type, std::string_view body) {
                                                                             : BodyFault::NotJson;
 }
 
-// A server may read a form whatever the Content-Type says, but not if the type is one of JSON.
+// Reads the body as a form unless its Content-Type says JSON. Under any other type, a server may read a form.
 void BodyValues::read_form(BodyType type, std::string_view body, std::size_t most) {
   if (type == BodyType::Json) return;
   if (type == BodyType::Multipart)

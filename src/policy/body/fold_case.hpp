@@ -8,7 +8,7 @@
 
 namespace weir::policy {
 
-// A letter beyond ASCII that some servers take for a letter of ASCII when they ignore case.
+// A letter outside ASCII that some servers treat as equal to an ASCII letter when they ignore case.
 struct FoldedLetter {
   std::string_view utf8;
   char folded;
@@ -20,8 +20,8 @@ inline constexpr std::array<FoldedLetter, 4> kFoldedLetters{{
     {"\xe2\x84\xaa", 'k'},  // Kelvin sign (U+212A): Java, and Go's encoding/json
 }};
 
-// Replaces the capitals of ASCII by small letters, and the letters of kFoldedLetters by theirs. Leaves all
-// other octets as they are.
+// Converts ASCII capitals to lower case, and replaces each letter of kFoldedLetters by its `folded` letter.
+// Leaves all other octets unchanged.
 inline void fold_case(std::string& text) {
   const auto may_change = [](char c) {
     return (c >= 'A' && c <= 'Z') || static_cast<unsigned char>(c) >= 0x80;

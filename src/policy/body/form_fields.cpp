@@ -14,12 +14,14 @@ namespace {
 
 using http::Plus;
 
-// Returns the octet in patterns of names. PHP reads a blank, a '.' and some '[' in a name as '_'.
+// Returns the octet that replaces `c` in the patterns of names. PHP reads a blank, a '.' and some '[' in a
+// name as '_'.
 unsigned char pattern_octet(char c) noexcept {
   return static_cast<unsigned char>(c == ' ' || c == '.' || c == '[' ? '_' : c);
 }
 
-// Returns true if some server ends the name of a field before this octet. Rack also ends it before a ']'.
+// Returns true if some server ends the name of a field before this octet. For example, Rack ends it before
+// ']'.
 bool may_end_name(char c) noexcept {
   return static_cast<unsigned char>(c) <= ' ' || c == '[' || c == ']';
 }
@@ -101,7 +103,7 @@ class FormNameSearch {
   FormNameSearch(const FormNames& names, std::vector<FormValue>& values)
       : entries_(names.entries_), bracketed_(names.bracketed_), values_(values) {}
 
-  // Reads what the form has between two '&'.
+  // Reads the part of the form between two '&'.
   void read(std::string_view piece) {
     const bool divided = piece.find(';') != std::string_view::npos;
     while (!piece.empty()) {
@@ -120,8 +122,8 @@ class FormNameSearch {
  private:
   using Entry = FormNames::Entry;
 
-  // Finds the entries whose field some server may see in the present name, from the octet number `start`.
-  // Narrows the sorted entries octet by octet, so the number of entries hardly matters.
+  // Finds the fields for which some server may take the current name if that server skips the first `start`
+  // octets of the name. Narrows the sorted entries octet by octet, so the number of entries hardly matters.
   void search(std::size_t start, std::string_view value, bool divided) {
     auto first = entries_.begin();
     auto last = entries_.end();
@@ -141,19 +143,19 @@ class FormNameSearch {
       last = std::partition_point(first, last, [&](const Entry& entry) { return octet_of(entry) == octet; });
     }
   }
-  // Finds the fields with brackets in their names that Rack may see in the present name.
+  // Marks as Respelled the fields with brackets in their names for which Rack may take the current name.
   void search_bracketed() {
     const auto [first, last] = bracketed_.equal_range(parts_of(name_));
     for (auto found = first; found != last; ++found)
       if (found->second.name != name_) values_[found->second.value].fault = BodyFault::Respelled;
   }
-  // Returns true unless `read` has a '[' for another octet of the field's name. PHP reads "user[name" as
-  // "user_name", but not if a ']' follows.
+  // Returns true if the field's name has a '[' at each position where `read` has a '['. PHP reads "user[name"
+  // as "user_name", but not if a ']' follows.
   static bool has_same_brackets(std::string_view field, std::string_view read) noexcept {
     return std::equal(read.begin(), read.end(), field.begin(), field.end(),
                       [](char one, char other) { return one != '[' || other == '['; });
   }
-  // The form has a name that may be any of the fields.
+  // Marks all fields as Respelled, because a name in the form may mean any of them.
   void respell_all() noexcept {
     for (auto& value : values_) value.fault = BodyFault::Respelled;
   }
@@ -171,7 +173,7 @@ class FormNameSearch {
   const std::vector<Entry>& entries_;
   const FormNames::BracketedNames& bracketed_;
   std::vector<FormValue>& values_;
-  std::string name_;     // the name of the present field, decoded and without capitals
+  std::string name_;     // the name of the current field, decoded and without capitals
   std::string scratch_;  // the decoded value
 };
 

@@ -1,10 +1,11 @@
 // Finds the fields of a form (application/x-www-form-urlencoded) by name.
 //
-// Servers disagree about the names of fields. For the field "email" some of them take "Email", " email",
-// "email[]", "[email]", "email]", "?email" or "email%00x", and some divide a form at ';' as well as at '&'. A
-// name that is equal except for the case of letters is the field. Any other name that some server takes for
-// the field makes the field Respelled, so that no client can give a server another value than weir reads. So
-// does an escape "%u0041" in any name, or in the field's value.
+// Servers disagree about the names of fields. Some servers take each of these names for the field "email":
+// "Email", " email", "email[]", "[email]", "email]", "?email" and "email%00x". Some servers split a form at
+// ';' as well as at '&'. weir accepts only the field's name itself, in upper or lower case. If some server
+// takes another name in the form for the field, the field gets the fault Respelled. An escape such as
+// "%u0041" in the field's value also makes the field Respelled, and such an escape in any name makes all
+// fields Respelled. So no client can make a server read another value than weir reads.
 #pragma once
 
 #include "weir/policy/body_values.hpp"
@@ -16,10 +17,11 @@ namespace weir::policy {
 
 inline constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
-// Finds the fields with these names. Stores their values in the order of their numbers.
+// Finds the fields with these names. Stores one value for each number that `names` has assigned, in the order
+// of the numbers.
 void find_fields(const FormNames& names, std::string_view form, std::vector<FormValue>& values);
 
-// Returns true if the form, or a query, has the field under a name that some server takes for it.
+// Returns true if the form or the query has a field whose name some server takes for `name`.
 [[nodiscard]] bool has_field(std::string_view form, std::string_view name);
 
 }  // namespace weir::policy

@@ -24,11 +24,11 @@ struct JsonNumber {
   std::string digits{};
 };
 
-// Finds the number. `pointer` follows RFC 6901: "/items/0/amount"; "" is the whole document. A number of more
-// than 4 KiB is Faulty.
+// Finds the number under `pointer` (RFC 6901), such as "/items/0/amount"; "" is the whole document. A number
+// of more than 4 KiB is Faulty.
 [[nodiscard]] JsonNumber find_json_number(std::string_view document, std::string_view pointer);
 
-// Returns how many bytes of memory these numbers use.
+// Returns the memory that these numbers use, in bytes.
 [[nodiscard]] std::size_t memory_of(std::span<const JsonNumber> numbers) noexcept;
 
 // The numbers under several pointers, in the order of the pointers.

@@ -75,9 +75,10 @@ class JsonWalk {
     std::fill(occurrences_.begin(), occurrences_.end(), Occurrences::None);
     forget_text();
   }
-  // Returns the allocated memory, with that of the parser's stack, which is as deep as `open_`.
+  // Returns the size of the allocated memory in bytes, including the parser's stack, which is as deep as
+  // `open_`.
   [[nodiscard]] std::size_t memory() const noexcept {
-    constexpr std::size_t kOnStack = 32;  // at most, of the parser for each open object or array
+    constexpr std::size_t kOnStack = 32;  // maximum size of the parser's stack for each open object or array
     std::size_t bytes = open_.capacity() * (sizeof(Open) + kOnStack) + text_.capacity() +
                         occurrences_.capacity() + values_.capacity() * sizeof(JsonValue);
     for (const auto& value : values_) bytes += value.text.capacity();
@@ -120,7 +121,7 @@ class JsonWalk {
   };
   enum class Occurrences : std::uint8_t { None, One, Several };
 
-  // Adds a piece of a name or a value that a pointer may lead to.
+  // Appends a piece of a name or value to `text_`, unless no pointer leads into the current object or array.
   bool append(Text text) {
     if (!open_.empty() && open_.back().node == JsonPointers::kNone) return true;
     const auto room = kLongestBodyValue - text_.size();
@@ -149,7 +150,7 @@ class JsonWalk {
     auto name = std::to_string(index);
     return node_below(around.node, name);
   }
-  // Returns the value that a pointer to the node reads; null if there is none.
+  // Returns the value of the pointer that leads to this node; null if no pointer ends there.
   JsonValue* value_of(int node) {
     if (node == JsonPointers::kNone) return nullptr;
     const auto value = pointers_.nodes_[static_cast<std::size_t>(node)].value;

@@ -81,8 +81,8 @@ std::size_t last_comma(std::string_view list) noexcept {
     if (list[at] == ',' && !quoted) return at;
     if (list[at] != '"') continue;
     const auto before = list.substr(0, at);
-    // This is also correct if `before` has no other character. find_last_not_of() then returns npos, which
-    // equals -1.
+    // This is also correct if `before` consists only of backslashes. find_last_not_of() then returns npos,
+    // which equals -1.
     const auto slashes = before.size() - 1 - before.find_last_not_of('\\');
     if (!quoted || slashes % 2 == 0) quoted = !quoted;
   }
@@ -126,8 +126,9 @@ std::optional<base::IpAddress> forwarded_hop(std::string_view element) noexcept 
 // element is compared with every trusted block. Real chains of proxies are shorter.
 constexpr unsigned kMostHops = 64;
 
-// Walks one line of the field from right to left and sets `believed` to each address. Returns true if the
-// walk must end here and not continue with the previous line. `hops` counts the elements of all lines.
+// Walks one line of the field from right to left and sets `believed` to each address in turn. Returns true if
+// the walk ends in this line: at an untrusted address, at an invalid element, or after kMostHops elements.
+// Otherwise the walk continues with the previous line. `hops` counts the elements of all lines.
 bool walk_line(std::span<const base::Cidr> trusted, AddressField field, std::string_view line,
                base::IpAddress& believed, unsigned& hops) noexcept {
   while (!line.empty()) {

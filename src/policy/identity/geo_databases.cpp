@@ -75,7 +75,7 @@ std::string_view asn_at(Entry& entry, GeoTexts& texts) noexcept {
   return {room.data(), static_cast<std::size_t>(written.ptr - room.data())};
 }
 
-// Returns what a database with this name may know.
+// Returns which data a database with this name may contain.
 GeoContents contents_of(std::string_view name) noexcept {
   constexpr GeoContents kAll{true, true, true};
   for (const std::string_view vendor : {"GeoLite2-", "GeoIP2-", "DBIP-"}) {

@@ -13,7 +13,7 @@ namespace weir::policy {
 
 namespace {
 
-// Returns true if servers may read another segment of this number in the path.
+// Returns true if servers may read another value of the path segment with this number than weir reads.
 bool is_segment_ambiguous(std::string_view number, const Request& request) {
   if (request.interpretations == nullptr || !request.interpretations->equal) return false;
   const auto& [others, equal, too_many] = *request.interpretations;
@@ -89,9 +89,9 @@ bool has_body(const Request& request) noexcept {
                                                          : request.head->framing != http::Framing::None;
 }
 
-// Returns an ambiguity if the query has the form field, because some servers merge the fields of both
-// (Servlet's getParameter). But if the part names the query parameter too, a request without a body may have
-// it there.
+// Returns an ambiguity if the query has a parameter with the name of the form field, because some servers
+// merge query and form (Servlet's getParameter). Returns nullopt if the request has no body and the part also
+// lists this query parameter.
 std::optional<Ambiguity> field_in_query(const AttributeRef& field, const KeyPart& part,
                                         const Request& request) {
   const auto is_named = [&](const AttributeRef& other) {
@@ -117,10 +117,11 @@ std::optional<Ambiguity> ambiguity_in_body(const AttributeRef& attribute, const 
   return by_query ? std::nullopt : ambiguity_of(attribute, request);
 }
 
-// Returns the ambiguity of the first attribute of the part for which the request has differing values.
-// Ignores attributes after the first one that the request has. But if that one is in the body or the query,
-// the others in the body must have no value, because the server may use one of them. Nor may the query have
-// one beside a value in the body.
+// Returns the first ambiguity of the part's attributes. The first attribute for which the request has a value
+// decides the key, and the function ignores later attributes, with one exception. A server may prefer another
+// value in the body. So if the deciding attribute is in the query, later attributes in the body must have no
+// value. If the deciding attribute is in the body, later attributes in the body or the query must have no
+// value.
 std::optional<Ambiguity> ambiguous_in(const KeyPart& part, const Request& request) {
   const AttributeRef* deciding = nullptr;  // the attribute in the body or the query that decides the key
   for (const auto& attribute : part) {

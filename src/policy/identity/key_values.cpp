@@ -67,9 +67,9 @@ std::string what_is_needed(const Rule& rule) {
   return "its key has " + counted(rule.key.size()) + ", " + describe(rule.key);
 }
 
-// Removes the name of an alternative from the front of the text and returns that alternative. A text without
-// a name means `ip` if the text is an address and the part allows addresses. Every other text without a name
-// means the first alternative.
+// Removes the name of an attribute ("user:") from the front of the text, and returns this attribute of the
+// part. A text without a name means `ip` if the text is an address and the part allows addresses. Every other
+// text without a name means the part's first attribute.
 AttributeRef take_attribute(const KeyPart& part, bool falls_back_on_ip, std::string_view& text) {
   const auto names = [&](const AttributeRef& attribute) {
     const auto prefix = describe(attribute) + ":";

@@ -93,8 +93,8 @@ bool add_value(SipHash128& hash, const AttributeRef& attribute, std::string_view
   return true;
 }
 
-// Calls `use` with the value of an attribute that has a name. This is a separate function, so that other
-// attributes need no string on the stack.
+// Calls `use` with the value of a query parameter. A separate function, so that attributes of other kinds
+// need no string on the stack.
 template <class Use>
 [[gnu::noinline]] bool use_query(const AttributeRef& attribute, const http::RequestHead& head, Use& use) {
   const auto value = value_in_query(head, attribute.name);
@@ -297,8 +297,8 @@ const KeyPart* most_telling(const Rule& rule) noexcept {
 
 }  // namespace
 
-// Hashes only one value of the client, and not the rule's name. Rules without key parts hash nothing, so all
-// these rules get the same slot hash.
+// Hashes only the value for the part that identifies the client best, and not the rule's name. A rule without
+// key parts hashes nothing, so all such rules get the same slot hash.
 limit::SlotHash slot_hash_of_values(const Rule& rule, std::span<const KeyValue> values, base::SipKey key) {
   SipHash128 hash(key);
   const KeyPart* const telling = most_telling(rule);

@@ -30,8 +30,8 @@ struct TokenAlgorithm {
 // Returns the algorithm with that name; null if no algorithm has it.
 [[nodiscard]] const TokenAlgorithm* find_algorithm(std::string_view word) noexcept;
 
-// Parses the key. Returns null if the algorithm uses a shared secret. The error says why the key does not
-// fit.
+// Parses the algorithm's key. Returns null if the algorithm uses a shared secret. Returns an error if the key
+// does not fit the algorithm.
 [[nodiscard]] base::Result<std::shared_ptr<EVP_PKEY>> parse_key(const TokenAlgorithm& algorithm,
                                                                 const std::string& key);
 

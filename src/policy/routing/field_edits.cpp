@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::string_view kLineEnd = "\r\n";
 
-// Appends the line of the field, unless its value is empty. Removes blanks around the value, which remain if
-// a placeholder at its end is empty.
+// Appends the line of the field, unless its value is empty. Removes blanks at both ends of the value; a
+// placeholder without a value may leave such blanks.
 void append_field(const EditedField& field, const TemplateValues& values, std::string& lines) {
   const auto begin = lines.size();
   lines.append(field.name).append(": ");

@@ -43,8 +43,8 @@ bool has_dot_segment(std::string_view path) {
   return false;
 }
 
-// Returns true if a server may read the path as one that does not begin with `beginning`. A server that reads
-// `beginning` in another way must find this reading at the front. `path`: a path in normal form.
+// Returns true if a server may read `path` as a path that begins neither with `beginning` nor with another
+// reading of `beginning`. `path`: a path in normal form.
 bool may_leave(std::string_view path, std::string_view beginning) {
   http::PathInterpretations paths, beginnings;
   if (beginning.empty() || !http::find_path_interpretations(path, path, paths)) return false;
@@ -126,7 +126,8 @@ std::string PathPattern::describe() const {
   return pattern_.describe().substr(1) + " to " + text_;
 }
 
-// Writes the new path. Only the pattern's new path may differ from its normal form.
+// Stores the new path in `out`. Returns false if the rewrite does not apply to `path`. The new path is in
+// normal form unless `pattern` has made it.
 bool PathRewrite::make(std::string_view path, std::string& out) const {
   if (!path.starts_with('/')) return false;  // "OPTIONS *" asks about the whole server
   if (pattern) return pattern->apply(path, out);

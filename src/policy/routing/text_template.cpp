@@ -21,8 +21,8 @@ constexpr std::array<bool, 256> plain_octets(std::string_view marks) {
   return set;
 }
 
-// The octets that stay as they are. "target": values that are parts of the request's target, which are
-// already percent-encoded. "text": all other values. RFC 3986 §2 lists the characters of URLs.
+// The octets that are not percent-encoded. kTarget…: in parts of the request's target, which are already
+// percent-encoded. kText…: in all other values. RFC 3986 §2 lists the characters of URLs.
 constexpr auto kTargetInField = plain_octets("!#$%&'()*+-./:;<=>?@[]^_`{|}~");
 constexpr auto kTextInField = plain_octets("!#$&'()*+-./:<=>?@[]^_`{|}~");
 constexpr auto kTargetInUrl = plain_octets("!$%&'()*+,-./:;=?@[]_~");
@@ -150,8 +150,8 @@ bool begins_with_slash(std::optional<Placeholder> placeholder) noexcept {
   return placeholder == Placeholder::Uri || placeholder == Placeholder::Path;
 }
 
-// Returns why the pieces do not form a URL that begins with the constant text "https://" or "http://"; empty
-// if they do. `rest`: the constant text of the first piece behind that beginning.
+// Returns why the URL has no safe host; empty if its host is safe. `pieces`: a URL that begins with the
+// constant text "https://" or "http://". `rest`: the constant text of the first piece after that beginning.
 std::string fault_of_authority(const std::vector<TextTemplate::Piece>& pieces, std::string_view rest) {
   std::size_t size = 0;
   for (const auto& piece : pieces) {

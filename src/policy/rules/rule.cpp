@@ -96,13 +96,14 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-// Returns true for the number of a path segment: 1 to 999, in its one spelling.
+// Returns true for the number of a path segment: 1 to 999, without leading zeros.
 bool is_segment_number(std::string_view text) noexcept {
   return !text.empty() && text.size() <= 3 && text.front() != '0' &&
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// Returns what is wrong with the name after the colon; empty if the name is valid.
+// Returns what is wrong with the name after the colon of an attribute ("header:NAME"); empty if the name is
+// valid.
 std::string fault_of_name(Attribute kind, std::string_view name) {
   switch (kind) {
     case Attribute::Cookie:

@@ -34,8 +34,8 @@ RuleFinder::RuleFinder(std::span<const Rule> rules) {
   }
   for (auto& [host, methods] : by_host_)
     for (auto& [method, patterns] : methods)
-      // In sorted order, the parent of a pattern is the pattern before it, or an ancestor of the pattern
-      // before it.
+      // The parent of a pattern is the longest other pattern that is a prefix of this pattern. In sorted
+      // order, the parent is the pattern before this one, or an ancestor of that pattern.
       for (std::size_t i = 1; i < patterns.size(); ++i) {
         auto& parent = patterns[i].parent = i - 1;
         while (parent != kNone && !patterns[i].text.starts_with(patterns[parent].text))
@@ -58,7 +58,7 @@ void RuleFinder::for_each(const Request& request, std::string_view path, Visit v
   const auto before = [](std::string_view other, const Pattern& pattern) { return other < pattern.text; };
   const auto in_patterns = [&](const Patterns& patterns) {
     // The longest pattern that is a prefix of the path is the last pattern that sorts before the path, or an
-    // ancestor of that pattern. The shorter prefixes are its ancestors.
+    // ancestor of that pattern. All shorter prefixes of the path are ancestors of the longest one.
     const auto after = std::upper_bound(patterns.begin(), patterns.end(), path, before);
     if (after == patterns.begin()) return;
     auto at = static_cast<std::size_t>(after - patterns.begin()) - 1;
@@ -104,7 +104,9 @@ bool is_present(const AttributeRef& attribute, Reach reach) noexcept {
           std::find(usually.begin(), usually.end(), attribute.kind) != usually.end());
 }
 
-// Returns true if requests have a value for each part of the rule's key, or something in its place.
+// Returns true if requests always have a value for each part of the rule's key, or if the rule uses the
+// client's address in place of a missing part. With Reach::Usual, also returns true if the rule rejects
+// requests without a value.
 bool has_key(const Rule& rule, Reach reach) {
   if (rule.on_missing == OnMissing::Ip) return true;
   if (rule.on_missing == OnMissing::Reject && reach == Reach::Usual) return true;
@@ -114,7 +116,7 @@ bool has_key(const Rule& rule, Reach reach) {
   });
 }
 
-// Returns true if the rule applies to the requests that meet its conditions on host, method and path.
+// Returns true if the rule applies to every request that meets its conditions on host, method and path.
 bool applies(const Rule& rule, Reach reach) {
   const auto& match = rule.match;
   const bool only_by_target = match.headers.empty() && match.query.empty() && match.tiers.empty() &&

@@ -14,8 +14,8 @@ std::string choice(const std::vector<std::string>& words) {
   return text;
 }
 
-// Returns "method GET is not among PUT, POST". If the request has no value, the text says only which values
-// are required.
+// Returns a text such as "method GET is not among PUT, POST". If the request has no value, the text says only
+// which values are required.
 std::string other_than(const char* what, std::string_view said, const std::vector<std::string>& wanted) {
   if (said.empty()) return std::string(what) + " is unknown, but must be " + choice(wanted);
   return std::string(what) + " " + std::string(said) + " is not " + choice(wanted);

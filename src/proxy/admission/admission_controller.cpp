@@ -44,8 +44,8 @@ void AdmissionController::count_clients(observe::TopClients& top, bool admitted)
     }
 }
 
-// Counts a refusal for each client whose rule refuses the request, if an alert watches the clients of the
-// rule.
+// For each rule that refuses the request, counts a refusal of the client if an alert watches the clients of
+// the rule.
 void AdmissionController::count_refused_clients(observe::RefusedClients& refused) {
   for (const auto* bill : asked())
     for (std::size_t i = 0; i < bill->charges().size(); ++i)
@@ -247,8 +247,8 @@ bool AdmissionController::refused_unasked(base::TimePoint now) {
   auto& remote = buffers_.evaluation.remote;
   const auto charges = remote.charges();
   if (charges.empty()) return false;
-  // If the charge can be corrected later, the correction may free units for the next request. But it ends no
-  // penalty.
+  // If the rule has a settlement, a correction of an earlier charge may have freed units since Redis
+  // answered. But no correction ends a penalty.
   const auto is_settled = [&](std::size_t i) { return remote.line(i).rule->settlement.has_value(); };
   for (std::size_t i = 0; i < charges.size(); ++i)
     if (is_settled(i) && charges[i].penalty == nullptr) return false;

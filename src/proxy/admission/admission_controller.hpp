@@ -62,7 +62,8 @@ class AdmissionController {
   // Returns the departure to wait for. REQUIRES that the decision is Delay.
   [[nodiscard]] Delayed delayed() const;
 
-  // Records that the request waits in the lane of this departure. From now on the shaper owns the departure.
+  // Records that the request waits in the lane (the queue of one key) of this departure. From now on the
+  // shaper owns the departure.
   void hand_to_queue(const Departure& departure) { entrusted_ = departure.charge.key; }
   // Records which departure the request took, so that refund() returns this departure. The shaper exchanges
   // departures between requests, so the request may have taken another departure than the promised one.

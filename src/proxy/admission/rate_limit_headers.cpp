@@ -42,15 +42,15 @@ std::optional<std::uint64_t> take_lines(std::string& lines) {
   return left;
 }
 
-// Returns the challenge (WWW-Authenticate) of a 401 (RFC 9110 §15.5.2). There is no registered scheme for API
-// keys in header fields.
+// Returns the challenge (WWW-Authenticate) of a 401 (RFC 9110 §15.5.2). "ApiKey" is not a registered scheme,
+// because there is none for API keys in header fields.
 std::string_view challenge_to(const policy::ClientSettings& client) noexcept {
   const bool bearer = client.api_key.kind == policy::Source::Kind::Bearer || client.tokens.has_value();
   return bearer ? "WWW-Authenticate: Bearer\r\n" : "WWW-Authenticate: ApiKey\r\n";
 }
 
-// Appends the challenge for a token that weir rejects, with the reason. If the request has no token, the
-// challenge has no error (RFC 6750 §3).
+// Appends the challenge for a token that weir rejects, with the reason. Must not be called for a request
+// without a token, because such a challenge has no error (RFC 6750 §3).
 void append_challenge(std::string& fields, const policy::Objection& objection) {
   fields += R"(WWW-Authenticate: Bearer error="invalid_token", error_description=")";
   fields += policy::sentence_of(*objection.token);

@@ -125,7 +125,7 @@ bool Settlements::settle(const ChargedLine& line, const ReportedCost& told) {
   return false;
 }
 
-// Corrects a charge. `as`: the outcome to count; nullopt: the one that follows from the amount.
+// Corrects a charge. `as`: the outcome to count; nullopt: the outcome that follows from the amount.
 bool Settlements::settle_to(const ChargedLine& line, limit::Cost actual, std::optional<Settled> as) {
   const auto reserved = line.charge().cost;
   const auto charged = charged_for(line);
@@ -155,14 +155,15 @@ StreamMeter::Metered* Settlements::metered(const ChargedLine& line) {
   return meter_ ? meter_->metered(line.rule(), line.bill_charge.store) : nullptr;
 }
 
-// Returns what is charged: the reserve, and what the meter has charged beyond it.
+// Returns how many units are charged: the reserve, and the units that the meter has charged beyond the
+// reserve.
 limit::Cost Settlements::charged_for(const ChargedLine& line) {
   const auto* known = metered(line);
   return known != nullptr ? known->covered : line.charge().cost;
 }
 
-// Settles the charges beyond the reserve: they keep `beyond` units, the oldest first. Returns how many units
-// they lack.
+// Settles the meter's charges beyond the reserve, so that together they keep `beyond` units. The oldest
+// charges keep their units first. Returns how many of the `beyond` units these charges do not cover.
 limit::Cost Settlements::settle_extras(const ChargedLine& line, limit::Cost beyond) {
   const auto& known = *metered(line);
   const auto same = std::find_if(known.charges.begin(), known.charges.end(),
@@ -183,16 +184,16 @@ limit::Cost Settlements::settle_extras(const ChargedLine& line, limit::Cost beyo
   return beyond;
 }
 
-// Settles a stream that has told no cost. A stream that has ended costs the estimate. Any other stream costs
-// at least the reserve.
+// Settles a stream that has reported no cost. If the stream has ended (`whole`), it costs the estimate. Any
+// other stream costs the estimate, but at least the reserve.
 bool Settlements::settle_to_estimate(const ChargedLine& line, bool whole) {
   const auto estimate = meter_->estimate(*line.rule().settlement);
   return settle_to(line, whole ? estimate : std::max(estimate, line.charge().cost), Settled::Estimated);
 }
 
-// Settles a stream that weir has cut. The stream costs at least what it has told so far, and at least its
-// estimate. If the budget of another rule ended, it also costs at least the reserve, as if the server had
-// broken it off.
+// Settles a stream that weir has cut. The stream costs at least the amount that it has reported so far, and
+// at least its estimate. If weir cut the stream because of another rule, it also costs at least the reserve,
+// as if the server had broken off the stream.
 bool Settlements::settle_cut(const ChargedLine& line, const ReportedCost& told) {
   const bool has_told = told.state == ReportedCost::State::Amount;
   auto cost = has_told ? told.amount : 0;
@@ -265,8 +266,8 @@ void Settlements::see(std::string_view piece) {
   if (length_ != 0 && copy.size() == length_) settle_by_body(true);
 }
 
-// If there is no memory for the readers, the stream costs its reserve. Takes the memory after the readers
-// have grown. So a worker may use more than the bound for one piece of one stream.
+// Reads a piece of the stream. If there is no memory for the readers, the stream costs its reserve. Counts
+// the memory after the readers have grown, so a worker may exceed the bound by the memory for one piece.
 void Settlements::see_stream(std::string_view piece) {
   std::size_t memory = 0;
   for (auto& stream : stream_costs_) {
@@ -285,7 +286,7 @@ void Settlements::complete(std::string_view trailers) {
   settle_whole_bytes();
 }
 
-// Settles before the client has the end of the answer, unless the request is not complete yet.
+// Settles the costs in bytes before the client has the end of the answer, if the request is complete.
 void Settlements::settle_whole_bytes() {
   if (request_ != nullptr && request_->complete()) settle_bytes(request_->received(), response_octets_);
 }

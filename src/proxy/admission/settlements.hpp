@@ -1,13 +1,13 @@
-// Settlements corrects charges by the answer, in the key table and in Redis. Only rules with a settlement are
-// affected. weir sends a correction to Redis without waiting for the result. So for a key in Redis, the
-// rate-limit headers show the state at the time of the charge, recomputed with the correct amount.
+// Settlements corrects charges according to the answer, in the key table and in Redis. Only rules with a
+// settlement are affected. weir sends a correction to Redis without waiting for the result. So for a key in
+// Redis, the rate-limit headers show the state at the time of the charge, recomputed with the correct amount.
 //
 //   begin ─► answered: by the status or the head ─► see, complete: by a body or trailers ─► end
 //
 // Each charge is settled once, at the first step that can settle it. At the end, the remaining charges stay
-// as they are. cancel() forgets charges that were refunded. A cost in bytes is what passed, however the
-// exchange ends. It is settled before the client has the end of the answer if the request is complete then,
-// otherwise by settle_bytes().
+// as they are. cancel() forgets charges that were refunded. A cost in bytes is the number of octets that have
+// passed, however the exchange ends. If the request is complete by then, this cost is settled just before the
+// client has the end of the answer. Otherwise settle_bytes() settles it.
 //
 // Part of AdmissionController. If no rule of a request has a settlement, Settlements costs one comparison.
 #pragma once
@@ -154,7 +154,7 @@ class Settlements final : public BodyObserver {
   std::uint64_t streamed_ = 0;                // octets of the stream so far
   const BodySource* request_ = nullptr;       // the body of the request
   std::uint64_t response_octets_ = 0;         // octets of the answer's body so far
-  std::uint64_t response_length_ = 0;         // the same of the whole body; 0 if unknown
+  std::uint64_t response_length_ = 0;         // octets of the answer's whole body; 0 if unknown
   unsigned status_ = 0;
   Wait wait_ = Wait::Nothing;
   bool is_call_ = false;     // the request is a gRPC call

@@ -61,7 +61,7 @@ limit::Cost StreamMeter::first_step(const Metered& metered, limit::Cost needed) 
   return std::max(needed, std::min({metered.covered / 4, metered.next, limit::kMaxCost - metered.covered}));
 }
 
-// Records a charge of `cost`. REQUIRES: memory for one more.
+// Records a charge of `cost`. REQUIRES: memory for one more element of `metered.extras`.
 void StreamMeter::note(Metered& metered, Extra& extra, limit::Cost cost) {
   metered.covered += cost;
   metered.next = 2 * cost;
@@ -71,12 +71,12 @@ void StreamMeter::note(Metered& metered, Extra& extra, limit::Cost cost) {
   for (std::size_t i = 0; i < last.size(); ++i) last[i] += extra.costs[i];
 }
 
-// The budget does not admit the event.
+// Must be called if the budget does not admit the event. The rule then ends the stream or only counts.
 void StreamMeter::give_up(Metered& metered) noexcept {
   metered.mode = metered.rule->settlement->stream->cut ? Mode::Cuts : Mode::Counts;
 }
 
-// Redis has not answered.
+// Must be called if Redis has not answered.
 void StreamMeter::note_failure(Metered& metered) noexcept {
   worker_.counters.store_failures.add();
   metered.ask_again = worker_.clock.now() + kRedisPause;
@@ -92,7 +92,7 @@ void StreamMeter::extend_here(Metered& metered, base::TimePoint now) {
     for (auto& charge : charges) charge.cost = step;
     Extra extra{now, {}};
     extra.outcomes.resize(charges.size());
-    metered.extras.reserve(metered.extras.size() + 1);  // a charge must not be forgotten
+    metered.extras.reserve(metered.extras.size() + 1);  // note() must not fail after the charge
     if (worker_.table.charge({charges.data(), charges.size()}, now,
                              {extra.outcomes.data(), extra.outcomes.size()})) {
       note(metered, extra, step);

@@ -1,5 +1,6 @@
 // StreamMeter estimates the cost of a streamed answer while it passes (`stream` of a cost). It counts the
-// events of the stream. Before an event passes that the charges do not cover, it charges more.
+// events of the stream. If the charges do not cover the next event, the meter charges more before the event
+// passes.
 //
 // A charge covers at least the event, and up to a quarter of what is charged already. So a rule in Redis does
 // not need a call for each event. If the budget admits no such charge, the meter tries half of it, and so on.
@@ -33,8 +34,8 @@ class StreamMeter final : public BodyGate {
  public:
   enum class Store : std::uint8_t { Table, Redis };
 
-  // A charge beyond the reserve. `outcomes`, `costs`: one for each charge of the rule. A cost is 0 if the
-  // limiter that does not decide has no room for it (limit/pair.hpp).
+  // A charge beyond the reserve. `outcomes`, `costs`: one for each charge of the rule. A cost is 0 if its
+  // limiter has no room, but does not decide (limit/pair.hpp).
   struct Extra {
     base::TimePoint at;
     boost::container::static_vector<limit::Outcome, 2> outcomes;
@@ -51,7 +52,7 @@ class StreamMeter final : public BodyGate {
     Store store;
     boost::container::static_vector<limit::Charge, 2> charges;
     Mode mode;
-    limit::Cost covered;                 // what is charged
+    limit::Cost covered;                 // units that are charged so far
     std::vector<Extra> extras{};         // at most kMostExtras; later charges are added to the last one
     limit::Cost next = limit::kMaxCost;  // the most to charge next: twice as much as the last time
     base::TimePoint ask_again{};         // Redis has not answered: until then, events pass uncharged
@@ -66,7 +67,7 @@ class StreamMeter final : public BodyGate {
   void add(const policy::Rule& rule, Store store, const limit::Charge& charge);
 
   // Counts the events, and charges for them in the key table. If an event needs a charge in Redis, or if the
-  // stream must end, the event and all after it are held back.
+  // stream must end, holds back the event and all later ones. Returns how many of the octets may pass.
   [[nodiscard]] std::size_t admit(std::string_view octets, base::TimePoint now);
   [[nodiscard]] std::size_t admit(std::string_view octets) override {
     return admit(octets, worker_.clock.now());

@@ -175,8 +175,9 @@ bool AdmissionController::displace(base::TimePoint now, policy::Priority priorit
 }
 
 // Charges all limits except that of `line`, or none of them. If none was charged, returns false and leaves
-// the outcomes unchanged. Must not allocate, because the queue's mutex is held. The first charge has noted
-// the violations of shadow rules, so their refusals keep its outcomes.
+// the outcomes unchanged. Must not allocate, because the queue's mutex is held. An earlier attempt has noted
+// the violations of shadow rules. So if a shadow rule refuses in both attempts, the outcome of the first
+// attempt remains.
 bool AdmissionController::charge_but(std::size_t line, base::TimePoint now) {
   auto& bill = buffers_.evaluation.local;
   boost::container::static_vector<limit::Charge, limit::kMaxCharges> charges(bill.charges().begin(),

@@ -28,7 +28,7 @@ class Http2Connection;
 
 class Session final : public ClientWatch {
  public:
-  // After this number of requests, or after a certain working time on requests, a connection yields to other
+  // After this number of requests, or after working on requests for kWorkInTurn, a connection yields to other
   // connections.
   static constexpr unsigned kRequestsInTurn = 16;
   static constexpr base::Duration kWorkInTurn{500};

@@ -248,10 +248,10 @@ net::Task<Ending> Exchange::forward(upstream::Pool& pool) {
   co_return co_await reply_.error(outcome.error);
 }
 
-// Waits until a body that arrived whole with its head may pass, piece by piece. The server then gets it at
-// once. A waiting request does not count as in flight, so it takes no place from other requests. A body that
-// a rule has read does not wait, because it takes memory that all requests share (max_body_memory). Returns
-// false if the client has left or weir stops.
+// For a body that arrived whole with its head: waits until `pacing` has admitted the whole body, piece by
+// piece. The server then gets the body at once. A waiting request does not count as in flight, so it takes no
+// place from other requests. A body that a rule has read does not wait, because it takes memory that all
+// requests share (max_body_memory). Returns false if the client has left or weir stops.
 net::Task<bool> Exchange::hold_body(Pacing& pacing, base::Duration patience) {
   auto& watch = context_.watch;
   auto& gate = pacing.to_server();
@@ -279,7 +279,7 @@ net::Task<bool> Exchange::hold_body(Pacing& pacing, base::Duration patience) {
   co_return true;
 }
 
-// Ends a request whose body no server has got.
+// Ends a request before any server has got its body.
 net::Task<Ending> Exchange::give_up_body() {
   context_.refund();
   if (context_.watch.left() || context_.watch.has_gone()) {
@@ -291,7 +291,8 @@ net::Task<Ending> Exchange::give_up_body() {
   return reply_.error({503, "this server is stopping; please retry"});
 }
 
-// Ignores requests that weir answers itself, so that a health check does not fail under load.
+// Counts the request as in flight. Returns false if too many requests are in flight. Ignores requests that
+// weir answers itself, so that a health check does not fail under load.
 bool Exchange::enter() noexcept {
   auto& in_flight = context_.worker.in_flight;
   const auto* route = context_.route();

@@ -58,14 +58,14 @@ class ExchangeContext {
   // and the log show the same id.
   void name_request();
 
-  // Returns the values for texts of the route. REQUIRES that the request has its id.
+  // Returns the values for placeholders in the route's texts. REQUIRES that the request has its id.
   [[nodiscard]] policy::TemplateValues template_values() const noexcept {
     return {buffers.request, buffers.request_id};
   }
-  // Makes the changes of the route to a server's answer: marks fields that weir does not forward, and adds
-  // lines to the rate-limit fields.
+  // Applies the route's changes to a server's answer: marks fields that weir does not forward, and adds lines
+  // to the rate-limit fields.
   void edit_answer(http::Fields& fields);
-  // Makes the changes of the route to an answer that weir creates itself. `lines`: the fields of the answer.
+  // Applies the route's changes to an answer that weir creates itself. `lines`: the fields of the answer.
   void edit_own_answer(std::string& lines);
 
   // Verifies the client's token. Counts the fault if the token has one.

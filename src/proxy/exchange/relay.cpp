@@ -84,8 +84,8 @@ void Relay::show(std::string_view piece) {
   if (status_ == BodySource::Status::End) watch_->complete(source_.trailers());
 }
 
-// Gives the part of the piece that the pacer or the gate does not admit back to the source. The gate gets
-// only octets that the pacer admits, because the gate counts what it admits.
+// Returns to the source the part of the piece that the pacer or the gate does not admit. The gate gets only
+// octets that the pacer admits, because the gate counts what it admits.
 void Relay::hold_back(std::string_view& piece) {
   auto admitted = pacer_ != nullptr && !piece.empty() ? pacer_->admit(piece.size()) : piece.size();
   paced_ = admitted == 0 && !piece.empty();

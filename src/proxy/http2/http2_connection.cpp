@@ -106,9 +106,9 @@ net::ErrorCode Http2Connection::receive() {
 
 // Waits for octets. An idle connection releases its buffers first.
 //
-// While the client does not read, weir does not read either. The codec may queue a frame for every frame of
-// the client, such as RST_STREAM for a malformed request. The flood guard counts these frames when they are
-// sent.
+// While the client does not read, weir does not read either, because the codec may queue a frame for every
+// frame of the client, such as RST_STREAM for a malformed request. The flood guard counts these frames only
+// when they are sent.
 net::Task<net::ErrorCode> Http2Connection::read_more() {
   auto& client = session_.client;
   net::ErrorCode ec;
@@ -223,7 +223,7 @@ void Http2Connection::note_data(std::size_t octets) noexcept {
   guard_.note_work();
 }
 
-// A codec must not be used again after it has thrown.
+// If the codec throws, ends the connection, because a codec must not be used again after it has thrown.
 void Http2Connection::pump() {
   if (failed_) return;
   try {

@@ -62,7 +62,7 @@ class Http2Connection final : private http::Http2Events {
   // Announces the end of the connection, because weir stops, the listener closed, or another process takes
   // over.
   void leave();
-  // Must be called when an exchange begins for a stream. Must not be called while `retiring`.
+  // Must be called when an exchange begins for a stream. Must not be called while the worker is `retiring`.
   void note_taken(std::int32_t id) noexcept { last_taken_ = std::max(last_taken_, id); }
   // Returns true while the client's socket accepts nothing.
   [[nodiscard]] bool is_blocked() const noexcept { return blocked_since_ != base::TimePoint{}; }

@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kLeastPiece = 512;
 constexpr std::size_t kMostPiece = 16 << 10;
 constexpr base::Duration kLongestHold = std::chrono::seconds{1};
-// Many pieces may wait for the same key to be less far ahead. This bounds how often they ask.
+// Many pieces may wait until the same key is charged less far in advance. This bounds how often a piece asks.
 constexpr base::Duration kSoonestRetry{100'000};
 
 }  // namespace

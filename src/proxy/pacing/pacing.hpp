@@ -33,7 +33,7 @@ namespace weir::proxy {
 [[nodiscard]] std::size_t piece_of(const limit::Rate& rate) noexcept;
 
 // A piece may pass this long before its departure from the bucket. So a key that was idle may send at once
-// what passes in this time.
+// the octets that pass in this time.
 inline constexpr base::Duration kPaceAhead{100'000};
 
 class Pacing;
@@ -48,10 +48,10 @@ class PaceGate final : public Pacer {
   // Charges octets that pass without waiting, but no more than the keys may be charged in advance. Later
   // octets of the keys wait longer.
   void charge_at_once(std::size_t octets);
-  // Returns the time until the next piece may pass, but at most a second. So callers often renew their
-  // deadlines and look whether the other side has left.
+  // Returns the time until the next piece may pass, but at most a second. With this bound, callers renew
+  // their deadlines and check whether the other side has left at least once a second.
   [[nodiscard]] base::Duration wait() const noexcept;
-  // Waits for this time, but at most `most`. Ends early after cancel().
+  // Waits for the time that wait() returns, but at most `most`. Ends early after cancel().
   [[nodiscard]] net::Task<void> hold(base::Duration most = std::chrono::seconds{1});
   void cancel() noexcept { pause_.cancel(); }
 
@@ -59,7 +59,8 @@ class PaceGate final : public Pacer {
   Pacing& pacing_;
   net::Timer pause_;
   std::size_t charged_ = 0;  // octets that are charged, and have not passed
-  base::TimePoint due_{};    // when these may pass; if there are none, when to ask for a charge again
+  base::TimePoint
+      due_{};  // when the charged octets may pass; if none are charged, when to ask for a charge again
 };
 
 class Pacing {

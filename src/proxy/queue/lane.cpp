@@ -30,9 +30,9 @@ const LaneClient* Lane::last() const noexcept {
   return nullptr;
 }
 
-// For each time t, let n be the number of tickets with a not_before of t or later. If exactly n departures
-// are at t or later, tickets need all of them. The spare departure is then the last one before the earliest
-// such t.
+// Returns the index of the last departure that no ticket needs. `but`: a ticket to ignore. If there are as
+// many tickets with a not_before of t or later as there are departures at t or later, the tickets need all
+// these departures. The spare departure is then the last one before the earliest such t.
 std::size_t Lane::spare(const QueueTicket* but) const noexcept {
   std::size_t found = departures.size() - 1;
   std::size_t longer = 0;

@@ -7,8 +7,8 @@
 
 namespace weir::proxy {
 
-// When an event loop is destroyed, it destroys the coroutine frames that still wait, and with them their
-// tickets.
+// Removes the ticket from the queue. The ticket may still wait, because the destruction of an event loop also
+// destroys the waiting coroutine frames and their tickets.
 Shaper::Ticket::~Ticket() {
   if (!joined_) return;
   const std::lock_guard lock(shared_.mutex);

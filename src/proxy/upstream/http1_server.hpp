@@ -10,9 +10,9 @@
 
 namespace weir::proxy {
 
-// Makes the changes of the route to the request that weir forwards. Must be called once, after the request
-// was named and before its head is written. Rules, log and metrics still see the client's path and fields,
-// but the dropped fields are marked as not forwarded.
+// Applies the route's changes to the request that weir forwards. Must be called once, after
+// ExchangeContext::name_request() and before the request's head is written. Rules, log and metrics still see
+// the client's path and fields, but the dropped fields are marked as not forwarded.
 void edit_request(ExchangeContext& context);
 
 // Writes the head of the request into the exchange's buffer `out`. `host`: the host name of the server, used

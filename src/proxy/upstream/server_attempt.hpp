@@ -77,8 +77,8 @@ class ServerAttempt {
   }
   // Counts an answer whose head has just arrived, for metrics and for rules with `adapt`.
   void count_answer(unsigned status) noexcept;
-  // Counts the time since the request was sent. Part of count_answer(); also for a request without an answer
-  // in time, which shows how slow the server is.
+  // Counts the time since the request was sent. count_answer() calls this function. It must also be called if
+  // no answer came in time, because this time shows how slow the server is.
   void count_time() noexcept;
   // Returns the same as is_theirs(). If true, counts a failure of the upstream.
   bool count_failure() noexcept;

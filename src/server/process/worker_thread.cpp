@@ -82,7 +82,8 @@ void WorkerThread::add(std::size_t listener, net::ListeningSocket socket, proxy:
   }
 }
 
-// If this worker cannot watch its socket, closes it. The other workers still accept connections on theirs.
+// Makes the worker accept connections on the socket. If this fails, logs and counts the failure. The other
+// workers still accept connections on their own sockets.
 void WorkerThread::try_to_add(std::size_t listener, net::ListeningSocket socket,
                               proxy::AcceptorSettings settings) {
   try {

@@ -55,10 +55,9 @@ class WorkerThread {
   // Makes the worker accept connections from now on. Any thread may call this.
   void open();
 
-  // Makes the worker accept connections on a socket. Any thread may call this, before or after start().
   // `listener`: the listener's number, which this worker must not have used for another listener before. If
-  // epoll does not accept the socket: before start(), throws std::runtime_error, which names the listener;
-  // after start(), logs and counts this (Counters::accept_failures) later.
+  // epoll rejects the socket before start(), throws std::runtime_error, which names the listener. If epoll
+  // rejects the socket after start(), the worker logs and counts the failure (Counters::accept_failures).
   void listen_on(std::size_t listener, net::ListeningSocket socket, proxy::AcceptorSettings settings);
   // Makes new connections of the listener use these settings. Any thread may call this.
   void renew(std::size_t listener, proxy::AcceptorSettings settings);
