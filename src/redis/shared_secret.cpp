@@ -144,8 +144,8 @@ net::Task<void> SharedSecret::Asking::run(std::shared_ptr<Asking> self) {
   }
 }
 
-// Waits for a random time up to `length`, so that weirs with the same Redis do not send their requests at the
-// same time.
+// Waits for a random time between half of `length` and `length`, so that weirs with the same Redis do not
+// send their requests at the same time.
 net::Task<void> SharedSecret::Asking::rest(base::Duration length) {
   std::uniform_int_distribution<std::int64_t> jitter(length.count() / 2, length.count());
   pause_.expires_after(base::Duration(jitter(random_)));

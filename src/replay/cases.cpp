@@ -201,8 +201,9 @@ std::vector<Forgotten> Cases::find_forgotten() const {
   return found;
 }
 
-// Computes the bill of a line. Each process has its own state in memory, so rules in memory get different
-// keys for each process. All processes share the state in Redis.
+// Computes the bill of a logged request. For rules with their state in memory, the keys differ between runs,
+// because each process had its own state. For rules in Redis, the keys are the same in all runs, because all
+// processes share that state.
 void Cases::collect(const LogLine& line, Case& made) {
   const policy::NamingKeys keys{.table = {line.run, 1}, .shared = {0, 2}};
   const auto rules = find_rules();
@@ -264,7 +265,8 @@ void Cases::add_entries(const LogLine& line, const policy::Bill& bill, Case& mad
   }
 }
 
-// Stores the refusals in the log, so that the report also contains refusals by rules that no longer exist.
+// Stores the refusals that the log line states, so that the report also contains refusals by rules that no
+// longer exist.
 void Cases::add_refusals(const LogLine& line, Case& made) {
   for (const auto& said : line.rules) {
     if (said.says != observe::kRuleOutcomeNames[static_cast<std::size_t>(RuleOutcome::Refused)]) continue;
@@ -286,7 +288,7 @@ void Cases::add_refusals(const LogLine& line, Case& made) {
   }
 }
 
-// Settles a charge by the status and the sizes of the bodies, if the line has them.
+// Settles a charge according to the response's status and the sizes of the bodies, if the line has them.
 void Cases::settle_by_line(const LogLine& line, const policy::Rule& rule, Event event) {
   using Kind = policy::Settlement::Kind;
   const auto& settlement = *rule.settlement;

@@ -79,7 +79,7 @@ void amend(const Event& event, const Case& of, const Entry& entry, limit::KeyTab
   }
 }
 
-// Makes room for all rules in the table, and divides its slots among them as weir does.
+// Defines all rules in the key table. The table then divides its slots among the rules as in a running weir.
 void define_rules(limit::KeyTable& table, std::span<const policy::Rule> rules) {
   const auto saved = policy::saved_rules(rules);
   std::vector<limit::KeyTable::DefinedRule> defined;

@@ -1,5 +1,5 @@
-// Sets the factors of the rules that adapt (weir/limit/adapt.hpp). Once a period, adds up the answers of each
-// upstream over all workers, and computes the next factor of each rule.
+// Sets the factors (the granted shares of the limits) of rules with `adapt` (weir/limit/adapt.hpp). Once a
+// period, adds up the answers of each upstream over all workers, and computes the next factor of each rule.
 //
 // Program owns the object, which belongs to the main thread.
 #pragma once

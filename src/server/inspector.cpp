@@ -50,7 +50,7 @@ std::string names_of(std::span<const policy::Rule> rules) {
   return names.empty() ? "there are none" : "there are " + names;
 }
 
-// Returns the texts in quotes, separated by commas, for an error message.
+// Returns the texts in one pair of quotes, separated by blanks, for an error message.
 std::string quoted(std::span<const std::string> texts) {
   std::string all;
   for (const auto& text : texts) all += (all.empty() ? "" : " ") + policy::octet_text(text);

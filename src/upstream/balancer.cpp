@@ -66,7 +66,8 @@ std::size_t less_busy_of_two(std::uint64_t candidates, std::span<const Load> loa
 }
 
 // Returns the candidates with at most 5/4 of their share of the requests in flight, including the new
-// request. At least one candidate is below this bound, so the result is never empty.
+// request. The bound applies only to candidates with at least kUnbounded requests in flight. At least one
+// candidate is below this bound, so the result is never empty.
 std::uint64_t within_bounds(std::uint64_t candidates, std::span<const Load> loads) noexcept {
   std::uint64_t in_flight = 1;
   each(candidates, [&](std::size_t at) { in_flight += loads[at].in_flight; });

@@ -28,7 +28,7 @@ class Http2Connections {
 
   // Returns true if a request should first look for an HTTP/2 connection here.
   [[nodiscard]] bool may_be_used() const noexcept;
-  // Records the server's choice of protocol on a connection, if the protocol is Auto.
+  // Records which protocol the server chose on a new connection. Needed only if the protocol is Auto.
   void note_choice(bool http1) noexcept { chose_http1_ = http1; }
 
   // Returns a connection with room for a request, or null if there is none. `avoid`: a connection that must

@@ -91,13 +91,13 @@ class Http2ServerConnection final : public std::enable_shared_from_this<Http2Ser
   [[nodiscard]] bool may_meet_idle_close() const noexcept;
   // Returns how often octets have arrived from the server.
   [[nodiscard]] std::uint64_t arrivals() const noexcept { return arrivals_; }
-  // Returns why the connection could not be opened, or how it broke. No error while it is open. An error for
-  // which is_refusal() is true: the server ended the connection by GOAWAY.
+  // Returns why the connection could not be opened, or how it broke. Returns no error while the connection is
+  // open. If is_refusal() is true for the error, the server ended the connection by GOAWAY.
   [[nodiscard]] const net::ErrorCode& error() const noexcept { return error_; }
   // Returns the reason of a failed TLS handshake, as text for the log. May be empty.
   [[nodiscard]] const std::string& fault() const noexcept { return fault_; }
-  // The value of Member::moves() when the connection was opened, or when its address was last found to be
-  // valid.
+  // Returns the value that Member::moves() had when the connection was opened, or when weir last found the
+  // connection's address to be valid.
   [[nodiscard]] std::uint32_t moves() const noexcept { return moves_; }
   void set_moves(std::uint32_t moves) noexcept { moves_ = moves; }
   // Returns the connection, or null if another caller has taken it. REQUIRES is_http1().

@@ -15,7 +15,7 @@ base::Duration shortened(base::Duration time, std::uint64_t random) noexcept {
 
 }  // namespace
 
-// Ignores a failed connect that began before the ejection, because it proves nothing new.
+// Ignores a failed connect while the server is ejected, unless it is a trial, because it proves nothing new.
 ServerHealth::Change ServerHealth::unreachable(const Ejection& settings, base::TimePoint now,
                                                std::uint64_t random) noexcept {
   if (out() && trial_ == Trial::None && now < out_until_) return Change::None;

@@ -54,8 +54,8 @@ BENCHMARK_CAPTURE(collect, ip, "ip")->Arg(1)->Arg(5);
 BENCHMARK_CAPTURE(collect, api_key_or_ip, "api_key|ip")->Arg(1)->Arg(5);
 BENCHMARK_CAPTURE(collect, header, "header:X-API-Key")->Arg(1);
 
-// Measures finding and testing the rules of a request. Five of the rules match it. All other rules are for
-// other paths.
+// Measures finding and testing the rules of a request. Five of the rules match the request. All other rules
+// are for other paths.
 void find_among(benchmark::State& state) {
   std::vector<Rule> rules;
   for (int i = 0; i < state.range(0); ++i) {

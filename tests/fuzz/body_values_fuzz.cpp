@@ -1,6 +1,7 @@
 // Fuzzes the values that keys read from bodies. A form field that a simple reader finds once must have the
 // value that the simple reader decodes. A JSON string or boolean must be the value that Boost.JSON reads. If
-// weir does not refuse a body, generous servers of JSON and of forms must see the value by which it counts.
+// weir does not refuse a body, lenient readers of JSON and of forms must read the value by which weir counts
+// the request.
 #include "fuzz/input.hpp"
 
 #include "weir/policy/body_values.hpp"
@@ -42,7 +43,7 @@ std::string decoded(std::string_view text, bool blanks) {
   return out;
 }
 
-// Returns the text without the case of ASCII letters.
+// Returns the text with all ASCII letters in lower case.
 std::string lower(std::string text) {
   for (char& c : text)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
@@ -94,7 +95,7 @@ std::string without_beginning(std::string name) {
   }
 }
 
-// Replaces escapes of .NET Framework ("%u0061") that are of ASCII.
+// Decodes the escapes "%u0000" to "%u00ff", which only .NET Framework decodes.
 std::string without_unicode_escapes(std::string text) {
   for (std::size_t at = text.find("%u00"); at != std::string::npos; at = text.find("%u00", at + 1))
     if (at + 5 < text.size() && digit(text[at + 4]) >= 0 && digit(text[at + 5]) >= 0)

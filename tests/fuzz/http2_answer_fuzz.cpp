@@ -25,7 +25,7 @@ constexpr http::Http2Limits kLimits{
 constexpr std::size_t kFirstWindow = 65'535;
 constexpr std::size_t kMostUnconsumed = std::max(kFirstWindow, kWindow);
 // The bound on the text that waits for a reader: the amount that on_head() permits, and two heads. Each of
-// these heads may exceed kMostHead by as many octets again.
+// these heads may be twice as large as kMostHead.
 constexpr std::size_t kMostText = kWindow + 8 * kMostUnconsumed + 4 * (kMostHead + 100);
 
 constexpr std::size_t kOpen = 4;  // requests that are open at once

@@ -43,8 +43,8 @@ void append_encoded(std::string& out, std::string_view value, const std::array<b
   }
 }
 
-// Returns the path as the client sent it, with one slash at its beginning. Two slashes would name a host in a
-// redirect. The target "*" has no path.
+// Returns the path as the client sent it, but with one slash at its beginning, because two slashes would name
+// a host in a redirect. Returns "/" for the target "*", which has no path.
 std::string_view path_as_sent(const http::RequestHead& head) noexcept {
   const auto first = head.path.find_first_not_of('/');
   if (!head.path.starts_with('/')) return "/";

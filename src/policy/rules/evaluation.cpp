@@ -203,7 +203,7 @@ __extension__ using Product = unsigned __int128;
 struct Answer {
   const RuleLine* line = nullptr;
   const limit::Outcome* outcome = nullptr;
-  std::uint64_t margin = 0;  // how many units the enforced limit exceeds the limit that clients see
+  std::uint64_t margin = 0;  // by how many units the enforced limit exceeds the limit that clients see
 
   [[nodiscard]] const limit::Limiter& told() const noexcept { return *line->applied.told; }
   [[nodiscard]] limit::Cost remaining() const noexcept {

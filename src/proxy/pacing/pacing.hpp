@@ -59,8 +59,7 @@ class PaceGate final : public Pacer {
   Pacing& pacing_;
   net::Timer pause_;
   std::size_t charged_ = 0;  // octets that are charged, and have not passed
-  base::TimePoint
-      due_{};  // when the charged octets may pass; if none are charged, when to ask for a charge again
+  base::TimePoint due_{};    // when the charged octets may pass; if none are charged, when to ask again
 };
 
 class Pacing {

@@ -13,8 +13,8 @@ Lane& Queue::lane_of(const limit::Key& key, Worker keeper) {
   return lane;
 }
 
-// A ticket joins shortly after its departure was promised, so a new departure nearly always belongs at the
-// end.
+// Adds the departure to the lane, in the order in which the stores promised the departures. A ticket joins
+// shortly after its departure was promised, so the new departure nearly always belongs at the end.
 void Queue::add(Lane& lane, const Departure& departure) {
   const auto later = [](const Departure& a, const Departure& b) { return a.promised < b.promised; };
   auto& all = lane.departures;
@@ -280,7 +280,8 @@ std::optional<base::TimePoint> Queue::crowded_until(const limit::Key& lane, cons
   return next_turn(lane, client);
 }
 
-// All tickets of better priorities depart first, then one ticket of each client with an earlier turn.
+// Counts the departures that other tickets take first: all tickets of better priorities, then one ticket of
+// each client with an earlier turn.
 base::TimePoint Queue::next_turn(const limit::Key& key, const limit::Key& client) const {
   const auto& lane = lanes_.at(key);
   std::size_t before = 0;

@@ -25,8 +25,8 @@ class AnswerRelay {
   // the whole request was sent at once. `gate`: limits the messages in the answer; may be null.
   AnswerRelay(ExchangeContext& context, ServerAttempt& attempt, const Upload* upload, MessageGate* gate);
 
-  // Relays the answer. Returns nullopt if the client has received and will receive no octet of the answer.
-  // The returned task has nearly always ended already.
+  // Relays the answer. Returns nullopt if the client has received no octet of the answer and will receive
+  // none. The returned task has nearly always ended already.
   [[nodiscard]] net::Task<std::optional<Outcome>> run();
 
  private:

@@ -267,7 +267,7 @@ void UpstreamExchange::note_silence(const net::ErrorCode& why) {
                                        : "the upstream's answer ended within its head";
 }
 
-// Relays the answer. Returns nullopt if the client has received and will receive no octet of the answer.
+// Relays the answer. Returns nullopt if the client has received no octet of the answer and will receive none.
 net::Task<std::optional<Outcome>> UpstreamExchange::take_answer() {
   if (const auto* const fault = http::websocket_fault(context_.buffers.head, context_.buffers.response)) {
     attempt_.error = {502, fault};

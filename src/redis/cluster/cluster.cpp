@@ -81,8 +81,8 @@ net::Task<void> Store::Cluster::watch(std::shared_ptr<Cluster> self) {
   }
 }
 
-// Waits for a random time up to `length`, so that the workers of many weirs do not send requests at the same
-// time.
+// Waits for a random time between half of `length` and `length`, so that the workers of many weirs do not
+// send requests at the same time.
 net::Task<void> Store::Cluster::pause(base::Duration length) {
   std::uniform_int_distribution<std::int64_t> jitter(length.count() / 2, length.count());
   timer_.expires_after(base::Duration(jitter(random_)));

@@ -41,7 +41,7 @@ class Store::Backend : public RefundSink {
   // Returns true if every command has received its reply, or if there is no connection.
   [[nodiscard]] virtual bool is_quiet() const noexcept = 0;
 
-  // Returns the estimated time at `now` of the Redis server that has the key.
+  // Returns the estimated reading, at `now`, of the clock of the Redis server that has the key.
   [[nodiscard]] virtual base::TimePoint server_time(const limit::Key& key,
                                                     Pipeline::Time now) const noexcept = 0;
   [[nodiscard]] virtual StoreState state() const noexcept = 0;

@@ -1,5 +1,5 @@
-// Stores which failures of bills were logged while other bills on the same connection succeed. The cause is a
-// missing right of weir's user, or a script that fails. The connection stays open. Each kind of failure is
+// Stores which failures of bills were logged. These failures occur while other bills on the same connection
+// succeed: weir's user lacks a right, or a script fails. The connection stays open. Each kind of failure is
 // logged once per connection, and again only after a call of the same kind has succeeded. At most one failure
 // is logged in ten seconds.
 //

@@ -82,9 +82,8 @@ inline constexpr std::int64_t kMostMicros = std::int64_t{1} << 53;
 [[nodiscard]] Refund refund_of(const limit::Charge& charge, base::TimePoint charged_at,
                                const limit::Outcome& outcome) noexcept;
 
-// Returns the answer that the script would give for the same state if it ran again when `later` has passed
-// since its first answer. For a log, the result is right only for a cost that the log still refuses at that
-// time.
+// Returns the answer that the script would give for the same state if it ran again `later` after its first
+// answer. For a log, the result is right only for a cost that the log still refuses at that time.
 [[nodiscard]] std::array<std::int64_t, kAnswerNumbers> told_later(const limit::Limiter& limiter,
                                                                   AnswerNumbers answer,
                                                                   base::Duration later) noexcept;
