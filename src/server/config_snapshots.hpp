@@ -72,7 +72,7 @@ class ConfigSnapshots {
   [[nodiscard]] std::vector<limit::SavedRule> saved_rules() const;
 
   // Returns a charge for a permit of this rule in the snapshot in use. Returns nullopt if there is no such
-  // rule, or if it keeps no permits in the key table.
+  // rule, or if the rule keeps no permits in the key table.
   [[nodiscard]] std::optional<limit::Charge> charge_for(std::string_view rule, const limit::Key& key) const;
 
   // Assigns a number to a rule of an earlier process, so that weir can restore the rule's keys. A callback
@@ -97,7 +97,7 @@ class ConfigSnapshots {
     std::vector<std::size_t> routes, upstreams;
     std::vector<limit::RuleIndex> rules, cells;
   };
-  struct CellVersion {  // one version of a rule, which owns a rule number of the key table
+  struct CellVersion {  // one version of a rule; it has its own rule number in the key table
     std::optional<limit::SavedRule> rule;
     bool forgotten = false;
   };

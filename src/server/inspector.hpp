@@ -68,7 +68,7 @@ class Inspector {
     std::string error{};
   };
   // `in_force` in these functions: the configuration that owns the rule and the objects to which the charges
-  // point. Jobs for Redis keep it, because a worker may still run a job after a reload.
+  // point. Jobs for Redis keep the configuration alive, because a worker may still run a job after a reload.
   using InForce = std::shared_ptr<const proxy::Configuration>;
   net::Task<bool> ask_redis(std::shared_ptr<RedisJob> job);
   net::Task<void> answer_by_redis(const InForce& in_force, std::span<proxy::RedisLookup> looks);

@@ -222,8 +222,8 @@ std::uint64_t ServerGroup::Member::ejections() const {
   return known_->server_health.ejections();
 }
 
-// Publishes the server's state to readers without the lock, and logs the change. REQUIRES that the caller has
-// locked known_->mutex. The mutex also keeps the log lines in order.
+// Publishes the server's state for readers that do not lock the mutex, and logs the change. REQUIRES that the
+// caller has locked known_->mutex. The mutex also keeps the log lines in order.
 void ServerGroup::Member::publish(ServerHealth::Change change, base::TimePoint now,
                                   std::string_view why) noexcept {
   known_->out_until.store(known_->server_health.out_until().time_since_epoch().count(),

@@ -146,7 +146,8 @@ std::string in_lower_case(std::string_view text) {
   return lower;
 }
 
-// Returns what is expected instead of the host `name`, which is in lower case; null if it is a valid host.
+// Returns the error text ("expected …") if `name`, which is in lower case, is not a valid host; null if it is
+// valid.
 const char* fault_of_host(std::string_view name) {
   const bool v6 = name.starts_with('[') && name.ends_with(']');
   if (name.empty() || name.find('*') != std::string_view::npos || !http::valid_authority(name) ||

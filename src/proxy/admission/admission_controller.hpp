@@ -54,9 +54,10 @@ class AdmissionController {
   // The departure that a delayed request waits for. It comes from the enforced charge with the longest delay.
   struct Delayed {
     Departure departure{};   // promised to this request, or taken from a request that it displaced
-    limit::Charge charge{};  // the charge of the request itself for this departure
+    limit::Charge charge{};  // the request's own charge, even if `departure` was another request's
     const policy::Rule* rule = nullptr;
-    // The latest departure of the same request's other charges, by this weir's clock.
+    // The latest departure of the request's other charges, by this weir's clock. The request must not depart
+    // earlier.
     base::TimePoint not_before{};
   };
   // Returns the departure to wait for. REQUIRES that the decision is Delay.
@@ -143,7 +144,7 @@ class AdmissionController {
   [[nodiscard]] bool displace(base::TimePoint now, policy::Priority priority);
   [[nodiscard]] bool charge_but(std::size_t line, base::TimePoint now);
   [[nodiscard]] std::span<const policy::Bill* const> asked() const;
-  // Returns the value of Departure::shared_places.
+  // Returns the value of Departure::shared_places for a departure of this charge.
   [[nodiscard]] static std::uint64_t shared_places(const policy::Rule& rule,
                                                    const limit::Charge& charge) noexcept {
     return policy::names_nobody(rule.key) ? limit::most_waiting(*charge.limiter, charge.cost) : 0;

@@ -297,7 +297,7 @@ void Settlements::settle_bytes(std::uint64_t request, std::uint64_t response) {
   for_each_line([&](const ChargedLine& line, const Settlement& settlement) {
     if (settlement.kind != Settlement::Kind::Bytes) return;
     const bool by_head = wait_ != Wait::Answer && !policy::is_charged(settlement, status_);
-    // Without an answer, the response is an error that weir itself has written.
+    // Without a server's answer, the response is an error that weir has written. Its octets cost nothing.
     const auto answer = wait_ == Wait::Answer ? 0 : response;
     if (!by_head) (void)settle_to(line, policy::cost_of_bytes(settlement, request, answer));
   });

@@ -54,7 +54,7 @@ class StreamMeter final : public BodyGate {
     Mode mode;
     limit::Cost covered;                 // units that are charged so far
     std::vector<Extra> extras{};         // at most kMostExtras; later charges are added to the last one
-    limit::Cost next = limit::kMaxCost;  // the most to charge next: twice as much as the last time
+    limit::Cost next = limit::kMaxCost;  // the largest amount to charge next: twice the last amount
     base::TimePoint ask_again{};         // Redis has not answered: until then, events pass uncharged
   };
   static constexpr std::size_t kMostExtras = 64;
@@ -76,7 +76,7 @@ class StreamMeter final : public BodyGate {
   [[nodiscard]] net::Task<void> charge_in_redis(base::TimePoint now);
   // Returns true if the stream must end before the event that is held back.
   [[nodiscard]] bool cuts() const noexcept;
-  // From now on only counts. Called when the client has left.
+  // From now on only counts events. Must be called when the client has left.
   void stop_charging() noexcept;
 
   // Returns the estimate for a rule: the cost of the events that have passed.
@@ -106,9 +106,9 @@ class StreamMeter final : public BodyGate {
   http::RecordDecoder decoder_;
   std::vector<Metered> metered_;
   std::uint64_t events_ = 0;
-  std::size_t ahead_ = 0;  // octets of the event that is held back, which are counted already
-  bool blank_ = true;      // the record has no octet but blanks so far
-  bool is_event_ = false;  // the record is a JSON object so far
+  std::size_t ahead_ = 0;  // octets of the event that is held back; the event is counted already
+  bool blank_ = true;      // so far, the record has only blanks
+  bool is_event_ = false;  // so far, the record is a JSON object
 };
 
 }  // namespace weir::proxy

@@ -91,7 +91,7 @@ class ClientStream {
 
   // Cancels every wait for the client.
   virtual void cancel() noexcept = 0;
-  // Closes the connection. The client does not read the rest of the answer.
+  // Closes the connection. Must be called when the client does not read the rest of the answer.
   virtual void close() noexcept = 0;
 
  protected:

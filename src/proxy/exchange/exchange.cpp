@@ -80,7 +80,7 @@ net::Task<Ending> Exchange::run() {
   auto& request = context_.buffers.request;
   identify();
   context_.report.route = policy::choose_route(config.routes, request);
-  // the destructor removes the request again
+  // the destructor decrements this counter
   if (context_.report.route) context_.route_tallies().in_flight.add();
   const auto* route = context_.route();
   const auto most = route != nullptr && route->max_body != 0 ? route->max_body : config.server.max_body;

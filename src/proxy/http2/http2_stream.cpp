@@ -97,8 +97,8 @@ net::Task<void> Http2Stream::wait_out_pause() {
   }
 }
 
-// Ends the stream with END_STREAM if weir refused a message. Ends it with CANCEL if the WebSocket broke off
-// (RFC 8441 §5).
+// Ends the stream with END_STREAM if weir itself ended the WebSocket, for example because it refused a
+// message. Ends the stream with CANCEL if the WebSocket broke off (RFC 8441 §5).
 void Http2Stream::end_tunnel() noexcept {
   if (ending_ == Ending::Answered) tunnel_->shutdown_send();
   if (!answered_ || ending_ == Ending::Abort) ending_ = Ending::Close;

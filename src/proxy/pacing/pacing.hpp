@@ -72,7 +72,7 @@ class Pacing {
                                                     base::Duration& waited);
 
   struct Turn {
-    bool charged;         // false: the key is too far ahead, and nothing was charged
+    bool charged;         // false: a key was already charged too far in advance, so nothing was charged
     base::TimePoint due;  // when the octets may pass, or when to ask again
   };
   // Charges `octets` (1 to kMaxCost) to each key, or to none.

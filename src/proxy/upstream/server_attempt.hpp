@@ -38,7 +38,8 @@ class ServerAttempt {
 
   // Leases a server without waiting. Fails if other requests already wait for a server.
   [[nodiscard]] bool lease_at_once() { return !pool.server_group().queue().is_awaited() && lease_server(); }
-  // Waits in the upstream's queue until a server has room. Returns false if waiting is pointless.
+  // Waits in the upstream's queue until a server has room, and leases the server. Returns false if no server
+  // is available, the queue is full, or the wait reaches or would exceed its limit.
   [[nodiscard]] net::Task<bool> wait_for_server(policy::Priority priority);
   // Must be called if no server could be leased. If all servers that were not tried yet are full, sets the
   // error for the client.

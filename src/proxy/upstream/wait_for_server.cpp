@@ -17,8 +17,7 @@ namespace {
 // request in the queue looks for a free server if nothing wakes the request.
 constexpr base::Duration kPerhaps{1'000'000};
 
-// One waiting request, which any thread may wake. wakes_waiter() does nothing if the request has already
-// ended.
+// One waiting request, which any thread may wake. Waking a request that has already ended has no effect.
 struct ServerQueueWaiter {
   explicit ServerQueueWaiter(net::Executor executor) : timer(executor) {}
   net::Timer timer;

@@ -13,10 +13,11 @@
 //  2. Redis read its clock at an unknown instant between `sent` and `received`. The cache refuses only if the
 //     limiter refuses under the assumption that Redis read its clock at `sent`. The wait is computed under
 //     the assumption that Redis read its clock at `received`. So the cache stops refusing up to one round
-//     trip too early, and weir asks Redis. The cache never stops too late, and Retry-After is never too
-//     short. The two clocks may drift apart by one part in kPace.
+//     trip too early, and weir asks Redis. The cache never stops too late, and this uncertainty never makes
+//     Retry-After too short. The two clocks may drift apart by one part in kPace.
 //  3. The cache refuses only if it has the states of all lines of the bill. So it can return the longest wait
-//     of all lines that refuse. For a line that others have charged since, the cache has an older state.
+//     of all lines that refuse. If other requests have charged a line since, its cached state is older, and
+//     its wait may be too short.
 // A limiter's refusal is a violation if the rule has a penalty, and Redis must count it. So for such a rule
 // the cache refuses only while a penalty runs.
 //

@@ -55,6 +55,7 @@ class WorkerThread {
   // Makes the worker accept connections from now on. Any thread may call this.
   void open();
 
+  // Makes the worker accept connections on a socket. Any thread may call this, before or after start().
   // `listener`: the listener's number, which this worker must not have used for another listener before. If
   // epoll rejects the socket before start(), throws std::runtime_error, which names the listener. If epoll
   // rejects the socket after start(), the worker logs and counts the failure (Counters::accept_failures).
