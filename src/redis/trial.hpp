@@ -1,4 +1,4 @@
-// Runs each kind of operation that weir needs once on a Redis server.
+// Tries each kind of operation that weir needs on a Redis server.
 #pragma once
 
 #include "weir/net/asio.hpp"

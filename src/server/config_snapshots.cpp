@@ -286,8 +286,8 @@ std::vector<std::string> ConfigSnapshots::upstream_names() const {
   return names;
 }
 
-// Returns the rules by number. If a newer version of a rule started with an empty counter, the variants of
-// the older version have no limiter, because it is unknown to which variant each key belongs.
+// Returns the rules by number. If a newer version of a rule started with an empty counter, the older
+// version's variants have no limiter. In that case it is unknown to which variant each key belongs.
 std::vector<limit::SavedRule> ConfigSnapshots::saved_rules() const {
   std::vector<limit::SavedRule> rules;
   for (std::size_t i = 0; i < cell_versions_.size(); ++i) {

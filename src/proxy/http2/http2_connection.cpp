@@ -106,9 +106,9 @@ net::ErrorCode Http2Connection::receive() {
 
 // Waits for octets. An idle connection releases its buffers first.
 //
-// While the client does not read, weir does not read either, because the codec may queue a frame for every
-// frame of the client, such as RST_STREAM for a malformed request. The flood guard counts these frames only
-// when they are sent.
+// While the client does not read, weir does not read either. Otherwise the codec could queue a frame for
+// every frame of the client, such as RST_STREAM for a malformed request. The flood guard counts these frames
+// only when they are sent.
 net::Task<net::ErrorCode> Http2Connection::read_more() {
   auto& client = session_.client;
   net::ErrorCode ec;

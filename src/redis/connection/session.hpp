@@ -173,7 +173,7 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   std::shared_ptr<TlsClient> tls_;        // null: no TLS; shared with the connections that use it
   std::shared_ptr<Sentinels> sentinels_;  // null: no Sentinels are configured; shared with their coroutine
   Wire wire_;
-  net::Timer pause_timer_;     // limits the duration of open(), and later the pause before the next attempt
+  net::Timer pause_timer_;     // limits the duration of open(); later times the pause before the next attempt
   std::uint64_t opening_ = 0;  // number of the current attempt to connect; 0: none
   std::uint64_t openings_ = 0;
   std::array<char, std::size_t{16} * 1024> input_;

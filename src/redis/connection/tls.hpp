@@ -31,8 +31,8 @@ class TlsClient {
  public:
   explicit TlsClient(TlsSettings settings) : settings_(std::move(settings)) {}
 
-  // Returns the SSL object for a new connection, which the caller owns. Reads the files again if one of them
-  // has changed. If the changed files are faulty, uses their earlier content.
+  // Returns an SSL object for a new connection. The caller owns the object. Reads the files again if one of
+  // them has changed. If the changed files are faulty, uses their earlier content.
   [[nodiscard]] base::Result<SSL*> begin(const std::string& host);
 
  private:

@@ -75,8 +75,8 @@ void spend_here(SharedGrants& units, Charges charges, std::span<limit::Outcome> 
   }
 }
 
-// Makes the times of all outcomes relative to `server_now`. Before this call, the outcome of a line that
-// prefetched units paid for refers to the grant's own estimate of Redis's clock.
+// Makes the times of all outcomes relative to `server_now`. Before this call, the outcome of a line that was
+// paid with prefetched units refers to the grant's own estimate of Redis's clock.
 void tell_clocks(std::span<limit::Outcome> outcomes, base::TimePoint server_now) noexcept {
   for (auto& outcome : outcomes)
     if (outcome.in_advance)

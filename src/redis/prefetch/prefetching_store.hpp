@@ -38,8 +38,8 @@ class Store::PrefetchingStore final : public std::enable_shared_from_this<Store:
   // If memory runs out, the units are put back.
   [[nodiscard]] net::Task<net::ErrorCode> charge(Charges charges, Outcomes outcomes,
                                                  base::TimePoint& server_now, limit::LineSet& unasked);
-  // Refuses a bill as Store::refuses does. A line that prefetched units can pay for is admitted; only the
-  // other lines can refuse the bill.
+  // Refuses a bill as Store::refuses does. A line is admitted if prefetched units can pay for the line; only
+  // the other lines can refuse the bill.
   [[nodiscard]] std::optional<base::TimePoint> refuses(Charges charges, Outcomes outcomes) noexcept;
   // Puts back prefetched units that paid for the charge. REQUIRES: outcome.in_advance.
   void refund(const limit::Charge& charge, const limit::Outcome& outcome) {

@@ -1,8 +1,9 @@
 // States of keys that Redis has refused. With these states weir can refuse further requests as Redis would,
 // without a round trip.
 //
-// Each connection has its own cache, which only the connection's worker uses. Pure: time is an argument. The
-// number of entries is fixed. If a set of entries is full, a new state replaces the oldest one.
+// Each connection has its own cache; in a cluster, the connections of one worker share one. Only that worker
+// uses the cache. Pure: time is an argument. The number of entries is fixed. If a set of entries is full, a
+// new state replaces the oldest one.
 //
 // The cache stores the state of each line of a refused bill, not the refusal, and evaluates the limiter
 // again. So a request of lower cost gets its own answer. Retry-After, Remaining and Reset are those that
