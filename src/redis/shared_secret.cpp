@@ -195,9 +195,9 @@ net::Task<std::optional<base::SipKey>> SharedSecret::Asking::ask_at(Target targe
   co_return found;
 }
 
-// Reads the secret. Uses MGET, which returns nil for a missing key and for a value that is not a string, and
-// EXISTS, which distinguishes the two cases. The user may not be allowed to run TYPE, because weir does not
-// need TYPE elsewhere.
+// Reads the secret with MGET, which returns nil both for a missing key and for a value that is not a string.
+// EXISTS distinguishes these two cases. The user may not be allowed to run TYPE, because weir does not need
+// TYPE elsewhere.
 net::Task<SecretLook> SharedSecret::Asking::look_at(Target target) {
   using State = SecretLook::State;
   std::string question, presence, type;

@@ -125,8 +125,8 @@ class Trial {
 
   net::asio::io_context& loop_;
   Inspection& found_;
-  // True: if a server fails, weir may try another server, which has become the master or which another
-  // Sentinel reports.
+  // True: if a server fails, weir may try another server: the new master, or the server that another Sentinel
+  // reports.
   const bool tries_again_;
   std::random_device random_;
   const limit::Limiter bucket_ = limit::TokenBucket::make({10, 1s}, 1).value();

@@ -1,6 +1,6 @@
 // The recorded requests. The replay owns one Cases object, which stores the requests until all lines are
-// read, and puts them in order. Each request has its bill (the charges of the rules that the replay tries),
-// and the later changes of its charges.
+// read. The replay then sorts them by time. Each request has its bill (the charges of the rules that the
+// replay tries), and the later changes of its charges.
 #pragma once
 
 #include "replay/names.hpp"

@@ -60,9 +60,9 @@ class Program {
  public:
   // `servers`: the addresses of the upstreams' servers. The caller looks up the addresses, so that SIGTERM
   // still ends the process at once during a look-up. `file`: the configuration file, which a reload reads
-  // again. `passed`: listening sockets from systemd. `takeover`: the takeover from an old process, which must
-  // outlive this object; null if there is none. Throws std::runtime_error, such as CannotStart, with the
-  // reason if weir cannot start.
+  // again. `passed`: listening sockets from systemd. `takeover`: null if weir does not take over from an old
+  // process; must outlive this object. Throws std::runtime_error, such as CannotStart, with the reason if
+  // weir cannot start.
   Program(const config::Settings& settings, config::LookupResult servers, std::string file,
           upgrade::PassedSockets passed, upgrade::Takeover* takeover);
   int serve();

@@ -124,7 +124,8 @@ class Http2ServerConnection final : public std::enable_shared_from_this<Http2Ser
   void doubt() noexcept;
   // Must be called after the codec got something to send.
   void note_output() noexcept { output_.notify(); }
-  // Ends the connection because memory ran out in the codec, which must not be used any more.
+  // Ends the connection. Must be called if memory ran out in the codec, because the codec must then not be
+  // used any more.
   void fail() noexcept {
     broken_ = true;
     end(net::asio::error::no_memory);

@@ -68,7 +68,7 @@ void step_sliding_window(benchmark::State& state) {
 void step_sliding_window_of_an_hour(benchmark::State& state) {
   steps(state, SlidingWindow::make({10'000'000, base::Duration{3'600'000'000}}).value(), kAtRate);
 }
-// The log fits into a cell. table_log measures longer logs.
+// Here the log fits into a cell. table_log in key_table_bench.cpp measures longer logs.
 void step_sliding_log(benchmark::State& state) {
   steps(state, SlidingLog::make(kRate).value(), kAtRate);
 }

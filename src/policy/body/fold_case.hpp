@@ -1,4 +1,4 @@
-// Compares names in bodies as servers do that ignore case.
+// Compares names in bodies in the way of servers that ignore case.
 #pragma once
 
 #include <algorithm>

@@ -122,8 +122,8 @@ class FormNameSearch {
  private:
   using Entry = FormNames::Entry;
 
-  // Finds the fields for which some server may take the current name if that server skips the first `start`
-  // octets of the name. Narrows the sorted entries octet by octet, so the number of entries hardly matters.
+  // Finds the fields that some server may see in the current name if the server skips the first `start`
+  // octets. Narrows the sorted entries octet by octet, so the number of entries hardly matters.
   void search(std::size_t start, std::string_view value, bool divided) {
     auto first = entries_.begin();
     auto last = entries_.end();

@@ -79,8 +79,8 @@ class Text {
     for (const char c : text.substr(0, room_.size() - size_))
       room_[size_++] = c >= 0x20 && c < 0x7f ? c : '?';
   }
-  // Appends an address. Does not use inet_ntop(), which is slow: in a flood of new clients, every request
-  // needs a text.
+  // Appends an address. Does not use inet_ntop(), because inet_ntop() is slow, and in a flood of new clients
+  // every request needs a text.
   void add(const base::IpAddress& ip) noexcept {
     if (ip.is_v4() && room_.size() - size_ >= 16) {
       size_ = static_cast<std::size_t>(write_v4(ip, room_.data() + size_) - room_.data());

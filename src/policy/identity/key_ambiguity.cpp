@@ -108,7 +108,7 @@ const char* place_of(const AttributeRef& attribute) noexcept {
 }
 
 // Returns the ambiguity of an attribute in the body. `by_query` means that a query parameter decides the key.
-// Then the rule did not ask for the body, which may have a fault or be unread.
+// In that case the rule did not ask for the body, so the body may have a fault or be unread.
 std::optional<Ambiguity> ambiguity_in_body(const AttributeRef& attribute, const KeyPart& part,
                                            const Request& request, bool by_query) {
   const bool unread = request.body.state == RequestBody::State::Unread;

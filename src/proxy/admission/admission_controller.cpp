@@ -333,8 +333,8 @@ net::Task<AdmissionResult> AdmissionController::ask_redis() {
   co_return admission_result;
 }
 
-// Records what Redis charged. If Redis refused an enforced charge, it made no charge. Steps that need memory
-// come last, so that all charges are refunded if memory runs out.
+// Records what Redis charged. If Redis refused an enforced charge, it made none of the charges. Steps that
+// need memory come last, so that all charges are refunded if memory runs out.
 void AdmissionController::keep_remote(limit::LineSet unasked) {
   auto& remote = buffers_.evaluation.remote;
   const auto charges = remote.charges();

@@ -81,8 +81,8 @@ class AdmissionController {
 
   // Returns the charges that the answer corrects.
   [[nodiscard]] Settlements& settlements() noexcept { return settlements_; }
-  // Returns the decision according to the present outcomes of the charges, which a settlement may have
-  // changed.
+  // Returns the decision according to the present outcomes of the charges. A settlement may have changed
+  // these outcomes.
   [[nodiscard]] policy::Decision current_decision() const { return policy::decide(asked(), decided_at_); }
   // Returns when the key of the decision's rule is completely unused again, by the clock of the key's store:
   // Redis's clock for keys in Redis, otherwise the machine's clock. So all answers within one window state

@@ -65,7 +65,8 @@ class Settlements final : public BodyObserver {
   // Returns true if an amount changed; the outcomes of the charges then show the present state of their keys.
   bool answered(unsigned status, const http::ResponseHead* head, base::TimePoint now);
 
-  // Sets the source of the request's body, whose octets count. `body` must outlive the exchange.
+  // Sets the source of the request's body, for rules that charge for its octets. `body` must outlive the
+  // exchange.
   void watch_request(const BodySource& body) noexcept { request_ = &body; }
   // Returns the observer of the answer's body; null if no rule reads the body or its trailers, or counts its
   // octets.

@@ -67,8 +67,8 @@ void AdmissionController::refund_here(const limit::Charge& charge, base::TimePoi
   const bool taken_back = worker_.table.refund(charge, departure, now, overflow, &timestamp);
   auto refunded = amendment_of(charge, now, timestamp);
   std::uint64_t places = 0;
-  // Finds the charge by its key, because the departure may come from a request with an earlier
-  // ConfigSnapshot.
+  // Finds this request's charge by its key, because the refunded departure may come from a request with an
+  // earlier ConfigSnapshot.
   for (const auto* bill : bills_)
     for (std::size_t i = 0; i < bill->charges().size(); ++i) {
       const auto& own = bill->charges()[i];

@@ -1,5 +1,5 @@
 // The address of a connection's client. The address comes from the socket, from a trusted proxy, or from
-// another weir process.
+// another weir process. The session owns the object.
 #pragma once
 
 #include "weir/base/ip_address.hpp"

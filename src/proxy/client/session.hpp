@@ -43,8 +43,8 @@ class Session final : public ClientWatch {
   // Must be called before run(). The session then expects a PROXY header first, takes the client's address
   // from it, and counts the connection for that address.
   void expect_proxy_header() noexcept { proxy_header_expected_ = true; }
-  // Must be called before run(). Continues a connection that another process started to serve, with the
-  // octets `read` that the other process had read. REQUIRES that `read` fits into one block.
+  // Must be called before run(). Continues a connection that another process started to serve. `read`: the
+  // octets that the other process has already read. REQUIRES that `read` fits into one block.
   void begin_with(const ConnectionInfo& connection_info, std::string_view read);
 
   // Serves requests until either side closes the connection.

@@ -75,8 +75,8 @@ MessageLimits::MessageVerdict MessageLimits::ask() {
   return verdict;
 }
 
-// Counts each message once. `admitted`: false if the message ends the connection; in that case counts it only
-// for the rules that refused it.
+// Counts each message once. `admitted`: false if the message ends the connection. In that case counts the
+// message only for the rules that refused it.
 void MessageLimits::count(bool admitted) {
   for (std::size_t i = 0; i < charges_.size(); ++i) {
     const bool refused = (refused_by_ >> i & 1U) != 0;

@@ -144,7 +144,7 @@ bool Http2Connection::outlast(const net::ErrorCode& ec) {
   return true;
 }
 
-// Passes the octets that have arrived to the codec. Returns false if the octets break the connection.
+// Passes to the codec the octets that have arrived. Returns false if the octets break the connection.
 bool Http2Connection::take_received() {
   auto& inbox = session_.inbox;
   if (inbox.empty()) return true;

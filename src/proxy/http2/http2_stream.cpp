@@ -355,7 +355,7 @@ std::size_t Http2Stream::give(char* at, std::size_t room, bool& ended) noexcept 
   return given;
 }
 
-// Copies octets that have arrived to `at`. Permits the client to send the same number of octets again.
+// Copies to `at` octets that have arrived. Permits the client to send the same number of octets again.
 std::size_t Http2Stream::take_arrived(char* at, std::size_t size) {
   size = std::min(size, unconsumed());
   std::memcpy(at, arrived_.data() + taken_, size);

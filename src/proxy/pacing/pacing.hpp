@@ -79,8 +79,8 @@ class Pacing {
   [[nodiscard]] Turn charge(std::size_t octets);
   [[nodiscard]] std::size_t piece() const noexcept { return piece_; }
   [[nodiscard]] base::TimePoint now() const noexcept { return worker_.clock.now(); }
-  // Counts the time for which a body has waited, for the request and for the rule that made the last piece
-  // wait longest.
+  // Adds the time for which a body has waited to the request's time, and to the metric of the rule that made
+  // the last piece wait longest.
   void note_wait(base::Duration waited) noexcept;
   // Return the gates of the request's body and of the answer's body. A tunnel uses them for its directions.
   [[nodiscard]] PaceGate& to_server() noexcept { return to_server_; }

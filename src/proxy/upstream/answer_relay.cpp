@@ -143,8 +143,8 @@ net::Task<bool> AnswerRelay::wait_at_gate() {
   co_return !watch.late() && !watch.left() && !context_.worker.hard_stop;
 }
 
-// Waits until the next piece of the answer may pass. The upload sets no deadline meanwhile, as if the client
-// did not read its answer. Returns false if the answer must end.
+// Waits until the next piece of the answer may pass. Meanwhile the upload sets no deadline, as it does while
+// the client does not read the answer. Returns false if the answer must end.
 net::Task<bool> AnswerRelay::wait_for_pace() {
   auto& watch = context_.watch;
   auto& gate = attempt_.pacing->to_client();
@@ -175,8 +175,8 @@ net::Task<Outcome> AnswerRelay::refuse_message() {
   co_return outcome;
 }
 
-// Ends a stream of events where a client's budget ends. To the client the body looks complete, unless the
-// head has stated a Content-Length.
+// Ends a stream of events because the client's budget is used up. To the client the body looks complete,
+// unless the head has stated a Content-Length.
 net::Task<Outcome> AnswerRelay::cut_stream() {
   context_.report.failure = "stream_cut";
   const auto outcome = co_await end_early(context_.buffers.response.framing != http::Framing::Length, {});

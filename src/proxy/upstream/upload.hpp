@@ -21,9 +21,9 @@ namespace weir::proxy {
 
 class Upload {
  public:
-  // `begun`: text that the server has not accepted yet, which is the rest of the request's head and the part
-  // of the body that weir sends again. `gate`: limits the messages in the body that follows; may be null. The
-  // other arguments must outlive the upload.
+  // `begun`: text that the server has not accepted yet: the rest of the request's head, and the part of the
+  // body that weir sends again. `gate`: limits the messages in the body that follows; may be null. The other
+  // arguments must outlive the upload.
   Upload(ExchangeContext& context, ServerAttempt& attempt, std::string begun, MessageGate* gate);
 
   // Starts the upload. If start() throws, the upload has already ended.

@@ -15,7 +15,7 @@ namespace weir::redis {
 
 namespace {
 
-// Returns the first error in OpenSSL's queue, which is the closest one to the cause.
+// Returns the first error in OpenSSL's queue, because it is the closest to the cause.
 std::string first_fault() {
   const auto code = ERR_peek_error();
   const char* reason = ERR_reason_error_string(code);

@@ -120,7 +120,7 @@ std::optional<Grant> Grant::apart(std::uint32_t number, const limit::Charge& lin
   return grant;
 }
 
-// Keeps the round trip of this grant, which is the older one, because its estimate of Redis's clock allows
+// Keeps the round trip of this grant. This grant is the older one, so its estimate of Redis's clock allows
 // for a greater error.
 bool Grant::merge(const Grant& other) noexcept {
   if (number_ == 0 || gcra_core_ != nullptr || other.gcra_core_ != nullptr || until_ != other.until_)
