@@ -21,7 +21,7 @@ namespace asio = net::asio;
 // key before and after the reset, so twice this time must fit into admin::ServerOptions::deadline.
 constexpr std::chrono::seconds kPatience{4};
 
-// Returns the present state of the charge's key without charging it, for any limiter.
+// Returns the present state of the charge's key without charging it. Works with every kind of limiter.
 limit::Outcome standing_in(const limit::KeyTable& table, limit::Charge charge, base::TimePoint now) {
   const auto one = table.peek(charge, now);
   charge.cost = 0;

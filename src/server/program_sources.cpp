@@ -139,8 +139,8 @@ std::vector<admin::ResolveFigures> Program::resolves() const {
   return figures;
 }
 
-// Returns the name and value of each kind of load. Workers measure their own load only if a rule uses it. The
-// other kinds are read at the time of the call.
+// Returns the name and value of each kind of load. Workers measure some kinds, and only if a rule uses the
+// load. The other kinds are read at the time of the call.
 std::vector<std::pair<const char*, double>> Program::load() {
   using proxy::LoadKind;
   std::vector<std::pair<const char*, double>> load;

@@ -86,7 +86,8 @@ std::vector<upgrade::ListenerSockets> Program::listener_sockets() const {
   return all;
 }
 
-// Finishes open requests and then ends. From now on, only the new process writes the snapshot file.
+// Makes this process finish its open requests and then end. From now on, only the new process writes the
+// snapshot file.
 void Program::hand_over(const upgrade::UpgradeReport& report, net::OwnedDescriptor channel) {
   handoff_sender_.emplace(std::move(channel));
   log_.write_always(

@@ -80,7 +80,7 @@ class Answer final : public http::Http2StreamEvents {
   }
   [[nodiscard]] const http::Http2Fields* trailers() const noexcept override { return nullptr; }
 
-  // Reads a part of the text. Returns the octets of the body for which the window opens again.
+  // Reads 1/`part` of the waiting text. Returns by how many octets the flow-control window may open again.
   std::size_t read(std::size_t part) {
     const auto size = waiting_ / part;
     const auto consumed = waiting_ == 0 ? unconsumed : unconsumed * size / waiting_;

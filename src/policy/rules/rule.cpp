@@ -189,7 +189,7 @@ AppliedLimiter applied(const Numbers& numbers, std::size_t variant, double load,
   return own;
 }
 
-// Calls `ask` with the Rule, or with the Variant that applies (an override or a tier).
+// Calls `ask` with the rule itself if `variant` is 0, otherwise with the override or tier of this number.
 template <class Ask>
 AppliedLimiter ask_variant(const Rule& rule, std::uint16_t variant, Ask ask) {
   if (variant == 0) return ask(rule);

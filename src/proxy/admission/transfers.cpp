@@ -128,7 +128,8 @@ void AdmissionController::refund_but(const limit::Key* lane) {
   settlements_.cancel();
 }
 
-// Charges the local limits. If a queue is full, may displace a waiting request. Otherwise the refusal stands.
+// Charges the local limits. If a queue is full, may displace a waiting request. Returns false if the request
+// is refused.
 bool AdmissionController::charge_or_displace(base::TimePoint now, policy::Priority priority) {
   auto& bill = buffers_.evaluation.local;
   const bool may_displace = worker_.shaper.may_displace(priority) && buffers_.evaluation.remote.empty();

@@ -100,6 +100,7 @@ bool Http1Stream::drop_body() {
   const auto status = body_->drop();
   if (status == BodySource::Status::End) return true;
   // If the client waits for 100 Continue, weir cannot know whether the body will follow (RFC 9110 §10.1.1).
+  // So no further request can follow on this connection.
   return status == BodySource::Status::NeedBytes && !head_->expects_continue;
 }
 

@@ -20,8 +20,8 @@ struct LocalError {
   [[nodiscard]] explicit operator bool() const noexcept { return status != 0; }
 };
 
-// The result of a part of an exchange. Such a part does not answer errors itself: its result is an error that
-// the exchange must answer, or the ending.
+// The result of a part of an exchange that leaves error answers to the exchange: an error that the exchange
+// must answer, or the ending.
 struct Outcome {
   LocalError error{};
   Ending ending = Ending::Close;  // valid if there is no error

@@ -247,7 +247,7 @@ void Http2Connection::consume(std::int32_t id, std::size_t octets) {
   output_.notify();
 }
 
-// Sends frames as far as the socket accepts them. Returns true if none are left.
+// Sends as many frames as the socket accepts. Returns true if no frames are left.
 bool Http2Connection::write_some(net::ErrorCode& ec) {
   for (;;) {
     if (!is_full()) codec_.write(out_, sent_ + kMostOutput);

@@ -24,8 +24,8 @@ using namespace std::chrono_literals;
 // The longest wait for one node's map of slots. The wait is short, so that weir soon asks another node if one
 // does not answer.
 constexpr base::Duration kPatience = 300ms;
-// The pause between two requests for the map of slots. The pause doubles, up to kMostPause, while slots have
-// no node.
+// The pause between two requests for the map of slots. The pause doubles, up to kMostPause, while some slots
+// have no node.
 constexpr base::Duration kLeastPause = 50ms;
 constexpr base::Duration kMostPause = 400ms;
 // The pause between two requests for the map of slots, if every slot has a node.

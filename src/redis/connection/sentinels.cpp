@@ -50,7 +50,7 @@ std::optional<base::Endpoint> master_in(const Reply& reply) {
   return endpoint_of(reply.words[0], reply.words[1]);
 }
 
-// Parses a message "NAME OLD-ADDRESS OLD-PORT NEW-ADDRESS NEW-PORT".
+// Parses a +switch-master message, whose text is "NAME OLD-ADDRESS OLD-PORT NEW-ADDRESS NEW-PORT".
 std::optional<base::Endpoint> switched_to(const Reply& reply, std::string_view master) {
   if (reply.words.size() != 3 || reply.words[0] != "message" || reply.words[1] != "+switch-master")
     return std::nullopt;

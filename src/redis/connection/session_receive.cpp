@@ -228,8 +228,8 @@ void Store::Session::finish(Call& call, net::ErrorCode error) {
 void Store::Session::note_failure(net::ErrorCode error, Pipeline::Time asked) {
   if (state() != StoreState::Up || !is_of_server(error)) return;
   if (error == StoreError::Timeout) last_error_ = "no reply within " + base::to_string(settings_.timeout);
-  // A replica rarely becomes a master soon. So weir drops the connection and asks the Sentinels for the
-  // present master.
+  // ReadOnly means that the server is a replica now. A replica rarely becomes a master soon, so weir drops
+  // the connection and asks the Sentinels for the present master.
   const bool moved = sentinels_ && error == StoreError::ReadOnly;
   if (asked >= counts_since_) {
     ++failures_in_row_;
