@@ -73,8 +73,8 @@ base::Result<ConfigSnapshots::Draft> ConfigSnapshots::make(const config::Setting
   if (!rules) return rules.error();
   if (current_) keep_order(*current_, settings, servers);
   auto config_snapshot = std::make_shared<proxy::ConfigSnapshot>();
-  // Without key_secret, `balance` is a fixed key. So after a restart, and in other weir processes without
-  // key_secret, upstreams choose the same servers for the same clients.
+  // `balance` is the key that hashes clients when an upstream chooses a server. Without key_secret, it is the
+  // same in every weir process. So upstreams choose the same servers for the same clients after a restart.
   config_snapshot->config = {.server = settings.server,
                              .cors = settings.cors,
                              .client = settings.client,
@@ -313,7 +313,7 @@ std::optional<limit::Charge> ConfigSnapshots::charge_for(std::string_view rule, 
   return std::nullopt;
 }
 
-// As after a reload, a key of a former rule moves to the present rule when a request for the key arrives.
+// A key of a former rule moves to the present rule when a request for the key arrives, as after a reload.
 std::optional<limit::RuleIndex> ConfigSnapshots::adopt(const limit::FormerRule& former) {
   const auto free = std::find_if(cell_versions_.begin(), cell_versions_.end(),
                                  [](const CellVersion& reading) { return !reading.rule.has_value(); });

@@ -59,8 +59,8 @@ void table_hot_key_refused(benchmark::State& state) {
 BENCHMARK(table_hot_key_admitted)->Threads(1)->Threads(2)->Threads(4)->UseRealTime();
 BENCHMARK(table_hot_key_refused)->Threads(1)->Threads(2)->Threads(4)->UseRealTime();
 
-// Charges a few keys in turn. The log of each key has `limit` admissions, and one admission expires for each
-// new one.
+// Charges one key whose log fills up to `limit` admissions. From then on, one admission expires for each new
+// one.
 void table_log(benchmark::State& state, std::uint64_t limit, std::uint64_t buckets) {
   constexpr base::Duration kPeriod{1'000'000};
   const Limiter limiter =

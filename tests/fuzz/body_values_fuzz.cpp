@@ -122,8 +122,9 @@ std::vector<std::string> values_for_form_servers(std::string_view body) {
   return values;
 }
 
-// Returns the texts that servers may see in JSON. Some servers ignore blanks and a byte order mark before it,
-// and the case of names. Some accept comments, commas at the end and broken UTF-8.
+// Returns the values of the member "a" that lenient servers may see in JSON. Some servers ignore the case of
+// names, and blanks and a byte order mark before the JSON text. Some accept comments, commas at the end and
+// broken UTF-8.
 std::vector<std::string> values_for_json_servers(std::string_view body) {
   const auto begin = body.find_first_not_of(std::string_view(" \t\r\n\0\xef\xbb\xbf", 8));
   body.remove_prefix(std::min(begin, body.size()));

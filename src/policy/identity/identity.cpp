@@ -114,7 +114,9 @@ ClientIdentity identify(const ClientSettings& settings, const base::IpAddress& p
   return client;
 }
 
-// Accepts claims from any peer, because the issuer of the token signed them.
+// Verifies the client's token and takes the identity from its claims. Returns why the token is not valid.
+// Returns nullopt if it is valid or if there is none. Accepts claims from any peer, because the issuer of the
+// token signed them.
 std::optional<TokenFault> verify_token(ClientIdentity& client, Credentials& credentials) {
   if (client.token.empty()) return std::nullopt;
   const auto& settings = *client.source;

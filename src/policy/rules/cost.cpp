@@ -28,7 +28,7 @@ std::optional<std::uint64_t> parse_digits(std::string_view text) noexcept {
 }
 
 // Returns the digits after the point as a whole number. Ignores digits after kMostPlaces, but rounds up if an
-// ignored digit is not 0.
+// ignored digit is not 0. Returns nullopt if a character is not a digit.
 std::optional<std::uint64_t> parse_places(std::string_view text) noexcept {
   const auto rest = text.substr(std::min(text.size(), kMostPlaces));
   if (!std::all_of(rest.begin(), rest.end(), [](char c) { return c >= '0' && c <= '9'; }))

@@ -240,7 +240,7 @@ base::Duration more_after(const Answer& answer) noexcept {
   return outcome.more_after + base::Duration(rest);
 }
 
-// Reads the outcomes of the bills one by one, and keeps those that the decision reports.
+// Receives the outcomes of the bills one by one. Keeps the outcomes from which decision() makes the decision.
 class Spokesmen {
  public:
   explicit Spokesmen(base::TimePoint now) noexcept : now_(now) {}

@@ -352,8 +352,8 @@ void AdmissionController::keep_remote(limit::LineSet unasked) {
   settle_later(remote, Settlements::Store::Redis, redis_now_);
 }
 
-// Stores each rule that limits messages and whose charge got no answer from Redis. This process counts their
-// messages, under the client's key in Redis.
+// Stores each rule that limits messages and whose charge got no answer from Redis. This process then counts
+// the messages for such a rule, under the client's key in Redis.
 void AdmissionController::remember_message_rules(limit::LineSet unasked) {
   const auto& remote = buffers_.evaluation.remote;
   for (std::size_t i = 0; i < remote.charges().size(); ++i) {

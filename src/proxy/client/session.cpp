@@ -190,8 +190,8 @@ net::Task<std::size_t> Session::await_head() {
 // Must be called when a wait for a head has ended without new octets. Returns true if the connection waits
 // again.
 net::Task<bool> Session::outlast(net::ErrorCode ec) {
-  // The session keeps waiting whatever woke it, because the new process may not be ready to adopt the
-  // connection.
+  // While the worker retires, the session keeps waiting, because the new process may not be ready to adopt
+  // the connection.
   const bool keeps_waiting = worker.retiring && !late_ && !left_ && idle_ticks_ < kQuietAfterTicks;
   if (keeps_waiting && ec == net::asio::error::operation_aborted) co_return true;
   const bool quiet = state_ == State::Idle && !late_ && !ends_idle() && idle_ticks_ >= kQuietAfterTicks;

@@ -123,8 +123,8 @@ net::Task<bool> BodyInspector::wait_for_more() {
   co_return !ec;
 }
 
-// weir itself sends 100 Continue here, because it contacts the server only after the decision, and the
-// decision needs the body.
+// Sends 100 Continue, because weir contacts the server only after the decision, and the decision needs the
+// body.
 net::Task<bool> BodyInspector::send_continue() {
   http::remove_expectation(context_.buffers.head);
   return context_.send_continue();

@@ -190,7 +190,8 @@ net::Task<Ending> Exchange::apply_decision(const AdmissionResult& admission_resu
   return pass_on();
 }
 
-// A waiting request does not count as in flight, so it takes no place from other requests.
+// Waits for the request's departure, then passes the request on. A waiting request does not count as in
+// flight, so it takes no place from other requests.
 net::Task<Ending> Exchange::wait_in_queue() {
   QueueWait wait(context_, priority_);
   const bool counted = in_flight_;

@@ -171,7 +171,8 @@ net::Task<Ending> LocalReply::error_unread(LocalError error) {
   return send({.status = error.status, .body = text, .keep_alive = false});
 }
 
-// Closes the connection if a server got only part of the body, because weir does not read the rest here.
+// Sends the answer. Closes the connection if weir has sent only a part of the body to a server, because weir
+// does not read the rest here.
 net::Task<Ending> LocalReply::answer(http::Answer answer) {
   answer.keep_alive = !context_.upload_begun || context_.client.body().complete();
   return send(answer);
@@ -185,7 +186,7 @@ void LocalReply::add_route_fields(http::Answer& answer) {
   answer.fields = fields;
 }
 
-// Lets pages of other origins read the answer, as [cors] permits.
+// Adds the CORS fields with which pages of other origins may read the answer, as [cors] permits.
 void LocalReply::add_cors_fields(http::Answer& answer) {
   auto& fields = context_.buffers.rate_limit_headers;
   if (answer.fields.empty()) fields.clear();

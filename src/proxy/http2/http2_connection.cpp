@@ -210,7 +210,8 @@ void Http2Connection::remove_done() {
 }
 
 http::Http2StreamEvents* Http2Connection::on_stream(std::int32_t id) {
-  // A stream that was reset is counted until its exchange has ended.
+  // Streams that were reset stay in `streams_` until their exchanges have ended, so `streams_` may exceed
+  // max_streams.
   if (streams_.size() >= 2 * std::size_t{settings_.limits.max_streams}) return nullptr;
   streams_.push_back(std::make_unique<Http2Stream>(*this, id));
   head_begun_ = heard_;

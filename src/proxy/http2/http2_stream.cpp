@@ -248,7 +248,7 @@ net::Task<net::ErrorCode> Http2Stream::send_now() {
 }
 
 std::optional<net::ErrorCode> Http2Stream::try_answer(http::Answer answer) {
-  // Counts the part of the body that has arrived, as Http1Stream does.
+  // Drops the part of the body that has arrived, so that it is counted, as Http1Stream does.
   if (answer.keep_alive && body_ != nullptr && !body_->complete()) static_cast<void>(body_->drop());
   answer.keep_alive = true;
   out_->clear();
@@ -291,7 +291,7 @@ BodySink& Http2Stream::begin_answer(const http::ResponseHead& head, const Answer
   return sink_.emplace(connection_, id_, fields_, length, gone_);
 }
 
-// Only a WebSocket can be opened: HTTP/2 has no Upgrade (RFC 9113 §8.6).
+// Opens a WebSocket. No other protocol is possible, because HTTP/2 has no Upgrade (RFC 9113 §8.6).
 net::Task<net::ErrorCode> Http2Stream::send_upgrade(const http::ResponseHead& head, std::string_view,
                                                     std::string_view fields) {
   fields_.clear();

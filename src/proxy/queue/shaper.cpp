@@ -175,7 +175,7 @@ void Shaper::wake_due() {
     static_cast<Ticket&>(*evicted).leave();  // NOLINT(cppcoreguidelines-pro-type-static-cast-downcast)
 }
 
-// Wakes other workers that have a departure before their timer ends, or an evicted ticket.
+// Wakes each other worker that has an evicted ticket, or a departure before its timer ends.
 void Shaper::ask_others() {
   for (std::size_t i = 0; i < shared_.shapers.size(); ++i) {
     auto* const other = shared_.shapers[i];

@@ -52,7 +52,8 @@ void Upload::start() {
   });
 }
 
-// Not a coroutine, because a coroutine may fail if memory runs out.
+// Tells the upload to end. Returns a wait for its end. Not a coroutine, because a coroutine may fail if
+// memory runs out.
 net::Signal::Wait Upload::end() noexcept {
   if (!done_) {
     stop_ = true;
@@ -126,8 +127,8 @@ net::Task<bool> Upload::wait_at_gate() {
   co_return !stop_ && !watch.left() && !late && !context_.worker.hard_stop;
 }
 
-// Waits until the next piece of the body may pass. The server gets its full time after that. Returns false if
-// the upload must end.
+// Waits until the next piece of the body may pass. This wait does not count against the server's response
+// timeout. Returns false if the upload must end.
 net::Task<bool> Upload::wait_for_pace() {
   auto& watch = context_.watch;
   auto& gate = attempt_.pacing->to_server();

@@ -70,7 +70,8 @@ void UpstreamExchange::cancel() noexcept {
   attempt_.cancel();
 }
 
-// Takes the body if the whole body arrived with the head. Writes the request's head.
+// Prepares the gates for gRPC messages and writes the request's head. Takes the body from the client's stream
+// if the whole body arrived with the head.
 void UpstreamExchange::begin_request() {
   auto& head = context_.buffers.head;
   auto& body = context_.client.body();

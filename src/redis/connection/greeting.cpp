@@ -28,8 +28,8 @@ Greeting sign_in(const RedisSettings& settings) {
 Greeting greet(const RedisSettings& settings) {
   Greeting greeting = sign_in(settings);
   greeting.say(Step::May, {"CLIENT", "SETNAME", "weir"});
-  // Sends ROLE, because the server that a Sentinel reports may be a former master, which may still accept
-  // writes.
+  // A Sentinel may report a former master, and a former master may still accept writes. So weir checks the
+  // server's ROLE.
   if (settings.topology == Topology::Sentinel) greeting.say(Step::Role, {"ROLE"});
   greeting.say(Step::LoadCharge, {"SCRIPT", "LOAD", charge_script()});
   greeting.say(Step::LoadRefund, {"SCRIPT", "LOAD", refund_script()});

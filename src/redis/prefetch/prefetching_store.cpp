@@ -162,7 +162,8 @@ net::Task<net::ErrorCode> Store::PrefetchingStore::charge(Charges charges, Outco
   co_return error;
 }
 
-// If memory runs out, units that cannot be put back remain charged.
+// Puts back the prefetched units that paid for the charges. If memory runs out, some units may remain
+// charged.
 void Store::PrefetchingStore::put_back(Charges charges, std::span<const limit::Outcome> outcomes) noexcept {
   for (std::size_t i = 0; i < charges.size(); ++i) try {
       if (outcomes[i].in_advance) refund(charges[i], outcomes[i]);

@@ -15,9 +15,9 @@ bool lasts(const limit::Limiter& limiter) noexcept {
   return !std::holds_alternative<limit::LeakyBucket>(limiter) && !limit::holds(limiter);
 }
 
-// Applies a penalty that is certain to run. Returns false if Redis must decide. If no penalty runs, Redis
-// must decide, because it counts a refusal by the limiter as a violation. Redis counts the violation even if
-// another rule also refuses the request.
+// Applies the client's penalty if it certainly still runs. Returns false if Redis must decide. If no penalty
+// runs, Redis must decide, because it counts a refusal by the limiter as a violation. Redis counts the
+// violation even if another rule also refuses the request.
 bool decide_by_penalty(base::TimePoint clock, base::TimePoint end, base::Duration unsure,
                        limit::Outcome& outcome) noexcept {
   const auto left = end - clock;
