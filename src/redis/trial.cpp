@@ -79,8 +79,8 @@ class Trial {
     done_ = true;
   }
 
-  // Takes many permits of one key, each with a call of its own, so that there are too many permits for a
-  // string. Sends so few calls at once that each call is sent alone.
+  // Takes more permits of one key than the scripts store as a string. The scripts then make a sorted set.
+  // Takes each permit with a call of its own, and sends so few calls at once that each call is sent alone.
   void crowd(const limit::Charge& charge, int size, int& admitted) {
     for (int i = 0; i < size && found_.obstacles.empty(); ++i) {
       turn_until([&] { return under_way_ < Pipeline::kMostUnanswered; });

@@ -16,8 +16,8 @@ namespace weir::server {
 
 struct KeyLocation {
   policy::AppliedLimiter applied;
-  limit::Charge charge;  // a charge of one unit
-  bool messages = false;
+  limit::Charge charge;   // a charge of one unit
+  bool messages = false;  // true: the state counts messages; false: it counts requests
 };
 
 struct KeyLocations {

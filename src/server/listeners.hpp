@@ -100,8 +100,8 @@ class Listeners {
   std::vector<Listener> listeners_;
   InheritedSockets inherited_sockets_;
   IsLent is_lent_;
-  std::size_t next_ = 0;  // number for the next new listener
-  std::size_t adopter_ = 0;
+  std::size_t next_ = 0;     // number for the next new listener
+  std::size_t adopter_ = 0;  // selects the worker for the next adopted connection, in rotation
   std::size_t most_sessions_ = 1;
 };
 

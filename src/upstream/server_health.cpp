@@ -15,8 +15,8 @@ base::Duration shortened(base::Duration time, std::uint64_t random) noexcept {
 
 }  // namespace
 
-// Ignores a failed connect during the ejection time, unless a trial is under way, because it proves nothing
-// new.
+// Ignores a failed connect during the ejection time unless a trial is under way. Without a trial, the failure
+// proves nothing new.
 ServerHealth::Change ServerHealth::unreachable(const Ejection& settings, base::TimePoint now,
                                                std::uint64_t random) noexcept {
   if (out() && trial_ == Trial::None && now < out_until_) return Change::None;

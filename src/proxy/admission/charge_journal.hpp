@@ -13,7 +13,8 @@
 namespace weir::proxy {
 
 struct ChargeJournal {
-  // This number is rarely reached: a request has few charges, and most charges change at most once.
+  // The most amendments. Requests rarely reach this number, because they have few charges, and most charges
+  // change at most once.
   static constexpr std::size_t kMost = 16;
 
   limit::HybridTimestamp charged = 0;  // when the key table was charged; 0: it was not charged

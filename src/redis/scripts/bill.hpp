@@ -32,8 +32,8 @@ struct Naming {
 // Returns "prefix:" followed by the key's digest, in byte order, as 22 characters of base64url (RFC 4648 §5).
 [[nodiscard]] std::string key_name(std::string_view prefix, const limit::Key& key);
 
-// Returns the hash tag that puts a key into the cluster slot. The key's name contains the tag, in braces,
-// before the digest.
+// Returns the hash tag that puts a key into the cluster slot for `place`. The key's name contains the tag, in
+// braces, before the digest.
 [[nodiscard]] std::array<char, 3> tag_of(limit::SlotHash place) noexcept;
 [[nodiscard]] Slot slot_of(limit::SlotHash place) noexcept;
 
