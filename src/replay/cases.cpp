@@ -186,9 +186,9 @@ void Cases::add(const Reset& reset) {
   ++resets;
 }
 
-// In the log, the name of a key is a digest under a secret. So the replay knows the client of a reset key
-// only if the log has a request of this client. The reset of any other key does not matter, because the
-// replay never charges a key without requests.
+// Returns the resets of keys whose clients are known. In the log, the name of a key is a digest under a
+// secret. So the replay knows the client of a reset key only if the log has a request of this client. The
+// reset of any other key does not matter, because the replay never charges a key without requests.
 std::vector<Forgotten> Cases::find_forgotten() const {
   std::vector<Forgotten> found;
   if (forgotten_.empty()) return found;

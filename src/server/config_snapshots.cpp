@@ -313,7 +313,8 @@ std::optional<limit::Charge> ConfigSnapshots::charge_for(std::string_view rule, 
   return std::nullopt;
 }
 
-// A key of a former rule moves to the present rule when a request for the key arrives, as after a reload.
+// Stores the former rule under a free rule number. Returns nullopt if that is impossible. A key of the former
+// rule moves to the present rule when a request for the key arrives, as after a reload.
 std::optional<limit::RuleIndex> ConfigSnapshots::adopt(const limit::FormerRule& former) {
   const auto free = std::find_if(cell_versions_.begin(), cell_versions_.end(),
                                  [](const CellVersion& reading) { return !reading.rule.has_value(); });

@@ -210,9 +210,9 @@ net::Task<void> Inspector::reset(const InForce& in_force, const policy::Rule& ru
   note_for_replay(rule, observe::run_of(in_force->names.table), at, forgotten);
 }
 
-// If a rule has several limiters, a digest does not show which limiter counts the client. The key table may
-// have the client's name under another limiter of the rule, for example under an elastic limit. That entry
-// identifies the limiter.
+// Returns the limiter to which the shown key belongs; nullopt if unknown. If a rule has several limiters, a
+// digest does not show which of them counts the client. The key table may have the client's name under
+// another limiter of the rule, for example under an elastic limit. That entry identifies the limiter.
 std::optional<limit::LimiterId> Inspector::limiter_id_of(const policy::Rule& rule,
                                                          const ShownKey& shown) const {
   if (shown.limiter_id) return shown.limiter_id;

@@ -156,8 +156,8 @@ proxy::AcceptorSettings Listeners::acceptor(const Listener& listener) const {
           http2_of(listener.settings)};
 }
 
-// Each socket needs a worker that accepts its connections, even if there are more sockets than workers.
-// Otherwise the clients of a socket without a worker would wait forever.
+// Distributes the sockets among the workers. Each socket gets a worker, even if there are more sockets than
+// workers. Otherwise the clients of a socket without a worker would wait forever.
 void Listeners::begin(Listener& listener, std::vector<net::ListeningSocket> sockets) {
   const std::string what = std::string(listener.settings.tls ? "TLS " : "") + "listening on ";
   for (const auto& where : places_of(sockets))

@@ -35,7 +35,8 @@ void Http2ServerConnection::adopt(std::unique_ptr<net::Stream> stream, std::uint
   adopt(*stream_);
 }
 
-// The coroutines of the connection begin at once. Each of them holds a reference to this object.
+// Starts the coroutines of the connection, which uses `octets` from now on. Each of them holds a reference to
+// this object.
 void Http2ServerConnection::adopt(net::DuplexStream& octets) {
   octets_ = &octets;
   // Each stream's window bounds the memory. With a smaller window of the connection, clients that do not read
@@ -141,7 +142,8 @@ net::Task<void> Http2ServerConnection::write_all(
   }
 }
 
-// Must be called after the server's first frame, its SETTINGS (RFC 9113 §3.4).
+// Marks the connection as open and informs its streams. Must be called after the server's first frame, its
+// SETTINGS (RFC 9113 §3.4).
 void Http2ServerConnection::note_open() noexcept {
   state_ = State::Open;
   for (auto* const stream : streams_) stream->note_change();
@@ -151,7 +153,8 @@ void Http2ServerConnection::doubt() noexcept {
   if (ping_after_ == kPing) silent_ = std::max(silent_, kPing);
 }
 
-// If the server ended the connection by GOAWAY, the connection has not failed, so error_ becomes EBUSY.
+// Ends the connection with the error `why`. If the server ended the connection by GOAWAY, the connection has
+// not failed, so error_ becomes EBUSY.
 void Http2ServerConnection::end(const net::ErrorCode& why) noexcept {
   if (has_ended()) return;
   const bool went_away = codec_ && !broken_ && codec_->peer_goes_away();

@@ -243,7 +243,7 @@ void ServerGroup::Member::publish(ServerHealth::Change change, base::TimePoint n
   }
 }
 
-// REQUIRES that the caller has locked known_->mutex.
+// Records the change. Returns true if it must be logged. REQUIRES that the caller has locked known_->mutex.
 bool ServerGroup::Member::is_logged(ServerHealth::Change change, base::TimePoint now) noexcept {
   using Change = ServerHealth::Change;
   auto& outages = known_->outages;
@@ -253,7 +253,8 @@ bool ServerGroup::Member::is_logged(ServerHealth::Change change, base::TimePoint
   return outages.begins(now);
 }
 
-// REQUIRES that the caller has locked known_->mutex, and that the change is logged.
+// Returns the log line for the change. REQUIRES that the caller has locked known_->mutex, and that the change
+// is logged.
 std::string ServerGroup::Member::line_of(ServerHealth::Change change, base::TimePoint now,
                                          std::string_view why) {
   using Change = ServerHealth::Change;

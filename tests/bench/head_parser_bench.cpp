@@ -33,8 +33,8 @@ void parse_answer(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(parse_response_head(kAnswer, false, head));
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(kAnswer.size()));
 }
-// `withholds`: true if the peer is untrusted, so that weir searches for fields that only trusted proxies may
-// send.
+// Measures writing a request's head. `withholds`: true if the peer is untrusted, so that weir searches for
+// fields that only trusted proxies may send.
 void write_request(benchmark::State& state, bool withholds) {
   RequestHead head;
   (void)parse_request_head(kBrowserRequest, head);

@@ -50,7 +50,7 @@ void step_token_bucket_stepwise(benchmark::State& state) {
 void step_fixed_window(benchmark::State& state) {
   steps(state, FixedWindow::make(kRate).value(), kAtRate);
 }
-// Each request starts a new window, so each request reads the calendar.
+// Measures a fixed window where each request starts a new window, so that each request reads the calendar.
 void step_fixed_window_by_the_calendar(benchmark::State& state, FixedWindow::Align align) {
   std::vector<Calendar::Run> runs{{-2, std::chrono::hours(1)}};
   for (int i = 1; i < 400; ++i) runs.push_back({i * 182, std::chrono::hours(1 + i % 2)});
@@ -68,7 +68,7 @@ void step_sliding_window(benchmark::State& state) {
 void step_sliding_window_of_an_hour(benchmark::State& state) {
   steps(state, SlidingWindow::make({10'000'000, base::Duration{3'600'000'000}}).value(), kAtRate);
 }
-// Here the log fits into a cell. table_log in key_table_bench.cpp measures longer logs.
+// Measures a log that fits into a cell. table_log in key_table_bench.cpp measures longer logs.
 void step_sliding_log(benchmark::State& state) {
   steps(state, SlidingLog::make(kRate).value(), kAtRate);
 }

@@ -107,7 +107,8 @@ bool begins_like_form(std::string_view body) noexcept {
 
 }  // namespace
 
-// The media type ends at a blank as well as at ';', because some servers end it at a blank.
+// Returns the body's type according to Content-Type, or the fault of the field. A media type ends at a blank
+// as well as at ';', because some servers end it at a blank.
 BodyValues::ContentType BodyValues::content_type_of(const http::Fields& fields) {
   const http::Field* first = nullptr;
   for (const auto& field : fields) {

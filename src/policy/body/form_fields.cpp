@@ -143,7 +143,7 @@ class FormNameSearch {
       last = std::partition_point(first, last, [&](const Entry& entry) { return octet_of(entry) == octet; });
     }
   }
-  // Marks as Respelled the fields with brackets in their names for which Rack may take the current name.
+  // Marks a field with brackets in its name as Respelled if Rack may read the current name as that field.
   void search_bracketed() {
     const auto [first, last] = bracketed_.equal_range(parts_of(name_));
     for (auto found = first; found != last; ++found)

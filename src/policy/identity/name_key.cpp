@@ -264,8 +264,9 @@ limit::Key name_values(const Rule& rule, const AppliedLimiter& applied, std::spa
   return marked(hash.digest(), rule, applied);
 }
 
-// A name is the xor of the client's digest and the limiter's mark. So the xor of the name with both marks
-// replaces the mark of `from` by the mark of `to`.
+// Converts a client's name under `from` into its name under `to`. A name is the xor of the client's digest
+// and the limiter's mark. So the xor of the name with both marks replaces the mark of `from` by the mark of
+// `to`.
 limit::Key name_under(const Rule& rule, const AppliedLimiter& from, const AppliedLimiter& to,
                       const limit::Key& name) {
   return marked(marked(name, rule, from), rule, to);

@@ -18,7 +18,7 @@ namespace weir::policy {
 
 namespace {
 
-// Ed25519 needs no separate hash function (RFC 8032 §5.1).
+// Returns null, because Ed25519 needs no separate hash function (RFC 8032 §5.1).
 const EVP_MD* no_hash() {
   return nullptr;
 }

@@ -212,7 +212,7 @@ bool Match::goes_by_path() const noexcept {
   return (path && !path->holds_of_all()) || (negated && negated->goes_by_path());
 }
 
-// REQUIRES: request.interpretations is set.
+// Decides is_path_ambiguous(). REQUIRES: request.interpretations is set.
 bool Match::divides_interpretations(const Request& request) const {
   const auto& interpretations = *request.interpretations;
   if (!goes_by_path()) return false;

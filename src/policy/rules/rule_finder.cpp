@@ -52,7 +52,8 @@ void RuleFinder::add(const Rule& rule, Position position, const std::string& hos
   at->rules.push_back(position);
 }
 
-// For the request's host and method, calls `visit` with the rules of each pattern that is a prefix of `path`.
+// Calls `visit` with the rules of each pattern that is a prefix of `path`. Considers only patterns for the
+// request's host and method.
 template <class Visit>
 void RuleFinder::for_each(const Request& request, std::string_view path, Visit visit) const {
   const auto before = [](std::string_view other, const Pattern& pattern) { return other < pattern.text; };

@@ -16,8 +16,8 @@ class Gathering {
  public:
   explicit Gathering(const Rule& rule) : store_(rule.store), saved_{.name = rule.name, .variants = {}} {}
 
-  // Must be called in the order of AppliedLimiter::variant. `kind`: 0 for the rule, 1 for an override (named
-  // by its identity), 2 for a tier.
+  // Adds the limiters of the rule, of an override or of a tier. Must be called in the order of
+  // AppliedLimiter::variant. `kind`: 0 for the rule, 1 for an override (named by its identity), 2 for a tier.
   template <class Numbers>
   void add(std::uint64_t kind, std::uint64_t identity, std::string_view tier, const Numbers& numbers) {
     const std::uint16_t variant = next_++;

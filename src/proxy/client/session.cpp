@@ -235,8 +235,8 @@ net::Task<void> Session::wait_out_pause() {
   arm(worker.config().server.head_timeout);
 }
 
-// A part of a TLS record has arrived, but no byte of the request can be read yet. Records that the connection
-// is not idle.
+// Must be called when a part of a TLS record has arrived, but no byte of the request can be read yet. Records
+// that the connection is not idle.
 void Session::wait_for_the_rest() noexcept {
   if (state_ == State::Begun) return;
   note_begun();

@@ -38,7 +38,8 @@ void append_hex(std::string& out, std::uint64_t word) {
 
 }  // namespace
 
-// A block has room for the largest head and for the same number of bytes of a body.
+// Returns the size of a block. A block has room for the largest head and for the same number of bytes of a
+// body.
 std::size_t Worker::block_size(const ServerSettings& server) noexcept {
   return std::max<std::size_t>(kBlockSize, 2 * static_cast<std::size_t>(server.max_head));
 }

@@ -224,7 +224,8 @@ void Http2Connection::note_data(std::size_t octets) noexcept {
   guard_.note_work();
 }
 
-// If the codec throws, ends the connection, because a codec must not be used again after it has thrown.
+// Moves the codec's frames to the output buffer and wakes the writer. If the codec throws, ends the
+// connection, because a codec must not be used again after it has thrown.
 void Http2Connection::pump() {
   if (failed_) return;
   try {

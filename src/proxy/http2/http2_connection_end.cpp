@@ -49,8 +49,8 @@ void Http2Connection::on_cheap(http::Http2Cheap frame) {
   if (!is_weirs && guard_.is_flood(frame, heard_)) end_by(reason_of(frame));
 }
 
-// The client has answered the PING that weir sent after the first GOAWAY. So the client knows that it must
-// open no more streams.
+// Called when the client has answered the PING that weir sent after the first GOAWAY. The client then knows
+// that it must open no more streams, so the last GOAWAY can follow.
 void Http2Connection::on_pong() {
   if (announced_ != base::TimePoint{} && !gone_away_) send_last_goaway();
 }
@@ -83,8 +83,8 @@ void Http2Connection::leave() {
   output_.notify();
 }
 
-// While limits are handed over to a new process, weir does not know yet which process will serve the waiting
-// streams. In that case on_tick() or leave() sends the GOAWAY later.
+// Sends the last GOAWAY. Sends nothing while limits are handed over to a new process, because weir does not
+// know yet which process will serve the waiting streams. Then on_tick() or leave() sends the GOAWAY later.
 //
 // Once another process has the limits, the GOAWAY excludes the streams that have no exchange. Clients repeat
 // excluded requests on their own, but many clients do not repeat requests that were reset with

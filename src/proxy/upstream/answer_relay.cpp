@@ -143,8 +143,8 @@ net::Task<bool> AnswerRelay::wait_at_gate() {
   co_return !watch.late() && !watch.left() && !context_.worker.hard_stop;
 }
 
-// Waits until the next piece of the answer may pass. Meanwhile the upload sets no deadline, as it does while
-// the client does not read the answer. Returns false if the answer must end.
+// Waits until the next piece of the answer may pass. During this wait the upload sets no deadline, as in a
+// wait for a client that does not read. Returns false if the answer must end.
 net::Task<bool> AnswerRelay::wait_for_pace() {
   auto& watch = context_.watch;
   auto& gate = attempt_.pacing->to_client();

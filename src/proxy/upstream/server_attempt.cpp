@@ -14,7 +14,7 @@ namespace weir::proxy {
 
 namespace {
 
-// RFC 9110 §9.2.2 lists the idempotent methods.
+// Returns true if the method is idempotent (RFC 9110 §9.2.2).
 bool is_idempotent(std::string_view method) noexcept {
   return method == "GET" || method == "HEAD" || method == "OPTIONS" || method == "PUT" ||
          method == "DELETE" || method == "TRACE";
@@ -110,7 +110,8 @@ bool ServerAttempt::lease_server() {
   return true;
 }
 
-// If a server got the request and failed, keeps that error, because it says more than "all servers are full".
+// Sets the error for a request to which no server had room. If a server got the request and failed, keeps
+// that error, because it says more than "all servers are full".
 void ServerAttempt::note_full_servers() {
   if (!room_after) return;
   tallies.crowded.add();

@@ -127,9 +127,9 @@ void Store::Session::handle_bills(Pipeline::Entry& entry, const Reply& reply) {
   for (auto at = late.rbegin(); at != late.rend(); ++at) take_back(entry.bills[at->bill], *at, reply);
 }
 
-// All bills of a script call fail together. If only some of them may have needed a denied command, sends each
-// bill again in a call of its own. Each bill gets a new permit ID, because permits that were taken before the
-// error remain in Redis until they expire.
+// Handles an error that Redis returned for a whole script call. If only some of its bills may have needed a
+// denied command, sends each bill again in a call of its own. Each bill gets a new permit ID, because permits
+// that were taken before the error remain in Redis until they expire.
 void Store::Session::handle_fault(Pipeline::Entry& entry, const Reply& reply) {
   const auto error = classify(reply.text);
   if (error == StoreError::NoScript) load_again(Purpose::LoadCharge);

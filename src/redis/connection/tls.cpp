@@ -144,7 +144,8 @@ std::size_t TlsCodec::open(char* at, std::size_t size, bool& ended) {
   return 0;
 }
 
-// Sealing always has enough space, because the output is a memory buffer that accepts all bytes.
+// Encrypts `plain`. There is always enough space, because the output is a memory buffer that accepts all
+// bytes.
 void TlsCodec::seal(std::string_view plain) {
   ERR_clear_error();
   std::size_t n = 0;

@@ -188,8 +188,8 @@ bool Store::PrefetchingStore::holds_for(const limit::Charge& charge, limit::Outc
   return charge.lease != 0 && units_.peek(charge, Clock::now(), outcome);
 }
 
-// If memory runs out, takes no units and does not throw, because charge() must still wait for the bill that
-// it sends.
+// Starts to prefetch units for each charge that needs more units. If memory runs out, takes no units and does
+// not throw, because charge() must still wait for the bill that it sends.
 void Store::PrefetchingStore::take_in_advance(Charges charges, Pipeline::Time now) noexcept {
   if (ends_ || !backend_->is_there()) return;
   for (const auto& line : charges) {

@@ -12,8 +12,8 @@ PermitRenewer::PermitRenewer(net::Executor executor, base::Duration lease, Refun
       stats_(stats),
       timer_(executor) {}
 
-// If memory runs out, a permit is not renewed and expires after its lease. The caller still gets the outcome
-// of the bill.
+// Stores the permits of a bill, so that they are renewed. If memory runs out, a permit is not renewed and
+// expires after its lease. The caller still gets the outcome of the bill.
 void PermitRenewer::keep(const Call& call) {
   if (!call.charged()) return;
   for (std::size_t i = 0; i < call.charges.size(); ++i) {
@@ -33,8 +33,8 @@ void PermitRenewer::hold(const limit::Charge& charge) {
   permits_.hold_unasked(charge);
 }
 
-// Must not throw, because destructors call it. If memory runs out, the permit is not released but expires
-// after its lease.
+// Releases a permit of the charge. Must not throw, because destructors call this function. If memory runs
+// out, the permit is not released but expires after its lease.
 void PermitRenewer::release(const limit::Charge& charge) {
   const auto line = permits_.release(charge);
   if (!line) return;
@@ -58,8 +58,8 @@ void PermitRenewer::renew_later() {
   waiting_ = true;
 }
 
-// Sends nothing while Redis is unavailable. When Redis is available again, all permits are renewed. If memory
-// runs out, the next renewal still comes before the permits expire.
+// Renews all permits. Sends nothing while Redis is unavailable. When Redis is available again, all permits
+// are renewed. If memory runs out, the next renewal still comes before the permits expire.
 void PermitRenewer::renew() {
   if (!refund_sink_.is_there()) return;
   try {

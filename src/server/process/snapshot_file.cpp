@@ -106,8 +106,8 @@ void SnapshotFile::close() noexcept {
   fd_ = -1;
 }
 
-// Opens the snapshot file. If the path is a named pipe by mistake, O_NONBLOCK prevents that the call waits
-// for a writer.
+// Opens the snapshot file. O_NONBLOCK is for a path that is a named pipe by mistake: without it, the call
+// would wait for a writer.
 void SnapshotFile::open(std::span<const limit::SavedRule> rules) {
   fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd_ < 0 && errno == ENOENT)

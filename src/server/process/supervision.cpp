@@ -35,8 +35,8 @@ void Supervision::await_ready() {
   });
 }
 
-// While weir starts or stops, this function reports nothing, because the service manager already shows the
-// start or stop.
+// Reports that a reload begins. Reports nothing while weir starts or stops, because the service manager
+// already shows the start or stop.
 void Supervision::reloading() {
   if (accepts_ && accepts_()) notify_.reloading();
 }
