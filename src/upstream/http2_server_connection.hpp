@@ -102,7 +102,7 @@ class Http2ServerConnection final : public std::enable_shared_from_this<Http2Ser
   void set_moves(std::uint32_t moves) noexcept { moves_ = moves; }
   // Returns the connection, or null if another caller has taken it. REQUIRES is_http1().
   [[nodiscard]] std::unique_ptr<net::Stream> take_http1() noexcept { return std::move(stream_); }
-  // REQUIRES is_open().
+  // Return the socket and the codec of the connection. REQUIRES is_open().
   [[nodiscard]] net::Stream& stream() noexcept { return *stream_; }
   [[nodiscard]] http::Http2Session& codec() noexcept { return *codec_; }
   [[nodiscard]] const net::Executor& executor() const noexcept { return executor_; }

@@ -37,7 +37,7 @@ struct JsonNumbers {
   std::vector<JsonNumber> numbers{};
 };
 inline constexpr std::size_t kMostPointers = 32;
-// REQUIRES: at most kMostPointers pointers.
+// Finds the numbers under all the pointers. REQUIRES: at most kMostPointers pointers.
 [[nodiscard]] JsonNumbers find_json_numbers(std::string_view document, std::span<const std::string> pointers);
 
 // Finds the numbers of documents that arrive in pieces of any size. Its memory is bounded, however long a

@@ -165,7 +165,7 @@ base::Result<HostMatch> HostMatch::parse(std::string_view pattern) {
   if (pattern.starts_with('~')) {
     const auto plain = TextMatch::parse(pattern);  // its message shows the expression as it is written
     if (!plain) return plain.error();
-    // Hosts have no case, and weir compares them in lower case.
+    // Makes the expression ignore case, because weir compares hosts in lower case.
     auto regex = TextMatch::parse("~(?i)" + std::string(pattern.substr(1)));
     if (!regex) return regex.error();
     match.kind_ = Kind::Regex;

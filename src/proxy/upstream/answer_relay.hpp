@@ -56,7 +56,7 @@ class AnswerRelay {
   const bool request_sent_;  // the whole request was sent before the answer began
   BodySink& sink_;
   StreamMeter* const meter_;  // charges the answer while it passes; null if no rule asks for that
-  MessageGate* const gate_;   // limits the messages of a gRPC call; null if `meter_` is not
+  MessageGate* const gate_;   // limits the messages of a gRPC call; null if `meter_` is set
   BodySource body_;
   Relay relay_;
   MinRateCheck pace_;         // compares the client's reading rate with min_rate

@@ -158,7 +158,8 @@ net::Task<void> Tunnel::hold(Way& way) {
   if (!down_.stuck) watch_.arm(idle_ + wait_);
   way.stuck = true;
   pause_.expires_after(wait_);
-  // Otherwise a long delay would keep the tunnel open after its client has disconnected.
+  // During the wait, a client that closes its sending side counts as disconnected. Otherwise a long delay
+  // would keep the tunnel open after its client has disconnected.
   watch_.end_at_half_close(true);
   watch_.begin_cancellable_wait();
   net::ErrorCode ended;
