@@ -104,7 +104,7 @@ class ChargesOfAbandonedRequests(Abandoned):
             self.settled("debt")
         self.await_metric(self.weir, 1, "weir_abandoned_answers_total", read="whole")
 
-    def test_abandoned_endless_response_is_read_for_a_bounded_time_and_is_charged_the_reserved_cost(self):
+    def test_endless_abandoned_response_is_charged_the_reserved_cost_after_a_bounded_time(self):
         self.start_weir(said(3000), tokens(), upstream='timeouts = { abandoned = "200ms" }')
         self.ask_and_leave()
         self.settled("unreadable")

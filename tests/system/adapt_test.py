@@ -106,7 +106,7 @@ class Adapt(TestCase):
         for name in ("failures", "slowness"):
             self.await_factor(weir, name, lambda factor: factor < 1, "below the whole limit")
 
-    def test_calls_that_end_by_their_own_deadline_do_not_count(self):
+    def test_calls_that_end_by_the_deadline_of_the_client_do_not_count_as_failed(self):
         """Otherwise one client with deadlines that no server meets could lower the limit of everybody."""
         silent = self.start(Upstream(self.keep_silent))
         weir = self.start(Weir(config(silent.port, rules=adapting("failures", "9/day", FAILURES), upstream='timeouts = { response = "1s" }')))

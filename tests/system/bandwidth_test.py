@@ -34,7 +34,7 @@ class Bandwidth(Http2TestCase):
 
 
 class Duration(Bandwidth):
-    def test_bodies_pass_no_faster_than_the_rate_in_both_directions_and_over_both_protocols(self):
+    def test_bodies_pass_no_faster_than_the_rate_in_each_direction_and_protocol(self):
         weir = self.plain_weir(paced("1MiB/s"))
         took = {}
 
@@ -79,7 +79,7 @@ class Duration(Bandwidth):
             self.assertGreaterEqual(seconds, 2 - 2 * AHEAD, name)
         self.assertGreater(weir.metric("weir_bandwidth_waited_seconds_total", rule="pace"), 2)
 
-    def test_two_streams_of_a_key_take_turns_and_share_its_rate(self):
+    def test_two_streams_of_a_key_take_turns_and_share_the_rate(self):
         weir = self.plain_weir(paced("1MiB/s"))
         client = self.client(weir)
         begun = time.monotonic()
@@ -93,7 +93,7 @@ class Duration(Bandwidth):
 
 
 class Others(Bandwidth):
-    def test_another_key_does_not_wait_even_on_the_same_connection(self):
+    def test_busy_key_does_not_delay_another_key_on_the_same_connection(self):
         weir = self.plain_weir(paced("1KiB/s"))
         client = self.client(weir)
         slow = client.open(path="/100000", fields=[("x-key", "slow")])
@@ -123,7 +123,7 @@ class Others(Bandwidth):
                 eventually(lambda: weir.metric("weir_client_errors_total", kind="left") == (1 if work == "download" else 2),
                            "the transfer has ended")
 
-    def test_memory_and_octets_read_ahead_are_bounded(self):
+    def test_paced_answer_takes_bounded_memory_and_slows_its_server(self):
         sent = []
 
         def flood(exchange):
@@ -143,7 +143,7 @@ class Others(Bandwidth):
 
 
 class AccessLog(Bandwidth):
-    def test_line_of_a_paced_request_says_how_long_its_bodies_waited(self):
+    def test_log_line_of_a_paced_request_has_the_time_its_bodies_waited(self):
         path = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weir-log-")), "access.log")
         text = self.text(doors=[False], rules=paced("64KiB/s")).replace('access = "off"', f'access = "{path}"')
         weir = self.start(Weir(text))
@@ -162,14 +162,14 @@ class AccessLog(Bandwidth):
 class BodiesAtHand(Bandwidth):
     """Bodies that come whole with their heads."""
 
-    def test_a_body_waits_for_its_time_before_the_server_is_asked(self):
+    def test_body_above_the_rate_waits_before_the_server_gets_the_request(self):
         weir = self.plain_weir(paced("8KiB/s"))
         with Client(weir.port) as client:
             begun = time.monotonic()
             self.assertEqual(client.request("POST", "/0", {"X-Key": "a"}, b"y" * 12_288).status, 200)
             self.assertGreaterEqual(time.monotonic() - begun, 1.3, "12 KiB but for what passes in 100 ms, and a piece")
 
-    def test_a_waiting_body_takes_no_place_in_flight(self):
+    def test_waiting_body_does_not_count_towards_max_in_flight(self):
         weir = self.plain_weir(paced("1KiB/s"), server="max_in_flight = 1\n")
         waiting = self.start(weir.connect())
         waiting.send(request_bytes("POST", "/0", {"X-Key": "slow", "Content-Length": "12000"}) + b"y" * 12_000)
@@ -178,7 +178,7 @@ class BodiesAtHand(Bandwidth):
         for _ in range(3):
             self.assertEqual(weir.get("/10", x_key="quick").status, 200)
 
-    def test_a_body_that_waited_is_shed_if_no_place_in_flight_is_free(self):
+    def test_request_whose_body_waited_gets_503_if_max_in_flight_is_reached(self):
         weir = self.plain_weir(paced("8KiB/s"), server="max_in_flight = 1\n")
         asked, release = threading.Event(), threading.Event()
 
@@ -198,7 +198,7 @@ class BodiesAtHand(Bandwidth):
             release.set()
             self.assertEqual(first.read().status, 200)
 
-    def test_a_body_that_a_rule_read_into_memory_does_not_wait_and_makes_later_bodies_wait(self):
+    def test_body_that_a_rule_has_read_does_not_wait_but_delays_later_bodies(self):
         reads = '[[rule]]\nname = "account"\nkey = ["json:/email"]\nlimit = "100/day"\n'
         weir = self.plain_weir(paced("1KiB/s") + reads)
         body = b'{"email": "ann", "text": "' + b"y" * 50_000 + b'"}'
@@ -210,7 +210,7 @@ class BodiesAtHand(Bandwidth):
             later.send(request_bytes("GET", "/600", {"X-Key": "a"}))
             eventually(lambda: weir.metric("weir_bandwidth_waited_seconds_total") > 0, "the next body of the key waits")
 
-    def test_a_client_that_leaves_costs_its_key_no_more_than_a_piece(self):
+    def test_client_that_leaves_during_the_wait_is_charged_at_most_one_piece(self):
         weir = self.plain_weir(paced("1KiB/s"))
         for number in range(1, 6):
             client = self.start(weir.connect())
@@ -226,7 +226,7 @@ class BodiesAtHand(Bandwidth):
         self.assertLess(limit["busy_seconds"], 11, "not 60 s")
         self.assertEqual(len(self.upstream.exchanges), 0)
 
-    def test_a_stopping_weir_ends_the_wait(self):
+    def test_waiting_body_gets_503_when_weir_stops(self):
         weir = self.plain_weir(paced("1KiB/s"))
         client = self.start(weir.connect())
         client.send(request_bytes("POST", "/0", {"X-Key": "a", "Content-Length": "12000"}) + b"y" * 12_000)
@@ -236,7 +236,7 @@ class BodiesAtHand(Bandwidth):
 
 
 class Leaving(Bandwidth):
-    def test_a_client_that_closes_ends_its_wait_if_half_close_says_so(self):
+    def test_wait_ends_when_the_client_closes_if_half_close_is_end(self):
         weir = self.plain_weir(paced("1KiB/s"), server='half_close = "end"\n')
         client = self.start(weir.connect())
         client.send(request_bytes("GET", "/100000", {"X-Key": "a"}))
@@ -256,7 +256,7 @@ class Leaving(Bandwidth):
 
 
 class Timeouts(Bandwidth):
-    def test_no_timeout_runs_while_weir_itself_holds_a_body_back(self):
+    def test_timeouts_do_not_run_while_weir_holds_a_body_back(self):
         weir = self.plain_weir(paced("2KiB/s"), server='write_timeout = "2s"\nbody_timeout = "2s"\n',
                                upstream='timeouts = { response = "2s" }')
         with Client(weir.port) as client:
@@ -267,7 +267,7 @@ class Timeouts(Bandwidth):
 
 
 class Shown(Bandwidth):
-    def test_explain_names_the_rate(self):
+    def test_explain_shows_the_bandwidth(self):
         weir = self.plain_weir(paced("1MiB/s"))
         rules = post(weir.admin, "/api/explain", {"host": "localhost", "headers": {"X-Key": "a"}}).json()["rules"]
         self.assertEqual([(limit["says"], limit["limiter"], limit["busy_seconds"]) for limit in rules[0]["limits"]],

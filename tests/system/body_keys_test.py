@@ -28,12 +28,12 @@ class Accounts(PairTestCase):
                 Ask("/login", "POST", FORM, b"email=ada"), Ask("/login", "POST", body=b'{"email":5.0}'), Ask("/login", "POST", body=b'{"email":5e0}')]
         self.assertEqual(self.statuses_of(pair, asks), [200, 429, 200, 200, 429, 200, 200, 429])
 
-    def test_request_without_the_value_is_skipped(self):
+    def test_rule_is_skipped_if_the_body_lacks_the_key(self):
         pair = self.pair(logins())
         asks = [Ask("/login", "POST", fields, body) for fields, body in [({}, b"{}"), ({}, b'{"email":null}'), (FORM, b"email="), (FORM, b"name=a")]]
         self.assertEqual(self.statuses_of(pair, [each for ask in [*asks, Ask("/login")] for each in (ask, ask)]), [200] * 10)
 
-    def test_request_without_the_value_is_refused_if_the_rule_says_so(self):
+    def test_request_without_the_key_is_refused_if_on_missing_is_reject(self):
         pair = self.pair(logins(on_missing='"reject"'))
         for fields, body in [({}, b"{}"), ({}, b'{"email":null}'), (FORM, b"name=a"), ({}, b"")]:
             for response in self.same(pair, [Ask("/login", "POST", fields, body)]):
@@ -62,7 +62,7 @@ class Accounts(PairTestCase):
                 self.assertEqual(response["accept-encoding"], "identity" if "content_encoding" in fields else None, "it names the cause")
         self.assertEqual(self.statuses_of(pair, [Ask("/else", "POST", body=b'{"email":')]), [200], "the rule does not apply")
 
-    def test_field_in_the_query_is_refused(self):
+    def test_request_with_the_form_field_in_its_query_is_refused(self):
         pair = self.pair(logins(), rule("either", "1/day", key='["query:email|form:email"]', match='{ path = "/either" }'))
         for path, body in [("/login?email=ada", b"email=r1"), ("/login?x=1&Email%5B%5D=ada", b"email=r1"), ("/login?email=ada", b""), ("/either?email=r1", b"email=ada")]:
             for response in self.same(pair, [Ask(path, "POST", FORM, body)]):
@@ -77,12 +77,12 @@ class Accounts(PairTestCase):
         for weir in pair:
             self.await_metric(weir, 1, "weir_client_errors_total", kind="too_many_parameters")
 
-    def test_conditions_on_json_combine(self):
+    def test_rule_applies_only_if_all_json_conditions_hold(self):
         pair = self.pair(rule("models", "1/day", key="[]", match='{ methods = ["POST"], json = { "/model" = "~^gpt-4", "/stream" = "true" } }'))
         bodies = [b'{"model":"gpt-4o","stream":true}'] * 2 + [b'{"model":"gpt-4o","stream":false}', b'{"model":"gpt-3","stream":true}', b"{}"]
         self.assertEqual(self.statuses_of(pair, [Ask("/", "POST", body=body) for body in bodies]), [200, 429, 200, 200, 200])
 
-    def test_segments_of_paths_are_keys(self):
+    def test_path_segment_can_be_a_key(self):
         pair = self.pair(rule("orgs", "1/day", key='["path:2"]'))
         asks = [Ask(path) for path in ("/orgs/a/x", "/users/a", "/orgs/b", "/orgs", "/orgs", "/orgs/", "/orgs/%61?q")]
         self.assertEqual(self.statuses_of(pair, asks), [200, 429, 200, 200, 200, 200, 429])
@@ -99,7 +99,7 @@ class Bodies(PairTestCase):
         with weir.connect() as client:
             return client.request("POST", path, headers, body)
 
-    def test_value_is_found_however_the_body_is_split(self):
+    def test_key_in_a_body_is_found_for_every_split(self):
         weir = self.begin(rule("logins", "100/day", key='["json:/email"]', max_body='"1KiB"'))
         body = b'{"email":"\\u0061da"}'
         with weir.connect() as client:
@@ -114,14 +114,14 @@ class Bodies(PairTestCase):
             self.assertEqual(client.read()["x-ratelimit-remaining"], str(99 - len(body) - 1))
         self.assertEqual(set(self.sent()), {body}, "weir forwards the body unchanged")
 
-    def test_two_content_types_are_refused(self):
+    def test_request_with_two_different_content_types_is_refused(self):
         weir = self.begin(logins())
         for types, status in ((b"application/json", 200), (b"application/x-www-form-urlencoded", 400)):
             with weir.connect() as client:
                 client.send(HEAD + b"Content-Type: application/json\r\nContent-Type: " + types + b'\r\nContent-Length: 13\r\n\r\n{"email":"a"}')
                 self.assertEqual(client.read().status, status)
 
-    def test_http2_data_in_many_frames_is_one_value(self):
+    def test_key_split_over_many_http2_frames_is_read_as_one_value(self):
         client = self.client(self.plain_weir(logins()))
         body = b'{"email":"ada"}'
         for status in (200, 429):
@@ -158,7 +158,7 @@ class Bodies(PairTestCase):
             client.send(HEAD + b"X-Account: a\r\nContent-Length: 5\r\n\r\n")
             self.assertEqual(client.read().status, 200, "the head is forwarded before the body arrives")
 
-    def test_bodies_beyond_the_memory_are_refused(self):
+    def test_body_larger_than_max_body_memory_gets_413(self):
         weir = self.begin(logins(max_body='"1MiB"'), server='max_body_memory = "64KiB"')
         body = b'{"email":"%s"}' % (b"x" * 100_000)
         self.assertEqual(self.post(weir, body).status, 413)
@@ -166,7 +166,7 @@ class Bodies(PairTestCase):
         self.assertEqual(self.post(weir, b'{"email":"a"}').status, 200)
         self.await_metric(weir, 0, "weir_body_memory_bytes")
 
-    def test_several_weirs_share_the_limit_of_an_account(self):
+    def test_two_instances_share_the_limit_of_an_account(self):
         redis = self.start(Redis())
         state = f'redis = {{ url = "{redis.url}" }}\nkey_secret = "0123456789abcdef"'
         weirs = [self.begin(logins(store='"redis"'), state=state) for _ in range(2)]
@@ -174,7 +174,7 @@ class Bodies(PairTestCase):
             eventually(weir.is_ready, "weir is ready")
         self.assertEqual([self.post(weir, b'{"email":"ada"}').status for weir in weirs], [200, 429])
 
-    def test_explain_tells_the_value_and_the_unmet_condition(self):
+    def test_explain_shows_the_key_and_the_unmet_condition(self):
         weir = self.begin(logins(), rule("models", "1/day", key="[]", match='{ json = { "/model" = "gpt-4" } }'))
 
         def rules(body):
@@ -190,7 +190,7 @@ class Bodies(PairTestCase):
 
 
 class Places(PairTestCase):
-    def test_places_are_keys_and_conditions(self):
+    def test_city_region_and_asn_can_be_keys_and_conditions(self):
         files = {"city.mmdb": city_file({"203.0.113.0/24": ("CH", "GE", "Geneva"), "198.51.100.0/24": ("CH", "ZH", "Zurich")}),
                  "asn.mmdb": asn_file({"203.0.113.0/25": 3303, "198.51.100.0/24": 3303})}
         rules = [rule(name, "1/day", key=f'["{name}"]', match=f'{{ path = "/{name}" }}') for name in ("city", "region", "asn")]

@@ -39,7 +39,7 @@ class ByteCosts(SettledTestCase):
 
 
 class OfWholeBodies(ByteCosts):
-    def test_octets_of_each_body_are_charged_before_the_client_has_the_end_of_the_answer(self):
+    def test_body_bytes_are_charged_before_the_client_gets_the_end_of_the_answer(self):
         for whole in (answer(b"x" * 67_890), answer(chunked(b"x" * 67_890), headers="Transfer-Encoding: chunked\r\n", length=False)):
             self.upstream.reply = serves(whole)
             for size in (12_345, 0):
@@ -68,7 +68,7 @@ class OfWholeBodies(ByteCosts):
         told = self.same(pair, [Ask("/both", "POST", body=b"y" * 3000)] * 2)
         self.assertEqual([each["x-ratelimit-remaining"] for each in told], [str(LIMIT)] * 2)
 
-    def test_an_error_of_weir_itself_is_no_answer_that_costs_bytes(self):
+    def test_error_response_of_weir_itself_costs_no_bytes(self):
         def reply(exchange):
             exchange.read_body()
             exchange.close()
@@ -83,13 +83,13 @@ class OfWholeBodies(ByteCosts):
                     self.upstream.reply = serves(answer(b""))
                     self.spends(weir, bodies, cost)
 
-    def test_a_request_whose_length_exceeds_what_is_left_is_refused(self):
+    def test_request_whose_length_exceeds_the_remaining_units_is_refused(self):
         keys = dict(key="[]", algorithm='"fixed_window"', cost='{ bytes = "request", per = 1000 }')
         told = self.same(self.pair(rule("request", "20/3000day", **keys)), [
             Ask("/", "POST", body=b"y" * 15_000), Ask("/", "POST", body=b"y" * 5_001), Ask("/", "POST", body=b"y" * 5_000)])
         self.assertEqual([(each.status, each["x-ratelimit-remaining"]) for each in told], [(200, "5"), (429, "5"), (200, "0")])
 
-    def test_concurrent_chunked_uploads_are_admitted_for_the_reserve_and_owe_the_excess(self):
+    def test_chunked_upload_reserves_the_configured_units_and_owes_the_excess(self):
         for reserve, statuses in (("", [200, 200]), (", reserve = 15", [200, 429])):
             go = threading.Event()
             self.addCleanup(go.set)
@@ -122,7 +122,7 @@ class OfWholeBodies(ByteCosts):
         told = self.same(self.pair(rule("response", "20/3000day", **keys)), [Ask(), Ask()])
         self.assertEqual([each.status for each in told], [200, 429])
 
-    def test_a_request_that_is_sent_to_a_second_server_counts_once(self):
+    def test_request_that_is_sent_to_a_second_server_is_charged_once(self):
         busy = self.start(Upstream(serves(answer(b"x" * 9000, status="503 Busy"))))
         self.upstream.reply = serves(answer(b"x" * 2000))
         settings = 'retry = { on = ["503"], backoff = "0ms", budget = "100%" }\neject = { failures = 1000 }'
@@ -139,7 +139,7 @@ class OfWholeBodies(ByteCosts):
 class OfParts(ByteCosts):
     """The server sends 50,000 octets of its answer, or receives 50,000 octets of the request. Then the client leaves."""
 
-    def test_client_that_leaves_is_charged_the_octets_that_it_was_sent(self):
+    def test_client_that_leaves_is_charged_the_octets_sent_to_it(self):
         go = threading.Event()
         self.addCleanup(go.set)
 
@@ -168,7 +168,7 @@ class OfParts(ByteCosts):
                 self.await_settled(weir, "response", debt=1)
                 self.spends(weir, "response", 50)
 
-    def test_client_that_leaves_is_charged_the_octets_that_it_has_sent(self):
+    def test_client_that_leaves_during_its_upload_is_charged_the_octets_received(self):
         arrived = threading.Semaphore(0)
 
         def reply(exchange):

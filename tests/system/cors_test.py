@@ -182,7 +182,7 @@ class Preflights(CorsTestCase):
 
 
 class Explained(ExplainTestCase):
-    def test_explanation_names_the_preflight(self):
+    def test_explanation_says_that_the_request_is_a_preflight(self):
         weir = self.begin(LIMIT, routes=cors(APP, preflight='"answer"') + TO_SERVER)
         said = self.explain(method="OPTIONS", path="/api/a", headers=ASKS)
         self.assertEqual((said["verdict"]["verdict"], said["verdict"]["status"]), ("answer", 204))

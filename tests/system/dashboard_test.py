@@ -174,7 +174,7 @@ class Dashboard(TestCase):
         self.assertRegex(rules[-1], r"^candidate\s+shadow\s+Would be refused\s")
         self.assertNotRegex(rules[-1], r"\bRefused\b")
 
-    def test_page_shows_the_rules_in_use_of_a_thousand(self):
+    def test_page_shows_the_rules_in_use_first_if_there_are_a_thousand(self):
         weir = self.weir_of(rules="".join(rule(f"tenant-{i}", "1/day", key='["ip"]', match=f'{{ path = "/{i}" }}') for i in range(1000)))
         page = self.open(weir)
 

@@ -80,7 +80,7 @@ class Chosen(EdgeTestCase):
                 self.assertEqual(curl(weir, "/scheme", options=options, tls=tls).body, b"https" if tls else b"http")
                 self.assertEqual(curl(weir, options=options, tls=tls).body, b"on-secure" if tls else b"on-plain")
 
-    def test_only_a_trusted_proxy_may_claim_the_scheme(self):
+    def test_x_forwarded_proto_is_used_only_from_trusted_proxies(self):
         routes = responding("https", '{ scheme = "https" }') + responding("http", "{}")
         claim = ["-H", "X-Forwarded-Proto: https"]
         self.assertEqual(curl(self.edge(routes), more=claim).body, b"http")
@@ -107,14 +107,14 @@ class Redirects(EdgeTestCase):
                     self.assertEqual((got.status, got.all("location")), (308, ["https://www.example.com/a%2Fb/;v=1?x=1,2&y=%0d%0a"]))
                     self.assertEqual(got["x-why"], "GET /a%2Fb/")
 
-    def test_redirect_never_names_a_host_that_the_link_chose(self):
+    def test_path_of_a_request_cannot_set_the_host_of_a_redirect(self):
         weir = self.edge(self.TO_HTTPS.replace("https://{host}{uri}", "{uri}"))
         for path, location in (("//evil.example/x", "/evil.example/x"), ("////evil.example", "/evil.example"),
                                ("/%2Fevil.example", "/%2Fevil.example"), ("/./%5Cevil.example", "/./%5Cevil.example")):
             for options in ("--http1.1", "--http2-prior-knowledge"):
                 self.assertEqual(curl(weir, path, options=[options])["location"], location)
 
-    def test_octets_that_a_url_cannot_have_are_encoded(self):
+    def test_redirect_encodes_octets_that_a_url_cannot_have(self):
         weir = self.edge(self.TO_HTTPS)
         with weir.connect() as client:
             client.send(b"GET /<a>{b}?\"c\"=\\^`|\xe9 HTTP/1.1\r\nHost: example.com\r\n\r\n")
@@ -122,7 +122,7 @@ class Redirects(EdgeTestCase):
         self.assertIn(got["location"], (None, "https://example.com/%3Ca%3E%7Bb%7D?%22c%22=%5C%5E%60%7C%E9"))
         self.assertIn(got.status, (308, 400))
 
-    def test_request_without_a_host_gets_no_redirect_to_its_path(self):
+    def test_request_without_a_host_gets_400_instead_of_a_redirect(self):
         weir = self.edge(self.TO_HTTPS)
         with weir.connect() as client:
             client.send(b"GET /evil.example/ HTTP/1.0\r\n\r\n")
@@ -170,7 +170,7 @@ class Edits(EdgeTestCase):
                 self.assertEqual((head["x-debug-a"], head["cookie"], head["x-kept"]), (None, None, "1"))
                 self.assertEqual(head["x-request-id"] is None, False)
 
-    def test_field_without_a_value_is_dropped(self):
+    def test_field_is_removed_if_its_placeholder_is_empty(self):
         weir = self.edge(forwarding('headers.request.set = { X-Plan = "{org}" }\n'), client=self.TRUSTING)
         curl(weir, more=["-H", "X-Plan: gold"])
         self.assertNotIn("x-plan", self.seen())
@@ -190,7 +190,7 @@ class Edits(EdgeTestCase):
                     self.assertEqual(self.seen().all("x-uri"), ["/a%2Cb?c=%0d%0aX-D:%2C1"])
                     self.assertEqual((self.seen()["x-role"], got["x-role"]), (None, None))
 
-    def test_token_without_a_valid_signature_names_nobody(self):
+    def test_user_placeholder_is_empty_if_the_token_has_no_valid_signature(self):
         weir = self.edge(forwarding('headers.request.set = { X-Who = "{user}" }\n'),
                          client='user = { claim = "sub" }\n' + JWT)
         self.assertEqual(curl(weir, more=["-H", f"Authorization: Bearer {token(sub='ada')}x"]).status, 200)
@@ -234,12 +234,12 @@ class Edits(EdgeTestCase):
                 self.assertEqual((got.all("cache-control"), got.all("content-security-policy")), (["no-store"], ["default-src"]))
                 self.assertIsNotNone(got["retry-after"])
 
-    def test_errors_of_an_upstream_get_the_fields(self):
+    def test_502_response_gets_the_header_fields_of_the_route(self):
         self.upstream.reply = lambda exchange: exchange.close()
         got = curl(self.edge(forwarding('headers.response.set = { X-Frame-Options = "DENY" }\n')))
         self.assertEqual((got.status, got["x-frame-options"]), (502, "DENY"))
 
-    def test_websockets_get_the_fields(self):
+    def test_websocket_gets_the_header_fields_and_path_of_the_route(self):
         self.upstream.reply = echo
         weir = self.edge(forwarding('strip_prefix = "/ws"\nheaders.request = { set = { X-Path = "{path}" }, remove = ["X-Kept"] }\n'
                                     'headers.response = { set = { X-Frame-Options = "DENY" }, remove = ["X-Kept"] }\n'))
@@ -253,7 +253,7 @@ class Edits(EdgeTestCase):
         for exchange in self.upstream.exchanges:
             self.assertEqual((exchange.target, exchange.head["x-path"], exchange.head["x-kept"]), ("/chat", "/ws/chat", None))
 
-    def test_rules_and_log_see_the_fields_and_the_path_of_the_client(self):
+    def test_rules_use_the_path_and_fields_that_the_client_sent(self):
         weir = self.edge(forwarding('strip_prefix = "/api"\nheaders.request = { remove = ["X-Team"] }\n'),
                          rules=rule(limit="1/1000day", key='["header:X-Team"]', match='{ path = "/api/*" }'))
         statuses = [curl(weir, "/api/x", more=["-H", f"X-Team: {team}"]).status for team in ("a", "a", "b")]
@@ -270,7 +270,7 @@ class Paths(EdgeTestCase):
               (("/users/7/a/b?c", "/u/7/x/a/b?c"), ("/users/x", "/users/x"))),
              ('rewrite = { pattern = "^/go(.*)$", to = "/{1}" }\n', (("/go/evil.example", "/evil.example"), ("/go%3Fa", "/%3Fa")))]
 
-    def test_server_sees_the_new_path_and_the_query_as_it_was(self):
+    def test_server_gets_the_rewritten_path_and_the_unchanged_query(self):
         for more, paths in self.CASES:
             weir = self.edge(forwarding(more))
             for options, tls in PROTOCOLS:
@@ -279,7 +279,7 @@ class Paths(EdgeTestCase):
                         self.assertEqual(curl(weir, path, options=options, tls=tls).status, 200)
                         self.assertEqual(self.upstream.exchanges[-1].target, forwarded)
 
-    def test_no_path_leaves_the_place_to_which_the_route_forwards(self):
+    def test_path_that_leads_out_of_the_configured_prefix_gets_400(self):
         cases = (('add_prefix = "/v2/public"\n', ("/..%2f..%2fadmin/secret", "/a/..%2f..%2f..%2f..%2fadmin/x", "/..%5c..%5cadmin",
                                                   "/%252e%252e/%252e%252e/admin"), "/group%2fproject"),
                  ('rewrite = { pattern = "^/u/([^-/]+)-(.+)$", to = "/users/{1}/{2}" }\n',
@@ -305,12 +305,12 @@ class Paths(EdgeTestCase):
                                "the requests are logged")
             self.assertEqual([line["error"] for line in lines if line["status"] == 400], ["ambiguous_path"] * number)
 
-    def test_route_may_leave_the_reading_of_encoded_slashes_to_its_server(self):
+    def test_encoded_slashes_are_forwarded_if_ambiguous_paths_is_pass(self):
         weir = self.edge(forwarding('add_prefix = "/v2"\nambiguous_paths = "pass"\n'))
         self.assertEqual(curl(weir, "/..%2fx").status, 200)
         self.assertEqual(self.upstream.exchanges[-1].target, "/v2/..%2Fx")
 
-    def test_server_of_http2_sees_the_same(self):
+    def test_http2_server_gets_the_rewritten_path_and_fields(self):
         seen = []
 
         def reply(request):
@@ -326,20 +326,20 @@ class Paths(EdgeTestCase):
             self.assertEqual((got.status, got["server"], got["x-route"], got["x-kept"]), (200, None, "api", "1"))
         self.assertEqual(seen, [("/a?b", "/api/a", None)] * len(PROTOCOLS))
 
-    def test_options_for_the_whole_server_keep_their_target(self):
+    def test_options_request_for_the_whole_server_keeps_its_asterisk_target(self):
         weir = self.edge(forwarding('add_prefix = "/v2"\n'))
         curl(weir, more=["-X", "OPTIONS", "--request-target", "*"])
         self.assertEqual(self.upstream.exchanges[-1].target, "*")
 
 
 class Explained(ExplainTestCase):
-    def test_explanation_says_that_the_path_leaves_its_place(self):
+    def test_explanation_says_that_the_path_leads_out_of_its_prefix(self):
         self.begin("", routes=forwarding('add_prefix = "/v2"\n'))
         said = self.explain(path="/..%2fadmin")["verdict"]
         self.assertEqual(said["status"], 400)
         self.assertIn("lead out of the place to which its route forwards", str(said))
 
-    def test_explanation_assumes_https_unless_the_question_names_the_scheme(self):
+    def test_explanation_assumes_https_unless_the_explained_request_has_a_scheme(self):
         self.begin("", routes=responding("http", '{ scheme = "http" }') + responding("any", "{}"))
         self.assertEqual(self.explain(path="/")["route"]["name"], "any")
         self.assertEqual(self.explain(path="/")["route"]["passed_over"][0]["why"], "scheme https is not http")

@@ -98,7 +98,7 @@ class GrpcCharges(TestCase):
         self.assertNotEqual(self.call(), EXHAUSTED)
         eventually(lambda: self.settled(weir, "refunded") == 1, "the broken call is refunded")
 
-    def test_a_client_that_cancels_before_the_status_stays_charged(self):
+    def test_call_stays_charged_if_the_client_cancels_before_the_status(self):
         def begin(exchange):
             exchange.read_body()
             exchange.send(HEAD + b"b\r\n" + message(b"answer") + b"\r\n")

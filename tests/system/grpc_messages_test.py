@@ -189,7 +189,7 @@ class GrpcMessages(TestCase):
         self.assertEqual(list(self.stream([b"all"])), contents)
         self.assertGreaterEqual(time.monotonic() - began, 6 / 20 - 0.001)
 
-    def test_both_sides_of_a_call_share_one_limit(self):
+    def test_client_and_server_of_a_call_share_one_message_limit(self):
         self.weir("4/day", messages_over='"close"', direction='"both"')
         contents = queue.Queue()
         call = self.stream(iter(contents.get, None))
@@ -205,7 +205,7 @@ class GrpcMessages(TestCase):
         self.assertEqual(len(list(self.stream([b"x"] * 3))), 3)
         self.await_metric(weir, 2, "weir_messages_total", outcome="shadow_refused")
 
-    def test_call_over_http_1_is_cut_off_because_its_client_gets_no_trailers(self):
+    def test_http_1_call_above_the_limit_is_cut_off_without_trailers(self):
         self.answer_with(b"one", b"two")
         weir = self.weir("1/day", messages_over='"close"', direction='"server"')
         with Client(weir.port) as client:

@@ -91,7 +91,7 @@ class Server(TestCase):
         server.sessions[0].permit(500, stream)
         client.wait(lambda: client.h2.local_flow_control_window(stream) == 1500)
 
-    def test_a_server_may_acknowledge_nothing_and_read_nothing(self):
+    def test_server_can_be_set_to_acknowledge_nothing_and_read_nothing(self):
         server = self.serve(quiet={SETTINGS, PING})
         client = self.connect(server)
         client.send(frame(PING, 0, 0, b"01234567"))

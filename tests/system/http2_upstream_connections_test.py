@@ -279,7 +279,7 @@ class Tls(Http2UpstreamTestCase):
         self.assertEqual([client.read(stream).status for stream in streams], [200] * 10)
         self.assertEqual(len(new.faults), 0)
 
-    def test_auto_sends_nothing_to_a_server_that_changes_to_http2_and_permits_no_stream(self):
+    def test_protocol_auto_sends_no_request_to_an_http2_server_that_permits_no_stream(self):
         with Upstream(tls=self.context("http/1.1")) as old:
             weir = self.secure(old, "auto")
             client = self.client(weir)

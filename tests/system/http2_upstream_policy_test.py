@@ -149,7 +149,7 @@ class Failures(Http2UpstreamTestCase):
         self.assertEqual([self.client(weir).get().status for _ in range(4)], [200] * 4)
         self.await_error(late.requests[0], CANCEL)
 
-    def test_a_head_that_is_too_large_is_no_failure_of_the_server(self):
+    def test_response_head_that_is_too_large_is_not_counted_as_a_server_failure(self):
         server = self.serve(lambda request: request.answer(fields=[("x-large", "a" * 20_000)] if request.path == "/large" else []))
         weir = self.weir(server, upstream="eject = { failures = 1 }")
         for version in BOTH:
@@ -159,7 +159,7 @@ class Failures(Http2UpstreamTestCase):
         self.assertEqual(weir.metric("weir_upstream_oversized_heads_total"), 2)
         self.assertEqual((weir.metric("weir_upstream_healthy", upstream="api"), server.connections), (1, 1))
 
-    def test_max_in_flight_holds_for_the_streams_of_a_connection(self):
+    def test_max_in_flight_bounds_the_streams_of_a_connection(self):
         release = threading.Event()
 
         def reply(request):

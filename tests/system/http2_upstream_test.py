@@ -205,7 +205,7 @@ class Fields(Http2UpstreamTestCase):
 
 
 class SmallMessages(Http2UpstreamTestCase):
-    def test_a_client_may_return_the_window_of_each_small_message(self):
+    def test_client_may_send_window_updates_after_each_small_message(self):
         """gRPC libraries return the window after each message. The messages are small because the server
         sends small ones, not because the window is small."""
         go_on = threading.Semaphore(0)

@@ -136,7 +136,7 @@ class Handshake(WebSocketTestCase):
         self.upstream.reply = echo
         self.assert_answers(client)
 
-    def test_server_that_does_not_open_the_websocket_with_101_gets_the_client_a_502(self):
+    def test_client_gets_502_if_the_server_does_not_open_the_websocket_with_101(self):
         """To the client, any 2xx status would mean that the WebSocket is open."""
         replies = {"200": answer(b"a page"), "another key": lambda exchange: switch(exchange, key="another"),
                    "no key": b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"}
@@ -402,7 +402,7 @@ class Ends(WebSocketTestCase):
         self.assertEqual((line["protocol"], line["method"], line["status"], line["bytes_in"], line["bytes_out"], line["error"]),
                          ("HTTP/2", "GET", 101, 5, 3, "upstream_truncated"))
 
-    def test_idle_websocket_is_reset_and_octets_extend_it(self):
+    def test_websocket_is_reset_when_no_octets_pass_for_the_tunnel_timeout(self):
         weir = self.weir(upstream='timeouts = { tunnel = "2s" }')
         client = self.client(weir)
         websocket = self.opened(client)

@@ -60,7 +60,7 @@ class LatencyTestCase(Http2TestCase):
 
 
 class Histograms(LatencyTestCase):
-    def test_refusals_and_own_answers_do_not_count_for_a_route(self):
+    def test_refusals_and_answers_of_weir_do_not_count_for_a_route(self):
         for make in PROTOCOLS:
             with self.subTest(make.__name__):
                 few = rule("few", "2/1000day", key="[]", algorithm='"fixed_window"', match='{ path = "/api/*" }')
@@ -74,7 +74,7 @@ class Histograms(LatencyTestCase):
                 self.assertEqual(read.of("weir_local_reply_seconds_count"), 6)
                 self.assertEqual(read.of("weir_upstream_seconds_count", upstream="api"), 2)
 
-    def test_route_has_the_whole_time_and_upstream_the_time_to_the_head(self):
+    def test_route_records_the_whole_time_and_upstream_the_time_to_the_head(self):
         for make in PROTOCOLS:
             with self.subTest(make.__name__):
                 seen, never = threading.Event(), threading.Event()
@@ -110,7 +110,7 @@ class Histograms(LatencyTestCase):
         seen.set()
         self.assertEqual(client.wire.read_exactly(4), b"body")
 
-    def test_every_attempt_counts_for_the_upstream_and_the_request_once(self):
+    def test_upstream_counts_each_attempt_and_route_counts_the_request_once(self):
         def reply(exchange):
             exchange.send(answer(status="503 Busy") if len(self.upstream.exchanges) + len(other.exchanges) == 1 else answer())
 
@@ -123,7 +123,7 @@ class Histograms(LatencyTestCase):
         self.assertEqual(read.of("weir_upstream_seconds_count", upstream="api"), 2)
         self.assertEqual(read.of("weir_request_seconds_count", route="api"), 1)
 
-    def test_request_without_an_answer_in_time_counts_with_its_wait(self):
+    def test_request_that_times_out_is_counted_with_its_waiting_time(self):
         self.upstream.reply = self.hold
         weir = self.start(Weir(config(self.upstream.port, routes=API, upstream='timeouts = { response = "200ms" }\nretry = { attempts = 1 }')))
         self.assertEqual(weir.get("/api/x").status, 504)
@@ -141,7 +141,7 @@ class Histograms(LatencyTestCase):
         self.assertEqual(read.of("weir_upstream_seconds_count", upstream="api"), 0)
         self.assertEqual(read.of("weir_local_reply_seconds_count"), 1)
 
-    def test_tunnel_counts_with_the_time_until_it_opens(self):
+    def test_tunnel_is_counted_with_the_time_until_it_opened(self):
         self.upstream.reply = lambda exchange: (exchange.send(SWITCH), exchange.wait_for_close())
         weir = self.start(Weir(config(self.upstream.port, routes=API)))
         began = time.monotonic()
@@ -195,7 +195,7 @@ class Reload(LatencyTestCase):
         weir.signal(signal.SIGHUP)
         self.await_metric(weir, before + 1, "weir_reloads_total", result="ok")
 
-    def test_routes_that_stay_keep_their_counts_and_others_start_at_zero(self):
+    def test_reload_keeps_the_counts_of_kept_routes_and_clears_removed_routes(self):
         weir = self.start(Weir(config(self.upstream.port, routes=API + QUEUED)))
         self.assertEqual([weir.get(path).status for path in ("/api/x", "/queued", "/queued")], [200] * 3)
         self.ended(weir, 3)

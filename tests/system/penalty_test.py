@@ -100,7 +100,7 @@ class Penalty(PenaltyTestCase):
         self.assertEqual(weir.metric("weir_penalties_total", rule="guesses"), 1)
         self.assertEqual(weir.metric("weir_decisions_total", rule="guesses", outcome="shadow_refused"), 4)
 
-    def test_penalty_outlives_a_reload_that_changes_its_numbers_but_not_one_that_removes_it(self):
+    def test_penalty_outlives_a_reload_unless_the_rule_loses_its_penalty(self):
         weir = self.weir(guesses())
         self.punish(weir)
         for reloads, (text, status) in enumerate(((guesses("1000/s"), 429), (guesses("1000/s", penalty=None), 200))):
@@ -118,7 +118,7 @@ class PenaltyInRedis(Penalty):
         redis = f'redis = {{ url = "{self.redis.url}", timeout = "10s", start_wait = "20s" }}'
         self.state = f'store = "redis"\nkey_secret = "{os.urandom(8).hex()}"\n{redis}\n'
 
-    def test_several_weirs_share_penalties_and_their_end(self):
+    def test_two_instances_share_penalties_and_resets(self):
         one, other = self.weir(guesses()), self.weir(guesses())
         self.assertEqual(one.get("/").status, 200)
         self.assertLessEqual(self.refused_for(other), 300)
@@ -135,7 +135,7 @@ class PenaltyInRedis(Penalty):
         eventually(lambda: self.refused_for(weir) > 300 and weir.metric("weir_redis_denied_here_total") > 0, "weir refuses by itself")
 
     # A reload does not convert the buckets that Redis has.
-    test_penalty_outlives_a_reload_that_changes_its_numbers_but_not_one_that_removes_it = None
+    test_penalty_outlives_a_reload_unless_the_rule_loses_its_penalty = None
 
 
 class PenaltyOverRestarts(PenaltyTestCase):

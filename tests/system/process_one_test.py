@@ -109,7 +109,7 @@ class ProcessOne(TestCase):
         self.assertEqual(weir.get("/").status, 200)
         self.assertEqual(weir.metric("weir_upgrades_total", result="failed"), 1)
 
-    def test_other_signals_work_as_elsewhere(self):
+    def test_sighup_and_sigusr1_work_in_process_one(self):
         weir = self.weir()
         weir.signal(signal.SIGHUP)
         weir.wait_for("info reload: the configuration was reloaded")

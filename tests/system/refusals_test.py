@@ -47,12 +47,12 @@ class Jitter(Http2TestCase):
         for refused, read in self.refusals(weir, 100):
             self.assertLessEqual(int(refused["retry-after"]), int(refused["x-ratelimit-reset"]) - read + PATIENCE)
 
-    def test_jitter_of_a_rule_replaces_that_of_the_server(self):
+    def test_jitter_of_a_rule_replaces_the_jitter_of_the_server_section(self):
         weir = self.plain_weir(rule(limit="1/day", retry_after_jitter='"0%"', **DAILY), server='retry_after_jitter = "100%"')
         for refused, read in self.refusals(weir, 100):
             self.assertLessEqual(int(refused["retry-after"]), int(refused["x-ratelimit-reset"]) - read + PATIENCE)
 
-    def test_grpc_calls_are_told_the_same_time_in_milliseconds(self):
+    def test_grpc_pushback_equals_retry_after_in_milliseconds(self):
         weir = self.weir(rules=rule(limit="1/day", retry_after_jitter='"100%"', **DAILY))
         client = self.client(weir)
         client.get("/")

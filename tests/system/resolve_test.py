@@ -157,7 +157,7 @@ class Resolve(TestCase):
             eventually(lambda: not first.open, "the connection to the old address is not kept")
             self.assertEqual([late.get("/").body for _ in range(3)], [b"second"] * 3)
 
-    def test_http2_requests_follow_the_name_and_open_ones_end_at_their_server(self):
+    def test_new_http2_requests_use_the_new_address_and_open_requests_finish_at_the_old(self):
         """An open HTTP/2 connection to the old address finishes its requests, gets no further ones, and ends."""
         release = threading.Event()
         self.addCleanup(release.set)

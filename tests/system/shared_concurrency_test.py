@@ -167,7 +167,7 @@ class SharedConcurrency(TestCase):
         self.hold(weirs[0], 10)
         self.assertEqual(weirs[1].get("/").status, 429)
 
-    def test_local_share_applies_without_redis_and_its_permits_are_entered_afterwards(self):
+    def test_permits_of_the_local_share_are_entered_in_redis_when_it_returns(self):
         weir = self.weir(replicas=2)
         self.hold(weir, 2)
         self.redis.kill()

@@ -77,7 +77,7 @@ class StreamsInMemory(StreamCosts):
         self.await_settled(weir, "tokens", untold=1, unreadable=1)
         self.assertEqual(self.left(weir), self.LIMIT - 2000)
 
-    def test_each_event_reaches_the_client_before_the_next_one_is_sent(self):
+    def test_each_event_reaches_the_client_before_the_server_sends_the_next_event(self):
         received = threading.Semaphore(0)
 
         def step_by_step(exchange):

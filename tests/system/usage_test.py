@@ -51,7 +51,7 @@ class Usage(UsageTestCase):
         self.assertEqual(self.numbers(weir, x_api_key="bob"), {"minute": (3, 1, 2), "address": (100, 4, 96)})
         self.assertEqual(list(self.numbers(weir)), ["address"])
 
-    def test_reading_the_usage_charges_nothing_is_never_refused_and_creates_no_key(self):
+    def test_reading_the_usage_is_never_charged_or_refused_and_creates_no_key(self):
         weir = self.usage_weir(rule("all", "1/1000day", key='["ip"]'), rule("each", "5/1000day", **BY_KEY))
         before = weir.metric("weir_keys")
         for name in range(5):

@@ -89,7 +89,7 @@ TEST(Admission, ResponsesForbidFramesAndContentTypeSniffing) {
   EXPECT_EQ(value("Referrer-Policy"), "no-referrer");
 }
 
-TEST(Answer, RequestWithTheETagOfThePageInIfNoneMatchGets304) {
+TEST(Answer, RequestWhoseIfNoneMatchHasTheETagOfThePageGets304) {
   const Answer page{.status = 200, .body = "text", .etag = "\"1a2b\""};
   const auto status = [&](std::string_view known) {
     return unless_known(page, {.method = "GET", .target = "/", .if_none_match = known}).status;

@@ -81,7 +81,7 @@ TEST_F(AlertRegistryTest, RemovedFiringAlertPostsThatItEnded) {
   EXPECT_EQ(log_.back(), "alert a has ended: 6 within the last period, the threshold is 3/s");
 }
 
-TEST_F(AlertRegistryTest, RemovedAlertMakesAtMostTheConfiguredNumberOfAttempts) {
+TEST_F(AlertRegistryTest, EndOfARemovedAlertIsTriedAtMostAsOftenAsConfigured) {
   book_.change({alert("a")}, at(0));
   fire();
   book_.change({}, at(2));

@@ -199,7 +199,7 @@ TEST_F(ClientAlertsTest, NewProcessContinuesTheAlertOfEachClient) {
   EXPECT_THAT(posted(5), ElementsAre("ended logins: ada 0"));
 }
 
-TEST_F(ClientAlertsTest, AlertOnAllRefusalsDoesNotContinueAlertsOfClients) {
+TEST_F(ClientAlertsTest, ClientAlertsEndIfTheNewProcessAlertsOnAllRefusalsInstead) {
   book_.change({alert("logins")}, at(0));
   auto of_all = alert("logins");
   of_all.on = AlertOn::Refusals;

@@ -245,7 +245,7 @@ TEST(TopFrame, ListsAllRulesIfTopClientsAreDisabled) {
   EXPECT_THROW((void)read_rules("{}"), std::runtime_error);
 }
 
-TEST(TopFrame, NoLineExceedsTheWidthAndNoFrameTheHeight) {
+TEST(TopFrame, FrameFitsIntoTheWidthAndHeightOfTheTerminal) {
   Sample sample{.taken = {}, .figures = Figures{kMetrics}, .top = {}};
   for (int i = 0; i < 30; ++i)
     sample.top.push_back({.rule = std::string(100, 'r'),

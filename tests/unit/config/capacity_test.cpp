@@ -48,7 +48,7 @@ TEST(Capacity, AcceptsACostThatOneLimitOfTheRuleAdmits) {
 }
 
 // A leaky bucket's queue counts requests and not their cost.
-TEST(Capacity, LeakyBucketWithAQueueAcceptsAnyCost) {
+TEST(Capacity, LeakyBucketAcceptsCostsAboveItsQueueLength) {
   for (unsigned queue = 0; queue < 4; ++queue)
     for (unsigned cost = 1; cost < 6; ++cost) {
       const auto bucket = limit::LeakyBucket::make({10, std::chrono::seconds(1)}, queue, base::kForever);

@@ -48,7 +48,7 @@ TEST(Describe, ListsRulesThatMayApplyToARouteWithTheirConditions) {
   EXPECT_THAT(rules_below("{}", "{}"), AllOf(listed, Not(HasSubstr("where"))));
 }
 
-TEST(Describe, ShowsHowRefusalsLook) {
+TEST(Describe, ShowsTheHeadersAndJitterOfRefusals) {
   EXPECT_THAT(describe(parse_settings(with_rule("headers = { X-A = \"a\", X-B = \"b\" }\n"), kFile)),
               HasSubstr(", refusals with X-A: a and X-B: b\n"));
   EXPECT_THAT(describe(parse_settings(with_rule("retry_after_jitter = \"10%\"\n"), kFile)),

@@ -32,7 +32,7 @@ TEST_F(KeysFileTest, FindsTheHolderOfAKeyByKeyAndByDigest) {
   EXPECT_EQ(ring.find("c"), nullptr);
 }
 
-TEST_F(KeysFileTest, ReportsTheFirstKeyOfEachTierAndIfAnyKeyOfTheTierHasAUser) {
+TEST_F(KeysFileTest, RecordsTheFirstKeyOfEachTierAndWhetherTheTierHasUsers) {
   read(
       "[[key]]\nkey = \"a\"\ntier = \"gold\"\n[[key]]\nkey = \"b\"\ntier = \"gold\"\nuser = \"u\"\n"
       "[[key]]\nkey = \"c\"\ntier = \"free\"\n");

@@ -80,7 +80,7 @@ TEST(LimiterReader, ReadsCalendarWindows) {
               ElementsAre(HasSubstr("rule[x].timezone: found without a calendar")));
 }
 
-TEST(LimiterReader, TierHasTheRulesAlgorithmAndItsOwnNumbers) {
+TEST(LimiterReader, TierInheritsTheAlgorithmButNotTheNumbersOfItsRule) {
   const auto rules =
       parse_settings(rule("limit = \"5/month\"\nalgorithm = \"fixed_window\"\nalign = \"month\"\n"
                           "tiers = { pro = { limit = \"50/month\" } }\n"

@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-TEST(Settings, SmallestConfigurationHasEveryDefault) {
+TEST(Settings, MinimalConfigurationGetsAllDefaults) {
   const auto settings = parse(kLeast);
   ASSERT_EQ(settings.rules.size(), 1u);
   const auto& rule = settings.rules[0];

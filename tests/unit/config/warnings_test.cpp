@@ -232,7 +232,7 @@ TEST(Warnings, WarnOfRuleTiersThatNoApiKeyHas) {
                             "rule \"x\" names the tier \"gold\", which no key of the keys file has"));
 }
 
-TEST(Warnings, DoNotAppearIfKeySecretIsNotSet) {
+TEST(Warnings, DoNotMentionAMissingKeySecret) {
   const std::string redis = "store = \"redis\"\n[state]\nredis = { url = \"redis://a\" }\n";
   EXPECT_THAT(warnings_of(with_rule(redis)), Not(Contains(HasSubstr("key_secret"))));
 }
@@ -277,7 +277,7 @@ TEST(Warnings, WarnIfOneClientCanFillASharedQueue) {
   EXPECT_THAT(warnings_of(with_rule("key = []\n" + asks_redis)), Not(warned)) << "the rule has no queue";
 }
 
-TEST(Warnings, WarnOfUnusedUpstreamsAndOfKeysThatNoRequestHas) {
+TEST(Warnings, WarnOfUnusedUpstreamsUnusableKeysAndRulesThatReadEveryBody) {
   const auto every_body = HasSubstr("rule \"x\" reads the body of every request into memory");
   EXPECT_THAT(warnings_of(with_rule("cost = { json = \"/a\" }\n")), Contains(every_body));
   EXPECT_THAT(warnings_of(with_rule("match = { not = { body_contains = \"a\" } }\n")), Contains(every_body));
@@ -396,7 +396,7 @@ TEST(Warnings, WarnIfServerErrorsAreChargedTheReservedCost) {
   EXPECT_THAT(of("charge = { status = \"401\" }\n"), Not(warned));
 }
 
-TEST(Warnings, WarnOfStatedLengthsThatReserveALimitThatClientsShare) {
+TEST(Warnings, WarnIfTheContentLengthOfOneClientCanReserveASharedLimit) {
   const auto of = [](const std::string& more) { return warnings_of(with_rule(more)); };
   const auto warned = Contains(HasSubstr("rule \"x\" reserves the Content-Length that a client states"));
   for (const char* bodies : {"request", "both"})
@@ -410,7 +410,7 @@ TEST(Warnings, WarnOfStatedLengthsThatReserveALimitThatClientsShare) {
   EXPECT_THAT(of("cost = { bytes = \"response\" }\nkey = []\n"), Not(warned));
 }
 
-TEST(Warnings, WarnOfWindowsOfBytesThatAnswersAtTheSameTimeExceed) {
+TEST(Warnings, WarnIfConcurrentAnswersCanExceedAWindowOfBytes) {
   const auto of = [](const std::string& more) { return warnings_of(with_rule("key = [\"ip\"]\n" + more)); };
   const auto warned = Contains(HasSubstr("rule \"x\" holds one unit for each answer until it has passed"));
   const std::string cost = "cost = { bytes = \"response\" }\n";
@@ -444,7 +444,7 @@ TEST(Warnings, WarnOfUnusedTokenAndCountrySettings) {
   EXPECT_THAT(of("key = [\"claim:sub|country\"]\n"), Not(Contains(unasked)));
 }
 
-TEST(Warnings, WarnOfRulesThatMixTheUsersOfSeveralIssuers) {
+TEST(Warnings, WarnOfRulesThatCountUsersOfSeveralIssuersTogether) {
   const auto issuer = [](const std::string& name) {
     return "[[client.jwt]]\nissuer = \"" + name + "\"\nalgorithm = \"HS256\"\nsecret = \"" +
            std::string(32, 's') + "\"\n";
@@ -466,7 +466,7 @@ TEST(Warnings, WarnOfRulesThatMixTheUsersOfSeveralIssuers) {
   EXPECT_THAT(of("[\"user\"]", issuer("https://a")), Not(Contains(HasSubstr(how))));
 }
 
-TEST(Warnings, WarnOfPlacesThatNoDatabaseKnows) {
+TEST(Warnings, WarnOfGeoAttributesThatNoDatabaseContains) {
   const Folder folder;
   for (const auto* type : {"GeoLite2-Country", "DBIP-City-Lite", "GeoLite2-ASN", "Test-Country"}) {
     policy::CountryFile file(type);

@@ -62,7 +62,7 @@ TEST(CorsFields, LetAPageOfAListedOriginReadTheAnswer) {
             "Access-Control-Allow-Origin: https://app.example.com\r\nVary: Origin\r\n");
 }
 
-TEST(CorsFields, OtherOriginsGetNoPermission) {
+TEST(CorsFields, PageOfAnUnlistedOriginGetsNoPermission) {
   for (const char* origin : {"https://evil.example", "https://app.example.com.evil.example", "null", "",
                              "https://APP.example.com", "https://app.example.com:8443", "*"})
     EXPECT_EQ(answer_fields(kApp, page_request({{"Origin", origin}})), "Vary: Origin\r\n") << origin;
@@ -154,14 +154,14 @@ TEST(CorsExposedNames, NamesTheFieldsThatWeirAddsToAnAnswer) {
 }
 
 // An answer that was not sent may have left field lines with these names in the list.
-TEST(CorsExposedNames, OmitFieldsForBrowsersAndCaches) {
+TEST(CorsExposedNames, OmitAccessControlAndVaryFields) {
   std::string fields = "RateLimit: \"a\";r=4\r\nAccess-Control-Expose-Headers: RateLimit\r\nVary: Origin\r\n";
   const auto before = fields;
   append_exposed_names(fields, kApp, page_request({{"Origin", "https://app.example.com"}}).fields);
   EXPECT_EQ(fields, before + "Access-Control-Expose-Headers: RateLimit\r\nVary: Origin\r\n");
 }
 
-TEST(CorsExposedNames, AreAbsentWithoutFieldsOrForOtherOrigins) {
+TEST(CorsExposedNames, AreOmittedIfThereAreNoFieldsOrTheOriginIsNotListed) {
   std::string fields;
   append_exposed_names(fields, kApp, page_request({{"Origin", "https://app.example.com"}}).fields);
   EXPECT_EQ(fields, "");

@@ -56,7 +56,7 @@ TEST(StreamFormat, DependsOnTheContentType) {
     EXPECT_EQ(stream_format(type), std::nullopt) << type;
 }
 
-TEST(EventStream, GivesTheDataOfEachEvent) {
+TEST(EventStream, ReturnsTheDataOfEachEvent) {
   EXPECT_THAT(events("data: a\n\ndata:b\n\n"), ElementsAre("a", "b"));
   EXPECT_THAT(events("event: x\nid: 1\ndata: a\nretry: 5\n\n"), ElementsAre("a"));
   EXPECT_THAT(events("data:  a \n\n"), ElementsAre(" a ")) << "only one blank after the colon is dropped";
@@ -86,7 +86,7 @@ TEST(EventStream, IgnoresAByteOrderMark) {
       << "half a mark belongs to the name of a field";
 }
 
-TEST(EventStream, LastEventMayLackItsEnd) {
+TEST(EventStream, ReturnsTheDataOfALastEventWithoutAnEmptyLine) {
   const auto found = collect(StreamFormat::Events, "data: a\n\ndata: b\n");
   EXPECT_THAT(found.records, ElementsAre("a"));
   EXPECT_EQ(found.rest, "b");

@@ -209,7 +209,7 @@ TEST(WriteRequestHead, UsesTheServersAddressAsHostIfTheRequestHasNoHost) {
   EXPECT_TRUE(forwarded("GET / HTTP/1.0\r\nHost: a", by).starts_with("GET / HTTP/1.1\r\nHost: a\r\n"));
 }
 
-TEST(WriteRequestHead, WritesAnotherPathAndFurtherFields) {
+TEST(WriteRequestHead, WritesARewrittenPathAndAdditionalFields) {
   auto by = kStranger;
   by.path = "/v2/x";
   by.added = "X-A: 1\r\nX-B: 2\r\n";

@@ -34,7 +34,7 @@ TEST(GrpcStatus, TrailersOnlyResponseStatesTheStatusInItsHead) {
   }
 }
 
-TEST(GrpcStatus, HttpErrorStandsForAGrpcStatus) {
+TEST(GrpcStatus, HttpErrorIsMappedToAGrpcStatus) {
   const std::pair<unsigned, unsigned> statuses[] = {{400, 13}, {401, 16}, {403, 7},  {404, 12}, {429, 14},
                                                     {502, 14}, {503, 14}, {504, 14}, {500, 2},  {204, 2}};
   for (const auto& [http, grpc] : statuses) {
@@ -45,7 +45,7 @@ TEST(GrpcStatus, HttpErrorStandsForAGrpcStatus) {
   }
 }
 
-TEST(GrpcStatus, TrailersDecideTheStatusIfTheyMayFollowTheHead) {
+TEST(GrpcStatus, HeadStatesNoStatusIfTrailersMayFollow) {
   ResponseHead head;
   head.status = 200;
   head.framing = Framing::Length;  // over HTTP/2, trailers may also follow a body with a Content-Length

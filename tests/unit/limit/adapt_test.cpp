@@ -48,12 +48,12 @@ TEST(Unwell, UpstreamIsNotUnwellAfterOnlyTwoFailures) {
   }
 }
 
-TEST(Unwell, IgnoresTheTimeIfNoAttemptWasMeasured) {
+TEST(Unwell, LatencyIsIgnoredIfNoAttemptWasMeasured) {
   EXPECT_FALSE(is_unwell({.latency_above = 500ms}, {.all = 20, .failed = 20}));
   EXPECT_TRUE(is_unwell(kBoth, {.all = 20, .failed = 20})) << "refused connections are failures";
 }
 
-TEST(Adapted, HalvesWhileUnwellAndGrowsByOneStepOtherwise) {
+TEST(Adapted, FactorHalvesWhileTheUpstreamIsUnwellAndGrowsOtherwise) {
   const auto bad = answers(100, 100, 1s), good = answers(100, 0, 1ms);
   std::vector<int> factors;
   Factor factor = kWholeFactor;
@@ -81,7 +81,7 @@ double mean_factor(int answers_each_period, double share) {
 }
 
 // docs/design/adapt.md has these figures.
-TEST(Adapted, SeldomFailuresHardlyLowerTheFactor) {
+TEST(Adapted, RareFailuresHardlyLowerTheFactor) {
   EXPECT_NEAR(mean_factor(10, 0.02), 99, 2);
   EXPECT_NEAR(mean_factor(15, 0.02), 99, 2);
   EXPECT_NEAR(mean_factor(30, 0.02), 93, 3);
@@ -90,7 +90,7 @@ TEST(Adapted, SeldomFailuresHardlyLowerTheFactor) {
   EXPECT_NEAR(mean_factor(50, 0.1), 20, 2);
 }
 
-TEST(Adapted, GrowsWithoutAnswers) {
+TEST(Adapted, FactorGrowsWhileThereAreNoAnswers) {
   EXPECT_EQ(adapted(kBoth, {}, 4), 5);
 }
 
@@ -113,7 +113,7 @@ unsigned admitted_at_once(const Limiter& limiter, Cell& cell, TimePoint now) {
   return admitted;
 }
 
-TEST(Scaled, QuotaIsTheFactorsShareOfTheLimit) {
+TEST(Scaled, QuotaIsTheLimitTimesTheFactor) {
   for (const auto& whole : scalable())
     for (const Factor factor : std::initializer_list<Factor>{1, 7, 19, 20}) {
       const auto limiter = scaled(whole, factor, 1).value();
@@ -123,7 +123,7 @@ TEST(Scaled, QuotaIsTheFactorsShareOfTheLimit) {
     }
 }
 
-TEST(Scaled, WholeFactorKeepsTheLimiter) {
+TEST(Scaled, FullFactorLeavesTheLimiterUnchanged) {
   for (const auto& whole : scalable()) EXPECT_EQ(scaled(whole, kWholeFactor, 1).value(), whole);
 }
 
@@ -134,14 +134,14 @@ TEST(Scaled, SlowsTheRateOfABucket) {
   EXPECT_EQ(admitted_at_once(limiter, cell, kAtFirst + 2s), 5U) << "2.5 instead of 10 a second";
 }
 
-TEST(Scaled, QuotaIsAtLeastTheLeastCostButAtMostTheWholeLimit) {
+TEST(Scaled, QuotaIsAtLeastTheSmallestCostAndAtMostTheLimit) {
   for (const auto& whole : scalable()) {
     EXPECT_EQ(quota(scaled(whole, 1, 30).value()), 30U) << describe(whole);
     EXPECT_EQ(quota(scaled(whole, 1, 200).value()), 100U) << describe(whole);
   }
 }
 
-TEST(Scaled, UnitsChargedUnderOneFactorCountUnderAnotherFactor) {
+TEST(Scaled, UnitsChargedBeforeAChangeOfTheFactorStillCount) {
   for (const auto& whole : scalable()) {
     const auto half = scaled(whole, 10, 1).value();
     Cell cell;
@@ -172,7 +172,7 @@ TEST(Scaled, AdmitsNothingThatTheWholeLimitWouldRefuse) {
   }
 }
 
-TEST(Scaled, IsImpossibleForQueuesStepwiseRefillsAndAdaptiveConcurrency) {
+TEST(Scaled, QueuesStepwiseBucketsAndAdaptiveConcurrencyCannotBeScaled) {
   for (const auto& limiter : scalable()) EXPECT_TRUE(can_scale(limiter)) << describe(limiter);
   constexpr Rate kRate{10, Duration{1s}};
   EXPECT_FALSE(can_scale(LeakyBucket::make(kRate, 10, base::kForever).value()));

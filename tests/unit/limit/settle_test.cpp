@@ -158,7 +158,7 @@ TEST_F(Settling, ActualCostOfAnEvictedKeyIsANewEntryOfItsSlidingLog) {
 
 // The worker whose clock is ahead gets the lock first. The other worker's charge is then entered at a later
 // time than that worker read. Settling must still find this entry.
-TEST_F(Settling, FindsALogEntryWithALaterTimeThanItsRequest) {
+TEST_F(Settling, SettlesALogEntryWhoseTimeIsLaterThanItsRequest) {
   const auto daily = sliding_log("5/day");
   ASSERT_TRUE(charge(daily, 1, kStart));
   ASSERT_TRUE(charge(daily, 1, kStart + 2us));
@@ -304,7 +304,7 @@ TEST(SettleLaws, LargestCostsDoNotOverflow) {
 // A full bucket forgets its earlier charges. After the bucket was full, a refund may return too many units,
 // at most `reserved` − `actual`. A higher actual cost may charge too many units, at most `actual` −
 // `reserved`.
-TEST(SettleLaws, ErrorOfARefilledBucketIsAtMostTheSettledDifference) {
+TEST(SettleLaws, ErrorAfterARefillIsAtMostTheDifferenceOfTheCosts) {
   const auto seed = new_seed();
   Dice dice(seed);
   for (int i = 0; i < 20'000; ++i) {

@@ -113,7 +113,7 @@ TEST_F(Dialling, AddressThatDoesNotRespondDelaysTheNextOnlyBriefly) {
   EXPECT_EQ(peer(), good.endpoint());
 }
 
-TEST_F(Dialling, ReplacesTheOldestAttemptIfTooManyDoNotRespond) {
+TEST_F(Dialling, ReplacesTheOldestAttemptIfTooManyAddressesDoNotRespond) {
   watchdog.start();
   std::vector<Address> silent;
   std::vector<RawEndpoint> addresses;
@@ -128,7 +128,7 @@ TEST_F(Dialling, ReplacesTheOldestAttemptIfTooManyDoNotRespond) {
 }
 
 // The kernel repeats an unanswered SYN after a second. By then the backlog has room.
-TEST_F(Dialling, SlowAttemptCanStillSucceedAfterTheNextWasStarted) {
+TEST_F(Dialling, SlowAttemptCanStillSucceedAfterTheNextAttemptWasStarted) {
   watchdog.start();
   const auto slow = Address::silent();
   const auto silent = Address::silent();

@@ -132,7 +132,7 @@ TEST_F(RevocationLists, ListThatItsAuthorityDidNotSignIsAnError) {
 }
 
 // While an authority replaces its key, two authorities have one name.
-TEST_F(RevocationLists, TwoAuthoritiesOfOneNameNeedAListEach) {
+TEST_F(RevocationLists, TwoAuthoritiesWithTheSameNameEachNeedAList) {
   const auto successor = make_credential({{"CN", "Test CA"}}, nullptr);
   write_authorities({&authority_, &successor});
   append_list(authority_, authority_, {});
@@ -141,7 +141,7 @@ TEST_F(RevocationLists, TwoAuthoritiesOfOneNameNeedAListEach) {
   EXPECT_EQ(fault(), "");
 }
 
-TEST_F(RevocationLists, EndWithTheFirstListThatExpires) {
+TEST_F(RevocationLists, ReportedEndIsTheEarliestExpiryOfAllLists) {
   write_authorities({&authority_, &other_});
   append_list(authority_, authority_, {}, 2 * kHour);
   append_list(other_, other_, {}, kHour);
@@ -169,7 +169,7 @@ TEST_F(RevocationLists, ErrorSaysWhatAFileWithoutListsContains) {
               EndsWith("is DER; expected PEM: convert it with openssl crl -inform DER -in " + crl()));
 }
 
-TEST_F(RevocationLists, BrokenListAfterAGoodOneIsAnError) {
+TEST_F(RevocationLists, BrokenListAfterAValidListIsAnError) {
   append_list(authority_, authority_, {});
   std::ofstream(crl(), std::ios::app) << "-----BEGIN X509 CRL-----\nAAAA\n-----END X509 CRL-----\n";
   EXPECT_THAT(fault(), HasSubstr("is rejected by OpenSSL: "));

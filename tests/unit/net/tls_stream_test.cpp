@@ -151,7 +151,7 @@ std::string TlsStream::chosen_of(std::string_view offered, const Protocols& prot
   return std::string(stream->protocol());
 }
 
-TEST_F(TlsStream, AlpnChoosesTheProtocolThatWeirPrefersAndRejectsClientsWithoutACommonProtocol) {
+TEST_F(TlsStream, AlpnChoosesTheProtocolThatWeirPrefersOrRejectsTheClient) {
   constexpr std::string_view kBoth = "\x08http/1.1\x02h2", kHttp2 = "\x02h2", kOther = "\x06spdy/3";
   const Protocols http1{}, http2{.http1 = false, .h2 = true}, both{.h2 = true};
   EXPECT_EQ(chosen_of(kBoth, http1), "http/1.1");
@@ -375,7 +375,7 @@ TEST_F(TlsStream, AcceptsAFewKeyUpdates) {
       << "a data record makes up for only one empty record";
 }
 
-TEST_F(TlsStream, ReadingADataRecordInPiecesPermitsNoMoreEmptyRecords) {
+TEST_F(TlsStream, ReadingOneRecordInPiecesDoesNotPermitMoreEmptyRecords) {
   TlsClient client(theirs.number());
   ASSERT_TRUE(shake_hands(client));
   std::string got;

@@ -67,7 +67,7 @@ TEST_F(ClientSurgesTest, ClientThatFiresAgainIsReportedAgain) {
   EXPECT_THAT(look(), ElementsAre("client 1 began at 9"));
 }
 
-TEST_F(ClientSurgesTest, ReportsClientsBeyondThePlacesOncePlacesAreFree) {
+TEST_F(ClientSurgesTest, ClientWithoutAFreePlaceIsReportedOnceAPlaceIsFree) {
   for (std::uint64_t client = 1; client <= 3; ++client) refuse(client, 10 * client);
   EXPECT_THAT(look(2), ElementsAre("client 1 began at 10", "client 2 began at 20"));
   EXPECT_EQ(surges_.take_dropped().unreported, 1U);
@@ -78,7 +78,7 @@ TEST_F(ClientSurgesTest, ReportsClientsBeyondThePlacesOncePlacesAreFree) {
   EXPECT_EQ(surges_.take_dropped().unreported, 0U) << "the client was counted once";
 }
 
-TEST_F(ClientSurgesTest, ClientThatWasNotReportedHasNoEnd) {
+TEST_F(ClientSurgesTest, NoEndIsReportedForAClientThatWasNotReported) {
   refuse(1, 10);
   EXPECT_THAT(look(0), IsEmpty());
   EXPECT_THAT(look(0), IsEmpty());
@@ -112,7 +112,7 @@ TEST_F(ClientSurgesTest, NewcomerReplacesTheClientWithTheFewestRefusals) {
   EXPECT_EQ(newcomer.surge.seen(), 1U) << "only its own refusals";
 }
 
-TEST_F(ClientSurgesTest, NewcomerKeepsItsPlaceAsLongAsTheClientItReplacedWouldHave) {
+TEST_F(ClientSurgesTest, NewClientInheritsTheCountOfTheClientThatItReplaces) {
   surges_ = ClientSurges({.above = {.count = 100, .period = std::chrono::minutes(1)}});
   for (std::uint64_t client = 1; client <= ClientSurges::kWatched; ++client)
     refuse(client, client == 7 ? 3 : 4);
@@ -148,7 +148,7 @@ TEST_F(ClientSurgesTest, FiringClientsAreNotReplaced) {
   EXPECT_EQ(surges_.take_dropped().replaced, 1U);
 }
 
-TEST_F(ClientSurgesTest, ContinuesAClientOfThePreviousProcess) {
+TEST_F(ClientSurgesTest, ContinuesASurgeOfThePreviousProcess) {
   surges_.go_on({{5, 1}, "client 5"}, at(-60), 131, at(0));
   refuse(5, 2);
   EXPECT_THAT(look(), IsEmpty());

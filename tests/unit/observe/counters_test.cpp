@@ -59,7 +59,7 @@ TEST(Counters, ScopedCountCountsUntilItsEnd) {
   EXPECT_EQ(gauge.value(), 0);
 }
 
-TEST(Counters, ClearedRouteStartsAtZeroAndOthersKeepTheirCounts) {
+TEST(Counters, ClearedRouteStartsAtZeroAndOtherRoutesKeepTheirCounts) {
   Counters counters(kShape);
   for (const std::size_t route : {0, 1}) {
     counters.requests(route, 200).add(3);
@@ -73,7 +73,7 @@ TEST(Counters, ClearedRouteStartsAtZeroAndOthersKeepTheirCounts) {
   EXPECT_EQ(counters.route(0).seconds.read().sum_us, 700U);
 }
 
-TEST(Counters, ClearedUpstreamStartsAtZeroAndOthersKeepTheirCounts) {
+TEST(Counters, ClearedUpstreamStartsAtZeroAndOtherUpstreamsKeepTheirCounts) {
   Counters counters(kShape);
   for (const std::size_t upstream : {0, 1}) {
     counters.upstream(upstream).attempts.add(3);

@@ -83,7 +83,7 @@ TEST_F(RefusedClientsTest, CountMinusErrorIsNeverTooHigh) {
   for (const auto& counter : counts.counters()) ASSERT_LE(counter.count - counter.error, 1U);
 }
 
-TEST_F(RefusedClientsTest, CountsWhileAnotherThreadTakes) {
+TEST_F(RefusedClientsTest, CountsExactlyWhileAnotherThreadTakesTheCounts) {
   refused_.watch(std::array<limit::RuleIndex, 1>{3});
   constexpr int kEach = 20'000;
   std::thread worker([this] { refuse(1, kEach); });

@@ -52,7 +52,7 @@ class BodyValuesTest : public testing::Test {
   BodyValues values_;
 };
 
-TEST_F(BodyValuesTest, StringsNumbersAndBooleansAreValues) {
+TEST_F(BodyValuesTest, ReadsStringsNumbersAndBooleans) {
   EXPECT_EQ(json("/email", R"({"email":"ada@example.com"})"), "ada@example.com");
   EXPECT_EQ(json("/email", R"({"email":"\u0061\/b"})"), "a/b");
   EXPECT_EQ(json("/n", R"({"n":5})"), "5");
@@ -61,7 +61,7 @@ TEST_F(BodyValuesTest, StringsNumbersAndBooleansAreValues) {
   EXPECT_EQ(json("/yes", R"({"yes":false})"), "false");
 }
 
-TEST_F(BodyValuesTest, NullAndMissingMembersAreAbsent) {
+TEST_F(BodyValuesTest, NullMemberIsTreatedAsMissing) {
   for (const auto* body : {R"({"a":null})", R"({"b":1})", "{}", "[]", "7", R"("a")", ""})
     EXPECT_EQ(json("/a", body), "") << body;
 }
@@ -72,7 +72,7 @@ TEST_F(BodyValuesTest, ObjectsAndArraysAreFaults) {
   EXPECT_EQ(fault_of_json("/a/b", R"({"a":{"b":[]}})"), BodyFault::Structured);
 }
 
-TEST_F(BodyValuesTest, ANumberHasOneSpelling) {
+TEST_F(BodyValuesTest, AllSpellingsOfANumberGiveTheSameValue) {
   for (const auto* number : {"5", "5.0", "5e0", "50e-1", "0.5E+1", "5.000"})
     EXPECT_EQ(json("/n", R"({"n":)" + std::string(number) + "}"), "5") << number;
   EXPECT_EQ(json("/n", R"({"n":1.50})"), "1.5");
@@ -94,17 +94,17 @@ TEST_F(BodyValuesTest, WholeNumbersOf64BitsKeepTheirDigits) {
     EXPECT_EQ(json("/n", R"({"n":)" + std::string(number) + "}"), number);
 }
 
-TEST_F(BodyValuesTest, TextsKeepTheirSpelling) {
+TEST_F(BodyValuesTest, StringsThatLookLikeNumbersAreUnchanged) {
   for (const auto* text : {"1.0", "01", "1e0", " 1"})
     EXPECT_EQ(json("/n", R"({"n":")" + std::string(text) + "\"}"), text);
 }
 
-TEST_F(BodyValuesTest, NumbersOfManyOctetsAreFaults) {
+TEST_F(BodyValuesTest, TooLongNumbersAreFaults) {
   EXPECT_EQ(fault_of_json("/n", R"({"n":0.)" + std::string(kLongestBodyValue, '0') + "5e4097}"),
             BodyFault::LongNumber);
 }
 
-TEST_F(BodyValuesTest, NamesOfMembersIgnoreCase) {
+TEST_F(BodyValuesTest, MemberNamesAreMatchedIgnoringCase) {
   EXPECT_EQ(json("/email", R"({"Email":"ada"})"), "ada");
   EXPECT_EQ(json("/User/Email", R"({"uSER":{"EMAIL":"ada"}})"), "ada");
   EXPECT_EQ(json("/user", "{\"u\u017fer\":\"ada\"}"), "ada") << "Go reads the long s as s";
@@ -123,7 +123,7 @@ TEST_F(BodyValuesTest, NamesOfMembersIgnoreCase) {
   EXPECT_EQ(values_.json("/a"), "1");
 }
 
-TEST_F(BodyValuesTest, NamesOfManyOctetsAreNotCutToAName) {
+TEST_F(BodyValuesTest, LongMemberNameDoesNotMatchItsTruncatedForm) {
   const std::string longer(kLongestBodyValue + 1, 'a');
   EXPECT_EQ(json("/" + longer.substr(1), "{\"" + longer + "\":1}"), "");
 }
@@ -136,7 +136,7 @@ TEST_F(BodyValuesTest, PointersSelectValuesInNestedObjectsAndArrays) {
   EXPECT_EQ(json("/a/", R"({"a":{"":"empty"}})"), "empty");
 }
 
-TEST_F(BodyValuesTest, OneReadFindsAllValues) {
+TEST_F(BodyValuesTest, OneReadFindsTheValuesOfAllPointers) {
   name({"/a", "/a/b", "/c/0", "/d"}, {"f"});
   read(R"({"c":["first",2],"a":{"b":"deep"},"e":5})");
   EXPECT_EQ(values_.json("/a"), "");
@@ -147,7 +147,7 @@ TEST_F(BodyValuesTest, OneReadFindsAllValues) {
   EXPECT_EQ(values_.field("f"), "");
 }
 
-TEST_F(BodyValuesTest, AMemberThatOccursTwiceIsAFault) {
+TEST_F(BodyValuesTest, RepeatedMemberIsAFault) {
   EXPECT_EQ(json("/a", R"({"a":1,"a":1})"), "fault");
   EXPECT_EQ(json("/a", R"({"a":1,"\u0061":2})"), "fault");
   EXPECT_EQ(json("/a/b", R"({"a":{"b":1},"a":{}})"), "fault") << "an object around it is repeated";
@@ -155,7 +155,7 @@ TEST_F(BodyValuesTest, AMemberThatOccursTwiceIsAFault) {
   EXPECT_EQ(json("/0/a", R"([{"a":1},{"a":2}])"), "1") << "the members are in different objects";
 }
 
-TEST_F(BodyValuesTest, ABodyThatIsNotJsonIsAFault) {
+TEST_F(BodyValuesTest, BodyThatIsNotJsonIsAFault) {
   const std::pair<std::string, JsonFault> cases[] = {{"{\"a\":1", JsonFault::Incomplete},
                                                      {"{\"a\":1} x", JsonFault::Trailing},
                                                      {"a=1", JsonFault::Malformed},
@@ -171,7 +171,7 @@ TEST_F(BodyValuesTest, ABodyThatIsNotJsonIsAFault) {
   EXPECT_EQ(fault_of_json("/a", "a=1", "text/plain"), BodyFault::NeitherKind);
 }
 
-TEST_F(BodyValuesTest, JsonIsReadWhateverTheContentTypeSays) {
+TEST_F(BodyValuesTest, JsonIsReadUnderAnyContentType) {
   name({"/a"});
   for (const auto type : {std::string_view("text/plain"), std::string_view(""), kForm}) {
     read(R"({"a":1})", type);
@@ -179,7 +179,7 @@ TEST_F(BodyValuesTest, JsonIsReadWhateverTheContentTypeSays) {
   }
 }
 
-TEST_F(BodyValuesTest, AFormHasNoJsonValues) {
+TEST_F(BodyValuesTest, FormHasNoJsonValues) {
   name({"/a"});
   for (const auto type : {kForm, std::string_view("multipart/form-data; boundary=x")}) {
     read("a=1", type);
@@ -188,7 +188,7 @@ TEST_F(BodyValuesTest, AFormHasNoJsonValues) {
   }
 }
 
-TEST_F(BodyValuesTest, TypeOfAFormExcusesNoFaultyJson) {
+TEST_F(BodyValuesTest, MalformedJsonWithAFormContentTypeIsAFault) {
   using namespace std::string_view_literals;
   for (const auto body : {R"({"a":NaN})"sv, R"({"a":1} x)"sv, "\xef\xbb\xbf{\"a\":1}"sv,
                           R"( {"a":"\ud800"})"sv, "[1"sv, "\xff\xfe{\0\"\0"sv, "\0{\0"sv, "\r\n\t{"sv,
@@ -223,7 +223,7 @@ TEST_F(BodyValuesTest, ContentTypeMustBeOneMediaType) {
   EXPECT_EQ(values_.fault_of_json("/a"), BodyFault::None) << "the request has no body";
 }
 
-TEST_F(BodyValuesTest, ContentTypeThatOnlySomeServersTakeForAFormIsAFault) {
+TEST_F(BodyValuesTest, ContentTypeThatOnlySomeServersReadAsAFormIsAFault) {
   for (const auto* type :
        {"application/x-www-form-urlencoded+json", "application/x-www-form-urlencodedx", "x/URLencoded",
         "application/json; x=\"application/x-www-form-urlencoded\"", "text/plain; x=multipart/form-data",
@@ -261,7 +261,7 @@ TEST_F(BodyValuesTest, FormFieldsAreDecoded) {
   EXPECT_EQ(form("user", ""), "");
 }
 
-TEST_F(BodyValuesTest, AFieldThatOccursTwiceIsAFault) {
+TEST_F(BodyValuesTest, RepeatedFormFieldIsAFault) {
   EXPECT_EQ(form("user", "user=a&user=b"), "fault");
   EXPECT_EQ(form("user", "user=a&user=a"), "fault");
   EXPECT_EQ(form("user", "user=a&%75ser=a&x=1&user="), "fault");
@@ -269,7 +269,7 @@ TEST_F(BodyValuesTest, AFieldThatOccursTwiceIsAFault) {
   EXPECT_EQ(form("user", "user=a&USER=b"), "fault");
 }
 
-TEST_F(BodyValuesTest, NamesThatSomeServersTakeForTheFieldAreFaults) {
+TEST_F(BodyValuesTest, FieldNamesThatSomeServersReadAsTheFieldAreFaults) {
   for (const auto* body : {"+user=ada", "%20user=ada", "%0Auser=ada", "user+=ada", "user%00x=ada",
                            "user[]=ada", "user[0]=ada", "[user]=ada", "user%5Bx%5D=ada", "user=r1&+user=ada",
                            "x=1;user=ada", "user=ada;1", "user=r1&x=1; user=ada"})
@@ -282,7 +282,7 @@ TEST_F(BodyValuesTest, NamesThatSomeServersTakeForTheFieldAreFaults) {
   EXPECT_EQ(form("user_name", "user[name]=eve&user_name=ada"), "ada");
 }
 
-TEST_F(BodyValuesTest, NamesWithBracketsOnOneSideAreFaults) {
+TEST_F(BodyValuesTest, FieldNamesWithUnbalancedBracketsAreFaults) {
   for (const auto* body : {"user=r1&user]=ada", "]user=ada", "user%5D=ada", "user]x=ada", "][user]]=ada"})
     EXPECT_EQ(fault_of_field("user", body), BodyFault::Respelled) << body;
   for (const auto* body : {"user[email=ada", "user]email=ada", "user[email]]=ada", "[user[[email]=ada",
@@ -291,7 +291,7 @@ TEST_F(BodyValuesTest, NamesWithBracketsOnOneSideAreFaults) {
   EXPECT_EQ(form("user[email]", "user[name]=x&useremail=y&user[email]=ada"), "ada");
 }
 
-TEST_F(BodyValuesTest, MarksBeforeANameThatSomeServersIgnoreAreFaults) {
+TEST_F(BodyValuesTest, FieldNamesAfterAQuestionMarkOrByteOrderMarkAreFaults) {
   for (const auto* body :
        {"?user=ada&user=r1", "??user=ada", " ?user=ada", "%3Fuser=ada", "? user=ada", "\xef\xbb\xbfuser=ada",
         "%EF%BB%BFuser=ada", "\n\xef\xbb\xbf?user=ada", "?x=1;user=ada"})
@@ -300,7 +300,7 @@ TEST_F(BodyValuesTest, MarksBeforeANameThatSomeServersIgnoreAreFaults) {
   EXPECT_EQ(form("user", "\xef\xbbuser=eve&user=ada"), "ada");
 }
 
-TEST_F(BodyValuesTest, EscapesOfUtf16AreFaults) {
+TEST_F(BodyValuesTest, Utf16EscapesInFormsAreFaults) {
   for (const auto* body : {"%u0075ser=ada", "user=r1&%u0075ser=ada", "user=%u0061da", "user=ad%u0061&x=1",
                            "user=r1&%%u0075ser=ada", "us%u0065r=ada&user=r1", "user=%u%u00C4"})
     EXPECT_EQ(fault_of_field("user", body), BodyFault::Respelled) << body;
@@ -309,13 +309,13 @@ TEST_F(BodyValuesTest, EscapesOfUtf16AreFaults) {
     EXPECT_EQ(fault_of_field("user", body), BodyFault::None) << body;
 }
 
-TEST_F(BodyValuesTest, FieldsMayHaveBracketsInTheirNames) {
+TEST_F(BodyValuesTest, FieldNamesMayContainBrackets) {
   EXPECT_EQ(form("user[email]", "user[password]=x&user%5Bemail%5D=ada"), "ada");
   EXPECT_EQ(fault_of_field("user[email]", "user[email][]=ada"), BodyFault::Respelled);
   EXPECT_EQ(form("[x]", "[x]=1"), "1");
 }
 
-TEST_F(BodyValuesTest, OneReadFindsAllFields) {
+TEST_F(BodyValuesTest, OneReadFindsTheValuesOfAllFields) {
   names_ = {};
   for (int i = 0; i < 100; ++i) names_.add_field("field" + std::to_string(i));
   read("field7=seven&field70=seventy&field=none&field100=none&field99=last", kForm);
@@ -326,7 +326,7 @@ TEST_F(BodyValuesTest, OneReadFindsAllFields) {
   EXPECT_EQ(values_.field("field"), "");
 }
 
-TEST_F(BodyValuesTest, FormsAreReadUnlessTheContentTypeIsOfJson) {
+TEST_F(BodyValuesTest, FormsAreReadUnlessTheContentTypeIsJsonOrMultipart) {
   for (const auto* type : {"Application/X-WWW-Form-Urlencoded ; charset=UTF-8",
                            "application/x-www-form-urlencoded x", "text/plain", ""})
     EXPECT_EQ(form("user", "user=ada", type), "ada") << type;
@@ -336,7 +336,7 @@ TEST_F(BodyValuesTest, FormsAreReadUnlessTheContentTypeIsOfJson) {
     EXPECT_EQ(fault_of_field("user", "user=ada", type), BodyFault::Multipart) << type;
 }
 
-TEST_F(BodyValuesTest, FormMayHaveMaxParametersFields) {
+TEST_F(BodyValuesTest, FormWithMoreFieldsThanMaxParametersIsAFault) {
   name({}, {"user"});
   auto head = head_with({{"content-type", kForm}});
   head.bounds.parameters = 3;
@@ -347,14 +347,14 @@ TEST_F(BodyValuesTest, FormMayHaveMaxParametersFields) {
   EXPECT_EQ(values_.field("user"), "");
 }
 
-TEST_F(BodyValuesTest, OnlyTheBeginningOfALongValueIsKept) {
+TEST_F(BodyValuesTest, LongValuesAreTruncated) {
   const std::string longer(kLongestBodyValue + 1, 'x');
   EXPECT_EQ(json("/a", R"({"a":")" + longer + R"("})"), longer.substr(1));
   EXPECT_EQ(json("/a", R"({")" + longer + R"(":2,"a":1})"), "1");
   EXPECT_EQ(form("a", "a=" + longer), longer.substr(1));
 }
 
-TEST_F(BodyValuesTest, ANewBodyReplacesTheValuesOfTheLastOne) {
+TEST_F(BodyValuesTest, NewBodyReplacesTheValuesOfThePreviousBody) {
   name({"/a"}, {"f"});
   read(R"({"a":1})");
   read("");

@@ -218,7 +218,7 @@ TEST_F(Collect, ReplacesUnprintableCharactersOfACostsName) {
   EXPECT_THAT(describe(collect()), ::testing::StartsWith("the cost in the json /?n? is not"));
 }
 
-TEST_F(Collect, ObjectsIfMoreRulesApplyThanABillCanHold) {
+TEST_F(Collect, RequestToWhichMoreThan32LimitsApplyIsRejected) {
   rules_.clear();
   for (std::size_t i = 0; i < limit::kMaxCharges; ++i) {
     rules_.push_back(rule_of(std::to_string(i), {"ip"}));
@@ -265,7 +265,7 @@ TEST_F(Collect, BillAcceptsNoMoreThanItsMaximumNumberOfCharges) {
   EXPECT_TRUE(bill.outcomes().empty());
 }
 
-TEST_F(Collect, RemovingChargesFromABillKeepsTheOrderOfTheOthers) {
+TEST_F(Collect, RemovingChargesFromABillKeepsTheOrderOfTheRemainingCharges) {
   Bill bill;
   for (std::size_t i = 0; i < 5; ++i) {
     bill.add({&rules_[i % 3], {}}, {.key = {i, i}, .limiter = nullptr});
@@ -302,7 +302,7 @@ class FallBack : public Collect {
   Bill fallback_;
 };
 
-TEST_F(FallBack, ChargesTheLocalShareIfOnStoreFailureIsLocalAndNothingIfItIsOpen) {
+TEST_F(FallBack, ChargesTheLocalShareIfOnStoreFailureIsLocalAndNothingIfOpen) {
   EXPECT_EQ(fall_back(), nullptr);
   ASSERT_EQ(fallback_.charges().size(), 1U);
   const auto& charge = fallback_.charges()[0];

@@ -235,7 +235,7 @@ class MatchBySource : public testing::Test {
   Match match_;
 };
 
-TEST_F(MatchBySource, OneOfTheHostsMustMatch) {
+TEST_F(MatchBySource, HostConditionHoldsIfOneOfItsHostsMatches) {
   match_.hosts = {*HostMatch::parse("a.com"), *HostMatch::parse("*.example.com")};
   EXPECT_FALSE(match_.holds(request_)) << "the host is example.com";
   EXPECT_EQ(match_.why_not(request_), "host example.com is not among a.com, *.example.com");
@@ -244,7 +244,7 @@ TEST_F(MatchBySource, OneOfTheHostsMustMatch) {
   EXPECT_EQ(match_.describe(), "host a.com *.example.com");
 }
 
-TEST_F(MatchBySource, SchemeIsThatOfTheConnection) {
+TEST_F(MatchBySource, SchemeConditionUsesTheSchemeOfTheConnection) {
   match_.https = true;
   EXPECT_FALSE(match_.holds(request_));
   EXPECT_EQ(match_.why_not(request_), "scheme http is not https");
@@ -256,7 +256,7 @@ TEST_F(MatchBySource, SchemeIsThatOfTheConnection) {
 }
 
 // A proxy that ends TLS for weir tells the client's scheme. Otherwise a redirect to https would never end.
-TEST_F(MatchBySource, TrustedPeerTellsTheScheme) {
+TEST_F(MatchBySource, XForwardedProtoOfATrustedPeerOverridesTheScheme) {
   head_.fields.push_back({"X-Forwarded-Proto", "HTTPS", http::FieldId::XForwardedProto});
   EXPECT_FALSE(is_https(request_)) << "anybody could claim this";
   request_.client.peer_trusted = true;
@@ -268,7 +268,7 @@ TEST_F(MatchBySource, TrustedPeerTellsTheScheme) {
   EXPECT_TRUE(is_https(request_)) << "the value says neither, so the connection counts";
 }
 
-TEST_F(MatchBySource, ListenerAndRouteMustBeInTheirLists) {
+TEST_F(MatchBySource, ListenerAndRouteMustBeAmongTheListedNames) {
   match_.listeners = {"internal", "edge"};
   EXPECT_EQ(match_.why_not(request_), "listener is unknown, but must be among internal, edge");
   request_.listener = "edge";
@@ -283,7 +283,7 @@ TEST_F(MatchBySource, ListenerAndRouteMustBeInTheirLists) {
 }
 
 // Routes without a name of their own may have the same name, because it says only their host and path.
-TEST_F(MatchBySource, NameStandsForEveryRouteThatHasIt) {
+TEST_F(MatchBySource, RouteNameMatchesEveryRouteOfThatName) {
   match_.set_routes({"shop", "login"}, {"shop", "api", "login", "shop"});
   std::vector<std::size_t> held;
   for (const std::size_t index :

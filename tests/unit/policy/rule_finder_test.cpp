@@ -160,7 +160,7 @@ TEST(RuleFinder, FindsEveryRuleThatMatches) {
   EXPECT_LT(candidates, 3 * matches) << "the finder returned many rules that do not match";
 }
 
-TEST(RulesOfOneRequest, ReturnsTheFirstRuleWithWhichTooManyRulesApplyToOneRequest) {
+TEST(RulesOfOneRequest, ReturnsTheRuleThatExceedsTheMaximumForOneRequest) {
   std::vector<Rule> rules = {rule_for("a", "", ""), rule_for("b", "", "/api/*"),
                              rule_for("c", "h", "/api/x")};
   EXPECT_EQ(first_beyond(rules, 3), nullptr);
@@ -192,7 +192,7 @@ TEST(RulesOfOneRequest, CountsRulesThatUseTheAddressInPlaceOfAMissingKey) {
   EXPECT_EQ(first_beyond(rules, 1), &rules[1]);
 }
 
-TEST(RulesOfOneRequest, CountsKeysOfNearlyEveryRequestOnlyIfItIsAskedTo) {
+TEST(RulesOfOneRequest, CountsRulesWhoseKeyNearlyEveryRequestHasOnlyIfRequested) {
   for (const char* part : {"host", "route", "upstream"}) {
     const std::vector<Rule> rules = {rule_of("a", {part}), rule_of("b", {"ip"})};
     EXPECT_EQ(first_beyond(rules, 1), nullptr) << part;

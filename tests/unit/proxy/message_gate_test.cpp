@@ -59,7 +59,7 @@ TEST(MessageGate, CountsAMessageOnceIfItArrivesInManyPieces) {
   EXPECT_EQ(gate->admit(kMessage.substr(0, 1)), 0U);
 }
 
-TEST(MessageGate, RefusesAMessageIfTheRuleEndsCalls) {
+TEST(MessageGate, RefusesAMessageAboveTheLimitIfTheRuleEndsCalls) {
   Call call(true);
   const auto gate = call.gate();
   EXPECT_EQ(gate->admit(kMessage + kMessage), 16U);

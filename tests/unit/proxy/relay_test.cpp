@@ -349,7 +349,7 @@ class Trickle : public Pacer {
   std::size_t left = 0;
 };
 
-TEST_F(RelayTest, SendsWhatThePacerAdmits) {
+TEST_F(RelayTest, SendsOnlyTheOctetsThatThePacerAdmits) {
   for (const auto in : {Framing::Length, Framing::Chunked}) {
     open(in, Framing::Length, 8);
     came_with_the_head(in == Framing::Length ? "helloabc" : "5\r\nhello\r\n3\r\nabc\r\n0\r\n\r\n");

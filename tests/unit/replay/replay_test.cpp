@@ -158,7 +158,7 @@ policy::Rule adapting_rule() {
   return rule;
 }
 
-TEST_F(ReplayTest, DecidesEachRequestWithItsLoggedFactor) {
+TEST_F(ReplayTest, DecidesEachRequestWithItsLoggedAdaptFactor) {
   recorded_ = {adapting_rule()};
   const auto at = [&](int second, limit::Factor factor) {
     return Request{.at = kStart + second * 1s,
@@ -290,7 +290,7 @@ TEST_F(ReplayTest, LoggedTimestampsOrderRequestsWithinAMicrosecond) {
   EXPECT_EQ(report.first, kStart);
 }
 
-TEST_F(ReplayTest, NewProcessStartsWithFullLimits) {
+TEST_F(ReplayTest, LimitsAreFullAgainAfterALoggedRestart) {
   const std::vector rules{rule_of("per-ip", bucket("1/h", 1), {"ip"})};
   EXPECT_EQ(replay({{.run = 1}, {.at = kStart + 1s, .run = 1}}, rules).newly.refused, 1U);
   EXPECT_EQ(replay({{.run = 1}, {.at = kStart + 1s, .run = 2}}, rules).newly.refused, 0U);

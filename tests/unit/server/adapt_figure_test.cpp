@@ -204,7 +204,7 @@ class AdaptFigure : public testing::Test {
   const std::vector<Second> without_ = Simulation(false).run(), with_ = Simulation(true).run();
 };
 
-TEST_F(AdaptFigure, AdaptKeepsAnOverloadedServerUseful) {
+TEST_F(AdaptFigure, AdaptMultipliesTheGoodAnswersOfAnOverloadedServer) {
   EXPECT_GT(sum(with_, kRush, kRushEnd, &Second::good), 10 * sum(without_, kRush, kRushEnd, &Second::good));
   EXPECT_EQ(sum(without_, kRushEnd, kSeconds, &Second::good), 0) << "the queue outlasts the rush";
   EXPECT_EQ(with_.back().factor, 100) << "the whole limit returns";

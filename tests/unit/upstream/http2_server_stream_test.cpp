@@ -102,7 +102,7 @@ TEST_F(Http2MemoryTest, EachRequestOfABurstMayHaveMetTheCloseOfAnIdleConnection)
       << "the first request does not prove that the server is there";
 }
 
-TEST_F(Http2MemoryTest, RequestBesideAnOpenRequestThatTheServerHasSeenHasNotMetAnIdleClose) {
+TEST_F(Http2MemoryTest, RequestHasNotMetAnIdleCloseIfAnotherRequestWasOpen) {
   connect();
   exchange();
   Http2ServerStream first(connection);
@@ -203,7 +203,7 @@ TEST_F(Http2MemoryTest, ServerThatDoesNotSpeakHttp2IsAnErrorButNotARefusal) {
   EXPECT_FALSE(is_refusal(error));
 }
 
-TEST_F(Http2MemoryTest, OnlyTheFirstRequestCountsTheConnection) {
+TEST_F(Http2MemoryTest, ConnectionIsCountedOnlyByItsFirstRequest) {
   connect();
   EXPECT_TRUE(connection->take_first_use());
   EXPECT_FALSE(connection->take_first_use());

@@ -26,7 +26,7 @@ TEST(OutageLog, LogsTheEndOfAnOutageThatItLogged) {
   EXPECT_FALSE(log.ends());
 }
 
-TEST(OutageLog, LogsOnlyAFewOutagesAMinuteOfAnUnstableServer) {
+TEST(OutageLog, BoundsTheLoggedOutagesPerMinuteOfAnUnstableServer) {
   OutageLog log;
   unsigned begun = 0, ended = 0;
   for (int i = 0; i < 1000; ++i) {

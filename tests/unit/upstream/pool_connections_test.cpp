@@ -112,7 +112,7 @@ TEST_F(PoolTest, DoesNotReuseAConnectionThatTheServerClosedOrWroteTo) {
 
 // If the connection turns out to be closed, the proxy sends such a request again. A system call to check the
 // socket would gain little.
-TEST_F(PoolTest, DoesNotLookAtTheSocketForARequestThatCanBeSentAgain) {
+TEST_F(PoolTest, DoesNotCheckAnIdleSocketForARetryableRequest) {
   auto& p = open(1);
   {
     auto lease = p.lease({});

@@ -51,7 +51,7 @@ bool forwards(const Imported& result) {
   return result.toml.find("\nupstream = ") != std::string::npos;
 }
 
-TEST(ImportCloses, OffEndsOnlyTheSameDemandForCredentials) {
+TEST(ImportAccess, AuthOffDisablesOnlyItsOwnAuthDirective) {
   EXPECT_FALSE(forwards(imported_location("auth_basic off;", "auth_request /auth;")));
   EXPECT_FALSE(forwards(imported_location("auth_request off;", "auth_basic x;")));
   EXPECT_FALSE(forwards(imported_location("auth_jwt x; auth_basic off;")));
@@ -59,7 +59,7 @@ TEST(ImportCloses, OffEndsOnlyTheSameDemandForCredentials) {
       forwards(imported_location("auth_basic off; auth_request off;", "auth_basic x; auth_request /a;")));
 }
 
-TEST(ImportCloses, UnknownDemandsForCredentialsCloseLocations) {
+TEST(ImportAccess, LocationWithAnUnknownAuthDirectiveIsNotForwarded) {
   for (const char* guard : {"auth_pam x;", "auth_ldap x;", "access_by_lua_file a.lua;",
                             "access_by_lua_block { deny() }", "auth_jwt_require $a;"})
     EXPECT_FALSE(forwards(imported_location(guard))) << guard;
@@ -68,7 +68,7 @@ TEST(ImportCloses, UnknownDemandsForCredentialsCloseLocations) {
 
 constexpr const char* kProxies = "set_real_ip_from 127.0.0.0/8; real_ip_header X-Forwarded-For;";
 
-TEST(ImportCloses, ProxiesAreTrustedOnlyIfNginxTrustsThemAsWeirDoes) {
+TEST(ImportAccess, TrustedProxiesAreOmittedIfNginxReadsTheClientAddressDifferently) {
   const std::string whole = std::string(kProxies) + "real_ip_recursive on;";
   EXPECT_THAT(imported_location("", "", whole).toml, HasSubstr("trusted_proxies = [\"127.0.0.0/8\"]"));
   for (const auto& other :
@@ -80,7 +80,7 @@ TEST(ImportCloses, ProxiesAreTrustedOnlyIfNginxTrustsThemAsWeirDoes) {
   }
 }
 
-TEST(ImportCloses, ProxiesOfOneServerAreNotTrustedByAll) {
+TEST(ImportAccess, TrustedProxiesAreOmittedIfServersTrustDifferentProxies) {
   const auto two = [](const std::string& one, const std::string& other) {
     return imported("real_ip_header X-Forwarded-For; real_ip_recursive on; server { " + one +
                     " location / { proxy_pass http://127.0.0.1:1; } } server { " + other +
@@ -93,7 +93,7 @@ TEST(ImportCloses, ProxiesOfOneServerAreNotTrustedByAll) {
   EXPECT_THAT(apart.notes, Contains(HasSubstr("set_real_ip_from: locations differ")));
 }
 
-TEST(ImportCloses, LocationsWithAddressRulesAreClosedIfWeirDoesNotKnowTheClient) {
+TEST(ImportAccess, LocationWithAllowAndDenyIsNotForwardedIfTrustedProxiesAreOmitted) {
   const auto result = imported_location("allow 127.0.0.1; deny all;", "", kProxies);
   EXPECT_FALSE(forwards(result));
   EXPECT_THAT(result.notes, Contains(HasSubstr("location: allow and deny")));
@@ -102,7 +102,7 @@ TEST(ImportCloses, LocationsWithAddressRulesAreClosedIfWeirDoesNotKnowTheClient)
   EXPECT_THAT(imported_location("deny all;", "", kProxies).notes, Not(Contains(HasSubstr("allow and deny"))));
 }
 
-TEST(ImportCloses, AListenThatIsLeftOutOpensNoOtherAddress) {
+TEST(ImportAccess, UnsupportedListenDirectiveDoesNotOpenTheDefaultAddress) {
   for (const char* listen : {"listen 127.0.0.1:443 quic;", "listen foo:bar;"}) {
     const auto server =
         std::string("server { ") + listen + " location / { proxy_pass http://127.0.0.1:1; } }";
@@ -112,7 +112,7 @@ TEST(ImportCloses, AListenThatIsLeftOutOpensNoOtherAddress) {
   EXPECT_THAT(imported("server { }").toml, HasSubstr("0.0.0.0:80\""));
 }
 
-TEST(ImportCloses, BothFamiliesOfAPortAreJoinedOnlyIfTheyServeAlike) {
+TEST(ImportAccess, Ipv4AndIpv6ListenersOfAPortAreMergedOnlyIfTheirServersAreEqual) {
   const auto result = imported(
       "server { listen 80; location / { proxy_pass http://127.0.0.1:1; } } "
       "server { listen [::]:80; location / { return 403; } }");
@@ -126,7 +126,7 @@ TEST(ImportCloses, BothFamiliesOfAPortAreJoinedOnlyIfTheyServeAlike) {
       HasSubstr("address = \"[::]:80\""));
 }
 
-TEST(ImportCloses, LimitExceptRefusesOtherMethods) {
+TEST(ImportAccess, MethodsNotListedInLimitExceptGet403) {
   const auto result = imported_location("limit_except GET post { deny all; }");
   EXPECT_THAT(result.toml, HasSubstr("match = { methods = [\"GET\", \"HEAD\", \"POST\"] }\nupstream = "));
   EXPECT_THAT(result.toml, HasSubstr("respond = { status = 403 }"));
@@ -135,7 +135,7 @@ TEST(ImportCloses, LimitExceptRefusesOtherMethods) {
               Contains(HasSubstr("limit_except: no equal for its block; weir answers 403 to other methods")));
 }
 
-TEST(ImportCloses, ExpressionsWithoutAnEqualRefuseAllThatTheyMayMean) {
+TEST(ImportAccess, UntranslatableRegexOfAClosedLocationClosesItsWholePathPrefix) {
   const auto closed = imported(R"(server { location ~ "^/private [ab ]rea/" { deny all; }
                                   location ~ ^/(?!public) { auth_basic x; } })");
   EXPECT_THAT(closed.toml, HasSubstr("match = { path = \"~^/private%20\" }\nrespond = { status = 403 }"));
@@ -146,27 +146,27 @@ TEST(ImportCloses, ExpressionsWithoutAnEqualRefuseAllThatTheyMayMean) {
   EXPECT_THAT(open.notes, Contains(HasSubstr("other locations may take some of its requests")));
 }
 
-TEST(ImportCloses, WhatNginxRefusesAnywayIsNoFile) {
+TEST(ImportAccess, LocationThatNginxRefusesGetsNoNoteAboutFiles) {
   for (const char* text : {"deny all;", "auth_basic x;"})
     EXPECT_THAT(
         imported(std::string("server { location /a/ { ") + text + " } location / { return 404; } }").notes,
         Not(Contains(HasSubstr("no equal for files"))));
 }
 
-TEST(ImportCloses, NothingIsReadAsAVariableOfTheEnvironment) {
+TEST(ImportAccess, OutputContainsNoReferenceToAnEnvironmentVariable) {
   const auto result = imported("server { default_type \"${HOME}\"; location / { return 200 a; } }");
   EXPECT_THAT(result.toml, HasSubstr("content_type = \"text/plain\""));
   EXPECT_THAT(result.notes, Contains(HasSubstr("default_type: no equal for \"${\"")));
   EXPECT_THAT(imported("server { location ~ \"^/[${HOME}]\" { deny all; } }").toml, Not(HasSubstr("${")));
 }
 
-TEST(ImportCloses, ControlCharactersAreEscapedInCommentsAndNotes) {
+TEST(ImportAccess, ControlCharactersAreEscapedInCommentsAndNotes) {
   const auto result = imported("server { \x1b[1m; location / { return 200; } }", "a\n[admin]");
   EXPECT_THAT(result.toml, HasSubstr("# a\\x0A[admin]:1\n"));
   EXPECT_THAT(result.notes, Contains("a\\x0A[admin]:1: \\x1B[1m: no equal"));
 }
 
-TEST(ImportReport, SaysWhatWeirForwardsAndServesOtherwise) {
+TEST(ImportReport, NotesDirectivesThatHaveNoEquivalentInWeir) {
   const auto result =
       imported_location("proxy_pass_request_headers off; proxy_pass_request_body off; root /a;",
                         "merge_slashes off; ssl_verify_depth 2;");

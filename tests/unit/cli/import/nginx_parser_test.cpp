@@ -64,7 +64,7 @@ TEST(NginxParser, DoesNotCountBracesInStringsAndCommentsOfLua) {
     EXPECT_THAT(error_of("x_by_lua_block { " + lua), HasSubstr("has no \"}\"")) << lua;
 }
 
-TEST(NginxParser, NamesTheLineOfAFault) {
+TEST(NginxParser, ErrorNamesTheLineOfASyntaxFault) {
   EXPECT_EQ(error_of("a;\nb"), "nginx.conf:2: \"b\" ends without \";\"");
   EXPECT_EQ(error_of("a;\n}"), "nginx.conf:2: found \"}\"; expected a directive");
   EXPECT_EQ(error_of("a {\n b;\n"), "nginx.conf:3: a block has no \"}\"");

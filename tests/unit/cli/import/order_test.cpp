@@ -29,13 +29,13 @@ std::vector<std::string> order_of(const std::vector<Location>& locations) {
   return paths;
 }
 
-TEST(LocationOrder, PutsExactThenExpressionsThenLongPrefixesFirst) {
+TEST(LocationOrder, OrdersExactPathsThenRegexesThenLongerPrefixes) {
   EXPECT_THAT(order_of({at(Prefix, "/"), at(Prefix, "/a/"), at(Prefix, "/a/b"), at(Regex, "\\.php$"),
                         at(Exact, "/a/"), at(RegexNoCase, "\\.gif$")}),
               ElementsAre("/a/", "~\\.php(?:%0A)?$", "~(?i)\\.gif(?:%0A)?$", "/a/b*", "/a/*", ""));
 }
 
-TEST(LocationOrder, PutsPrefixesWithoutExpressionsBeforeThem) {
+TEST(LocationOrder, PutsCaretTildePrefixesBeforeRegexes) {
   EXPECT_THAT(order_of({at(Prefix, "/"), at(FirstPrefix, "/s/"), at(Prefix, "/s/p/"), at(Regex, "x")}),
               ElementsAre("/s/* not /s/p/*", "~x", "/s/p/*", ""));
   EXPECT_THAT(order_of({at(FirstPrefix, "/s/"), at(Prefix, "/s/p/"), at(Prefix, "/s/q+/"), at(Regex, "x")}),
@@ -43,14 +43,14 @@ TEST(LocationOrder, PutsPrefixesWithoutExpressionsBeforeThem) {
   EXPECT_THAT(order_of({at(FirstPrefix, "/s/"), at(Prefix, "/s/p/")}), ElementsAre("/s/p/*", "/s/*"));
 }
 
-TEST(LocationOrder, LeavesOutWhatWeirCannotMatchAndNotesIt) {
+TEST(LocationOrder, OmitsAndNotesLocationsThatWeirCannotMatch) {
   Notes notes;
   const std::vector<Location> locations{at(Regex, "a(?=b)"), at(Exact, "/a//b")};
   EXPECT_TRUE(order_locations(locations, notes).empty());
   EXPECT_EQ(notes.sorted().size(), 2u);
 }
 
-TEST(LocationOrder, MatchesSignsOfWeirsPatternsLiterally) {
+TEST(LocationOrder, MatchesAnAsteriskInAnNginxPathLiterally) {
   EXPECT_THAT(order_of({at(Exact, "/a*"), at(Prefix, "/b*c")}), ElementsAre("~^/a\\*$", "~^/b\\*c"));
 }
 
@@ -122,7 +122,7 @@ TEST(HostOrder, PutsExactNamesBeforeWildcardsBeforeExpressions) {
                           HostUnit{1, {"*.example.com"}}, HostUnit{0, {"~^x"}}, HostUnit{4, {}}));
 }
 
-TEST(HostOrder, JoinsNamesOfAServerUnlessAnotherServerIsBetween) {
+TEST(HostOrder, JoinsNamesOfAServerUnlessANameOfAnotherServerComesBetween) {
   const std::vector<Server> servers{
       named({{Kind::Exact, "a.org"}, {Kind::Leading, "*.a.org"}, {Kind::Exact, "b.net"}}),
       named({{Kind::Exact, "x.a.org"}, {Kind::Leading, "*.net"}}), named({})};
@@ -131,7 +131,7 @@ TEST(HostOrder, JoinsNamesOfAServerUnlessAnotherServerIsBetween) {
                           HostUnit{1, {"*.net"}}, HostUnit{2, {}}));
 }
 
-TEST(HostOrder, LeavesOutNamesOfTheDefaultServer) {
+TEST(HostOrder, OmitsNamesOfTheDefaultServerUnlessAnotherServerMatchesThem) {
   const std::vector<Server> servers{named({{Kind::Exact, "a.org"}}), named({{Kind::Exact, "b.org"}})};
   EXPECT_THAT(order_hosts(servers, {0, 1}, 0), ElementsAre(HostUnit{1, {"b.org"}}, HostUnit{0, {}}));
   const std::vector<Server> overlapping{named({{Kind::Exact, "a.org"}}), named({{Kind::Regex, "~org"}})};

@@ -18,7 +18,7 @@ bool finds(const std::string& pcre, const std::string& path) {
   return match && match->holds(path);
 }
 
-TEST(PathExpression, SpellsSignsAsWeirDoes) {
+TEST(PathExpression, PercentEncodesSpecialCharactersAsInNormalisedPaths) {
   EXPECT_TRUE(finds("^/private area/", "/private%20area/x"));
   EXPECT_TRUE(finds("^/v1/users/\\{me\\}/", "/v1/users/%7Bme%7D/"));
   EXPECT_TRUE(finds("^/a\\|b", "/a%7Cb"));
@@ -36,13 +36,13 @@ TEST(PathExpression, PatternForAnyCharacterAlsoMatchesAPercentEncodedOctet) {
   }
 }
 
-TEST(PathExpression, EndHoldsBeforeANewlineAsInPcre) {
+TEST(PathExpression, DollarMatchesBeforeAFinalNewlineAsInPcre) {
   EXPECT_TRUE(finds("\\.php$", "/x.php%0A"));
   EXPECT_TRUE(finds("\\.php$", "/x.php"));
   EXPECT_FALSE(finds("\\.php$", "/x.php%0Ab"));
 }
 
-TEST(PathExpression, UsualExpressionsStayAsTheyAre) {
+TEST(PathExpression, CommonExpressionsAreKeptUnchanged) {
   for (const char* pcre :
        {"^/a/(b|c)/[a-z0-9_-]+/\\d{2,3}", "^/~u/.*\\.(gif|jpg)", "(?i)^/a+?", "^/[^/]+/x"}) {
     EXPECT_EQ(path_expression(pcre).pattern, pcre);
@@ -51,12 +51,12 @@ TEST(PathExpression, UsualExpressionsStayAsTheyAre) {
   EXPECT_EQ(path_expression("^/(?<n>a)").pattern, "^/(?P<n>a)");
 }
 
-TEST(PathExpression, SaysWhichExpressionsMayMissPaths) {
+TEST(PathExpression, MarksExpressionsThatMayMissPathsAsInexact) {
   for (const char* pcre : {"[a ]", "[A-z]", "[^\"]", "\\s", "\\x20", "a;b", "[[:space:]]", "[\\s]", "\\bx"})
     EXPECT_FALSE(path_expression(pcre).exact) << pcre;
 }
 
-TEST(PathExpression, KnowsTheStartOfAllItsPaths) {
+TEST(PathExpression, ReturnsTheLiteralPrefixOfAllMatchingPaths) {
   EXPECT_EQ(path_expression("^/a b/[cd]").start, "/a%20b/");
   EXPECT_EQ(path_expression("^/a/bc?d").start, "/a/b");
   EXPECT_EQ(path_expression("^/a/(b|c)").start, "/a/");

@@ -14,7 +14,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-TEST(Translate, RedirectsHavePlaceholders) {
+TEST(Translate, NginxVariablesInRedirectsBecomePlaceholders) {
   const auto location = [](const std::string& answer) {
     const auto toml = of("server { server_name a.example; location / { " + answer + " } }").toml;
     const auto begin = toml.find("respond = ");
@@ -30,7 +30,7 @@ TEST(Translate, RedirectsHavePlaceholders) {
             "respond = { status = 305, body = \"/text\", content_type = \"text/plain\" }");
 }
 
-TEST(Translate, RedirectsThatWeirCannotExpressAreNoted) {
+TEST(Translate, RedirectsThatWeirCannotExpressBecome404AndAreNoted) {
   const auto note = [](const std::string& answer) {
     const auto result = of("server { listen 80; listen 443; location / { " + answer + " } }");
     EXPECT_THAT(result.toml, HasSubstr("respond = { status = 404 }"));
@@ -47,7 +47,7 @@ TEST(Translate, RedirectsThatWeirCannotExpressAreNoted) {
   EXPECT_THAT(port.notes, Contains(HasSubstr("$http_host: weir redirects to the host without its port")));
 }
 
-TEST(Translate, PathsOfProxyPassReplaceThoseOfTheirLocations) {
+TEST(Translate, ProxyPassPathReplacesTheLocationPath) {
   const auto of_path = [](const std::string& location, const std::string& uri) {
     return of("server { location " + location + " { proxy_pass http://127.0.0.1:1" + uri + "; } }");
   };
@@ -64,7 +64,7 @@ TEST(Translate, PathsOfProxyPassReplaceThoseOfTheirLocations) {
   }
 }
 
-TEST(Translate, HeaderFieldsOfRequestsHavePlaceholders) {
+TEST(Translate, ProxySetHeaderVariablesBecomePlaceholders) {
   const auto result = of_location(
       "proxy_set_header Host $host; proxy_set_header X-Real-IP $remote_addr; proxy_set_header X-A a;"
       "proxy_set_header x-a b; proxy_set_header Accept-Encoding \"\"; proxy_set_header X-B $b;"
@@ -79,7 +79,7 @@ TEST(Translate, HeaderFieldsOfRequestsHavePlaceholders) {
               Contains(HasSubstr("proxy_set_header: Host: no equal")));
 }
 
-TEST(Translate, FieldsWithoutAnEqualAreNotForwardedFromTheClient) {
+TEST(Translate, HeaderThatCannotBeTranslatedIsRemovedFromTheRequest) {
   const auto result = of_location(
       "proxy_set_header X-User $remote_user; proxy_set_header Cookie $http_cookie;"
       "proxy_set_header X-A $http_x_b;");
@@ -89,7 +89,7 @@ TEST(Translate, FieldsWithoutAnEqualAreNotForwardedFromTheClient) {
                           HasSubstr("X-A: no placeholder for $http_x_b")));
 }
 
-TEST(Translate, WeirAcceptsTheFieldsThatAreTranslated) {
+TEST(Translate, WeirAcceptsEveryTranslatedHeaderField) {
   for (const std::string name : {"Connection",
                                  "Content-Length",
                                  "Keep-Alive",
@@ -136,7 +136,7 @@ TEST(Translate, WeirAcceptsTheFieldsThatAreTranslated) {
   }
 }
 
-TEST(Translate, HeaderFieldsOfAnswersAreAdded) {
+TEST(Translate, AddHeaderDirectivesBecomeResponseHeaders) {
   const auto result =
       of("add_header X-A a always; add_header X-B b; proxy_hide_header X-C; server {\n"
          "location / { proxy_pass http://127.0.0.1:1; } location /own/ { add_header X-D d always; "

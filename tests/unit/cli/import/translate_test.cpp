@@ -33,26 +33,26 @@ TEST(Translate, WeirAcceptsTheTranslationOfEverySample) {
 
 constexpr const char* kZone = "limit_req_zone $binary_remote_addr zone=z:1m rate=10r/s;";
 
-TEST(Translate, BurstWithNodelayIsGcra) {
+TEST(Translate, BurstWithNodelayBecomesGcra) {
   EXPECT_THAT(of_location("limit_req zone=z burst=20 nodelay;", kZone).toml,
               HasSubstr("name = \"z\"\nkey = [\"ip\"]\nalgorithm = \"gcra\"\nlimit = \"10/s\"\nburst = "
                         "20\nstatus = 503\n"));
 }
 
-TEST(Translate, BurstAloneIsAQueue) {
+TEST(Translate, BurstWithoutNodelayBecomesAQueue) {
   EXPECT_THAT(of_location("limit_req zone=z burst=20;", kZone).toml,
               HasSubstr("algorithm = \"leaky_bucket\"\nlimit = \"10/s\"\nqueue = 20\n"));
   EXPECT_THAT(of_location("limit_req zone=z;", kZone).toml,
               HasSubstr("algorithm = \"gcra\"\nlimit = \"10/s\"\nburst = 0\n"));
 }
 
-TEST(Translate, DelayKeepsVerdictsAndIsNoted) {
+TEST(Translate, DelayParameterBecomesGcraAndIsNoted) {
   const auto result = of_location("limit_req zone=z burst=20 delay=8;", kZone);
   EXPECT_THAT(result.toml, HasSubstr("algorithm = \"gcra\"\nlimit = \"10/s\"\nburst = 20\n"));
   EXPECT_THAT(result.notes, Contains(HasSubstr("n.conf:1: limit_req: delay=8: no equal")));
 }
 
-TEST(Translate, RatesAreWholeThousandthsASecondAsInNginx) {
+TEST(Translate, RatesAreRoundedDownToThousandthsPerSecondAsInNginx) {
   const auto rate = [](const std::string& text) {
     return of_location("limit_req zone=z;", "limit_req_zone $binary_remote_addr zone=z:1m rate=" + text + ";")
         .toml;
@@ -62,7 +62,7 @@ TEST(Translate, RatesAreWholeThousandthsASecondAsInNginx) {
   EXPECT_THAT(rate("1r/m"), HasSubstr("limit = \"16/1000s\"\n"));
 }
 
-TEST(Translate, StatusAndDryRunAreInheritedFromBelow) {
+TEST(Translate, LocationInheritsAStatusAndDryRunWrittenAfterIt) {
   const auto toml = of(std::string(kZone) +
                        "server { location / { limit_req zone=z; proxy_pass http://127.0.0.1:1; } "
                        "limit_req_status 429; limit_req_dry_run on; }")
@@ -70,7 +70,7 @@ TEST(Translate, StatusAndDryRunAreInheritedFromBelow) {
   EXPECT_THAT(toml, HasSubstr("mode = \"shadow\"\nstatus = 429\n"));
 }
 
-TEST(Translate, LimitConnIsConcurrency) {
+TEST(Translate, LimitConnBecomesAConcurrencyLimit) {
   EXPECT_THAT(
       of_location("limit_conn c 5;", "limit_conn_zone $binary_remote_addr zone=c:1m;").toml,
       HasSubstr("name = \"c\"\nkey = [\"ip\"]\nalgorithm = \"concurrency\"\nlimit = 5\nstatus = 503\n"));
@@ -82,7 +82,7 @@ std::string key_of(const std::string& key) {
   return begin == std::string::npos ? "none" : toml.substr(begin, toml.find("\nalgorithm") - begin);
 }
 
-TEST(Translate, KeysOfZonesBecomeKeysOfRules) {
+TEST(Translate, ZoneKeysBecomeRuleKeys) {
   EXPECT_EQ(key_of("$remote_addr"), "key = [\"ip\"]");
   EXPECT_EQ(key_of("$http_x_api_key"), "key = [\"header:X-Api-Key\"]");
   EXPECT_EQ(key_of("${arg_user}"), "key = [\"query:user\"]");
@@ -93,7 +93,7 @@ TEST(Translate, KeysOfZonesBecomeKeysOfRules) {
   EXPECT_EQ(key_of("all"), "key = []");
 }
 
-TEST(Translate, ServersWithANameCountApartByServerName) {
+TEST(Translate, ServerNameKeyMakesARuleForEachNamedServer) {
   const auto toml = of("limit_req_zone $server_name zone=z:1m rate=1r/s; limit_req zone=z; "
                        "server { server_name a.example; location / { proxy_pass http://127.0.0.1:1; } } "
                        "server { server_name b.example; location / { proxy_pass http://127.0.0.1:1; } } "
@@ -104,14 +104,14 @@ TEST(Translate, ServersWithANameCountApartByServerName) {
   EXPECT_THAT(toml, Not(HasSubstr("z-3")));
 }
 
-TEST(Translate, UnknownVariablesLeaveTheRuleOutAndAreNoted) {
+TEST(Translate, RuleKeyedByAnUnknownVariableIsOmittedAndNoted) {
   const auto result = of_location("limit_req zone=z;", "map $a $b {} limit_req_zone $b zone=z:1m rate=1r/s;");
   EXPECT_THAT(result.toml, Not(HasSubstr("[[rule]]")));
   EXPECT_THAT(result.notes, Contains(HasSubstr("limit_req_zone: key $b: no equal")));
   EXPECT_THAT(result.notes, Contains(HasSubstr("limit_req: not imported, because the zone z is not")));
 }
 
-TEST(Translate, RulesHoldOnTheRoutesOfTheirLocations) {
+TEST(Translate, RuleAppliesToTheRoutesOfItsLocations) {
   const auto toml =
       of(std::string(kZone) +
          "server { location / { proxy_pass http://127.0.0.1:1; } location /a/ { limit_req zone=z; "
@@ -121,7 +121,7 @@ TEST(Translate, RulesHoldOnTheRoutesOfTheirLocations) {
   EXPECT_THAT(toml, HasSubstr("match = { route = [\"server1 /a/\", \"server1 /b/\"] }\nkey"));
 }
 
-TEST(Translate, ReturnIsNotLimitedAndComesFirst) {
+TEST(Translate, LocationWithReturnIsNotLimited) {
   const auto toml = of(std::string(kZone) +
                        "limit_req zone=z; server { location / { proxy_pass http://127.0.0.1:1; } "
                        "location = /ping { default_type text/css; return 200 \"pong\\n\"; } }")
@@ -130,7 +130,7 @@ TEST(Translate, ReturnIsNotLimitedAndComesFirst) {
   EXPECT_THAT(toml, HasSubstr("respond = { body = \"pong\\n\", content_type = \"text/css\" }"));
 }
 
-TEST(Translate, InnerLimitsReplaceOuterOnes) {
+TEST(Translate, LocationLimitReplacesTheInheritedLimit) {
   const auto toml = of(std::string(kZone) +
                        "limit_req_zone $host zone=y:1m rate=1r/s; limit_req zone=z; server { "
                        "location / { proxy_pass http://127.0.0.1:1; } location /y/ { limit_req zone=y; "
@@ -140,7 +140,7 @@ TEST(Translate, InnerLimitsReplaceOuterOnes) {
   EXPECT_THAT(toml, HasSubstr("name = \"z\"\nmatch = { route = \"server1 /\" }"));
 }
 
-TEST(Translate, UsesOfAZoneWithOtherNumbersAreNoted) {
+TEST(Translate, ZoneUsedWithTwoBurstsBecomesTwoRulesAndIsNoted) {
   const auto result = of(std::string(kZone) +
                          "\nserver { location / { limit_req zone=z; proxy_pass http://127.0.0.1:1; }\n"
                          "location /a/ { limit_req zone=z burst=5; proxy_pass http://127.0.0.1:1; } }");
@@ -148,7 +148,7 @@ TEST(Translate, UsesOfAZoneWithOtherNumbersAreNoted) {
   EXPECT_THAT(result.notes, Contains(HasSubstr("limit_req: nginx counts this together with n.conf:")));
 }
 
-TEST(Translate, AccessRulesBecomeRoutesInTheirOrder) {
+TEST(Translate, AllowAndDenyBecomeRoutesInTheSameOrder) {
   const auto toml = of_location("deny 10.1.0.0/16; allow 10.0.0.0/8; deny all;").toml;
   const auto first = toml.find("match = { ip = \"10.1.0.0/16\" }\nrespond = { status = 403 }");
   const auto second = toml.find("match = { ip = \"10.0.0.0/8\" }\nupstream = ");
@@ -158,7 +158,7 @@ TEST(Translate, AccessRulesBecomeRoutesInTheirOrder) {
   EXPECT_NE(third, std::string::npos) << toml;
 }
 
-TEST(Translate, BitsBehindTheLengthOfABlockDoNotMatter) {
+TEST(Translate, AddressBitsBeyondThePrefixLengthAreIgnored) {
   const auto result =
       of_location("deny 10.1.2.3/8; deny 2001:db8::1/32; deny 10.0.0.0/33;",
                   "set_real_ip_from 192.0.2.9/24; real_ip_header X-Forwarded-For; real_ip_recursive on;");
@@ -167,14 +167,14 @@ TEST(Translate, BitsBehindTheLengthOfABlockDoNotMatter) {
   EXPECT_THAT(result.notes, Contains(HasSubstr("deny: no equal for \"10.0.0.0/33\"")));
 }
 
-TEST(Translate, LocationsThatAskForCredentialsAreClosed) {
+TEST(Translate, LocationWithAuthBasicAnswers403) {
   const auto result = of_location("auth_basic \"who\";");
   EXPECT_THAT(result.toml, HasSubstr("respond = { status = 403 }"));
   EXPECT_THAT(result.toml, Not(HasSubstr("upstream = ")));
   EXPECT_THAT(result.notes, Contains(HasSubstr("auth_basic: no equal; weir answers 403")));
 }
 
-TEST(Translate, LimitsOfBodiesAreThoseOfNginx) {
+TEST(Translate, MaxBodyEqualsClientMaxBodySizeOfNginx) {
   EXPECT_THAT(of_location("").toml, HasSubstr("[server]\nmax_body = \"1MiB\"\n"));
   EXPECT_THAT(of_location("client_max_body_size 0;").toml, Not(HasSubstr("max_body")));
   const auto toml =
@@ -185,7 +185,7 @@ TEST(Translate, LimitsOfBodiesAreThoseOfNginx) {
   EXPECT_THAT(toml, Not(HasSubstr("[server]")));
 }
 
-TEST(Translate, UpstreamsKeepTheirServersAndBalance) {
+TEST(Translate, UpstreamKeepsItsServersBalanceAndTimeouts) {
   const auto toml =
       of_location(
           "",
@@ -205,7 +205,7 @@ TEST(Translate, UpstreamsKeepTheirServersAndBalance) {
   EXPECT_THAT(used.notes, Contains(HasSubstr("server: backup: no equal; the server is left out")));
 }
 
-TEST(Translate, LocationsWithOtherTimeoutsHaveAnUpstreamOfTheirOwn) {
+TEST(Translate, LocationWithDifferentTimeoutsGetsItsOwnUpstream) {
   const auto toml =
       of("upstream u { server 10.0.0.1; } server { location / { proxy_pass http://u; } location /slow/ { "
          "proxy_pass http://u; proxy_read_timeout 5m; } }")
@@ -214,14 +214,14 @@ TEST(Translate, LocationsWithOtherTimeoutsHaveAnUpstreamOfTheirOwn) {
   EXPECT_THAT(toml, HasSubstr("name = \"u #2\"\n"));
 }
 
-TEST(Translate, TheDefaultServerTakesAllOtherHosts) {
+TEST(Translate, DefaultServerMatchesAllOtherHosts) {
   const auto toml = of("server { server_name a.example; location / { proxy_pass http://127.0.0.1:1; } } "
                        "server { server_name *.b.example; location / { proxy_pass http://127.0.0.1:2; } }")
                         .toml;
   EXPECT_LT(toml.find("match = { host = \"*.b.example\" }"), toml.find("name = \"a.example /\"\nupstream"));
 }
 
-TEST(Translate, ListenersWithOtherServersHaveNames) {
+TEST(Translate, ListenersWithDifferentServersAreNamed) {
   const auto toml = of("server { listen 80; location / { proxy_pass http://127.0.0.1:1; } } "
                        "server { listen 81; location / { proxy_pass http://127.0.0.1:2; } }")
                         .toml;
@@ -230,7 +230,7 @@ TEST(Translate, ListenersWithOtherServersHaveNames) {
   EXPECT_THAT(of("server { listen 80; listen [::]:80; }").toml, Not(HasSubstr("0.0.0.0")));
 }
 
-TEST(Translate, ProxiesAreTrustedOnlyWithTheFieldThatWeirReads) {
+TEST(Translate, ProxiesAreTrustedOnlyIfNginxReadsXForwardedFor) {
   EXPECT_THAT(
       of_location("", "set_real_ip_from 10.0.0.0/8; real_ip_header X-Forwarded-For; real_ip_recursive on;")
           .toml,
@@ -240,14 +240,14 @@ TEST(Translate, ProxiesAreTrustedOnlyWithTheFieldThatWeirReads) {
   EXPECT_THAT(other.notes, Contains(HasSubstr("set_real_ip_from: no equal with real_ip_header X-Real-IP")));
 }
 
-TEST(Translate, EqualAccessLogsAreNotedOnce) {
+TEST(Translate, SecondAccessLogIsNotedUnlessItIsTheSameFile) {
   const auto result = of("access_log logs/a.log; server { access_log logs/a.log; } server { access_log b; }");
   EXPECT_THAT(result.toml, HasSubstr("access = \"/etc/nginx/logs/a.log\""));
   EXPECT_THAT(result.notes, Not(Contains(HasSubstr("logs/a.log: not imported"))));
   EXPECT_THAT(result.notes, Contains(HasSubstr("b: not imported; weir has one access log")));
 }
 
-TEST(Translate, UnknownDirectivesAreNotedByLine) {
+TEST(Translate, UnknownDirectivesAreNotedWithTheirLine) {
   const auto result =
       of("gzip on;\nserver {\n location / {\n  limit_rate 10k;\n proxy_pass http://127.0.0.1:1;\n"
          "proxy_set_header Host $host; } tcp_nodelay on; }");
@@ -256,7 +256,7 @@ TEST(Translate, UnknownDirectivesAreNotedByLine) {
                           "n.conf:4: limit_rate: not imported; weir: bandwidth = \"…\" on a rule"));
 }
 
-TEST(Translate, AnHttpBlockIsNeededOnlyForItsNeighbours) {
+TEST(Translate, ReadsWorkersBesideTheHttpBlockAndRequiresAServerBlock) {
   EXPECT_THAT(of("worker_processes 3; http { server { } } stream { }").toml, HasSubstr("workers = 3\n"));
   Notes notes;
   EXPECT_EQ(translate({}, "/", notes).error().message, "there is no server block; weir import needs one");
@@ -282,7 +282,7 @@ TEST(NginxFiles, IncludesFilesByPatternFromTheFolderOfTheFirstFile) {
               HasSubstr("missing.conf:2: include: "));
 }
 
-TEST(NginxFiles, FoldersThatCannotBeReadAreFaults) {
+TEST(NginxFiles, ErrorNamesAnIncludedFolderThatCannotBeRead) {
   const std::filesystem::path folder = testing::TempDir() + "/weir-import-folders";
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);

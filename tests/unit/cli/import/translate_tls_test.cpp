@@ -18,7 +18,7 @@ Translated of_tls(const std::string& text) {
       "ssl_certificate a.crt; ssl_certificate_key a.key;\n" + text + " server { listen 81; }", "n.conf"));
 }
 
-TEST(Translate, ClientsNeedACertificateOfTheTrustedAuthorities) {
+TEST(Translate, SslVerifyClientBecomesClientCaAndClientAuth) {
   const auto toml =
       of_tls("server { listen 443 ssl; ssl_verify_client on; ssl_trusted_certificate t.crt; ssl_crl t.crl; }")
           .toml;
@@ -33,14 +33,14 @@ TEST(Translate, ClientsNeedACertificateOfTheTrustedAuthorities) {
               Not(HasSubstr("client_")));
 }
 
-TEST(Translate, ListenersWithoutTheAuthoritiesOfTheirClientsAreLeftOut) {
+TEST(Translate, ListenerWithSslVerifyClientButNoCaIsOmitted) {
   const auto result = of_tls("server { listen 443 ssl; ssl_verify_client on; }");
   EXPECT_THAT(result.toml, Not(HasSubstr("443")));
   EXPECT_THAT(result.notes, Contains(HasSubstr("listen: 0.0.0.0:443 has ssl_verify_client and no "
                                                "ssl_client_certificate; the listener is left out")));
 }
 
-TEST(Translate, TheStrictestServerOfAListenerSaysWhetherClientsNeedACertificate) {
+TEST(Translate, ListenerTakesTheStrictestClientAuthOfItsServers) {
   const auto result = of_tls(
       "ssl_client_certificate c.crt; server { listen 443 ssl; ssl_verify_client optional; } "
       "server { listen 443 ssl; server_name a; ssl_verify_client on; }"
@@ -51,7 +51,7 @@ TEST(Translate, TheStrictestServerOfAListenerSaysWhetherClientsNeedACertificate)
                                  "ssl_verify_client; weir has client_auth = \"require\" for all")));
 }
 
-TEST(Translate, ListenersWhoseServersTrustDifferentAuthoritiesAreLeftOut) {
+TEST(Translate, ListenerWhoseServersHaveDifferentClientCasIsOmitted) {
   const auto result = of_tls(
       "ssl_verify_client on; server { listen 443 ssl; ssl_client_certificate c.crt; } "
       "server { listen 443 ssl; server_name a; ssl_client_certificate d.crt; }");

@@ -33,7 +33,7 @@ const std::string kWithAdapt = kWithRule + "adapt = { upstream = \"api\", ";
 const std::string kWithUpstream = with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\n");
 const std::string kWithListener = with("[[listener]]\naddress = \"a:1\"\n");
 
-TEST(Hints, NumberWithoutPercentSignGetsOne) {
+TEST(Hints, ErrorAboutANumberWithoutPercentSignAddsTheSign) {
   for (const auto& hint :
        {Hint{kWithRule, "retry_after_jitter = 10", "retry_after_jitter = \"10%\""},
         Hint{kWithRule, "retry_after_jitter = \"10\"", "retry_after_jitter = \"10%\""},
@@ -47,7 +47,7 @@ TEST(Hints, NumberWithoutPercentSignGetsOne) {
     expect_hint(hint);
 }
 
-TEST(Hints, ValueThatCannotBeRewrittenAsAValidOneGetsAnExample) {
+TEST(Hints, ErrorAboutAValueThatCannotBeCorrectedShowsAnExample) {
   const std::string such = "expected a share such as \"5%\"";
   EXPECT_THAT(mistakes_in(kWithRule + "retry_after_jitter = 200"), Contains(EndsWith(such)));
   EXPECT_THAT(mistakes_in(kWithRule + "retry_after_jitter = 0.1"), Contains(EndsWith(such)));
@@ -61,7 +61,7 @@ TEST(Hints, ValueThatCannotBeRewrittenAsAValidOneGetsAnExample) {
   EXPECT_THAT(mistakes_in(with("[server]\nidle_timeout = \"0\"")), Contains(Not(HasSubstr("\"0s\""))));
 }
 
-TEST(Hints, BandwidthGetsUnitsOfWeir) {
+TEST(Hints, ErrorAboutABandwidthShowsItInUnitsOfWeir) {
   const std::string rule = with("[[rule]]\nname = \"x\"\n");
   for (const auto& [wrong, right] : {std::pair{"1000000", "\"1000000/s\""},
                                      {"\"1MiB\"", "\"1MiB/s\""},
@@ -79,7 +79,7 @@ TEST(Hints, BandwidthGetsUnitsOfWeir) {
         << wrong;
 }
 
-TEST(Hints, LimitOfAWeekNamesDaysAndTheCalendar) {
+TEST(Hints, ErrorAboutAWeeklyLimitSuggestsSevenDaysOrAlignWeek) {
   const std::string rule = with("[[rule]]\nname = \"x\"\n");
   const auto found = mistakes_in(rule + "limit = \"3/week\"\n");
   EXPECT_THAT(found,
@@ -94,7 +94,7 @@ TEST(Hints, LimitOfAWeekNamesDaysAndTheCalendar) {
   EXPECT_THAT(mistakes_in(weekly + "limit = \"3\"\n"), Contains(HasSubstr("expected \"3/week\"")));
 }
 
-TEST(Hints, PlainValueForATableBecomesATable) {
+TEST(Hints, ErrorAboutAPlainValueShowsTheTableToWrite) {
   const std::string cost = kWithRule + "cost = { response_json = \"/usage/total\", reserve = 5, ";
   for (const auto& hint :
        {Hint{kWithRule, "penalty = \"10min\"", "penalty = { for = \"10min\" }"},
@@ -114,7 +114,7 @@ TEST(Hints, PlainValueForATableBecomesATable) {
               Contains(EndsWith("found true or false; expected a table")));
 }
 
-TEST(Hints, UnknownKeyGetsTheKeyOfWeir) {
+TEST(Hints, ErrorAboutAnUnknownKeyShowsTheKeyOfWeir) {
   const std::string penalty = kWithRule + "penalty = { for = \"10min\", ";
   const std::string cors = with("[cors]\norigins = [\"https://a.example\"]\n");
   for (const auto& hint :

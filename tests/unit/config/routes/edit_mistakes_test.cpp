@@ -182,7 +182,7 @@ TEST_P(EditMistakes, AreReportedWithFileLineKeyAndExpectedValue) {
 INSTANTIATE_TEST_SUITE_P(InvalidConfigurations, EditMistakes, ::testing::ValuesIn(kWrongEdits),
                          [](const auto& parameter) { return parameter.param.name; });
 
-TEST(Edits, BoundTheNumberAndSizeOfFields) {
+TEST(Edits, TooManyOrTooLargeFieldsAreRejected) {
   std::string many, large = "X-A = \"" + std::string(8192, 'a') + "\"";
   for (int i = 0; i < 33; ++i) many += (i == 0 ? "X-" : ", X-") + std::to_string(i) + " = \"a\"";
   EXPECT_THAT(mistakes_in(request_set(many)), Contains(HasSubstr("found 33 fields of")));
@@ -190,17 +190,17 @@ TEST(Edits, BoundTheNumberAndSizeOfFields) {
               Contains(HasSubstr("found 1 fields of 8195 bytes; expected at most")));
 }
 
-TEST(Edits, CorsFieldsMayBeSetWithoutACorsTable) {
+TEST(Edits, ResponseHeadersMaySetCorsFieldsIfThereIsNoCorsTable) {
   EXPECT_THAT(mistakes_in(forwarding("headers.response.set = { Access-Control-Allow-Origin = \"*\" }\n")),
               IsEmpty());
 }
 
-TEST(Edits, RouteWithoutChangesHasNone) {
+TEST(Edits, RouteWithoutHeaderChangesHasNoEdits) {
   EXPECT_EQ(parse(forwarding("")).routes[1].edits, nullptr);
   EXPECT_EQ(parse(forwarding("headers = {}\n")).routes[1].edits, nullptr);
 }
 
-TEST(Edits, AreDescribedWithoutValuesForServers) {
+TEST(Edits, DescriptionOmitsTheValuesOfRequestHeaders) {
   const auto text =
       describe(parse(forwarding("strip_prefix = \"/a\"\nheaders.request = { set = { Authorization = "
                                 "\"s3cret\" }, remove = [\"X-B\"] }\nheaders.response.add = { X-C = "
@@ -215,7 +215,7 @@ TEST(Edits, AreDescribedWithoutValuesForServers) {
               HasSubstr("    path: rewritten from ^/a(.*)$ to /b{1}\n"));
 }
 
-TEST(Edits, ReloadReportsOtherValuesWithoutShowingThem) {
+TEST(Edits, ReloadReportsChangedRequestHeaderValuesWithoutShowingThem) {
   const auto of = [](const std::string& value) { return parse(request_set("X-A = \"" + value + "\"")); };
   EXPECT_THAT(unshown_differences(of("s3cret"), of("other")),
               ::testing::ElementsAre("now: route \"r\" sends its servers other values in header fields"));

@@ -39,7 +39,7 @@ TEST(AdaptMistakes, ReportAMissingBound) {
                           "latency_above = \"500ms\", errors_above = \"5%\" or both"));
 }
 
-TEST(AdaptMistakes, NameSharesOutOfRange) {
+TEST(AdaptMistakes, ReportSharesOutOfRange) {
   for (const auto* share : {"0%", "100%", "100", "5.5%", "%", ""})
     EXPECT_THAT(mistakes_in(with_lines("limit = \"10/s\"\nadapt = { upstream = \"api\", errors_above = \"" +
                                        std::string(share) + "\" }\n")),
@@ -54,7 +54,7 @@ TEST(AdaptMistakes, NameSharesOutOfRange) {
 }
 
 // weir makes 20 limiters of each limit that adapts.
-TEST(AdaptMistakes, NameTheFirstRuleWhoseLimitsDoNotFitIntoAProcess) {
+TEST(AdaptMistakes, ReportTheFirstRuleBeyondTheMaximumNumberOfLimits) {
   const auto with_rules = [](int count) {
     std::string text = kLeast;
     for (int i = 0; i < count; ++i) {
@@ -77,7 +77,7 @@ TEST(AdaptMistakes, NameTheFirstRuleWhoseLimitsDoNotFitIntoAProcess) {
                   "rules with adapt"));
 }
 
-TEST(AdaptMistakes, NameLimitersThatCannotShrink) {
+TEST(AdaptMistakes, ReportSettingsThatCannotBeCombinedWithAdapt) {
   const std::pair<std::string, std::string> cases[] = {
       {"limit = \"10/s\"\nalgorithm = \"leaky_bucket\"\n",
        "leaky_bucket, which has promised departures at the configured rate; expected token_bucket, gcra, "

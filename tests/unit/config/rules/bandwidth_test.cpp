@@ -16,7 +16,7 @@ std::string paced(const std::string& bandwidth, const std::string& more = "") {
   return with("[[rule]]\nname = \"x\"\nbandwidth = \"" + bandwidth + "\"\n" + more);
 }
 
-TEST(Bandwidth, IsALeakyBucketOfOctetsInMemory) {
+TEST(Bandwidth, RuleWithBandwidthHasALeakyBucketOfOctetsInMemory) {
   const auto rules = parse_settings(paced("1MiB/s",
                                           "key = [\"ip\"]\non_missing = \"reject\"\n"
                                           "[state]\nstore = \"redis\"\nredis = { url = \"redis://a\" }\n"),
@@ -34,7 +34,7 @@ TEST(Bandwidth, IsALeakyBucketOfOctetsInMemory) {
   EXPECT_EQ(rate.period, base::Duration(15'625)) << "16,384 octets in a 64th of a second, in lowest terms";
 }
 
-TEST(Bandwidth, IsASizeAndAPeriod) {
+TEST(Bandwidth, AcceptsASizeAndAPeriodAndRejectsOtherValues) {
   for (const char* right : {"1KiB/s", "1024/s", "1000MB/s", "64KiB/100ms", "10MiB/min", "1GiB/h"})
     EXPECT_THAT(mistakes_in(paced(right)), IsEmpty()) << right;
   for (const std::string wrong :
@@ -45,7 +45,7 @@ TEST(Bandwidth, IsASizeAndAPeriod) {
                     "\"; expected a size and a period from \"1KiB/s\" to \"1000MB/s\", such as \"1MiB/s\""));
 }
 
-TEST(Bandwidth, HasARuleOfItsOwn) {
+TEST(Bandwidth, CannotBeCombinedWithOtherLimitSettingsInARule) {
   for (const char* other :
        {"limit = \"10/s\"", "burst = 5", "cost = 2", "mode = \"shadow\"", "messages = \"5/s\""}) {
     const std::string line(other);

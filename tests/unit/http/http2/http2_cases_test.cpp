@@ -170,7 +170,7 @@ TEST_F(Http2CasesTest, HpackStoriesDecodeToTheirFields) {
   EXPECT_GT(count["whole"], 0);
 }
 
-TEST_F(Http2CasesTest, BadFramesAreRefusedWithAnErrorThatTheSetAllows) {
+TEST_F(Http2CasesTest, InvalidFramesCauseAnErrorThatTheTestSetAllows) {
   int count = 0;
   for (const auto side : {Http2Side::Server, Http2Side::Client}) {
     for (const auto& [name, wire, errors, data] : read_frame_cases(cases)) {

@@ -147,7 +147,7 @@ TEST(Http2RequestTextTest, WritesAnExtendedConnectAsTheHandshakeOfAWebSocket) {
   EXPECT_EQ(text.head(5, "key"), head) << "octets behind the head belong to the WebSocket";
 }
 
-TEST(Http2RequestTextTest, OpensNoWebSocketForOtherProtocols) {
+TEST(Http2RequestTextTest, ExtendedConnectForAnotherProtocolOpensNoWebSocket) {
   const auto text =
       request({{":method", "CONNECT"}, {":protocol", "connect-udp"}, {":path", "/"}, {":authority", "a"}});
   EXPECT_FALSE(text.opens_websocket());
@@ -163,7 +163,7 @@ TEST(Http2RequestTextTest, RejectsAWebSocketWithAContentLength) {
             "a request for a WebSocket has a Content-Length");
 }
 
-TEST(Http2FieldsTest, AnswersAnExtendedConnectWith200) {
+TEST(Http2FieldsTest, ConvertsA101IntoA200ForAnExtendedConnect) {
   constexpr std::string_view kSwitching =
       "HTTP/1.1 101 Switching\r\nConnection: upgrade, X-Hop\r\nUpgrade: websocket\r\nX-Hop: 1\r\n"
       "Sec-WebSocket-Accept: a\r\nSec-WebSocket-Protocol: chat\r\nX-Kept: yes\r\n\r\n";
@@ -228,7 +228,7 @@ TEST(Http2FieldsTest, TurnsAnHttp1HeadIntoARequest) {
   EXPECT_EQ(length, 5U);
 }
 
-TEST(Http2FieldsTest, KnowsWhetherARequestHasABody) {
+TEST(Http2FieldsTest, ReportsWhetherARequestHasABody) {
   Http2Fields fields;
   EXPECT_EQ(fields.add_request("GET / HTTP/1.1\r\nHost: a\r\n\r\n", false), 0U);
   EXPECT_EQ(fields.add_request("PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n", false), 0U);

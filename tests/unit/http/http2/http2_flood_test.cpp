@@ -47,7 +47,7 @@ TEST(Http2FloodGuardTest, EachSentDataFramePermitsMoreCheapFrames) {
             Http2FloodGuard::kFree + 100 * Http2FloodGuard::kPerWork - 1);
 }
 
-TEST(Http2FloodGuardTest, SmallDataFramesThatNoWindowCutsShortPermitMoreWindowUpdates) {
+TEST(Http2FloodGuardTest, SmallDataFramesNotLimitedByAWindowPermitMoreWindowUpdates) {
   Http2FloodGuard messages({});
   ASSERT_FALSE(messages.is_flood(Http2Cheap::WindowUpdate, kStart));
   for (int i = 0; i < 1000; ++i) messages.note_sent(7, false);
@@ -55,7 +55,7 @@ TEST(Http2FloodGuardTest, SmallDataFramesThatNoWindowCutsShortPermitMoreWindowUp
             Http2FloodGuard::kFree + 1000 * Http2FloodGuard::kPerWork - 1);
 }
 
-TEST(Http2FloodGuardTest, DataFramesThatAWindowCutsShortPermitOneWindowUpdateFor32Octets) {
+TEST(Http2FloodGuardTest, DataFramesLimitedByAWindowPermitOneWindowUpdatePer32Octets) {
   Http2FloodGuard dribble({});
   ASSERT_FALSE(dribble.is_flood(Http2Cheap::WindowUpdate, kStart));
   for (int i = 0; i < 1000; ++i) dribble.note_sent(1, true);
@@ -88,7 +88,7 @@ TEST(Http2FloodGuardTest, BoundsResetsInASeparateTimeWindow) {
   }
 }
 
-TEST(Http2FloodGuardTest, CountsBothKindsOfResetsTogetherButNotAsCheapFrames) {
+TEST(Http2FloodGuardTest, ResetsAndFaultsShareABoundThatIsSeparateFromCheapFrames) {
   Http2FloodGuard guard({.count = 4});
   EXPECT_EQ(permitted(guard, Http2Cheap::Reset, kStart, 2), 2U);
   EXPECT_EQ(permitted(guard, Http2Cheap::Ping, kStart), Http2FloodGuard::kFree);

@@ -328,7 +328,7 @@ TEST_F(Http2SessionTest, DataOfRefusedStreamsDoNotUseUpTheConnectionWindow) {
   EXPECT_EQ(events.streams.at(id).body.size(), 20'000U);
 }
 
-TEST_F(Http2SessionTest, ReceivesAtMost64KiBBeforeTheClientKnowsTheWindow) {
+TEST_F(Http2SessionTest, ReceivesAtMost64KiBBeforeTheClientReadsTheSettings) {
   const auto id = client->request({}, std::string(60'000, 'x'));
   ASSERT_TRUE(exchange()) << "the client sends before it knows of the settings";
   EXPECT_LE(events.streams.at(id).body.size(), 65'535U);
@@ -422,7 +422,7 @@ TEST_F(Http2SessionTest, IgnoresFramesOfUnknownTypesButReportsThem) {
   EXPECT_EQ(events.failures, 0);
 }
 
-TEST_F(Http2SessionTest, BoundsTheUnknownFramesOfAServerBetweenItsResponses) {
+TEST_F(Http2SessionTest, ClosesTheConnectionAfterTooManyUnknownFramesWithoutAResponse) {
   Http2Session asking{events, kLimits, Http2Side::Client};
   Http2Fields fields;
   fields.add(":method", "GET");

@@ -51,7 +51,7 @@ TEST(Rescale, ChangedWindowLengthKeepsTheUsedShareInThePresentWindow) {
 }
 
 // Otherwise a client that used up its day would have used up the whole week.
-TEST(Rescale, WindowWithAnotherAlignKeepsItsCount) {
+TEST(Rescale, WindowKeepsItsCountIfItsAlignChanges) {
   using Align = FixedWindow::Align;
   const auto zone = Dice(1).calendar();
   const Limiter day = FixedWindow::make(10, Align::Day, zone).value();
@@ -85,7 +85,7 @@ TEST(Rescale, ChangedLeakyBucketKeepsTheDeparturesAlreadyPromised) {
   EXPECT_EQ(step(quick, cell, kStart, 1).outcome.delay, 5s);
 }
 
-TEST(Rescale, ChangedPacerKeepsTheOctetsAlreadyPromisedUpToItsLongestLead) {
+TEST(Rescale, ChangedBandwidthKeepsPromisedOctetsButDelaysAtMostTenSeconds) {
   const Limiter slow = LeakyBucket::make_pacer({100, 1s}, 10s).value();
   const Limiter quick = LeakyBucket::make_pacer({10'000, 1s}, 10s).value();
   const auto delay = [](const Limiter& from, Cost octets, const Limiter& to) {

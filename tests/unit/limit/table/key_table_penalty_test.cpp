@@ -142,7 +142,7 @@ TEST_F(KeyTablePenalty, RefusalByAFullQueueIsNoViolationIfARequestMayBeDisplaced
   EXPECT_EQ(outcome[0].retry_after, 2h);
 }
 
-TEST_F(KeyTablePenalty, PenaltyIsAppliedEvenIfNoViolationIsNoted) {
+TEST_F(KeyTablePenalty, PenaltyAlsoRefusesRequestsWhoseViolationsAreNotCounted) {
   std::array<Outcome, 1> outcome;
   const std::array bill{punished(1, one_)};
   const auto ask_again = [&](TimePoint now) {
@@ -189,7 +189,7 @@ TEST_F(KeyTablePenalty, PenaltiesOfOneRuleLeaveRoomForOtherRules) {
 }
 
 // A search through the full memory takes long, and holds the lock of the shard.
-TEST_F(KeyTablePenalty, FullMemoryIsSearchedOnceASecond) {
+TEST_F(KeyTablePenalty, FullPenaltyMemoryIsSearchedForExpiredEntriesOnceASecond) {
   const Penalty brief{.after = 2, .first = 2h, .grows = 1, .most = 24h, .forget = 10s};
   KeyTable table(1'000);
   std::uint64_t client = 100;

@@ -122,7 +122,7 @@ TEST_F(ManyRules, ReloadOfAllRulesKeepsEveryCount) {
 
 // An earlier weir reads a snapshot of at most 256 rules. It rejects a snapshot of more rules, because it
 // could not interpret that snapshot.
-TEST_F(ManyRules, SnapshotOfFewRulesHasAnEarlierVersion) {
+TEST_F(ManyRules, SnapshotOfUpTo256RulesHasAnEarlierFormatVersion) {
   for (const std::size_t rules : {256U, 257U}) {
     const std::vector<SavedRule> few(rules_.begin(), rules_.begin() + static_cast<std::ptrdiff_t>(rules));
     KeyTable table(5'000), again(5'000);

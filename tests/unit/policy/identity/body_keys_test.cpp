@@ -46,7 +46,7 @@ class BodyKeys : public testing::Test {
   Evaluation evaluation_;
 };
 
-TEST_F(BodyKeys, EachValueOfAMemberHasAKeyOfItsOwn) {
+TEST_F(BodyKeys, EachValueOfAJsonMemberGetsItsOwnKey) {
   rule({"json:/email"});
   body(R"({"email":"ada"})");
   const auto ada = key();
@@ -61,7 +61,7 @@ TEST_F(BodyKeys, EachValueOfAMemberHasAKeyOfItsOwn) {
   EXPECT_NE(key(), ada) << "another attribute is another key";
 }
 
-TEST_F(BodyKeys, RuleIsSkippedIfTheBodyLacksTheMember) {
+TEST_F(BodyKeys, OnMissingAppliesIfTheBodyLacksTheMember) {
   rule({"json:/email"});
   for (const auto* text : {"", "{}", R"({"email":null})", R"({"email":""})"}) {
     body(text);
@@ -78,7 +78,7 @@ TEST_F(BodyKeys, RuleIsSkippedIfTheBodyLacksTheMember) {
             "rule r needs the JSON member /email or the form field email in the request body");
 }
 
-TEST_F(BodyKeys, ObjectsAndArraysInPlaceOfTheValueAreRefused) {
+TEST_F(BodyKeys, BodyWhoseKeyMemberIsAnObjectOrArrayIsRefused) {
   rule({"json:/email"});
   for (const auto* text : {R"({"email":{}})", R"({"email":["ada"]})", R"({"email":{"$eq":"ada"}})"}) {
     body(text);
@@ -101,7 +101,7 @@ TEST_F(BodyKeys, BodyThatIsNotJsonIsRefused) {
   EXPECT_EQ(charges(), 1U) << "the API key comes first";
 }
 
-TEST_F(BodyKeys, RepeatedMembersAndFieldsAreRefused) {
+TEST_F(BodyKeys, BodyThatRepeatsTheKeyMemberOrFieldIsRefused) {
   rule({"json:/email"});
   body(R"({"email":"a","email":"a"})");
   EXPECT_EQ(describe(collect()), "the request body has the JSON member /email more than once; send it once");
@@ -119,7 +119,7 @@ TEST_F(BodyKeys, KeyMayComeFromJsonOrFromAForm) {
   EXPECT_EQ(key_values(rules_[0], request_)[0].value, "bob");
 }
 
-TEST_F(BodyKeys, BodyWithTwoValuesIsRefused) {
+TEST_F(BodyKeys, BodyThatContainsTheKeyAsJsonAndAsAFormFieldIsRefused) {
   const std::string_view both = R"({"email":"r1","x":"&email=ada&"})";
   rule({"json:/email|form:email"});
   for (const auto* type : {"application/x-www-form-urlencoded", "text/plain", ""}) {
@@ -143,7 +143,7 @@ TEST_F(BodyKeys, BodyWithTwoValuesIsRefused) {
   EXPECT_EQ(key_values(rules_[0], request_)[0].attribute.kind, Attribute::Ip);
 }
 
-TEST_F(BodyKeys, FieldInTheQueryIsRefused) {
+TEST_F(BodyKeys, RequestWithTheFormFieldInItsQueryIsRefused) {
   const auto status = [&](std::string_view query, std::string_view text, std::string_view type = kFormType) {
     body(text, type);
     head_.query = query;
@@ -173,7 +173,7 @@ TEST_F(BodyKeys, FieldInTheQueryIsRefused) {
   }
 }
 
-TEST_F(BodyKeys, FieldInTheQueryIsIgnoredIfTheRuleDoesNotApply) {
+TEST_F(BodyKeys, FormFieldInTheQueryIsIgnoredIfTheRuleDoesNotApply) {
   rule({"user", "form:email"});
   head_ = head_with({});
   head_.query = "email=ada";
@@ -205,7 +205,7 @@ TEST_F(BodyKeys, KeyMayComeFromTheQueryOrFromAForm) {
   EXPECT_TRUE(collect().ambiguity) << "the body was not read";
 }
 
-TEST_F(BodyKeys, ValuesInTheQueryAndInTheBodyAreRefused) {
+TEST_F(BodyKeys, RequestWithAKeyInQueryAndBodyIsRefused) {
   for (const auto* part : {"query:user|json:/email", "json:/email|query:user"}) {
     rule({part});
     body(R"({"email":"ada"})");
@@ -227,7 +227,7 @@ TEST_F(BodyKeys, ValuesInTheQueryAndInTheBodyAreRefused) {
   EXPECT_EQ(charges(), 1U) << "the rule did not ask for the body";
 }
 
-TEST_F(BodyKeys, BodyWhoseTypeIsUnclearIsRefused) {
+TEST_F(BodyKeys, BodyWithAnUnsuitableContentTypeIsRefused) {
   const auto refusal = [&](std::string_view type) {
     body("email=ada", type);
     return std::to_string(status_of(collect())) + " " + describe(collect());
@@ -295,7 +295,7 @@ TEST_F(BodyKeys, BodyThatCannotBeReadIsRefused) {
   EXPECT_FALSE(collect());
 }
 
-TEST_F(BodyKeys, ConditionsOnJsonAndOtherConditionsMustAllHold) {
+TEST_F(BodyKeys, RuleAppliesOnlyIfAllJsonAndOtherConditionsHold) {
   model("~^gpt-4");
   body(R"({"model":"gpt-4o"})");
   EXPECT_EQ(charges(), 1U);
@@ -314,7 +314,7 @@ TEST_F(BodyKeys, ConditionsOnJsonAndOtherConditionsMustAllHold) {
   EXPECT_EQ(charges(), 0U);
 }
 
-TEST_F(BodyKeys, AbsentMemberMeetsNoCondition) {
+TEST_F(BodyKeys, MissingMemberMeetsNoCondition) {
   model("~");
   body("{}");
   EXPECT_EQ(charges(), 0U);
@@ -335,7 +335,7 @@ TEST_F(BodyKeys, BodyThatIsNotJsonIsRefusedIfAllOtherConditionsHold) {
   EXPECT_FALSE(collect());
 }
 
-TEST_F(BodyKeys, ConditionIsNotEvadedByAFaultUnderTheTypeOfAForm) {
+TEST_F(BodyKeys, FormContentTypeDoesNotEvadeAJsonCondition) {
   model("gpt-4");
   const auto* form = "application/x-www-form-urlencoded";
   body(R"({"model":"gpt-4"})", form);
@@ -352,7 +352,7 @@ TEST_F(BodyKeys, ConditionIsNotEvadedByAFaultUnderTheTypeOfAForm) {
   EXPECT_EQ(charges(), 1U) << "some servers ignore the case of names";
 }
 
-TEST_F(BodyKeys, ExcludedAndOverriddenConditionsReadTheBody) {
+TEST_F(BodyKeys, JsonConditionsInNotAndInOverridesReadTheBody) {
   Match inner;
   inner.json = {{"/model", TextMatch::parse("gpt-4").value()}};
   rules_[0].match.negated = std::make_shared<const Match>(inner);
@@ -372,7 +372,7 @@ TEST_F(BodyKeys, ExcludedAndOverriddenConditionsReadTheBody) {
   EXPECT_EQ(status_of(collect()), 400U);
 }
 
-TEST_F(BodyKeys, ValuesOfBodiesAreNotShown) {
+TEST_F(BodyKeys, ClientTextOmitsBodyValues) {
   rule({"json:/email", "form:password"});
   std::array<char, 100> room{};
   EXPECT_EQ(write_client(room, rules_[0].key, request_), "json:/email form:password");
@@ -403,7 +403,7 @@ TEST_F(PathSegments, AreCountedFromOne) {
   EXPECT_EQ(value("/a%2Fb/c", "path:1"), "a%2Fb");
 }
 
-TEST_F(PathSegments, OnlyTheSegmentDecidesTheKey) {
+TEST_F(PathSegments, KeyDependsOnlyOnTheNamedSegment) {
   const auto rule = rule_of("r", {"path:2"});
   const auto name = [&](std::string_view path) {
     request_.path = path;
@@ -424,7 +424,7 @@ TEST_F(PathSegments, AreRefusedIfServersMayReadAnotherSegment) {
   EXPECT_FALSE(ambiguity_in_key(rule_of("r", {"path:2"}), request_));
 }
 
-TEST_F(PathSegments, NumbersHaveOneSpelling) {
+TEST_F(PathSegments, SegmentNumbersMustBeFrom1To999WithoutLeadingZeros) {
   EXPECT_EQ(describe(rule_of("r", {"path:12"}).key), "[path:12]");
   for (const auto* text : {"path:0", "path:01", "path:", "path:x", "path:1000", "path:-1"})
     EXPECT_FALSE(parse_key_part(text)) << text;

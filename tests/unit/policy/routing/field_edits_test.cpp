@@ -63,13 +63,13 @@ TEST_F(FieldEditsTest, FieldWithoutAValueIsDroppedButNotWritten) {
   EXPECT_EQ(lines(), "X-Org: acme\r\nX-Auth: Bearer ada\r\nX-Who: ada\r\n");
 }
 
-TEST_F(FieldEditsTest, EncodesAClientValueSoThatItAddsNoLineAndNoListMember) {
+TEST_F(FieldEditsTest, EncodesLineBreaksAndCommasInClientValues) {
   set("X-User", "{user}");
   request_.client.user = "ada\r\nX-Role: root, eve";
   EXPECT_EQ(lines(), "X-User: ada%0D%0AX-Role:%20root%2C%20eve\r\n");
 }
 
-TEST_F(FieldEditsTest, OwnAnswersGetFieldsThatDoNotDescribeABody) {
+TEST_F(FieldEditsTest, AnswersOfWeirGetOnlyFieldsThatDoNotDescribeABody) {
   set("X-Frame-Options", "DENY");
   set("Cache-Control", "public", true);
   add("Link", "</a>");
@@ -78,7 +78,7 @@ TEST_F(FieldEditsTest, OwnAnswersGetFieldsThatDoNotDescribeABody) {
   EXPECT_EQ(own(""), "X-Frame-Options: DENY\r\nLink: </a>\r\n");
 }
 
-TEST_F(FieldEditsTest, KnowWhetherATokenMayBeNeeded) {
+TEST_F(FieldEditsTest, ReportWhetherAPlaceholderNeedsAToken) {
   add("X-Host", "{host}");
   EXPECT_FALSE(edits_.asks_who);
   add("X-Org", "{org}");
@@ -86,7 +86,7 @@ TEST_F(FieldEditsTest, KnowWhetherATokenMayBeNeeded) {
 }
 
 // A rule has a field of its own in its refusals, in a spelling of its own.
-TEST_F(FieldEditsTest, SetReplacesOwnLinesInEverySpelling) {
+TEST_F(FieldEditsTest, SetReplacesFieldsOfWeirsAnswersInEverySpelling) {
   set("X-User", "a");
   EXPECT_EQ(own("X_User: rule\r\nx.user: rule\r\nX-Users: 1\r\n"), "X-Users: 1\r\nX-User: a\r\n");
 }

@@ -43,7 +43,7 @@ TEST(HostMatch, RejectsHostsThatNoRequestHas) {
     EXPECT_FALSE(HostMatch::parse(pattern)) << pattern;
 }
 
-TEST(HostMatch, KnowsWhichPatternsCoverOthers) {
+TEST(HostMatch, ReportsWhetherAPatternCoversAnotherPattern) {
   EXPECT_TRUE(host("*.a.com").covers(host("b.a.com")));
   EXPECT_TRUE(host("*.a.com").covers(host("*.b.a.com")));
   EXPECT_TRUE(host("*.a.com").covers(host("*.a.com")));
@@ -55,7 +55,7 @@ TEST(HostMatch, KnowsWhichPatternsCoverOthers) {
   EXPECT_FALSE(host("~^b").covers(host("*.b.com")));
 }
 
-TEST(HostMatch, KnowsWhichPatternsExcludeEachOther) {
+TEST(HostMatch, ReportsWhetherTwoPatternsExcludeEachOther) {
   EXPECT_TRUE(host("a.com").is_disjoint(host("b.com")));
   EXPECT_TRUE(host("a.com").is_disjoint(host("*.a.com")));
   EXPECT_TRUE(host("*.a.com").is_disjoint(host("*.b.com")));

@@ -66,7 +66,7 @@ std::vector<std::string> refused(const PathRewrite& rewrite, std::initializer_li
   return found;
 }
 
-TEST(PathRewrite, NewPathWithADotSegmentLeavesTheTarget) {
+TEST(PathRewrite, RefusesNewPathsWithADotSegment) {
   const auto users = pattern("^/u/([^-/]+)-(.+)$", "/users/{1}/{2}");
   for (const bool all_servers : {true, false}) {
     EXPECT_THAT(refused(users, {"/u/..-admin/secret", "/u/a-..", "/u/.-x"}, all_servers), SizeIs(3));
@@ -82,7 +82,7 @@ TEST(PathRewrite, NewPathWithADotSegmentLeavesTheTarget) {
   }
 }
 
-TEST(PathRewrite, AnotherReadingOfTheNewPathLeavesTheTarget) {
+TEST(PathRewrite, RefusesNewPathsThatSomeServersReadOutsideTheTarget) {
   const std::initializer_list<const char*> ways = {
       "/..%2f..%2fadmin/secret",      "/a/..%2f..%2f..%2f..%2fadmin/x", "/..%5c..%5cadmin",
       "/%252e%252e/%252e%252e/admin", "/..%252f..%252fadmin",           "/..%c0%af..%c0%afadmin",
@@ -99,7 +99,7 @@ TEST(PathRewrite, AnotherReadingOfTheNewPathLeavesTheTarget) {
   EXPECT_THAT(refused(prefixes("/api", ""), {"/api/..%2fx"}), IsEmpty()) << "every path is in place";
 }
 
-TEST(PathRewrite, ConstantBeginningMayHaveAnEncodedSlash) {
+TEST(PathRewrite, ConstantPrefixMayContainAnEncodedSlash) {
   const auto project = prefixes("", "/projects/group%2Fname");
   EXPECT_THAT(refused(project, {"/files/a%2Fb.txt", "/50%25", "/..%2F..%2Fother"}),
               ElementsAre("/..%2F..%2Fother"));
@@ -107,7 +107,7 @@ TEST(PathRewrite, ConstantBeginningMayHaveAnEncodedSlash) {
 
 // The new path is in normal form for all texts of the groups. A server finds no host, dot segment or query in
 // it.
-TEST(PathRewrite, NewPathIsInNormalForm) {
+TEST(PathRewrite, WritesNewPathsInNormalForm) {
   EXPECT_EQ(applied(pattern("^/go(.*)$", "/{1}"), "/go/evil.example"), "/evil.example");
   EXPECT_EQ(applied(pattern("^/a(.*)b/(.*)$", "/x/{1}/{2}"), "/a..b/c"), "/c");
   EXPECT_EQ(applied(pattern("^/(.*)$", "/{1}"), "/a%3Fb"), "/a%3Fb");
@@ -149,7 +149,7 @@ TEST(PathRewrite, RejectsExpressionsThatAreWrongOrNeverMatch) {
   EXPECT_THAT(fault_of_expression("^/caf\xc3\xa9"), HasSubstr("write other characters as %XX"));
 }
 
-TEST(PathRewrite, ChecksPrefixes) {
+TEST(PathRewrite, RejectsInvalidPrefixes) {
   EXPECT_EQ(fault_of_prefix("/api"), "");
   EXPECT_EQ(fault_of_prefix("/api/v1"), "");
   EXPECT_THAT(fault_of_prefix("api"), HasSubstr("begins with \"/\""));

@@ -44,7 +44,7 @@ TEST_F(TextTemplateTest, WritesEveryPlaceholder) {
   EXPECT_EQ(field("{{{user}}} {{}}"), "{ada} {}");
 }
 
-TEST_F(TextTemplateTest, UnknownClientsLeaveNothing) {
+TEST_F(TextTemplateTest, PlaceholdersOfMissingAttributesAreEmpty) {
   EXPECT_EQ(field("<{org}{tier}{service}{cert_subject}>"), "<>");
 }
 
@@ -63,7 +63,7 @@ TEST_F(TextTemplateTest, RejectsUnknownPlaceholdersAndLoneBraces) {
 }
 
 // Values come from clients. None may end the line of a field, or begin another element of a list.
-TEST_F(TextTemplateTest, NoOctetOfAClientEndsALineOrSplitsAList) {
+TEST_F(TextTemplateTest, EncodesControlCharactersAndSeparatorsInClientValues) {
   std::string every;
   for (int c = 0; c < 256; ++c) every += static_cast<char>(c);
   request_.client.user = every;
@@ -79,7 +79,7 @@ TEST_F(TextTemplateTest, NoOctetOfAClientEndsALineOrSplitsAList) {
   EXPECT_EQ(url("{user}").find_first_of("/?#:@&=+;,"), std::string::npos);
 }
 
-TEST_F(TextTemplateTest, HostInAFieldIsOneElementOfAList) {
+TEST_F(TextTemplateTest, EncodesListSeparatorsOfTheHostInAField) {
   request_.host = "a,b;c=1.example.com";
   EXPECT_EQ(field("{host}"), "a%2Cb%3Bc=1.example.com");
   EXPECT_EQ(url("https://{host}/"), "https://a,b;c=1.example.com/");
@@ -87,7 +87,7 @@ TEST_F(TextTemplateTest, HostInAFieldIsOneElementOfAList) {
   EXPECT_EQ(field("{host}"), "[2001:db8::1]");
 }
 
-TEST_F(TextTemplateTest, DifferentUsersHaveDifferentTexts) {
+TEST_F(TextTemplateTest, EncodesDifferentUsersToDifferentTexts) {
   const auto of = [&](std::string_view user) {
     request_.client.user = user;
     return field("{user}");
@@ -101,14 +101,14 @@ TEST_F(TextTemplateTest, DifferentUsersHaveDifferentTexts) {
 }
 
 // Percent-encoded octets of the target stay as they are.
-TEST_F(TextTemplateTest, TargetIsNotEncodedTwice) {
+TEST_F(TextTemplateTest, PercentEncodedTargetIsNotEncodedAgain) {
   head_.path = "/a%2Fb%20c";
   head_.query = "x=%0d%0a&y=a,b";
   EXPECT_EQ(url("{uri}"), "/a%2Fb%20c?x=%0d%0a&y=a,b");
   EXPECT_EQ(field("{uri}"), "/a%2Fb%20c?x=%0d%0a&y=a%2Cb");
 }
 
-TEST_F(TextTemplateTest, UriBeginsWithOneSlash) {
+TEST_F(TextTemplateTest, UriPlaceholderBeginsWithExactlyOneSlash) {
   for (const auto& [path, uri] :
        std::initializer_list<std::pair<const char*, const char*>>{{"//evil.example/x", "/evil.example/x"},
                                                                   {"////", "/"},
@@ -134,7 +134,7 @@ TEST(Location, AcceptsUrlsAndPaths) {
 }
 
 // With any of these targets, a client could make a link to weir that leads others to a host of its choice.
-TEST(Location, RejectsTargetsWhoseHostClientsChoose) {
+TEST(Location, RejectsRedirectsWhoseHostAClientCouldChoose) {
   for (const char* location : {"{query}",
                                "{user}",
                                "https://{query}",

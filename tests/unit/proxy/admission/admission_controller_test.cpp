@@ -224,7 +224,7 @@ TEST_F(AdmissionControllerTest, DepartureInThePastIsNotGivenToAnotherRequest) {
   EXPECT_FALSE(waiting.done);
 }
 
-TEST_F(AdmissionControllerTest, RequestThatDisplacedAnotherStaysChargedWhenItLeaves) {
+TEST_F(AdmissionControllerTest, RequestThatDisplacedAnotherRequestStaysChargedWhenItLeaves) {
   (void)ask("x");
   auto& greedy = join("a");
   auto& last = join("a");

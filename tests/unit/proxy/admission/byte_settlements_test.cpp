@@ -106,7 +106,7 @@ TEST(ByteSettlements, SettleABodyOfKnownLengthBeforeItsLastOctetIsSent) {
   EXPECT_EQ(one.spent(), 20U);
 }
 
-TEST(ByteSettlements, WaitForTheRestOfTheRequest) {
+TEST(ByteSettlements, WaitForTheEndOfTheRequestBody) {
   ByteCharge one(per_ten(policy::Bodies::Both));
   ASSERT_TRUE(one.begins(Framing::Chunked));
   one.settlements.see(std::string(5, 'x'));
@@ -118,7 +118,7 @@ TEST(ByteSettlements, WaitForTheRestOfTheRequest) {
   EXPECT_EQ(one.times(), 1U);
 }
 
-TEST(ByteSettlements, ChargeWhatPassedBeforeTheClientLeft) {
+TEST(ByteSettlements, ChargeOnlyTheOctetsSentBeforeTheClientLeft) {
   ByteCharge one(per_ten(policy::Bodies::Response));
   one.take_request();
   ASSERT_TRUE(one.begins(Framing::Length, 500));
@@ -132,7 +132,7 @@ TEST(ByteSettlements, ChargeWhatPassedBeforeTheClientLeft) {
   EXPECT_EQ(one.times(), 1U);
 }
 
-TEST(ByteSettlements, NeedNoAnswerOnceTheClientHasLeft) {
+TEST(ByteSettlements, NeedTheAnswerOfAnAbandonedRequestOnlyIfItsStatusDecides) {
   ByteCharge one(per_ten(policy::Bodies::Both));
   EXPECT_FALSE(one.settlements.needs_answer());
   one.settlements.settle_bytes(25, 0);

@@ -9,7 +9,7 @@
 namespace weir::proxy {
 namespace {
 
-TEST(InFlight, EachLowerPriorityHasABoundSmallerByOneTwentieth) {
+TEST(InFlight, EachLowerPriorityHasABoundLowerByFivePercent) {
   const InFlight in_flight(200);
   std::vector<std::uint64_t> bounds;
   for (policy::Priority priority = 0; priority < policy::kPriorities; ++priority)

@@ -216,7 +216,7 @@ struct ElasticStream : LoneWorker {
   http::ResponseHead head;
 };
 
-TEST(StreamSettlements, RefundToALimiterThatDoesNotDecideIsAtMostItsCharge) {
+TEST(StreamSettlements, ElasticRuleRefundsEachLimiterAtMostItsCharge) {
   ElasticStream one;
   EXPECT_EQ(one.settlements.meter()->admit(many_events(2), one.charged_at), 2 * kEvent.size());
   EXPECT_EQ(one.spent(), 100U);
@@ -284,7 +284,7 @@ TEST(StreamSettlements, CutOfAStreamDoesNotCountTowardsAPenalty) {
   EXPECT_EQ(stats.penalty_keys + stats.violations_lost, 0U);
 }
 
-TEST(StreamSettlements, HoldOnlyTheRestOfAnEventThatArrivesInPieces) {
+TEST(StreamSettlements, HoldBackOnlyTheEndOfAnEventThatArrivesInPieces) {
   Streamed one({by_stream(true)});
   EXPECT_EQ(one.relay(many_events(5) + "data: "), 5 * kEvent.size() + 6);
   EXPECT_EQ(one.relay("{}\n"), 3U);
@@ -334,7 +334,7 @@ TEST(StreamSettlements, ShadowRuleNeitherChargesNorCutsAStreamWhileItPasses) {
   EXPECT_EQ(one.spent(), kReserved);
 }
 
-TEST(StreamSettlements, StreamThatFindsNoMemoryCostsItsReserve) {
+TEST(StreamSettlements, StreamForWhichThereIsNoMemoryIsChargedItsReserve) {
   Reserved one({by_body(), by_body()});
   one.body_memory.set_most(100);
   one.head.fields.push_back({"Content-Type", "text/event-stream"});
@@ -369,7 +369,7 @@ TEST(StreamSettlements, MemoryOfAStreamCountsUntilTheStreamIsSettled) {
   EXPECT_EQ(taken_by({by_body(), by_body()}), 2 * taken);
 }
 
-TEST(StreamSettlements, EstimateSettlesAStreamThatFindsNoMemory) {
+TEST(StreamSettlements, EstimatedStreamForWhichThereIsNoMemoryIsChargedItsEstimate) {
   Streamed one({by_stream(true)});
   one.body_memory.set_most(100);
   EXPECT_EQ(one.relay(many_events(3)), many_events(3).size());

@@ -84,7 +84,7 @@ TEST(Pacing, ExchangesOfAKeyTakeTurns) {
   EXPECT_GE(last - all.clock.now(), milliseconds(500)) << "a key has one rate";
 }
 
-TEST(Pacing, OtherKeysAndRulesDoNotWait) {
+TEST(Pacing, BusyKeyDoesNotDelayOtherKeysOrRules) {
   Paced all;
   const auto busy = all.pacing(1);
   (void)busy->charge(100 * kMebibyte);
@@ -96,7 +96,7 @@ TEST(Pacing, OtherKeysAndRulesDoNotWait) {
   EXPECT_LE(other_rule, now);
 }
 
-TEST(Pacing, TheSlowestRuleDecides) {
+TEST(Pacing, SlowestOfSeveralRulesDecidesTheDelay) {
   Paced all;
   (void)all.pacing(1)->charge(5 * kMebibyte);
   policy::Evaluation evaluation;
@@ -134,7 +134,7 @@ TEST(Pacing, ChargesAKeyAtMostTenSecondsInAdvance) {
   EXPECT_LE(gate.wait(), seconds(1));
 }
 
-TEST(PaceGate, AdmitsAPieceThatIsChargedOnceHoweverItPasses) {
+TEST(PaceGate, ChargesAPieceOnceEvenIfItPassesInParts) {
   Paced all;
   const auto pacing = all.pacing(1);
   auto& gate = pacing->to_client();
@@ -148,7 +148,7 @@ TEST(PaceGate, AdmitsAPieceThatIsChargedOnceHoweverItPasses) {
   EXPECT_LE(left.delay, milliseconds(16)) << "one piece is charged";
 }
 
-TEST(PaceGate, HoldsOctetsBackUntilTheirTimeButWaitsAtMostASecondAtOnce) {
+TEST(PaceGate, HoldsOctetsBackAndAsksAgainAfterAtMostASecond) {
   Paced all;
   const auto pacing = all.pacing(1);
   auto& gate = pacing->to_server();

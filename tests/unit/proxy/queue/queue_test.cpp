@@ -250,7 +250,7 @@ TEST_F(QueueTest, RequestDelayedByAnotherRuleDoesNotDelayItsClient) {
 
 // The departures at seconds 1 and 2 are too early for both requests. This can happen because the conversion
 // from Redis's time to local time is not exact.
-TEST_F(QueueTest, NoRequestDepartsWhileAnotherRuleDelaysAllOfThem) {
+TEST_F(QueueTest, NoRequestDepartsWhileAnotherRuleDelaysAllRequests) {
   auto& early = join('a', 1, 5, 0, kLane, at(5));
   join('b', 2, 5, 1, kLane, at(4));
   EXPECT_EQ(queue.next_due(0), base::TimePoint::max());

@@ -145,7 +145,7 @@ TEST_F(PairScript, CountsAnyTwoLimitersOfOneAlgorithmAsTheKeyTableDoes) {
 
 // One limiter of the rule counts but does not decide. Its count may exceed its limit, but not the largest
 // count that the state can store. Refunds lower the count, which has its full weight in the next window.
-TEST_F(PairScript, CountOfAWindowBeyondItsLimitStopsAtTheLargestCount) {
+TEST_F(PairScript, WindowCountBeyondItsLimitIsCappedAtTheLargestCount) {
   constexpr limit::Cost kMost = 1'000'000'000;
   for (const auto& make :
        {+[](limit::Rate limit) { return Limiter(limit::FixedWindow::make(limit).value()); },

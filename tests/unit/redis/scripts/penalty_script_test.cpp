@@ -38,7 +38,7 @@ class PenaltyScript : public ::testing::Test {
   const Penalty twice_{.after = 2, .first = 2h, .grows = 2, .most = 24h, .forget = 24h};
 };
 
-TEST_F(PenaltyScript, LookCountsNoViolation) {
+TEST_F(PenaltyScript, PeekCountsNoViolation) {
   (void)ask(kStart, line(one_));
   for (int i = 0; i < 5; ++i) EXPECT_FALSE(ask(kStart, line(one_), true).allowed);
   EXPECT_EQ(ask(kStart, line(one_)).violations, 1);
@@ -47,7 +47,7 @@ TEST_F(PenaltyScript, LookCountsNoViolation) {
   EXPECT_EQ(seen.penalty_left, 0us) << "the next refusal will start the penalty, not the look";
 }
 
-TEST_F(PenaltyScript, LookShowsThePenalty) {
+TEST_F(PenaltyScript, PeekShowsThePenalty) {
   for (int i = 0; i < 3; ++i) (void)ask(kStart, line(one_));
   for (int i = 0; i < 3; ++i) EXPECT_EQ(ask(kStart + 1h, line(one_), true).penalty_left, 1h);
   EXPECT_EQ(ask(kStart + 2h, line(one_), true).penalty_left, 0us);
@@ -129,7 +129,7 @@ TEST_F(PenaltyScript, DenyCacheRefusesOnlyWhileAPenaltyRuns) {
   EXPECT_FALSE(refuses()) << "the penalty may be over";
 }
 
-TEST_F(PenaltyScript, DenyCacheReadsThePenaltiesOfTwoLines) {
+TEST_F(PenaltyScript, DenyCacheReportsThePenaltyOfEachCharge) {
   LastRefunds refunds;
   DenyCache cache(refunds);
   const limit::Limiter three = limit::token_bucket("1/h", 3);
