@@ -14,7 +14,7 @@ from http2_client import Http2TestCase
 from tunnel_test import ASK, echo
 
 MEBIBYTE = 1 << 20
-AHEAD = 0.1 + 16384 / MEBIBYTE  # seconds: what passes at once at 1 MiB/s, and a piece
+AHEAD = 0.1 + 16384 / MEBIBYTE  # seconds by which a body may be early at 1 MiB/s: 0.1 s pass at once, and one piece
 
 
 def paced(bandwidth, name="pace", key='["header:X-Key"]', more=""):
@@ -160,7 +160,7 @@ class AccessLog(Bandwidth):
 
 
 class BodiesAtHand(Bandwidth):
-    """Bodies that come whole with their heads."""
+    """Bodies that arrive completely together with their heads."""
 
     def test_body_above_the_rate_waits_before_the_server_gets_the_request(self):
         weir = self.plain_weir(paced("8KiB/s"))

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Rules whose keys and conditions read the body: members of JSON and fields of forms. HTTP/1.1 and HTTP/2 decide the same."""
+"""Rules whose keys and conditions read the body: members of JSON and fields of forms. Requests over HTTP/1.1 and HTTP/2 get the
+same decisions."""
 
 import gzip
 import json

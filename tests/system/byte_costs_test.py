@@ -12,14 +12,14 @@ BODIES = ("response", "request", "both")
 
 
 def bytes_rule(bodies, more="", **keys):
-    """Returns a rule for the path "/BODIES", in units of 1,000 octets."""
+    """Returns a rule for the path "/BODIES", where BODIES is `bodies`. One unit of its cost is 1,000 octets."""
     settings = dict(key="[]", algorithm='"fixed_window"', match=f'{{ path = "/{bodies}" }}',
                     cost=f'{{ bytes = "{bodies}", per = 1000{more} }}')
     return rule(bodies, f"{LIMIT}/3000day", **{**settings, **keys})
 
 
 def serves(whole):
-    """Returns a function that answers with these octets, and to HEAD with their head alone."""
+    """Returns a reply function that sends the response `whole`. To a HEAD request it sends only the head of the response."""
     def reply(exchange):
         exchange.read_body()
         exchange.send(whole[:whole.index(b"\r\n\r\n") + 4] if exchange.method == "HEAD" else whole)
@@ -48,7 +48,7 @@ class OfWholeBodies(ByteCosts):
                 with self.subTest(size=size):
                     told = self.same(self.pair(*map(bytes_rule, BODIES)), asks)
                     left = [LIMIT - int(each["x-ratelimit-remaining"]) for each in told]
-                    # After the POST its reserve, and after the HEAD what the POST cost and the reserve of the HEAD.
+                    # Charged after the POST: its reserve. Charged after the HEAD: the cost of the POST and the reserve of the HEAD.
                     reserve, request, both = (13, 13, 81) if size else (1, 0, 68)
                     self.assertEqual(left, [1, 69, reserve, request + 1, reserve, both + 1])
 
@@ -210,7 +210,7 @@ class OfParts(ByteCosts):
         self.assertEqual(client.read().status, 101)
         client.send(b"y" * 5000)
         client.wire.read_exactly(7001)
-        self.spends(weir, "both", 1)  # its reserve
+        self.spends(weir, "both", 1)  # the open WebSocket is charged only its reserve
         client.leave()
         self.await_settled(weir, "both", debt=1, refunded=1)
         self.spends(weir, "both", 13)

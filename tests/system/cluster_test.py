@@ -14,7 +14,7 @@ from redis_cluster import Node, form, keys_of, move_slot, slots_of, state
 
 
 TIMEOUT = 1  # seconds for a call to Redis when a master is killed; enough for a machine that is ten times slower
-AT_ONCE = 3.0 if SANITIZED else 1.0  # seconds within which the weirs must enforce one limit again
+AT_ONCE = 3.0 if SANITIZED else 1.0  # seconds within which the instances must enforce one limit again
 
 
 class Walk(Load):

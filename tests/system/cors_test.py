@@ -228,7 +228,7 @@ class InChromium(CorsTestCase):
         cls.browser = cls.enterClassContext(Browser())
 
     def page(self):
-        """Returns an origin, and a page of it."""
+        """Returns an origin, and a browser page of this origin."""
         site = self.start(Upstream(answer(b"<title>app</title>", headers="Content-Type: text/html\r\n")))
         origin = f"http://127.0.0.1:{site.port}"
         page = self.browser.open(origin)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Routes of an edge: which route takes a request, redirects, header fields and paths that routes change, by real clients of both
-protocols. No client can inject a line, a second value or a host."""
+"""weir as an edge proxy for curl and Chromium, over HTTP/1.1 and HTTP/2: which route a request gets, redirects, and routes that
+change header fields and paths. No client can inject a header line, a second value or a host."""
 
 import subprocess
 import unittest
@@ -152,7 +152,7 @@ class Edits(EdgeTestCase):
     TRUSTING = 'trusted_proxies = ["127.0.0.1"]\nuser = { header = "X-User" }\norg = { header = "X-Org" }\n'
 
     def seen(self):
-        """Returns the head that the server has got last."""
+        """Returns the head of the last request that the server received."""
         return self.upstream.exchanges[-1].head
 
     def test_fields_of_requests_are_set_added_and_removed(self):

@@ -210,7 +210,7 @@ class InRedis(PairTestCase):
         eventually(lambda: self.spend(pair) == 0 and len(self.upstream.exchanges) == 1000, "all units have been used")
 
     def spend(self, pair):
-        """Returns how many of a hundred streams at each weir are admitted."""
+        """Returns how many of a hundred streams at each instance are admitted."""
         admitted = 0
         for weir in pair:
             with Http2Client(weir.port) as client:

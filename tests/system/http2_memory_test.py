@@ -30,7 +30,7 @@ REQUEST, SESSION, OUTPUT = 80, 24, 112
 
 
 WAVE = 200  # clients with a WebSocket
-BURST = 60_000  # octets that the server sends on each
+BURST = 60_000  # octets that the server sends on each WebSocket
 
 
 class Pourer(threading.Thread):
@@ -158,7 +158,7 @@ class Memory(Http2TestCase):
 
 @unittest.skipIf(SANITIZED, "a sanitizer keeps freed memory")
 class IdleWebSockets(Http2TestCase):
-    """Clients whose only request is a WebSocket on which nothing moves any more."""
+    """Clients whose only stream is an idle WebSocket."""
 
     PSEUDO = ((":method", "CONNECT"), (":protocol", "websocket"), (":scheme", "http"), (":path", "/"), (":authority", "localhost"))
 

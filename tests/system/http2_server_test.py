@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The HTTP/2 server of the tests, with the HTTP/2 client of the tests and without weir."""
+"""Tests the HTTP/2 server that other tests use, with the HTTP/2 client that other tests use. weir does not run."""
 
 import pathlib
 import tempfile

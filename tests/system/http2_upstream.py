@@ -69,7 +69,7 @@ def of_connection(client, method="GET"):
 
 
 class Http2UpstreamTestCase(TestCase):
-    """Starts HTTP/2 servers, and weirs with one worker whose clients may speak HTTP/1.1 or HTTP/2."""
+    """Starts HTTP/2 servers and weir instances. Each instance has one worker and serves HTTP/1.1 and HTTP/2 clients."""
 
     def serve(self, reply=hello, allows_faults=False, **options):
         server = self.start(Http2Server(reply, **options))

@@ -54,7 +54,7 @@ class Malformed(Http2UpstreamTestCase):
             eventually(lambda: self.neighbour.error is not None, f"{case.name}: the connection to the server ends")
         is_alone = self.neighbour.error is None and self.get(self.other, "GET", "/").status == 200
         if case.ends is None or not is_alone or self.neighbour.error is not None:
-            self.open_neighbour()  # the next case needs one on an open connection
+            self.open_neighbour()  # the next case needs an open request on the connection
             return fault or ("the connection to the server ended" if case.ends is False else None)
         return fault
 

@@ -335,7 +335,7 @@ def message(content):
 
 
 class Calls(Http2UpstreamTestCase):
-    """gRPC calls. The client is python3-grpcio, which sends the head and the messages of a call apart."""
+    """gRPC calls. The client is python3-grpcio, which sends the head and the messages of a call separately."""
 
     def serve_calls(self, refuse):
         """Starts a server that refuses the first of two calls when it has a message, and sends each message of the second back."""

@@ -206,8 +206,8 @@ class Fields(Http2UpstreamTestCase):
 
 class SmallMessages(Http2UpstreamTestCase):
     def test_client_may_send_window_updates_after_each_small_message(self):
-        """gRPC libraries return the window after each message. The messages are small because the server
-        sends small ones, not because the window is small."""
+        """gRPC libraries send a WINDOW_UPDATE after each message. The messages are small because the server sends small messages,
+        not because the window is small."""
         go_on = threading.Semaphore(0)
 
         def reply(request):

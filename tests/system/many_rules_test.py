@@ -89,7 +89,7 @@ class ManyRulesUnderLoad(Upgrade):
 
         window = {"algorithm": '"fixed_window"'}
         weir = self.weir(rules=many("500/day", **window), routes=self.FREE)
-        quiet = {0: 498, 255: 997, 256: 997, 999: 498}  # tenants, and what two requests leave of their limits
+        quiet = {0: 498, 255: 997, 256: 997, 999: 498}  # for each tenant, the units of its limit that two requests leave
         for tenant in quiet:
             self.assertEqual(weir.get(f"/tenants/{tenant}/a").status, 200)
         busy = [Clients(weir.port, kept=2, fresh=1, path=f"/tenants/{tenant}/a") for tenant in (1, 998)]

@@ -66,7 +66,7 @@ class Monitoring(TestCase):
         """Each route has 600 requests a minute. The route "busy" refuses nearly all of them, and no alert may fire for it."""
         asked = {"fine": {"200": 600}, "busy": {"200": 10, "429": 590}, "failing": {"200": 540, "429": 10, "502": 50}, "locked": {"200": 300, "401": 300},
                  "slow": {"200": 600}}
-        forwarded = {"fine": 600, "busy": 10, "failing": 590, "locked": 600, "slow": 580}  # as many end within a second
+        forwarded = {"fine": 600, "busy": 10, "failing": 590, "locked": 600, "slow": 580}  # for each route, the forwarded requests that end within a second
         series = [(f'weir_requests_total{{instance="a",route="{route}",code="{code}"}}', count) for route, codes in asked.items() for code, count in codes.items()]
         for route, quick in forwarded.items():
             whole = 600 if route == "slow" else quick

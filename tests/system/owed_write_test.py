@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Clients that stop reading: after a text that weir could send only in part, weir sends nothing else.
+"""Clients that stop reading: if weir could send a response only in part, it sends nothing else on that connection.
 
 A client requests pages until its socket is full, and reads none. Then it sends a request to which weir responds with an error
 and a close. After that, the client reads to the end. It must find complete responses of weir, and at most one that is cut off."""

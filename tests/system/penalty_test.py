@@ -134,7 +134,7 @@ class PenaltyInRedis(Penalty):
         self.assertEqual(weir.metric("weir_redis_denied_here_total"), 0, "Redis counted every violation")
         eventually(lambda: self.refused_for(weir) > 300 and weir.metric("weir_redis_denied_here_total") > 0, "weir refuses by itself")
 
-    # A reload does not convert the buckets that Redis has.
+    # A reload does not convert the buckets that Redis stores.
     test_penalty_outlives_a_reload_unless_the_rule_loses_its_penalty = None
 
 

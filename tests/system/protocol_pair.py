@@ -1,5 +1,5 @@
-"""Sends the same requests by HTTP/1.1 and by HTTP/2 to two weirs with one configuration, and compares what the answers say about the
-rules."""
+"""Sends the same requests by HTTP/1.1 and by HTTP/2 to two weir instances with the same configuration, and compares what the
+answers say about the rules."""
 
 import dataclasses
 import json
@@ -98,7 +98,7 @@ def times(response):
 
 class PairTestCase(Http2TestCase):
     def pair(self, *rules, files=None, **more):
-        """Returns two weirs with one configuration, which have no state in common."""
+        """Returns two weir instances with the same configuration, which share no state."""
         text = self.text(doors=more.pop("doors", [False]), rules="".join(rules), **more)
         return [self.start(Weir(text, {**self.files, **(files or {})})) for _ in range(2)]
 

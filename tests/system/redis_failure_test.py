@@ -12,7 +12,7 @@ import time
 
 from harness import PAUSES, SANITIZED, Client, Load, Redis, TestCase, Upstream, Weir, config, eventually, main, rule
 
-AT_ONCE = 3.0 if SANITIZED else 1.0  # seconds within which the weirs must enforce one limit again
+AT_ONCE = 3.0 if SANITIZED else 1.0  # seconds within which the instances must enforce one limit again
 
 
 class Way:

@@ -158,7 +158,7 @@ class Resolve(TestCase):
             self.assertEqual([late.get("/").body for _ in range(3)], [b"second"] * 3)
 
     def test_new_http2_requests_use_the_new_address_and_open_requests_finish_at_the_old(self):
-        """An open HTTP/2 connection to the old address finishes its requests, gets no further ones, and ends."""
+        """An open HTTP/2 connection to the old address finishes its requests, gets no further requests, and ends."""
         release = threading.Event()
         self.addCleanup(release.set)
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Two weirs behind HAProxy are restarted in turn under load. HAProxy has the configuration of docs/guides/rolling-updates.md,
-which asks /readyz. With drain_delay no request is lost.
+"""Two weir instances behind HAProxy are restarted in turn under load. HAProxy has the configuration of
+docs/guides/rolling-updates.md, which asks /readyz. With drain_delay no request is lost.
 
-$WEIR_ROLLING_REQUESTS is the least number of requests (`./dev live rolling` sends 100,000). Each weir is restarted twice, and
+$WEIR_ROLLING_REQUESTS is the least number of requests (`./dev live rolling` sends 100,000). Each instance is restarted twice, and
 again until all requests are sent."""
 
 import csv
@@ -52,7 +52,7 @@ class Member:
         self.weir = Weir(text)
 
     def await_end(self):
-        """Waits until the weir has ended by itself, and checks its end."""
+        """Waits until weir has ended by itself, and checks its exit status."""
         self.weir.wait()
         self.weir.__exit__(None)
 
@@ -67,7 +67,7 @@ class Member:
 
 
 def configuration(members, listener, stats):
-    """Returns the guide's configuration of HAProxy for these weirs. HAProxy repeats no request here, so that each failure is
+    """Returns the guide's configuration of HAProxy for these instances. HAProxy repeats no request here, so that each failure is
     visible to the clients."""
     text = next(blocks(GUIDE, "haproxy")).text
     changes = [("mode http\n", "mode http\n  retries 0\n"), ("bind :80", f"bind fd@{listener.fileno()}"), (" inter 1s ", " inter 100ms ")]
@@ -80,7 +80,7 @@ def configuration(members, listener, stats):
 
 
 class Haproxy(Process):
-    """HAProxy before these weirs."""
+    """HAProxy in front of these instances."""
 
     def __init__(self, members):
         self.scratch = tempfile.TemporaryDirectory(prefix="weir-haproxy-")
@@ -115,7 +115,7 @@ class Haproxy(Process):
 @unittest.skipUnless(shutil.which("haproxy"), "needs HAProxy: ./dev deps test")
 class RollingRestart(TestCase):
     def begin(self, server):
-        """Starts an upstream, two weirs, HAProxy and a load. Returns them without the upstream."""
+        """Starts an upstream, two weir instances, HAProxy and a load. Returns them without the upstream."""
         upstream = self.start(Echo())
         members = [self.start(Member(name, upstream.port, server)) for name in ("a", "b")]
         haproxy = self.start(Haproxy(members))
@@ -159,7 +159,7 @@ class RollingRestart(TestCase):
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_requests_are_lost_without_a_drain_delay(self):
-        """Shows that the test above would notice."""
+        """Shows that test_no_request_is_lost_with_a_drain_delay would notice lost requests."""
         members, haproxy, load = self.begin("")
         load.goes_on()
         self.restart(members[0], haproxy)

@@ -13,7 +13,7 @@ from harness import SANITIZED, Load, Redis, TestCase, Upstream, Weir, closed_por
 
 MASTER = "mymaster"
 TIMEOUT = 0.4
-AT_ONCE = 3.0 if SANITIZED else 1.0  # seconds within which the weirs must enforce one limit again
+AT_ONCE = 3.0 if SANITIZED else 1.0  # seconds within which the instances must enforce one limit again
 
 
 class Sentinel(Redis):

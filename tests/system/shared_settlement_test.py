@@ -11,7 +11,7 @@ from settlement_test import DENIED, LOGIN
 
 
 class SettlementInRedis(settlement_test.Settlement):
-    TIMEOUT = "10s"  # of a call of Redis
+    TIMEOUT = "10s"  # of a call to Redis
 
     def setUp(self):
         super().setUp()

@@ -231,7 +231,7 @@ class EstimatesInMemory(StreamCosts):
 
     def test_stream_that_reports_no_cost_is_charged_its_estimate(self):
         weir = self.estimated(1000, per_event=2)
-        for count, spent in ((100, 200), (3, 206)):  # the second one costs less than the reserve
+        for count, spent in ((100, 200), (3, 206)):  # the second stream costs less than the reserve
             self.send(count)
             self.assertEqual(self.events_of(weir.get("/")), count)
             self.await_settled(weir, "tokens", estimated=1 + (count == 3), **({"refunded": 1} if count == 3 else {}))

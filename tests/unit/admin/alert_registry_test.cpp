@@ -109,7 +109,7 @@ TEST_F(AlertRegistryTest, EndIsPostedToTheWebhookThatGotTheFiringMessage) {
   (void)posted(1);
   book_.change({alert("a", 3, "/other")}, at(2));
   EXPECT_THAT(posted(2), ElementsAre("ended a to /hook"));
-  EXPECT_EQ(book_.figures()[0].fired, 1);  // weir counts by the alert's name
+  EXPECT_EQ(book_.figures()[0].fired, 1);  // weir counts alerts by name, and the name is unchanged
   EXPECT_EQ(book_.figures()[0].ended, 1);
 }
 

@@ -1,4 +1,4 @@
-// Tests alerts that watch the clients of a rule, each alone.
+// Tests alerts that watch each client of a rule separately.
 #include "admin/alerts/alert_registry.hpp"
 #include "unit/admin/login_alerts.hpp"
 

@@ -88,7 +88,8 @@ TEST(Warnings, WarnIfMaxKeysReservesFewKeysForEachRule) {
       << "a single rule can use the whole table";
 }
 
-// Each shard of the table reserves whole slots. So many rules need more than four times as many keys.
+// Each shard of the table reserves whole slots for each rule. So a table of 400,000 keys reserves no key for
+// any of a thousand rules.
 TEST(Warnings, SuggestATableThatReservesKeysForAThousandRules) {
   const auto of = [](const std::string& max_keys) {
     std::string text = "[state.memory]\nmax_keys = " + max_keys + "\n";

@@ -153,7 +153,7 @@ TEST(CorsExposedNames, NamesTheFieldsThatWeirAddsToAnAnswer) {
             "Access-Control-Expose-Headers: X-RateLimit-Limit, RateLimit\r\nVary: Origin\r\n");
 }
 
-// An answer that was not sent may have left field lines with these names in the list.
+// `fields` may still contain such lines of an earlier answer that was not sent.
 TEST(CorsExposedNames, OmitAccessControlAndVaryFields) {
   std::string fields = "RateLimit: \"a\";r=4\r\nAccess-Control-Expose-Headers: RateLimit\r\nVary: Origin\r\n";
   const auto before = fields;

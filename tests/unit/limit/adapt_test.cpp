@@ -65,7 +65,7 @@ TEST(Adapted, FactorHalvesWhileTheUpstreamIsUnwellAndGrowsOtherwise) {
   EXPECT_EQ(adapted(kBoth, good, kWholeFactor), kWholeFactor) << "never above the whole limit";
 }
 
-// Returns the mean factor in percent, if independent failures have this share.
+// Returns the mean factor in percent if each answer fails independently with the probability `share`.
 double mean_factor(int answers_each_period, double share) {
   constexpr int kPeriods = 20'000;
   std::mt19937_64 random(7);
@@ -80,7 +80,7 @@ double mean_factor(int answers_each_period, double share) {
   return sum / kPeriods;
 }
 
-// docs/design/adapt.md has these figures.
+// docs/design/adapt.md states these numbers.
 TEST(Adapted, RareFailuresHardlyLowerTheFactor) {
   EXPECT_NEAR(mean_factor(10, 0.02), 99, 2);
   EXPECT_NEAR(mean_factor(15, 0.02), 99, 2);

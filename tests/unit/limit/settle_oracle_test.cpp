@@ -29,8 +29,8 @@ std::int64_t micros_since_epoch(TimePoint at) {
 }
 
 // The units that a key can still spend after all its charges, and whether its bucket was ever full since the
-// first charge. A full bucket forgets its earlier charges. `spent`: of buckets; in units of a stepped bucket,
-// and otherwise in multiples of 1/period of a unit.
+// first charge. A full bucket forgets its earlier charges. `spent`: the used part of a bucket; in units for a
+// stepped bucket, and in multiples of 1/period of a unit for other buckets.
 struct Level {
   Cost remaining;
   bool was_full = false;
@@ -133,7 +133,7 @@ bool is_reduced(const Case& c, const Whole& spent, Cost more, TimePoint charged_
 }
 
 // Returns the largest actual cost to try. Windows and logs stay exact even if every charge is settled at this
-// cost. Buckets do unless they take decades to fill (is_reduced).
+// cost. Buckets also stay exact, unless they take decades to fill (see is_reduced()).
 Cost most_settled(const Case& c) {
   if (c.algorithm == Algorithm::LoneLog) return 400;
   const Whole share = kCentury * c.rate.count / c.rate.period.count() / 32;

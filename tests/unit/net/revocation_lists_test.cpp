@@ -111,7 +111,7 @@ TEST_F(RevocationLists, RejectOnlyTheListedCertificates) {
 
 TEST_F(RevocationLists, ExpiredListRejectsAllClientsOfItsAuthority) {
   append_list(authority_, authority_, {}, -kHour);
-  EXPECT_EQ(fault(), "");  // weir warns of it instead
+  EXPECT_EQ(fault(), "");  // weir only warns of the expired list
   EXPECT_EQ(verdict_on(client(7)), X509_V_ERR_CRL_HAS_EXPIRED);
 }
 

@@ -20,7 +20,7 @@ class ClientSurgesTest : public ::testing::Test {
   void refuse(std::uint64_t client, std::uint64_t times) {
     surges_.add({client, 1}, "client " + std::to_string(client), times);
   }
-  // Looks in the next second. Returns the events, such as "client 1 began at 6".
+  // Advances the time by a second and looks for changes. Returns the changes, such as "client 1 began at 6".
   std::vector<std::string> look(std::size_t places = 10) {
     std::vector<std::string> told;
     for (const auto& [client, change] : surges_.look(at(++now_), places))

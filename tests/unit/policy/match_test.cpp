@@ -255,7 +255,8 @@ TEST_F(MatchBySource, SchemeConditionUsesTheSchemeOfTheConnection) {
   EXPECT_EQ(match_.describe(), "scheme http");
 }
 
-// A proxy that ends TLS for weir tells the client's scheme. Otherwise a redirect to https would never end.
+// A proxy that ends TLS before weir states the client's scheme in X-Forwarded-Proto. If weir ignored this
+// field, a redirect to https would never end.
 TEST_F(MatchBySource, XForwardedProtoOfATrustedPeerOverridesTheScheme) {
   head_.fields.push_back({"X-Forwarded-Proto", "HTTPS", http::FieldId::XForwardedProto});
   EXPECT_FALSE(is_https(request_)) << "anybody could claim this";
@@ -282,7 +283,7 @@ TEST_F(MatchBySource, ListenerAndRouteMustBeAmongTheListedNames) {
   EXPECT_EQ(match_.describe(), "listener internal edge, route login");
 }
 
-// Routes without a name of their own may have the same name, because it says only their host and path.
+// Routes without a configured name may get the same name, because this name consists only of host and path.
 TEST_F(MatchBySource, RouteNameMatchesEveryRouteOfThatName) {
   match_.set_routes({"shop", "login"}, {"shop", "api", "login", "shop"});
   std::vector<std::size_t> held;

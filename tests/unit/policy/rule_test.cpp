@@ -145,8 +145,8 @@ TEST(AppliedLimiter, ChoosesTheElasticLimitAtLowLoad) {
   EXPECT_EQ(local_limiter(rule, tier).limiter, tier.limiter);
 }
 
-// Returns a rule that adapts down to 20 %, with 10 units at once, half of them while Redis is away, and a
-// tier with 40 units.
+// Returns a rule whose `adapt` factor is at least 20 %. The rule admits 10 units at once, or 5 while Redis is
+// unreachable. Its tier admits 40 units.
 Rule adapting_rule() {
   Rule rule = rule_of("r", {"ip"});
   rule.index = 3;

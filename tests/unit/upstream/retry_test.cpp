@@ -17,7 +17,8 @@ TEST(RetryBudget, AllowsTheConfiguredShareOfRetriesAndAnInitialReserve) {
     if (budget.take()) ++repeated;
   }
   EXPECT_EQ(repeated,
-            // the initial ten, and 20 % of the requests; the first request's share exceeded the maximum
+            // ten initial retries, and 20 % of the requests; the reserve was full, so the first request added
+            // nothing
             209);
 }
 

@@ -54,8 +54,8 @@ TEST(LocationOrder, MatchesAnAsteriskInAnNginxPathLiterally) {
   EXPECT_THAT(order_of({at(Exact, "/a*"), at(Prefix, "/b*c")}), ElementsAre("~^/a\\*$", "~^/b\\*c"));
 }
 
-// Returns the location that nginx chooses, by the words of its documentation. The expressions of the test
-// are texts that are found anywhere.
+// Returns the location that nginx chooses according to its documentation. The test's regular expressions are
+// plain texts, which match anywhere in the path.
 const Location* nginx_choice(const std::vector<Location>& locations, const std::string& path) {
   const Location* longest = nullptr;
   for (const auto& location : locations) {

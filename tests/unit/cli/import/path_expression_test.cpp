@@ -9,7 +9,7 @@
 namespace weir::cli::nginx {
 namespace {
 
-// Returns true if the translated expression finds the path, which is in weir's normal form.
+// Returns true if the translated expression matches `path`, which must be in weir's normal form.
 bool finds(const std::string& pcre, const std::string& path) {
   const auto expression = path_expression(pcre);
   EXPECT_TRUE(expression.exact) << pcre;

@@ -128,7 +128,7 @@ TEST(Translate, WeirAcceptsEveryTranslatedHeaderField) {
                                  "X_A",
                                  "a.b",
                                  "X-Forwarded_For"}) {
-    (void)of_location("proxy_set_header " + name + " a;");  // of() expects that weir finds no mistake
+    (void)of_location("proxy_set_header " + name + " a;");  // fails the test if weir rejects the result
     (void)of_location("proxy_set_header " + name + " \"\";");
     (void)of_location("add_header " + name + " a always;");
     (void)of_location("proxy_hide_header " + name + ";");

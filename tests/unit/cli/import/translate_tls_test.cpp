@@ -12,7 +12,7 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 
-// Translates servers that listen with TLS. weir reads none of their files here.
+// Translates servers that listen with TLS. The test reads no certificate file.
 Translated of_tls(const std::string& text) {
   return translation(*parse_nginx(
       "ssl_certificate a.crt; ssl_certificate_key a.key;\n" + text + " server { listen 81; }", "n.conf"));

@@ -1,4 +1,4 @@
-// Translates texts of nginx for tests of weir import.
+// Translates nginx configurations, for tests of weir import.
 #pragma once
 
 #include "cli/import/syntax/nginx_parser.hpp"
@@ -20,7 +20,8 @@ struct Translated {
   std::vector<std::string> notes;
 };
 
-// Returns the translation, and what weir finds wrong with it.
+// Returns the translation and weir import's notes about it. If the translation fails, `toml` is "fault: " and
+// the error.
 inline Translated translation(const Directives& directives) {
   Notes notes;
   const auto toml = translate(directives, "/etc/nginx", notes);
@@ -46,7 +47,7 @@ inline Translated of(const std::string& text) {
   return result;
 }
 
-// Translates a location "/" with these directives, beside these directives of http.
+// Translates a location "/" that contains `directives`. The text `http` precedes the location's server block.
 inline Translated of_location(const std::string& directives, const std::string& http = "") {
   return of(http + " server { location / { proxy_pass http://127.0.0.1:9000; proxy_set_header Host $host; " +
             directives + " } }");

@@ -1,4 +1,5 @@
-// Tests the exact messages about mistakes in what routes change and answer.
+// Tests the exact messages about mistakes in routes that change requests, change answers or answer by
+// themselves.
 #include "unit/config/warnings.hpp"
 #include "unit/config/wrong_configuration.hpp"
 
@@ -18,7 +19,8 @@ using ::testing::Not;
 std::string forwarding(const std::string& more) {
   return with("[[route]]\nname = \"r\"\nupstream = \"api\"\n" + more);
 }
-// The text `more` begins on line 13.
+// Returns a configuration with a route "r" on line 11, which has no upstream. The text `more` begins on line
+// 13.
 std::string answering(const std::string& more) {
   return with("[[route]]\nname = \"r\"\n" + more);
 }

@@ -6,7 +6,7 @@
 namespace weir::config::test {
 namespace {
 
-// Returns this number of further alternatives of a pointer.
+// Returns `count` alternatives, which a test appends to a JSON pointer.
 std::string alternatives(std::size_t count) {
   std::string text;
   for (std::size_t i = 0; i < count; ++i) text += "|/a";

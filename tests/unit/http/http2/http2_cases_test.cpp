@@ -60,7 +60,8 @@ class Connection final : private Http2Events {
     session_.write(out, 1 << 20);
     return frames_of(out);
   }
-  // Opens the next stream. A server only chooses its ID and receives no head. Returns the ID.
+  // Opens the next stream and returns its ID. If this end is a server, it only chooses the ID and receives no
+  // head.
   std::int32_t open() {
     if (side_ == Http2Side::Server) return next_ += 2;
     Http2Fields fields;

@@ -56,7 +56,7 @@ class Http2Client {
   [[nodiscard]] nghttp2_session* session() noexcept { return session_; }
 
   // Sends a request for "/", with the additional fields `more`. Without `body`, the head ends the stream. If
-  // `ends` is false, the body has no end. Returns the ID of the stream.
+  // `ends` is false, the body stays incomplete. Returns the ID of the stream.
   std::int32_t request(const Lines& more = {}, std::optional<std::string> body = {}, bool ends = true) {
     Lines lines{{":method", body ? "POST" : "GET"}, {":scheme", "http"}, {":path", "/"}, {":authority", "a"}};
     lines.insert(lines.end(), more.begin(), more.end());

@@ -1,6 +1,7 @@
-// Checks that the names of clients never change. Other weirs use the same names in Redis, and snapshots of
-// the previous version contain them. If the names change, an upgrade gives every client a fresh limit. Two
-// versions with one Redis then give each client two limits. kWhatToDo says how to change names on purpose.
+// Checks that the names of clients never change. Other weir instances use the same names in Redis, and
+// snapshots of the previous version contain these names. If the names change, an upgrade gives every client a
+// fresh limit. Two versions with one Redis then give each client two limits. kWhatToDo says how to change
+// names on purpose.
 #include "unit/policy/sample.hpp"
 
 #include "weir/limit/snapshot.hpp"

@@ -85,7 +85,7 @@ TEST_F(FieldEditsTest, ReportWhetherAPlaceholderNeedsAToken) {
   EXPECT_TRUE(edits_.asks_who);
 }
 
-// A rule has a field of its own in its refusals, in a spelling of its own.
+// A rule may set the same field in its refusals, in another spelling.
 TEST_F(FieldEditsTest, SetReplacesFieldsOfWeirsAnswersInEverySpelling) {
   set("X-User", "a");
   EXPECT_EQ(own("X_User: rule\r\nx.user: rule\r\nX-Users: 1\r\n"), "X-Users: 1\r\nX-User: a\r\n");

@@ -62,7 +62,7 @@ TEST_F(TextTemplateTest, RejectsUnknownPlaceholdersAndLoneBraces) {
   EXPECT_THAT(message("{}"), HasSubstr("{} has no name"));
 }
 
-// Values come from clients. None may end the line of a field, or begin another element of a list.
+// Clients choose these values. No value may end the line of a field or begin another element of a list.
 TEST_F(TextTemplateTest, EncodesControlCharactersAndSeparatorsInClientValues) {
   std::string every;
   for (int c = 0; c < 256; ++c) every += static_cast<char>(c);

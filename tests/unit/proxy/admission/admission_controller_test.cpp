@@ -242,7 +242,7 @@ TEST_F(AdmissionControllerTest, RequestThatDisplacedAnotherRequestStaysChargedWh
   EXPECT_EQ(left("a"), 2U) << "the request had displaced no other request";
 }
 
-// A refusal by a shadow rule is one violation, whether its request then takes the place of another or not.
+// A refusal by a shadow rule is one violation, whether or not its request then displaces another request.
 TEST_F(AdmissionControllerTest, RequestViolatesAShadowRuleOnce) {
   watch(100);
   (void)ask("x");

@@ -73,7 +73,7 @@ Settlement by_stream(bool cut) {
   return settlement;
 }
 
-// An answer that is a stream, passed as a relay passes it. The bucket has 100 units, of which ten are
+// A streamed answer, which the test passes on as a relay does. The bucket has 100 units, of which ten are
 // reserved.
 struct Streamed : Reserved {
   explicit Streamed(const std::vector<Settlement>& of_rules, const limit::Penalty* penalty = nullptr)

@@ -1,5 +1,5 @@
-// Tests what a weir does when it ends, on a real Redis Cluster. It must refund all units, release all permits
-// and wait for the replies. Few calls must be enough.
+// Tests how a weir process ends, on a real Redis Cluster. The process must refund all prefetched units,
+// release all permits and wait for the replies. It must need only few calls.
 #include "redis/scripts/bill.hpp"
 #include "unit/redis/cluster/two_masters.hpp"
 #include "unit/redis/store/store_fixture.hpp"

@@ -53,8 +53,8 @@ class ClusterPrefetch : public ::testing::Test {
     return {.key = TwoMasters::key_at(node, 2), .limiter = &one_};
   }
 
-  // Returns the cost that Redis has charged for the key, as a weir without prefetched units sees it. A free
-  // time slot between charges counts as one unit at most.
+  // Returns the cost that Redis has charged for the key, as an instance without prefetched units sees it. A
+  // free time slot between charges counts as one unit at most.
   limit::Cost charged(limit::Charge line) {
     line.lease = 1;
     Worker other(cluster_->settings(1s));

@@ -1,8 +1,9 @@
-// Checks the guarantee of prefetched units. Several weirs take units, spend them late, put them back and
-// refund them. One exact limiter must admit all requests that the weirs have admitted, at the same instants.
+// Checks the guarantee of prefetched units. Several weir instances take units, spend these units late, put
+// them back and refund them. One exact limiter must admit all requests that the instances have admitted, at
+// the same instants.
 //
-// There is one key, in a Redis with the real scripts and a clock that the test sets. The clocks of the weirs
-// drift apart. A request takes time to reach Redis, and its reply takes time to return.
+// There is one key, in a Redis with the real scripts and a clock that the test sets. The clocks of the
+// instances drift apart. A request takes time to reach Redis, and its reply takes time to return.
 #include "redis/prefetch/grant_cache.hpp"
 #include "unit/redis/scripts/timed_scripts.hpp"
 
@@ -145,14 +146,14 @@ class World {
  private:
   struct Weir {
     std::unique_ptr<GrantCache> cache;
-    Us offset;  // this weir's steady clock minus the test's time
+    Us offset;  // this instance's steady clock minus the test's time
   };
 
   std::uint64_t below(std::uint64_t bound) {
     return std::uniform_int_distribution<std::uint64_t>(0, bound - 1)(random_);
   }
 
-  // Returns the time that a weir's clock shows. The clock is slow by one part in 2000.
+  // Returns the time that the instance's clock shows. The clock is slow by one part in 2000.
   [[nodiscard]] GrantCache::Time local(const Weir& weir) const {
     const auto since = now_.time_since_epoch();
     return GrantCache::Time(since - since / 2000 + weir.offset);
@@ -199,7 +200,7 @@ class World {
     if (const auto units = weir.cache->wanted(line, local(weir))) take(weir, line, units);
   }
 
-  // Makes one in ten admitted requests fail. The weir learns of the failure much later, after many other
+  // Makes one in ten admitted requests fail. The instance learns of the failure much later, after many other
   // events.
   void settle(Weir& weir, const limit::Charge& line, const limit::Outcome& outcome,
               base::TimePoint charged_at) {
@@ -251,7 +252,7 @@ class World {
     limit::Outcome outcome;
     base::TimePoint charged_at;
   };
-  std::vector<Failure> failures_;  // failures of admitted requests that the weirs have not learned of yet
+  std::vector<Failure> failures_;  // failures that the instances have not learned of yet
   base::TimePoint now_{Us(1'700'000'000'123'456)};
   bool hot_ = false;
 };
@@ -302,9 +303,9 @@ TEST_F(GrantCacheLaws, AdmittedRequestsNeverExceedTheLimitForRandomTraffic) {
   }
 }
 
-// Uses a bucket that hardly refills during the test, so nearly all units must be usable again. Many weirs
-// hold units, become idle, and refund units whose time slots lie between the slots of other weirs. The weirs
-// also refund single units, which makes more gaps than a state can store.
+// Uses a bucket that hardly refills during the test, so nearly all units must be usable again. Many instances
+// hold units, become idle, and refund units whose time slots lie between the slots of other instances. The
+// instances also refund single units, which makes more gaps than a state can store.
 TEST_F(GrantCacheLaws, ReturnedUnitsCanBeUsedByOtherInstances) {
   constexpr Cost kCapacity = 3000;
   const Limiter limiter = limit::TokenBucket::make({kCapacity, 24h}, kCapacity).value();

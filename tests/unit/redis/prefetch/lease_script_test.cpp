@@ -233,7 +233,7 @@ TEST_F(LeaseScript, ReturnedTimeSlotsBeyondAReducedBurstAreNotUsed) {
   EXPECT_TRUE(charge(kFull, 5).allowed);
 }
 
-// A reload may remove `lease` from a rule. The units that weirs hold at that time can then neither be
+// A reload may remove `lease` from a rule. The units that instances hold at that time can then neither be
 // refunded nor used.
 TEST_F(LeaseScript, ChargeOfARuleWithoutLeaseRemovesReturnedTimeSlots) {
   make_gap(10, 5, 75);

@@ -148,7 +148,8 @@ class Canned {
   using Protocol = net::asio::local::stream_protocol;
 
   void say(const std::string& text) { net::asio::write(peer_, net::asio::buffer(text)); }
-  // Reads on. A read may end anywhere within a command, because the scripts are longer than the buffer.
+  // Continues to read. A read may end anywhere within a command, because the scripts are longer than the
+  // buffer.
   void listen() {
     peer_.async_read_some(net::asio::buffer(input_), [this](net::ErrorCode ec, std::size_t n) {
       if (ec) return;
@@ -181,7 +182,7 @@ class Canned {
   Protocol::socket peer_;
   std::vector<Numbers> replies_;
   std::size_t next_ = 0;
-  std::size_t answered_ = 0;  // the end of what was answered in `heard`
+  std::size_t answered_ = 0;  // the position in `heard` behind the last answered command
   std::array<char, 4096> input_{};
 };
 

@@ -160,7 +160,7 @@ TEST_F(PenaltyScript, DenyCacheReportsThePenaltyOfEachCharge) {
   EXPECT_EQ(outcomes[1].penalty_left, 0us);
 }
 
-// Weirs whose clocks differ send their bills to one Redis, several at a time. Redis's clock decides.
+// Instances whose clocks differ send their bills to one Redis, several at a time. Redis's clock decides.
 TEST_F(PenaltyScript, RandomHistoriesAgreeWithAModelIfClocksDiffer) {
   const auto seed = limit::new_seed();
   Dice dice(seed);

@@ -28,7 +28,7 @@ RedisSettings settings_for(const Server& server) {
   return settings;
 }
 
-// A weir without `key_secret` in its configuration.
+// A weir instance without `key_secret` in its configuration.
 struct Weir {
   Weir(const Server& server, const base::SipKey& offered)
       : secret(
