@@ -122,7 +122,7 @@ TEST_F(ClientAlertsTest, SeveralAlertsWatchTheSameRule) {
 TEST_F(ClientAlertsTest, RefusalsBeforeTheAlertDoNotCount) {
   refuse("ada", 9);
   look(0);
-  EXPECT_FALSE(counters_.refused_clients->is_on()) << "nobody watches clients";
+  EXPECT_FALSE(counters_.refused_clients->is_on()) << "no alert watches clients";
   book_.change({alert("logins")}, at(0));
   look(0);
   EXPECT_TRUE(counters_.refused_clients->is_on());
@@ -148,7 +148,8 @@ TEST_F(ClientAlertsTest, ClientBeyondTheBoundIsCountedAndReportedLater) {
   EXPECT_THAT(posted(5, false), ElementsAre("ended logins: ada 0"));
   refuse("bob", 9);
   look(6);
-  EXPECT_THAT(posted(30), ElementsAre("ended logins: ada 0")) << "its place is free once this is delivered";
+  EXPECT_THAT(posted(30), ElementsAre("ended logins: ada 0"))
+      << "the client's place becomes free when this message is delivered";
   refuse("bob", 9);
   look(31);
   EXPECT_THAT(posted(31), ElementsAre("firing logins: bob 9"));

@@ -392,7 +392,8 @@ TEST(Warnings, WarnIfServerErrorsAreChargedTheReservedCost) {
     EXPECT_THAT(of(cost + "charge = { status = \"2xx\" }\n"), Not(warned));
   }
   EXPECT_THAT(of("cost = 5\n"), Not(warned));
-  EXPECT_THAT(of("cost = { bytes = \"both\", reserve = 5 }\n"), Not(warned)) << "errors cost what they are";
+  EXPECT_THAT(of("cost = { bytes = \"both\", reserve = 5 }\n"), Not(warned))
+      << "errors are charged their actual bytes";
   EXPECT_THAT(of("cost = { header = \"X-Cost\" }\n"), Not(warned));
   EXPECT_THAT(of("charge = { status = \"401\" }\n"), Not(warned));
 }

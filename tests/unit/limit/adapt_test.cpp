@@ -26,13 +26,13 @@ Answers answers(std::uint64_t all, std::uint64_t failed, Duration mean) {
 TEST(Unwell, UpstreamIsUnwellIfItsMeanTimeExceedsTheBound) {
   EXPECT_FALSE(is_unwell(kBoth, answers(100, 0, 500ms)));
   EXPECT_TRUE(is_unwell(kBoth, answers(100, 0, 500ms + 1us)));
-  EXPECT_FALSE(is_unwell({.errors_above = 5}, answers(100, 0, 1h))) << "no bound of the time";
+  EXPECT_FALSE(is_unwell({.errors_above = 5}, answers(100, 0, 1h))) << "latency_above is not set";
 }
 
 TEST(Unwell, UpstreamIsUnwellIfItsShareOfFailuresExceedsTheBound) {
   EXPECT_FALSE(is_unwell(kBoth, answers(100, 5, 1ms)));
   EXPECT_TRUE(is_unwell(kBoth, answers(100, 6, 1ms)));
-  EXPECT_FALSE(is_unwell({.latency_above = 500ms}, answers(100, 100, 1ms))) << "no bound of failures";
+  EXPECT_FALSE(is_unwell({.latency_above = 500ms}, answers(100, 100, 1ms))) << "errors_above is not set";
 }
 
 TEST(Unwell, UpstreamWithTooFewAnswersIsNotUnwell) {

@@ -74,7 +74,8 @@ TEST(Penalty, StateIsForgottenWhenNoViolationOrPenaltyCounts) {
   (void)violate(ten_minutes(2), state, kStart);
   EXPECT_EQ(penalty_forgotten_at(ten_minutes(2), state), kStart + 24h);
   (void)violate(ten_minutes(2), state, kStart + 1h);
-  EXPECT_EQ(penalty_forgotten_at(ten_minutes(2), state), kStart + 25h) << "the begin counts for a day";
+  EXPECT_EQ(penalty_forgotten_at(ten_minutes(2), state), kStart + 25h)
+      << "the beginning of the penalty counts for a day";
   state.begins.clear();
   EXPECT_EQ(penalty_forgotten_at(ten_minutes(2), state), kStart + 1h + 10min);
 }

@@ -203,7 +203,7 @@ TEST_F(Dialling, AfterATimeoutTheNextDialBeginsWithAnUntriedAddress) {
   Dial dial(context.get_executor(), watchdog, target, 2s);
   Running dialling(context, dial.connect());
   ASSERT_TRUE(turn_until(context, [&] { return dial.next() == 0; }))
-      << "the second of them, number 2, has begun";
+      << "the attempt to the last address, number 2, has begun";
   dial.cancel();
   EXPECT_EQ(dialling.result(), asio::error::operation_aborted);
   EXPECT_EQ(dial.next(), 0U);

@@ -236,7 +236,7 @@ TEST(CostInHead, CountsUnitsOfTheContentLength) {
     EXPECT_EQ(cost_in_head(source, head, 1), units) << length;
   }
   head.framing = http::Framing::Chunked;
-  EXPECT_EQ(cost_in_head(source, head, 1), 1U) << "nobody knows the length";
+  EXPECT_EQ(cost_in_head(source, head, 1), 1U) << "the length of a chunked body is unknown";
   EXPECT_EQ(describe(source), "Content-Length / 10");
 }
 

@@ -252,7 +252,8 @@ TEST_F(Collect, ShadowRuleTakesNoRoomFromEnforcedRules) {
   rules_.pop_back();
   rules_.front().mode = Mode::Shadow;
   EXPECT_FALSE(collect());
-  EXPECT_EQ(evaluation_.local.line(limit::kMaxCharges - 1).rule, rules_.data()) << "now it has room";
+  EXPECT_EQ(evaluation_.local.line(limit::kMaxCharges - 1).rule, rules_.data())
+      << "without one of the enforced rules, the bill has room for the shadow rule";
 }
 
 TEST_F(Collect, BillAcceptsNoMoreThanItsMaximumNumberOfCharges) {

@@ -259,14 +259,14 @@ TEST_F(MatchBySource, SchemeConditionUsesTheSchemeOfTheConnection) {
 // field, a redirect to https would never end.
 TEST_F(MatchBySource, XForwardedProtoOfATrustedPeerOverridesTheScheme) {
   head_.fields.push_back({"X-Forwarded-Proto", "HTTPS", http::FieldId::XForwardedProto});
-  EXPECT_FALSE(is_https(request_)) << "anybody could claim this";
+  EXPECT_FALSE(is_https(request_)) << "an untrusted peer could forge the field";
   request_.client.peer_trusted = true;
   EXPECT_TRUE(is_https(request_));
   request_.secure = true;
   head_.fields.back().value = "http";
   EXPECT_FALSE(is_https(request_));
   head_.fields.back().value = "wss";
-  EXPECT_TRUE(is_https(request_)) << "the value says neither, so the connection counts";
+  EXPECT_TRUE(is_https(request_)) << "the value names no known scheme, so the connection decides";
 }
 
 TEST_F(MatchBySource, ListenerAndRouteMustBeAmongTheListedNames) {

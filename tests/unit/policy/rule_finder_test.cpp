@@ -175,7 +175,7 @@ TEST(RulesOfOneRequest, CountsOnlyRulesThatCertainlyApplyToTheSameRequest) {
   EXPECT_EQ(first_beyond(rules, 1), nullptr) << "no rule covers another";
   rules = {rule_for("a", "", ""), rule_for("b", "", ""), rule_of("c", {"api_key"})};
   rules[1].match.tiers = {"pro"};
-  EXPECT_EQ(first_beyond(rules, 1), nullptr) << "a request may have another tier, and no API key";
+  EXPECT_EQ(first_beyond(rules, 1), nullptr) << "a request may have another tier or no API key";
   rules = {rule_for("a", "", ""), rule_for("b", "", ""), rule_for("c", "", ""), rule_for("d", "", ""),
            rule_for("e", "", "")};
   rules[0].match.cities = {"Geneva"};

@@ -191,7 +191,7 @@ TEST(AppliedLimiter, ExplanationShowsThePercentageOfAScaledLimit) {
   const auto applied = limiter_of(rule, 1, false, 7);
   EXPECT_EQ(describe_choice(rule, applied), "tier pro, 35% because upstream api is unwell");
   const auto state = state_of(rule, applied, {1, 2}, limit::step(*applied.limiter, {}, kNow, 1).outcome);
-  EXPECT_EQ(state.limiter, "token_bucket 40/s, burst 40") << "as configured";
+  EXPECT_EQ(state.limiter, "token_bucket 40/s, burst 40") << "the state shows the configured limiter";
   EXPECT_EQ(state.limit, 14U);
   EXPECT_EQ(state.remaining, 13U);
   EXPECT_EQ(describe_choice(rule, limiter_of(rule, 0, false)), "");
@@ -236,7 +236,7 @@ TEST(DigestOfReads, DependsOnEveryRequestPartThatARuleReads) {
   EXPECT_TRUE(changed([](Rule& r) { r.store = Store::Redis; }));
   EXPECT_TRUE(changed([](Rule& r) { r.cost_from.name = "x-other"; }));
   EXPECT_TRUE(changed([](Rule& r) { r.cost_from.scale = 100; }));
-  EXPECT_TRUE(changed([](Rule& r) { r.cost = 7; })) << "of who says none";
+  EXPECT_TRUE(changed([](Rule& r) { r.cost = 7; })) << "the cost of requests that state no cost";
   EXPECT_TRUE(changed([](Rule& r) { r.max_body = 7; }));
   EXPECT_TRUE(changed([](Rule& r) { r.overrides[0].match.methods = {"PUT"}; }));
   EXPECT_TRUE(changed([](Rule& r) { r.tiers[0].tier = "free"; }));
@@ -251,7 +251,7 @@ TEST(DigestOfReads, DependsOnEveryRequestPartThatARuleReads) {
     Rule other = rule;
     other.cost = 7;
     return digest_of_asks(other);
-  }()) << "its own cost is a number";
+  }()) << "the rule's constant cost is not read from the request";
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ TEST(Settlement, ChargesOnlyGrpcCallsWithTheConfiguredStatuses) {
   const Settlement settlement{.charged_calls = 1U << 0U | 1U << 16U};
   for (unsigned status = 0; status <= 16; ++status)
     EXPECT_EQ(is_call_charged(settlement, status), status == 0 || status == 16) << status;
-  EXPECT_FALSE(is_charged(settlement, 200)) << "of other requests, none is charged";
+  EXPECT_FALSE(is_charged(settlement, 200)) << "requests that are no gRPC calls are not charged";
   EXPECT_EQ(describe_charge(settlement), "charged on OK, UNAUTHENTICATED");
   auto both = charged_on({"401"});
   both.charged_calls = 1U << 7U;

@@ -123,7 +123,7 @@ TEST(StreamCost, MemoryIsSmallForUsualStreamsAndBoundedForHostileOnes) {
   const auto most =
       memory(sum_of({term}), "data: {" + numbers + "}\n\ndata: {" + numbers + "}\n\ndata: " + deep);
   EXPECT_LE(most, (48U + 12 * 32) << 10);
-  EXPECT_GE(most, 32U * 4096) << "the numbers are in it";
+  EXPECT_GE(most, 32U * 4096) << "the memory includes the numbers";
 }
 
 TEST(StreamCost, EmptyRecordsAreNotCounted) {

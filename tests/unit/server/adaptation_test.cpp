@@ -79,7 +79,8 @@ TEST_F(AdaptationTest, ReloadKeepsTheFactorOnlyIfNameAndAdaptSettingsAreUnchange
          adapting("other", 2, "api")});
   EXPECT_EQ(factor(0), 10);
   EXPECT_EQ(factor(1), kWholeFactor);
-  EXPECT_EQ(factor(2), kWholeFactor) << "a new rule that got the label of an old one";
+  EXPECT_EQ(factor(2), kWholeFactor)
+      << "a new rule with the label of a former rule starts at the whole limit";
 }
 
 TEST_F(AdaptationTest, HasNoTimerWithoutRulesThatAdapt) {

@@ -98,7 +98,7 @@ TEST_F(InspectorTest, RedisJobKeepsTheConfigurationThatWasInUseAtItsStart) {
   ASSERT_EQ(shown.limits.size(), 1U);
   EXPECT_THAT(shown.limits[0].note, HasSubstr("Redis did not answer"));
   EXPECT_THAT(shown.limits[0].note, Not(HasSubstr("secret")))
-      << "the configuration after the reload has none";
+      << "the configuration after the reload has no Redis";
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ TEST_F(Http2MemoryTest, BodyWaitsForTheWindowOfTheServer) {
   std::string_view rest = chunk;
   rest.remove_prefix(stream.try_rest(rest, {}, ec));
   exchange();
-  EXPECT_EQ(requests[1].body.size(), 1000U) << "the window";
+  EXPECT_EQ(requests[1].body.size(), 1000U) << "the server's window is full";
   rest.remove_prefix(stream.try_rest(rest, {}, ec));
   exchange();
   EXPECT_EQ(stream.try_rest(rest, {}, ec), 0U) << "the memory of the stream is full";

@@ -306,7 +306,7 @@ TEST(ServerHealth, ServerWithOnlyNewAddressesIsReadmittedAtOnceWithSlowStart) {
   EXPECT_EQ(server_health.moved(true, kStart + 1s), Change::Back);
   EXPECT_EQ(server_health.out_until(), base::TimePoint{});
   EXPECT_EQ(server_health.back_since(), kStart + 1s);
-  EXPECT_EQ(server_health.ejections(), 1U) << "ejections are counted by name";
+  EXPECT_EQ(server_health.ejections(), 1U) << "a new address does not reset the number of ejections";
   EXPECT_EQ(server_health.unreachable(kSettings, kStart + 2s, kWhole), Change::Out);
   EXPECT_EQ(out_for(server_health, kStart + 2s), 1s) << "the failures of the former address are forgotten";
   EXPECT_EQ(ServerHealth{}.moved(true, kStart), Change::None) << "the server was not ejected";

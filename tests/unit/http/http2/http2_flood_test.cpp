@@ -75,7 +75,7 @@ TEST(Http2FloodGuardTest, CountsStartAtZeroInEachTimeWindow) {
   EXPECT_TRUE(guard.is_flood(Http2Cheap::Ping, late - base::Duration{1}));
   for (int i = 0; i < 10; ++i) guard.note_work();
   EXPECT_EQ(permitted(guard, Http2Cheap::Ping, late), Http2FloodGuard::kFree)
-      << "work of the window before counts no more";
+      << "work in the previous time window no longer counts";
 }
 
 TEST(Http2FloodGuardTest, BoundsResetsInASeparateTimeWindow) {

@@ -221,7 +221,7 @@ TEST_F(Http2SessionTest, ContinuesABodyOnlyAfterResume) {
   EXPECT_EQ(client->answers.at(id).body, "");
   stream.answer = "one";
   ASSERT_TRUE(exchange());
-  EXPECT_EQ(client->answers.at(id).body, "") << "nobody has said that there is more";
+  EXPECT_EQ(client->answers.at(id).body, "") << "resume() was not called";
   session.resume(id);
   ASSERT_TRUE(exchange());
   EXPECT_EQ(client->answers.at(id).body, "one");
@@ -472,7 +472,7 @@ TEST_F(Http2SessionTest, ReportsTheAnswerToAPing) {
   ASSERT_TRUE(exchange());
   EXPECT_EQ(events.pongs, 1);
   EXPECT_THAT(cheap(), ElementsAre(Http2Cheap::Settings, Http2Cheap::Ping))
-      << "a client may send answers that nobody asked for";
+      << "a client may send unrequested acknowledgements";
 }
 
 TEST_F(Http2SessionTest, SendsAGoawayBeforeStreamsAreIgnored) {

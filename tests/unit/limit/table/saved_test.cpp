@@ -69,7 +69,7 @@ TEST(SavedRules, KeysSurviveAChangedConcurrencyLimitButNoOtherChange) {
   EXPECT_TRUE(counts({1, 5, 0, nullptr}, {1, 5, 0, nullptr}));
   EXPECT_FALSE(counts({1, 5, 0, &window}, {1, 6, 0, &window}));
   EXPECT_FALSE(counts({1, 5, 0, &window}, {2, 5, 0, &window})) << "another tier";
-  EXPECT_FALSE(counts({1, 5, 0, &window}, {1, 5, 2, &window})) << "elsewhere";
+  EXPECT_FALSE(counts({1, 5, 0, &window}, {1, 5, 2, &window})) << "another limiter ID";
   EXPECT_TRUE(counts({1, 5, 0, &two}, {1, 6, 0, &three}));
   EXPECT_FALSE(counts({1, 5, 0, &two}, {1, 6, 0, &adaptive}));
   EXPECT_FALSE(counts({1, 5, 0, &two}, {1, 6, 0, nullptr}));

@@ -96,7 +96,8 @@ TEST(PathRewrite, RefusesNewPathsThatSomeServersReadOutsideTheTarget) {
   EXPECT_THAT(refused(prefix, {"/", "/a", "/a/../b", "/group%2Fproject", "/a%2f..%2fb", "/50%25", "/a%20b..c",
                                "/..;/x"}),
               IsEmpty());
-  EXPECT_THAT(refused(prefixes("/api", ""), {"/api/..%2fx"}), IsEmpty()) << "every path is in place";
+  EXPECT_THAT(refused(prefixes("/api", ""), {"/api/..%2fx"}), IsEmpty())
+      << "without a new prefix, no path can lead out of it";
 }
 
 TEST(PathRewrite, ConstantPrefixMayContainAnEncodedSlash) {

@@ -249,7 +249,8 @@ TEST_F(AdmissionControllerTest, RequestViolatesAShadowRuleOnce) {
   (void)join("a");
   (void)join("a");
   EXPECT_EQ(violations(), 2U);
-  EXPECT_EQ(ask("a").ruling.decision.verdict, Verdict::Reject) << "it may displace no request of its client";
+  EXPECT_EQ(ask("a").ruling.decision.verdict, Verdict::Reject)
+      << "a request may not displace a request of its own client";
   EXPECT_EQ(violations(), 3U);
   (void)join("b");
   EXPECT_EQ(violations(), 4U);

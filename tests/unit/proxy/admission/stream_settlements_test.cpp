@@ -103,7 +103,7 @@ TEST(StreamSettlements, ChargeAStreamBeyondItsReserveWhileItPasses) {
   EXPECT_EQ(one.spent(), 60U);
   one.pass({"data: {\"n\":13}\n\n"});
   one.settlements.complete({});
-  EXPECT_EQ(one.spent(), 13U) << "the stream has told its cost";
+  EXPECT_EQ(one.spent(), 13U) << "the stream has stated its cost";
   EXPECT_TRUE(one.settled(Settled::Surplus));
 }
 
@@ -177,7 +177,7 @@ TEST(StreamSettlements, StreamCutByOneRuleIsChargedAtLeastTheReserveByOtherRules
 const limit::Limiter kElastic = limit::TokenBucket::make({1, hours(1)}, 1000).value();
 
 // A stream under a rule whose elastic limit of 1,000 units decides. The rule's own bucket of 100 units is
-// charged too, until it is full. Another request of the client has taken 60 units from that bucket.
+// charged too, until its units are spent. Another request of the client has taken 60 units from that bucket.
 struct ElasticStream : LoneWorker {
   ElasticStream() : LoneWorker({}) {
     rule.settlement = by_stream(false);
@@ -221,7 +221,7 @@ TEST(StreamSettlements, ElasticRuleRefundsEachLimiterAtMostItsCharge) {
   EXPECT_EQ(one.settlements.meter()->admit(many_events(2), one.charged_at), 2 * kEvent.size());
   EXPECT_EQ(one.spent(), 100U);
   EXPECT_EQ(one.settlements.meter()->admit(kEvent, one.charged_at), kEvent.size())
-      << "the own bucket is full";
+      << "the rule's own bucket has no units left";
   one.settlements.see("data: {\"n\":15}\n\n");
   one.settlements.complete({});
   EXPECT_EQ(one.spent(), 75U);

@@ -33,7 +33,7 @@ TEST(AcceptorMemory, LackOfMemoryClosesOnlyOneConnection) {
     auto second = fixture.connect();
     EXPECT_NE(fixture.ask(second).find("here"), std::string::npos) << "after " << left << " allocations";
   }
-  EXPECT_GE(failed, 2) << "a port and a session; its frames may be recycled ones";
+  EXPECT_GE(failed, 2) << "allocations: a port and a session; coroutine frames may be recycled";
 }
 
 // A session without memory for its coroutine frame has not started, so a drain must not wait for it.

@@ -140,7 +140,8 @@ TEST_F(QueueTest, ReturningClientWaitsBehindTheOtherClients) {
 TEST_F(QueueTest, RequestsOfAClientDepartInOrder) {
   auto& first = join('a', 4);
   auto& second = join('a', 2);
-  EXPECT_EQ(queue.take_due(0, at(2)), &first) << "the departure that the other request brought";
+  EXPECT_EQ(queue.take_due(0, at(2)), &first)
+      << "the first request takes the departure of the second request";
   EXPECT_EQ(queue.take_due(0, at(4)), &second);
 }
 
@@ -254,7 +255,7 @@ TEST_F(QueueTest, NoRequestDepartsWhileAnotherRuleDelaysAllRequests) {
   auto& early = join('a', 1, 5, 0, kLane, at(5));
   join('b', 2, 5, 1, kLane, at(4));
   EXPECT_EQ(queue.next_due(0), base::TimePoint::max());
-  EXPECT_EQ(queue.next_due(1), at(4)) << "its request may depart first";
+  EXPECT_EQ(queue.next_due(1), at(4)) << "the request of worker 1 may depart first";
   EXPECT_EQ(depart(3), "");
   EXPECT_EQ(depart(4), "b");
   EXPECT_EQ(queue.next_due(0), at(5));

@@ -202,7 +202,7 @@ TEST_F(ShaperTest, DisplacesAClientWithMorePlaces) {
   ASSERT_TRUE(net::turn_until(context, [&] { return waiters[1]->done; }));
   EXPECT_EQ(waiters[1]->turn.end, Shaper::End::Levelled);
   EXPECT_FALSE(waiters[0]->done);
-  EXPECT_FALSE(shaper.displace(other, [] { return true; })) << "one place each would be none for the first";
+  EXPECT_FALSE(shaper.displace(other, [] { return true; })) << "the waiting client would have no place left";
   waiters[0]->ticket.leave();
   EXPECT_TRUE(all_end());
 }

@@ -83,7 +83,8 @@ TEST_F(ClusterPrefetch, ChargeBeforeALaterGrantIsRefundedIfAnotherNodeRefuses) {
       << "the fourth request makes the key busy";
   ASSERT_TRUE(worker->turn_until([&] { return units_.stats().held() == 8; }));
   for (int i = 0; i < 8; ++i) ASSERT_TRUE(worker->charge({bucket(0)}).outcomes[0].in_advance);
-  ASSERT_TRUE(worker->turn_until([&] { return units_.stats().held() != 0; })) << "the next lease";
+  ASSERT_TRUE(worker->turn_until([&] { return units_.stats().held() != 0; }))
+      << "weir prefetches the next grant";
   worker.reset();
   EXPECT_EQ(charged(bucket(0)), kDrawn + 3 + 8);
   EXPECT_EQ(units_.stats().lost, 0U);
@@ -145,7 +146,7 @@ TEST_F(ClusterPrefetch, ReplyOfOneNodeIsUsedIfTheOtherNodeTimesOut) {
   EXPECT_EQ(answer.outcomes[1].remaining, kBurst - kDrawn - 1);
   worker->store.refund(bill[1], answer.now, answer.outcomes[1]);
   ASSERT_TRUE(worker->turn_until([&] { return worker->store.stats().refunds == 2; }))
-      << "the late one's as well";
+      << "the late charge is refunded as well";
   await_nodes(*worker);
   EXPECT_EQ(charged(bucket(0)), kDrawn);
   EXPECT_EQ(charged(admitting(1)), 0U);

@@ -72,18 +72,20 @@ TEST(Grant, AcceptsRefundsOfAdjacentTimeSlots) {
   grant.spend(2, kHere, second);
   EXPECT_EQ(first.slots_begin, limit::gcra_core(kBucket)->ticks(kRedisTime + 70ms));
   EXPECT_EQ(second.slots_begin, limit::gcra_core(kBucket)->ticks(kRedisTime + 73ms));
-  EXPECT_FALSE(grant.put_back(line_of(kBucket, 3), first)) << "the second range lies between";
+  EXPECT_FALSE(grant.put_back(line_of(kBucket, 3), first))
+      << "the second range lies between the first range and the grant";
   EXPECT_TRUE(grant.put_back(line_of(kBucket, 2), second));
   EXPECT_TRUE(grant.put_back(line_of(kBucket, 3), first));
   EXPECT_EQ(grant.ready(kHere), 20U);
   grant.spend(20, kHere, first);
-  EXPECT_TRUE(grant.put_back(line_of(kBucket, 20), first)) << "although no unit is left";
+  EXPECT_TRUE(grant.put_back(line_of(kBucket, 20), first))
+      << "a grant without units still accepts its last range";
   EXPECT_EQ(grant.ready(kHere), 20U);
   grant.spend(3, kHere, first);
   grant.spend(2, kHere, second);
   auto apart = grant.apart(2, line_of(kBucket, 3), first);
   ASSERT_TRUE(apart);
-  EXPECT_TRUE(apart->put_back(line_of(kBucket, 2), second)) << "the range follows the other";
+  EXPECT_TRUE(apart->put_back(line_of(kBucket, 2), second)) << "the second range follows the first range";
   EXPECT_EQ(apart->ready(kHere), 5U);
   EXPECT_EQ(apart->ready(kHere + 72ms), 2U);
   second.debited_at = kRedisTime + 1ms;
@@ -92,7 +94,7 @@ TEST(Grant, AcceptsRefundsOfAdjacentTimeSlots) {
   later->spend(1, kHere, second);
   EXPECT_EQ(second.debited_at, kRedisTime + 1ms);
   EXPECT_TRUE(later->put_back(line_of(kBucket, 1), second))
-      << "although the outcome is from an earlier reading";
+      << "the outcome has an earlier clock reading than the grant";
 }
 
 TEST(Grant, RejectsRefundsOfTimeSlotsChargedBeforeTheGrant) {

@@ -126,7 +126,7 @@ TEST(PermitSetMemory, LackOfMemoryForACallReturnsThePrefetchedUnits) {
     failed = fails_after(allocations, fresh, asked);
     ASSERT_EQ(spent(), before + (failed ? 0 : 1)) << "after " << allocations;
   }
-  EXPECT_GE(allocations, 4) << "who asks, who pays, who is asked, and what waits there";
+  EXPECT_GE(allocations, 4) << "a charge that Redis makes allocates at least four times";
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ TEST_F(PenaltyScript, PeekCountsNoViolation) {
   EXPECT_EQ(ask(kStart, line(one_)).violations, 1);
   const auto seen = ask(kStart, line(one_), true);
   EXPECT_EQ(seen.violations, 1);
-  EXPECT_EQ(seen.penalty_left, 0us) << "the next refusal will start the penalty, not the look";
+  EXPECT_EQ(seen.penalty_left, 0us) << "only a refusal starts the penalty, a peek does not";
 }
 
 TEST_F(PenaltyScript, PeekShowsThePenalty) {
@@ -146,7 +146,7 @@ TEST_F(PenaltyScript, DenyCacheReportsThePenaltyOfEachCharge) {
     return cache.refuses(lines, std::span(outcomes).first(lines.size()), sent + 2ms).has_value();
   };
   for (int i = 0; i < 3; ++i) remember(bill);
-  EXPECT_FALSE(refuses(bill)) << "Redis must count a violation of the second line";
+  EXPECT_FALSE(refuses(bill)) << "Redis must count a violation of the second rule";
   for (int i = 0; i < 5; ++i) remember(std::span(bill).last(1));
   remember(bill);
   ASSERT_TRUE(refuses(bill));
@@ -156,7 +156,7 @@ TEST_F(PenaltyScript, DenyCacheReportsThePenaltyOfEachCharge) {
   without[1].penalty = nullptr;
   remember(without);
   ASSERT_TRUE(refuses(without));
-  EXPECT_EQ(outcomes[0].penalty_left, 2h - 1ms) << "only the first line has a penalty";
+  EXPECT_EQ(outcomes[0].penalty_left, 2h - 1ms) << "only the first rule has a penalty";
   EXPECT_EQ(outcomes[1].penalty_left, 0us);
 }
 
