@@ -485,7 +485,7 @@ class BodyMemory(BodiesTestCase):
         first.send(b"x" * 10_000)
         self.assertEqual(first.read().status, 200)
 
-    def test_memory_is_released_when_the_body_was_forwarded_not_at_the_end_of_the_request(self):
+    def test_body_memory_is_released_as_soon_as_the_body_was_forwarded(self):
         """The response or a tunnel may last long after the body. weir must not keep the body in memory meanwhile."""
         goes_on = threading.Event()
         self.addCleanup(goes_on.set)

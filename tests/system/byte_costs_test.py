@@ -139,7 +139,7 @@ class OfWholeBodies(ByteCosts):
 class OfParts(ByteCosts):
     """The server sends 50,000 octets of its answer, or receives 50,000 octets of the request. Then the client leaves."""
 
-    def test_client_that_leaves_is_charged_the_octets_sent_to_it(self):
+    def test_client_that_leaves_is_charged_the_octets_that_weir_sent(self):
         go = threading.Event()
         self.addCleanup(go.set)
 
@@ -194,7 +194,7 @@ class OfParts(ByteCosts):
                 self.await_settled(weir, "both", surplus=1)
                 self.spends(weir, "both", 50)
 
-    def test_a_websocket_costs_the_octets_of_both_directions_once_it_has_ended(self):
+    def test_websocket_is_charged_the_octets_of_both_directions_at_its_end(self):
         def reply(exchange):
             if exchange.method == "HEAD":
                 return exchange.send(answer(b""))

@@ -30,7 +30,7 @@ class GrpcEcho(TestCase):
         for message in (b"", b"abc", bytes(3_000_000)):
             self.assertEqual(unary(message, timeout=PATIENCE), message)
 
-    def test_a_stream_gets_each_message_back_before_it_sends_the_next(self):
+    def test_stream_gets_each_message_back_before_the_next_message_is_sent(self):
         messages = queue.Queue()
         call = self.channel().stream_stream(METHOD)(iter(messages.get, None), timeout=PATIENCE)
         for message in (b"one", b"", bytes(200_000), b"four"):

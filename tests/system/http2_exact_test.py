@@ -73,7 +73,7 @@ class RealClients(PairTestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return done.stdout
 
-    def test_h2load_is_admitted_exactly_as_often_as_the_limit_says(self):
+    def test_h2load_gets_exactly_as_many_answers_as_the_limit_admits(self):
         weir = self.weir(rules=rule("few", "300/day", algorithm='"sliding_log"', key='["ip"]'))
         told = [self.run_client("h2load", "-n", "1500", "-c", "5", "-m", "30", f"{scheme}://127.0.0.1:{port}/")
                 for scheme, port in zip(("http", "https"), weir.ports)]

@@ -198,7 +198,7 @@ class InRedis(PairTestCase):
         for name, statuses in (("local", [200, 200, 429, 429]), ("open", [200] * 4), ("closed", [503] * 4)):
             self.assertEqual(self.statuses_of(pair, [Ask(f"/{name}")] * 4), statuses, name)
 
-    def test_with_prefetched_units_exactly_as_many_of_a_thousand_streams_as_the_limit_are_admitted(self):
+    def test_limit_with_prefetched_units_is_exact_for_a_thousand_streams(self):
         leased = rule("leased", "1000/3000day", key="[]", algorithm='"fixed_window"', store='"redis"', lease='"10%"')
         pair = [self.ready(leased) for _ in range(2)]
         admitted = 0

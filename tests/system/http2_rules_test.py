@@ -237,7 +237,7 @@ class Refusals(PairTestCase):
         self.assertEqual((answers[2]["content-type"], answers[6].body), ("application/problem+json", b"come later"))
         self.assertEqual((answers[3].body, answers[3].ended), (b"", True))
 
-    def test_rate_limit_fields_of_weir_and_of_the_server_are_the_same_as_in_http_1_1(self):
+    def test_rate_limit_fields_are_the_same_as_in_http_1_1(self):
         said = 'X-RateLimit-Limit: 3\r\nX-RateLimit-Remaining: 2\r\nX-RateLimit-Reset: 9\r\nRateLimit: "theirs";r=1\r\nRetry-After: 7\r\n'
         self.upstream.reply = f"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n{said}\r\nok".encode()
         for families in ('["x", "ietf"]', '["ietf"]', "[]"):

@@ -364,7 +364,7 @@ class Observation(Http2TestCase):
         self.assertEqual({line["target"]: line["bytes_in"] >= 5 for line in told if line["target"] == "/three"}, {"/three": True})
         self.assertTrue(all(line["status"] == 200 for line in told))
 
-    def test_access_log_has_the_octets_of_both_bodies_of_answers_by_weir_itself(self):
+    def test_access_log_has_the_body_sizes_of_requests_that_weir_answers_itself(self):
         text = self.text(doors=[False], rules=rule("one", "1/day", key="[]"))
         with tempfile.NamedTemporaryFile() as log:
             client = self.client(self.start(Weir(text.replace('access = "off"', f'access = "{log.name}"'), self.files)))

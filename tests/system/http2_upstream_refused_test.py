@@ -224,7 +224,7 @@ class GoneAway(Http2UpstreamTestCase):
         server.reply = lambda request: request.answer()
         self.assertEqual(self.statuses(weir.port, 2), [200, 429])
 
-    def test_request_with_a_partly_sent_body_above_the_last_stream_of_a_goaway_is_sent_again(self):
+    def test_partly_sent_upload_above_the_last_stream_of_a_goaway_is_sent_again(self):
         def reply(request):
             if request.connection.number == 1:
                 request.wait(lambda: request.size >= len(BODY))

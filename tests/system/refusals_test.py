@@ -42,7 +42,7 @@ class Jitter(Http2TestCase):
         # Each tenth of the range gets about 100 of 1,000 clients. By chance, a tenth gets fewer than 40 in one of 10^10 runs.
         self.assertGreater(min(bins), 40, bins)
 
-    def test_without_jitter_all_clients_are_told_the_end_of_the_window(self):
+    def test_retry_after_is_the_end_of_the_window_for_all_clients_without_jitter(self):
         weir = self.plain_weir(rule(limit="1/day", **DAILY))
         for refused, read in self.refusals(weir, 100):
             self.assertLessEqual(int(refused["retry-after"]), int(refused["x-ratelimit-reset"]) - read + PATIENCE)

@@ -167,7 +167,7 @@ class SharedConcurrency(TestCase):
         self.hold(weirs[0], 10)
         self.assertEqual(weirs[1].get("/").status, 429)
 
-    def test_permits_of_the_local_share_are_entered_in_redis_when_it_returns(self):
+    def test_permits_of_the_local_share_are_entered_when_redis_returns(self):
         weir = self.weir(replicas=2)
         self.hold(weir, 2)
         self.redis.kill()

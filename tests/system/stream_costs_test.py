@@ -53,7 +53,7 @@ class StreamsInMemory(StreamCosts):
                     self.await_settled(weir, "tokens", surplus=number, **({"refunded": number - 1} if number > 1 else {}))
                     self.assertEqual(self.left(weir), self.LIMIT - 40 * number)
 
-    def test_stream_longer_than_max_body_is_charged_what_it_reports(self):
+    def test_stream_longer_than_max_body_is_charged_its_reported_cost(self):
         weir = self.budget(COST.replace("}", ', max_body = "1KiB" }'))
         self.upstream.reply = HEAD + chunked(event(text="x" * 300_000) * 3 + event(usage={"total_tokens": 4000}), 5000)
         self.assertEqual(weir.get("/").status, 200)
@@ -279,7 +279,7 @@ class EstimatesInRedis(shared_settlement_test.SettlementInRedis, EstimatesInMemo
         return self.weir(rule("tokens", "100/3000day", key='["ip"]', algorithm='"fixed_window"', cost=cost,
                               on_store_failure=f'"{on_failure}"'))
 
-    def test_stream_goes_on_while_redis_is_frozen_and_is_cut_when_redis_answers_again(self):
+    def test_stream_continues_while_redis_is_frozen_and_is_cut_when_redis_answers(self):
         self.TIMEOUT = "300ms"
         for on_failure in ("open", "local"):
             with self.subTest(on_failure):

@@ -64,7 +64,7 @@ class Supervision(TestCase):
                 self.assertEqual((said["STOPPING"], said["EXTEND_TIMEOUT_USEC"]), ("1", "65000000"))  # drain is 5 s
                 self.assertEqual(weir.wait(), 0)
 
-    def test_stopping_is_sent_at_the_begin_of_the_drain_delay_and_of_the_drain(self):
+    def test_stopping_is_sent_when_the_drain_delay_begins_and_when_the_drain_begins(self):
         """systemd adds the time of the last message to the time at which it was sent."""
         manager = self.start(Manager())
         weir = self.weir(manager, config(self.upstream.port, server='drain_delay = "5min"'), WATCHDOG_USEC="200000")

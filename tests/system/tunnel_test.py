@@ -196,7 +196,7 @@ class TunnelBounds(Tunnels):
         self.assertTrue(client.closed())
         self.assertEqual(sum(received), sent)
 
-    def test_tunnel_timeout_ends_an_idle_tunnel_and_bytes_in_either_direction_extend_it(self):
+    def test_tunnel_ends_if_no_bytes_pass_for_the_tunnel_timeout(self):
         upstream = self.start(Upstream(echo))
         weir = self.start(Weir(config(upstream.port, upstream='timeouts = { tunnel = "600ms" }')))
         client = self.opened(weir)

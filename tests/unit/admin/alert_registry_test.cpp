@@ -69,7 +69,7 @@ TEST_F(AlertRegistryTest, UnchangedAlertKeepsItsStateAfterAReload) {
   EXPECT_EQ(book_.figures()[0].fired, 1);
 }
 
-TEST_F(AlertRegistryTest, RemovedFiringAlertPostsThatItEnded) {
+TEST_F(AlertRegistryTest, RemovedFiringAlertPostsItsEnd) {
   book_.change({alert("a")}, at(0));
   fire();
   EXPECT_THAT(posted(1), ElementsAre("firing a to /hook"));

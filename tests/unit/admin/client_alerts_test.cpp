@@ -155,7 +155,7 @@ TEST_F(ClientAlertsTest, ClientBeyondTheBoundIsCountedAndReportedLater) {
   EXPECT_THAT(posted(31), ElementsAre("firing logins: bob 9"));
 }
 
-TEST_F(ClientAlertsTest, RemovedAlertPostsThatItEndedForEachClient) {
+TEST_F(ClientAlertsTest, RemovedAlertPostsAnEndForEachClient) {
   book_.change({alert("logins")}, at(0));
   look(0);
   refuse("ada", 4);

@@ -64,7 +64,7 @@ TEST_F(ServerTest, RequestWithoutATokenGetsAnAuthenticationChallenge) {
 
 // In DNS rebinding, a browser loads a hostile page. The host name of the page then resolves to this
 // listener's address.
-TEST_F(ServerTest, WithoutATokenRejectsAHostThatIsNotItsOwn) {
+TEST_F(ServerTest, RejectsAForeignHostIfNoTokenIsConfigured) {
   begin();
   EXPECT_THAT(ask("GET /metrics HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n"),
               StartsWith("HTTP/1.1 403 "));

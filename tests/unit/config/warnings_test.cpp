@@ -369,7 +369,7 @@ TEST(Warnings, WarnOfDefaultCostsThatAreNeverAdmitted) {
       << "a default of one more than the limit requires a stated cost";
 }
 
-TEST(Warnings, WarnIfOneReplicasPartOfALimitIsTooSmallForAnyRequest) {
+TEST(Warnings, WarnIfTheLocalShareOfALimitIsTooSmallForAnyRequest) {
   const auto of = [](const std::string& cost, const std::string& replicas) {
     return warnings_of(with_rule("store = \"redis\"\ncost = " + cost + "\n[state]\nreplicas = " + replicas +
                                  "\nredis = { url = \"redis://a\" }\n"));

@@ -34,14 +34,14 @@ TEST(GrpcHealth, ResponseIsGoodIfTheServiceIsServing) {
   EXPECT_EQ(grpc_health_fault("HTTP/1.1 103 \r\nlink: a\r\n\r\n" + response(kServing)), "");
 }
 
-TEST(GrpcHealth, SaysWhyAServiceIsNotServing) {
+TEST(GrpcHealth, ErrorSaysWhyAServiceIsNotServing) {
   EXPECT_EQ(grpc_health_fault(response("\0\0\0\0\2\x08\2"s)), "it is NOT_SERVING");
   EXPECT_EQ(grpc_health_fault(response("\0\0\0\0\2\x08\3"s)), "it is SERVICE_UNKNOWN");
   EXPECT_EQ(grpc_health_fault(response("\0\0\0\0\0"s)), "it is UNKNOWN");
   EXPECT_EQ(grpc_health_fault(response("\0\0\0\0\2\x08\x63"s)), "it is 99");
 }
 
-TEST(GrpcHealth, SaysWhyAResponseIsNotGood) {
+TEST(GrpcHealth, ErrorSaysWhyAResponseIsUnusable) {
   EXPECT_EQ(grpc_health_fault(""), "its response is not HTTP");
   EXPECT_EQ(grpc_health_fault("HTTP/1.1 503 \r\ncontent-length: 0\r\n\r\n"), "it returns 503");
   EXPECT_EQ(grpc_health_fault("HTTP/1.1 200 \r\ngrpc-status: 12\r\ncontent-length: 0\r\n\r\n"),

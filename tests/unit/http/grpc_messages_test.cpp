@@ -62,7 +62,7 @@ TEST(GrpcMessages, LongestMessageHasFourGibibytes) {
   EXPECT_TRUE(scanner.at_boundary());
 }
 
-TEST(GrpcMessages, TruncatedPrefixIsNoMessageBoundary) {
+TEST(GrpcMessages, ScannerIsNotAtAMessageBoundaryWithinAPrefix) {
   GrpcMessageScanner scanner;
   EXPECT_TRUE(scanner.at_boundary());
   EXPECT_EQ(scanner.take({"\0\0\0\0", 4}), 4U);

@@ -47,7 +47,7 @@ TEST(Grpc, RefusalBecomesATrailersOnlyResponse) {
       "grpc-retry-pushback-ms: 30000\r\n");
 }
 
-TEST(Grpc, FieldWhoseNameEndsInRetryAfterIsNoRetryPushback) {
+TEST(Grpc, FieldWhoseNameOnlyEndsInRetryAfterGivesNoRetryPushback) {
   Answer answer{.status = 429, .body = ""};
   std::string fields = "X-Retry-After: soon\r\n";
   make_trailers_only(answer, fields);

@@ -271,7 +271,7 @@ TEST(Connection, TooManyOptionsInAllConnectionFieldsAreRejected) {
                "the Connection header has too many options");
 }
 
-TEST(RequestHead, IgnoresExpectIfConnectionListsIt) {
+TEST(RequestHead, IgnoresAnExpectFieldThatIsListedInConnection) {
   RequestHead head;
   const std::string bytes =
       "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nConnection: expect\r\nExpect: 100-continue\r\n\r\n";

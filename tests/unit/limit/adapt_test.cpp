@@ -155,7 +155,7 @@ TEST(Scaled, UnitsChargedBeforeAChangeOfTheFactorStillCount) {
 }
 
 // A rule that adapts must never admit a request that its whole limit would refuse in the same state.
-TEST(Scaled, AdmitsNothingThatTheWholeLimitWouldRefuse) {
+TEST(Scaled, ScaledLimitNeverAdmitsWhatTheWholeLimitRefuses) {
   for (const auto& whole : scalable()) {
     Cell cell;
     unsigned admitted = 0;

@@ -48,7 +48,7 @@ class TableClient {
   KeyTable table_{64};
 };
 
-TEST(SteppedBucket, RefillsAtWholePeriodsAfterItStoppedBeingFull) {
+TEST(SteppedBucket, RefillsAtWholePeriodsSinceTheBucketWasLastFull) {
   TableClient client(stepwise("50/day", 200));
   EXPECT_EQ(client.ask(10h, 120),
             (Outcome{.allowed = true, .remaining = 80, .reset_after = 72h, .more_after = 24h}));

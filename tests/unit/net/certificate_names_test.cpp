@@ -26,7 +26,7 @@ TEST(CertificateNames, WildcardNameCoversExactlyOneLabel) {
   EXPECT_FALSE(covers("*.test", "a.test")) << "OpenSSL accepts no such wildcard";
 }
 
-TEST(CertificateNames, StandInOfEachKeyTypeSharesANameWithTheFirstCertificate) {
+TEST(CertificateNames, DefaultOfEachOtherKeyTypeSharesANameWithTheFirstCertificate) {
   EXPECT_THAT(stand_ins(All{{kRsa, {"a.test"}}}), IsEmpty());
   EXPECT_THAT(stand_ins(All{{kRsa, {"a.test"}},
                             {kEc, {"b.test"}},
@@ -38,7 +38,7 @@ TEST(CertificateNames, StandInOfEachKeyTypeSharesANameWithTheFirstCertificate) {
   EXPECT_THAT(stand_ins(All{{kRsa, {}, {"1234"}}, {kEc, {"a.test"}}, {kEc, {}, {"1234"}}}), ElementsAre(2));
 }
 
-TEST(CertificateNames, CertificateIsNeverPresentedIfEarlierCertificatesOfItsKeyTypeHaveAllItsNames) {
+TEST(CertificateNames, CertificateIsNeverPresentedIfEarlierCertificatesHaveAllItsNames) {
   const auto behind = [](const All& all) { return find_hidden(all).back()->behind; };
   EXPECT_EQ(behind({{kRsa, {"a.test"}}, {kRsa, {"a.test"}}}), 0U);
   EXPECT_EQ(behind({{kRsa, {"x.test"}}, {kRsa, {"*.a.test"}}, {kRsa, {"b.a.test", "x.test"}}}), 1U);

@@ -40,7 +40,7 @@ TEST(ClockStep, ReportsASteadilyGrowingDifferenceOnlyAFewTimes) {
   EXPECT_EQ(said, 16) << "reported at 2 s, and at each doubling up to 18 h";
 }
 
-TEST(ClockStep, DoesNotAlternateIfTheDifferenceIsNearTheTolerance) {
+TEST(ClockStep, DoesNotReportRepeatedlyIfTheDifferenceIsNearTheTolerance) {
   ClockStep step;
   ASSERT_EQ(step.look(3s), Change::Apart);
   EXPECT_EQ(step.look(1500ms), Change::None);

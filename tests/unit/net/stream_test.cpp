@@ -54,7 +54,7 @@ TEST_F(PlainStream, ReadsBytesAndThenTheEndOfStream) {
   EXPECT_EQ(got, "hello");
 }
 
-TEST_F(PlainStream, TryWriteSendsAsMuchAsFitsAndReportsNoErrorForAFullSocket) {
+TEST_F(PlainStream, TryWriteSendsAsMuchAsFitsIntoTheSocketWithoutAnError) {
   const auto first = random_bytes(1 << 20);
   const auto second = random_bytes(1 << 20);
   ErrorCode ec = asio::error::eof;

@@ -184,7 +184,7 @@ TEST_F(TlsStream, TransfersManyBytesInBothDirections) {
   EXPECT_TRUE(got == bytes);
 }
 
-TEST_F(TlsStream, FullSocketIsNoErrorAndTheRestCanBeSentLater) {
+TEST_F(TlsStream, FullSocketCausesNoErrorAndTheRestCanBeSentLater) {
   TlsClient client(theirs.number());
   ASSERT_TRUE(shake_hands(client));
   const auto bytes = pseudo_random_bytes(2 << 20);

@@ -86,7 +86,7 @@ TEST(Counters, ClearedUpstreamStartsAtZeroAndOtherUpstreamsKeepTheirCounts) {
   EXPECT_EQ(counters.upstream(1).seconds.read().count, 1U);
 }
 
-TEST(Counters, RoutesTakeTheMemoryThatTheDocumentationSays) {
+TEST(Counters, CountersOfARouteTakeTheDocumentedMemory) {
   EXPECT_EQ(sizeof(RouteTallies), 4192U);  // docs/metrics.md states this size
 }
 

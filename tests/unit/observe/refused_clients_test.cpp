@@ -46,7 +46,7 @@ TEST_F(RefusedClientsTest, CountsOnlyWatchedRules) {
   EXPECT_EQ(take(4).total(), 0U);
 }
 
-TEST_F(RefusedClientsTest, CountsStartAgainAfterTheyWereTaken) {
+TEST_F(RefusedClientsTest, CountsStartAtZeroAfterTheyWereTaken) {
   refused_.watch(std::array<limit::RuleIndex, 1>{3});
   refuse(1, 5);
   EXPECT_EQ(take().total(), 5U);

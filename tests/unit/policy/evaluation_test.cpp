@@ -78,7 +78,7 @@ TEST_F(Collect, TierHasItsOwnLimiterAndKey) {
   EXPECT_EQ(evaluation_.local.charges()[0].key, name_key(rules_[0], 1, request_, kKeys.table));
 }
 
-TEST_F(Collect, RequestWithoutItsKeyIsRejectedWithoutAChargeIfTheRuleRequiresTheKey) {
+TEST_F(Collect, RequestWithoutARequiredKeyIsRejectedWithoutACharge) {
   rules_[0].store = Store::Redis;
   rules_[1].on_missing = OnMissing::Reject;
   EXPECT_EQ(collect().rule, &rules_[1]);

@@ -88,7 +88,7 @@ TEST(RuleFinder, ReturnsAllRulesIfThereAreFew) {
   EXPECT_THAT(found(rules, "a", "/"), ElementsAre("a", "b"));
 }
 
-TEST(RuleFinder, ReturnsAllRulesIfItWasBuiltWithoutRules) {
+TEST(RuleFinder, DefaultConstructedFinderReturnsAllRules) {
   const std::vector<Rule> rules = {rule_for("a", "a", "")};
   const auto head = head_with({});
   std::vector<const Rule*> room;

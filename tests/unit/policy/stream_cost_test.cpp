@@ -105,7 +105,7 @@ TEST(StreamCost, LongEventsAndKeysDoNotHideTheUsage) {
             kUnreadable);
 }
 
-TEST(StreamCost, MemoryIsSmallForUsualStreamsAndBoundedForHostileOnes) {
+TEST(StreamCost, MemoryIsSmallForUsualStreamsAndBoundedForHostileStreams) {
   const auto memory = [](const Settlement& settlement, const std::string& stream) {
     StreamCost cost(settlement, StreamFormat::Events);
     for (std::size_t at = 0; at < stream.size(); at += 1000) cost.read(stream.substr(at, 1000));

@@ -14,7 +14,7 @@ namespace {
 using limit::Charge;
 using limit::Limiter;
 
-TEST(PermitChangeLines, AreReadAsTheyWereWritten) {
+TEST(PermitChangeLines, AreUnchangedAfterWritingAndReading) {
   const PermitChange line{{.lo = 1, .hi = std::numeric_limits<std::uint64_t>::max()}, -3, "a rule of words"};
   const std::string text = text_of(line);
   EXPECT_EQ(text, "18446744073709551615 1 -3 a rule of words");

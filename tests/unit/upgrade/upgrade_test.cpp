@@ -55,7 +55,7 @@ TEST(UpgradeSteps, EventsOfEarlierAttemptsAndASecondRequestAreIgnored) {
     EXPECT_EQ(step(Idle, event), (UpgradeStep{Idle, Act::None}));
 }
 
-TEST(CarriedState, IsReadAsItWasWritten) {
+TEST(CarriedState, IsUnchangedAfterWritingAndReading) {
   const CarriedState left{.clock = base::Duration(-7),
                           .table = {1, ~std::uint64_t{0}},
                           .shared = {3, 4},
@@ -83,7 +83,7 @@ TEST(CarriedState, IsRejectedIfTheProtocolDiffers) {
   EXPECT_FALSE(carried_state_of({}));
 }
 
-TEST(CarriedAlerts, AreReadAsTheyWereWritten) {
+TEST(CarriedAlerts, AreUnchangedAfterWritingAndReading) {
   const std::vector<admin::AlertState> left{{.alert_id = "1.2",
                                              .firing = true,
                                              .unsaid = false,
@@ -98,7 +98,7 @@ TEST(CarriedAlerts, AreReadAsTheyWereWritten) {
   EXPECT_TRUE(alerts_of({"", "x", "1.2 2 0 1 1", "1.2 1 0 1"}).empty());
 }
 
-TEST(CarriedAlerts, ClientsAreReadAsTheyWereWritten) {
+TEST(CarriedAlerts, ClientsAreUnchangedAfterWritingAndReading) {
   std::vector<admin::AlertState> left;
   for (const char* text : {"api_key of ada", "203.0.113.7", ""})
     left.push_back({.alert_id = "1.2",

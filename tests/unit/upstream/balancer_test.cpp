@@ -208,7 +208,7 @@ TEST(Balancer, FewConcurrentRequestsOfAClientStayOnOneServer) {
   EXPECT_NE(servers.choose(all(8), 42), home);
 }
 
-TEST(Balancer, IdentityOfAServerDependsOnItsAddressAndOnRepetitionsOfTheAddress) {
+TEST(Balancer, ServersWithTheSameAddressHaveDifferentIdentities) {
   EXPECT_EQ(Balancer::identity("a:1", 0), Balancer::identity("a:1", 0));
   EXPECT_NE(Balancer::identity("a:1", 0), Balancer::identity("a:2", 0));
   EXPECT_NE(Balancer::identity("a:1", 0), Balancer::identity("a:1", 1));

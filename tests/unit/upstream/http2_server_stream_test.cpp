@@ -87,7 +87,7 @@ TEST_F(Http2MemoryTest, StreamsOfAnEndedConnectionReportABrokenConnection) {
   EXPECT_EQ(stream.broke_by(), Break::Connection);
 }
 
-TEST_F(Http2MemoryTest, EachRequestOfABurstMayHaveMetTheCloseOfAnIdleConnection) {
+TEST_F(Http2MemoryTest, EveryRequestOfABurstMayHaveMetAnIdleClose) {
   connect();
   exchange();
   Http2ServerStream first(connection);
@@ -119,7 +119,7 @@ TEST_F(Http2MemoryTest, RequestHasNotMetAnIdleCloseIfAnotherRequestWasOpen) {
   EXPECT_FALSE(second.may_have_met_idle_close()) << "the first request was open when the server sent a PING";
 }
 
-TEST_F(Http2MemoryTest, RequestHasNotMetAnIdleCloseIfTheServerHasSentSomethingSince) {
+TEST_F(Http2MemoryTest, RequestHasNotMetAnIdleCloseIfTheServerSentAFrameAfterwards) {
   connect();
   exchange();
   Http2ServerStream stream(connection);

@@ -61,7 +61,7 @@ TEST(Hints, ErrorAboutAValueThatCannotBeCorrectedShowsAnExample) {
   EXPECT_THAT(mistakes_in(with("[server]\nidle_timeout = \"0\"")), Contains(Not(HasSubstr("\"0s\""))));
 }
 
-TEST(Hints, ErrorAboutABandwidthShowsItInUnitsOfWeir) {
+TEST(Hints, ErrorAboutABandwidthShowsTheValueInUnitsOfWeir) {
   const std::string rule = with("[[rule]]\nname = \"x\"\n");
   for (const auto& [wrong, right] : {std::pair{"1000000", "\"1000000/s\""},
                                      {"\"1MiB\"", "\"1MiB/s\""},

@@ -75,7 +75,7 @@ TEST(Settings, RateOfEachReplicaIsAnExactShareOfTheLimit) {
   EXPECT_EQ(limit::describe(*tiers.at(0).local_share), "token_bucket 9/3s, burst 3");
 }
 
-TEST(Settings, RulesUseTheStoreOfStateUnlessTheyNameAnother) {
+TEST(Settings, RuleWithoutAStoreUsesTheStoreOfTheStateSection) {
   const auto rules = parse(with("[state]\nstore = \"redis\"\nredis = { url = \"redis://a\" }\n"
                                 "[[rule]]\nname = \"here\"\nlimit = \"1/s\"\nstore = \"memory\"\n"))
                          .rules;

@@ -104,7 +104,7 @@ class Http2SessionTest : public ::testing::Test {
   std::optional<Http2Client> client{std::in_place};
 };
 
-TEST_F(Http2SessionTest, AnnouncesThatItAcceptsWebSockets) {
+TEST_F(Http2SessionTest, AnnouncesSupportForWebSockets) {
   ASSERT_TRUE(exchange());
   EXPECT_EQ(nghttp2_session_get_remote_settings(client->session(), NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL),
             1U);

@@ -44,7 +44,7 @@ class ForeignPermitsTest : public KeyTableTest {
   ForeignPermits elsewhere_{there_};
 };
 
-TEST_F(ForeignPermitsTest, BothProcessesTogetherStayWithinTheLimit) {
+TEST_F(ForeignPermitsTest, TwoProcessesTogetherStayWithinTheLimit) {
   ASSERT_TRUE(charge(here_, {fixed(1, 2)}, kStart));
   follow();
   EXPECT_EQ(elsewhere_.units(), 2u);

@@ -48,7 +48,7 @@ TEST_F(KeyTableTest, NewKeyTakesTheSlotOfAKeyWhoseLimitHasRefilled) {
 // A key that finds no slot in the table is charged in an overflow cell, which such keys share. If the key
 // gets a slot later, it must not have more units than that cell has left. So a client cannot gain a full
 // limit by filling the table and waiting.
-TEST_F(KeyTableTest, FillingTheTableGivesNoClientItsFullLimitAgain) {
+TEST_F(KeyTableTest, ClientCannotRegainItsFullLimitByFillingTheTable) {
   const Rate five{.count = 5, .period = 24h};
   const std::vector<Limiter> limiters = {token_bucket("5/day", 5),
                                          Gcra::make(five, 5).value(),
@@ -120,7 +120,7 @@ TEST_F(KeyTableTest, TwoLimitersOfARuleInOneRequestHaveSeparateOverflowCells) {
   EXPECT_EQ(table.peek(bill[1], kStart).remaining, 1);
 }
 
-TEST_F(KeyTableTest, ChargesOfOneRequestNeverTakeEachOthersSlots) {
+TEST_F(KeyTableTest, ChargeNeverTakesTheSlotOfAnotherChargeOfItsRequest) {
   const auto seed = new_seed();
   std::mt19937_64 random(seed);
   KeyTable table(8);  // the table is so small that requests evict keys and move other keys

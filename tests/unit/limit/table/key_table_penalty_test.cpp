@@ -47,7 +47,7 @@ TEST_F(KeyTablePenalty, SecondPenaltyIsLonger) {
 
 // In a full table, new keys share one overflow cell. A refusal by this cell is no violation of a single
 // client.
-TEST_F(KeyTablePenalty, RefusalByAnOverflowCellIsNoViolation) {
+TEST_F(KeyTablePenalty, RefusalByAnOverflowCellCountsNoViolation) {
   const Penalty once{.after = 1, .first = 2h, .grows = 1, .most = 24h, .forget = 24h};
   std::size_t refused = 0;
   for (std::uint64_t client = 0; client < 20'000; ++client) {
@@ -69,7 +69,7 @@ TEST_F(KeyTablePenalty, RefusalByAPenaltyChargesNoRule) {
   EXPECT_EQ(outcomes_[0].remaining, 2);
 }
 
-TEST_F(KeyTablePenalty, RefusalByAnotherRuleIsNoViolation) {
+TEST_F(KeyTablePenalty, RefusalByAnotherRuleCountsNoViolation) {
   (void)charge(table_, {line(1, one_, 1)}, kStart);
   for (int i = 0; i < 3; ++i) {
     EXPECT_FALSE(charge(table_, {punished(1, one_), line(1, one_, 1)}, kStart));
@@ -78,7 +78,7 @@ TEST_F(KeyTablePenalty, RefusalByAnotherRuleIsNoViolation) {
   }
 }
 
-TEST_F(KeyTablePenalty, RefusalByBothRulesIsAViolation) {
+TEST_F(KeyTablePenalty, RefusalByTwoRulesCountsAViolation) {
   (void)charge(table_, {punished(1, one_), line(1, one_, 1)}, kStart);
   EXPECT_FALSE(charge(table_, {punished(1, one_), line(1, one_, 1)}, kStart));
   EXPECT_EQ(outcomes_[0].violations, 1);
@@ -124,7 +124,7 @@ TEST_F(KeyTablePenalty, PenaltyOutlivesTheSlotOfItsKey) {
   EXPECT_EQ(table_.stats().penalty_keys, 0);
 }
 
-TEST_F(KeyTablePenalty, RefusalByAFullQueueIsNoViolationIfARequestMayBeDisplaced) {
+TEST_F(KeyTablePenalty, RefusalByAFullQueueCountsNoViolationIfARequestMayBeDisplaced) {
   const Limiter queue = *LeakyBucket::make({1, 1h}, 0, base::kForever);
   std::array<Outcome, 1> outcome;
   const std::array bill{punished(1, queue)};

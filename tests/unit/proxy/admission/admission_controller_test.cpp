@@ -199,7 +199,7 @@ TEST_F(AdmissionControllerTest, EarlierDepartureIsReturnedOnceTheLaterDepartureI
   EXPECT_EQ(ask("c").admission.delayed().departure.at, soonest);
 }
 
-TEST_F(AdmissionControllerTest, DepartureThatTheLimiterCannotTakeBackGoesToAWaitingRequest) {
+TEST_F(AdmissionControllerTest, DepartureThatTheLimiterCannotTakeBackIsGivenToAWaitingRequest) {
   (void)ask("x");
   auto& refused = ask("a");
   const auto soonest = refused.admission.delayed().departure.at;

@@ -127,7 +127,7 @@ TEST(AdmissionRedis, RefusedRequestReleasesAllItsPermitsAtOnce) {
 constexpr limit::Penalty kPenalty{
     .after = 2, .first = hours(1), .grows = 1, .most = hours(1), .forget = hours(24)};
 
-TEST(AdmissionRedis, CountsViolationsHereIfTheRuleIsLocalWhileRedisIsAway) {
+TEST(AdmissionRedis, CountsViolationsWithoutRedisIfOnStoreFailureIsLocal) {
   auto rule = in_redis("user", a_day(1), OnStoreFailure::Local);
   rule.penalty = kPenalty;
   Site site({rule}, redis::RedisSettings{});
@@ -140,7 +140,7 @@ TEST(AdmissionRedis, CountsViolationsHereIfTheRuleIsLocalWhileRedisIsAway) {
   EXPECT_EQ(site.counters.penalties(0).value(), 1U);
 }
 
-TEST(AdmissionRedis, CountsNoViolationsIfTheRuleIsOpenOrClosedWhileRedisIsAway) {
+TEST(AdmissionRedis, CountsNoViolationsWithoutRedisIfOnStoreFailureIsOpenOrClosed) {
   for (const auto on_failure : {OnStoreFailure::Open, OnStoreFailure::Closed}) {
     auto rule = in_redis("user", a_day(1), on_failure);
     rule.penalty = kPenalty;

@@ -265,7 +265,7 @@ TEST(StreamSettlements, EventsPassUnchargedUntilTheMeterAsksRedisAgain) {
   }
 }
 
-TEST(StreamSettlements, StreamEndsWhenRedisDoesNotAnswerIfTheRuleIsClosed) {
+TEST(StreamSettlements, StreamEndsWhenRedisDoesNotAnswerIfOnStoreFailureIsClosed) {
   WithoutRedis one(policy::OnStoreFailure::Closed, true);
   EXPECT_EQ(one.meter().admit(kEvent, one.charged_at), 0U);
   const auto again = one.ask_redis(one.charged_at);
@@ -276,7 +276,7 @@ TEST(StreamSettlements, StreamEndsWhenRedisDoesNotAnswerIfTheRuleIsClosed) {
 }
 
 // A client cannot know where its budget ends within a stream.
-TEST(StreamSettlements, CutOfAStreamDoesNotCountTowardsAPenalty) {
+TEST(StreamSettlements, CutStreamDoesNotCountTowardsAPenalty) {
   const limit::Penalty penalty{.first = hours(1), .most = hours(1), .forget = hours(1)};
   Streamed one({by_stream(true)}, &penalty);
   EXPECT_EQ(one.relay(many_events(7)), 5 * kEvent.size());

@@ -45,7 +45,7 @@ class IdleTest : public ::testing::Test {
   std::vector<Tcp::socket> clients_;
 };
 
-TEST_F(IdleTest, IdleConnectionsCloseAtOnceWithTheirAcceptor) {
+TEST_F(IdleTest, IdleConnectionsCloseAtOnceWhenTheirAcceptorCloses) {
   fixture_.acceptor->close();
   pass(2);
   EXPECT_EQ(fixture_.worker.sessions, 0U);
