@@ -198,7 +198,7 @@ class OpenAi(ModelExample, Example):
 class Anthropic(ModelExample, Example):
     name = "anthropic"
 
-    def test_tokens_are_charged_by_their_price_streamed_or_not(self):
+    def test_tokens_are_charged_by_their_price_in_streams_and_plain_answers(self):
         weir = self.weir()
         for spent, stream in enumerate((False, True)):
             left = self.ask(weir, "/v1/messages", messages=[{"content": "100 20"}], max_tokens=1000, stream=stream)
@@ -218,7 +218,7 @@ class Anthropic(ModelExample, Example):
 class Ollama(ModelExample, Example):
     name = "ollama"
 
-    def test_sum_of_prompt_and_answer_is_charged_streamed_or_not(self):
+    def test_prompt_and_answer_tokens_are_charged_in_streams_and_plain_answers(self):
         weir = self.weir()
         self.assertEqual(self.ask(weir, "/api/generate", prompt="26 259"), 199_000)
         self.assertEqual(self.ask(weir, "/api/generate", prompt="5 6", stream=False, options={"num_predict": -1}), 199_000 - 285)

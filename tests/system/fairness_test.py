@@ -113,7 +113,7 @@ class SharedQueue(TestCase):
         self.enqueue(weir, "leaving")
         self.assertEqual(weir.get("/", X_API_Key="leaving").json()["rule"], "two")
 
-    def test_retry_after_of_a_displaced_request_is_the_time_when_its_cost_fits(self):
+    def test_retry_after_of_a_displaced_request_is_the_time_when_the_queue_has_room(self):
         """Two requests that cost two units (200 s) each wait. After 100 s the first request has been sent, and the queue has room
         for another request."""
         weir = self.weir("1/100s", queue=2, cost='{ header = "X-Cost" }')

@@ -51,7 +51,7 @@ class RedisCheck(TestCase):
             self.assertRegex(said, f"(?m){line}")
         eventually(lambda: redis.command("KEYS", "*") == [], "the keys written by the check expire")
 
-    def test_json_output_has_the_same_findings(self):
+    def test_json_output_has_the_same_findings_as_the_text_output(self):
         redis = self.start(Redis("--maxmemory", "100mb", "--maxmemory-policy", "volatile-ttl"))
         text = config(9, state=f'{SECRET}redis = {{ url = "{redis.url}" }}')
         status, said, errors = run_weir("redis-check", "--json", config=text)

@@ -75,7 +75,7 @@ class Pairs {
   std::vector<Charged> charged_;
 };
 
-TEST(LimiterPair, EachLimiterAlsoCountsTheAdmissionsOfTheOther) {
+TEST(LimiterPair, EachLimiterAlsoCountsTheAdmissionsOfTheOtherLimiter) {
   const auto seed = new_seed();
   Dice dice(seed);
   for (int round = 0; round < 10'000 && !testing::Test::HasFatalFailure(); ++round) {

@@ -148,7 +148,7 @@ TEST_F(SettlingOverflow, UnitsOwedByAKeyOutsideTheTableAreChargedToTheOverflowCe
   EXPECT_EQ(current_outcome(budget_, kStart + 5s).reset_after, 10s);
 }
 
-TEST_F(Settling, ActualCostOfAnEvictedKeyIsANewEntryOfItsSlidingLog) {
+TEST_F(Settling, SettlingAnEvictedKeyAddsANewEntryToItsSlidingLog) {
   const auto daily = sliding_log("5/10s");
   settle(daily, 1, 9, kStart, 4s);
   EXPECT_EQ(current_outcome(daily, kStart + 4s).remaining, 0U);

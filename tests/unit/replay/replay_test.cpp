@@ -120,7 +120,7 @@ TEST_F(ReplayTest, ReportsTheClientsThatALowerLimitWouldRefuse) {
   EXPECT_EQ(rule.clients[0].newly.refused, 3U);
 }
 
-TEST_F(ReplayTest, CandidateMayHaveAThousandRules) {
+TEST_F(ReplayTest, CandidateConfigurationMayHaveAThousandRules) {
   std::vector<policy::Rule> rules;
   for (limit::RuleIndex index = 0; index < 1'000; ++index) {
     const auto path = "/" + std::to_string(index) + "/*";
@@ -140,7 +140,7 @@ TEST_F(ReplayTest, CandidateMayHaveAThousandRules) {
   EXPECT_EQ(report.newly.refused, 6U);
 }
 
-TEST_F(ReplayTest, PenaltyOfACandidateRuleRefusesForLonger) {
+TEST_F(ReplayTest, PenaltyInTheCandidateConfigurationRefusesForLonger) {
   std::vector<Request> requests;
   for (const auto second : {0, 0, 2, 8, 12}) requests.push_back({.at = kStart + second * 1s});
   auto rule = rule_of("per-ip", bucket("1/s", 1), {"ip"});

@@ -120,7 +120,7 @@ TEST_F(ConfigSnapshotsTest, RejectedConfigurationAddsNoLimits) {
   EXPECT_EQ(config_snapshots_.limits(), had + 1) << "a smaller configuration still fits";
 }
 
-TEST_F(ConfigSnapshotsTest, ChangedAlignOfAWindowKeepsItsCount) {
+TEST_F(ConfigSnapshotsTest, ReloadReportsThatAChangedAlignKeepsTheCount) {
   reload(rule("a", "limit = \"10/day\"\nalgorithm = \"fixed_window\"\nalign = \"day\""));
   reload(rule("a", "limit = \"700/week\"\nalgorithm = \"fixed_window\"\nalign = \"week\""));
   EXPECT_EQ(changes_, std::vector<std::string>{

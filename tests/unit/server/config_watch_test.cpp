@@ -50,7 +50,7 @@ TEST_F(ConfigWatchTest, WaitsWhileTheFileKeepsChanging) {
   EXPECT_TRUE(watch_.look());
 }
 
-TEST_F(ConfigWatchTest, ReportsAChangeDuringTheReading) {
+TEST_F(ConfigWatchTest, ReportsAChangeMadeWhileTheFileWasRead) {
   const auto before = net::stamp_of(path());
   write("b");
   watch_.watch({{path(), before}});

@@ -57,7 +57,7 @@ class BalancerLaws : public ::testing::Test {
   std::mt19937_64 random;
 };
 
-TEST(Balancer, RoundRobinSpreadsTheRequestsToAHeavyServerEvenly) {
+TEST(Balancer, RoundRobinAlternatesBetweenAServerOfHighWeightAndTheOtherServers) {
   Servers servers(Balance::RoundRobin, {5, 1, 1});
   std::vector<std::size_t> order;
   for (int i = 0; i < 14; ++i) order.push_back(servers.choose(0b111));

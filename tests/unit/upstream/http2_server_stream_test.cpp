@@ -170,7 +170,7 @@ TEST_F(Http2MemoryTest, GoawayRefusesTheStreamsAboveItsLastStreamId) {
   EXPECT_EQ(ec, net::asio::error::eof);
 }
 
-TEST_F(Http2MemoryTest, GoawayOnANewConnectionIsARefusal) {
+TEST_F(Http2MemoryTest, GoawayOnANewConnectionIsReportedAsARefusal) {
   connect();
   Http2ServerStream stream(connection);
   net::Running<net::ErrorCode> waiting(context, stream.connected());
@@ -179,7 +179,7 @@ TEST_F(Http2MemoryTest, GoawayOnANewConnectionIsARefusal) {
   EXPECT_TRUE(is_refusal(waiting.result()));
 }
 
-TEST_F(Http2MemoryTest, GoawayFollowedByTheEndOfANewConnectionIsARefusal) {
+TEST_F(Http2MemoryTest, GoawayAndCloseOfANewConnectionAreReportedAsARefusal) {
   connect();
   Http2ServerStream stream(connection);
   net::Running<net::ErrorCode> waiting(context, stream.connected());
@@ -192,7 +192,7 @@ TEST_F(Http2MemoryTest, GoawayFollowedByTheEndOfANewConnectionIsARefusal) {
   EXPECT_TRUE(is_refusal(waiting.result()));
 }
 
-TEST_F(Http2MemoryTest, ServerThatDoesNotSpeakHttp2IsAnErrorButNotARefusal) {
+TEST_F(Http2MemoryTest, ServerThatDoesNotSpeakHttp2IsReportedAsAnErrorAndNotAsARefusal) {
   connect();
   Http2ServerStream stream(connection);
   net::Running<net::ErrorCode> waiting(context, stream.connected());

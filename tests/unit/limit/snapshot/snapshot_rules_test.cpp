@@ -240,7 +240,7 @@ TEST_F(SnapshotOfOneRule, RestoresOverflowCellsOfTiersByName) {
   EXPECT_EQ(left(small, 6), 0);
 }
 
-TEST_F(SnapshotOfOneRule, SlidingLogRestoredWithoutEnoughMemoryRejectsEarlier) {
+TEST_F(SnapshotOfOneRule, SlidingLogRestoredWithoutEnoughMemoryNeverAdmitsTooMuch) {
   const Limiter log = SlidingLog::make({10'000, 1h}).value();
   KeyTable table(1'000'000);
   for (std::uint64_t client = 0; client < 30; ++client)

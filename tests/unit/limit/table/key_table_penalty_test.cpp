@@ -157,7 +157,7 @@ TEST_F(KeyTablePenalty, PenaltyAlsoRefusesRequestsWhoseViolationsAreNotCounted) 
 }
 
 // A key that finds a slot starts with a copy of the overflow cell, so its refusal is not its own violation.
-TEST_F(KeyTablePenalty, PeekMarksARefusalByACopyOfTheOverflowCell) {
+TEST_F(KeyTablePenalty, RefusalByACopyOfTheOverflowCellCountsNoViolation) {
   const auto clients = fill(table_, one_);
   while (charge(table_, {line(clients, one_)}, kStart)) {
   }

@@ -161,7 +161,7 @@ class AdmissionDenials : public ::testing::Test {
   redis::Server server_;
 };
 
-TEST_F(AdmissionDenials, CachedRefusalRefusesTheNextRequestWithoutRedis) {
+TEST_F(AdmissionDenials, CachedRefusalRefusesTheNextRequestWithoutACallToRedis) {
   Site site({in_redis("user", a_day(1))}, settings());
   site.reach_redis();
   Asked(site).admission.keep();
@@ -173,7 +173,7 @@ TEST_F(AdmissionDenials, CachedRefusalRefusesTheNextRequestWithoutRedis) {
   EXPECT_EQ(site.counted(0, RuleOutcome::Refused), 2U);
 }
 
-TEST_F(AdmissionDenials, PenaltyThatBeganWhileRedisWasAwayEndsWithTheAnswerOfRedis) {
+TEST_F(AdmissionDenials, PenaltyInThisProcessDoesNotApplyAfterRedisAnswersAgain) {
   auto rule = in_redis("user", a_day(1));
   rule.penalty = kPenalty;
   Site site({rule}, settings());

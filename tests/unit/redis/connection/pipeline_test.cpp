@@ -104,7 +104,7 @@ TEST_F(CallCoalescing, RequestWaitsToShareACallIfEightCallsAreUnanswered) {
   EXPECT_FALSE(awaited());
 }
 
-TEST_F(CallCoalescing, RequestDoesNotWaitIfRedisIsDistant) {
+TEST_F(CallCoalescing, RequestDoesNotWaitIfTheRoundTripToRedisIsLong) {
   gather();
   pipeline_.note_trip(24ms);
   EXPECT_TRUE(awaited());

@@ -59,7 +59,7 @@ TEST(Grant, SpendsTheUnitsThatExpireFirst) {
   EXPECT_EQ(grant.ready(kHere + 14ms), 5U);
 }
 
-TEST(Grant, AllowsForAClockThatRunsSlow) {
+TEST(Grant, UnitsExpireEarlierToAllowForASlowClock) {
   EXPECT_EQ(bucket_grant(20, 2048 + 5).ready(kHere + 2048ms), 20U);
   EXPECT_EQ(bucket_grant(20, 2048 + 1).ready(kHere + 2048ms), 18U) << "Redis may be 2 ms ahead by now";
 }
