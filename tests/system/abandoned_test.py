@@ -70,7 +70,7 @@ class Abandoned(TestCase):
 
 
 class ChargesOfAbandonedRequests(Abandoned):
-    def test_client_that_leaves_during_the_response_is_charged_the_cost_in_its_end(self):
+    def test_client_that_leaves_during_the_response_is_charged_the_cost_in_the_response(self):
         for whole in (answer(said(3000)), answer(chunked(said(3000)), headers="Transfer-Encoding: chunked\r\n", length=False)):
             for leave in (Client.leave, lambda client: client.sock.close()):
                 with self.subTest(whole=whole, leave=leave):

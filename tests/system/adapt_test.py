@@ -98,7 +98,7 @@ class Adapt(TestCase):
             self.assertEqual((told[name]["newly_refused"], told[name]["newly_admitted"]), (0, 0), name)
             self.assertGreater(told[name]["refused_now"], 0, name)
 
-    def test_requests_that_run_out_of_time_count_as_failed_and_as_slow(self):
+    def test_requests_that_time_out_count_as_failed_and_as_slow(self):
         silent = self.start(Upstream(self.keep_silent))
         rules = adapting("failures", "9/day", FAILURES) + adapting("slowness", "9/day", SLOWNESS)
         weir = self.start(Weir(config(silent.port, rules=rules, upstream='timeouts = { response = "200ms" }')))

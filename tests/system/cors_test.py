@@ -135,7 +135,7 @@ class Preflights(CorsTestCase):
                 self.assertEqual(request("OPTIONS", "/api/a", ASKS).status, 200)
         self.assertEqual(weir.get("/api/a")["x-ratelimit-remaining"], "1")
 
-    def test_weir_answers_preflights_itself(self):
+    def test_weir_answers_preflights_itself_if_configured(self):
         weir = self.cors_weir(preflight='"answer"', max_age='"1h"')
         for request in self.requesters(weir):
             got = request("OPTIONS", "/api/a", ASKS)
@@ -153,7 +153,7 @@ class Preflights(CorsTestCase):
         self.assertEqual([each["access-control-allow-methods"] for each in answers], [None] * 3)
         self.assertEqual(weir.metric("weir_preflights_total"), 0)
 
-    def test_weir_answers_preflights_of_routes_that_it_answers(self):
+    def test_weir_answers_preflights_of_routes_without_an_upstream(self):
         weir = self.cors_weir()
         with weir.connect() as client:
             self.assertEqual([client.request("OPTIONS", path, ASKS).status for path in ("/own", "/usage", "/nowhere")], [204, 204, 404])

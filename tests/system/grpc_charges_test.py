@@ -48,7 +48,7 @@ class GrpcCharges(TestCase):
     def settled(self, weir, outcome):
         return int(weir.metric("weir_settlements_total", rule="failures", outcome=outcome))
 
-    def test_only_calls_that_end_with_the_status_are_charged(self):
+    def test_only_calls_that_end_with_a_configured_status_are_charged(self):
         weir = self.weir()
         self.assertEqual([self.call(status) for status in (0, 16, 0, 5, 0, 16)],
                          [OK, UNAUTHENTICATED, OK, grpc.StatusCode.NOT_FOUND, OK, UNAUTHENTICATED])

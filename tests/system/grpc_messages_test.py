@@ -73,7 +73,7 @@ class GrpcMessages(TestCase):
                 exchange.send(END)
         self.upstream.reply = reply
 
-    def test_messages_above_the_limit_are_delayed_and_not_lost(self):
+    def test_messages_above_the_limit_are_delayed_and_not_lost_by_default(self):
         weir = self.weir("20/s", messages_burst=2)
         contents = [b"%d" % number for number in range(8)]
         began = time.monotonic()
@@ -147,7 +147,7 @@ class GrpcMessages(TestCase):
         self.assertEqual(self.refused(lambda: next(call)).code(), EXHAUSTED)
         self.await_metric(weir, 1, "weir_settlements_total", rule="chat", outcome="refunded")
 
-    def test_a_unary_call_above_the_limit_reaches_no_server(self):
+    def test_unary_call_above_the_limit_is_refused_if_configured(self):
         weir = self.weir("2/day", messages_over='"close"')
         self.assertEqual([self.unary(), self.unary()], [b"abc", b"abc"])
         error = self.refused(self.unary)
@@ -155,7 +155,7 @@ class GrpcMessages(TestCase):
         self.assertEqual(len(self.upstream.exchanges), 2)
         self.await_metric(weir, 1, "weir_messages_total", outcome="refused")
 
-    def test_unary_calls_above_the_limit_are_delayed(self):
+    def test_unary_calls_above_the_limit_are_delayed_by_default(self):
         self.weir("20/s", messages_burst=1)
         began = time.monotonic()
         self.assertEqual([self.unary() for _ in range(4)], [b"abc"] * 4)
@@ -172,7 +172,7 @@ class GrpcMessages(TestCase):
         self.weir("1/day", messages_over='"close"')
         self.assertEqual(len(list(self.stream([b"all"]))), 50)
 
-    def test_messages_of_a_server_above_the_limit_end_the_call(self):
+    def test_messages_of_a_server_above_the_limit_end_the_call_if_configured(self):
         self.answer_with(*[b"%d" % number for number in range(50)])
         weir = self.weir("3/day", messages_over='"close"', direction='"server"')
         call = self.stream([b"one", b"two", b"three", b"four"])
@@ -181,7 +181,7 @@ class GrpcMessages(TestCase):
         self.await_metric(weir, 3, "weir_messages_total", outcome="admitted")
         self.await_metric(weir, 1, "weir_messages_total", outcome="refused")
 
-    def test_messages_of_a_server_above_the_limit_are_delayed(self):
+    def test_messages_of_a_server_above_the_limit_are_delayed_by_default(self):
         contents = [b"%d" % number * 5000 for number in range(8)]
         self.answer_with(*contents)
         self.weir("20/s", messages_burst=2, direction='"server"')

@@ -153,7 +153,7 @@ class InRedis(PairTestCase):
                 statuses = [client.read(stream).status for client, stream in opened]
                 self.assertEqual((statuses.count(200), statuses.count(429)), (40, 60))
 
-    def test_permits_of_streams_are_shared_and_released_by_a_reset(self):
+    def test_instances_share_the_permits_of_streams_and_a_reset_releases_a_permit(self):
         release = threading.Event()
         self.addCleanup(release.set)
         self.upstream.reply = lambda exchange: (release.wait(PATIENCE), exchange.send(answer()))

@@ -94,7 +94,7 @@ class Failures(Http2UpstreamTestCase):
         self.await_metric(weir, 1, "weir_upstream_failures_total", upstream="api")
         self.await_metric(weir, 0, "weir_upstream_retries_total", upstream="api")
 
-    def test_a_server_that_sends_unknown_frames_without_end_fails(self):
+    def test_server_that_sends_endless_unknown_frames_counts_as_failed(self):
         flood = frame(0xBE, 0, 0) * 1001
         server = self.serve(lambda request: request.connection.raw(flood) if request.path == "/flood" else request.answer())
         weir = self.weir(server)

@@ -174,7 +174,7 @@ class Limits(TestCase):
         doubted = self.weir(rule(limit="1/day", key='["user|ip"]'), client=user)
         self.assertEqual([get(doubted.port, x_user_id=user).status for user in "ab"], [200, 429])
 
-    def test_api_key_that_equals_an_address_is_another_key(self):
+    def test_api_key_and_equal_address_are_different_keys(self):
         weir = self.weir(rule(limit="1/day", key='["api_key|ip"]'))
         self.assertEqual([weir.get("/").status, get(weir.port, x_api_key="127.0.0.1").status], [200, 200])
 

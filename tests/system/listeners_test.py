@@ -63,7 +63,7 @@ class ListenerHostNames(TestCase):
         with self.assertRaises(ConnectionRefusedError):
             status_at("127.0.0.1", weir.port, "/")
 
-    def test_address_of_the_name_that_this_host_does_not_have_is_skipped(self):
+    def test_address_of_the_name_that_belongs_to_another_host_is_skipped(self):
         weir = self.weir("192.0.2.1 127.0.0.2")
         self.assertEqual(status_at("127.0.0.2", weir.port, "/"), 200)
 

@@ -86,7 +86,7 @@ class OneInstance(Sdks):
         left.set()
         return weir
 
-    def test_client_that_leaves_is_charged_what_the_rest_of_the_stream_reports(self):
+    def test_client_that_leaves_is_charged_the_tokens_in_the_rest_of_the_stream(self):
         weir = self.leave("1min", lambda _: None)
         self.charges_what_was_told(weir)
         self.assertEqual(sum(self.model.told.values()), 280)

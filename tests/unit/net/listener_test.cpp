@@ -241,7 +241,7 @@ TEST_F(UnixListener, ReplacesTheFileOfASocketThatNobodyServes) {
   EXPECT_GE(connect_to(address).number(), 0);
 }
 
-TEST_F(UnixListener, SocketThatWasNeverUsedRemovesItsFile) {
+TEST_F(UnixListener, UnusedListeningSocketRemovesItsFile) {
   {
     auto refused = ListeningSocket::open(address);
     ASSERT_TRUE(refused);

@@ -93,7 +93,7 @@ TEST_F(Collect, RequestWithoutARequiredKeyIsRejectedWithoutACharge) {
   EXPECT_EQ(evaluation_.local.charges().size(), 2U);
 }
 
-TEST_F(Collect, MissingKeyPartGives401ForIdentityAnd400Otherwise) {
+TEST_F(Collect, MissingIdentityGets401AndOtherMissingKeyPartsGet400) {
   const std::pair<std::vector<std::string>, unsigned> cases[] = {
       {{"api_key"}, 401},     {{"user"}, 401},         {{"org"}, 401},
       {{"service"}, 401},     {{"claim:sub"}, 401},    {{"cert:subject"}, 401},

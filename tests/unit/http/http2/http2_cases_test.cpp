@@ -189,7 +189,7 @@ TEST_F(Http2CasesTest, InvalidFramesCauseAnErrorThatTheTestSetAllows) {
 
 // Each frame of the set is a test case of its own. The test sends a frame on an open stream, unless the frame
 // concerns the whole connection. The header blocks of these frames are not valid HPACK.
-TEST_F(Http2CasesTest, GoodFramesAreAccepted) {
+TEST_F(Http2CasesTest, ValidFramesAreAccepted) {
   int count = 0;
   for (auto& [name, wire, errors, data] : read_frame_cases(cases)) {
     if (!errors.empty()) continue;

@@ -53,7 +53,7 @@ TEST_F(FieldEditsTest, SetAndRemoveDropFieldsInEverySpelling) {
               ElementsAre("X-Tag", "X-Debug", "X-Organ"));
 }
 
-TEST_F(FieldEditsTest, FieldWithoutAValueIsDroppedButNotWritten) {
+TEST_F(FieldEditsTest, FieldWithAnEmptyValueIsNotWritten) {
   set("X-Org", "{org}");
   set("X-Auth", "Bearer {user}");
   add("X-Who", "{tier} {user}");

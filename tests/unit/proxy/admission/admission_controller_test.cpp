@@ -243,7 +243,7 @@ TEST_F(AdmissionControllerTest, RequestThatDisplacedAnotherRequestStaysChargedWh
 }
 
 // A refusal by a shadow rule is one violation, whether or not its request then displaces another request.
-TEST_F(AdmissionControllerTest, RequestViolatesAShadowRuleOnce) {
+TEST_F(AdmissionControllerTest, RequestCountsAsOneViolationOfAShadowRule) {
   watch(100);
   (void)ask("x");
   (void)join("a");

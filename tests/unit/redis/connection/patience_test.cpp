@@ -16,7 +16,7 @@ class ReplyTimeouts : public ::testing::Test {
 };
 
 // No request waits for the reply to a refund, so no timeout of a charge detects the failure here.
-TEST_F(ReplyTimeouts, RefundWithoutOtherCallsDetectsThatRedisDoesNotRespond) {
+TEST_F(ReplyTimeouts, UnansweredRefundRevealsThatRedisDoesNotRespond) {
   Server server;
   auto settings = Worker::settings_for(server, 200ms);
   settings.lease_time = 900ms;

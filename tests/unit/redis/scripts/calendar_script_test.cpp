@@ -69,7 +69,7 @@ TEST_F(CalendarScript, ClockOfRedisChoosesTheWeek) {
 }
 
 // The key must live until the end of the window that Redis selects, whichever window this is.
-TEST_F(CalendarScript, ChosenWindowEndsWithTheDay) {
+TEST_F(CalendarScript, KeyLivesUntilTheEndOfTheChosenWindow) {
   auto now = kNoon;
   // Redis selects the first window, then the second, and then the third.
   for (const auto error : {24h, 0h, -24h}) {
