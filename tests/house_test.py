@@ -7,7 +7,7 @@ import pathlib
 import re
 import sys
 
-ROOMS = ["base", "limit", "http", "policy", "observe", "replay", "net", "redis", "upstream", "proxy", "admin", "log", "config",
+ROOMS = ["base", "limit", "http", "policy", "observe", "replay", "net", "fetch", "redis", "upstream", "proxy", "admin", "log", "config",
          "upgrade", "server", "cli"]
 # Pairs of rooms: the first must not include the second, whatever their order.
 INDEPENDENT = [("policy", "net"), ("net", "policy"), ("net", "limit"), ("net", "http"), ("net", "observe"), ("net", "replay")]
@@ -17,6 +17,7 @@ CONFINED = [
     (r"boost/asio", r"^(include/weir|src|tests/unit)/(net|redis|upstream|proxy|admin|log|config|upgrade|server|cli)/"),
     (r"boost/beast", r"^tests/unit/http/head_lines_test\.cpp$|^src/net/beast\.cpp$|^src/admin/(server/server\.cpp|pages/messages\.[ch]pp)$"),
     (r"nghttp2/", r"^src/http/http2/session\.cpp$|^tests/unit/http/http2/http2_client\.hpp$"),
+    (r"curl/", r"^src/fetch/fetch\.cpp$"),
     (r"hiredis", r"^src/redis/connection/resp\.cpp$"),
     (r"toml\+\+", r"^src/config/read/toml_reader\.cpp$"),
     (r"cctz/", r"^src/base/time_zone\.cpp$"),
