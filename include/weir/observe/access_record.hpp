@@ -139,7 +139,7 @@ void append_json(std::string& out, const AccessRecord& record, LogFields fields 
 void append_json(std::string& out, const ResetRecord& record);
 
 // Returns the trace-id of a traceparent header (W3C Trace Context §3.2.2). Returns an empty text if the
-// header is invalid. weir creates no traces and forwards the header unchanged.
+// header is invalid.
 [[nodiscard]] std::string_view trace_id_of(std::string_view traceparent) noexcept;
 
 // Receives the records of one worker. Called on that worker's thread at the end of every request.
