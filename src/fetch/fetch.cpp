@@ -175,7 +175,9 @@ std::string_view Response::find(std::string_view name) const noexcept {
 
 std::string fault_in_url(const std::string& url, bool allow_http) {
   const bool plain = url.starts_with("http://");
-  if (!plain && !url.starts_with("https://")) return "expected a URL that begins with https://";
+  if (!plain && !url.starts_with("https://"))
+    return std::string("expected a URL that begins with ") +
+           (allow_http ? "http:// or https://" : "https://");
   if (plain && !allow_http) return "expected https://, because others can change an answer without TLS";
   const Url parsed(curl_url());
   if (!parsed || curl_url_set(parsed.get(), CURLUPART_URL, url.c_str(), 0) != CURLUE_OK)

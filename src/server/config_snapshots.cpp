@@ -44,6 +44,11 @@ void keep_order(const proxy::ConfigSnapshot& current, const config::Settings& se
     }
 }
 
+// Returns which requests have spans; nullopt if weir exports none.
+std::optional<observe::Sampling> sampling_of(const config::Settings& settings) {
+  return settings.tracing ? std::optional(settings.tracing->sampling) : std::nullopt;
+}
+
 // Returns which values the log must hide: identities of clients, and keys that select a server. A session ID,
 // for example, is as secret as a password.
 policy::Redaction redaction_of(const config::Settings& settings) {
@@ -87,6 +92,7 @@ base::Result<ConfigSnapshots::Draft> ConfigSnapshots::make(const config::Setting
                              .inspects = config::asks_for_bodies(settings),
                              .body_names = policy::body_names(settings.rules),
                              .settles = config::asks_for_answers(settings),
+                             .tracing = sampling_of(settings),
                              .redaction = redaction_of(settings),
                              .names = names,
                              .balance = settings.state.key_secret.empty() ? base::SipKey{} : names.shared,

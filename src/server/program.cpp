@@ -93,6 +93,10 @@ Program::Program(const config::Settings& settings, config::LookupResult servers,
       log_(settings.log.level),
       access_log_(
           settings.log.access, [this](const std::string& line) { log_.warning(line); }, settings.log.fields),
+      spans_(settings.tracing
+                 ? std::make_unique<log::SpanExporter>(
+                       *settings.tracing, [this](const std::string& line) { log_.warning(line); })
+                 : nullptr),
       passed_(std::move(passed)),
       takeover_(takeover),
       snapshot_(settings.state.snapshot, policy::saved_rules(settings.rules), log_, takeover == nullptr),
@@ -110,7 +114,8 @@ Program::Program(const config::Settings& settings, config::LookupResult servers,
       body_memory_(settings.server.max_body_memory),
       prober_(control_.get_executor(), clock_),
       resolver_(control_, clock_, [this](const std::string& line) { log_.warning(line); }),
-      shared_{clock_, table_, queue_, in_flight_, connections_per_ip_, body_memory_, &clock_step_},
+      shared_{clock_,       table_,       queue_,      in_flight_, connections_per_ip_,
+              body_memory_, &clock_step_, spans_.get()},
       reloading_(control_, std::move(file), settings_,
                  [this](FreshConfiguration fresh) { return apply(std::move(fresh)); }),
       upgrade_(control_.get_executor(), callbacks(), log_) {

@@ -26,6 +26,7 @@
 #include "weir/limit/key_table.hpp"
 #include "weir/log/access_log.hpp"
 #include "weir/log/log.hpp"
+#include "weir/log/span_exporter.hpp"
 #include "weir/net/clock.hpp"
 #include "weir/net/clock_step.hpp"
 #include "weir/redis/shared_secret.hpp"
@@ -128,6 +129,7 @@ class Program {
   Signals signals_{control_.get_executor(), {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}};
   log::Log log_;
   log::AccessLog access_log_;
+  std::unique_ptr<log::SpanExporter> spans_;  // null if [tracing] is absent
   upgrade::PassedSockets passed_;
   upgrade::Takeover* const takeover_;
   SnapshotFile snapshot_;

@@ -26,6 +26,14 @@ admin::Sources Program::sources() {
   sources.limits = [this] { return std::pair(config_snapshots_.limits(), limit::Limiters::kMost); };
   sources.process = [this] { return process_.read(); };
   sources.log_lines_lost = [this] { return access_log_.lost(); };
+  if (spans_)
+    sources.spans = [this] {
+      const auto figures = spans_->figures();
+      return admin::SpanFigures{.exported = figures.exported,
+                                .dropped_full = figures.dropped_full,
+                                .dropped_rejected = figures.dropped_rejected,
+                                .failed_posts = figures.failed_posts};
+    };
   sources.load = [this] { return load(); };
   sources.factor = [this](limit::RuleIndex label) { return config_snapshots_.factors().of(label); };
   sources.readiness = [this] { return readiness(); };

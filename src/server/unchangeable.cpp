@@ -3,6 +3,8 @@
 #include "weir/config/settings_needs.hpp"
 #include "weir/proxy/worker.hpp"
 
+#include <tuple>
+
 namespace weir::server {
 
 namespace {
@@ -41,6 +43,16 @@ class Comparison {
   std::vector<std::string> mistakes_;
 };
 
+// Returns true if the exporter need not change. What it samples may change.
+bool is_same_export(const std::optional<log::TracingSettings>& running,
+                    const std::optional<log::TracingSettings>& wanted) {
+  if (!running || !wanted) return !running && !wanted;
+  const auto parts = [](const log::TracingSettings& of) {
+    return std::tie(of.endpoint, of.headers, of.ca, of.service, of.max_queue, of.interval, of.timeout);
+  };
+  return parts(*running) == parts(*wanted);
+}
+
 }  // namespace
 
 std::vector<std::string> find_unchangeable(const config::Settings& running, const config::Settings& wanted,
@@ -55,6 +67,9 @@ std::vector<std::string> find_unchangeable(const config::Settings& running, cons
   comparison.same("admin.top", running.admin.top, wanted.admin.top);
   comparison.same_unsaid("log.fields", running.log.fields, wanted.log.fields);
   comparison.same("log.access", running.log.access, wanted.log.access);
+  if (!is_same_export(running.tracing, wanted.tracing))
+    comparison.mistake("tracing",
+                       "found another endpoint, headers, ca, service, max_queue, interval or timeout");
   comparison.same("state.memory.max_keys", running.state.max_keys, wanted.state.max_keys);
   comparison.same("state.memory.snapshot", running.state.snapshot, wanted.state.snapshot);
   comparison.same_unsaid("state.key_secret", running.state.key_secret, wanted.state.key_secret);

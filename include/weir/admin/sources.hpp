@@ -70,6 +70,14 @@ struct UpgradeOutcome {
 };
 using UpgradeDone = std::function<void(const UpgradeOutcome&)>;
 
+// What became of the spans of requests.
+struct SpanFigures {
+  std::uint64_t exported = 0;
+  std::uint64_t dropped_full = 0;      // because max_queue was reached
+  std::uint64_t dropped_rejected = 0;  // because the collector rejected them
+  std::uint64_t failed_posts = 0;      // posts without an answer, and answers that ask for a retry
+};
+
 // A request for one key of a rule. The key consists of texts, one for each part of the rule's key, as a user
 // writes them (policy/key_values.hpp).
 struct KeyRequest {
@@ -118,6 +126,7 @@ struct Sources {
   // Returns the number of lines that the log's writer lost. The workers' counters have the lines that workers
   // lost.
   std::function<std::uint64_t()> log_lines_lost;
+  std::function<SpanFigures()> spans;  // absent: weir exports no spans
   // Returns the name and value of each kind of system load. A value is from 0 to 1.
   std::function<std::vector<std::pair<const char*, double>>()> load;
   // Returns the present factor of the rule with this label. Absent: the pages omit factors.

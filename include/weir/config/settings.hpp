@@ -6,6 +6,7 @@
 #include "weir/base/siphash.hpp"
 #include "weir/http/cors.hpp"
 #include "weir/log/log.hpp"
+#include "weir/log/span_exporter.hpp"
 #include "weir/net/file_stamp.hpp"
 #include "weir/net/listener_settings.hpp"
 #include "weir/observe/access_record.hpp"
@@ -70,6 +71,7 @@ struct Settings {
   std::vector<net::ListenerSettings> listeners;
   AdminSettings admin;
   LogSettings log;
+  std::optional<log::TracingSettings> tracing;  // absent: weir exports no spans
   std::optional<http::CorsSettings> cors;
   policy::ClientSettings client;
   StateSettings state;

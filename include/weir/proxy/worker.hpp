@@ -9,6 +9,7 @@
 #include "weir/net/watchdog.hpp"
 #include "weir/observe/access_record.hpp"
 #include "weir/observe/counters.hpp"
+#include "weir/observe/span.hpp"
 #include "weir/proxy/body_memory.hpp"
 #include "weir/proxy/buffer.hpp"
 #include "weir/proxy/config_snapshot.hpp"
@@ -42,6 +43,7 @@ struct Shared {
   ConnectionsPerIp& connections_per_ip;
   BodyMemory& body_memory;
   const net::ClockStep* clock_step = nullptr;  // null: steps of the machine's clock are not tracked
+  observe::SpanSink* spans = nullptr;          // null: no spans are exported
 };
 
 class Worker {
@@ -72,6 +74,7 @@ class Worker {
   ConnectionsPerIp& connections_per_ip;
   BodyMemory& body_memory;
   const net::ClockStep* clock_step;  // may be null
+  observe::SpanSink* spans;          // null: no spans are exported
   IdleEvictor idle_evictor;
   WorkerSnapshots worker_snapshots;
   BlockPool blocks;
@@ -105,6 +108,9 @@ class Worker {
   [[nodiscard]] std::string_view http_date(base::TimePoint machine_now);
   // Returns a random number of 32 bits.
   [[nodiscard]] std::uint32_t chance() noexcept { return static_cast<std::uint32_t>(random_()); }
+  // Returns the place in a trace of a request with this traceparent (observe::join_trace).
+  [[nodiscard]] observe::TraceContext join_trace(std::string_view traceparent,
+                                                 const observe::Sampling& sampling);
   // Sets `out` to a request id: 32 hex digits, unique for each request.
   void make_request_id(std::string& out);
 

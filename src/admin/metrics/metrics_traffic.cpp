@@ -79,6 +79,25 @@ void tell_requests(MetricsPage& page) {
   page.put(dropped);
 }
 
+void tell_spans(MetricsPage& page) {
+  if (!page.sources().spans) return;
+  const auto figures = page.sources().spans();
+  Family exported =
+      page.counter("weir_spans_exported_total", "Spans that the OpenTelemetry collector accepted.");
+  exported.add({}, figures.exported);
+  page.put(exported);
+  Family dropped = page.counter("weir_spans_dropped_total",
+                                "Spans dropped because max_queue was reached, or because the collector "
+                                "rejected them, by reason.");
+  dropped.add({{"reason", "full"}}, figures.dropped_full);
+  dropped.add({{"reason", "rejected"}}, figures.dropped_rejected);
+  page.put(dropped);
+  Family failed = page.counter("weir_span_posts_failed_total",
+                               "Posts of spans without an answer, and answers that ask for a retry.");
+  failed.add({}, figures.failed_posts);
+  page.put(failed);
+}
+
 void tell_tokens(MetricsPage& page) {
   Family tokens =
       page.counter("weir_token_faults_total",
@@ -198,6 +217,7 @@ void tell_connections(MetricsPage& page) {
 
 void tell_traffic(MetricsPage& page) {
   tell_requests(page);
+  tell_spans(page);
   tell_tokens(page);
   tell_durations(page);
   tell_connections(page);

@@ -38,6 +38,8 @@ Settings parse_settings(std::string_view text, const std::string& file) {
   settings.listeners = read_listeners(root, context);
   settings.admin = read_admin(root, context);
   settings.log = read_log(root.table("log", schema::kLog), context);
+  settings.tracing = read_tracing(root, context);
+  context.tracing = root.mentions("tracing");
   const auto client = root.table("client", schema::kClient);
   const auto state = root.table("state", schema::kState);
   context.lines.insert({{"[client]", client.line()}, {"[state]", state.line()}});

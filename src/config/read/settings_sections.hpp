@@ -36,6 +36,7 @@ struct ReadContext {
   bool store_is_said = false;                   // true: [state] has the key `store`
   bool certificates = false;                    // true: a listener has the key client_ca, even with a mistake
   bool cors = false;                            // true: the file has [cors], even with a mistake
+  bool tracing = false;                         // true: the file has [tracing], even with a mistake
   bool tokens = false;                          // true: [client] has the key jwt, even with a mistake
   bool geo = false;                             // true: [client] has the key geo, even with a mistake
   policy::TierPriorities tier_priorities{};     // priorities that rules have set for tiers
@@ -76,6 +77,10 @@ void check_bounds(const std::vector<TableReader>& tables, std::span<policy::Rule
 
 [[nodiscard]] std::vector<admin::AlertSettings> read_alerts(const TableReader& root, const Settings& settings,
                                                             ReadContext& context);
+
+// Reads [tracing]; nullopt if the file has no such table.
+[[nodiscard]] std::optional<log::TracingSettings> read_tracing(const TableReader& root,
+                                                               const ReadContext& context);
 
 // Reads [cors]; nullopt if the file has no such table.
 [[nodiscard]] std::optional<http::CorsSettings> read_cors(const TableReader& root);

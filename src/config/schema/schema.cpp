@@ -12,6 +12,7 @@ constexpr KeySpec kRootKeys[] = {
     table("server", schema::kServer, "limits and deadlines for clients"),
     table("log", schema::kLog, "access log and process log"),
     table("admin", schema::kAdmin, "health, metrics and the admin API"),
+    table("tracing", schema::kTracing, "export of spans to an OpenTelemetry collector"),
     table("cors", schema::kCors, "which pages of other origins may read weir's answers in a browser"),
     tables("listener", schema::kListener, "addresses at which clients connect"),
     table("client", schema::kClient, "how weir identifies a client"),

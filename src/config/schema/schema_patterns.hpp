@@ -56,6 +56,8 @@ inline constexpr std::string_view kLease = "0*(?:[1-9]|1[0-9]|2[0-5])%";
 // The lowest share of a limit (`adapt`), a multiple of 5 %.
 inline constexpr std::string_view kFloor = "0*(?:5|[1-9][05])%";
 inline constexpr std::string_view kShareBelowAll = "0*[1-9][0-9]?%";  // a percentage from 1 to 99
+// A percentage with up to three decimals: "0.25%".
+inline constexpr std::string_view kPortion = "0*(?:[0-9]{1,2}(?:\\.[0-9]{1,3})?|100(?:\\.0{1,3})?)%";
 inline constexpr std::string_view kName = "[ !#-\\[\\]-~]{1,128}";  // printable ASCII without " and backslash
 inline constexpr std::string_view kRedisUrl = "(?:rediss?|unix)://.+";
 inline constexpr std::string_view kWebhook = "https?://" WEIR_URL_HOST "(?::" WEIR_PORT ")?(?:[/?#].*)?";

@@ -151,6 +151,19 @@ std::string alert_line(const admin::AlertSettings& alert) {
          " attempts of " + to_string(alert.timeout) + "\n";
 }
 
+// Returns the line about spans, such as "spans to http://127.0.0.1:4318/v1/traces: 1% of requests, or as a
+// trusted traceparent says, and every refusal". Hides the query of the address, which may be secret.
+std::string tracing_line(const log::TracingSettings& tracing) {
+  const auto& sampling = tracing.sampling;
+  constexpr std::uint32_t kPercent = observe::kMillion / 100;
+  auto decimals = std::to_string(kPercent + sampling.per_million % kPercent).substr(1);
+  decimals.erase(decimals.find_last_not_of('0') + 1);
+  return "spans to " + tracing.endpoint.substr(0, tracing.endpoint.find('?')) + ": " +
+         std::to_string(sampling.per_million / kPercent) + (decimals.empty() ? "" : "." + decimals) +
+         "% of requests" + (sampling.parent ? ", or as a trusted traceparent says" : "") +
+         (sampling.refusals ? ", and every refusal" : "") + "\n";
+}
+
 }  // namespace
 
 std::string front_lines(const Settings& settings) {
@@ -164,6 +177,7 @@ std::string front_lines(const Settings& settings) {
   if (settings.server.retry_after_jitter != 0)
     text +=
         "Retry-After up to " + std::to_string(settings.server.retry_after_jitter) + "% longer, by chance\n";
+  if (settings.tracing) text += tracing_line(*settings.tracing);
   if (settings.cors) text += cors_line(*settings.cors);
   return text + client_lines(settings.client);
 }

@@ -1,5 +1,6 @@
 #include "proxy/exchange/access_report.hpp"
 
+#include <algorithm>
 #include <new>
 
 namespace weir::proxy {
@@ -90,40 +91,73 @@ void log_in_full(observe::AccessRecord& record, observe::LogFields fields, const
   access_log.record(record);
 }
 
-void log(const RequestReport& report, const ReportSources& sources, base::TimePoint ended) {
+// Returns the usual fields of the access log. `redacted`: memory for the target without its hidden values.
+observe::AccessRecord access_record(const RequestReport& report, const ReportSources& sources,
+                                    base::TimePoint ended, std::string& redacted) {
   const auto& buffers = sources.buffers;
   const auto& client = buffers.request.client;
+  const bool takes_id = buffers.request_id.empty() && client.peer_trusted;
+  return {.start = report.machine_started,
+          .total = ended - report.started,
+          .queued = span(report.started, report.departed),
+          .upstream = span(report.sent, report.answered),
+          .paced = report.paced,
+          .client = client.address,
+          .protocol = buffers.head.http2                ? "HTTP/2"
+                      : buffers.head.minor_version == 0 ? "HTTP/1.0"
+                                                        : "HTTP/1.1",
+          .method = buffers.head.method,
+          .target = sources.config.redaction.redacted(buffers.head.target, redacted),
+          .host = buffers.head.authority,
+          .route = buffers.request.route,
+          .status = report.status,
+          .bytes_in = report.body_in + report.tunnel_in,
+          .bytes_out = report.body_out,
+          .verdict = verdict_of(report),
+          .rule = name_of(report.decision.rule),
+          .key = sources.admission.key_in(report.decision.rule),
+          .server = report.server != nullptr ? std::string_view(*report.server) : std::string_view{},
+          .request_id = takes_id ? field_of(buffers, "x-request-id") : std::string_view(buffers.request_id),
+          .trace_id = buffers.trace ? buffers.trace->trace_id()
+                                    : observe::trace_id_of(field_of(buffers, "traceparent")),
+          .user_agent = field_of(buffers, "user-agent"),
+          .error = report.failure};
+}
+
+void log(observe::AccessRecord& record, const RequestReport& report, const ReportSources& sources) {
   auto& access_log = *sources.worker.access_log;
   const auto fields = access_log.fields();
-  const bool takes_id = buffers.request_id.empty() && client.peer_trusted;
-  std::string redacted;
-  observe::AccessRecord record{
-      .start = report.machine_started,
-      .total = ended - report.started,
-      .queued = span(report.started, report.departed),
-      .upstream = span(report.sent, report.answered),
-      .paced = report.paced,
-      .client = client.address,
-      .protocol = buffers.head.http2                ? "HTTP/2"
-                  : buffers.head.minor_version == 0 ? "HTTP/1.0"
-                                                    : "HTTP/1.1",
-      .method = buffers.head.method,
-      .target = sources.config.redaction.redacted(buffers.head.target, redacted),
-      .host = buffers.head.authority,
-      .route = buffers.request.route,
-      .status = report.status,
-      .bytes_in = report.body_in + report.tunnel_in,
-      .bytes_out = report.body_out,
-      .verdict = verdict_of(report),
-      .rule = name_of(report.decision.rule),
-      .key = sources.admission.key_in(report.decision.rule),
-      .server = report.server != nullptr ? std::string_view(*report.server) : std::string_view{},
-      .request_id = takes_id ? field_of(buffers, "x-request-id") : std::string_view(buffers.request_id),
-      .trace_id = observe::trace_id_of(field_of(buffers, "traceparent")),
-      .user_agent = field_of(buffers, "user-agent"),
-      .error = report.failure};
   if (observe::LogFields::usual().holds_all(fields)) return access_log.record(record);
   log_in_full(record, fields, report, sources);
+}
+
+// Returns true if weir exports the request's span. A refusal has no span at a server, so weir can still
+// choose it at the end.
+bool is_exported(const RequestReport& report, const ReportSources& sources) noexcept {
+  const auto& trace = sources.buffers.trace;
+  if (!trace || sources.worker.spans == nullptr) return false;
+  const bool refused = report.decided && report.decision.verdict == policy::Verdict::Reject;
+  return trace->sampled || (refused && sources.config.tracing->refusals);
+}
+
+std::optional<observe::ShownLimit> shown_limit(const RequestReport& report) noexcept {
+  const auto& decision = report.decision;
+  if (!report.decided || decision.limiter == nullptr) return std::nullopt;
+  const auto limit = limit::quota_of(*decision.limiter, decision.outcome);
+  return observe::ShownLimit{limit, std::min<std::uint64_t>(decision.outcome.remaining, limit)};
+}
+
+void export_span(const observe::AccessRecord& record, const RequestReport& report,
+                 const ReportSources& sources) {
+  const auto& config = sources.config;
+  const auto* route = report.route ? &config.routes[*report.route] : nullptr;
+  sources.worker.spans->record(
+      {.record = record,
+       .trace = *sources.buffers.trace,
+       .upstream = route != nullptr ? std::string_view(route->upstream_name) : std::string_view(),
+       .secure = sources.buffers.request.secure,
+       .limit = shown_limit(report),
+       .redis = report.redis});
 }
 
 }  // namespace
@@ -139,9 +173,13 @@ void report_access(const RequestReport& report, const ReportSources& sources,
                    base::TimePoint ended) noexcept {
   auto& worker = sources.worker;
   count(report, sources, ended);
-  if (worker.access_log == nullptr) return;
+  const bool exported = is_exported(report, sources);
+  if (worker.access_log == nullptr && !exported) return;
   try {
-    log(report, sources, ended);
+    std::string redacted;
+    auto record = access_record(report, sources, ended, redacted);
+    if (exported) export_span(record, report, sources);
+    if (worker.access_log != nullptr) log(record, report, sources);
   } catch (const std::bad_alloc&) {
     worker.counters.access_log_dropped.add();
   }

@@ -72,6 +72,7 @@ void Exchange::identify() {
     buffers.texts.listener = name;
   buffers.request.listener = buffers.texts.listener;
   buffers.rules = config.rule_finder.find(config.rules, buffers.request, buffers.found_rules);
+  if (config.tracing) context_.join_trace();
   begun_ = true;
 }
 
@@ -161,7 +162,8 @@ net::Task<Ending> Exchange::ask_redis() {
   const auto admission_result = co_await context_.admission.ask_redis();
   context_.watch.end_cancellable_wait();
   context_.read_clock();
-  context_.worker.counters.decision_seconds.record(context_.now - context_.report.asked_at);
+  context_.report.redis = context_.now - context_.report.asked_at;
+  context_.worker.counters.decision_seconds.record(context_.report.redis);
   if (context_.watch.left()) {
     context_.admission.refund();
     context_.note_client_error(observe::ClientError::Left, "client_left");

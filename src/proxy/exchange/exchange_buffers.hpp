@@ -6,6 +6,7 @@
 
 #include "weir/http/head.hpp"
 #include "weir/limit/permit.hpp"
+#include "weir/observe/trace.hpp"
 #include "weir/policy/body_values.hpp"
 #include "weir/policy/evaluation.hpp"
 #include "weir/policy/explain_request.hpp"
@@ -15,6 +16,7 @@
 #include "weir/proxy/worker.hpp"
 #include "weir/redis/permit.hpp"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +49,7 @@ struct ExchangeBuffers {
   std::string text;                // the body of an answer that weir creates
   std::string rate_limit_headers;  // the rate-limit fields of the answer
   std::string request_id;
+  std::optional<observe::TraceContext> trace;  // absent: [tracing] is off
   std::string forwarded_path;    // the path that the route forwards; empty: the path as it was received
   std::string forwarded_fields;  // the lines of fields that the route adds to the request
 
@@ -69,6 +72,7 @@ struct ExchangeBuffers {
     rules = {};
     rate_limit_headers.clear();
     request_id.clear();
+    trace.reset();
     forwarded_path.clear();
     forwarded_fields.clear();
     evaluation.clear();

@@ -6,6 +6,14 @@
 
 namespace weir::proxy {
 
+namespace {
+
+bool is_field(const http::Field& field, std::string_view name) noexcept {
+  return field.id == http::FieldId::Other && http::equal_ignoring_case(field.name, name);
+}
+
+}  // namespace
+
 ExchangeContext::ExchangeContext(ClientStream& a_client)
     : loan_(a_client.worker.take_buffers()),
       client(a_client),
@@ -25,6 +33,26 @@ void ExchangeContext::name_request() {
     buffers.request_id = said->value;
   else
     worker.make_request_id(buffers.request_id);
+}
+
+void ExchangeContext::join_trace() {
+  const http::Field* parent = nullptr;
+  std::size_t count = 0;
+  for (const auto& field : buffers.head.fields)
+    if (is_field(field, "traceparent")) {
+      parent = &field;
+      ++count;
+    }
+  // several traceparents are as invalid as none
+  const bool follows = count == 1 && buffers.request.client.peer_trusted;
+  buffers.trace = worker.join_trace(follows ? parent->value : std::string_view(), *config.tracing);
+}
+
+void ExchangeContext::pass_trace_on() {
+  for (auto& field : buffers.head.fields)
+    if (is_field(field, "traceparent") || (!buffers.trace->has_parent && is_field(field, "tracestate")))
+      field.hop_by_hop = true;
+  observe::append_traceparent(buffers.forwarded_fields, *buffers.trace);
 }
 
 void ExchangeContext::edit_answer(http::Fields& fields) {

@@ -58,6 +58,12 @@ class ExchangeContext {
   // and the log show the same id.
   void name_request();
 
+  // Gives the request its place in a trace. Continues the trace of a trusted peer. REQUIRES [tracing].
+  void join_trace();
+  // Replaces the client's traceparent by weir's own, for the server. Removes the tracestate of a trace that
+  // the request does not continue. REQUIRES join_trace().
+  void pass_trace_on();
+
   // Returns the values for placeholders in the route's texts. REQUIRES that the request has its id.
   [[nodiscard]] policy::TemplateValues template_values() const noexcept {
     return {buffers.request, buffers.request_id};

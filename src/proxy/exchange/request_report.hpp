@@ -22,6 +22,7 @@ struct RequestReport {
   base::TimePoint departed{};           // when the request left the queue
   base::TimePoint sent{};               // when the request was sent to the last server tried
   base::TimePoint answered{};           // when the head of that server's answer was complete
+  base::Duration redis{0};              // how long the request waited for Redis before the decision
   base::Duration paced{0};              // how long both bodies waited for rules with `bandwidth`
   std::optional<std::size_t> route;     // index of the route in the configuration
   const std::string* server = nullptr;  // the name of the last server tried

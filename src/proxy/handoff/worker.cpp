@@ -60,6 +60,7 @@ Worker::Worker(net::Executor an_executor, const Shared& shared,
       connections_per_ip(shared.connections_per_ip),
       body_memory(shared.body_memory),
       clock_step(shared.clock_step),
+      spans(shared.spans),
       idle_evictor(watchdog),
       worker_snapshots(an_executor, watchdog, std::move(config_snapshot)),
       blocks(block_size(config().server)),
@@ -110,6 +111,12 @@ std::string_view Worker::http_date(base::TimePoint machine_now) {
     date_.assign(text.data(), std::strftime(text.data(), text.size(), "%a, %d %b %Y %H:%M:%S GMT", &parts));
   }
   return date_;
+}
+
+observe::TraceContext Worker::join_trace(std::string_view traceparent, const observe::Sampling& sampling) {
+  observe::TraceChance random;
+  for (auto& number : random) number = chance();
+  return observe::join_trace(traceparent, sampling, random);
 }
 
 void Worker::make_request_id(std::string& out) {

@@ -41,6 +41,7 @@ void write_request_head(ExchangeContext& context, const ServerAttempt& attempt, 
 }
 
 void edit_request(ExchangeContext& context) {
+  if (context.buffers.trace) context.pass_trace_on();
   const auto& edits = context.route()->edits;
   if (!edits) return;
   auto& buffers = context.buffers;

@@ -71,6 +71,16 @@ TEST(Describe, ShowsWhichOriginsMayReadAnswers) {
           "\ncors: pages of every origin, weir answers preflights, which browsers remember for 10min\n"));
 }
 
+TEST(Describe, ShowsWhichSpansAreExported) {
+  const auto tracing = [](const std::string& keys) {
+    return describe(parse_settings(with("[tracing]\nendpoint = \"http://a/v1/traces?t=x\"\n" + keys), kFile));
+  };
+  EXPECT_THAT(tracing(""), HasSubstr("\nspans to http://a/v1/traces: 1% of requests, or as a trusted "
+                                     "traceparent says, and every refusal\n"));
+  EXPECT_THAT(tracing("sample = \"0.25%\"\nfollow_parent = false\nrefusals = false\n"),
+              HasSubstr("\nspans to http://a/v1/traces: 0.25% of requests\n"));
+}
+
 TEST(Describe, ShowsRoutesThatReportAClientsUsage) {
   const auto text = describe(parse_settings(with("[[route]]\nname = \"u\"\nrespond = \"usage\"\n"), kFile));
   EXPECT_THAT(text, HasSubstr("-> the client's own limits, uncharged\n    no rule applies\n"));

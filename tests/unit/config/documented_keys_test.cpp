@@ -42,6 +42,7 @@ constexpr Described kDescribed[] = {
     {"alerts.md", "Keys of `[[alert]]`", &schema::kAlert},
     {"http2.md", "Keys of `http2`", &schema::kHttp2},
     {"browsers.md", "Keys of `[cors]`", &schema::kCors},
+    {"observability.md", "Keys of `[tracing]`", &schema::kTracing},
     {kRoutes, "Keys of `[[route]]`", &schema::kRoute},
     {kRoutes, "Keys of `respond`", &schema::kRespond},
     {kRoutes, "Keys of `headers`", &schema::kHeaders},

@@ -461,6 +461,42 @@ const WrongConfiguration kWrongSections[] = {
      {"weir.toml:13: cors.credentials: found beside origins = [\"*\"], which would let every site read "
       "answers "
       "to your users' cookies; expected a list of origins"}},
+    {"TracingWithoutAnEndpoint",
+     with("[tracing]\nsample = \"5%\"\n"),
+     {"weir.toml:11: tracing.endpoint: missing; expected a string: http:// or https:// address to which weir "
+      "posts spans (OTLP over HTTP), usually \"http://127.0.0.1:4318/v1/traces\""}},
+    {"TracingEndpointWithoutAScheme",
+     with("[tracing]\nendpoint = \"localhost:4317\"\n"),
+     {"weir.toml:12: tracing.endpoint: found an address that is no endpoint; expected a URL that begins with "
+      "http:// or https://; write one such as \"http://127.0.0.1:4318/v1/traces\""}},
+    {"TracingShareWithoutPercent",
+     with("[tracing]\nendpoint = \"http://a/v1/traces\"\nsample = \"0.01\"\n"),
+     {"weir.toml:13: tracing.sample: found \"0.01\"; expected a share from \"0%\" to \"100%\", such as "
+      "\"0.5%\""}},
+    {"TracingShareAbove100",
+     with("[tracing]\nendpoint = \"http://a/v1/traces\"\nsample = \"100.1%\"\n"),
+     {"weir.toml:13: tracing.sample: found \"100.1%\"; expected a share from \"0%\" to \"100%\", such as "
+      "\"0.5%\""}},
+    {"TracingShareWithFourDecimals",
+     with("[tracing]\nendpoint = \"http://a/v1/traces\"\nsample = \"0.0001%\"\n"),
+     {"weir.toml:13: tracing.sample: found \"0.0001%\"; expected a share from \"0%\" to \"100%\", such as "
+      "\"0.5%\""}},
+    {"TracingIntervalOfZero",
+     with("[tracing]\nendpoint = \"http://a/v1/traces\"\ninterval = \"0s\"\n"),
+     {"weir.toml:13: tracing.interval: found \"0us\"; expected from \"10ms\" to \"1min\""}},
+    {"TracingAuthorityWithoutTls",
+     with("[tracing]\nendpoint = \"http://a/v1/traces\"\nca = \"ca.crt\"\n"),
+     {"weir.toml:13: tracing.ca: found with an endpoint that is not https://; remove ca, or write https://"}},
+    {"TracingHeaders",
+     with("[tracing]\nendpoint = \"http://a/v1/traces\"\nheaders = { \"a b\" = \"c\", d = \"\\n\" }\n"),
+     {"weir.toml:13: tracing.headers.a b: found an invalid name; expected a name such as \"Authorization\"",
+      "weir.toml:13: tracing.headers.d: found characters that a header cannot contain; expected visible "
+      "ASCII"}},
+    {"TracingBesideARouteThatWritesTraceparent",
+     with("[tracing]\nendpoint = \"http://a/v1/traces\"\n[[route]]\nname = \"r\"\nupstream = \"api\"\n"
+          "headers = { request = { set = { Traceparent = \"x\" } } }\n"),
+     {"weir.toml:16: route[r].headers.request.set.Traceparent: found \"Traceparent\", which weir writes itself "
+      "because of [tracing]; remove it"}},
     {"MaxKeysZero",
      with("[state]\nmemory = { max_keys = 0 }\n"),
      {"weir.toml:12: state.memory.max_keys: found 0; expected a whole number from 1 to 1073741824"}},

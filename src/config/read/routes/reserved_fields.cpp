@@ -64,6 +64,7 @@ constexpr Reserved kWrittenToClients[] = {
 };
 constexpr Reserved kOfCors[] = {
     {"Access-Control-*", "which weir writes itself because of [cors]; remove it"}};
+constexpr Reserved kOfTracing[] = {{"traceparent", "which weir writes itself because of [tracing]; remove it"}};
 constexpr Reserved kOfRespond[] = {
     {"Content-Type", "which has a key of its own; write respond.content_type instead"},
     {"Location", "which has a key of its own; write respond.location instead"},
@@ -92,6 +93,7 @@ std::string_view why_reserved(std::string_view name, EditedMessage message, Edit
   if (to_server && kind != EditKind::Remove) look(kWrittenToServers);
   if (!to_server && kind != EditKind::Remove) look(kWrittenToClients);
   if (!to_server && context.cors) look(kOfCors);
+  if (to_server && kind != EditKind::Remove && context.tracing) look(kOfTracing);
   return why;
 }
 

@@ -1,0 +1,88 @@
+// Sends the spans of requests to an OpenTelemetry collector: OTLP over HTTP, in binary protobuf.
+//
+//   workers ─► bounded queue ─► thread ─► POST of at most kBatch spans ─► collector
+//
+// server::Program owns the exporter. Workers never wait for the collector: if the queue is full, the exporter
+// drops the span and counts it. While the collector is away, the thread repeats the same POST with growing
+// pauses, so the queue keeps the oldest spans.
+#pragma once
+
+#include "weir/base/time.hpp"
+#include "weir/fetch/fetch.hpp"
+#include "weir/observe/span.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace weir::log {
+
+struct TracingSettings {
+  std::string endpoint;  // "http://127.0.0.1:4318/v1/traces"
+  fetch::Fields headers{};
+  std::string
+      ca{};  // PEM file: the authorities that may sign the collector's certificate; empty: the system's
+  std::string service = "weir";
+  std::size_t max_queue = 2048;                      // the most spans that wait for their export
+  base::Duration interval{std::chrono::seconds(1)};  // the longest wait for a full batch
+  base::Duration timeout{std::chrono::seconds(10)};  // for one POST
+  observe::Sampling sampling{};
+};
+
+class SpanExporter final : public observe::SpanSink {
+ public:
+  using Say = std::function<void(const std::string&)>;
+
+  // `say`: called on the exporting thread with messages about failed exports, one line each. Throws
+  // std::system_error if no thread can be started.
+  SpanExporter(TracingSettings settings, Say say);
+  // Exports the queued spans, within kLastSends. No worker may record any more.
+  ~SpanExporter() override;
+  SpanExporter(const SpanExporter&) = delete;
+  SpanExporter& operator=(const SpanExporter&) = delete;
+
+  static constexpr std::size_t kBatch = 512;  // spans of one POST
+  static constexpr base::Duration kLastSends{std::chrono::seconds(1)};
+  static constexpr base::Duration kLongestPause{std::chrono::seconds(30)};
+
+  void record(const observe::Span& span) override;
+
+  struct Figures {
+    std::uint64_t exported = 0;
+    std::uint64_t dropped_full = 0;      // dropped, because the queue was full
+    std::uint64_t dropped_rejected = 0;  // dropped, because the collector rejected them
+    std::uint64_t failed_posts = 0;      // POSTs without an answer, and answers that ask for a retry
+  };
+  // May be called by any thread. The numbers may be from different instants.
+  [[nodiscard]] Figures figures() const noexcept;
+
+ private:
+  void run(const std::stop_token& stop);
+  void export_rest();
+  [[nodiscard]] bool take_batch(const std::stop_token& stop, base::Duration pause);
+  [[nodiscard]] bool send(base::Duration timeout, const std::stop_token& stop);
+  void count(const fetch::Response& answer);
+  void report_failure(const std::string& why);
+  void report_success();
+
+  const TracingSettings settings_;
+  const Say say_;
+  std::mutex mutex_;                 // guards queue_
+  std::condition_variable_any due_;  // signalled when a batch is full
+  std::vector<std::string> queue_;   // encoded spans
+  std::atomic<std::uint64_t> exported_{0}, dropped_full_{0}, dropped_rejected_{0}, failed_posts_{0};
+  // Used by the thread only.
+  std::vector<std::string> batch_;  // the spans of the next POST
+  bool failing_ = false;            // true: the last POST failed, and the log says so
+  std::jthread thread_;
+};
+
+}  // namespace weir::log

@@ -1,0 +1,133 @@
+#include "weir/log/span_exporter.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace weir::log {
+
+namespace {
+
+// Returns true for answers after which the same spans may be sent again (OTLP, "Retryable Response Codes").
+bool asks_for_retry(unsigned status) noexcept {
+  return status == 429 || status == 502 || status == 503 || status == 504;
+}
+
+bool is_success(unsigned status) noexcept {
+  return status >= 200 && status < 300;
+}
+
+}  // namespace
+
+SpanExporter::SpanExporter(TracingSettings settings, Say say)
+    : settings_(std::move(settings)),
+      say_(std::move(say)),
+      thread_([this](const std::stop_token& stop) { run(stop); }) {}
+
+SpanExporter::~SpanExporter() {
+  thread_.request_stop();
+  thread_.join();
+}
+
+void SpanExporter::record(const observe::Span& span) {
+  std::string encoded;
+  observe::append_span(encoded, span);
+  std::size_t waiting = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (queue_.size() < settings_.max_queue) {
+      queue_.push_back(std::move(encoded));
+      waiting = queue_.size();
+    }
+  }
+  if (waiting == 0) dropped_full_.fetch_add(1, std::memory_order_relaxed);
+  if (waiting == std::min(kBatch, settings_.max_queue)) due_.notify_one();
+}
+
+SpanExporter::Figures SpanExporter::figures() const noexcept {
+  return {.exported = exported_.load(std::memory_order_relaxed),
+          .dropped_full = dropped_full_.load(std::memory_order_relaxed),
+          .dropped_rejected = dropped_rejected_.load(std::memory_order_relaxed),
+          .failed_posts = failed_posts_.load(std::memory_order_relaxed)};
+}
+
+void SpanExporter::run(const std::stop_token& stop) {
+  auto pause = settings_.interval;
+  while (!stop.stop_requested()) {
+    if (!take_batch(stop, pause)) continue;
+    const bool sent = send(settings_.timeout, stop);
+    pause = sent ? settings_.interval : std::min(2 * pause, kLongestPause);
+  }
+  export_rest();
+}
+
+void SpanExporter::export_rest() {
+  const auto latest = std::chrono::steady_clock::now() + kLastSends;
+  for (;;) {
+    const auto left = std::chrono::duration_cast<base::Duration>(latest - std::chrono::steady_clock::now());
+    if (left.count() <= 0 || !take_batch({}, base::Duration{0}) ||
+        !send(std::min(left, settings_.timeout), {}))
+      return;
+  }
+}
+
+// Waits at most `pause` for a whole batch, then moves up to kBatch spans from the queue to batch_. A batch
+// whose POST failed stays, and the whole pause passes before it is sent again. Returns false if there is
+// nothing to send or `stop` is requested.
+bool SpanExporter::take_batch(const std::stop_token& stop, base::Duration pause) {
+  std::unique_lock lock(mutex_);
+  const bool again = !batch_.empty();
+  const auto full = std::min(kBatch, settings_.max_queue);
+  due_.wait_for(lock, stop, pause, [&] { return !again && queue_.size() >= full; });
+  if (stop.stop_requested()) return false;
+  if (again) return true;
+  const auto count = static_cast<std::ptrdiff_t>(std::min(kBatch, queue_.size()));
+  batch_.assign(std::make_move_iterator(queue_.begin()), std::make_move_iterator(queue_.begin() + count));
+  queue_.erase(queue_.begin(), queue_.begin() + count);
+  return !batch_.empty();
+}
+
+// Sends batch_ and clears it, unless it has to be sent again. Returns false in that case.
+bool SpanExporter::send(base::Duration timeout, const std::stop_token& stop) {
+  fetch::Request request{.url = settings_.endpoint,
+                         .method = "POST",
+                         .fields = settings_.headers,
+                         .ca_file = settings_.ca,
+                         .timeout = timeout,
+                         .allow_http = true};
+  request.fields.emplace_back("Content-Type", "application/x-protobuf");
+  observe::append_export(request.body, settings_.service, batch_);
+  const auto answer = fetch::request(request, stop);
+  if (!answer && stop.stop_requested()) return false;
+  if (!answer || asks_for_retry(answer->status)) {
+    failed_posts_.fetch_add(1, std::memory_order_relaxed);
+    report_failure(answer ? "it answered " + std::to_string(answer->status) : answer.error().message);
+    return false;
+  }
+  count(*answer);
+  batch_.clear();
+  return true;
+}
+
+void SpanExporter::count(const fetch::Response& answer) {
+  const std::uint64_t sent = batch_.size();
+  const auto rejected =
+      is_success(answer.status) ? std::min(observe::rejected_spans(answer.body), sent) : sent;
+  exported_.fetch_add(sent - rejected, std::memory_order_relaxed);
+  dropped_rejected_.fetch_add(rejected, std::memory_order_relaxed);
+  if (rejected == 0) return report_success();
+  report_failure("it rejected " + std::to_string(rejected) + " spans with status " +
+                 std::to_string(answer.status));
+}
+
+void SpanExporter::report_failure(const std::string& why) {
+  if (std::exchange(failing_, true)) return;
+  say_("tracing: cannot export spans to " + settings_.endpoint.substr(0, settings_.endpoint.find('?')) +
+       ": " + why + "; requests are not affected");
+}
+
+void SpanExporter::report_success() {
+  if (std::exchange(failing_, false)) say_("tracing: spans are exported again");
+}
+
+}  // namespace weir::log
