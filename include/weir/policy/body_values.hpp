@@ -36,7 +36,8 @@ enum class BodyFault : std::uint8_t {
   Respelled,      // a name or a value is written in a way that only some servers read as this field
   Structured,     // the member is an object or an array
   LongNumber,     // the member is a number of more than kLongestBodyValue octets
-  TwoValues,      // two alternatives of one part of a key have a value
+  TwoValues,      // two attributes of one part of a key have a value
+  InQuery,        // the query has the form field, or a name that some servers take for it
 };
 
 // How names of JSON members are compared. AnyCase ignores the case of letters: see fold_case().

@@ -12,9 +12,12 @@ namespace weir::policy {
 // Returns true if a body is compressed or otherwise encoded (Content-Encoding), so that weir cannot read it.
 [[nodiscard]] bool is_coded(const http::Fields& fields) noexcept;
 
-// Returns true if the rule needs the body of this request. A rule needs the body if the head alone does not
-// decide whether the rule applies, which of its limiters applies, which key it has, or what the request
-// costs.
+// Returns true if the request has a body.
+[[nodiscard]] bool has_body(const Request& request) noexcept;
+
+// Returns true if the rule needs the body of this request. This is so if the head does not decide whether the
+// rule applies, which of its limiters applies, which key it has, or what the request costs. It is also so if
+// the key is in the query, and the body may have another one.
 [[nodiscard]] bool asks_for_body(const Rule& rule, const Request& request);
 
 // Returns the JSON pointers and form fields that the keys and conditions of the rules read.

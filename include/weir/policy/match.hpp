@@ -66,7 +66,7 @@ struct NamedText {
 struct Ambiguity {
   const char* place;      // "header", "query parameter", "cookie", "path", "JSON member", "form field"
   std::string_view name;  // name of the header, parameter, … in the rule; empty for a path
-  // Why weir cannot read a value in the body; None for values in the head.
+  // Why weir cannot read a value that may be in the body; None for values in the head.
   BodyFault fault = BodyFault::None;
   JsonFault json = JsonFault::None;  // for NotJson: why the body is not JSON
   // For TwoValues: the place and name of the second value.

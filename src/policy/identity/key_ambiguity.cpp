@@ -4,6 +4,7 @@
 
 #include "weir/policy/body_values.hpp"
 #include "weir/policy/evaluation.hpp"
+#include "weir/policy/inspection.hpp"
 #include "weir/policy/key_values.hpp"
 
 #include <algorithm>
@@ -84,14 +85,9 @@ bool may_be_ambiguous(const AttributeRef& attribute) noexcept {
   }
 }
 
-bool has_body(const Request& request) noexcept {
-  return request.body.state == RequestBody::State::Whole ? !request.body.text.empty()
-                                                         : request.head->framing != http::Framing::None;
-}
-
-// Returns an ambiguity if the query has a parameter with the name of the form field, because some servers
-// merge query and form (Servlet's getParameter). Returns nullopt if the request has no body and the part also
-// lists this query parameter.
+// Returns an ambiguity if the query has the form field, because some servers merge the fields of both
+// (Servlet's getParameter). But if the part names the query parameter too, a request without a body may have
+// it there.
 std::optional<Ambiguity> field_in_query(const AttributeRef& field, const KeyPart& part,
                                         const Request& request) {
   const auto is_named = [&](const AttributeRef& other) {
@@ -99,7 +95,7 @@ std::optional<Ambiguity> field_in_query(const AttributeRef& field, const KeyPart
   };
   if (!has_field(request.head->query, field.name)) return std::nullopt;
   if (!has_body(request) && std::any_of(part.begin(), part.end(), is_named)) return std::nullopt;
-  return Ambiguity{"query parameter or form field", field.name};
+  return Ambiguity{.place = place_in_body(field), .name = field.name, .fault = BodyFault::InQuery};
 }
 
 // Returns the kind of place where the attribute is. REQUIRES: the attribute is in the body or the query.
@@ -108,13 +104,13 @@ const char* place_of(const AttributeRef& attribute) noexcept {
 }
 
 // Returns the ambiguity of an attribute in the body. `by_query` means that a query parameter decides the key.
-// In that case the rule did not ask for the body, so the body may have a fault or be unread.
+// Then the query is checked for form fields even if the request has no body.
 std::optional<Ambiguity> ambiguity_in_body(const AttributeRef& attribute, const KeyPart& part,
                                            const Request& request, bool by_query) {
   const bool unread = request.body.state == RequestBody::State::Unread;
   if (attribute.kind == Attribute::Form && (by_query || !unread))
     if (const auto found = field_in_query(attribute, part, request)) return found;
-  return by_query ? std::nullopt : ambiguity_of(attribute, request);
+  return ambiguity_of(attribute, request);
 }
 
 // Returns the first ambiguity of the part's attributes. The first attribute for which the request has a value

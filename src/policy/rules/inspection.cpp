@@ -27,11 +27,20 @@ const AttributeRef* deciding(const KeyPart& part, const Request& request) {
   return found == part.end() ? nullptr : &*found;
 }
 
+// Returns true if weir needs the body to find the part's value. After a query parameter, weir reads the body
+// if the part names an attribute there. The server may use the value in the body, and a client that invents
+// parameters would get a new limit with each of them.
+bool part_asks(const KeyPart& part, const Request& request) {
+  const auto* attribute = deciding(part, request);
+  if (attribute == nullptr || is_in_body(attribute->kind)) return attribute != nullptr;
+  return attribute->kind == Attribute::Query && has_body(request) &&
+         std::any_of(part.begin(), part.end(),
+                     [](const AttributeRef& other) { return is_in_body(other.kind); });
+}
+
 bool key_asks(const Rule& rule, const Request& request) {
-  return std::any_of(rule.key.begin(), rule.key.end(), [&](const KeyPart& part) {
-    const auto* attribute = deciding(part, request);
-    return attribute != nullptr && is_in_body(attribute->kind);
-  });
+  return std::any_of(rule.key.begin(), rule.key.end(),
+                     [&](const KeyPart& part) { return part_asks(part, request); });
 }
 
 bool lacks_part(const Rule& rule, const Request& request) {
@@ -58,6 +67,11 @@ BodyNames body_names(std::span<const Rule> rules) {
       }
   }
   return names;
+}
+
+bool has_body(const Request& request) noexcept {
+  return request.body.state == RequestBody::State::Whole ? !request.body.text.empty()
+                                                         : request.head->framing != http::Framing::None;
 }
 
 bool is_coded(const http::Fields& fields) noexcept {

@@ -61,7 +61,9 @@ namespace {
 std::string describe_body_fault(const Ambiguity& ambiguity) {
   switch (ambiguity.fault) {
     case BodyFault::ContentType:
-      return "the Content-Type of the request is not one media type; send one, such as application/json";
+      return "the Content-Type of the request is not one media type, or is one that only some servers take "
+             "for "
+             "that of a form; send one, such as application/json";
     case BodyFault::Charset:
       return "the Content-Type of the request names another charset than UTF-8; send UTF-8";
     case BodyFault::Multipart:
@@ -73,7 +75,7 @@ std::string describe_body_fault(const Ambiguity& ambiguity) {
   }
 }
 
-// REQUIRES: the objection is about a value in the body.
+// REQUIRES: the objection is about a value that may be in the body.
 std::string describe_body(const Objection& objection) {
   const auto& ambiguity = *objection.ambiguity;
   const auto value = std::string(ambiguity.place) + " " + printable(ambiguity.name);
@@ -81,16 +83,19 @@ std::string describe_body(const Objection& objection) {
     case BodyFault::Repeated:
       return "the request body has the " + value + " more than once; send it once";
     case BodyFault::Respelled:
-      return "the request body has a name that some servers take for the " + value +
-             "; send the name as it is, and ';' as %3B";
+      return "the request body has a text that only some servers take for the " + value +
+             "; send the name as it is, ';' as %3B, and no escape such as %u0041";
     case BodyFault::Structured:
       return "the " + value + " in the request body is an object or an array; send a text or a number";
     case BodyFault::LongNumber:
       return "the " + value + " in the request body is a number of more than " +
              std::to_string(kLongestBodyValue) + " octets; send a shorter one";
     case BodyFault::TwoValues:
-      return "the request body has both the " + value + " and the " + ambiguity.other_place + " " +
+      return "the request has both the " + value + " and the " + ambiguity.other_place + " " +
              printable(ambiguity.other_name) + "; send one of them";
+    case BodyFault::InQuery:
+      return "the query of the request has the " + value +
+             ", or a name that some servers take for it; send the field in the request body only";
     default:
       return "rule " + objection.rule->name + " cannot read the " + value + ": " +
              describe_body_fault(ambiguity);
