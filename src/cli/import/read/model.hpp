@@ -16,7 +16,7 @@ namespace weir::cli::nginx {
 
 // A limit_req_zone or limit_conn_zone.
 struct Zone {
-  Place place;
+  Position position;
   std::vector<std::string> key;  // parts of weir's key; empty: all requests count together
   bool usable = true;            // false: the key has a variable that weir has no part for
   bool by_server = false;        // the key has $server_name, so each server counts for itself
@@ -30,7 +30,7 @@ enum class Over : std::uint8_t { Delay, Refuse };  // what nginx does with reque
 
 // One limit_req or limit_conn of a location.
 struct Limit {
-  Place place;
+  Position position;
   bool connections = false;  // limit_conn
   std::string zone;
   std::uint64_t number = 0;  // the burst, or the number of connections
@@ -44,6 +44,9 @@ struct AccessRule {
   bool allow = false;
   std::string block;  // an address or a block; empty: all
 };
+
+// Whether `allow` and `deny` name clients at unix sockets. Open: they do not, apart from `deny all`.
+enum class PeerAccess : std::uint8_t { Open, Allowed, Denied };
 
 // How weir talks to the servers of a location. Locations with different values need upstreams of their own.
 struct Tuning {
@@ -67,7 +70,7 @@ struct FieldChanges {
 // The proxies that nginx believes for the client's address: set_real_ip_from, real_ip_header,
 // real_ip_recursive.
 struct RealIp {
-  Place place;                       // of the first set_real_ip_from
+  Position position;                 // of the first set_real_ip_from
   std::vector<std::string> trusted;  // addresses of set_real_ip_from
   std::string header = "X-Real-IP";  // nginx's default
   bool recursive = false;
@@ -81,6 +84,7 @@ struct RealIp {
 struct Scope {
   std::vector<Limit> requests, connections;
   std::vector<AccessRule> access;
+  PeerAccess unix_peers = PeerAccess::Open;
   unsigned request_status = 503;
   unsigned connection_status = 503;
   bool request_dry_run = false;
@@ -109,7 +113,7 @@ struct Action {
 enum class Modifier : std::uint8_t { Prefix, FirstPrefix, Exact, Regex, RegexNoCase };  // FirstPrefix: ^~
 
 struct Location {
-  Place place;
+  Position position;
   Modifier modifier = Modifier::Prefix;
   std::string path;
   Scope scope;
@@ -131,12 +135,13 @@ struct Tls {
 };
 
 struct Listen {
-  Place place;
+  Position position;
   std::string address;  // as weir writes it
   bool tls = false;
   bool http2 = false;
   bool proxy_protocol = false;
   bool is_default = false;
+  bool ipv6_only = false;  // nginx takes no IPv4 at this address, and weir would
 };
 
 // A name of a server. nginx tries the kinds in this order, and of two wildcards the longer one first.
@@ -148,7 +153,7 @@ struct HostName {
 };
 
 struct Server {
-  Place place;
+  Position position;
   std::string label;   // for names of routes
   bool named = false;  // $server_name has a value
   std::vector<HostName> names;
@@ -165,7 +170,7 @@ struct UpstreamServer {
 };
 
 struct Upstream {
-  Place place;
+  Position position;
   std::vector<UpstreamServer> servers;
   std::string balance = "round_robin";
   std::vector<std::string> hash_key;

@@ -94,7 +94,6 @@ constexpr std::array kNeedless = std::to_array<std::string_view>({"user",
                                                                   "absolute_redirect",
                                                                   "proxy_ssl_session_reuse",
                                                                   "proxy_ssl_server_name",
-                                                                  "proxy_ssl_verify_depth",
                                                                   "break"});
 
 struct Hint {
@@ -112,6 +111,8 @@ constexpr std::array kHints = std::to_array<Hint>(
      {"merge_slashes", "no equal; weir compares paths with single slashes"},
      {"root", "no equal; weir serves no files"},
      {"ssl_verify_depth", "no equal; weir accepts a chain of any usual length"},
+     {"proxy_ssl_verify_depth", "no equal; weir accepts a chain of any usual length"},
+     {"grpc_ssl_verify_depth", "no equal; weir accepts a chain of any usual length"},
      {"proxy_cookie_path", "no equal"},
      {"limit_rate", "not imported; weir: bandwidth = \"…\" on a rule"},
      {"limit_rate_after", "no equal; weir: bandwidth = \"…\" on a rule holds from the first byte"},
@@ -136,13 +137,13 @@ constexpr std::array kHints = std::to_array<Hint>(
 }  // namespace
 
 void Notes::add(const Directive& directive, std::string text) {
-  add(directive.place, directive.name, std::move(text));
+  add(directive.position, directive.name, std::move(text));
 }
 
-void Notes::add(const Place& place, std::string name, std::string text) {
-  const auto file = place.file ? *place.file : std::string();
+void Notes::add(const Position& position, std::string name, std::string text) {
+  const auto file = position.file ? *position.file : std::string();
   if (std::find(files_.begin(), files_.end(), file) == files_.end()) files_.push_back(file);
-  notes_.push_back({place, std::move(name), std::move(text)});
+  notes_.push_back({position, std::move(name), std::move(text)});
 }
 
 void Notes::add_untranslated(const Directive& directive) {
@@ -159,8 +160,8 @@ void Notes::add_untranslated(const Directive& directive) {
 
 std::vector<Note> Notes::sorted() const {
   const auto order = [this](const Note& note) {
-    const auto file = note.place.file ? *note.place.file : std::string();
-    return std::pair(std::find(files_.begin(), files_.end(), file) - files_.begin(), note.place.line);
+    const auto file = note.position.file ? *note.position.file : std::string();
+    return std::pair(std::find(files_.begin(), files_.end(), file) - files_.begin(), note.position.line);
   };
   auto all = notes_;
   std::stable_sort(all.begin(), all.end(), [&](const Note& a, const Note& b) { return order(a) < order(b); });

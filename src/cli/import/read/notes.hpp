@@ -9,19 +9,19 @@
 namespace weir::cli::nginx {
 
 struct Note {
-  Place place;
+  Position position;
   std::string directive;  // its name
   std::string text;       // "no equal", or what differs; then what to write instead
 
   [[nodiscard]] std::string line() const {
-    return place.text() + ": " + printable(directive) + ": " + printable(text);
+    return position.text() + ": " + printable(directive) + ": " + printable(text);
   }
 };
 
 class Notes {
  public:
   void add(const Directive& directive, std::string text);
-  void add(const Place& place, std::string name, std::string text);
+  void add(const Position& position, std::string name, std::string text);
 
   // Adds a note on a directive that weir import does not translate. Adds none if the directive has no
   // meaning for weir, such as `sendfile`.

@@ -15,43 +15,43 @@ bool is_inner(const Directive& directive) {
   return directive.name == "server" && directive.has_block;
 }
 
-void read_any_zone(const Directive& directive, Reading& reading) {
+void read_any_zone(const Directive& directive, ImportState& state) {
   Zone zone;
-  const auto name = read_zone(directive, zone, reading.notes);
+  const auto name = read_zone(directive, zone, state.notes);
   auto& zones =
-      directive.name == "limit_req_zone" ? reading.result.request_zones : reading.result.connection_zones;
+      directive.name == "limit_req_zone" ? state.result.request_zones : state.result.connection_zones;
   if (!name.empty()) zones.emplace(name, std::move(zone));
 }
 
-void read_http(const Directives& directives, Reading& reading) {
+void read_http(const Directives& directives, ImportState& state) {
   Scope scope;
   Tls tls;
-  ScopeReader settings(scope, reading);
+  ScopeReader settings(scope, state);
   bool own = false;
   for (const auto& directive : directives) {
     const auto& name = directive.name;
     if (is_inner(directive) || name == "http") continue;
     if (name == "limit_req_zone" || name == "limit_conn_zone")
-      read_any_zone(directive, reading);
+      read_any_zone(directive, state);
     else if (name == "upstream")
-      read_upstream(directive, reading);
-    else if (!read_tls(directive, tls, own, reading) && !read_process_key(directive, reading) &&
+      read_upstream(directive, state);
+    else if (!read_tls(directive, tls, own, state) && !read_process_key(directive, state) &&
              !settings.read(directive))
-      reading.notes.add_untranslated(directive);
+      state.notes.add_untranslated(directive);
   }
   for (const auto& directive : directives)
-    if (is_inner(directive)) read_server(directive, scope, tls, reading);
+    if (is_inner(directive)) read_server(directive, scope, tls, state);
 }
 
-void read_top(const Directives& directives, Reading& reading) {
+void read_top(const Directives& directives, ImportState& state) {
   const bool has_http = std::any_of(directives.begin(), directives.end(),
                                     [](const Directive& directive) { return directive.name == "http"; });
-  if (!has_http) return read_http(directives, reading);
+  if (!has_http) return read_http(directives, state);
   for (const auto& directive : directives)
     if (directive.name == "http")
-      read_http(directive.block, reading);
-    else if (!read_process_key(directive, reading))
-      reading.notes.add_untranslated(directive);
+      read_http(directive.block, state);
+    else if (!read_process_key(directive, state))
+      state.notes.add_untranslated(directive);
 }
 
 // Returns why weir cannot find the client as nginx does; empty if it can. weir has one list of proxies, which
@@ -73,9 +73,27 @@ void close_by_address(Configuration& result, Notes& notes) {
       if (access.empty() || access.front().block.empty() || !location.action.limited) continue;
       access.clear();
       location.action = {.scheme = {}, .upstream = {}, .limited = true, .status = 403, .body = {}};
-      notes.add(location.place, "location",
+      notes.add(location.position, "location",
                 "allow and deny: no equal without the client's address; weir answers 403");
     }
+}
+
+// Closes the locations of servers at unix sockets that `deny unix:` closes. weir has no condition for that.
+void close_to_unix_peers(Configuration& result, Notes& notes) {
+  for (auto& server : result.servers) {
+    const bool is_unix = std::any_of(server.listens.begin(), server.listens.end(), [](const Listen& listen) {
+      return listen.address.starts_with("unix:");
+    });
+    if (!is_unix) continue;
+    for (auto& location : server.locations) {
+      if (location.scope.unix_peers != PeerAccess::Denied || !location.action.limited) continue;
+      location.scope.access.clear();
+      location.action = {.scheme = {}, .upstream = {}, .limited = true, .status = 403, .body = {}};
+      notes.add(location.position, "location",
+                "deny unix: has no equal where the server also listens at a unix socket; weir answers 403. "
+                "weir: two servers, one for the socket");
+    }
+  }
 }
 
 // Decides which proxies weir trusts: those that all locations trust, if weir believes them as nginx does.
@@ -87,15 +105,15 @@ void settle_proxies(Configuration& result, Notes& notes) {
       if (!location.action.limited) continue;
       const auto& own = location.scope.real_ip;
       agree = agree && (chosen == nullptr || *chosen == own);
-      if (chosen == nullptr || chosen->place.file == nullptr) chosen = &own;
+      if (chosen == nullptr || chosen->position.file == nullptr) chosen = &own;
     }
-  if (chosen == nullptr || chosen->place.file == nullptr) return;  // there is no set_real_ip_from
+  if (chosen == nullptr || chosen->position.file == nullptr) return;  // there is no set_real_ip_from
   const auto fault = fault_of_proxies(*chosen, agree);
   if (fault.empty()) {
     result.trusted = chosen->trusted;
     return;
   }
-  notes.add(chosen->place, "set_real_ip_from",
+  notes.add(chosen->position, "set_real_ip_from",
             fault +
                 "; weir counts the addresses of the proxies. weir: let them write X-Forwarded-For, and name "
                 "them in [client] trusted_proxies");
@@ -106,8 +124,9 @@ void settle_proxies(Configuration& result, Notes& notes) {
 
 Configuration read_configuration(const Directives& directives, const std::string& folder, Notes& notes) {
   Configuration result;
-  Reading reading{result, notes, folder};
-  read_top(directives, reading);
+  ImportState state{result, notes, folder};
+  read_top(directives, state);
+  close_to_unix_peers(result, notes);
   settle_proxies(result, notes);
   return result;
 }

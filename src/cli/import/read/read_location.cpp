@@ -18,7 +18,7 @@ constexpr unsigned kNotFound = 404;
 constexpr unsigned kBadGateway = 502;
 
 // Sets the modifier and the path. Returns false for a named location, which no request reaches by its path.
-bool read_place(const Directive& directive, Location& location) {
+bool read_path(const Directive& directive, Location& location) {
   auto words = directive.arguments;
   if (words.empty()) return false;
   if (words.size() == 1) {  // nginx also takes a modifier without a blank behind it
@@ -81,7 +81,7 @@ void read_uri(const Directive& directive, const std::string& uri, Location& loca
     notes.add(directive, what + ": weir writes one slash where nginx writes two");
 }
 
-void read_pass(const Directive& directive, Location& location, Reading& reading) {
+void read_pass(const Directive& directive, Location& location, ImportState& state) {
   auto& action = location.action;
   const auto url = directive.arguments.empty() ? std::string() : directive.arguments.front();
   const auto end = url.find("://");
@@ -91,7 +91,7 @@ void read_pass(const Directive& directive, Location& location, Reading& reading)
   constexpr std::array<std::string_view, 4> kSchemes{"http", "https", "grpc", "grpcs"};
   if (url.find('$') != std::string::npos ||
       std::find(kSchemes.begin(), kSchemes.end(), scheme) == kSchemes.end()) {
-    reading.notes.add(directive, url + ": no equal for variables in an address; weir answers 502");
+    state.notes.add(directive, url + ": no equal for variables in an address; weir answers 502");
     action.status = kBadGateway;
     return;
   }
@@ -100,17 +100,17 @@ void read_pass(const Directive& directive, Location& location, Reading& reading)
   const auto uri = path == std::string::npos ? std::string() : rest.substr(path + (socket ? 1 : 0));
   action.scheme = scheme;
   action.upstream = rest.substr(0, path);
-  read_uri(directive, uri, location, reading.notes);
+  read_uri(directive, uri, location, state.notes);
 }
 
 // Reads what the location does with requests. Returns false if the directive says nothing about that.
-bool read_action(const Directive& directive, Location& location, Reading& reading) {
+bool read_action(const Directive& directive, Location& location, ImportState& state) {
   constexpr std::array<std::string_view, 4> kOther{"fastcgi_pass", "uwsgi_pass", "scgi_pass",
                                                    "memcached_pass"};
   if (directive.name == "proxy_pass" || directive.name == "grpc_pass") {
-    read_pass(directive, location, reading);
+    read_pass(directive, location, state);
   } else if (std::find(kOther.begin(), kOther.end(), directive.name) != kOther.end()) {
-    reading.notes.add(directive, "no equal; weir answers 502");
+    state.notes.add(directive, "no equal; weir answers 502");
     location.action.status = kBadGateway;
   } else {
     return false;
@@ -159,8 +159,8 @@ bool denies_all(const Scope& scope) {
 
 // Reads the settings and the action of a location. Nested locations come later, because they inherit settings
 // that stand below them.
-void read_settings(const Directive& directive, Location& location, const Server& server, Reading& reading) {
-  ScopeReader scope(location.scope, reading);
+void read_settings(const Directive& directive, Location& location, const Server& server, ImportState& state) {
+  ScopeReader scope(location.scope, state);
   const Directive* answers = nullptr;
   bool acts = false;
   bool internal = false;
@@ -169,22 +169,22 @@ void read_settings(const Directive& directive, Location& location, const Server&
     if (inner.name == "internal")
       internal = true;
     else if (inner.name == "limit_except")
-      read_methods(inner, location, reading.notes);
+      read_methods(inner, location, state.notes);
     else if (inner.name == "return")
       answers = answers == nullptr ? &inner : answers;
-    else if (read_action(inner, location, reading))
+    else if (read_action(inner, location, state))
       acts = true;
     else if (!scope.read(inner))
-      reading.notes.add_untranslated(inner);
+      state.notes.add_untranslated(inner);
   }
   if (internal)
     location.action = {.scheme = {}, .upstream = {}, .limited = false, .status = kNotFound, .body = {}};
   else if (answers != nullptr)
-    location.action = read_return(*answers, server, reading.notes);
+    location.action = read_return(*answers, server, state.notes);
   else if (!acts && !denies_all(location.scope) && location.scope.guards.empty())
-    reading.notes.add(directive, location.path + ": no equal for files; weir answers 404");
+    state.notes.add(directive, location.path + ": no equal for files; weir answers 404");
   else if (!location.action.scheme.empty())
-    note_forwarding(directive, location, reading.notes);
+    note_forwarding(directive, location, state.notes);
   if (!location.scope.guards.empty() && location.action.limited)
     location.action = {.scheme = {}, .upstream = {}, .limited = true, .status = 403, .body = {}};
 }
@@ -267,18 +267,18 @@ Action read_return(const Directive& directive, const Server& server, Notes& note
   return action;
 }
 
-void read_location(const Directive& directive, const Scope& outer, Server& server, Reading& reading) {
-  Location location{.place = directive.place, .path = {}, .scope = outer, .action = {}};
-  if (!read_place(directive, location))
-    return reading.notes.add(directive, "no equal for named locations; the location is left out");
-  read_settings(directive, location, server, reading);
+void read_location(const Directive& directive, const Scope& outer, Server& server, ImportState& state) {
+  Location location{.position = directive.position, .path = {}, .scope = outer, .action = {}};
+  if (!read_path(directive, location))
+    return state.notes.add(directive, "no equal for named locations; the location is left out");
+  read_settings(directive, location, server, state);
   for (const auto& inner : directive.block) {
     if (inner.name != "location") continue;
-    Location nested{.place = inner.place, .path = {}, .scope = {}, .action = {}};
-    if (read_place(inner, nested) && (is_regex(location) || is_regex(nested)))
-      note_nested(inner, location, nested, reading.notes);
+    Location nested{.position = inner.position, .path = {}, .scope = {}, .action = {}};
+    if (read_path(inner, nested) && (is_regex(location) || is_regex(nested)))
+      note_nested(inner, location, nested, state.notes);
     else
-      read_location(inner, location.scope, server, reading);
+      read_location(inner, location.scope, server, state);
   }
   server.locations.push_back(std::move(location));
 }

@@ -46,16 +46,19 @@ bool is_client_host(std::string_view value) {
 bool is_guard(std::string_view name) {
   constexpr auto kHelpers = std::to_array<std::string_view>(
       {"auth_basic_user_file", "auth_request_set", "auth_delay", "auth_jwt_key_file", "auth_jwt_key_request",
-       "auth_jwt_key_cache", "auth_jwt_header_set", "auth_jwt_claim_set", "auth_jwt_leeway",
-       "auth_jwt_type"});
-  return (name.starts_with("auth_") || name.starts_with("access_by_")) &&
+       "auth_jwt_key_cache", "auth_jwt_header_set", "auth_jwt_claim_set", "auth_jwt_leeway", "auth_jwt_type",
+       "access_by_lua_no_postpone", "rewrite_by_lua_no_postpone"});
+  constexpr auto kPhases = std::to_array<std::string_view>(
+      {"auth_", "access_by_", "rewrite_by_", "server_rewrite_by_", "precontent_by_"});
+  return std::any_of(kPhases.begin(), kPhases.end(),
+                     [&](std::string_view phase) { return name.starts_with(phase); }) &&
          std::find(kHelpers.begin(), kHelpers.end(), name) == kHelpers.end();
 }
 
 }  // namespace
 
-std::string absolute(const Reading& reading, const std::string& file) {
-  return (std::filesystem::path(reading.folder) / file).lexically_normal().string();
+std::string absolute(const ImportState& state, const std::string& file) {
+  return (std::filesystem::path(state.folder) / file).lexically_normal().string();
 }
 
 std::string block_of_addresses(const std::string& text) {
@@ -75,7 +78,7 @@ bool ScopeReader::read(const Directive& directive) {
 
 bool ScopeReader::read_limit(const Directive& directive) {
   const auto& name = directive.name;
-  auto& notes = reading_.notes;
+  auto& notes = state_.notes;
   if (name == "limit_req")
     read_limit_req(directive);
   else if (name == "limit_conn")
@@ -94,7 +97,7 @@ bool ScopeReader::read_limit(const Directive& directive) {
 }
 
 void ScopeReader::read_limit_req(const Directive& directive) {
-  Limit limit{.place = directive.place, .zone = {}};
+  Limit limit{.position = directive.position, .zone = {}};
   std::optional<std::uint64_t> delay = 0;
   for (const auto& word : directive.arguments) {
     if (const auto zone = after(word, "zone=")) limit.zone = *zone;
@@ -104,9 +107,8 @@ void ScopeReader::read_limit_req(const Directive& directive) {
   }
   if (!delay || *delay > 0 || limit.number == 0) limit.over = Over::Refuse;
   if (delay && *delay > 0 && *delay < limit.number)
-    reading_.notes.add(directive,
-                       "delay=" + std::to_string(*delay) +
-                           ": no equal; weir admits and refuses the same requests, and delays none");
+    state_.notes.add(directive, "delay=" + std::to_string(*delay) +
+                                    ": no equal; weir admits and refuses the same requests, and delays none");
   if (first("limit_req")) scope_.requests.clear();
   scope_.requests.push_back(std::move(limit));
 }
@@ -114,9 +116,9 @@ void ScopeReader::read_limit_req(const Directive& directive) {
 void ScopeReader::read_limit_conn(const Directive& directive) {
   const auto& words = directive.arguments;
   const auto number = words.size() == 2 ? parse_number(words[1]) : std::nullopt;
-  if (!number || *number == 0) return not_understood(directive, reading_.notes);
+  if (!number || *number == 0) return not_understood(directive, state_.notes);
   if (first("limit_conn")) scope_.connections.clear();
-  scope_.connections.push_back({.place = directive.place,
+  scope_.connections.push_back({.position = directive.position,
                                 .connections = true,
                                 .zone = words[0],
                                 .number = *number,
@@ -125,12 +127,20 @@ void ScopeReader::read_limit_conn(const Directive& directive) {
 
 bool ScopeReader::read_access(const Directive& directive) {
   if (directive.name != "allow" && directive.name != "deny") return false;
-  if (first("access")) scope_.access.clear();
+  if (first("access")) {
+    scope_.access.clear();
+    scope_.unix_peers = PeerAccess::Open;
+  }
   const auto word = first_word(directive);
   const bool all = word == "all";
+  if ((all || word == "unix:") && scope_.unix_peers == PeerAccess::Open)
+    scope_.unix_peers = directive.name == "allow" ? PeerAccess::Allowed
+                        : all                     ? PeerAccess::Open
+                                                  : PeerAccess::Denied;
+  if (word == "unix:") return true;
   auto block = all ? std::string() : block_of_addresses(word);
   if (!all && block.empty())
-    reading_.notes.add(directive, "no equal for \"" + word + "\"");
+    state_.notes.add(directive, "no equal for \"" + word + "\"");
   else
     scope_.access.push_back({directive.name == "allow", std::move(block)});
   return true;
@@ -141,13 +151,13 @@ bool ScopeReader::read_answer(const Directive& directive) {
     if (first_word(directive).find("${") == std::string::npos)
       scope_.content_type = first_word(directive);
     else
-      reading_.notes.add(directive, "no equal for \"${\"; weir answers with " + scope_.content_type);
+      state_.notes.add(directive, "no equal for \"${\"; weir answers with " + scope_.content_type);
     return true;
   }
   if (directive.name != "client_max_body_size") return false;
   const auto size = parse_size(first_word(directive));
   if (!size)
-    not_understood(directive, reading_.notes);
+    not_understood(directive, state_.notes);
   else
     scope_.max_body = *size == 0 ? std::nullopt : size;
   return true;
@@ -160,9 +170,9 @@ bool ScopeReader::read_guard(const Directive& directive) {
   else
     scope_.guards.insert(directive.name);
   if (scope_.guards.contains(directive.name))
-    reading_.notes.add(directive,
-                       std::string("no equal; weir answers 403 there, so that nobody passes unasked") +
-                           (directive.name == "auth_jwt" ? ". weir: [client.jwt]" : ""));
+    state_.notes.add(directive,
+                     std::string("no equal; weir answers 403 there, so that nobody passes unasked") +
+                         (directive.name == "auth_jwt" ? ". weir: [client.jwt]" : ""));
   return true;
 }
 
@@ -177,12 +187,12 @@ bool ScopeReader::read_real_ip(const Directive& directive) {
     if (first("set_real_ip_from")) {
       real_ip.trusted.clear();
       real_ip.whole = true;
-      real_ip.place = directive.place;
+      real_ip.position = directive.position;
     }
     const auto block = word == "unix:" ? word : block_of_addresses(word);
     if (block.empty()) {
       real_ip.whole = false;
-      reading_.notes.add(directive, word + ": no equal; weir takes addresses and blocks");
+      state_.notes.add(directive, word + ": no equal; weir takes addresses and blocks");
     } else if (std::find(real_ip.trusted.begin(), real_ip.trusted.end(), block) == real_ip.trusted.end()) {
       real_ip.trusted.push_back(block);
     }
@@ -199,7 +209,7 @@ bool ScopeReader::read_tuning(const Directive& directive) {
   if (name == "connect_timeout" || name == "read_timeout") {
     const auto time = parse_time(word);
     if (!time || time->count() == 0)
-      not_understood(directive, reading_.notes);
+      not_understood(directive, state_.notes);
     else
       (name == "connect_timeout" ? tuning.connect : tuning.response) = time;
     return true;
@@ -209,11 +219,11 @@ bool ScopeReader::read_tuning(const Directive& directive) {
   else if (name == "ssl_name" && word.find('$') == std::string::npos)
     tuning.name = word;
   else if (name == "ssl_trusted_certificate")
-    tuning.ca = absolute(reading_, word);
+    tuning.ca = absolute(state_, word);
   else if (name == "ssl_certificate")
-    tuning.cert = absolute(reading_, word);
+    tuning.cert = absolute(state_, word);
   else if (name == "ssl_certificate_key")
-    tuning.key = absolute(reading_, word);
+    tuning.key = absolute(state_, word);
   else
     return false;
   return true;
@@ -226,13 +236,13 @@ bool ScopeReader::read_header(const Directive& directive) {
   const bool adds = directive.name == "add_header";
   if (!sets && !hides && !adds) return false;
   if (directive.arguments.size() < (hides ? 1U : 2U)) {
-    not_understood(directive, reading_.notes);
+    not_understood(directive, state_.notes);
   } else if (hides) {
     if (first("hide_header")) scope_.response.remove.clear();
-    read_hidden_field(directive, scope_.response, reading_.notes);
+    read_hidden_field(directive, scope_.response, state_.notes);
   } else if (adds) {
     if (first("add_header")) scope_.response.add.clear();
-    read_response_field(directive, scope_.response, reading_.notes);
+    read_response_field(directive, scope_.response, state_.notes);
   } else {
     read_set_header(directive);
   }
@@ -247,7 +257,7 @@ void ScopeReader::read_set_header(const Directive& directive) {
   if (is_same_field(directive.arguments[0], "Host") && is_client_host(directive.arguments[1]))
     scope_.passes_host = true;
   else
-    read_request_field(directive, scope_.request, reading_.notes);
+    read_request_field(directive, scope_.request, state_.notes);
 }
 
 bool ScopeReader::read_retry(const Directive& directive) {
@@ -257,7 +267,7 @@ bool ScopeReader::read_retry(const Directive& directive) {
     if (number && *number >= 1 && *number <= 64)
       tuning.attempts = std::to_string(*number);
     else
-      not_understood(directive, reading_.notes);
+      not_understood(directive, state_.notes);
     return true;
   }
   if (directive.name != "proxy_next_upstream") return false;
@@ -273,7 +283,7 @@ bool ScopeReader::read_retry(const Directive& directive) {
     else if (const auto status = after(word, "http_"))
       kind = *status;
     else
-      reading_.notes.add(directive, word + ": no equal");
+      state_.notes.add(directive, word + ": no equal");
     auto& kinds = tuning.retry_on;
     if (!kind.empty() && std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) kinds.push_back(kind);
   }

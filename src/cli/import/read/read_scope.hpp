@@ -10,14 +10,14 @@
 namespace weir::cli::nginx {
 
 // The state that all readers of an nginx configuration share.
-struct Reading {
+struct ImportState {
   Configuration& result;
   Notes& notes;
   std::string folder;  // of the configuration: relative names of files start there
 };
 
 // Returns the absolute name of a file that the configuration names.
-[[nodiscard]] std::string absolute(const Reading& reading, const std::string& file);
+[[nodiscard]] std::string absolute(const ImportState& state, const std::string& file);
 
 // Returns an address or a block as weir writes it; empty if the text is neither. nginx ignores the bits
 // behind the length of a block: 10.1.2.3/8 is 10.0.0.0/8.
@@ -27,7 +27,7 @@ struct Reading {
 // limit_conn, allow, deny, proxy_set_header, add_header) of a block replaces all inherited ones.
 class ScopeReader {
  public:
-  ScopeReader(Scope& scope, Reading& reading) : scope_(scope), reading_(reading) {}
+  ScopeReader(Scope& scope, ImportState& state) : scope_(scope), state_(state) {}
 
   // Returns false if the directive is no such setting.
   bool read(const Directive& directive);
@@ -49,7 +49,7 @@ class ScopeReader {
   bool first(const char* kind) { return own_.insert(kind).second; }
 
   Scope& scope_;
-  Reading& reading_;
+  ImportState& state_;
   std::set<std::string> own_;
 };
 

@@ -28,10 +28,12 @@ std::string listen_address(const std::string& text) {
 
 void read_listen(const Directive& directive, Server& server, Notes& notes) {
   const auto& words = directive.arguments;
-  Listen listen{.place = directive.place, .address = words.empty() ? "" : listen_address(words[0])};
+  Listen listen{.position = directive.position, .address = words.empty() ? "" : listen_address(words[0])};
   if (listen.address.empty())
     return notes.add(directive, "found \"" + (words.empty() ? "" : words[0]) + "\", which is no address");
+  listen.ipv6_only = listen.address.starts_with("[::]:");
   for (std::size_t i = 1; i < words.size(); ++i) {
+    if (words[i] == "ipv6only=off") listen.ipv6_only = false;
     if (words[i] == "ssl") listen.tls = true;
     if (words[i] == "http2") listen.http2 = true;
     if (words[i] == "proxy_protocol") listen.proxy_protocol = true;
@@ -107,15 +109,15 @@ constexpr std::array kProcessKeys =
                                {"worker_processes", "workers", "workers"},
                                {"large_client_header_buffers", "max_head", "buffers"}});
 
-void read_access_log(const Directive& directive, Reading& reading) {
-  auto& log = reading.result.access_log;
+void read_access_log(const Directive& directive, ImportState& state) {
+  auto& log = state.result.access_log;
   const auto word = directive.arguments.empty() ? std::string() : directive.arguments[0];
-  const auto target = word == "off" ? word : absolute(reading, word);
+  const auto target = word == "off" ? word : absolute(state, word);
   if (log == target) return;
-  if (!log.empty()) return reading.notes.add(directive, word + ": not imported; weir has one access log");
+  if (!log.empty()) return state.notes.add(directive, word + ": not imported; weir has one access log");
   if (word != "off" && (word.find('$') != std::string::npos || word.starts_with("syslog:")))
-    return reading.notes.add(directive, word + ": no equal; weir writes a file or standard output");
-  if (word != "off") reading.notes.add(directive, "weir writes lines of JSON; weir: fields of [log]");
+    return state.notes.add(directive, word + ": no equal; weir writes a file or standard output");
+  if (word != "off") state.notes.add(directive, "weir writes lines of JSON; weir: fields of [log]");
   log = target;
 }
 
@@ -131,7 +133,7 @@ void read_protocols(const Directive& directive, Tls& tls, Notes& notes) {
 
 // Returns the location for requests that no other location takes.
 Location for_all(const Server& server, Action action) {
-  return {.place = server.place, .path = "/", .scope = server.scope, .action = std::move(action)};
+  return {.position = server.position, .path = "/", .scope = server.scope, .action = std::move(action)};
 }
 
 bool is_for_all(const Location& location) {
@@ -139,41 +141,41 @@ bool is_for_all(const Location& location) {
          (location.modifier == Modifier::Prefix || location.modifier == Modifier::FirstPrefix);
 }
 
-void read_locations(const Directive& directive, Server& server, Reading& reading) {
+void read_locations(const Directive& directive, Server& server, ImportState& state) {
   const bool answers = !server.locations.empty();
   for (const auto& inner : directive.block) {
     if (inner.name != "location") continue;
     if (answers)
-      reading.notes.add(inner, "is never used: its server answers all requests itself");
+      state.notes.add(inner, "is never used: its server answers all requests itself");
     else
-      read_location(inner, server.scope, server, reading);
+      read_location(inner, server.scope, server, state);
   }
   if (std::any_of(server.locations.begin(), server.locations.end(), is_for_all)) return;
-  reading.notes.add(directive, "no equal for files; weir answers 404 to requests for no location");
+  state.notes.add(directive, "no equal for files; weir answers 404 to requests for no location");
   server.locations.push_back(for_all(server, {}));
 }
 
-void read_server_settings(const Directive& directive, Server& server, Reading& reading) {
-  ScopeReader scope(server.scope, reading);
+void read_server_settings(const Directive& directive, Server& server, ImportState& state) {
+  ScopeReader scope(server.scope, state);
   bool own = false;
   const Directive* answers = nullptr;
   for (const auto& inner : directive.block) {
     const auto& name = inner.name;
     if (name == "location") continue;
     if (name == "listen")
-      read_listen(inner, server, reading.notes);
+      read_listen(inner, server, state.notes);
     else if (name == "server_name")
-      read_names(inner, server, reading.notes);
+      read_names(inner, server, state.notes);
     else if (name == "return")
       answers = answers == nullptr ? &inner : answers;
-    else if (!read_tls(inner, server.tls, own, reading) && !is_switch(inner) &&
-             !read_process_key(inner, reading) && !scope.read(inner))
-      reading.notes.add_untranslated(inner);
+    else if (!read_tls(inner, server.tls, own, state) && !is_switch(inner) &&
+             !read_process_key(inner, state) && !scope.read(inner))
+      state.notes.add_untranslated(inner);
   }
   for (const auto& inner : directive.block)
     if (is_switch(inner)) apply_switch(inner, server);
   if (answers != nullptr)
-    server.locations.push_back(for_all(server, read_return(*answers, server, reading.notes)));
+    server.locations.push_back(for_all(server, read_return(*answers, server, state.notes)));
 }
 
 bool has_listen(const Directive& server) {
@@ -183,10 +185,10 @@ bool has_listen(const Directive& server) {
 
 }  // namespace
 
-bool read_tls(const Directive& directive, Tls& tls, bool& own, Reading& reading) {
+bool read_tls(const Directive& directive, Tls& tls, bool& own, ImportState& state) {
   const auto& name = directive.name;
   const auto word = directive.arguments.empty() ? std::string() : directive.arguments[0];
-  const auto file = word.empty() ? word : absolute(reading, word);
+  const auto file = word.empty() ? word : absolute(state, word);
   if (name == "ssl_certificate") {
     if (!std::exchange(own, true)) tls.certificates.clear();
     if (tls.certificates.empty() || !tls.certificates.back().cert.empty()) tls.certificates.emplace_back();
@@ -197,7 +199,7 @@ bool read_tls(const Directive& directive, Tls& tls, bool& own, Reading& reading)
                                    [&](const Certificate& c) { return (is_key ? c.key : c.ocsp).empty(); });
     if (open != tls.certificates.end()) (is_key ? open->key : open->ocsp) = file;
   } else if (name == "ssl_protocols") {
-    read_protocols(directive, tls, reading.notes);
+    read_protocols(directive, tls, state.notes);
   } else if (name == "ssl_client_certificate") {
     tls.client_ca = file;
   } else if (name == "ssl_trusted_certificate") {
@@ -206,16 +208,16 @@ bool read_tls(const Directive& directive, Tls& tls, bool& own, Reading& reading)
     tls.client_crl = file;
   } else if (name == "ssl_verify_client") {
     tls.client_auth = word == "on" ? "require" : word == "optional" ? "optional" : "";
-    if (word == "optional_no_ca") reading.notes.add(directive, word + ": no equal");
+    if (word == "optional_no_ca") state.notes.add(directive, word + ": no equal");
   } else {
     return false;
   }
   return true;
 }
 
-bool read_process_key(const Directive& directive, Reading& reading) {
+bool read_process_key(const Directive& directive, ImportState& state) {
   if (directive.name == "access_log") {
-    read_access_log(directive, reading);
+    read_access_log(directive, state);
     return true;
   }
   const auto known = std::find_if(kProcessKeys.begin(), kProcessKeys.end(),
@@ -223,18 +225,18 @@ bool read_process_key(const Directive& directive, Reading& reading) {
   if (known == kProcessKeys.end()) return false;
   const auto value = process_value(directive, known->kind);
   if (value.empty()) {
-    reading.notes.add(directive, "not imported; weir: " + std::string(known->key) + " of [server]");
+    state.notes.add(directive, "not imported; weir: " + std::string(known->key) + " of [server]");
     return true;
   }
-  const auto [entry, inserted] = reading.result.keys.emplace(known->key, value);
+  const auto [entry, inserted] = state.result.keys.emplace(known->key, value);
   if (!inserted && entry->second != value)
-    reading.notes.add(directive,
-                      "weir has one " + std::string(known->key) + " for all servers, " + entry->second);
+    state.notes.add(directive,
+                    "weir has one " + std::string(known->key) + " for all servers, " + entry->second);
   return true;
 }
 
-void read_server(const Directive& directive, const Scope& outer, const Tls& tls, Reading& reading) {
-  Server server{.place = directive.place,
+void read_server(const Directive& directive, const Scope& outer, const Tls& tls, ImportState& state) {
+  Server server{.position = directive.position,
                 .label = {},
                 .named = false,
                 .names = {},
@@ -242,12 +244,12 @@ void read_server(const Directive& directive, const Scope& outer, const Tls& tls,
                 .scope = outer,
                 .tls = tls,
                 .locations = {}};
-  read_server_settings(directive, server, reading);
+  read_server_settings(directive, server, state);
   if (server.listens.empty() && !has_listen(directive))  // one that is left out opens no other address
-    server.listens.push_back({.place = directive.place, .address = "0.0.0.0:80"});
-  if (server.label.empty()) server.label = "server" + std::to_string(reading.result.servers.size() + 1);
-  read_locations(directive, server, reading);
-  reading.result.servers.push_back(std::move(server));
+    server.listens.push_back({.position = directive.position, .address = "0.0.0.0:80"});
+  if (server.label.empty()) server.label = "server" + std::to_string(state.result.servers.size() + 1);
+  read_locations(directive, server, state);
+  state.result.servers.push_back(std::move(server));
 }
 
 }  // namespace weir::cli::nginx

@@ -95,16 +95,16 @@ std::string address_with_port(const std::string& address, const char* port) {
   return has_port ? address : address + ":" + port;
 }
 
-void read_upstream(const Directive& directive, Reading& reading) {
+void read_upstream(const Directive& directive, ImportState& state) {
   if (directive.arguments.empty()) return;
   Upstream upstream;
-  upstream.place = directive.place;
+  upstream.position = directive.position;
   for (const auto& inner : directive.block)
     if (inner.name == "server")
-      read_upstream_server(inner, upstream, reading.notes);
+      read_upstream_server(inner, upstream, state.notes);
     else
-      read_balance(inner, upstream, reading.notes);
-  reading.result.upstreams.emplace(directive.arguments.front(), std::move(upstream));
+      read_balance(inner, upstream, state.notes);
+  state.result.upstreams.emplace(directive.arguments.front(), std::move(upstream));
 }
 
 }  // namespace weir::cli::nginx

@@ -107,7 +107,7 @@ void read_key(const Directive& directive, std::string_view text, Zone& zone, Not
 }
 
 std::string read_zone(const Directive& directive, Zone& zone, Notes& notes) {
-  zone.place = directive.place;
+  zone.position = directive.position;
   std::string name;
   const auto& words = directive.arguments;
   for (std::size_t i = 1; i < words.size(); ++i) {

@@ -10,7 +10,7 @@
 namespace weir::cli::nginx {
 
 // Where a directive begins.
-struct Place {
+struct Position {
   std::shared_ptr<const std::string> file;  // shared by all directives of a file
   unsigned line = 0;                        // from 1
 
@@ -20,7 +20,7 @@ struct Place {
 };
 
 struct Directive {
-  Place place;
+  Position position;
   std::string name;
   std::vector<std::string> arguments;  // without quotes and escapes
   std::vector<Directive> block;

@@ -72,7 +72,7 @@ class FileReader {
   }
 
   std::optional<base::Error> include(const Directive& directive, Directives& into, std::size_t depth) {
-    const auto where = directive.place.text() + ": ";
+    const auto where = directive.position.text() + ": ";
     if (depth == kMostIncludeDepth)
       return base::Error{where + "files include files more than " + std::to_string(kMostIncludeDepth) +
                          " deep"};

@@ -185,7 +185,7 @@ class Parser {
 
  private:
   [[nodiscard]] base::Error error(unsigned line, const std::string& what) const {
-    return {Place{file_, line}.text() + ": " + printable(what)};
+    return {Position{file_, line}.text() + ": " + printable(what)};
   }
 
   // Reads directives up to the end of the block, or of the text if `depth` is 0.
@@ -201,7 +201,7 @@ class Parser {
       }
       if (++count_ > kMostDirectives)
         return error(token->line, "more than " + std::to_string(kMostDirectives) + " directives");
-      into.push_back({Place{file_, token->line}, token->word, {}, {}, false});
+      into.push_back({Position{file_, token->line}, token->word, {}, {}, false});
       if (auto fault = parse_rest(into.back(), depth)) return fault;
     }
   }
@@ -217,13 +217,13 @@ class Parser {
       }
       if (token->sign == ';') return std::nullopt;
       if (token->sign != '{')
-        return error(directive.place.line, "\"" + directive.name + "\" ends without \";\"");
+        return error(directive.position.line, "\"" + directive.name + "\" ends without \";\"");
       directive.has_block = true;
       if (directive.name.ends_with("_by_lua_block")) {
         if (lexer_.skip_lua_block())
           continue_after_lua();
         else
-          return error(directive.place.line, "the block of " + directive.name + " has no \"}\"");
+          return error(directive.position.line, "the block of " + directive.name + " has no \"}\"");
         return std::nullopt;
       }
       if (depth + 1 == kMostDepth)

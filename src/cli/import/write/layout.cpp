@@ -41,12 +41,36 @@ class Arranger {
   Layout arrange() {
     auto [listeners, fronts] = arrange_listeners(configuration_, notes_);
     layout_.listeners = std::move(listeners);
+    for (const auto& listener : layout_.listeners)
+      if (listener.listen.ipv6_only) refuse_ipv4(listener);
     for (const auto& front : fronts)
       for (const auto& unit : front.units) add_unit(front, unit);
     return std::move(layout_);
   }
 
  private:
+  // Adds a route for clients of IPv4, which do not reach the address in nginx. With trusted proxies weir sees
+  // the client's address instead of the connection's, so there is a note only.
+  void refuse_ipv4(const WeirListener& listener) {
+    const auto& listen = listener.listen;
+    const std::string what =
+        "nginx takes IPv6 alone at " + listen.address + ", and weir's [::] also takes IPv4";
+    if (!configuration_.trusted.empty())
+      return notes_.add(listen.position, "listen",
+                        what + "; weir: an address of the machine instead of [::]");
+    notes_.add(listen.position, "listen", what + "; weir answers 403 to its clients");
+    const auto server =
+        std::find_if(configuration_.servers.begin(), configuration_.servers.end(), [&](const Server& one) {
+          return std::any_of(one.listens.begin(), one.listens.end(),
+                             [&](const Listen& other) { return other.address == listen.address; });
+        });
+    add({.name = listener.name + " IPv4",
+         .position = listen.position,
+         .match = {{"listener", toml_string(listener.name)}, {"ip", toml_string("0.0.0.0/0")}},
+         .action = {.scheme = {}, .upstream = {}, .limited = false, .status = 403, .body = {}},
+         .location = &server->locations.front()});
+  }
+
   void add_unit(const Front& front, const HostUnit& unit) {
     const auto& server = configuration_.servers[unit.server];
     TomlPairs common;
@@ -54,7 +78,7 @@ class Arranger {
     if (!unit.names.empty()) common.emplace_back("host", one_or_list(unit.names));
     for (const auto& entry : order_locations(server.locations, notes_)) {
       WeirRoute route{.name = {},
-                      .place = entry.location->place,
+                      .position = entry.location->position,
                       .match = common,
                       .action = entry.location->action,
                       .location = entry.location,
@@ -133,7 +157,8 @@ class Arranger {
     const auto source = is_group ? action.upstream : address_with_port(action.upstream, tls ? "443" : "80");
     const bool usable = is_group ? !known->second.servers.empty() : bool{base::parse_endpoint(source)};
     if (!usable || (tls && source.starts_with("unix:"))) {
-      notes_.add(route.place, "location", "there is no server for " + action.upstream + "; weir answers 502");
+      notes_.add(route.position, "location",
+                 "there is no server for " + action.upstream + "; weir answers 502");
       action = {.scheme = {}, .upstream = {}, .limited = true, .status = 502, .body = {}};
       return;
     }

@@ -23,7 +23,7 @@ using TomlPairs = std::vector<std::pair<std::string, std::string>>;
 
 struct WeirRoute {
   std::string name;
-  Place place;
+  Position position;
   TomlPairs match;
   Action action;
   const Location* location = nullptr;

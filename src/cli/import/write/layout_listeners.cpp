@@ -34,13 +34,14 @@ void add_listen(const Listen& listen, const std::string& address, std::size_t se
   if (found == sockets.end()) {
     sockets.push_back({});
     found = sockets.end() - 1;
-    found->listener.listen = {.place = listen.place, .address = address};
+    found->listener.listen = {.position = listen.position, .address = address, .ipv6_only = listen.ipv6_only};
     found->default_server = server;
   }
   auto& whole = found->listener.listen;
   whole.tls |= listen.tls;
   whole.http2 |= listen.http2;
   whole.proxy_protocol |= listen.proxy_protocol;
+  whole.ipv6_only &= listen.ipv6_only;
   if (std::find(found->members.begin(), found->members.end(), server) == found->members.end())
     found->members.push_back(server);
   if (listen.is_default && !std::exchange(found->has_default, true)) found->default_server = server;
@@ -74,9 +75,10 @@ void join_families(std::vector<Socket>& sockets, Notes& notes) {
     auto& whole = narrow->listener.listen;
     if (serve_alike(*narrow, sockets[at])) {
       whole.address = wide.address;
+      whole.ipv6_only = false;
       whole.http2 |= wide.http2;
     } else {
-      notes.add(wide.place, "listen",
+      notes.add(wide.position, "listen",
                 wide.address + " is left out: it has other servers or settings than " + whole.address +
                     ", and weir's [::] also takes IPv4");
     }
@@ -109,7 +111,7 @@ std::string set_client_auth(const Configuration& configuration, Socket& socket, 
     if (client_ca_of(other).empty())
       return listen.address + " has ssl_verify_client and no ssl_client_certificate";
     if (!other.client_ca.empty() && !other.trusted_ca.empty() && other.client_ca != other.trusted_ca)
-      notes.add(listen.place, "listen",
+      notes.add(listen.position, "listen",
                 "nginx also trusts clients of " + other.trusted_ca + "; weir: one file of both as client_ca");
     if (strictest != nullptr &&
         (client_ca_of(*strictest) != client_ca_of(other) || strictest->client_crl != other.client_crl))
@@ -121,10 +123,26 @@ std::string set_client_auth(const Configuration& configuration, Socket& socket, 
   tls.client_crl = strictest->client_crl;
   tls.client_auth = strictest->client_auth;
   if (differs)
-    notes.add(listen.place, "listen",
+    notes.add(listen.position, "listen",
               "the servers of " + listen.address + " differ in ssl_verify_client; weir has client_auth = " +
                   toml_string(tls.client_auth) + " for all of them");
   return {};
+}
+
+// Sets the newest min_version of all servers of a socket, because a listener of weir has one for all.
+void set_min_version(const Configuration& configuration, Socket& socket, Notes& notes) {
+  auto& newest = socket.listener.tls.min_version;
+  bool differs = false;
+  for (const auto member : socket.members) {
+    const auto& other = configuration.servers[member].tls.min_version;
+    differs = differs || other != newest;
+    newest = std::max(newest, other);
+  }
+  const auto& listen = socket.listener.listen;
+  if (differs)
+    notes.add(listen.position, "listen",
+              "the servers of " + listen.address + " differ in ssl_protocols; weir has min_version = " +
+                  toml_string(newest) + " for all of them");
 }
 
 // Sets the certificates of a socket: those of the default server first. Returns why weir must leave the
@@ -136,6 +154,7 @@ std::string set_tls(const Configuration& configuration, Socket& socket, Notes& n
   for (const auto member : socket.members) add_certificates(configuration.servers[member].tls, tls);
   std::erase_if(tls.certificates, [](const Certificate& c) { return c.cert.empty() || c.key.empty(); });
   if (tls.certificates.empty()) return socket.listener.listen.address + " has ssl and no ssl_certificate";
+  set_min_version(configuration, socket, notes);
   return set_client_auth(configuration, socket, notes);
 }
 
@@ -148,7 +167,7 @@ Fronts arrange_listeners(const Configuration& configuration, Notes& notes) {
   for (auto& socket : sockets) {
     const auto& listen = socket.listener.listen;
     if (const auto fault = set_tls(configuration, socket, notes); !fault.empty()) {
-      notes.add(listen.place, "listen", fault + "; the listener is left out");
+      notes.add(listen.position, "listen", fault + "; the listener is left out");
       continue;
     }
     const auto number = std::to_string(result.listeners.size() + 1);

@@ -92,7 +92,7 @@ bool may_refuse(const Location& location) {
 // Returns a location for all paths that may be those of an expression without an equal.
 OrderedLocation closed_location(const Location& location, const std::string& start, const std::string& fault,
                                 Notes& notes) {
-  notes.add(location.place, "location",
+  notes.add(location.position, "location",
             location.path + ": no equal; weir answers 403 to all paths" +
                 (start.empty() ? "" : " that begin with " + start) + ": " +
                 (fault.empty() ? kSpelling : fault));
@@ -102,7 +102,7 @@ OrderedLocation closed_location(const Location& location, const std::string& sta
 }
 
 OrderedLocation inexact_location(const Location& location, std::string pattern, Notes& notes) {
-  notes.add(location.place, "location",
+  notes.add(location.position, "location",
             location.path + ": other locations may take some of its requests: " + kSpelling);
   return {&location, std::move(pattern), {}};
 }
@@ -122,7 +122,7 @@ std::vector<OrderedLocation> order_locations(const std::vector<Location>& locati
     else if (fault.empty())
       all.push_back(inexact_location(location, std::move(pattern), notes));
     else
-      notes.add(location.place, "location",
+      notes.add(location.position, "location",
                 location.path + ": no equal; other locations take its requests: " + fault);
   }
   const bool with_expressions = std::any_of(

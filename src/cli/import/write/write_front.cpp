@@ -38,7 +38,7 @@ std::string write_listener(const WeirListener& listener, bool named) {
   if (const auto protocols = protocols_of(listen); !protocols.empty())
     lines.emplace_back("protocols", protocols);
   if (listen.proxy_protocol) lines.emplace_back("proxy_protocol", "true");
-  return "\n[[listener]]  # " + listen.place.text() + "\n" + lines_of(lines) +
+  return "\n[[listener]]  # " + listen.position.text() + "\n" + lines_of(lines) +
          (listen.tls ? write_tls(listener.tls) : std::string());
 }
 

@@ -79,7 +79,7 @@ std::string write_route(const WeirRoute& route, bool own_max_body) {
   add_headers(route, lines);
   const auto& most = route.location->scope.max_body;
   if (own_max_body && most) lines.emplace_back("max_body", toml_size(*most));
-  return "\n[[route]]  # " + route.place.text() + "\n" + lines_of(lines);
+  return "\n[[route]]  # " + route.position.text() + "\n" + lines_of(lines);
 }
 
 const Zone* zone_of(const Configuration& configuration, const Limit& limit) {
@@ -100,7 +100,7 @@ class RuleWriter {
     for (const auto& limit : scope.connections)
       add_limit({limit, scope.connection_status, scope.connection_dry_run, route.server, {}}, route.name);
     if (!scope.requests.empty() && !scope.connections.empty())
-      notes_.add(scope.connections.front().place, "limit_conn",
+      notes_.add(scope.connections.front().position, "limit_conn",
                  "weir charges a request that this limit refuses to no other limit; nginx has counted it by "
                  "limit_req");
   }
@@ -115,9 +115,10 @@ class RuleWriter {
   void add_limit(RuleDraft draft, const std::string& route) {
     const auto* zone = zone_of(configuration_, draft.limit);
     const auto* what = draft.limit.connections ? "limit_conn" : "limit_req";
-    if (zone == nullptr) return notes_.add(draft.limit.place, what, "there is no zone " + draft.limit.zone);
+    if (zone == nullptr)
+      return notes_.add(draft.limit.position, what, "there is no zone " + draft.limit.zone);
     if (!zone->usable)
-      return notes_.add(draft.limit.place, what,
+      return notes_.add(draft.limit.position, what,
                         "not imported, because the zone " + draft.limit.zone + " is not");
     if (zone->by_server && zone->key.empty() && !configuration_.servers[draft.server].named)
       return;  // an empty key
@@ -137,8 +138,8 @@ class RuleWriter {
     for (const auto& other : drafts_)
       if (other.limit.zone == draft.limit.zone && other.limit.connections == draft.limit.connections &&
           other.server == draft.server)
-        return notes_.add(draft.limit.place, what,
-                          "nginx counts this together with " + other.limit.place.text() +
+        return notes_.add(draft.limit.position, what,
+                          "nginx counts this together with " + other.limit.position.text() +
                               ", which has other numbers; weir counts each apart");
   }
 
@@ -153,11 +154,11 @@ class RuleWriter {
   void note_key(const RuleDraft& draft, const Zone& zone) {
     const bool waits = draft.limit.over == Over::Delay && !draft.limit.connections;
     if (waits && !(zone.by_address && zone.key.size() == 1))
-      notes_.add(draft.limit.place, "limit_req",
+      notes_.add(draft.limit.position, "limit_req",
                  "weir's queue is fair: if it is full, a newcomer may take the place of a client that has "
                  "more places");
     if (zone.optional > 1 || (zone.optional == 1 && zone.key.size() > 1 && !zone.by_address))
-      notes_.add(zone.place, draft.limit.connections ? "limit_conn_zone" : "limit_req_zone",
+      notes_.add(zone.position, draft.limit.connections ? "limit_conn_zone" : "limit_req_zone",
                  "nginx counts a request that lacks a part of the key by the other parts; weir " +
                      std::string(zone.by_address ? "counts it by address" : "does not limit it"));
   }
@@ -180,7 +181,7 @@ class RuleWriter {
     if (draft.dry_run) lines.emplace_back("mode", toml_string("shadow"));
     lines.emplace_back("status", std::to_string(draft.status));
     note_key(draft, zone);
-    return "\n[[rule]]  # " + limit.place.text() + "\n" + lines_of(lines);
+    return "\n[[rule]]  # " + limit.position.text() + "\n" + lines_of(lines);
   }
 
   const Configuration& configuration_;

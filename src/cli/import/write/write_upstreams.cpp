@@ -83,7 +83,7 @@ std::string write_upstream(const Configuration& configuration, const WeirUpstrea
   if (upstream.scheme == "grpcs") lines.emplace_back("protocol", toml_string("h2"));
   if (is_group) add_group(found->second, lines);
   add_tuning(upstream.tuning, tls, is_group ? found->second.idle : std::nullopt, lines);
-  return "\n[[upstream]]" + (is_group ? "  # " + found->second.place.text() : std::string()) + "\n" +
+  return "\n[[upstream]]" + (is_group ? "  # " + found->second.position.text() : std::string()) + "\n" +
          lines_of(lines);
 }
 

@@ -177,5 +177,60 @@ TEST(ImportReport, NotesDirectivesThatHaveNoEquivalentInWeir) {
               Not(Contains(HasSubstr("no equal; weir "))));
 }
 
+TEST(ImportCloses, LuaThatMayRefuseClosesLocations) {
+  for (const char* guard : {"rewrite_by_lua_block { ngx.exit(403) }", "rewrite_by_lua_file a.lua;",
+                            "server_rewrite_by_lua_file a.lua;"})
+    EXPECT_FALSE(forwards(imported_location(guard))) << guard;
+  EXPECT_TRUE(forwards(imported_location("rewrite_by_lua_no_postpone on;")));
+}
+
+TEST(ImportCloses, DenyUnixClosesLocationsOfServersAtUnixSockets) {
+  const auto result = imported_location("deny unix:; allow 10.0.0.0/8; deny all;", "listen unix:/run/a;");
+  EXPECT_FALSE(forwards(result));
+  EXPECT_THAT(result.notes, Contains(HasSubstr("location: deny unix: has no equal")));
+  EXPECT_TRUE(forwards(imported_location("deny unix:;", "listen 80;")));
+  EXPECT_TRUE(forwards(imported_location("allow unix:; deny unix:;", "listen unix:/run/a;")));
+  EXPECT_TRUE(forwards(imported_location("allow all;", "listen unix:/run/a;", "deny unix:;")));
+}
+
+TEST(ImportCloses, ListenerOfSeveralServersTakesTheNewestTlsVersion) {
+  const std::string files = " ssl_certificate a; ssl_certificate_key b; ";
+  const auto two = [&](const std::string& one, const std::string& other) {
+    Notes notes;
+    const auto text = "server { listen 443 ssl; " + files + one +
+                      " } server { listen 443 ssl; server_name b.example; " + files + other + " }";
+    const auto toml = translate(*parse_nginx(text, "n.conf"), "/etc/nginx", notes).value();
+    return std::pair(toml, notes.sorted().size());
+  };
+  const std::string newest = "ssl_protocols TLSv1.3;";
+  const auto same = two(newest, newest);
+  for (const auto& [toml, notes] : {two("", newest), two(newest, "")}) {
+    EXPECT_THAT(toml, HasSubstr("min_version = \"1.3\""));
+    EXPECT_EQ(notes, same.second + 1) << "the difference is reported";
+  }
+  EXPECT_THAT(two("", "").first, HasSubstr("min_version = \"1.2\""));
+}
+
+TEST(ImportCloses, AnAddressOfIpv6AloneIsClosedToIpv4) {
+  const std::string location = "location / { proxy_pass http://127.0.0.1:1; } ";
+  const auto alone = imported("server { listen [::]:80; " + location + "}");
+  EXPECT_THAT(
+      alone.toml,
+      HasSubstr("match = { listener = \"[::]:80\", ip = \"0.0.0.0/0\" }\nrespond = { status = 403 }"));
+  EXPECT_LT(alone.toml.find("0.0.0.0/0"), alone.toml.find("upstream = "));
+  EXPECT_THAT(alone.notes, Contains(HasSubstr("listen: nginx takes IPv6 alone at [::]:80")));
+  for (const char* listen :
+       {"listen [::]:80 ipv6only=off;", "listen 80; listen [::]:80;", "listen [::1]:80;"})
+    EXPECT_THAT(imported("server { " + std::string(listen) + location + "}").toml,
+                Not(HasSubstr("0.0.0.0/0")))
+        << listen;
+}
+
+TEST(ImportCloses, DepthOfCertificateChainsIsReported) {
+  EXPECT_THAT(
+      imported_location("proxy_ssl_verify_depth 1;").notes,
+      Contains(HasSubstr("proxy_ssl_verify_depth: no equal; weir accepts a chain of any usual length")));
+}
+
 }  // namespace
 }  // namespace weir::cli::nginx

@@ -27,10 +27,10 @@ TEST(NginxParser, ReadsDirectivesBlocksAndLines) {
   ASSERT_EQ(all.size(), 2u);
   EXPECT_THAT(all[0].arguments, ElementsAre("1", "2"));
   EXPECT_FALSE(all[0].has_block);
-  EXPECT_EQ(all[1].place.text(), "nginx.conf:3");
+  EXPECT_EQ(all[1].position.text(), "nginx.conf:3");
   ASSERT_EQ(all[1].block.size(), 1u);
   EXPECT_EQ(all[1].block[0].name, "listen");
-  EXPECT_EQ(all[1].block[0].place.line, 4u);
+  EXPECT_EQ(all[1].block[0].position.line, 4u);
 }
 
 TEST(NginxParser, ReadsQuotesAndEscapesLikeNginx) {
@@ -59,7 +59,7 @@ TEST(NginxParser, DoesNotCountBracesInStringsAndCommentsOfLua) {
     ASSERT_EQ(all.size(), 2u) << lua;
     EXPECT_EQ(all[1].name, "b") << lua;
   }
-  EXPECT_EQ(parsed("x_by_lua_block { --[[\n\n]] }\nb 1;")[1].place.line, 4u);
+  EXPECT_EQ(parsed("x_by_lua_block { --[[\n\n]] }\nb 1;")[1].position.line, 4u);
   for (const std::string lua : {"\"}", "'\\", "[[ }", "--", "[=", "--[==[ ]=]"})
     EXPECT_THAT(error_of("x_by_lua_block { " + lua), HasSubstr("has no \"}\"")) << lua;
 }

@@ -18,7 +18,7 @@ using enum Modifier;
 using testing::ElementsAre;
 
 Location at(Modifier modifier, const std::string& path) {
-  return {.place = {}, .modifier = modifier, .path = path, .scope = {}, .action = {}};
+  return {.position = {}, .modifier = modifier, .path = path, .scope = {}, .action = {}};
 }
 
 std::vector<std::string> order_of(const std::vector<Location>& locations) {

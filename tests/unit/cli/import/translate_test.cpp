@@ -274,7 +274,7 @@ TEST(NginxFiles, IncludesFilesByPatternFromTheFolderOfTheFirstFile) {
   const auto all = read_nginx_files((folder / "nginx.conf").string());
   ASSERT_TRUE(all.has_value()) << all.error().message;
   ASSERT_EQ(all->at(1).block.size(), 2u);
-  EXPECT_EQ(all->at(1).block[0].place.text(), (folder / "sites/c.inc:1").string());
+  EXPECT_EQ(all->at(1).block[0].position.text(), (folder / "sites/c.inc:1").string());
   EXPECT_EQ(all->at(1).block[1].name, "b");
   EXPECT_THAT(read_nginx_files((folder / "loop.conf").string()).error().message,
               HasSubstr("loop.conf:1: files include files more than 16 deep"));
