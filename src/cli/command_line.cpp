@@ -1,10 +1,8 @@
 #include "weir/cli/command_line.hpp"
 
-#include "cli/admin_access.hpp"
 #include "cli/check_command.hpp"
+#include "cli/command_options.hpp"
 #include "cli/exit_status.hpp"
-#include "cli/import/import_command.hpp"
-#include "cli/replay/replay_command.hpp"
 #include "cli/top/top_command.hpp"
 
 #include "weir/base/units.hpp"
@@ -20,7 +18,6 @@
 #include "weir/server/run.hpp"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <iostream>
 #include <optional>
@@ -35,191 +32,10 @@ namespace weir::cli {
 
 namespace {
 
-constexpr std::array<std::string_view, 14> kCommands = {
-    "run",  "reload", "upgrade", "check", "import", "redis-check", "explain",
-    "keys", "top",    "replay",  "echo",  "health", "schema",      "version"};
-constexpr std::array<std::string_view, 2> kCommandsOfKeys = {"show", "reset"};
-
-// The names of the option for the configuration file, for commands that have no other positional argument.
-// After such a command, the user may omit the option's name: weir check FILE.
-constexpr const char* kFileAlone = "-c,--config,FILE";
-
-// The values of the command line's options. Most are the texts that the user typed; other functions of weir
-// parse them later.
-struct Words {
-  std::string config;
-  std::string listen;
-  std::string delay = "0ms";
-  std::string admin = kUsualAdmin;  // option of weir health
-  std::string asked;  // the option --admin of the other commands; empty if the user did not type it
-  ExplainOptions explain;
-  KeysOptions keys;
-  unsigned workers = 1;
-  ReplayOptions replay;
-  ImportOptions import;
-  std::string token;
-  pid_t process = 0;  // option of weir reload
-  bool grpc = false;  // option of weir echo
-  bool once = false;
-  bool strict = false;   // option of weir check
-  bool json = false;     // option of weir check, redis-check and top
-  bool resolve = false;  // option of weir check
-  bool ready = false;    // option of weir health
-  unsigned clients = 5;
-};
-
 int wrong(const std::string& what) {
   std::cerr << "weir: " << what
             << "\nweir --help lists the commands, weir COMMAND --help the options of one\n";
   return kWrong;
-}
-
-// Declares the option for the configuration file. Both weir check FILE and weir check --config FILE work.
-void declare_file(CLI::App& command, Words& words) {
-  command.add_option(kFileAlone, words.config, "configuration file")->required()->type_name("FILE");
-}
-
-// Declares the options of commands that use the admin listener of a running weir. Typed options have priority
-// over the file, and the file has priority over defaults. `file`: the names of the option for the file.
-void declare_access(CLI::App& command, Words& words, const char* file = "-c,--config") {
-  command
-      .add_option(file, words.config, "configuration file of that weir, for its [admin] address and token")
-      ->type_name("FILE");
-  command
-      .add_option("--admin", words.asked,
-                  "address of the admin listener; default: the one in the file, or 127.0.0.1:9900")
-      ->type_name("ADDR");
-  command
-      .add_option("--token", words.token,
-                  "token of the admin listener; default: the one in the file, or the environment variable "
-                  "WEIR_ADMIN_TOKEN")
-      ->type_name("TEXT");
-}
-
-void declare_reload(CLI::App& app, Words& words) {
-  auto* reload = app.add_subcommand(
-      "reload",
-      "reload the configuration of a running weir, and show what changed or what is wrong; exit 0: the new "
-      "one is in force, 1: the old one stays, 3: weir still reads it");
-  declare_access(*reload, words, kFileAlone);
-  constexpr pid_t kMostProcess = 1 << 22;
-  reload->add_option("--pid", words.process, "process that gets SIGHUP if the file has no [admin] address")
-      ->check(CLI::Range(pid_t{1}, kMostProcess))
-      ->type_name("N");
-}
-
-void declare(CLI::App& app, Words& words) {
-  app.require_subcommand(1);
-  app.set_version_flag("--version", std::string(base::version_text()));
-  auto* run =
-      app.add_subcommand("run", "serve requests until SIGTERM or SIGINT; then finish open requests and exit");
-  declare_file(*run, words);
-  auto* check = app.add_subcommand("check", "check a configuration and show how weir understands it");
-  declare_file(*check, words);
-  check->add_flag("--strict", words.strict, "exit with 1 if there is a warning");
-  check->add_flag("--json", words.json, "print JSON");
-  check->add_flag(
-      "--resolve", words.resolve,
-      "also look up the names of servers, listeners, Redis and webhooks; exit with 1 if a look-up fails");
-  auto* redis = app.add_subcommand(
-      "redis-check",
-      "check that weir can use the Redis of a configuration; exit 0: yes, maybe with warnings; 1: no, or "
-      "Redis does not answer; 2: the configuration is wrong or names no Redis");
-  declare_file(*redis, words);
-  redis->add_flag("--json", words.json, "print JSON");
-  auto* replay = app.add_subcommand("replay",
-                                    "run the requests of an access log through other rules, and show which "
-                                    "of them would be decided differently");
-  replay->add_option("-c,--config", words.config, "configuration file with the other rules")
-      ->required()
-      ->type_name("FILE");
-  replay
-      ->add_option("logs", words.replay.files,
-                   "access logs of one weir or several, in any order; -: standard input")
-      ->required()
-      ->type_name("LOG");
-  replay->add_flag("--json", words.replay.json, "print JSON");
-  replay
-      ->add_option("--clients", words.replay.clients,
-                   "clients to list for each rule, those with most changes first; default 10")
-      ->check(CLI::Range(0u, 1'000'000u))
-      ->type_name("N");
-  auto* top =
-      app.add_subcommand("top", "show what a running weir does now and which clients it limits; q quits");
-  declare_access(*top, words, kFileAlone);
-  top->add_option("--clients", words.clients, "clients in each list")
-      ->check(CLI::Range(1u, 1024u))
-      ->type_name("N");
-  top->add_flag("--once", words.once, "print one frame, after a second, and exit");
-  top->add_flag("--json", words.json, "print that frame as JSON");
-  auto* echo = app.add_subcommand("echo", "run a small server for demos, tests and load tests");
-  echo->add_option("--listen", words.listen, "host:port, [v6]:port or unix:/path")
-      ->required()
-      ->type_name("ADDR");
-  echo->add_option("--workers", words.workers, "number of threads")
-      ->check(CLI::Range(1u, 256u))
-      ->type_name("N");
-  echo->add_option("--delay", words.delay, "wait before each answer, such as 10ms")->type_name("DURATION");
-  echo->add_flag("--grpc", words.grpc,
-                 "answer gRPC calls (HTTP/2 without TLS) with their own messages; the metadata "
-                 "x-grpc-status sets the status");
-  auto* health = app.add_subcommand("health", "ask a running weir whether it works; exit 0: yes, 1: no");
-  health->add_flag("--ready", words.ready,
-                   "ask whether it is ready for requests: it has started and was not told to stop");
-  health->add_option("--admin", words.admin, "address of the admin listener, default 127.0.0.1:9900")
-      ->type_name("ADDR");
-  app.add_subcommand("schema", "print the JSON Schema of the configuration, for editors");
-  app.add_subcommand("version", "print the version, and the commit of the build");
-}
-
-void declare_import(CLI::App& app, Words& words) {
-  auto* import = app.add_subcommand(
-      "import", "translate a configuration of nginx; standard error says what has no equal");
-  import->add_option("file", words.import.file, "the configuration")->required()->type_name("NGINX.CONF");
-  import->add_option("-o,--output", words.import.output, "default: standard output")->type_name("FILE");
-  import->add_flag("--force", words.import.force, "overwrite the file of --output");
-}
-
-void declare_inspection(CLI::App& app, Words& words) {
-  auto* explain = app.add_subcommand(
-      "explain", "ask a running weir what each rule would decide for a request; nothing is charged");
-  declare_access(*explain, words);
-  explain
-      ->add_option("request", words.explain.request,
-                   "method (default GET), and http://host/path?query or /path; for a /path weir takes the "
-                   "first host that has a route")
-      ->required()
-      ->expected(1, 2)
-      ->type_name("[METHOD] URL");
-  explain->add_option("-H,--header", words.explain.headers, "header field, \"Name: value\"; may be repeated")
-      ->expected(1)
-      ->take_all()
-      ->type_name("LINE");
-  explain->add_option("--ip", words.explain.ip, "address of the client, default 127.0.0.1")
-      ->type_name("ADDR");
-  explain->add_option("-d,--data", words.explain.body, "body, for rules that read it")->type_name("TEXT");
-  explain->add_flag("--json", words.explain.json, "print JSON");
-  auto* upgrade = app.add_subcommand(
-      "upgrade",
-      "replace a running weir by the binary that is now installed, without a refused connection and with all "
-      "counts; exit 0: the new process serves, 1: the old one goes on");
-  declare_access(*upgrade, words, kFileAlone);
-  auto* keys = app.add_subcommand("keys", "show or reset the state of one key of a rule in a running weir");
-  keys->require_subcommand(1);
-  for (const auto what : kCommandsOfKeys) {
-    auto* command =
-        keys->add_subcommand(std::string(what), what == "show" ? "show what the key has used and what is left"
-                                                               : "reset the key, and show what it had used");
-    declare_access(*command, words);
-    command->add_option("rule", words.keys.rule, "name of the rule")->required()->type_name("RULE");
-    command
-        ->add_option(
-            "key", words.keys.key,
-            "parts of the key in order, such as 203.0.113.7, or user:ada for \"api_key|user\"; or the client "
-            "as weir top, the dashboard and the access log show it: a digest, or user:paula for her API key")
-        ->type_name("PART");
-    command->add_flag("--json", words.keys.json, "print JSON");
-  }
 }
 
 int report(const config::ConfigError& error) {
@@ -322,6 +138,16 @@ int do_keys(const CLI::App& app, const Words& words) {
   return ask_whom(words, [&](const AdminAccess& access, const auto&) { return run_keys(access, options); });
 }
 
+int do_client_keys(const CLI::App& app, const Words& words) {
+  auto options = words.client_keys;
+  const auto* command = app.get_subcommand("client-keys");
+  options.what = command->got_subcommand("list")  ? ClientKeysOptions::What::List
+                 : command->got_subcommand("set") ? ClientKeysOptions::What::Set
+                                                  : ClientKeysOptions::What::Remove;
+  return ask_whom(words,
+                  [&](const AdminAccess& access, const auto&) { return run_client_keys(access, options); });
+}
+
 int do_explain(const Words& words) {
   return ask_whom(words,
                   [&](const AdminAccess& access, const auto&) { return run_explain(access, words.explain); });
@@ -350,6 +176,7 @@ int obey(const CLI::App& app, const Words& words) {
   if (app.got_subcommand("redis-check")) return do_redis_check(words);
   if (app.got_subcommand("explain")) return do_explain(words);
   if (app.got_subcommand("keys")) return do_keys(app, words);
+  if (app.got_subcommand("client-keys")) return do_client_keys(app, words);
   if (app.got_subcommand("replay")) return do_replay(words);
   if (app.got_subcommand("top")) return do_top(words);
   if (app.got_subcommand("echo")) return do_echo(words);
@@ -371,6 +198,8 @@ int explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** 
   if (!known && (first.empty() || !first.starts_with('-'))) return wrong(no_command(first, kCommands));
   if (first == "keys" && app.get_subcommand("keys")->get_subcommands().empty())
     return wrong("keys: " + no_command(argc < 3 ? "" : argv[2], kCommandsOfKeys));
+  if (first == "client-keys" && app.get_subcommand("client-keys")->get_subcommands().empty())
+    return wrong("client-keys: " + no_command(argc < 3 ? "" : argv[2], kCommandsOfClientKeys));
   return wrong(error.what());
 }
 
@@ -379,10 +208,7 @@ int explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** 
 int run_command_line(int argc, char** argv) {
   CLI::App app("weir: a reverse proxy that limits requests exactly", "weir");
   Words words;
-  declare(app, words);
-  declare_reload(app, words);
-  declare_import(app, words);
-  declare_inspection(app, words);
+  declare_commands(app, words);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

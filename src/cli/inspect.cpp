@@ -128,6 +128,39 @@ json::object explain_request_of(const ExplainOptions& options) {
   return explain_request;
 }
 
+// Returns the first line of standard input, without its line break.
+std::string line_of_input() {
+  std::string line;
+  std::getline(std::cin, line);
+  if (line.ends_with('\r')) line.pop_back();
+  if (line.empty()) throw WrongQuestion("standard input has no API key; write it there, such as < FILE");
+  return line;
+}
+
+// Returns the body for PUT /api/client-keys. The key itself does not leave this process.
+json::object client_key_of(const ClientKeysOptions& options) {
+  json::object key;
+  if (options.key == "-")
+    key["sha256"] = policy::ApiKeys::hex_of(policy::ApiKeys::digest(line_of_input()));
+  else if (policy::ApiKeys::parse_digest(options.key))
+    key["sha256"] = options.key;
+  else if (options.key.starts_with("sha256:"))
+    key["id"] = options.key;
+  else
+    throw WrongQuestion(
+        "the key is neither an id such as sha256:9f86d081884c7d65 nor a SHA-256 of 64 digits; write - and "
+        "give "
+        "the key to standard input, where other users of the machine cannot see it");
+  const auto add = [&](const char* name, const std::string& value) {
+    if (!value.empty()) key[name] = value;
+  };
+  add("user", options.owner.user);
+  add("org", options.owner.org);
+  add("tier", options.owner.tier);
+  add("service", options.owner.service);
+  return key;
+}
+
 }  // namespace
 
 int run_explain(const AdminAccess& access, const ExplainOptions& options) {
@@ -144,6 +177,18 @@ int run_keys(const AdminAccess& access, const KeysOptions& options) {
     for (const auto& part : options.key) target += "&key=" + escaped(part);
     const auto said = ask(access, options.reset ? "DELETE" : "GET", std::move(target), {}, "limits");
     return options.json ? observe::json_text(said) + "\n" : keys_report(said);
+  });
+}
+
+int run_client_keys(const AdminAccess& access, const ClientKeysOptions& options) {
+  using What = ClientKeysOptions::What;
+  return tell(access, [&] {
+    const std::string page = "/api/client-keys";
+    const auto said = options.what == What::List ? ask(access, "GET", page, {}, "keys")
+                      : options.what == What::Set
+                          ? ask(access, "PUT", page, observe::json_text(client_key_of(options)), "key")
+                          : ask(access, "DELETE", page + "?id=" + escaped(options.key), {}, "key");
+    return options.json ? observe::json_text(said) + "\n" : client_keys_report(said);
   });
 }
 

@@ -166,4 +166,28 @@ std::string keys_report(const json::object& said) {
   return lines;
 }
 
+std::string client_keys_report(const json::object& said) {
+  const auto line = [](const json::object& key) {
+    std::string words;
+    for (const char* name : {"user", "org", "tier", "service"})
+      if (key.contains(name))
+        words += (words.empty() ? ": " : ", ") + std::string(name) + " " + std::string(text(key, name));
+    return std::string(text(key, "id")) + words;
+  };
+  std::string lines;
+  if (const auto* list = said.if_contains("keys")) {
+    for (const auto& key : list->as_array()) lines += line(key.as_object()) + "\n";
+    return lines.empty() ? "the keys file has no keys\n" : lines;
+  }
+  const auto* created = said.if_contains("created");
+  lines = std::string(created == nullptr   ? "removed "
+                      : created->as_bool() ? "added "
+                                           : "changed ") +
+          line(said.at("key").as_object()) + "\n";
+  if (const auto* warnings = said.if_contains("warnings"))
+    for (const auto& warning : warnings->as_array())
+      lines += "warning: " + std::string(warning.as_string().c_str()) + "\n";
+  return lines;
+}
+
 }  // namespace weir::cli

@@ -12,5 +12,8 @@ namespace weir::cli {
 [[nodiscard]] std::string explanation_report(const boost::json::object& said);
 // Returns the text for a reply of /api/keys. Throws the same exceptions as explanation_report().
 [[nodiscard]] std::string keys_report(const boost::json::object& said);
+// Returns the text for a reply of /api/client-keys, one line for each key and each warning. Throws the same
+// exceptions as explanation_report().
+[[nodiscard]] std::string client_keys_report(const boost::json::object& said);
 
 }  // namespace weir::cli

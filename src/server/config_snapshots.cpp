@@ -236,6 +236,12 @@ ConfigSnapshots::Draft ConfigSnapshots::renamed(const policy::NamingKeys& names)
   return {std::move(config_snapshot), {}};
 }
 
+ConfigSnapshots::Draft ConfigSnapshots::with_api_keys(const policy::ApiKeys& keys) const {
+  auto config_snapshot = std::make_shared<proxy::ConfigSnapshot>(*current_);
+  config_snapshot->config.client.keys = keys;
+  return {std::move(config_snapshot), {}};
+}
+
 // Returns the new snapshot in a pointer whose deleter posts to the main thread. So the main thread frees the
 // snapshot, although any worker may release it last.
 std::shared_ptr<const proxy::ConfigSnapshot> ConfigSnapshots::put_in_force(const Draft& draft) {

@@ -49,6 +49,8 @@ class ConfigSnapshots {
                                          const policy::NamingKeys& names);
   // Returns a copy of the snapshot in use, with the keys `names` for clients' names.
   [[nodiscard]] Draft renamed(const policy::NamingKeys& names) const;
+  // Returns a copy of the snapshot in use with other API keys.
+  [[nodiscard]] Draft with_api_keys(const policy::ApiKeys& keys) const;
   // Returns a copy of the snapshot in use with new TLS contexts for these upstreams, made from the present
   // files. Only new connections use the new files, and idle connections are not reused. The error says which
   // file is faulty, and why.

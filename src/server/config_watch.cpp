@@ -24,6 +24,11 @@ void ConfigWatch::add(const std::vector<config::WatchedFile>& files) {
   }
 }
 
+void ConfigWatch::note_replaced(const config::WatchedFile& file) {
+  for (std::size_t i = 0; i < paths_.size(); ++i)
+    if (paths_[i] == file.path) read_[i] = seen_[i] = file.stamp;
+}
+
 bool ConfigWatch::look() {
   net::FileStamps found;
   for (const auto& path : paths_) found.push_back(net::stamp_of(path));

@@ -20,6 +20,9 @@ class ConfigWatch {
   // one of them has a mistake.
   void add(const std::vector<config::WatchedFile>& files);
 
+  // Must be called after weir itself has replaced a file, whose content it already uses.
+  void note_replaced(const config::WatchedFile& file);
+
   // Returns true if a file has changed since weir read it, and no file has changed since the previous call. A
   // file that is still being written is thus not read. Returns true once for each change, even if the reload
   // then fails.

@@ -3,6 +3,7 @@
 //
 // - program.cpp starts and ends weir.
 // - program_reload.cpp puts another configuration into use.
+// - program_api_keys.cpp changes the keys file and the API keys in use.
 // - program_upgrade.cpp hands over to a new process or takes over from an old one.
 // - program_sources.cpp provides the admin listener's data.
 // - program_secret.cpp reads the secret that all weir processes with one Redis share.
@@ -81,6 +82,8 @@ class Program {
   void put_in_force(config::Settings settings, const ConfigSnapshots::Draft& draft,
                     std::vector<Listeners::Wanted> listeners, std::vector<ClientFiles::Use> files,
                     ReloadReport& report);
+  [[nodiscard]] admin::ApiKeyResponse change_api_key(const admin::ApiKeyRequest& request);
+  void put_in_force(const policy::ApiKeys& keys, const net::FileStamp& stamp);
   [[nodiscard]] base::Result<void> take_up(const std::vector<const ClientFiles::Use*>& changed);
   void tell(log::LogLevel level, const std::vector<std::string>& lines);
   void upgrade(upgrade::Upgrade::Done done);

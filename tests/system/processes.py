@@ -143,14 +143,15 @@ def metric(admin, name, **labels):
     return total
 
 
-def run_weir(*arguments, config=None):
-    """Runs a command of weir until it ends. `config` is the content of the file for --config. Returns status, output, errors."""
+def run_weir(*arguments, config=None, stdin=""):
+    """Runs a command of weir until it ends. `config` is the content of the file for --config, `stdin` the standard input. Returns
+    status, output, errors."""
     with tempfile.TemporaryDirectory(prefix="weir-test-") as folder:
         if config is not None:
             path = pathlib.Path(folder) / "weir.toml"
             path.write_text(config)
             arguments = (*arguments, "--config", str(path))
-        done = subprocess.run([WEIR, *arguments], capture_output=True, text=True, timeout=2 * PATIENCE, check=False)
+        done = subprocess.run([WEIR, *arguments], input=stdin, capture_output=True, text=True, timeout=2 * PATIENCE, check=False)
     if REPORT.search(done.stderr):
         raise AssertionError("a sanitizer reports:\n" + done.stderr)
     return done.returncode, done.stdout, done.stderr

@@ -8,6 +8,7 @@
 #include "weir/limit/key_table.hpp"
 #include "weir/net/task.hpp"
 #include "weir/observe/counters.hpp"
+#include "weir/policy/api_keys.hpp"
 #include "weir/policy/explain_request.hpp"
 #include "weir/policy/explanation.hpp"
 
@@ -94,6 +95,23 @@ struct KeyResponse {
   bool reset = false;
 };
 
+// A change of one API key in the keys file ([client] keys).
+struct ApiKeyRequest {
+  std::optional<policy::ApiKeys::Sha256> digest{};  // names the key
+  std::string id{};                            // names a known key (ApiKeys::id_of()) if `digest` is absent
+  std::optional<policy::ApiKeyOwner> owner{};  // the key's holder; absent: remove the key
+  std::string peer{};                          // address of the admin listener's client
+};
+struct ApiKeyResponse {
+  unsigned status = 200;
+  std::string code{};   // the code of the error if `status` is not 200
+  std::string error{};  // a sentence about the error
+  std::string id{};
+  policy::ApiKeyOwner owner{};  // after the change; of a removed key: before it
+  bool created = false;         // true: the key is new
+  std::vector<std::string> warnings{};
+};
+
 class Recorder;
 
 struct Sources {
@@ -145,6 +163,10 @@ struct Sources {
   base::Duration longest_upgrade{0};
   std::function<net::Task<policy::Explanation>(policy::ExplainRequest)> explain;
   std::function<net::Task<KeyResponse>(KeyRequest)> keys;
+  // Returns the known API keys, which stay valid until the caller returns; null if there is no keys file.
+  std::function<const policy::ApiKeys*()> api_keys;
+  // Changes the keys file and the keys in use. Blocks until the file is on the disk.
+  std::function<ApiKeyResponse(const ApiKeyRequest&)> change_api_key;
   std::function<std::vector<AlertFigures>()> alerts;  // absent if there are no alerts
   // Returns the number of exceptions during checks and posts of alerts; absent if there are no alerts.
   std::function<std::uint64_t()> alert_faults;

@@ -1,10 +1,12 @@
-// Commands that ask a running weir about limits through its admin listener (`weir explain`, `weir keys`).
-// Each returns the exit code of the process: 0 for success, 1 if no reply arrives, 2 if weir rejects the
-// request.
+// Commands that ask a running weir through its admin listener (`weir explain`, `weir keys`, `weir
+// client-keys`). Each returns the exit code of the process: 0 for success, 1 if no reply arrives, 2 if weir
+// rejects the request.
 #pragma once
 
 #include "weir/config/settings.hpp"
+#include "weir/policy/api_keys.hpp"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,5 +36,16 @@ struct KeysOptions {
   bool json = false;  // true: print the JSON of the reply unchanged
 };
 int run_keys(const AdminAccess& access, const KeysOptions& options);
+
+struct ClientKeysOptions {
+  enum class What : std::uint8_t { List, Set, Remove };
+  What what = What::List;
+  // "sha256:" and the beginning of the SHA-256 of a known key, the whole SHA-256 of any key, or "-": read the
+  // key from standard input
+  std::string key;
+  policy::ApiKeyOwner owner;
+  bool json = false;  // true: print the JSON of the reply unchanged
+};
+int run_client_keys(const AdminAccess& access, const ClientKeysOptions& options);
 
 }  // namespace weir::cli

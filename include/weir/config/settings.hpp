@@ -85,6 +85,7 @@ struct Settings {
   // The configuration file, the keys file, keys of tokens and databases of places. TLS files are not here,
   // because weir watches them anyway (ServerSettings::certificate_check).
   std::vector<WatchedFile> files;
+  std::string keys_file;  // path of the file of [client] keys; empty: there is none
 };
 
 // Contains all mistakes of a configuration, one line each: "FILE:LINE: KEY: what was found; what was

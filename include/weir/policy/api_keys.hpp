@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -23,11 +24,28 @@ class ApiKeys {
   // Adds a key. Returns false if the key was added before.
   bool add(const Sha256& digest, ApiKeyOwner holder);
 
+  // Adds a key, or changes the holder of a known key.
+  void set(const Sha256& digest, ApiKeyOwner holder);
+  // Returns false if the key is unknown.
+  bool remove(const Sha256& digest);
+
   // Returns the holder of a key, or null if the key is unknown. Computes one SHA-256 of the key.
   [[nodiscard]] const ApiKeyOwner* find(std::string_view api_key) const;
 
+  // Calls `see` with the digest and the holder of each key, in any order.
+  template <class See>
+  void for_each(See see) const {
+    for (const auto& [digest, holder] : holders_) see(digest, holder);
+  }
+
   [[nodiscard]] std::size_t size() const noexcept { return holders_.size(); }
   [[nodiscard]] static Sha256 digest(std::string_view api_key);
+  // Parses 64 hexadecimal digits; nullopt for any other text.
+  [[nodiscard]] static std::optional<Sha256> parse_digest(std::string_view hex);
+  // Returns 64 hexadecimal digits.
+  [[nodiscard]] static std::string hex_of(const Sha256& digest);
+  // Returns the name of a key that weir shows instead of the key: "sha256:" and the first 16 digits.
+  [[nodiscard]] static std::string id_of(const Sha256& digest);
   friend bool operator==(const ApiKeys&, const ApiKeys&) = default;
 
  private:

@@ -1,11 +1,10 @@
 // GET and DELETE /api/keys?rule=R&key=A&key=B: shows the state of one key, or resets the key.
 #include "admin/pages/limit_json.hpp"
 #include "admin/pages/pages.hpp"
+#include "admin/pages/query.hpp"
 
-#include "weir/http/percent.hpp"
 #include "weir/observe/json_value.hpp"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -14,19 +13,6 @@ namespace weir::admin {
 namespace {
 
 namespace json = boost::json;
-
-// Removes the first parameter from the query. Returns its decoded name and value.
-std::pair<std::string, std::string> take_parameter(std::string_view& query) {
-  const auto parameter = query.substr(0, query.find('&'));
-  query.remove_prefix(std::min(parameter.size() + 1, query.size()));
-  const auto name = parameter.substr(0, parameter.find('='));
-  const auto value = parameter.substr(std::min(name.size() + 1, parameter.size()));
-  const auto decoded = [](std::string_view raw) {
-    std::string scratch;
-    return std::string(http::percent_decoded(raw, scratch, http::Plus::Blank));
-  };
-  return {decoded(name), decoded(value)};
-}
 
 // Reads the query into `question`. Returns a sentence that says what is wrong with the query; empty if
 // nothing is wrong.

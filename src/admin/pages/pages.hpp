@@ -54,5 +54,8 @@ struct Page {
                                                const net::Executor& executor);
 [[nodiscard]] net::Task<Answer> answer_keys(const Sources& sources, const PageRequest& question,
                                             const net::Executor& executor);
+[[nodiscard]] Answer say_api_keys(const Sources& sources, const PageRequest& question);
+[[nodiscard]] Answer set_api_key(const Sources& sources, const PageRequest& question);
+[[nodiscard]] Answer remove_api_key(const Sources& sources, const PageRequest& question);
 
 }  // namespace weir::admin

@@ -15,9 +15,9 @@ namespace {
 
 namespace json = boost::json;
 
-// State that the handler shares with the callback of the reload, which may run after the request has ended.
-struct Told {
-  explicit Told(const net::Executor& executor) : timer(executor) {}
+// Shared with the callback of the reload, which may run after the request has ended.
+struct ReloadTold {
+  explicit ReloadTold(const net::Executor& executor) : timer(executor) {}
   net::Timer timer;
   std::optional<ReloadOutcome> outcome;
 };
@@ -45,7 +45,7 @@ Answer answer_of(const ReloadOutcome& outcome) {
 net::Task<Answer> ask_reload(const Sources& sources, const PageRequest& question,
                              const net::Executor& executor) {
   if (!sources.reload) co_return error_answer(404, "not_found", "This process cannot be reloaded.");
-  const auto told = std::make_shared<Told>(executor);
+  const auto told = std::make_shared<ReloadTold>(executor);
   told->timer.expires_after(sources.longest_reload);
   sources.reload(question.peer, [told](const ReloadOutcome& outcome) {
     told->outcome = outcome;

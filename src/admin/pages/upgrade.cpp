@@ -16,9 +16,9 @@ namespace {
 
 namespace json = boost::json;
 
-// State that the handler shares with the callback of the upgrade, which may run after the request has ended.
-struct Told {
-  explicit Told(const net::Executor& executor) : timer(executor) {}
+// Shared with the callback of the upgrade, which may run after the request has ended.
+struct UpgradeTold {
+  explicit UpgradeTold(const net::Executor& executor) : timer(executor) {}
   net::Timer timer;
   std::optional<UpgradeOutcome> outcome;
 };
@@ -39,7 +39,7 @@ Answer answer_of(const UpgradeOutcome& outcome) {
 net::Task<Answer> ask_upgrade(const Sources& sources, const PageRequest& question,
                               const net::Executor& executor) {
   if (!sources.upgrade) co_return error_answer(404, "not_found", "This process cannot be upgraded.");
-  const auto told = std::make_shared<Told>(executor);
+  const auto told = std::make_shared<UpgradeTold>(executor);
   told->timer.expires_after(sources.longest_upgrade);
   sources.upgrade(question.peer, [told](const UpgradeOutcome& outcome) {
     told->outcome = outcome;

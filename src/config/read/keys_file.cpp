@@ -9,24 +9,6 @@ namespace weir::config {
 
 namespace {
 
-std::optional<policy::ApiKeys::Sha256> parse_sha256(std::string_view hex) {
-  policy::ApiKeys::Sha256 digest{};
-  if (hex.size() != 2 * digest.size()) return std::nullopt;
-  const auto nibble = [](char c) -> int {
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    return -1;
-  };
-  for (std::size_t i = 0; i < digest.size(); ++i) {
-    const int high = nibble(hex[2 * i]);
-    const int low = nibble(hex[2 * i + 1]);
-    if (high < 0 || low < 0) return std::nullopt;
-    digest[i] = static_cast<std::uint8_t>(high * 16 + low);
-  }
-  return digest;
-}
-
 // Returns the digest of the API key in a [[key]] table. Error messages never show the API key.
 std::optional<policy::ApiKeys::Sha256> read_digest(const TableReader& table) {
   if (table.has("key") == table.has("sha256")) {
@@ -39,7 +21,7 @@ std::optional<policy::ApiKeys::Sha256> read_digest(const TableReader& table) {
     table.mistake("key", "found \"\"; expected an API key");
     return std::nullopt;
   }
-  const auto digest = parse_sha256(table.text("sha256"));
+  const auto digest = policy::ApiKeys::parse_digest(table.text("sha256"));
   if (!digest) table.mistake("sha256", "not a SHA-256; expected 64 hexadecimal digits");
   return digest;
 }
@@ -59,7 +41,9 @@ KeysFile read_keys(std::string_view text, const std::string& file, ConfigErrors&
       given.alone = given.alone && holder.user.empty() && holder.org.empty() && holder.service.empty();
     }
     const auto digest = read_digest(table);
-    if (digest && !keys.ring.add(*digest, std::move(holder)))
+    if (digest && keys.ring.add(*digest, std::move(holder)))
+      keys.lines.push_back({*digest, table.line()});
+    else if (digest)
       table.mistake("", "this key appears in the file twice; remove one of them");
   }
   return keys;

@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace weir::config {
 
@@ -17,8 +18,15 @@ struct AssignedTier {
   bool alone = true;  // true: no API key with the tier has a user, an org or a service
 };
 
+// Where the [[key]] table of an API key begins.
+struct KeyLine {
+  policy::ApiKeys::Sha256 digest{};
+  int line = 0;
+};
+
 struct KeysFile {
   policy::ApiKeys ring;
+  std::vector<KeyLine> lines;  // in the order of the file
   std::map<std::string, AssignedTier> tiers;
 };
 

@@ -44,6 +44,7 @@ Settings parse_settings(std::string_view text, const std::string& file) {
   const auto state = root.table("state", schema::kState);
   context.lines.insert({{"[client]", client.line()}, {"[state]", state.line()}});
   settings.client = read_client(client, context);
+  settings.keys_file = context.keys_file;
   settings.client.bounds = settings.server.bounds;
   if (settings.cors && settings.client.api_key.kind == policy::Source::Kind::Header)
     settings.cors->key_field = settings.client.api_key.name;

@@ -239,6 +239,7 @@ std::string no_geo(policy::Attribute place) {
 // message names the file.
 policy::ApiKeys read_api_keys(const TableReader& client, const std::string& file, ReadContext& context) {
   watch_file(context, file);
+  context.keys_file = file;
   const auto text = net::read_file(file, net::kLargestText);
   if (!text) {
     client.mistake("keys", in_quotes(file) + " cannot be read: " + text.error().message +

@@ -32,6 +32,7 @@ struct ReadContext {
   std::string file;                             // the configuration file's name in messages
   std::filesystem::path folder;                 // the folder of the file, in which relative paths start
   std::map<std::string, AssignedTier> tiers;    // tiers that occur in the keys file
+  std::string keys_file{};                      // path of the keys file; empty: there is none
   policy::Store store = policy::Store::Memory;  // the store of rules without the key `store`
   bool store_is_said = false;                   // true: [state] has the key `store`
   bool certificates = false;                    // true: a listener has the key client_ca, even with a mistake

@@ -2,6 +2,7 @@
 #include "config/warn/config_warnings.hpp"
 
 #include "weir/base/units.hpp"
+#include "weir/config/keys_edit.hpp"
 #include "weir/config/locations.hpp"
 
 #include <algorithm>
@@ -96,6 +97,21 @@ void warn_of_given_tiers(const NamedTiers& named, const Settings& settings, cons
             (near.empty() ? "" : "; did you mean " + in_quotes(near) + "?"));
   }
 }
+
+}  // namespace
+
+std::optional<std::string> warn_of_unused_tier(const Settings& settings, std::string_view tier) {
+  if (tier.empty() || keyed_by(settings, policy::Attribute::Tier)) return std::nullopt;
+  std::set<std::string> known;
+  for (const auto& [whose, tiers] : tiers_named_by(settings)) known.insert(tiers.begin(), tiers.end());
+  if (known.contains(std::string(tier))) return std::nullopt;
+  const auto near = nearest(tier, std::vector<std::string_view>(known.begin(), known.end()));
+  return "the tier " + in_quotes(tier) +
+         " is not used by any rule or route, so the key gets the limits of keys without a tier" +
+         (near.empty() ? "" : "; did you mean " + in_quotes(near) + "?");
+}
+
+namespace {
 
 void warn_of_tiers(const Settings& settings, const ReadContext& context, ConfigWarnings& warnings) {
   const auto named = tiers_named_by(settings);

@@ -22,6 +22,14 @@ bool ApiKeys::add(const Sha256& digest, ApiKeyOwner holder) {
   return holders_.emplace(digest, std::move(holder)).second;
 }
 
+void ApiKeys::set(const Sha256& digest, ApiKeyOwner holder) {
+  holders_.insert_or_assign(digest, std::move(holder));
+}
+
+bool ApiKeys::remove(const Sha256& digest) {
+  return holders_.erase(digest) != 0;
+}
+
 const ApiKeyOwner* ApiKeys::find(std::string_view api_key) const {
   const auto found = holders_.find(digest(api_key));
   return found == holders_.end() ? nullptr : &found->second;
@@ -34,6 +42,39 @@ ApiKeys::Sha256 ApiKeys::digest(std::string_view api_key) {
   SHA256_Update(&context, api_key.data(), api_key.size());
   SHA256_Final(out.data(), &context);
   return out;
+}
+
+std::optional<ApiKeys::Sha256> ApiKeys::parse_digest(std::string_view hex) {
+  Sha256 digest{};
+  if (hex.size() != 2 * digest.size()) return std::nullopt;
+  const auto nibble = [](char c) -> int {
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+    return -1;
+  };
+  for (std::size_t i = 0; i < digest.size(); ++i) {
+    const int high = nibble(hex[2 * i]);
+    const int low = nibble(hex[2 * i + 1]);
+    if (high < 0 || low < 0) return std::nullopt;
+    digest[i] = static_cast<std::uint8_t>(high * 16 + low);
+  }
+  return digest;
+}
+
+std::string ApiKeys::hex_of(const Sha256& digest) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  std::string text;
+  for (const auto octet : digest) {
+    text += kHex[octet >> 4];
+    text += kHex[octet & 15];
+  }
+  return text;
+}
+
+std::string ApiKeys::id_of(const Sha256& digest) {
+  constexpr std::size_t kDigits = 16;  // enough to distinguish keys
+  return "sha256:" + hex_of(digest).substr(0, kDigits);
 }
 
 }  // namespace weir::policy

@@ -13,17 +13,8 @@ namespace weir::policy {
 
 namespace {
 
-constexpr std::size_t kDigestOctets = 8;  // the beginning of a SHA-256; enough to distinguish keys
-
 std::string digest_of(std::string_view secret) {
-  constexpr std::string_view kHex = "0123456789abcdef";
-  const auto digest = ApiKeys::digest(secret);
-  std::string text = "sha256:";
-  for (std::size_t i = 0; i < kDigestOctets; ++i) {
-    text += kHex[digest[i] >> 4];
-    text += kHex[digest[i] & 15];
-  }
-  return text;
+  return ApiKeys::id_of(ApiKeys::digest(secret));
 }
 
 // Returns true if the name of a header or parameter suggests a secret.

@@ -1,6 +1,6 @@
 #include "server/process/snapshot_file.hpp"
 
-#include "weir/config/snapshot_path.hpp"
+#include "server/process/file_replacement.hpp"
 
 #include <cerrno>
 #include <chrono>
@@ -9,7 +9,6 @@
 #include <utility>
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 namespace weir::server {
@@ -34,60 +33,6 @@ class Stopwatch {
 std::string count_of(std::uint64_t keys) {
   return std::to_string(keys) + (keys == 1 ? " key" : " keys");
 }
-
-// Writes a new file, which replaces the snapshot file once the new file is complete. Until then the new file
-// has the name "FILE.new". The destructor removes an incomplete file.
-class Replacement {
- public:
-  explicit Replacement(const std::string& path) : path_(path), draft_(path + ".new") {
-    ::unlink(draft_.c_str());  // a weir process that was killed may have left this file
-    fd_ = ::open(draft_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR);
-    if (fd_ < 0) fail();
-  }
-  ~Replacement() {
-    if (fd_ >= 0) ::close(fd_);
-    if (!done_) ::unlink(draft_.c_str());
-  }
-  Replacement(const Replacement&) = delete;
-  Replacement& operator=(const Replacement&) = delete;
-
-  void write(std::string_view bytes) {
-    size_ += bytes.size();
-    while (!bytes.empty() && fault_ == 0) {
-      const auto count = ::write(fd_, bytes.data(), bytes.size());
-      if (count > 0)
-        bytes.remove_prefix(static_cast<std::size_t>(count));
-      else if (errno != EINTR)
-        fail();
-    }
-  }
-
-  // Syncs the new file to disk, renames it, and syncs the folder. So after a power cut, the snapshot file is
-  // either the old file or the new file, and complete.
-  void take_its_place() {
-    if (fault_ == 0 && ::fsync(fd_) != 0) fail();
-    if (fault_ == 0 && ::rename(draft_.c_str(), path_.c_str()) != 0) fail();
-    if (fault_ != 0) return;
-    done_ = true;
-    const int folder = ::open(config::folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder < 0) return fail();
-    if (::fsync(folder) != 0) fail();
-    ::close(folder);
-  }
-
-  // Returns the errno of the first failure; 0 if there was none.
-  [[nodiscard]] int fault() const noexcept { return fault_; }
-  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-
- private:
-  void fail() { fault_ = errno; }
-
-  const std::string path_, draft_;
-  int fd_ = -1;
-  int fault_ = 0;
-  bool done_ = false;
-  std::uint64_t size_ = 0;
-};
 
 }  // namespace
 
@@ -170,7 +115,7 @@ void SnapshotFile::save(const limit::KeyTable& table, const limit::Snapshot& sna
                         std::span<const limit::SavedRule> rules) {
   if (path_.empty()) return;
   const Stopwatch stopwatch;
-  Replacement file(path_);
+  FileReplacement file(path_);
   std::uint64_t keys = 0;
   if (file.fault() == 0)
     keys = limit::write_snapshot(table, snapshot, rules, [&](std::string_view more) { file.write(more); });

@@ -55,7 +55,7 @@ TEST(CommandLine, InvalidArgumentsExitWithCode2AndAReason) {
        "weir: no command; expected one of \"run\", \"reload\", \"upgrade\", \"check\", \"import\", "
        "\"redis-check\", "
        "\"explain\", "
-       "\"keys\", "
+       "\"keys\", \"client-keys\", "
        "\"top\", "
        "\"replay\", \"echo\", \"health\", \"schema\", \"version\"\n"},
       {{"chek"}, "weir: there is no command \"chek\"; did you mean \"check\"?\n"},

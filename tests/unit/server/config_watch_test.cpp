@@ -74,5 +74,16 @@ TEST_F(ConfigWatchTest, ReportsARemovedFile) {
   EXPECT_TRUE(watch_.look());
 }
 
+TEST_F(ConfigWatchTest, ReportsNoChangeThatWeirMade) {
+  read();
+  write("of weir");
+  watch_.note_replaced({path(), net::stamp_of(path())});
+  EXPECT_FALSE(watch_.look());
+  EXPECT_FALSE(watch_.look());
+  write("of somebody");
+  EXPECT_FALSE(watch_.look());
+  EXPECT_TRUE(watch_.look());
+}
+
 }  // namespace
 }  // namespace weir::server

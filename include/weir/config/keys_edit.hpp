@@ -1,0 +1,49 @@
+// Changes the text of a keys file ([client] keys): adds a key, changes the holder of a key, or removes a key.
+// Comments, and all keys but one, stay as they are in the text. Pure.
+#pragma once
+
+#include "weir/policy/api_keys.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace weir::config {
+
+// The change of one key. Names the key by its digest, or a key of the file by its ApiKeys::id_of().
+struct KeyEdit {
+  std::optional<policy::ApiKeys::Sha256> digest{};
+  std::string id{};                            // used if `digest` is absent
+  std::optional<policy::ApiKeyOwner> owner{};  // the key's holder; absent: remove the key
+};
+
+enum class KeyEditFault : std::uint8_t {
+  None,
+  Unknown,     // the file lacks the key
+  Mistakes,    // the file has a mistake
+  OtherForm,   // the file writes keys in a form that this code cannot change
+  Unreadable,  // the file cannot be read
+  Busy,        // another process changes the file at this moment
+  Unwritable,  // the file cannot be replaced
+};
+
+struct EditedKeys {
+  KeyEditFault fault = KeyEditFault::None;
+  std::string why{};                         // a sentence that says what to do; empty if there is no fault
+  std::string text{};                        // the new text of the file
+  policy::ApiKeys keys{};                    // all keys in the new text
+  policy::ApiKeys::Sha256 digest{};          // of the changed key
+  std::optional<policy::ApiKeyOwner> was{};  // its holder until now; absent: the key is new
+};
+
+// Returns the text with the change. Reads the new text again and compares the keys, so that a change never
+// does more or less than it should. `file`: the name of the file for messages, which never show an API key.
+[[nodiscard]] EditedKeys edit_keys(std::string_view text, const std::string& file, const KeyEdit& edit);
+
+// Returns a warning if no rule or route uses the tier: its keys get the limits of keys without a tier.
+// `settings` is the configuration in use.
+struct Settings;
+[[nodiscard]] std::optional<std::string> warn_of_unused_tier(const Settings& settings, std::string_view tier);
+
+}  // namespace weir::config

@@ -1,0 +1,139 @@
+// GET, PUT and DELETE /api/client-keys: lists the API keys of the keys file without the keys themselves,
+// adds or changes a key, or removes one.
+#include "admin/pages/limit_json.hpp"
+#include "admin/pages/pages.hpp"
+#include "admin/pages/query.hpp"
+
+#include "weir/observe/json_value.hpp"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <boost/json.hpp>
+
+namespace weir::admin {
+
+namespace {
+
+namespace json = boost::json;
+using policy::ApiKeyOwner;
+using policy::ApiKeys;
+
+constexpr std::string_view kKeyMembers = "key, sha256 or id, and of user, org, tier and service";
+
+json::object key_json(const std::string& id, const ApiKeyOwner& owner) {
+  json::object key{{"id", id}};
+  const auto add = [&](const char* name, const std::string& value) {
+    if (!value.empty()) key[name] = value;
+  };
+  add("user", owner.user);
+  add("org", owner.org);
+  add("tier", owner.tier);
+  add("service", owner.service);
+  return key;
+}
+
+Answer no_keys_file() {
+  return error_answer(
+      404, "no_keys_file",
+      "The configuration has no keys file; write [client] keys = \"keys.toml\", create that file "
+      "and reload.");
+}
+
+Answer bad_request(const std::string& what) {
+  return error_answer(400, "bad_request", what);
+}
+
+Answer answer_of(const ApiKeyResponse& said, bool removed) {
+  if (said.status != 200) return error_answer(said.status, said.code, said.error);
+  json::object body{{"key", key_json(said.id, said.owner)}};
+  body[removed ? "removed" : "created"] = removed || said.created;
+  if (!said.warnings.empty()) body["warnings"] = texts_json(said.warnings);
+  return {.status = 200, .body = observe::json_text(body)};
+}
+
+// Returns true if a client could send the key in a header field.
+bool is_sendable(std::string_view key) {
+  return !key.empty() &&
+         std::none_of(key.begin(), key.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }) &&
+         key.front() != ' ' && key.back() != ' ';
+}
+
+// Reads one member into `change`. Returns what is wrong with it; empty if nothing is wrong. Messages never
+// show an API key.
+std::string take_key_member(std::string_view name, const std::string& text, ApiKeyRequest& change) {
+  auto& owner = *change.owner;
+  if (name == "user") return owner.user = text, "";
+  if (name == "org") return owner.org = text, "";
+  if (name == "tier") return owner.tier = text, "";
+  if (name == "service") return owner.service = text, "";
+  if (name != "key" && name != "sha256" && name != "id")
+    return "there is no member \"" + std::string(name) + "\"; write one of " + std::string(kKeyMembers);
+  if (change.digest || !change.id.empty()) return "write only one of key, sha256 and id";
+  if (name == "id")
+    return change.id = text, text.empty() ? "\"id\" is empty; GET shows the id of each key" : "";
+  if (name == "key" && !is_sendable(text))
+    return "\"key\" is empty, or no client can send it; write the key as clients send it";
+  change.digest = name == "key" ? ApiKeys::digest(text) : ApiKeys::parse_digest(text);
+  return change.digest ? ""
+                       : "\"sha256\" is not a SHA-256; write 64 hexadecimal digits, or the key as \"key\"";
+}
+
+std::string read_change(std::string_view body, ApiKeyRequest& change) {
+  json::error_code ec;
+  const auto said = json::parse(json::string_view(body.data(), body.size()), ec);
+  if (ec || !said.is_object())
+    return "the body is not a JSON object; write one of " + std::string(kKeyMembers);
+  change.owner.emplace();
+  for (const auto& member : said.as_object()) {
+    const std::string_view name(member.key().data(), member.key().size());
+    if (!member.value().is_string())
+      return "\"" + std::string(name) + "\" is not a string; write it in quotes";
+    const auto& text = member.value().as_string();
+    auto fault = take_key_member(name, std::string(text.data(), text.size()), change);
+    if (!fault.empty()) return fault;
+  }
+  return change.digest || !change.id.empty() ? ""
+                                             : "the key is missing; write one of key, sha256 and id, such as "
+                                               "{\"key\": \"…\", \"tier\": \"pro\"}";
+}
+
+}  // namespace
+
+Answer say_api_keys(const Sources& sources, const PageRequest&) {
+  const auto* keys = sources.api_keys ? sources.api_keys() : nullptr;
+  if (keys == nullptr) return no_keys_file();
+  std::vector<std::pair<std::string, const ApiKeyOwner*>> sorted;
+  keys->for_each([&](const ApiKeys::Sha256& digest, const ApiKeyOwner& owner) {
+    sorted.emplace_back(ApiKeys::id_of(digest), &owner);
+  });
+  std::sort(sorted.begin(), sorted.end(), [](const auto& one, const auto& other) {
+    const auto& a = *one.second;
+    const auto& b = *other.second;
+    return std::tie(a.org, a.user, a.service, a.tier, one.first) <
+           std::tie(b.org, b.user, b.service, b.tier, other.first);
+  });
+  json::array list;
+  for (const auto& [id, owner] : sorted) list.push_back(key_json(id, *owner));
+  return {.status = 200, .body = observe::json_text(json::object{{"keys", std::move(list)}})};
+}
+
+Answer set_api_key(const Sources& sources, const PageRequest& question) {
+  if (!sources.api_keys || sources.api_keys() == nullptr) return no_keys_file();
+  ApiKeyRequest change{.peer = question.peer};
+  if (const auto fault = read_change(question.body, change); !fault.empty()) return bad_request(fault);
+  return answer_of(sources.change_api_key(change), false);
+}
+
+Answer remove_api_key(const Sources& sources, const PageRequest& question) {
+  if (!sources.api_keys || sources.api_keys() == nullptr) return no_keys_file();
+  auto query = query_of(question);
+  auto [name, id] = take_parameter(query);
+  if (name != "id" || id.empty() || !query.empty())
+    return bad_request("write the id of one key, as GET shows it: ?id=sha256:9f86d081884c7d65");
+  return answer_of(sources.change_api_key({.id = std::move(id), .peer = question.peer}), true);
+}
+
+}  // namespace weir::admin

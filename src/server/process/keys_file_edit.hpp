@@ -1,0 +1,25 @@
+// Changes the keys file on the disk.
+#pragma once
+
+#include "weir/config/keys_edit.hpp"
+#include "weir/config/settings.hpp"
+
+#include <string>
+
+namespace weir::server {
+
+// What became of a change.
+struct KeysFileEdit {
+  config::EditedKeys edited;  // without `text`
+  net::FileStamp stamp{};     // of the new file
+};
+
+// Changes one key in the file, which keeps its owner and its permissions. The file is replaced as a whole, so
+// readers see either the old or the new one. Blocks until both are on the disk.
+//
+// Reads the file first, so that changes by hand are kept. Two processes never change it at the same time: the
+// second one gets the fault Busy. An editor does not take part in that, so the file is compared once more
+// immediately before it is replaced.
+[[nodiscard]] KeysFileEdit edit_keys_file(const std::string& path, const config::KeyEdit& edit);
+
+}  // namespace weir::server

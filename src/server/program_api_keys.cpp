@@ -1,0 +1,87 @@
+#include "server/process/keys_file_edit.hpp"
+#include "server/program.hpp"
+
+#include "weir/config/config_errors.hpp"
+
+#include <utility>
+
+namespace weir::server {
+
+namespace {
+
+admin::ApiKeyResponse refusal(unsigned status, std::string code, std::string why) {
+  return {.status = status, .code = std::move(code), .error = std::move(why)};
+}
+
+admin::ApiKeyResponse refusal(const config::EditedKeys& edited) {
+  using enum config::KeyEditFault;
+  switch (edited.fault) {
+    case Unknown:
+      return refusal(404, "unknown_key", edited.why);
+    case Mistakes:
+    case OtherForm:
+      return refusal(409, "keys_file_refused", edited.why);
+    case Busy:
+      return refusal(503, "busy", edited.why);
+    default:
+      return refusal(500, "keys_file_failed", edited.why);
+  }
+}
+
+// Returns the holder for the log, such as ` of user "ann", tier "pro"`.
+std::string holder_in_words(const policy::ApiKeyOwner& owner) {
+  std::string text;
+  const auto add = [&](const char* name, const std::string& value) {
+    if (value.empty()) return;
+    text += (text.empty() ? " of " : ", ") + std::string(name) + " " + config::in_quotes(value);
+  };
+  add("user", owner.user);
+  add("org", owner.org);
+  add("tier", owner.tier);
+  add("service", owner.service);
+  return text.empty() ? " of nobody" : text;
+}
+
+}  // namespace
+
+// Refuses during a reload and an upgrade. Both may have read the keys file before this change, and would put
+// the old keys into use after it. A reload's thread also reads settings_.
+admin::ApiKeyResponse Program::change_api_key(const admin::ApiKeyRequest& request) {
+  if (stopping_) return refusal(503, "busy", "weir is stopping");
+  if (upgrade_.is_under_way()) return refusal(503, "busy", "an upgrade is in progress; try again");
+  if (reloading_.is_under_way()) return refusal(503, "busy", "a reload is in progress; try again");
+  const auto done = edit_keys_file(settings_.keys_file,
+                                   {.digest = request.digest, .id = request.id, .owner = request.owner});
+  const auto id = done.edited.fault == config::KeyEditFault::None ? policy::ApiKeys::id_of(done.edited.digest)
+                  : request.digest                                ? policy::ApiKeys::id_of(*request.digest)
+                                                                  : config::in_quotes(request.id);
+  const auto what = "admin: " + request.peer + (request.owner ? " sets" : " removes") + " the API key " + id;
+  if (done.edited.fault != config::KeyEditFault::None) {
+    log_.audit(what + ": refused: " + done.edited.why);
+    return refusal(done.edited);
+  }
+  const auto& owner = request.owner ? *request.owner : *done.edited.was;
+  log_.audit(what + holder_in_words(owner) +
+             (!request.owner || !done.edited.was ? "" : "; until now" + holder_in_words(*done.edited.was)));
+  put_in_force(done.edited.keys, done.stamp);
+  admin::ApiKeyResponse response{.id = id, .owner = owner, .created = !done.edited.was};
+  if (request.owner)
+    if (auto warning = config::warn_of_unused_tier(settings_, owner.tier))
+      response.warnings.push_back(std::move(*warning));
+  return response;
+}
+
+// Puts other API keys into use, for requests that begin from now on. All limiters keep their state.
+void Program::put_in_force(const policy::ApiKeys& keys, const net::FileStamp& stamp) {
+  settings_.client.keys = keys;
+  for (auto& file : settings_.files) {
+    if (file.path != settings_.keys_file) continue;
+    file.stamp = stamp;
+    config_watch_.note_replaced(file);
+  }
+  tidy();
+  const auto config_snapshot = config_snapshots_.put_in_force(config_snapshots_.with_api_keys(keys));
+  for (const auto& worker : workers_) worker->begin(config_snapshot);
+}
+
+}  // namespace weir::server
