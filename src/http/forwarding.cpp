@@ -200,7 +200,7 @@ void write_request_head(std::string& text, const RequestHead& head, const Forwar
                            by.upgrade.size() + by.path.size() + by.added.size() + 2 * most_of(head.fields));
   out << head.method << " ";
   append_target(out, head, by.path);
-  out << " HTTP/1.1\r\nHost: " << (head.authority.empty() ? by.host : head.authority) << "\r\n";
+  out << " HTTP/1.1\r\nHost: " << (by.host.empty() ? head.authority : by.host) << "\r\n";
   bool length_known = false;
   const auto* const withheld = by.peer_trusted ? nullptr : by.trusted_fields;
   copy_lines(out, head.fields, [&](const Field& field) {

@@ -31,6 +31,10 @@ std::string proxy_header_of(const UpstreamSettings& settings) {
   return proxy_header;
 }
 
+std::string host_of(const UpstreamSettings& settings, const ServerGroup::Member& member) {
+  return settings.host.empty() ? member.host() : settings.host;
+}
+
 std::string request_for(const HealthCheck& check, const std::string& host) {
   if (check.grpc) return http::grpc_health_request(host, *check.grpc);
   return "GET " + check.path + " HTTP/1.1\r\nHost: " + host +
@@ -53,7 +57,7 @@ class Prober::Probe final : net::Watched {
         check_(*server_group_->settings().health),
         member_(server_group_->member(server)),
         proxy_header_(proxy_header_of(server_group_->settings())),
-        request_(request_for(check_, member_.host())),
+        request_(request_for(check_, host_of(server_group_->settings(), member_))),
         pause_(executor),
         random_(seed) {}
 

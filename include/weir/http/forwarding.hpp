@@ -27,7 +27,7 @@ struct ForwardedBy {
   std::string_view upgrade{};  // the protocol to request in Upgrade; empty: none
   std::string_view path{};     // the path to forward; empty: the target as it was received
   std::string_view added{};    // complete lines of further fields
-  std::string_view host{};     // the server's host, which becomes Host if the request has none
+  std::string_view host{};     // the value of Host; empty: the request's own
 };
 
 // Appends the head of the request to the upstream: method and target unchanged unless `path` is set,

@@ -52,7 +52,7 @@ class ServerGroup {
            const Member* older);
 
     [[nodiscard]] const std::string& name() const noexcept { return name_; }
-    // Returns the server's name for the Host field.
+    // Returns the server's address as a value of Host, for requests without a Host.
     [[nodiscard]] std::string host() const;
     // Returns the server with its present addresses.
     [[nodiscard]] Server server() const { return {name_, *location().addresses}; }

@@ -103,6 +103,7 @@ struct UpstreamSettings {
   net::TlsClientSettings tls{};  // the TLS settings for servers with TLS
   Retry retry;
   Protocol protocol = Protocol::Http1;
+  std::string host{};               // Host of the requests to servers; empty: the client's
   std::uint32_t max_streams = 100;  // requests that share one HTTP/2 connection, at least 1
   bool proxy_protocol = false;      // true: each connection begins with a PROXY header and serves one request
   std::size_t queue = 256;  // largest number of waiting requests, for all workers together; 0: no waiting

@@ -5,6 +5,7 @@
 #include "weir/base/host.hpp"
 #include "weir/base/units.hpp"
 #include "weir/config/locations.hpp"
+#include "weir/http/target.hpp"
 
 #include <algorithm>
 #include <set>
@@ -311,6 +312,17 @@ std::string read_name(const TableReader& table, std::set<std::string>& taken) {
   return name;
 }
 
+// Reads `host`. Returns an empty text if weir forwards the client's Host.
+std::string read_host(const TableReader& table) {
+  auto host = table.text("host");
+  if (host == "{host}") return {};
+  if (table.has("host") && (host.empty() || !http::valid_authority(host)))
+    table.mistake("host", "found " + in_quotes(host) +
+                              "; expected a host such as \"api.internal\" or \"api.internal:8080\", or "
+                              "\"{host}\" for the client's");
+  return host;
+}
+
 void read_balance(const TableReader& table, const ReadContext& context,
                   upstream::UpstreamSettings& upstream) {
   upstream.balance = table.choice<upstream::Balance>("balance");
@@ -352,6 +364,7 @@ std::vector<upstream::UpstreamSettings> read_upstreams(const TableReader& root, 
     upstream.queue = static_cast<std::size_t>(table.whole("queue"));
     upstream.max_wait = table.duration("max_wait");
     read_balance(table, context, upstream);
+    upstream.host = read_host(table);
     upstream.timeouts = read_timeouts(table);
     upstream.ejection = read_ejection(table);
     upstream.proxy_protocol = table.boolean("proxy_protocol");

@@ -21,6 +21,8 @@ constexpr KeySpec kUpstreamKeys[] = {
     like(pattern::kKeyPart,
          key("hash_key", Kind::Texts, "",
              "balance = \"hash\": requests of one such key go to one server; absent: api_key|ip")),
+    key("host", Kind::Text, "{host}",
+        "Host of the requests to servers, and of probes: a host, perhaps with a port; {host}: the client's"),
     choice(
         "protocol", kProtocols, "http/1.1",
         "protocol to the servers: h2 needs TLS, h2c is HTTP/2 without TLS, auto is what the server chooses "

@@ -41,6 +41,7 @@ std::string upstream_line(const upstream::UpstreamSettings& upstream) {
   constexpr std::string_view kProtocolWords[] = {"", ", HTTP/2 over TLS", ", HTTP/2 without TLS",
                                                  ", HTTP/2 or HTTP/1.1 (ALPN)"};
   line += kProtocolWords[static_cast<std::size_t>(upstream.protocol)];
+  if (!upstream.host.empty()) line += ", with Host " + upstream.host;
   if (upstream.health)
     line += upstream.health->grpc ? std::string(", gRPC health check")
                                   : ", health check " + upstream.health->path;

@@ -86,7 +86,7 @@ void UpstreamExchange::begin_request() {
     from_server_ = MessageGate::make(context_.worker, context_.buffers, MessageGate::Sender::Server);
   }
   edit_request(context_);
-  write_request_head(context_, attempt_, {});
+  write_request_head(context_, attempt_, attempt_.pool.settings().host);
   attempt_.whole = head.framing == http::Framing::None;
   if (context_.has_whole_body()) attempt_.whole = body.take(attempt_.body) == BodySource::Status::Piece;
   // An HTTP/2 server may refuse the request after it got a part of the body.
@@ -120,9 +120,9 @@ net::Task<bool> UpstreamExchange::admit_messages() {
 
 // Sends as much of the request as the server accepts at once.
 void UpstreamExchange::send_request() {
-  const auto& head = context_.buffers.head;
   const auto& out = context_.buffers.out;
-  if (head.authority.empty()) write_request_head(context_, attempt_, attempt_.lease.member().host());
+  const bool hostless = context_.buffers.head.authority.empty() && attempt_.pool.settings().host.empty();
+  if (hostless) write_request_head(context_, attempt_, attempt_.lease.member().host());
   upload_.reset();  // the upload of the previous attempt has ended
   context_.upload_begun = false;
   context_.report.sent = context_.now;

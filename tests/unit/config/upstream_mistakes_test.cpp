@@ -43,6 +43,18 @@ const WrongConfiguration kWrongUpstreams[] = {
     {"UpstreamServerWeight",
      with("[[upstream]]\nname = \"b\"\nservers = [{ address = \"a:1\", weight = 0 }]\n"),
      {"weir.toml:13: upstream[b].servers[#1].weight: found 0; expected a whole number from 1 to 100"}},
+    {"UpstreamHostWithAPlaceholder",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nhost = \"{host}:80\"\n"),
+     {"weir.toml:14: upstream[b].host: found \"{host}:80\"; expected a host such as \"api.internal\" or "
+      "\"api.internal:8080\", or \"{host}\" for the client's"}},
+    {"UpstreamHostOfALine",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nhost = \"a\\r\\nX-Role: root\"\n"),
+     {"weir.toml:14: upstream[b].host: found \"a\\x0d\\x0aX-Role: root\"; expected a host such as "
+      "\"api.internal\" or \"api.internal:8080\", or \"{host}\" for the client's"}},
+    {"UpstreamHostEmpty",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nhost = \"\"\n"),
+     {"weir.toml:14: upstream[b].host: found \"\"; expected a host such as \"api.internal\" or "
+      "\"api.internal:8080\", or \"{host}\" for the client's"}},
     {"UpstreamHashKeyEmpty",
      with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nbalance = \"hash\"\nhash_key = []\n"),
      {"weir.toml:15: upstream[b].hash_key: found none; expected at least one attribute such as "

@@ -198,7 +198,7 @@ TEST(WriteRequestHead, WritesTheReceivedHttpVersionInVia) {
 }
 
 // weir forwards an HTTP/1.0 request as HTTP/1.1, and servers reject HTTP/1.1 with an empty Host.
-TEST(WriteRequestHead, UsesTheServersAddressAsHostIfTheRequestHasNoHost) {
+TEST(WriteRequestHead, WritesTheGivenHostIfTheRequestHasNone) {
   auto by = kStranger;
   by.host = "10.0.0.9:80";
   for (const char* head : {"GET / HTTP/1.0", "GET / HTTP/1.1\r\nHost:"}) {
@@ -206,7 +206,18 @@ TEST(WriteRequestHead, UsesTheServersAddressAsHostIfTheRequestHasNoHost) {
     EXPECT_TRUE(out.starts_with("GET / HTTP/1.1\r\nHost: 10.0.0.9:80\r\n")) << out;
     EXPECT_NE(out.find("\r\nX-Forwarded-Host: \r\n"), std::string::npos) << "the client sent no Host";
   }
-  EXPECT_TRUE(forwarded("GET / HTTP/1.0\r\nHost: a", by).starts_with("GET / HTTP/1.1\r\nHost: a\r\n"));
+}
+
+TEST(WriteRequestHead, ReplacesHostAndNamesTheClientsHostInForwardingFields) {
+  auto by = kStranger;
+  by.host = "api.internal";
+  by.add_forwarded = true;
+  for (const char* head : {"GET / HTTP/1.1\r\nHost: a:81", "GET http://a:81/ HTTP/1.1\r\nHost: b"}) {
+    const auto out = forwarded(head, by);
+    EXPECT_TRUE(out.starts_with("GET / HTTP/1.1\r\nHost: api.internal\r\n")) << out;
+    EXPECT_NE(out.find("\r\nX-Forwarded-Host: a:81\r\n"), std::string::npos) << out;
+    EXPECT_NE(out.find(";host=\"a:81\"\r\n"), std::string::npos) << out;
+  }
 }
 
 TEST(WriteRequestHead, WritesARewrittenPathAndAdditionalFields) {

@@ -136,7 +136,9 @@ void note_forwarding(const Directive& directive, const Location& location, Notes
                              ": not imported; weir: a [[route]] with respond = { status = 301, location = "
                              "\"…\" }");
   if (!location.scope.passes_host)
-    notes.add(directive, "nginx sends the upstream's name as Host; weir passes the client's Host on");
+    notes.add(directive,
+              "nginx sends the upstream's name as Host; weir passes the client's on, or sends host of the "
+              "[[upstream]]");
 }
 
 // Reads limit_except. weir refuses every method that limit_except does not name. As in nginx, GET also

@@ -44,7 +44,7 @@ constexpr Reserved kEverywhere[] = {
     {"Content-Range", kWhyCoding},
 };
 constexpr Reserved kOfRequests[] = {
-    {"Host", "which weir forwards as the client sent it; servers can read another field, such as X-Host"},
+    {"Host", "which the upstream decides; write host = \"api.internal\" in the [[upstream]]"},
     {"Expect", kWhyFraming},
     {"X-Forwarded-For", kWhyForwarding},
     {"X-Forwarded-Host", kWhyForwarding},

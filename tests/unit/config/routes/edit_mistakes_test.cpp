@@ -70,9 +70,8 @@ const WrongConfiguration kWrongEdits[] = {
       "\"X-Tenant\""}},
     {"HostOfTheRequest",
      request_set("Host = \"a\""),
-     {"weir.toml:14: route[r].headers.request.set.Host: found \"Host\", which weir forwards as the client "
-      "sent "
-      "it; servers can read another field, such as X-Host"}},
+     {"weir.toml:14: route[r].headers.request.set.Host: found \"Host\", which the upstream decides; "
+      "write host = \"api.internal\" in the [[upstream]]"}},
     {"LengthOfTheRequest",
      request_set("content-length = \"0\""),
      {"weir.toml:14: route[r].headers.request.set.content-length: found \"content-length\", which frames "
