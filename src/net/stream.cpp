@@ -1,5 +1,6 @@
 #include "weir/net/stream.hpp"
 
+#include "net/certificate_text.hpp"
 #include "net/stream_tls.hpp"
 
 #include <algorithm>
@@ -12,7 +13,6 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/ssl/error.hpp>
-#include <openssl/bio.h>
 #include <openssl/err.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -214,14 +214,11 @@ ErrorCode Stream::send_ahead(std::string_view proxy_header) noexcept {
 }
 
 std::string Stream::peer_subject() const {
-  const X509* certificate = tls_ ? SSL_get0_peer_certificate(tls_->ssl) : nullptr;
-  if (certificate == nullptr || SSL_get_verify_result(tls_->ssl) != X509_V_OK) return {};
-  const std::unique_ptr<BIO, decltype(&BIO_free)> text(BIO_new(BIO_s_mem()), BIO_free);
-  // RFC 4514 §2.4 allows the escapes of RFC 2253, which OpenSSL writes.
-  if (X509_NAME_print_ex(text.get(), X509_get_subject_name(certificate), 0, XN_FLAG_RFC2253) < 0) return {};
-  char* bytes = nullptr;
-  const auto size = BIO_get_mem_data(text.get(), &bytes);
-  return size > 0 ? std::string(bytes, static_cast<std::size_t>(size)) : std::string();
+  return tls_ ? subject_text(verified_certificate(tls_->ssl)) : std::string();
+}
+
+std::string Stream::peer_certificate() const {
+  return tls_ ? byte_sequence(verified_certificate(tls_->ssl)) : std::string();
 }
 
 std::string_view Stream::distrust(const ErrorCode& ended) const noexcept {

@@ -91,6 +91,7 @@ base::Result<ConfigSnapshots::Draft> ConfigSnapshots::make(const config::Setting
                              .factors = &factors_,
                              .inspects = config::asks_for_bodies(settings),
                              .body_names = policy::body_names(settings.rules),
+                             .certificates = config::asks_for_certificates(settings),
                              .settles = config::asks_for_answers(settings),
                              .tracing = sampling_of(settings),
                              .redaction = redaction_of(settings),

@@ -1,5 +1,6 @@
 #include "weir/upgrade/connection_transfer.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <optional>
@@ -50,23 +51,29 @@ std::optional<http::ConnectionEnds> ends_of(std::string_view text) {
 
 // Returns the lines for a connection: the listener, the kind of relay, the addresses of the two ends, the
 // subject of the client's certificate, and the unread bytes. The kind of relay is "relayed", "relayed plain"
-// or empty. The line of the addresses may be empty.
+// or empty. The client's certificate follows the kind, after a blank; its first octet is a colon. The line of
+// the addresses may be empty.
 std::vector<std::string> lines_of(std::string_view listener, const proxy::ConnectionInfo& connection_info,
                                   std::string_view unread) {
-  const auto how = !connection_info.relayed ? std::string_view()
-                   : connection_info.secure ? kRelayed
-                                            : kRelayedPlain;
-  return {std::string(listener), std::string(how), connection_info.ends ? text_of(*connection_info.ends) : "",
+  std::string how(!connection_info.relayed ? std::string_view()
+                  : connection_info.secure ? kRelayed
+                                           : kRelayedPlain);
+  if (!connection_info.certificate.empty()) how.append(" ").append(connection_info.certificate);
+  return {std::string(listener), std::move(how), connection_info.ends ? text_of(*connection_info.ends) : "",
           connection_info.certificate_subject, std::string(unread)};
 }
 
 // Returns the connection that a message describes. Joins the unread bytes, which were split at line breaks.
 ReceivedConnection connection_of(UpgradeMessage& message) {
   auto& lines = message.lines;
+  const auto blank = std::min(lines[1].find(" :"), lines[1].size());
+  auto certificate = blank < lines[1].size() ? lines[1].substr(blank + 1) : std::string();
+  lines[1].resize(blank);
   ReceivedConnection arrived{.socket = std::move(message.descriptors.front()),
                              .listener = std::move(lines[0]),
                              .connection_info = {.ends = ends_of(lines[2]),
                                                  .certificate_subject = std::move(lines[3]),
+                                                 .certificate = std::move(certificate),
                                                  .relayed = lines[1] == kRelayed || lines[1] == kRelayedPlain,
                                                  .secure = lines[1] == kRelayed},
                              .unread = std::move(lines[kLines])};
@@ -80,7 +87,8 @@ proxy::HandoffResult HandoffSender::take(int fd, std::string_view listener,
                                          const proxy::ConnectionInfo& connection_info,
                                          std::string_view unread) noexcept {
   using proxy::HandoffResult;
-  if (connection_info.certificate_subject.size() + unread.size() > kMost) return HandoffResult::NotThis;
+  const auto of_certificate = connection_info.certificate_subject.size() + connection_info.certificate.size();
+  if (of_certificate + unread.size() > kMost) return HandoffResult::NotThis;
   try {
     const bool sent = send_message(channel_.get(), kWord, lines_of(listener, connection_info, unread), {fd});
     return sent ? HandoffResult::Yes : HandoffResult::Gone;

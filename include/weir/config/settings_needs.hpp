@@ -38,6 +38,8 @@ namespace weir::config {
 [[nodiscard]] bool is_elastic(const policy::Rule& rule);
 // Returns true if any rule has an elastic limit, so that weir must measure its load.
 [[nodiscard]] bool asks_for_load(const Settings& settings);
+// Returns true if any route writes the client's certificate to a header field or a redirect.
+[[nodiscard]] bool asks_for_certificates(const Settings& settings);
 // Returns true if the cost of any rule depends on the response.
 [[nodiscard]] bool asks_for_answers(const Settings& settings);
 

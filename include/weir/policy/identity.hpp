@@ -61,6 +61,7 @@ struct Credentials {
   base::TimePoint now{};                 // the time by weir's own clock, for limits
   base::TimePoint machine_now{};         // the time by the machine's clock, for the dates in tokens
   std::string_view certificate_subject;  // subject of the client's TLS certificate; empty: no certificate
+  std::string_view certificate{};        // the same certificate as a value of Client-Cert (RFC 9440)
   Claims claims;                         // claims of the verified token
   GeoTexts place;                        // storage for the texts of the client's place (country, city, …)
   std::array<std::string, 5> decoded;    // storage for query and cookie values that needed decoding
@@ -84,6 +85,7 @@ struct ClientIdentity {
   std::string_view region;               // region of `address` (ISO 3166-2): "CH-GE"
   std::string_view asn;                  // autonomous system of `address`: "AS3303"
   std::string_view certificate_subject;  // like Credentials::certificate_subject
+  std::string_view certificate;          // like Credentials::certificate; set only if a route writes it
   // A bearer token that is not verified yet; empty if the request has no token or the token was verified.
   // While the token is unverified, the attributes that are claims are empty.
   std::string_view token;

@@ -16,6 +16,7 @@ struct ConnectionInfo {
   // addresses of client and weir; nullopt: the addresses of the socket
   std::optional<http::ConnectionEnds> ends;
   std::string certificate_subject;  // subject of the client's verified certificate; empty: no certificate
+  std::string certificate{};        // the certificate as a value of Client-Cert (RFC 9440); only if `relayed`
   // True if the socket is one end of a socket pair: the old process keeps the client's socket and relays its
   // bytes.
   bool relayed = false;

@@ -72,6 +72,21 @@ bool asks_for_answers(const Settings& settings) {
                      [](const policy::Rule& rule) { return rule.settlement.has_value(); });
 }
 
+bool asks_for_certificates(const Settings& settings) {
+  using policy::Placeholder;
+  const auto asks = [](const policy::FieldEdits& edits) {
+    return std::any_of(edits.written.begin(), edits.written.end(), [](const policy::EditedField& field) {
+      return field.value.has(Placeholder::CertDer);
+    });
+  };
+  return std::any_of(settings.routes.begin(), settings.routes.end(), [&](const policy::Route& route) {
+    if (route.edits && (asks(route.edits->request) || asks(route.edits->response))) return true;
+    if (!route.respond) return false;
+    const auto& location = route.respond->location;
+    return asks(route.respond->fields) || (location && location->has(Placeholder::CertDer));
+  });
+}
+
 bool asks_for_load(const Settings& settings) {
   return std::any_of(settings.rules.begin(), settings.rules.end(), is_elastic);
 }

@@ -99,6 +99,7 @@ ClientIdentity identify(const ClientSettings& settings, const base::IpAddress& p
   client.address = client.peer_trusted ? forwarded_client(settings, peer, head.fields) : peer;
   client.network = network_of(settings, client.address);
   client.certificate_subject = credentials.certificate_subject;
+  client.certificate = credentials.certificate;
   if (settings.geo) {
     const auto address = embedded_ipv4(client.address).value_or(client.address);
     const auto place = settings.geo->find(address, credentials.place);

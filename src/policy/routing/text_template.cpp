@@ -9,9 +9,9 @@ namespace weir::policy {
 
 namespace {
 
-constexpr std::array<std::string_view, 12> kPlaceholderNames = {
-    "{host}", "{uri}", "{path}", "{query}",   "{method}",     "{client_ip}",
-    "{user}", "{org}", "{tier}", "{service}", "{request_id}", "{cert_subject}"};
+constexpr std::array<std::string_view, 13> kPlaceholderNames = {
+    "{host}", "{uri}",  "{path}",    "{query}",      "{method}",       "{client_ip}", "{user}",
+    "{org}",  "{tier}", "{service}", "{request_id}", "{cert_subject}", "{cert_der}"};
 
 constexpr std::array<bool, 256> plain_octets(std::string_view marks) {
   std::array<bool, 256> set{};
@@ -79,6 +79,8 @@ std::string_view value_of_client(Placeholder placeholder, const TemplateValues& 
       return values.request_id;
     case Placeholder::CertSubject:
       return client.certificate_subject;
+    case Placeholder::CertDer:
+      return client.certificate;
     default:
       return {};
   }

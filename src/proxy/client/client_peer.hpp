@@ -21,6 +21,9 @@ struct ClientPeer {
   std::optional<http::ConnectionEnds>
       told;  // addresses of client and weir; nullopt unless a trusted proxy or another process reported them
   std::string certificate_subject{};  // subject of the verified certificate; empty: no certificate
+  // The verified certificate as a value of Client-Cert (RFC 9440); empty: no certificate; nullopt: no request
+  // has needed it yet.
+  std::optional<std::string> certificate{};
 
   void believe(const http::ConnectionEnds& ends);
   // Returns the addresses of both ends of the connection as the client sees them. `fd`: the socket. Returns

@@ -49,6 +49,9 @@ class ClientStream {
   [[nodiscard]] virtual bool is_secure() const noexcept = 0;
   // Returns the name of the listener. The result is valid until the next wait. Empty: it has no name.
   [[nodiscard]] virtual std::string_view listener_name() const noexcept = 0;
+  // Returns the client's verified certificate as a value of Client-Cert (RFC 9440). Empty: it has none. The
+  // first call of a connection costs a few microseconds. The result is valid as long as the connection.
+  [[nodiscard]] virtual std::string_view certificate() = 0;
   // Returns the addresses of both ends of the connection as the client sees them. Returns nothing if the
   // connection does not use IP.
   [[nodiscard]] virtual std::optional<http::ConnectionEnds> ends() const = 0;

@@ -53,6 +53,10 @@ std::string_view Http1Stream::listener_name() const noexcept {
   return session_.listener_name();
 }
 
+std::string_view Http1Stream::certificate() {
+  return session_.certificate();
+}
+
 std::optional<http::ConnectionEnds> Http1Stream::ends() const {
   return session_.ends();
 }

@@ -45,6 +45,7 @@ class Http1Stream final : public ClientStream {
 
   [[nodiscard]] bool is_secure() const noexcept override;
   [[nodiscard]] std::string_view listener_name() const noexcept override;
+  [[nodiscard]] std::string_view certificate() override;
   [[nodiscard]] std::optional<http::ConnectionEnds> ends() const override;
   [[nodiscard]] std::size_t head_size() const noexcept override { return head_bytes_.size(); }
   [[nodiscard]] net::Task<net::ErrorCode> send_continue() override;

@@ -73,6 +73,12 @@ class Session final : public ClientWatch {
   [[nodiscard]] std::string_view listener_name() const noexcept {
     return last_ ? std::string_view() : std::string_view(listener_.name);
   }
+  // Returns the client's verified certificate as a value of Client-Cert (RFC 9440). Empty: it has none. The
+  // result is valid as long as the session.
+  [[nodiscard]] std::string_view certificate() {
+    if (!peer.certificate) peer.certificate = client.peer_certificate();
+    return *peer.certificate;
+  }
   // Returns why weir rejected the client's certificate. Empty if weir did not reject it.
   [[nodiscard]] std::string_view distrust() const noexcept { return distrust_; }
   // Returns the kind of HTTP/2 frames of which the client sent too many, as the metric names it. Empty if

@@ -60,6 +60,7 @@ void Exchange::identify() {
   buffers.credentials.now = report.started;
   buffers.credentials.machine_now = report.machine_started;
   buffers.credentials.certificate_subject = peer.certificate_subject;
+  if (config.certificates) buffers.credentials.certificate = context_.client.certificate();
   buffers.request =
       policy::request_of(config.client, peer.address, buffers.head, buffers.credentials, buffers.texts);
   if (config.elastic) buffers.request.load = context_.worker.load.load();

@@ -44,6 +44,7 @@ void Session::begin_with(const ConnectionInfo& connection_info, std::string_view
   last_ = connection_info.last;
   owed_ = relayed_ || !read.empty();
   peer.certificate_subject = connection_info.certificate_subject;
+  if (relayed_) peer.certificate = connection_info.certificate;
   if (connection_info.ends) peer.believe(*connection_info.ends);
   if (read.empty()) return;
   std::copy(read.begin(), read.end(), inbox.space());
@@ -67,6 +68,7 @@ net::Task<bool> Session::relay_to_successor() {
   auto told = connection_info();
   told.relayed = true;
   told.secure = is_secure();
+  told.certificate = certificate();
   if (!told.ends) told.ends = ends();
   std::array<int, 2> pair{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) != 0) co_return false;

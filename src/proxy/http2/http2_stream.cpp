@@ -210,6 +210,10 @@ std::string_view Http2Stream::listener_name() const noexcept {
   return connection_.session().listener_name();
 }
 
+std::string_view Http2Stream::certificate() {
+  return connection_.session().certificate();
+}
+
 std::optional<http::ConnectionEnds> Http2Stream::ends() const {
   return connection_.session().ends();
 }

@@ -83,6 +83,7 @@ class Http2Stream final : public ClientStream, public http::Http2StreamEvents, p
 
   [[nodiscard]] bool is_secure() const noexcept override;
   [[nodiscard]] std::string_view listener_name() const noexcept override;
+  [[nodiscard]] std::string_view certificate() override;
   [[nodiscard]] std::optional<http::ConnectionEnds> ends() const override;
   [[nodiscard]] std::size_t head_size() const noexcept override { return head_text_.size(); }
   [[nodiscard]] net::Task<net::ErrorCode> send_continue() override;

@@ -124,6 +124,34 @@ TEST_F(ClientCertificate, ClientHasNoSubjectIfTheServerRequestsNoCertificate) {
   EXPECT_EQ(stream->peer_subject(), "");
 }
 
+// Returns the certificate as RFC 9440 writes it, by OpenSSL's base64 filter instead of its block function.
+std::string client_cert(const Credential& shown) {
+  const std::unique_ptr<BIO, decltype(&BIO_free_all)> filter(
+      BIO_push(BIO_new(BIO_f_base64()), BIO_new(BIO_s_mem())), BIO_free_all);
+  BIO_set_flags(filter.get(), BIO_FLAGS_BASE64_NO_NL);
+  i2d_X509_bio(filter.get(), shown.certificate.get());
+  (void)BIO_flush(filter.get());
+  char* text = nullptr;
+  const auto size = BIO_get_mem_data(BIO_next(filter.get()), &text);
+  return ":" + std::string(text, static_cast<std::size_t>(size)) + ":";
+}
+
+// The lengths of the names give each of the three lengths of the padding.
+TEST_F(ClientCertificate, CertificateIsWrittenAsRfc9440Says) {
+  for (const char* name : {"a", "ab", "abc"}) {
+    const auto shown = make_credential({{"CN", name}}, &authority);
+    ask(ClientAuth::Optional);
+    ASSERT_FALSE(connect(&shown));
+    EXPECT_EQ(stream->peer_certificate(), client_cert(shown));
+  }
+  ASSERT_FALSE(connect(nullptr));
+  EXPECT_EQ(stream->peer_certificate(), "");
+  tls = make_tls_context(folder.settings()).value();
+  const auto shown = make_credential({{"CN", "a"}}, &authority);
+  ASSERT_FALSE(connect(&shown));
+  EXPECT_EQ(stream->peer_certificate(), "") << "weir did not ask for a certificate";
+}
+
 TEST_F(ClientCertificate, ResumedSessionKeepsTheSubject) {
   const auto shown = make_credential({{"CN", "billing"}}, &authority);
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
@@ -134,6 +162,7 @@ TEST_F(ClientCertificate, ResumedSessionKeepsTheSubject) {
     ASSERT_FALSE(connect(nullptr, version, session.get()));
     EXPECT_TRUE(resumed) << version;
     EXPECT_EQ(stream->peer_subject(), "CN=billing");
+    EXPECT_EQ(stream->peer_certificate(), client_cert(shown));
   }
 }
 

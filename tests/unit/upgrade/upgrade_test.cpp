@@ -184,15 +184,19 @@ std::vector<ReceivedConnection> passed(const proxy::ConnectionInfo& connection_i
 TEST(ConnectionHandoff, PassesAConnectionWithAddressesSubjectAndUnreadBytes) {
   const http::ConnectionEnds ends{*base::IpAddress::parse("203.0.113.7"),
                                   *base::IpAddress::parse("2001:db8::1"), 51234, 443};
-  const auto arrived =
-      passed({.ends = ends, .certificate_subject = "CN=a b,O=c", .relayed = true, .secure = true},
-             "GET / HTTP/1.1\r\n\nHost: x\n");
+  const auto arrived = passed({.ends = ends,
+                               .certificate_subject = "CN=a b,O=c",
+                               .certificate = ":MIIB+/8=:",
+                               .relayed = true,
+                               .secure = true},
+                              "GET / HTTP/1.1\r\n\nHost: x\n");
   ASSERT_EQ(arrived.size(), 1u);
   const auto& [socket, listener, told, unread] = arrived.front();
   EXPECT_GE(socket.get(), 0);
   EXPECT_EQ(listener, "127.0.0.1:80");
   EXPECT_EQ(told.ends, ends);
   EXPECT_EQ(told.certificate_subject, "CN=a b,O=c");
+  EXPECT_EQ(told.certificate, ":MIIB+/8=:");
   EXPECT_TRUE(told.relayed && told.secure);
   EXPECT_EQ(unread, "GET / HTTP/1.1\r\n\nHost: x\n");
 }
@@ -203,6 +207,7 @@ TEST(ConnectionHandoff, PassesAConnectionWithoutAdditionalData) {
   EXPECT_FALSE(arrived.front().connection_info.ends);
   EXPECT_FALSE(arrived.front().connection_info.relayed);
   EXPECT_EQ(arrived.front().connection_info.certificate_subject, "");
+  EXPECT_EQ(arrived.front().connection_info.certificate, "");
   EXPECT_EQ(arrived.front().unread, "");
 }
 
@@ -297,6 +302,9 @@ TEST(ConnectionHandoff, RejectsAConnectionWithTooMuchDataForAMessage) {
   HandoffSender handoff_sender(std::move(ends->first));
   const std::string half(32 << 10, 'x');
   EXPECT_EQ(handoff_sender.take(STDIN_FILENO, "", {.ends = {}, .certificate_subject = half}, half),
+            proxy::HandoffResult::NotThis);
+  EXPECT_EQ(handoff_sender.take(STDIN_FILENO, "",
+                                {.ends = {}, .certificate_subject = "", .certificate = half + half}, ""),
             proxy::HandoffResult::NotThis);
   UpgradeMessage message;
   EXPECT_EQ(receive_message(ends->second.get(), false, message), Arrival::Nothing);

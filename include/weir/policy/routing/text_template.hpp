@@ -26,6 +26,7 @@ enum class Placeholder : std::uint8_t {
   Service,      // the client's service, likewise
   RequestId,    // the value of X-Request-ID
   CertSubject,  // the subject of the client's certificate; empty if it shows none
+  CertDer,      // the certificate itself, as a value of Client-Cert (RFC 9440)
 };
 
 // Where the text is used, which decides what is escaped in the values. An escaped value cannot end the field,

@@ -58,12 +58,21 @@ void read_removed(const TableReader& table, EditedMessage message, const ReadCon
       into.remove(names[i]);
 }
 
+// Returns true if the route tells servers the client's certificate by RFC 9440. Then servers may believe
+// Client-Cert-Chain, too, so the client must not send it (RFC 9440 §2.4).
+bool writes_certificate(const policy::FieldEdits& edits) {
+  return std::any_of(edits.written.begin(), edits.written.end(), [](const policy::EditedField& field) {
+    return http::is_same_name(field.name, "Client-Cert") && field.value.has(policy::Placeholder::CertDer);
+  });
+}
+
 policy::FieldEdits read_field_edits(const TableReader& table, EditedMessage message,
                                     const ReadContext& context) {
   policy::FieldEdits edits;
   read_fields(table, "set", message, context, edits);
   read_fields(table, "add", message, context, edits);
   read_removed(table, message, context, edits);
+  if (message == EditedMessage::Request && writes_certificate(edits)) edits.remove("Client-Cert-Chain");
   return edits;
 }
 
@@ -108,10 +117,12 @@ std::optional<policy::TextTemplate> read_template(const TableReader& table, int 
     table.mistake_at(line, path, "found " + in_quotes(text) + "; " + parsed.error().message);
     return std::nullopt;
   }
-  if (parsed->has(policy::Placeholder::CertSubject) && !context.certificates)
-    table.mistake_at(line, path,
-                     "found {cert_subject}, but no listener asks clients for certificates; expected "
-                     "client_ca in the tls of a [[listener]]");
+  for (const auto placeholder : {policy::Placeholder::CertSubject, policy::Placeholder::CertDer})
+    if (parsed->has(placeholder) && !context.certificates)
+      table.mistake_at(line, path,
+                       "found " + std::string(policy::name_of(placeholder)) +
+                           ", but no listener asks clients for certificates; expected client_ca in the tls "
+                           "of a [[listener]]");
   return std::move(*parsed);
 }
 
@@ -134,7 +145,13 @@ void read_fields(const TableReader& table, std::string_view key, EditedMessage m
       continue;
     }
     size += field.key.size() + value->size();
-    if (auto text = read_template(table, field.line, path, *value, context))
+    auto text = read_template(table, field.line, path, *value, context);
+    if (text && text->has(policy::Placeholder::CertDer) && message == EditedMessage::Request &&
+        kind == EditKind::Add)
+      table.mistake_at(field.line, path,
+                       "found {cert_der} in add, which keeps a field of this name that the client sent; "
+                       "write it in set");
+    else if (text)
       into.add({.name = field.key,
                 .value = std::move(*text),
                 .replaces = kind == EditKind::Set && message != EditedMessage::OwnResponse,

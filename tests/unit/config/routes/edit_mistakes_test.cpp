@@ -41,7 +41,7 @@ const WrongConfiguration kWrongEdits[] = {
      {"weir.toml:14: route[r].headers.request.set.X-A: found \"{hots}\"; {hots} is no placeholder; expected "
       "one "
       "of {host} {uri} {path} {query} {method} {client_ip} {user} {org} {tier} {service} {request_id} "
-      "{cert_subject}"}},
+      "{cert_subject} {cert_der}"}},
     {"PlaceholderWithoutCertificates",
      request_set("X-A = \"{cert_subject}\""),
      {"weir.toml:14: route[r].headers.request.set.X-A: found {cert_subject}, but no listener asks clients "
@@ -72,6 +72,11 @@ const WrongConfiguration kWrongEdits[] = {
      request_set("Host = \"a\""),
      {"weir.toml:14: route[r].headers.request.set.Host: found \"Host\", which the upstream decides; "
       "write host = \"api.internal\" in the [[upstream]]"}},
+    {"CertificateThatNoListenerAsksFor",
+     request_set("Client-Cert = \"{cert_der}\""),
+     {"weir.toml:14: route[r].headers.request.set.Client-Cert: found {cert_der}, but no listener asks "
+      "clients "
+      "for certificates; expected client_ca in the tls of a [[listener]]"}},
     {"LengthOfTheRequest",
      request_set("content-length = \"0\""),
      {"weir.toml:14: route[r].headers.request.set.content-length: found \"content-length\", which frames "

@@ -36,16 +36,18 @@ TEST_F(TextTemplateTest, WritesEveryPlaceholder) {
   request_.client.tier = "pro";
   request_.client.service = "billing";
   request_.client.certificate_subject = "CN=a";
+  request_.client.certificate = ":MIIB+/8=:";
   EXPECT_EQ(field("{host} {uri} {path} {query} {method} {client_ip}"),
             "example.com /a/b;v=1?q=1 /a/b q=1 GET 203.0.113.7");
   EXPECT_EQ(field("{user} {org} {tier} {service} {request_id} {cert_subject}"),
             "ada acme pro billing 0a1b CN=a");
+  EXPECT_EQ(field("{cert_der}"), ":MIIB+/8=:");
   EXPECT_EQ(field("no placeholder"), "no placeholder");
   EXPECT_EQ(field("{{{user}}} {{}}"), "{ada} {}");
 }
 
-TEST_F(TextTemplateTest, PlaceholdersOfMissingAttributesAreEmpty) {
-  EXPECT_EQ(field("<{org}{tier}{service}{cert_subject}>"), "<>");
+TEST_F(TextTemplateTest, UnknownClientsLeaveNothing) {
+  EXPECT_EQ(field("<{org}{tier}{service}{cert_subject}{cert_der}>"), "<>");
 }
 
 TEST_F(TextTemplateTest, RejectsUnknownPlaceholdersAndLoneBraces) {
@@ -55,7 +57,6 @@ TEST_F(TextTemplateTest, RejectsUnknownPlaceholdersAndLoneBraces) {
     return parsed ? "" : parsed.error().message;
   };
   EXPECT_THAT(message("a {hots}"), HasSubstr("{hots} is no placeholder; expected one of {host} {uri}"));
-  EXPECT_THAT(message("{cert_der}"), HasSubstr("{cert_der} is no placeholder; expected one of {host} {uri}"));
   EXPECT_THAT(message("a{host"), HasSubstr("or {{ for the character itself"));
   EXPECT_THAT(message("a}b"), HasSubstr("or }} for the character itself"));
   EXPECT_THAT(message("{a{host}}"), HasSubstr("a brace has no partner"));
