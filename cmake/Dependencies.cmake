@@ -13,6 +13,7 @@ pkg_check_modules(RE2 REQUIRED IMPORTED_TARGET re2)
 pkg_check_modules(NGHTTP2 REQUIRED IMPORTED_TARGET libnghttp2)
 pkg_check_modules(CURL REQUIRED IMPORTED_TARGET libcurl)
 pkg_check_modules(HIREDIS REQUIRED IMPORTED_TARGET hiredis)
+pkg_check_modules(CARES REQUIRED IMPORTED_TARGET libcares)
 pkg_check_modules(MAXMINDDB REQUIRED IMPORTED_TARGET libmaxminddb)
 find_library(CCTZ_LIBRARY cctz REQUIRED)  # cctz has no CMake or pkg-config file
 # This library of charts is embedded into the dashboard.

@@ -156,7 +156,7 @@ void Program::start_workers(std::vector<std::vector<upstream::Server>> servers) 
   for (unsigned i = 0; i < worker_count_; ++i) workers_.push_back(std::make_unique<WorkerThread>(parts));
   adaptation_.watch(config_snapshots_.current().config);
   prober_.watch(config_snapshots_.current().server_groups);
-  resolver_.watch(config_snapshots_.current().server_groups);
+  resolver_.watch(config_snapshots_.current().server_groups, settings_.server.nameservers);
   listeners_.emplace(control_.get_executor(), workers_, log_);
   listeners_->inherit([this](const base::Endpoint& address) { return inherited(address); },
                       [this](const base::Endpoint& address) { return passed_.took(address); });

@@ -108,7 +108,7 @@ void Program::put_in_force(config::Settings settings, const ConfigSnapshots::Dra
   listeners_->look_at_certificates();
   listeners_->look_at_certificates_every(settings_.server.certificate_check);
   prober_.watch(config_snapshot->server_groups);
-  resolver_.watch(config_snapshot->server_groups);
+  resolver_.watch(config_snapshot->server_groups, settings_.server.nameservers);
   if (admin_) admin_->renew(sources());
   alerts_->change(settings_.alerts, sources());
   table_.migrate_cells(clock_.now());
@@ -138,7 +138,7 @@ base::Result<void> Program::take_up(const std::vector<const ClientFiles::Use*>& 
   const auto config_snapshot = config_snapshots_.put_in_force(*draft);
   for (const auto& worker : workers_) worker->begin(config_snapshot);
   prober_.watch(config_snapshot->server_groups);
-  resolver_.watch(config_snapshot->server_groups);
+  resolver_.watch(config_snapshot->server_groups, settings_.server.nameservers);
   return {};
 }
 

@@ -24,27 +24,30 @@ Addresses merged(const Addresses& known, const Addresses& told) {
 
 }  // namespace
 
-Resolution::Resolution(base::Duration period, base::TimePoint now, std::uint64_t random,
-                       bool unknown) noexcept
-    : period_(period), due_(after(now, random, unknown)), failing_(unknown) {}
+Resolution::Resolution(Period period, base::TimePoint now, bool unknown) noexcept
+    : period_(period), failing_(unknown), due_(now + (unknown ? after_failure() : period.least)) {}
 
-base::TimePoint Resolution::after(base::TimePoint now, std::uint64_t random, bool unknown) const noexcept {
-  const auto period = unknown ? std::min(period_, kWhileUnknown) : period_;
-  const auto tenth = period.count() / 10;
-  const auto chance = static_cast<base::Duration::rep>(random % static_cast<std::uint64_t>(2 * tenth + 1));
-  return now + period + base::Duration{chance - tenth};
+base::Duration Resolution::after_failure() const noexcept {
+  return std::clamp(kAfterFailure, period_.least, period_.most);
 }
 
-Resolution::Step Resolution::take(const Addresses& known, const base::Result<Addresses>& answer,
+base::Duration Resolution::after_answer(const net::NameAnswer& answer, std::uint64_t random) const noexcept {
+  const auto tenth = period_.most.count() / 10;
+  const auto chance = static_cast<base::Duration::rep>(random % static_cast<std::uint64_t>(2 * tenth + 1));
+  const auto most = period_.most + base::Duration{chance - tenth};
+  return answer.ttl ? std::min(most, std::max(*answer.ttl, period_.least)) : most;
+}
+
+Resolution::Step Resolution::take(const Addresses& known, const base::Result<net::NameAnswer>& answer,
                                   base::TimePoint now, std::uint64_t random) {
-  const bool failed = !answer || answer->empty();
-  due_ = after(now, random, failed && known.empty());
+  const bool failed = !answer || answer->addresses.empty();
+  due_ = now + (failed ? after_failure() : after_answer(*answer, random));
   Step step{.turned = std::exchange(failing_, failed) != failed};
   if (failed) {
     step.outcome = Outcome::Failed;
     return step;
   }
-  step.addresses = merged(known, *answer);
+  step.addresses = merged(known, answer->addresses);
   if (step.addresses != known) step.outcome = Outcome::Changed;
   return step;
 }

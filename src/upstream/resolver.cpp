@@ -1,12 +1,8 @@
 #include "weir/upstream/resolver.hpp"
 
 #include <algorithm>
-#include <condition_variable>
-#include <mutex>
 #include <optional>
 #include <utility>
-
-#include <boost/asio/post.hpp>
 
 namespace weir::upstream {
 
@@ -24,80 +20,31 @@ std::string list(const Addresses& addresses) {
 
 }  // namespace
 
-// The state that the event loop's thread and the look-up thread share. The last of the two owners frees it.
-struct Resolver::Desk {
-  Desk(Resolver& resolver, LookUp how) : look_up(std::move(how)), owner(&resolver) {}
-
-  static void serve(const std::shared_ptr<Desk>& desk);
-  void put(const base::Endpoint& address);
-
-  const LookUp look_up;
-  std::mutex mutex;
-  std::condition_variable news;
-  std::optional<base::Endpoint> question;  // the name to look up; protected by the mutex
-  bool busy = false;                       // a look-up is running; protected by the mutex
-  // Only the loop's thread sets this pointer, under the mutex. The look-up thread reads it under the mutex.
-  // Null: the resolver is destroyed.
-  Resolver* owner;
-};
-
-void Resolver::Desk::put(const base::Endpoint& address) {
-  const std::scoped_lock lock(mutex);
-  question = address;
-  news.notify_one();
-}
-
-void Resolver::Desk::serve(const std::shared_ptr<Desk>& desk) {
-  for (std::unique_lock lock(desk->mutex);;) {
-    desk->news.wait(lock, [&] { return desk->owner == nullptr || desk->question; });
-    if (desk->owner == nullptr) return;
-    const auto question = *std::exchange(desk->question, std::nullopt);
-    desk->busy = true;
-    lock.unlock();
-    auto answer = desk->look_up(question);
-    lock.lock();
-    desk->busy = false;
-    if (desk->owner == nullptr) return;
-    net::asio::post(desk->owner->control_, [desk, said = std::move(answer)] {
-      if (desk->owner != nullptr) desk->owner->hear(said);
-    });
-  }
-}
-
 // One server whose address is a host name.
 struct Resolver::Name {
+  Name(std::shared_ptr<ServerGroup> of, std::size_t at, const Resolution& first)
+      : server_group(std::move(of)), server(at), resolution(first) {}
   std::shared_ptr<ServerGroup> server_group;  // shared with the configuration's snapshots
   std::size_t server;
   Resolution resolution;
+  std::optional<net::DnsLookup> lookup;  // the look-up under way
 };
 
-Resolver::Resolver(net::asio::io_context& control, const net::Clock& clock, Report report, LookUp look_up)
-    : control_(control),
-      clock_(clock),
-      report_(std::move(report)),
-      timer_(control.get_executor()),
-      desk_(std::make_shared<Desk>(*this, std::move(look_up))) {}
+Resolver::Resolver(net::asio::io_context& control, const net::Clock& clock, Report report)
+    : control_(control), clock_(clock), report_(std::move(report)), timer_(control.get_executor()) {}
 
-Resolver::~Resolver() {
-  if (!thread_.joinable()) return;
-  bool busy = false;
-  {
-    const std::scoped_lock lock(desk_->mutex);
-    desk_->owner = nullptr;
-    busy = desk_->busy;
-    desk_->news.notify_one();
-  }
-  busy ? thread_.detach() : thread_.join();
-}
+Resolver::~Resolver() = default;
 
-void Resolver::watch(const std::vector<std::shared_ptr<ServerGroup>>& server_groups) {
-  const auto gone = [&](const std::shared_ptr<Name>& name) {
-    return std::find(server_groups.begin(), server_groups.end(), name->server_group) == server_groups.end();
+void Resolver::watch(const std::vector<std::shared_ptr<ServerGroup>>& server_groups,
+                     const net::NameServers& name_servers) {
+  name_servers_ = name_servers;
+  const auto gone = [&](const Name& name) {
+    return std::find(server_groups.begin(), server_groups.end(), name.server_group) == server_groups.end();
   };
   std::erase_if(names_, gone);
   auto before = std::exchange(figures_, {});
   for (const auto& server_group : server_groups) {
-    const auto of_it = [&](const std::shared_ptr<Name>& name) { return name->server_group == server_group; };
+    const auto of_it = [&](const Name& name) { return name.server_group == server_group; };
     if (std::none_of(names_.begin(), names_.end(), of_it)) add(server_group);
     if (std::none_of(names_.begin(), names_.end(), of_it)) continue;
     const auto& upstream = server_group->settings().name;
@@ -107,55 +54,68 @@ void Resolver::watch(const std::vector<std::shared_ptr<ServerGroup>>& server_gro
 }
 
 void Resolver::add(const std::shared_ptr<ServerGroup>& server_group) {
-  const auto period = server_group->settings().resolve;
+  const auto& settings = server_group->settings();
+  const bool once = settings.resolve == base::Duration{0};
+  const Resolution::Period period{once ? Resolution::kAfterFailure : settings.resolve_least,
+                                  once ? Resolution::kAfterFailure : settings.resolve};
   for (std::size_t at = 0; at < server_group->size(); ++at) {
     if (!net::is_name(server_group->member(at).settings().address)) continue;
     const bool unknown = server_group->member(at).location().addresses->empty();
-    const bool once = period == base::Duration{0};
     if (once && !unknown) continue;
-    if (!thread_.joinable()) thread_ = std::thread([desk = desk_] { Desk::serve(desk); });
-    const Resolution resolution(once ? Resolution::kWhileUnknown : period, clock_.now(), random_(), unknown);
-    names_.push_back(std::make_shared<Name>(Name{server_group, at, resolution}));
+    names_.emplace_back(server_group, at, Resolution(period, clock_.now(), unknown));
   }
 }
 
 // Stops watching names that have an address, if the configuration does not ask for repeated look-ups.
 void Resolver::drop_known() {
-  std::erase_if(names_, [](const std::shared_ptr<Name>& name) {
-    return name->server_group->settings().resolve == base::Duration{0} &&
-           !name->server_group->member(name->server).location().addresses->empty();
+  std::erase_if(names_, [](const Name& name) {
+    return name.server_group->settings().resolve == base::Duration{0} &&
+           !name.server_group->member(name.server).location().addresses->empty();
   });
+}
+
+// Returns the name whose look-up is due next. Returns null if no further look-up may begin now.
+Resolver::Name* Resolver::find_next() noexcept {
+  Name* next = nullptr;
+  std::size_t running = 0;
+  for (auto& name : names_) {
+    if (name.lookup)
+      ++running;
+    else if (next == nullptr || name.resolution.due() < next->resolution.due())
+      next = &name;
+  }
+  return running < net::kMostLookups ? next : nullptr;
 }
 
 // Sets the timer to the time of the next look-up.
 void Resolver::arm() {
-  if (asking_ || names_.empty()) return;
-  const auto next = std::min_element(names_.begin(), names_.end(), [](const auto& left, const auto& right) {
-    return left->resolution.due() < right->resolution.due();
-  });
-  asked_ = *next;
-  timer_.expires_at(clock_.steady((*next)->resolution.due()));
+  const auto* next = find_next();
+  if (next == nullptr) {
+    timer_.cancel();
+    return;
+  }
+  timer_.expires_at(clock_.steady(next->resolution.due()));
   timer_.async_wait([this](const net::ErrorCode& ec) {
     if (!ec) ask();
   });
 }
 
 void Resolver::ask() {
-  if (asking_) return;  // the timer may fire twice if it was set again
-  const auto name = asked_.lock();
-  if (!name) return arm();
-  asking_ = true;
-  desk_->put(name->server_group->member(name->server).settings().address);
+  for (auto* name = find_next(); name != nullptr && name->resolution.due() <= clock_.now();
+       name = find_next())
+    name->lookup.emplace(control_, name->server_group->member(name->server).settings().address, name_servers_,
+                         [this, name](const base::Result<net::NameAnswer>& answer) { hear(*name, answer); });
+  arm();
 }
 
-void Resolver::hear(const base::Result<Addresses>& answer) {
-  asking_ = false;
-  if (const auto name = asked_.lock()) note(*name, answer);
+void Resolver::hear(Name& name, const base::Result<net::NameAnswer>& answer) {
+  name.lookup.reset();
+  note(name, answer);
   drop_known();
   arm();
 }
 
-void Resolver::note(Name& name, const base::Result<Addresses>& answer) {
+void Resolver::note(Name& name, const base::Result<net::NameAnswer>& answer) {
   using Outcome = Resolution::Outcome;
   const auto now = clock_.now();
   auto& member = name.server_group->member(name.server);

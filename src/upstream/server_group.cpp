@@ -1,5 +1,7 @@
 #include "weir/upstream/server_group.hpp"
 
+#include "weir/net/dns_lookup.hpp"
+
 #include <algorithm>
 #include <cassert>
 #include <cstdio>
@@ -46,11 +48,13 @@ net::TlsContext make_tls(const UpstreamSettings& settings) {
 }  // namespace
 
 base::Result<std::vector<Server>> resolve_servers(const UpstreamSettings& settings) {
+  std::vector<base::Endpoint> addresses;
+  for (const auto& server : settings.servers) addresses.push_back(server.address);
+  auto found = net::look_up_all(addresses, {});
   std::vector<Server> servers;
-  for (const auto& server : settings.servers) {
-    auto found = net::resolve(server.address);
-    if (!found) return base::Error{"upstream \"" + settings.name + "\": " + found.error().message};
-    servers.push_back({server.address.to_string(), std::move(*found)});
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    if (!found[i]) return base::Error{"upstream \"" + settings.name + "\": " + found[i].error().message};
+    servers.push_back({addresses[i].to_string(), std::move(found[i]->addresses)});
   }
   return servers;
 }

@@ -18,6 +18,7 @@ from harness import (PATIENCE, WEIR, Redis, TestCase, Upstream, Weir, answer, co
 from http2_client import Http2Client
 from http2_server import Http2Server
 from own_etc import WAY, Names, NameServer
+from upstream import at_one_port
 
 
 class Silent:
@@ -50,16 +51,7 @@ class Mute(Silent):
 class Resolve(TestCase):
     def two(self, kind=Upstream, first=answer(b"first"), second=answer(b"second")):
         """Returns two servers, at 127.0.0.2 and 127.0.0.3, that use the same port."""
-        replies = first, second
-        for _ in range(20):
-            first = kind(replies[0], host="127.0.0.2")
-            try:
-                second = kind(replies[1], host="127.0.0.3", port=first.port)
-            except OSError:  # another process uses this port at the second address
-                first.__exit__()
-                continue
-            return self.start(first), self.start(second)
-        raise AssertionError("there is no port free at both addresses")
+        return [self.start(server) for server in at_one_port(kind, first, second)]
 
     def weir(self, names, port, more="", others=(), **sections):
         servers = ", ".join(f'"{address}"' for address in (f"api.test:{port}", *others))

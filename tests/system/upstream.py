@@ -129,3 +129,17 @@ def closed_port():
     probe.bind(("127.0.0.1", 0))
     KEPT_CLOSED.append(probe)
     return probe.getsockname()[1]
+
+
+def at_one_port(kind, *replies):
+    """Returns a server of this kind for each reply, at 127.0.0.2, 127.0.0.3 and so on, all with one port."""
+    for _ in range(20):
+        servers = [kind(replies[0], host="127.0.0.2")]
+        try:
+            for place, reply in enumerate(replies[1:], start=3):
+                servers.append(kind(reply, host=f"127.0.0.{place}", port=servers[0].port))
+            return servers
+        except OSError:  # another process uses this port at one of the addresses
+            for server in servers:
+                server.__exit__()
+    raise AssertionError("no port is free at all these addresses")

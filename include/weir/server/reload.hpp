@@ -17,8 +17,7 @@
 namespace weir::server {
 
 // The longest time that the admin listener waits for the result of a reload. After that time, the reply says
-// that the reload continues. Server names are looked up one after another, and a silent name server may take
-// half a minute for each name.
+// that the reload continues, for example because name servers are silent.
 inline constexpr std::chrono::seconds kLongestReload{60};
 
 // The result of a reload.

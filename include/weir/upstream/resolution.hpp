@@ -4,6 +4,7 @@
 
 #include "weir/base/result.hpp"
 #include "weir/base/time.hpp"
+#include "weir/net/dns_lookup.hpp"
 #include "weir/upstream/server_group.hpp"
 
 #include <cstddef>
@@ -15,6 +16,15 @@ class Resolution {
  public:
   // Only the first kMostAddresses addresses of a name are used.
   static constexpr std::size_t kMostAddresses = 64;
+  // The wait after a failed look-up, within the bounds of the period.
+  static constexpr base::Duration kAfterFailure{2'000'000};
+
+  // The time between two look-ups: the TTL of the answer, but at least `least` and at most `most`. `most`
+  // varies randomly by a tenth, so that many weir processes do not query the name server together.
+  // REQUIRES least <= most.
+  struct Period {
+    base::Duration least, most;
+  };
 
   enum class Outcome : std::uint8_t {
     Same,     // the name has the known addresses, in any order
@@ -28,24 +38,23 @@ class Resolution {
     Addresses addresses{};
   };
 
-  // The interval of look-ups while no address is known, unless `period` is shorter.
-  static constexpr base::Duration kWhileUnknown{2'000'000};
-
-  // The first look-up is due one period from now, and each later one a period after the last answer. The
-  // period varies randomly by a tenth, so that many weir processes do not query the name server together.
-  // `random`: any 64 bits. `unknown` is true if a look-up has failed already and no address is known.
-  Resolution(base::Duration period, base::TimePoint now, std::uint64_t random, bool unknown = false) noexcept;
+  // The first look-up is due after the shortest period, because the TTL of the known addresses is unknown.
+  // `unknown` is true if a look-up has failed already and no address is known.
+  Resolution(Period period, base::TimePoint now, bool unknown = false) noexcept;
 
   [[nodiscard]] base::TimePoint due() const noexcept { return due_; }
-  [[nodiscard]] Step take(const Addresses& known, const base::Result<Addresses>& answer, base::TimePoint now,
-                          std::uint64_t random);
+  // `random`: any 64 bits.
+  [[nodiscard]] Step take(const Addresses& known, const base::Result<net::NameAnswer>& answer,
+                          base::TimePoint now, std::uint64_t random);
 
  private:
-  [[nodiscard]] base::TimePoint after(base::TimePoint now, std::uint64_t random, bool unknown) const noexcept;
+  [[nodiscard]] base::Duration after_failure() const noexcept;
+  [[nodiscard]] base::Duration after_answer(const net::NameAnswer& answer,
+                                            std::uint64_t random) const noexcept;
 
-  base::Duration period_;
-  base::TimePoint due_;
+  Period period_;
   bool failing_;
+  base::TimePoint due_;
 };
 
 }  // namespace weir::upstream

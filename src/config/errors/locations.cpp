@@ -1,6 +1,7 @@
 #include "weir/config/locations.hpp"
 
 #include "weir/config/config_errors.hpp"
+#include "weir/net/dns_lookup.hpp"
 
 #include <utility>
 
@@ -44,20 +45,22 @@ base::Error with_location(const Locations& locations, const std::string& whose, 
 }
 
 LookupResult look_up_servers(const Settings& settings) {
+  std::vector<base::Endpoint> addresses;
+  for (const auto& upstream : settings.upstreams)
+    for (const auto& server : upstream.servers) addresses.push_back(server.address);
+  auto answers = net::look_up_all(addresses, settings.server.nameservers);
+  auto answer = answers.begin();
   LookupResult all;
   for (const auto& upstream : settings.upstreams) {
     auto& servers = all.servers.emplace_back();
-    auto one = upstream;
     for (const auto& server : upstream.servers) {
-      one.servers = {server};
-      auto found =
-          with_location(settings.locations, name_of(upstream, server), upstream::resolve_servers(one));
-      if (found) {
-        servers.push_back(std::move(found->front()));
-        continue;
-      }
-      servers.push_back({server.address.to_string(), {}});
-      (net::is_name(server.address) ? all.unknown : all.mistakes).push_back(found.error().message);
+      auto found = std::move(*answer++);
+      servers.push_back({server.address.to_string(),
+                         found ? std::move(found->addresses) : std::vector<net::RawEndpoint>{}});
+      if (found) continue;
+      const base::Error what{"upstream \"" + upstream.name + "\": " + found.error().message};
+      (net::is_name(server.address) ? all.unknown : all.mistakes)
+          .push_back(with_location(settings.locations, name_of(upstream, server), what).message);
     }
   }
   return all;

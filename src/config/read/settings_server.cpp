@@ -45,6 +45,34 @@ void read_sizes(const TableReader& table, proxy::ServerSettings& server) {
   server.max_body = body.value_or(0);
 }
 
+// Reads `nameservers`. They must be IP addresses, because nobody could look up their names.
+std::vector<base::Endpoint> read_name_servers(const TableReader& table) {
+  constexpr std::uint16_t kDnsPort = 53;
+  constexpr std::size_t kMost = 8;
+  std::vector<base::Endpoint> servers;
+  const auto texts = table.texts("nameservers");
+  if (texts.size() > kMost)
+    table.mistake("nameservers", "found " + std::to_string(texts.size()) + "; expected at most " +
+                                     std::to_string(kMost) + " name servers");
+  if (table.has("nameservers") && texts.empty() && !table.flawed())
+    table.mistake("nameservers",
+                  "found none; expected at least one address, or remove this key to ask those of "
+                  "/etc/resolv.conf");
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    auto endpoint = base::IpAddress::parse(texts[i])
+                        ? base::Result<base::Endpoint>{base::Endpoint{texts[i], kDnsPort, {}}}
+                        : base::parse_endpoint(texts[i]);
+    if (endpoint && endpoint->port != 0 && base::IpAddress::parse(endpoint->host))
+      servers.push_back(std::move(*endpoint));
+    else
+      table.mistake_in("nameservers", i,
+                       "found " + in_quotes(texts[i]) +
+                           "; expected the IP address of a name server such as \"10.0.0.53\", or with a "
+                           "port \"127.0.0.1:5353\" or \"[::1]:5353\"");
+  }
+  return servers;
+}
+
 bool is_loopback(const base::Endpoint& address) {
   if (address.is_unix() || address.host == "localhost") return true;
   const auto ip = base::IpAddress::parse(address.host);
@@ -80,6 +108,7 @@ proxy::ServerSettings read_server(const TableReader& table) {
   server.idle_timeout = table.deadline("idle_timeout");
   server.half_close = table.choice<proxy::HalfClose>("half_close");
   server.certificate_check = table.duration("certificate_check");
+  server.nameservers = read_name_servers(table);
   server.watch = table.boolean("watch");
   return server;
 }

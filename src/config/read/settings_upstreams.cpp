@@ -218,15 +218,23 @@ upstream::Retry read_retry(const TableReader& upstream) {
   return retry;
 }
 
-// Reads the interval between look-ups of server names. The interval has a lower bound, because every weir
+// Reads the bounds of the time between look-ups of server names. Both have a lower bound, because every weir
 // queries the name servers, which other programs use as well.
-base::Duration read_resolve(const TableReader& upstream) {
+void read_resolve(const TableReader& table, upstream::UpstreamSettings& upstream) {
   constexpr base::Duration kLeast{100'000};
-  const auto every = upstream.duration("resolve");
-  if (every > base::Duration{0} && every < kLeast)
-    upstream.mistake("resolve", "found less than " + base::to_string(kLeast) +
-                                    "; expected that or more, or \"0s\" to look names up only at start");
-  return every;
+  const auto most = upstream.resolve = table.duration("resolve");
+  const bool once = most == base::Duration{0};
+  if (!once && most < kLeast)
+    table.mistake("resolve", "found less than " + base::to_string(kLeast) +
+                                 "; expected that or more, or \"0s\" to look names up only at start");
+  const auto least = upstream.resolve_least = table.duration("resolve_least");
+  if (!table.has("resolve_least")) {
+    if (!once) upstream.resolve_least = std::min(least, most);
+  } else if (least < kLeast) {
+    table.mistake("resolve_least", "found less than " + base::to_string(kLeast) + "; expected that or more");
+  } else if (!once && least > most) {
+    table.mistake("resolve_least", "found more than resolve; expected a duration of at most resolve");
+  }
 }
 
 upstream::Timeouts read_timeouts(const TableReader& upstream) {
@@ -372,7 +380,7 @@ std::vector<upstream::UpstreamSettings> read_upstreams(const TableReader& root, 
     read_tls(table, context, upstream);
     upstream.health = read_health(table, upstream.protocol);
     upstream.retry = read_retry(table);
-    upstream.resolve = read_resolve(table);
+    read_resolve(table, upstream);
     // A connection with a PROXY header is used for one client only, because the header contains that client's
     // address.
     upstream.max_idle = upstream.proxy_protocol ? 0 : static_cast<std::size_t>(table.whole("max_idle"));

@@ -81,6 +81,9 @@ constexpr KeySpec kServerKeys[] = {
     key("certificate_check", Kind::Duration, "10s",
         "how often weir looks for changed TLS files (of listeners, upstreams, webhooks, Redis) and reads "
         "them; 0s: never"),
+    key("nameservers", Kind::Texts, "",
+        "IP addresses, each with a port or port 53, of the name servers that weir asks for the names of "
+        "servers; absent: those of /etc/resolv.conf"),
     key("watch", Kind::Bool, "false",
         "true: weir reloads by itself when the configuration file has changed, or the keys file, a file of "
         "token "

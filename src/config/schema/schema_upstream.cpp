@@ -40,7 +40,10 @@ constexpr KeySpec kUpstreamKeys[] = {
     whole("max_idle", 0, 65'536, "256", "unused connections that each worker keeps to each server"),
     table("eject", schema::kEject, "when weir ejects a server that fails"),
     key("resolve", Kind::Duration, "30s",
-        "time between two look-ups of servers' names, a tenth more or less; 0s: only at start"),
+        "longest time between two look-ups of a server's name, a tenth more or less; sooner if its TTL ends; "
+        "0s: only at start"),
+    key("resolve_least", Kind::Duration, "1s",
+        "shortest time between two look-ups of a server's name, whatever its TTL"),
     key("slow_start", Kind::Duration, "5s", "time over which a server that is back gets its full share"),
     table("health", schema::kHealth, "health probes; absent: none"),
     table("retry", schema::kRetry, "which requests weir sends again"),

@@ -69,7 +69,8 @@ std::string name_lines(const upstream::UpstreamSettings& upstream) {
   const auto named = [](const upstream::ServerSettings& server) { return net::is_name(server.address); };
   if (std::none_of(upstream.servers.begin(), upstream.servers.end(), named)) return {};
   if (upstream.resolve == base::Duration{0}) return "    names looked up only at start\n";
-  return "    names looked up every " + base::to_string(upstream.resolve) + "\n";
+  return "    names looked up when their TTL ends, after " + base::to_string(upstream.resolve_least) +
+         " to " + base::to_string(upstream.resolve) + "\n";
 }
 
 // Returns the lines about an upstream's timeouts, ejections, retries and health checks.

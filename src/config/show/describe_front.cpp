@@ -113,6 +113,13 @@ std::string stop_line(const proxy::ServerSettings& server) {
          to_string(server.drain) + "\n";
 }
 
+std::string name_server_line(const proxy::ServerSettings& server) {
+  if (server.nameservers.empty()) return "";
+  std::string line = "names of servers: asked of";
+  for (const auto& each : server.nameservers) line += " " + each.to_string();
+  return line + "\n";
+}
+
 std::string cors_line(const http::CorsSettings& cors) {
   std::string line = "cors: pages of";
   if (cors.any_origin) line += " every origin";
@@ -173,6 +180,7 @@ std::string front_lines(const Settings& settings) {
     text += "admin " + settings.admin.address->to_string() +
             (settings.admin.token.empty() ? "" : " with a token") + "\n";
   text += bound_lines(settings.server);
+  text += name_server_line(settings.server);
   text += stop_line(settings.server);
   if (settings.server.retry_after_jitter != 0)
     text +=

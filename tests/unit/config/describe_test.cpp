@@ -258,7 +258,9 @@ TEST(Describe, ShowsHowOftenServerNamesAreResolved) {
   };
   EXPECT_THAT(describe(parse_settings(kLeast, kFile)), Not(HasSubstr("looked up")))
       << "an address is not resolved";
-  EXPECT_THAT(of("servers = [\"a:1\"]\n"), HasSubstr("\n    names looked up every 30s\n"));
+  EXPECT_THAT(of("servers = [\"a:1\"]\n"), HasSubstr("\n    names looked up when their TTL ends, after 1s to 30s\n"));
+  EXPECT_THAT(of("servers = [\"a:1\"]\nresolve = \"200ms\"\n"),
+              HasSubstr("\n    names looked up when their TTL ends, after 200ms to 200ms\n"));
   EXPECT_THAT(of("servers = [\"[::1]:1\", \"a:1\"]\nresolve = \"0s\"\n"),
               HasSubstr("\n    names looked up only at start\n"));
   EXPECT_THAT(of("servers = [\"[::1]:1\", \"unix:/a\"]\n"), Not(HasSubstr("looked up")));
@@ -296,6 +298,12 @@ TEST(Describe, ShowsTrustedProxiesSizeBoundsAndTimeouts) {
   EXPECT_THAT(text, HasSubstr("bounds: heads up to 8KiB, bodies up to 3MiB, 16384 connections, 20 for each "
                               "address, 300 requests in flight\n"));
   EXPECT_THAT(text, HasSubstr("idle 75s\ntrusted proxies 10.0.0.0/8 unix:, client address from Forwarded\n"));
+}
+
+TEST(Describe, ShowsTheNameServers) {
+  EXPECT_THAT(
+      describe(parse_settings(with("[server]\nnameservers = [\"10.0.0.53\", \"[::1]:5353\"]\n"), kFile)),
+      HasSubstr("\nnames of servers: asked of 10.0.0.53:53 [::1]:5353\n"));
 }
 
 TEST(Describe, ShowsTheDrainDelay) {

@@ -65,6 +65,20 @@ const WrongConfiguration kWrongSections[] = {
     {"DeadlineOfZero",
      with("[server]\nidle_timeout = \"0s\"\n"),
      {"weir.toml:12: server.idle_timeout: found \"0s\"; expected a duration above zero"}},
+    {"NameServersWithoutAnAddress",
+     with("[server]\nnameservers = [\"10.0.0.53\", \"dns.test:53\", \"127.0.0.1:0\"]\n"),
+     {"weir.toml:12: server.nameservers: found \"dns.test:53\"; expected the IP address of a name server such "
+      "as \"10.0.0.53\", or with a port \"127.0.0.1:5353\" or \"[::1]:5353\"",
+      "weir.toml:12: server.nameservers: found \"127.0.0.1:0\"; expected the IP address of a name server such "
+      "as \"10.0.0.53\", or with a port \"127.0.0.1:5353\" or \"[::1]:5353\""}},
+    {"NameServersEmpty",
+     with("[server]\nnameservers = []\n"),
+     {"weir.toml:12: server.nameservers: found none; expected at least one address, or remove this key to ask "
+      "those of /etc/resolv.conf"}},
+    {"TooManyNameServers",
+     with("[server]\nnameservers = [\"::1\", \"::2\", \"::3\", \"::4\", \"::5\", \"::6\", \"::7\", \"::8\", "
+          "\"::9\"]\n"),
+     {"weir.toml:12: server.nameservers: found 9; expected at most 8 name servers"}},
     {"HeaderFamilyUnknown",
      with("[server]\nratelimit_headers = [\"ieft\"]\n"),
      {"weir.toml:12: server.ratelimit_headers: found \"ieft\"; did you mean \"ietf\"?"}},

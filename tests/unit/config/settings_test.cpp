@@ -67,6 +67,8 @@ TEST(Settings, SchemaDefaultsEqualTheDefaultsOfTheTypes) {
   EXPECT_EQ(settings.upstreams.at(0).max_idle, upstream.max_idle);
   EXPECT_EQ(settings.upstreams.at(0).queue, upstream.queue);
   EXPECT_EQ(settings.upstreams.at(0).max_wait, upstream.max_wait);
+  EXPECT_EQ(settings.upstreams.at(0).resolve, upstream.resolve);
+  EXPECT_EQ(settings.upstreams.at(0).resolve_least, upstream.resolve_least);
   EXPECT_EQ(settings.upstreams.at(0).timeouts.connect, upstream.timeouts.connect);
   EXPECT_EQ(settings.upstreams.at(0).timeouts.response, upstream.timeouts.response);
   EXPECT_EQ(settings.upstreams.at(0).timeouts.expect_continue, upstream.timeouts.expect_continue);

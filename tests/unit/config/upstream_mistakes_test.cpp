@@ -138,6 +138,13 @@ const WrongConfiguration kWrongUpstreams[] = {
      with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nresolve = \"99ms\"\n"),
      {"weir.toml:14: upstream[b].resolve: found less than 100ms; expected that or more, or \"0s\" to look "
       "names up only at start"}},
+    {"ResolveLeastTooShort",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nresolve_least = \"99ms\"\n"),
+     {"weir.toml:14: upstream[b].resolve_least: found less than 100ms; expected that or more"}},
+    {"ResolveLeastAboveResolve",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nresolve_least = \"31s\"\n"),
+     {"weir.toml:14: upstream[b].resolve_least: found more than resolve; expected a duration of at most "
+      "resolve"}},
     {"ServerByAUrlWithAPath",
      with("[[upstream]]\nname = \"b\"\nservers = [\"https://a/x\"]\n"),
      {"weir.toml:13: upstream[b].servers: \"https://a/x\" is not the address of a server: write https://host "

@@ -2,7 +2,9 @@
 
 #include "unit/upstream/start.hpp"
 
+#include <optional>
 #include <random>
+#include <utility>
 
 #include <boost/asio/ip/tcp.hpp>
 #include <gtest/gtest.h>
@@ -23,10 +25,17 @@ Addresses at(std::initializer_list<unsigned> numbers) {
   return addresses;
 }
 
-const base::Result<Addresses> kNothing = base::Error{"no such host"};
+const base::Result<net::NameAnswer> kNothing = base::Error{"no such host"};
 
-Resolution::Step take(const Addresses& known, const base::Result<Addresses>& answer) {
-  return Resolution(30s, kStart, kMiddle).take(known, answer, kStart, kMiddle);
+// Returns an answer with these addresses, and perhaps a TTL.
+net::NameAnswer answer(Addresses addresses, std::optional<base::Duration> ttl = std::nullopt) {
+  return {std::move(addresses), ttl};
+}
+
+constexpr Resolution::Period kPeriod{1s, 30s};
+
+Resolution::Step take(const Addresses& known, const Addresses& told) {
+  return Resolution(kPeriod, kStart).take(known, answer(told), kStart, kMiddle);
 }
 
 TEST(Resolution, IgnoresTheOrderOfAddresses) {
@@ -45,48 +54,63 @@ TEST(Resolution, KnownAddressesKeepTheirOrderAndNewAddressesFollow) {
 }
 
 TEST(Resolution, FailedLookUpKeepsTheAddresses) {
-  Resolution resolution(30s, kStart, kMiddle);
+  Resolution resolution(kPeriod, kStart);
   auto step = resolution.take(at({1}), kNothing, kStart, kMiddle);
   EXPECT_EQ(step.outcome, Outcome::Failed);
   EXPECT_TRUE(step.turned);
-  step = resolution.take(at({1}), at({}), kStart, kMiddle);
+  step = resolution.take(at({1}), answer({}), kStart, kMiddle);
   EXPECT_EQ(step.outcome, Outcome::Failed) << "an empty answer is a failure";
   EXPECT_FALSE(step.turned) << "the failure is reported once";
-  step = resolution.take(at({1}), at({1}), kStart, kMiddle);
+  step = resolution.take(at({1}), answer(at({1})), kStart, kMiddle);
   EXPECT_EQ(step.outcome, Outcome::Same);
   EXPECT_TRUE(step.turned);
-  EXPECT_FALSE(resolution.take(at({1}), at({2}), kStart, kMiddle).turned);
+  EXPECT_FALSE(resolution.take(at({1}), answer(at({2})), kStart, kMiddle).turned);
 }
 
-TEST(Resolution, RetriesSoonWhileNoAddressIsKnown) {
-  constexpr std::uint64_t kMiddleOfTwo = 200'000;
-  Resolution resolution(30s, kStart, kMiddleOfTwo, true);
+TEST(Resolution, RetriesSoonAfterAFailure) {
+  Resolution resolution(kPeriod, kStart, true);
   EXPECT_EQ(resolution.due(), kStart + 2s);
-  EXPECT_FALSE(resolution.take(at({}), kNothing, kStart, kMiddleOfTwo).turned)
+  EXPECT_FALSE(resolution.take(at({}), kNothing, kStart, kMiddle).turned)
       << "the failure was reported at the start";
   EXPECT_EQ(resolution.due(), kStart + 2s);
-  EXPECT_EQ(resolution.take(at({}), at({1}), kStart, kMiddle).outcome, Outcome::Changed);
+  EXPECT_EQ(resolution.take(at({}), answer(at({1})), kStart, kMiddle).outcome, Outcome::Changed);
   EXPECT_EQ(resolution.due(), kStart + 30s);
+  (void)resolution.take(at({1}), kNothing, kStart + 30s, kMiddle);
+  EXPECT_EQ(resolution.due(), kStart + 32s);
 }
 
-TEST(Resolution, RetriesAtAShortConfiguredPeriodWhileNoAddressIsKnown) {
-  EXPECT_EQ(Resolution(1s, kStart, 100'000, true).due(), kStart + 1s);
+TEST(Resolution, WaitAfterAFailureIsWithinThePeriod) {
+  EXPECT_EQ(Resolution({100ms, 1s}, kStart, true).due(), kStart + 1s);
+  EXPECT_EQ(Resolution({5s, 30s}, kStart, true).due(), kStart + 5s);
 }
 
-TEST(Resolution, NextLookUpIsOnePeriodAfterTheAnswerWithinATenth) {
-  Resolution resolution(30s, kStart, kMiddle);
-  EXPECT_EQ(resolution.due(), kStart + 30s);
-  (void)resolution.take(at({1}), kNothing, kStart + 45s, kMiddle);
-  EXPECT_EQ(resolution.due(), kStart + 75s) << "counted from the answer";
+TEST(Resolution, FirstLookUpComesSoonBecauseTheTtlIsUnknown) {
+  EXPECT_EQ(Resolution(kPeriod, kStart).due(), kStart + 1s);
+}
+
+TEST(Resolution, NextLookUpIsDueWhenTheTtlEndsWithinThePeriod) {
+  const auto wait = [](std::optional<base::Duration> ttl) {
+    Resolution resolution(kPeriod, kStart);
+    (void)resolution.take(at({1}), answer(at({1}), ttl), kStart + 45s, kMiddle);
+    return resolution.due() - (kStart + 45s);
+  };
+  EXPECT_EQ(wait(5s), 5s) << "counted from the answer";
+  EXPECT_EQ(wait(0s), 1s);
+  EXPECT_EQ(wait(1h), 30s);
+  EXPECT_EQ(wait(std::nullopt), 30s) << "the name is in /etc/hosts";
+}
+
+TEST(Resolution, LongestPeriodVariesByATenth) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
   auto least = kStart + 1h;
   auto most = kStart;
   for (int i = 0; i < 10'000; ++i) {
-    const auto due = Resolution(30s, kStart, random()).due();
-    least = std::min(least, due);
-    most = std::max(most, due);
+    Resolution resolution(kPeriod, kStart);
+    (void)resolution.take(at({1}), answer(at({1})), kStart, random());
+    least = std::min(least, resolution.due());
+    most = std::max(most, resolution.due());
   }
   EXPECT_GE(least, kStart + 27s);
   EXPECT_LE(most, kStart + 33s);

@@ -1,0 +1,66 @@
+// Looks up names by DNS and /etc/hosts on an event loop, without threads. Any look-up can be cancelled.
+//
+// c-ares reads /etc/hosts, /etc/nsswitch.conf and /etc/resolv.conf anew for each look-up, so a change of
+// these files takes effect. Names with few dots are completed from the search domains. Each name server is
+// asked twice: weir waits 2 s, then 4 s.
+#pragma once
+
+#include "weir/base/endpoint.hpp"
+#include "weir/base/result.hpp"
+#include "weir/base/time.hpp"
+#include "weir/net/asio.hpp"
+#include "weir/net/listener.hpp"
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace weir::net {
+
+class DnsChannel;
+
+// IP addresses and ports of the name servers to ask. Empty: those of /etc/resolv.conf.
+using NameServers = std::vector<base::Endpoint>;
+
+// The addresses of a name, in the order in which to try them (RFC 6724).
+struct NameAnswer {
+  std::vector<RawEndpoint> addresses;
+  // How long the addresses are valid. nullopt: unknown, because the name is in /etc/hosts.
+  std::optional<base::Duration> ttl;
+};
+
+// The most look-ups that one owner runs at a time, because each needs a descriptor for each name server.
+inline constexpr std::size_t kMostLookups = 16;
+
+// One look-up of the addresses of a host name, IPv4 and IPv6. The destructor cancels the look-up.
+class DnsLookup {
+ public:
+  // Called once on the event loop, unless the look-up is destroyed first. May destroy the look-up.
+  using Done = std::function<void(base::Result<NameAnswer>)>;
+
+  // `context` must outlive the look-up, and only its thread may use the look-up.
+  DnsLookup(asio::io_context& context, const base::Endpoint& name, const NameServers& name_servers,
+            Done done);
+  ~DnsLookup();
+  DnsLookup(const DnsLookup&) = delete;
+  DnsLookup& operator=(const DnsLookup&) = delete;
+
+ private:
+  struct Callback;
+  void end(base::Result<NameAnswer> answer);
+
+  const std::string host_;
+  Done done_;
+  std::optional<base::Result<NameAnswer>> answer_;
+  std::shared_ptr<DnsChannel> channel_;  // shared with its own handlers on the event loop
+};
+
+// Looks up these addresses, at most kMostLookups at a time, and returns the answers in the same order. An IP
+// address or a unix socket needs no look-up. Blocks the calling thread.
+[[nodiscard]] std::vector<base::Result<NameAnswer>> look_up_all(const std::vector<base::Endpoint>& addresses,
+                                                                const NameServers& name_servers);
+
+}  // namespace weir::net

@@ -1,0 +1,106 @@
+#include "net/dns/channel.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include <boost/asio/post.hpp>
+
+namespace weir::net {
+
+namespace {
+
+// Returns the shortest TTL of the records in an answer.
+base::Duration shortest_ttl(const ares_addrinfo& found) {
+  int seconds = std::numeric_limits<int>::max();
+  for (const auto* alias = found.cnames; alias != nullptr; alias = alias->next)
+    seconds = std::min(seconds, alias->ttl);
+  for (const auto* node = found.nodes; node != nullptr; node = node->ai_next)
+    seconds = std::min(seconds, node->ai_ttl);
+  return std::chrono::seconds(std::max(0, seconds));
+}
+
+}  // namespace
+
+struct DnsLookup::Callback {
+  // Exceptions must not pass through c-ares. If memory has run out, the look-up never ends, and its owner
+  // keeps what it knows.
+  static void on_addresses(void* lookup, int status, int, ares_addrinfo* found) noexcept {
+    const std::unique_ptr<ares_addrinfo, decltype(&ares_freeaddrinfo)> owner(found, &ares_freeaddrinfo);
+    if (status == ARES_EDESTRUCTION) return;
+    auto& self = *static_cast<DnsLookup*>(lookup);
+    try {
+      self.end(answer(self, status, found));
+    } catch (...) {  // NOLINT(bugprone-empty-catch)
+    }
+  }
+
+  static base::Result<NameAnswer> answer(const DnsLookup& lookup, int status, const ares_addrinfo* found) {
+    if (status != ARES_SUCCESS || found == nullptr)
+      return base::Error{"cannot resolve \"" + lookup.host_ + "\": " + ares_strerror(status)};
+    NameAnswer answer;
+    for (const auto* node = found->nodes; node != nullptr; node = node->ai_next)
+      answer.addresses.emplace_back(node->ai_addr, static_cast<std::size_t>(node->ai_addrlen));
+    if (lookup.channel_->has_asked()) answer.ttl = shortest_ttl(*found);
+    return answer;
+  }
+};
+
+DnsLookup::DnsLookup(asio::io_context& context, const base::Endpoint& name, const NameServers& name_servers,
+                     Done done)
+    : host_(name.host), done_(std::move(done)), channel_(std::make_shared<DnsChannel>(context)) {
+  if (const int status = channel_->open(name_servers); status != ARES_SUCCESS) {
+    end(Callback::answer(*this, status, nullptr));
+  } else {
+    ares_addrinfo_hints hints{};
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = ARES_AI_NUMERICSERV;
+    ares_getaddrinfo(channel_->handle(), host_.c_str(), std::to_string(name.port).c_str(), &hints,
+                     Callback::on_addresses, this);
+    channel_->wait();
+  }
+}
+
+DnsLookup::~DnsLookup() = default;
+
+// Calls `done_` later, because c-ares may be running, or the constructor.
+void DnsLookup::end(base::Result<NameAnswer> answer) {
+  answer_ = std::move(answer);
+  asio::post(channel_->context(), [this, alive = std::weak_ptr(channel_)] {
+    const auto channel = alive.lock();  // keeps the channel until `done` has destroyed this look-up
+    if (!channel) return;
+    const auto done = std::move(done_);
+    done(std::move(*answer_));
+  });
+}
+
+std::vector<base::Result<NameAnswer>> look_up_all(const std::vector<base::Endpoint>& addresses,
+                                                  const NameServers& name_servers) {
+  std::vector<base::Result<NameAnswer>> answers(addresses.size(), NameAnswer{});
+  asio::io_context context;
+  std::map<std::size_t, DnsLookup> running;  // by the index of the address
+  std::size_t next = 0;
+  const std::function<void()> begin_more = [&] {
+    for (; next < addresses.size() && running.size() < kMostLookups; ++next) {
+      if (is_name(addresses[next])) {
+        running.try_emplace(next, context, addresses[next], name_servers,
+                            [&, at = next](base::Result<NameAnswer> answer) {
+                              answers[at] = std::move(answer);
+                              running.erase(at);
+                              begin_more();
+                            });
+      } else if (auto found = resolve(addresses[next])) {
+        answers[next] = NameAnswer{std::move(*found), std::nullopt};
+      } else {
+        answers[next] = found.error();
+      }
+    }
+  };
+  begin_more();
+  context.run();
+  return answers;
+}
+
+}  // namespace weir::net
