@@ -43,7 +43,7 @@ class Comparison {
   std::vector<std::string> mistakes_;
 };
 
-// Returns true if the exporter need not change. What it samples may change.
+// Returns true if both configurations export spans in the same way. Their sampling may differ.
 bool is_same_export(const std::optional<log::TracingSettings>& running,
                     const std::optional<log::TracingSettings>& wanted) {
   if (!running || !wanted) return !running && !wanted;

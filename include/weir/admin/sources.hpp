@@ -71,7 +71,7 @@ struct UpgradeOutcome {
 };
 using UpgradeDone = std::function<void(const UpgradeOutcome&)>;
 
-// What became of the spans of requests.
+// The numbers of spans that were exported and dropped.
 struct SpanFigures {
   std::uint64_t exported = 0;
   std::uint64_t dropped_full = 0;      // because max_queue was reached

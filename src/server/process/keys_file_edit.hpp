@@ -8,7 +8,7 @@
 
 namespace weir::server {
 
-// What became of a change.
+// The result of a change.
 struct KeysFileEdit {
   config::EditedKeys edited;  // without `text`
   net::FileStamp stamp{};     // of the new file

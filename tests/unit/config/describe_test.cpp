@@ -258,7 +258,8 @@ TEST(Describe, ShowsHowOftenServerNamesAreResolved) {
   };
   EXPECT_THAT(describe(parse_settings(kLeast, kFile)), Not(HasSubstr("looked up")))
       << "an address is not resolved";
-  EXPECT_THAT(of("servers = [\"a:1\"]\n"), HasSubstr("\n    names looked up when their TTL ends, after 1s to 30s\n"));
+  EXPECT_THAT(of("servers = [\"a:1\"]\n"),
+              HasSubstr("\n    names looked up when their TTL ends, after 1s to 30s\n"));
   EXPECT_THAT(of("servers = [\"a:1\"]\nresolve = \"200ms\"\n"),
               HasSubstr("\n    names looked up when their TTL ends, after 200ms to 200ms\n"));
   EXPECT_THAT(of("servers = [\"[::1]:1\", \"a:1\"]\nresolve = \"0s\"\n"),

@@ -67,13 +67,16 @@ const WrongConfiguration kWrongSections[] = {
      {"weir.toml:12: server.idle_timeout: found \"0s\"; expected a duration above zero"}},
     {"NameServersWithoutAnAddress",
      with("[server]\nnameservers = [\"10.0.0.53\", \"dns.test:53\", \"127.0.0.1:0\"]\n"),
-     {"weir.toml:12: server.nameservers: found \"dns.test:53\"; expected the IP address of a name server such "
+     {"weir.toml:12: server.nameservers: found \"dns.test:53\"; expected the IP address of a name server "
+      "such "
       "as \"10.0.0.53\", or with a port \"127.0.0.1:5353\" or \"[::1]:5353\"",
-      "weir.toml:12: server.nameservers: found \"127.0.0.1:0\"; expected the IP address of a name server such "
+      "weir.toml:12: server.nameservers: found \"127.0.0.1:0\"; expected the IP address of a name server "
+      "such "
       "as \"10.0.0.53\", or with a port \"127.0.0.1:5353\" or \"[::1]:5353\""}},
     {"NameServersEmpty",
      with("[server]\nnameservers = []\n"),
-     {"weir.toml:12: server.nameservers: found none; expected at least one address, or remove this key to ask "
+     {"weir.toml:12: server.nameservers: found none; expected at least one address, or remove this key to "
+      "ask "
       "those of /etc/resolv.conf"}},
     {"TooManyNameServers",
      with("[server]\nnameservers = [\"::1\", \"::2\", \"::3\", \"::4\", \"::5\", \"::6\", \"::7\", \"::8\", "
@@ -509,7 +512,8 @@ const WrongConfiguration kWrongSections[] = {
     {"TracingBesideARouteThatWritesTraceparent",
      with("[tracing]\nendpoint = \"http://a/v1/traces\"\n[[route]]\nname = \"r\"\nupstream = \"api\"\n"
           "headers = { request = { set = { Traceparent = \"x\" } } }\n"),
-     {"weir.toml:16: route[r].headers.request.set.Traceparent: found \"Traceparent\", which weir writes itself "
+     {"weir.toml:16: route[r].headers.request.set.Traceparent: found \"Traceparent\", which weir writes "
+      "itself "
       "because of [tracing]; remove it"}},
     {"MaxKeysZero",
      with("[state]\nmemory = { max_keys = 0 }\n"),

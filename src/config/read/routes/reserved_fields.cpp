@@ -64,7 +64,8 @@ constexpr Reserved kWrittenToClients[] = {
 };
 constexpr Reserved kOfCors[] = {
     {"Access-Control-*", "which weir writes itself because of [cors]; remove it"}};
-constexpr Reserved kOfTracing[] = {{"traceparent", "which weir writes itself because of [tracing]; remove it"}};
+constexpr Reserved kOfTracing[] = {
+    {"traceparent", "which weir writes itself because of [tracing]; remove it"}};
 constexpr Reserved kOfRespond[] = {
     {"Content-Type", "which has a key of its own; write respond.content_type instead"},
     {"Location", "which has a key of its own; write respond.location instead"},
