@@ -32,11 +32,12 @@ struct Configuration {
   // The share of its limit that each rule with `adapt` grants now. The shares change while the configuration
   // is in use. Null: every rule grants its whole limit.
   const limit::Factors* factors = nullptr;
-  bool inspects = false;         // true: some rule reads request bodies
-  policy::BodyNames body_names;  // the values in bodies that the rules read
-  bool certificates = false;     // true: some route writes the client's certificate
-  bool settles = false;          // true: the response corrects the charge of some rule
-  policy::Redaction redaction;   // hides values of targets in the access log
+  bool inspects = false;                     // true: some rule reads request bodies
+  policy::BodyNames body_names;              // the names of the values in bodies that the rules read
+  bool certificates = false;                 // true: some route writes the client's certificate
+  bool settles = false;                      // true: the response corrects the charge of some rule
+  std::optional<observe::Sampling> tracing;  // absent: no request has a span
+  policy::Redaction redaction;               // hides values of targets in the access log
   policy::NamingKeys names;
   // True if all weirs that use this Redis have the same secret key names.shared. If false, weir treats Redis
   // as unavailable.
