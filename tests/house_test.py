@@ -18,6 +18,8 @@ CONFINED = [
     (r"boost/beast", r"^tests/unit/http/head_lines_test\.cpp$|^src/net/beast\.cpp$|^src/admin/(server/server\.cpp|pages/messages\.[ch]pp)$"),
     (r"nghttp2/", r"^src/http/http2/session\.cpp$|^tests/unit/http/http2/http2_client\.hpp$"),
     (r"^ares", r"^src/net/dns/"),
+    (r"curl/", r"^src/fetch/fetch\.cpp$"),
+    (r"protozero/", r"^src/observe/span\.cpp$"),
     (r"hiredis", r"^src/redis/connection/resp\.cpp$"),
     (r"toml\+\+", r"^src/config/read/toml_reader\.cpp$"),
     (r"cctz/", r"^src/base/time_zone\.cpp$"),
