@@ -96,6 +96,7 @@ bool set_bounds(CURL* handle, const Request& request) {
   set(handle, CURLOPT_FOLLOWLOCATION, 0L, good);
   set(handle, CURLOPT_PROXY, "", good);
   set(handle, CURLOPT_NOSIGNAL, 1L, good);
+  set(handle, CURLOPT_QUICK_EXIT, 1L, good);  // otherwise libcurl waits for a silent name server
   set(handle, CURLOPT_SSL_VERIFYPEER, 1L, good);
   set(handle, CURLOPT_SSL_VERIFYHOST, 2L, good);
   set(handle, CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2), good);

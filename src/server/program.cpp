@@ -127,6 +127,7 @@ Program::Program(const config::Settings& settings, config::LookupResult servers,
   auto files = ClientFiles::uses_in(settings_);
   start_workers(std::move(servers.servers));
   client_files_.watch(std::move(files));
+  token_keys_.watch(settings_.client);
   alerts_ = std::make_unique<admin::Alerts>(control_.get_executor(), settings_.alerts, sources(),
                                             [this](const std::string& line) { log_.warning(line); });
   start_admin();

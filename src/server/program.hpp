@@ -17,6 +17,7 @@
 #include "server/process/snapshot_file.hpp"
 #include "server/process/supervision.hpp"
 #include "server/process/worker_thread.hpp"
+#include "server/token_key_fetcher.hpp"
 
 #include "weir/admin/alerts.hpp"
 #include "weir/admin/process.hpp"
@@ -116,10 +117,12 @@ class Program {
   [[nodiscard]] std::vector<admin::ResolveFigures> resolves() const;
   [[nodiscard]] std::vector<std::pair<const char*, double>> load();
   [[nodiscard]] admin::Readiness readiness() const;
+  [[nodiscard]] admin::Readiness token_readiness() const;
   [[nodiscard]] std::string why_not_redis(const WorkerThread& worker) const;
   void on_signal(int signal);
   void sweep_later();
   void watch_configuration();
+  void note_token_keys();
   void look_at_clocks();
   [[nodiscard]] limit::Snapshot here_and_now() const;
   void start_supervision();
@@ -170,6 +173,7 @@ class Program {
   std::optional<Listeners> listeners_;
   ClientFiles client_files_{control_.get_executor(), log_,
                             [this](const auto& changed) { return take_up(changed); }};
+  TokenKeyFetcher token_keys_{log_, [this] { note_token_keys(); }};
   Inspector inspector_{
       control_.get_executor(), clock_, table_, queue_, workers_, log_, access_log_, moment()};
   admin::ProcessReader process_;

@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include <boost/asio/post.hpp>
+
 namespace weir::server {
 
 // Reloads the configuration, unless an upgrade is under way. During an upgrade, the new process may have read
@@ -79,6 +81,7 @@ ReloadReport Program::apply(FreshConfiguration fresh) {
   if (!listeners) return refuse(listeners.error().message);
   tidy();
   for (const auto& line : fresh.unknown) log_.warning("reload: " + line);
+  token_keys_.share_keys(fresh.settings->client);
   auto files = ClientFiles::uses_in(*fresh.settings);
   auto draft = make_config_snapshot(*fresh.settings, std::move(fresh.servers));
   if (!draft) return refuse(draft.error().message);
@@ -109,6 +112,7 @@ void Program::put_in_force(config::Settings settings, const ConfigSnapshots::Dra
   listeners_->look_at_certificates_every(settings_.server.certificate_check);
   prober_.watch(config_snapshot->server_groups);
   resolver_.watch(config_snapshot->server_groups, settings_.server.nameservers);
+  token_keys_.watch(settings_.client);
   if (admin_) admin_->renew(sources());
   alerts_->change(settings_.alerts, sources());
   table_.migrate_cells(clock_.now());
@@ -140,6 +144,13 @@ base::Result<void> Program::take_up(const std::vector<const ClientFiles::Use*>& 
   prober_.watch(config_snapshot->server_groups);
   resolver_.watch(config_snapshot->server_groups, settings_.server.nameservers);
   return {};
+}
+
+// Wakes the requests that wait for keys of tokens. Called on the thread that has fetched them.
+void Program::note_token_keys() {
+  net::asio::post(control_, [this] {
+    for (const auto& worker : workers_) worker->wake_token_key_waiters();
+  });
 }
 
 void Program::make_room_for_counters() {

@@ -22,6 +22,7 @@ admin::Sources Program::sources() {
   sources.upstreams = config_snapshots_.upstream_names();
   sources.servers = [this] { return servers(); };
   sources.resolves = [this] { return resolves(); };
+  sources.token_keys = [this] { return token_keys_.figures(); };
   sources.key_table = [this] { return table_.stats(); };
   sources.limits = [this] { return std::pair(config_snapshots_.limits(), limit::Limiters::kMost); };
   sources.process = [this] { return process_.read(); };
@@ -206,10 +207,21 @@ admin::Readiness Program::readiness() const {
     return worker->redis() != nullptr &&
            (!names_agreed_ || worker->redis()->state() != redis::StoreState::Up);
   });
-  if (down == workers_.end()) return {.ready = true, .detail = ""};
+  if (down == workers_.end()) return token_readiness();
   return {.ready = true,
           .detail = "redis does not answer or refuses; its rules follow on_store_failure",
           .cause = why_not_redis(**down)};
+}
+
+// Returns that weir is ready. The detail says if keys of tokens were never fetched.
+admin::Readiness Program::token_readiness() const {
+  const auto figures = token_keys_.figures();
+  const auto missing =
+      std::find_if(figures.begin(), figures.end(), [](const auto& each) { return !each.age; });
+  if (missing == figures.end()) return {.ready = true, .detail = ""};
+  return {.ready = true,
+          .detail = "keys of tokens are not fetched yet; requests that need them get 503",
+          .cause = missing->url + (missing->fault.empty() ? "" : ": " + missing->fault)};
 }
 
 // Returns why a worker cannot use Redis; empty if the reason is not known yet.

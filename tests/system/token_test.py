@@ -104,7 +104,7 @@ class Tokens(ExplainTestCase):
         return [json.loads(line) for line in self.log.read_text().splitlines()]
 
     def faults(self):
-        names = "malformed algorithm signature expired not_yet issuer audience missing claim key extension".split()
+        names = "malformed algorithm signature expired not_yet issuer audience missing claim key extension unavailable".split()
         counts = {name: int(self.weir.metric("weir_token_faults_total", reason=name)) for name in names}
         return {name: count for name, count in counts.items() if count}
 

@@ -53,6 +53,17 @@ struct ResolveFigures {
   std::uint64_t failed = 0;
 };
 
+// The keys of token issuers at one URL, and counts of their fetches since weir began to fetch them.
+struct TokenKeyFigures {
+  std::string url;
+  std::uint64_t fetched = 0;
+  std::uint64_t failed = 0;
+  std::uint64_t keys = 0;               // keys that weir has now
+  std::optional<base::Duration> age{};  // time since the last successful fetch; absent: there was none
+  std::uint64_t waiting = 0;            // requests that wait for a fetch now
+  std::string fault{};                  // why the last fetch failed; empty: it did not fail
+};
+
 // Resource usage of this process (weir/admin/process.hpp).
 struct ProcessFigures {
   std::uint64_t resident_bytes = 0;

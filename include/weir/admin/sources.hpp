@@ -140,6 +140,8 @@ struct Sources {
   std::function<std::vector<ServerFigures>()> servers;
   // Returns counts of the look-ups of each upstream whose server names are looked up repeatedly.
   std::function<std::vector<ResolveFigures>()> resolves;
+  // Returns the state of the keys of tokens that weir fetches.
+  std::function<std::vector<TokenKeyFigures>()> token_keys;
   std::function<std::optional<ProcessFigures>()> process;
   // Returns the number of lines that the log's writer lost. The workers' counters have the lines that workers
   // lost.

@@ -135,6 +135,13 @@ class alignas(64) Counters {
   [[nodiscard]] const Tally& token_faults(policy::TokenFault fault) const noexcept {
     return token_faults_[static_cast<std::size_t>(fault)];
   }
+  // Counts requests that waited for the key of their token, when their wait ended.
+  [[nodiscard]] Tally& token_key_waits(TokenKeyWaited outcome) noexcept {
+    return token_key_waits_[static_cast<std::size_t>(outcome)];
+  }
+  [[nodiscard]] const Tally& token_key_waits(TokenKeyWaited outcome) const noexcept {
+    return token_key_waits_[static_cast<std::size_t>(outcome)];
+  }
   [[nodiscard]] Tally& http2_goaways(Goaway reason) noexcept {
     return http2_goaways_[static_cast<std::size_t>(reason)];
   }
@@ -231,6 +238,7 @@ class alignas(64) Counters {
   std::array<Tally, kHandshakes> handshakes_;
   std::array<Tally, kEvicted> evicted_;
   std::array<Tally, policy::kTokenFaults> token_faults_;
+  std::array<Tally, kTokenKeyWaited> token_key_waits_;
   std::array<Tally, 2> abandoned_;
   std::array<Tally, kGoaways> http2_goaways_;
   std::array<Tally, kResetBy> http2_resets_;

@@ -129,6 +129,16 @@ inline constexpr std::array<const char*, kGoaways> kGoawayNames{
     "drain",    "idle", "silent",   "fault",         "head",       "resets",
     "settings", "ping", "priority", "window_update", "empty_data", "other"};
 
+// How the wait of a request for the key of its token ended.
+enum class TokenKeyWaited : std::uint8_t {
+  Found,        // a fetch brought the key
+  Unknown,      // the issuer answered that it does not have the key
+  Unavailable,  // no fetch succeeded in time
+};
+inline constexpr std::size_t kTokenKeyWaited = 3;
+inline constexpr std::array<const char*, kTokenKeyWaited> kTokenKeyWaitedNames{"found", "unknown",
+                                                                               "unavailable"};
+
 // The cause of the reset of an HTTP/2 stream.
 enum class ResetBy : std::uint8_t {
   Client,   // the client cancelled the request

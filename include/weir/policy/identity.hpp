@@ -63,6 +63,8 @@ struct Credentials {
   std::string_view certificate_subject;  // subject of the client's TLS certificate; empty: no certificate
   std::string_view certificate{};        // the same certificate as a value of Client-Cert (RFC 9440)
   Claims claims;                         // claims of the verified token
+  // True: weir has fetched the keys of the token's issuer since the request arrived (TokenVerifier::verify).
+  bool keys_current = false;
   GeoTexts place;                        // storage for the texts of the client's place (country, city, …)
   std::array<std::string, 5> decoded;    // storage for query and cookie values that needed decoding
 };

@@ -73,6 +73,10 @@ inline constexpr std::string_view kNoHostToRedirectTo =
 [[nodiscard]] bool append_fields(const CannedResponse& respond, const TemplateValues& values,
                                  std::string& lines);
 
+// Returns true if the route writes values that may come from the client's token: into requests, into answers,
+// or into an answer of weir's own.
+[[nodiscard]] bool asks_who(const Route& route) noexcept;
+
 // Returns the index of the first route that matches, or nullopt (404).
 [[nodiscard]] std::optional<std::size_t> find_route(std::span<const Route> routes, const Request& request);
 

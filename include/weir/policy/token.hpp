@@ -7,8 +7,10 @@
 
 #include "weir/base/result.hpp"
 #include "weir/base/time.hpp"
+#include "weir/policy/identity/fetched_keys.hpp"
 #include "weir/policy/token_fault.hpp"
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -41,11 +43,13 @@ struct TokenSettings {
   base::Duration leeway{0};  // tolerated difference between the clocks of the issuer and this machine
   bool require_exp = false;  // reject a token without `exp`
   std::string jwks{};        // the text of a JWK set (RFC 7517 §5); empty: `key` is the only key
+  std::optional<KeyFetchSettings>
+      fetch{};  // set if weir fetches the JWK set; `key` and `jwks` are then empty
 };
 
 struct TokenIssuer;
 
-// Immutable; any thread may use it. make() parses the keys once.
+// Any thread may use it. Immutable, apart from fetched keys. make() parses the other keys once.
 class TokenVerifier {
  public:
   // Makes a verifier for one issuer. The error says what is wrong with the settings. Examples: the algorithm
@@ -60,11 +64,29 @@ class TokenVerifier {
   // machine's clock. A token is valid from `nbf` − leeway (included) to `exp` + leeway (excluded; RFC 7519
   // §4.1.4, §4.1.5). A missing claim sets no bound. If the token is not valid, returns the reason and clears
   // `claims`. Before the signature is verified, weir reads only the algorithm and `kid`, and `iss` if there
-  // are several issuers.
-  [[nodiscard]] std::optional<TokenFault> verify(std::string_view token, base::TimePoint now,
-                                                 Claims& claims) const;
+  // are several issuers or fetched keys. `keys_current`: true if the fetched keys of the issuer are newer
+  // than the token. Otherwise a token with an unknown key is Unavailable, because its key may be newer.
+  [[nodiscard]] std::optional<TokenFault> verify(std::string_view token, base::TimePoint now, Claims& claims,
+                                                 bool keys_current = false) const;
+
+  // The fetched keys of an issuer. The verifier must outlive the object.
+  struct KeySource {
+    FetchedKeys* keys;
+    const KeyFetchSettings* settings;
+  };
+  // Returns the keys that may have to be fetched before weir can verify the token: those of its issuer, if
+  // they lack the key that signed the token. Returns nullopt if a fetch would not help.
+  [[nodiscard]] std::optional<KeySource> lacking(std::string_view token) const;
 
   [[nodiscard]] std::vector<TokenSettings> settings() const;
+  // Returns the longest `cooldown` of the issuers; 0 if weir fetches no keys.
+  [[nodiscard]] base::Duration cooldown() const noexcept;
+
+  using KeysByUrl = std::map<std::string, std::pair<KeyFetchSettings, std::shared_ptr<FetchedKeys>>>;
+  // Returns the URLs of fetched keys, with their settings and the keys that the issuers share.
+  [[nodiscard]] KeysByUrl fetched() const;
+  // Uses these keys instead of the verifier's own, for issuers with the same URL.
+  void share_keys(const KeysByUrl& others);
 
  private:
   explicit TokenVerifier(std::shared_ptr<const TokenIssuer> issuer) : issuers_{std::move(issuer)} {}

@@ -20,6 +20,7 @@
 #include "weir/proxy/in_flight.hpp"
 #include "weir/proxy/load_meter.hpp"
 #include "weir/proxy/shaper.hpp"
+#include "weir/proxy/token_key_waiters.hpp"
 #include "weir/redis/store.hpp"
 
 #include <cstdint>
@@ -79,6 +80,7 @@ class Worker {
   WorkerSnapshots worker_snapshots;
   BlockPool blocks;
   DecisionPause decision_pause;
+  TokenKeyWaiters token_key_waiters;
 
   // The number of open connections. A drain ends when it reaches 0.
   std::size_t sessions = 0;

@@ -98,6 +98,28 @@ void tell_spans(MetricsPage& page) {
   page.put(failed);
 }
 
+void tell_token_keys(MetricsPage& page) {
+  const auto figures =
+      page.sources().token_keys ? page.sources().token_keys() : std::vector<TokenKeyFigures>{};
+  if (figures.empty()) return;
+  Family fetches = page.counter("weir_token_key_fetches_total", "Fetches of keys of tokens, by outcome.");
+  Family keys = page.gauge("weir_token_keys", "Keys of tokens that weir has fetched and uses.");
+  Family age = page.gauge("weir_token_keys_age_seconds",
+                          "Seconds since keys of tokens were last fetched; absent before the first time.");
+  Family waiting = page.gauge("weir_token_key_waiting", "Requests that wait for the key of their token.");
+  for (const auto& each : figures) {
+    fetches.add({{"outcome", "failed"}, {"url", each.url}}, each.failed);
+    fetches.add({{"outcome", "ok"}, {"url", each.url}}, each.fetched);
+    keys.add({{"url", each.url}}, each.keys);
+    waiting.add({{"url", each.url}}, each.waiting);
+    if (each.age) age.add({{"url", each.url}}, std::chrono::duration<double>(*each.age).count());
+  }
+  page.put(fetches);
+  page.put(keys);
+  page.put(age);
+  page.put(waiting);
+}
+
 void tell_tokens(MetricsPage& page) {
   Family tokens =
       page.counter("weir_token_faults_total",
@@ -108,6 +130,15 @@ void tell_tokens(MetricsPage& page) {
                page.sum([&](const Counters& c) { return c.token_faults(fault).value(); }));
   }
   page.put(tokens);
+  Family waits = page.counter("weir_token_key_waits_total",
+                              "Requests that waited for the key of their token, by how the wait ended.");
+  for (std::size_t i = 0; i < observe::kTokenKeyWaited; ++i) {
+    const auto outcome = static_cast<observe::TokenKeyWaited>(i);
+    waits.add({{"outcome", observe::kTokenKeyWaitedNames[i]}},
+              page.sum([&](const Counters& c) { return c.token_key_waits(outcome).value(); }));
+  }
+  page.put(waits);
+  tell_token_keys(page);
 }
 
 // Omits histograms without a request, because each has 22 lines.

@@ -4,7 +4,6 @@
 #include "weir/net/file.hpp"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 namespace weir::config {
@@ -91,98 +90,6 @@ http::FieldNames read_trusted_fields(const TableReader& table, const policy::Cli
   return fields;
 }
 
-// Reads the file that the key names. `what`: what the file contains, for messages. Returns an empty text
-// after a mistake.
-std::string read_key_file(const TableReader& table, const ReadContext& context, std::string_view key,
-                          const std::string& what) {
-  const auto file = resolve(context, table.text(key));
-  watch_file(context, file);
-  auto text = net::read_file(file);
-  if (!text)
-    table.mistake(key, in_quotes(file) + " cannot be read: " + text.error().message + "; expected " + what);
-  else if (text->empty())
-    table.mistake(key, in_quotes(file) + " is empty; expected " + what);
-  return text ? std::move(*text) : std::string();
-}
-
-// The keys of which a table has exactly one: how the signature of a token is verified.
-constexpr std::string_view kTokenKeys[] = {"secret", "public_key", "jwks"};
-
-// Reports keys of kTokenKeys that do not belong to the algorithm. Returns the key that does; empty after a
-// mistake.
-std::string_view choose_token_key(const TableReader& table, const std::string& algorithm) {
-  const bool shared = algorithm.starts_with("HS");
-  const std::string_view wanted = shared ? "secret" : !table.has("jwks") ? "public_key" : "jwks";
-  for (const auto key : kTokenKeys)
-    if (key != wanted && table.has(key)) {
-      const auto user = wanted == "jwks" ? std::string("beside jwks") : "by " + algorithm;
-      table.mistake(key, "not used " + user + "; expected " + std::string(wanted) + " instead");
-    }
-  if (table.has(wanted)) return wanted;
-  if (!table.flawed())
-    table.missing(wanted, shared ? "the secret that " + algorithm + " signs with"
-                                 : "the PEM file of the public key that " + algorithm +
-                                       " verifies with, or jwks with a file of keys");
-  return {};
-}
-
-std::optional<policy::TokenVerifier> read_issuer(const TableReader& table, const ReadContext& context) {
-  policy::TokenSettings settings{.algorithm = table.text("algorithm"),
-                                 .key = {},
-                                 .issuer = table.text("issuer"),
-                                 .audience = table.text("audience"),
-                                 .leeway = table.duration("leeway"),
-                                 .require_exp = table.boolean("require_exp")};
-  for (const char* key : {"issuer", "audience"})  // an empty text would disable the check of the claim
-    if (table.has(key) && table.text(key).empty())
-      table.mistake(key, std::string("found \"\"; expected the value that tokens contain, or no ") + key +
-                             " to accept any");
-  if (!table.has("algorithm") && !table.has("jwks")) {
-    if (!table.flawed())
-      table.missing("algorithm",
-                    "the algorithm of the signature, such as \"ES256\", or jwks with a file of keys");
-    return std::nullopt;
-  }
-  const auto key = choose_token_key(table, settings.algorithm);
-  if (key.empty()) return std::nullopt;
-  if (key == "secret") {
-    settings.key = table.text(key);
-    if (settings.key.empty()) table.mistake(key, "found \"\"; expected a secret");
-  } else if (key == "jwks") {
-    settings.jwks = read_key_file(table, context, key, "the issuer's keys, as a JWK set in JSON");
-  } else {
-    settings.key = read_key_file(table, context, key, "a public key in PEM");
-  }
-  if (settings.key.empty() && settings.jwks.empty()) return std::nullopt;
-  auto made = policy::TokenVerifier::make(std::move(settings));
-  if (made) return std::move(*made);
-  table.mistake(key, made.error().message);
-  return std::nullopt;
-}
-
-// Reads [client.jwt] or the list [[client.jwt]]. If there are several issuers, each needs a name of its own,
-// because weir chooses by the claim `iss`.
-void read_tokens(const TableReader& client_table, const ReadContext& context,
-                 policy::ClientSettings& client) {
-  const auto tables = client_table.tables("jwt", schema::kJwt);
-  if (tables.empty())
-    client_table.mistake("jwt", "found none; expected at least one { issuer = \"…\", jwks = \"…\" }");
-  std::set<std::string> names;
-  for (const auto& table : tables) {
-    auto issuer = read_issuer(table, context);
-    const auto name = table.text("issuer");
-    if (tables.size() > 1 && !table.has("issuer"))
-      table.missing("issuer", "the iss of these tokens, because there are several issuers");
-    else if (tables.size() > 1 && !names.insert(name).second)
-      table.mistake("issuer", "found " + in_quotes(name) + " twice; expected another issuer in each");
-    if (!issuer) continue;
-    if (client.tokens)
-      client.tokens->add(*issuer);
-    else
-      client.tokens = std::move(*issuer);
-  }
-}
-
 // Reads the list of databases. The first database that knows something about an address counts.
 void read_geo(const TableReader& table, const ReadContext& context, policy::ClientSettings& client) {
   constexpr const char* kExpected = "; expected a database in MaxMind's format";
@@ -220,7 +127,7 @@ policy::ClientSettings read_client(const TableReader& table, ReadContext& contex
   if (table.has("keys")) client.keys = read_api_keys(table, resolve(context, table.text("keys")), context);
   context.tokens = table.mentions("jwt");
   context.geo = table.mentions("geo");
-  if (table.has("jwt")) read_tokens(table, context, client);
+  if (table.has("jwt")) client.tokens = read_tokens(table, context);
   if (table.has("geo")) read_geo(table, context, client);
   client.unknown_keys = table.choice<policy::UnknownKeys>("unknown_keys");
   return client;

@@ -63,6 +63,9 @@ void take_address(const TableReader& table, const base::Endpoint& address, ReadC
 [[nodiscard]] AdminSettings read_admin(const TableReader& root, ReadContext& context);
 [[nodiscard]] LogSettings read_log(const TableReader& table, const ReadContext& context);
 [[nodiscard]] policy::ClientSettings read_client(const TableReader& table, ReadContext& context);
+// Reads `jwt`. REQUIRES: [client] has it.
+[[nodiscard]] std::optional<policy::TokenVerifier> read_tokens(const TableReader& client,
+                                                               const ReadContext& context);
 [[nodiscard]] StateSettings read_state(const TableReader& table, ReadContext& context);
 [[nodiscard]] redis::RedisSettings read_redis(const TableReader& table, const ReadContext& context);
 [[nodiscard]] std::vector<upstream::UpstreamSettings> read_upstreams(const TableReader& root,

@@ -166,8 +166,9 @@ constexpr KeySpec kJwtKeys[] = {
      .choices = kTokenAlgorithms},
     key("public_key", Kind::Text, "", "PEM file: the public key, for RS…, PS…, ES… and EdDSA"),
     key("jwks", Kind::Text, "",
-        "JSON file: the issuer's public keys (a JWK set), in place of public_key; the token's kid chooses "
-        "the key"),
+        "JSON file or URL: the issuer's public keys (a JWK set), in place of public_key; the token's kid "
+        "chooses the key"),
+    table("fetch", schema::kKeyFetch, "how weir fetches jwks, if it is a URL"),
     key("secret", Kind::Text, "", "the shared secret, for HS…"),
     key("issuer", Kind::Text, "",
         "required value of iss; absent: any value; needed if there are several issuers"),
@@ -175,6 +176,22 @@ constexpr KeySpec kJwtKeys[] = {
     key("leeway", Kind::Duration, "30s",
         "how far the issuer's clock may differ from this machine's clock, for exp and nbf"),
     key("require_exp", Kind::Bool, "false", "rejects tokens without exp, which never expire"),
+};
+
+constexpr KeySpec kKeyFetchKeys[] = {
+    key("refresh", Kind::Duration, "10min", "time from a fetch to the next one"),
+    key("cooldown", Kind::Duration, "2s",
+        "least time from a fetch to one that an unknown kid causes; also the time until a failed fetch is "
+        "repeated"),
+    key("wait", Kind::Duration, "3s",
+        "longest time that a request with an unknown kid waits for a fetch; 0s: it does not wait"),
+    whole("max_waiting", 0, 1'000'000, "1000",
+          "most requests that wait for a fetch at the same time; further ones do not wait"),
+    key("timeout", Kind::Duration, "5s", "longest time of a fetch"),
+    key("max_size", Kind::Size, "256KiB", "largest answer to a fetch"),
+    key("ca", Kind::Text, "", "PEM file of the authorities of the URL's server; absent: the system's"),
+    key("allow_http", Kind::Bool, "false",
+        "true: jwks may begin with http://; whoever can change the answers can then forge tokens"),
 };
 
 constexpr KeySpec kApiKeySourceKeys[] = {
@@ -320,9 +337,9 @@ const KeySpec* TableSpec::find(std::string_view name) const noexcept {
 namespace schema {
 constinit const TableSpec kRoot{kRootKeys}, kServer{kServerKeys}, kLog{kLogKeys}, kAdmin{kAdminKeys},
     kCors{kCorsKeys}, kClient{kClientKeys}, kApiKeySource{kApiKeySourceKeys}, kSource{kSourceKeys},
-    kJwt{kJwtKeys}, kState{kStateKeys}, kMemory{kMemoryKeys}, kRedis{kRedisKeys}, kRedisTls{kRedisTlsKeys},
-    kRoute{kRouteKeys}, kRespond{kRespondKeys}, kHeaders{kHeadersKeys}, kFieldEdits{kFieldEditsKeys},
-    kRewrite{kRewriteKeys}, kKeysFile{kKeysFileKeys}, kKey{kKeyKeys};
+    kJwt{kJwtKeys}, kKeyFetch{kKeyFetchKeys}, kState{kStateKeys}, kMemory{kMemoryKeys}, kRedis{kRedisKeys},
+    kRedisTls{kRedisTlsKeys}, kRoute{kRouteKeys}, kRespond{kRespondKeys}, kHeaders{kHeadersKeys},
+    kFieldEdits{kFieldEditsKeys}, kRewrite{kRewriteKeys}, kKeysFile{kKeysFileKeys}, kKey{kKeyKeys};
 }  // namespace schema
 
 }  // namespace weir::config

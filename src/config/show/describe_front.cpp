@@ -74,13 +74,24 @@ std::string keys_line(const policy::ClientSettings& client) {
          std::string(kUnknown[static_cast<std::size_t>(client.unknown_keys)]) + "\n";
 }
 
+std::string fetch_line(const policy::KeyFetchSettings& fetch) {
+  auto line = "    keys from " + fetch.url + ", fetched every " + to_string(fetch.refresh) +
+              ", for an unknown kid at most every " + to_string(fetch.cooldown) + "; requests wait up to " +
+              to_string(fetch.wait) + ", at most " + std::to_string(fetch.max_waiting) +
+              " of them\n    a fetch takes up to " + to_string(fetch.timeout) + " and " +
+              size_words(fetch.max_size);
+  if (!fetch.ca_file.empty()) line += ", with the authorities in " + in_quotes(fetch.ca_file);
+  return line + (fetch.url.starts_with("http://") ? ", without TLS\n" : "\n");
+}
+
 std::string token_line(const policy::TokenSettings& tokens) {
   auto line =
       "tokens " + (tokens.algorithm.empty() ? std::string("of any algorithm in jwks") : tokens.algorithm);
   line += tokens.issuer.empty() ? ", of any issuer" : ", of issuer " + in_quotes(tokens.issuer);
   line += tokens.audience.empty() ? ", for any audience" : ", for audience " + in_quotes(tokens.audience);
   line += ", leeway " + to_string(tokens.leeway);
-  return line + (tokens.require_exp ? ", exp required\n" : "\n");
+  line += tokens.require_exp ? ", exp required\n" : "\n";
+  return tokens.fetch ? line + fetch_line(*tokens.fetch) : line;
 }
 
 std::string client_lines(const policy::ClientSettings& client) {

@@ -122,7 +122,8 @@ std::optional<TokenFault> verify_token(ClientIdentity& client, Credentials& cred
   if (client.token.empty()) return std::nullopt;
   const auto& settings = *client.source;
   const auto token = std::exchange(client.token, std::string_view{});
-  client.token_fault = settings.tokens->verify(token, credentials.machine_now, credentials.claims);
+  client.token_fault =
+      settings.tokens->verify(token, credentials.machine_now, credentials.claims, credentials.keys_current);
   if (client.token_fault) return client.token_fault;
   client.claims = &credentials.claims;
   const auto take = [&](const Source& source, std::string_view& attribute) {

@@ -118,19 +118,44 @@ std::optional<Parts> split(std::string_view token) {
 
 }  // namespace
 
+using TokenKeys = std::shared_ptr<const std::vector<TokenKey>>;
+
 // One issuer: its settings and keys.
 struct TokenIssuer {
   TokenSettings settings;
-  std::vector<TokenKey> keys;  // at least one
+  TokenKeys configured{};                  // at least one key; null if weir fetches the keys
+  std::shared_ptr<FetchedKeys> fetched{};  // null if the keys are configured
+
+  [[nodiscard]] TokenKeys keys() const { return fetched ? fetched->keys() : configured; }
 };
 
 namespace {
 
-// Checks the header and the signature.
-std::optional<TokenFault> fault_in_signature(const Parts& parts, const TokenIssuer& issuer) {
+bool permits(const TokenSettings& settings, const std::string& algorithm) {
+  return settings.algorithm.empty() || settings.algorithm == algorithm;
+}
+
+// Returns true if another fetch may bring the key of the token. `keys`: the keys of the issuer.
+bool lacks_key(const TokenIssuer& issuer, const TokenKeys& keys, const Header& header) {
+  const auto* algorithm = find_algorithm(header.algorithm);
+  if (!issuer.fetched || algorithm == nullptr || algorithm->key_type == EVP_PKEY_HMAC ||
+      !permits(issuer.settings, header.algorithm))
+    return false;
+  if (!keys) return true;
+  const auto has_name = [&](const TokenKey& key) { return key.id == *header.kid; };
+  if (!header.kid || std::any_of(keys->begin(), keys->end(), has_name)) return false;
+  return std::holds_alternative<TokenFault>(choose_key(*keys, header.algorithm, header.kid));
+}
+
+// Checks the header and the signature. `keys_current`: like that of verify().
+std::optional<TokenFault> fault_in_signature(const Parts& parts, const TokenIssuer& issuer,
+                                             bool keys_current) {
   const auto header = read_header(parts.header);
   if (!header) return TokenFault::Malformed;
-  const auto chosen = choose_key(issuer.keys, header->algorithm, header->kid);
+  const auto keys = issuer.keys();
+  if ((!keys || !keys_current) && lacks_key(issuer, keys, *header)) return TokenFault::Unavailable;
+  if (!keys || !permits(issuer.settings, header->algorithm)) return TokenFault::Algorithm;
+  const auto chosen = choose_key(*keys, header->algorithm, header->kid);
   if (const auto* fault = std::get_if<TokenFault>(&chosen); fault && *fault == TokenFault::Algorithm)
     return *fault;
   if (header->is_critical) return TokenFault::Extension;
@@ -142,7 +167,7 @@ std::optional<TokenFault> fault_in_signature(const Parts& parts, const TokenIssu
     return is_signature(*each.algorithm, issuer.settings.key, each.key.get(), parts.signed_text, *signature);
   };
   // Several keys may have the same `kid`, for example after a key was replaced under its old name.
-  const bool good = std::any_of(issuer.keys.begin(), issuer.keys.end(), [&](const TokenKey& each) {
+  const bool good = std::any_of(keys->begin(), keys->end(), [&](const TokenKey& each) {
     const bool same_name = each.algorithm == key.algorithm && !key.id.empty() && each.id == key.id;
     return (&each == &key || same_name) && signs(each);
   });
@@ -158,6 +183,20 @@ const TokenIssuer* find_issuer(const Issuers& issuers, const boost::json::object
     return name != nullptr && is_text(*name, each->settings.issuer);
   });
   return found == issuers.end() ? nullptr : found->get();
+}
+
+// Chooses the issuer of a token. If there is only one, `iss` is checked with the other claims, unless weir
+// fetches its keys: a token of somebody else must not cause a fetch. Stores the claims in `claims` if they
+// were read. Returns a fault if no issuer fits.
+std::variant<const TokenIssuer*, TokenFault> choose_issuer(const Issuers& issuers, const Parts& parts,
+                                                           std::optional<boost::json::object>& claims) {
+  const auto& first = *issuers.front();
+  if (issuers.size() == 1 && (!first.fetched || first.settings.issuer.empty())) return &first;
+  claims = object_in(parts.payload);
+  if (!claims) return TokenFault::Malformed;
+  const auto* issuer = find_issuer(issuers, *claims);
+  if (issuer == nullptr) return TokenFault::Issuer;
+  return issuer;
 }
 
 base::Result<std::vector<TokenKey>> read_keys(const TokenSettings& settings) {
@@ -180,14 +219,58 @@ std::string_view Claims::find(std::string_view name) const noexcept {
 }
 
 base::Result<TokenVerifier> TokenVerifier::make(TokenSettings settings) {
+  if (settings.fetch)
+    return TokenVerifier(std::make_shared<const TokenIssuer>(
+        TokenIssuer{.settings = std::move(settings), .fetched = std::make_shared<FetchedKeys>()}));
   auto keys = read_keys(settings);
   if (!keys) return keys.error();
-  return TokenVerifier(
-      std::make_shared<const TokenIssuer>(TokenIssuer{std::move(settings), std::move(*keys)}));
+  return TokenVerifier(std::make_shared<const TokenIssuer>(
+      TokenIssuer{.settings = std::move(settings),
+                  .configured = std::make_shared<const std::vector<TokenKey>>(std::move(*keys))}));
 }
 
 void TokenVerifier::add(const TokenVerifier& other) {
-  issuers_.insert(issuers_.end(), other.issuers_.begin(), other.issuers_.end());
+  auto added = other;
+  added.share_keys(fetched());
+  issuers_.insert(issuers_.end(), added.issuers_.begin(), added.issuers_.end());
+}
+
+base::Duration TokenVerifier::cooldown() const noexcept {
+  base::Duration longest{0};
+  for (const auto& issuer : issuers_)
+    if (issuer->fetched) longest = std::max(longest, issuer->settings.fetch->cooldown);
+  return longest;
+}
+
+TokenVerifier::KeysByUrl TokenVerifier::fetched() const {
+  KeysByUrl all;
+  for (const auto& issuer : issuers_)
+    if (issuer->fetched)
+      all.emplace(issuer->settings.fetch->url, std::pair(*issuer->settings.fetch, issuer->fetched));
+  return all;
+}
+
+void TokenVerifier::share_keys(const KeysByUrl& others) {
+  for (auto& issuer : issuers_) {
+    const auto found = issuer->fetched ? others.find(issuer->settings.fetch->url) : others.end();
+    if (found == others.end()) continue;
+    auto sharing = *issuer;
+    sharing.fetched = found->second.second;
+    issuer = std::make_shared<const TokenIssuer>(std::move(sharing));
+  }
+}
+
+std::optional<TokenVerifier::KeySource> TokenVerifier::lacking(std::string_view token) const {
+  const auto parts = split(token);
+  std::optional<boost::json::object> claims;
+  if (!parts ||
+      std::none_of(issuers_.begin(), issuers_.end(), [](const auto& each) { return each->fetched; }))
+    return std::nullopt;
+  const auto chosen = choose_issuer(issuers_, *parts, claims);
+  const auto* const* issuer = std::get_if<const TokenIssuer*>(&chosen);
+  const auto header = read_header(parts->header);
+  if (issuer == nullptr || !header || !lacks_key(**issuer, (*issuer)->keys(), *header)) return std::nullopt;
+  return KeySource{(*issuer)->fetched.get(), &*(*issuer)->settings.fetch};
 }
 
 std::vector<TokenSettings> TokenVerifier::settings() const {
@@ -196,20 +279,16 @@ std::vector<TokenSettings> TokenVerifier::settings() const {
   return all;
 }
 
-std::optional<TokenFault> TokenVerifier::verify(std::string_view token, base::TimePoint now,
-                                                Claims& claims) const {
+std::optional<TokenFault> TokenVerifier::verify(std::string_view token, base::TimePoint now, Claims& claims,
+                                                bool keys_current) const {
   claims.clear();
   const auto parts = split(token);
   if (!parts) return TokenFault::Malformed;
   std::optional<boost::json::object> found;
-  const TokenIssuer* issuer = issuers_.front().get();
-  if (issuers_.size() > 1) {
-    found = object_in(parts->payload);
-    if (!found) return TokenFault::Malformed;
-    issuer = find_issuer(issuers_, *found);
-    if (issuer == nullptr) return TokenFault::Issuer;
-  }
-  if (const auto fault = fault_in_signature(*parts, *issuer)) return fault;
+  const auto chosen = choose_issuer(issuers_, *parts, found);
+  if (const auto* fault = std::get_if<TokenFault>(&chosen)) return *fault;
+  const auto* issuer = std::get<const TokenIssuer*>(chosen);
+  if (const auto fault = fault_in_signature(*parts, *issuer, keys_current)) return fault;
   if (!found) found = object_in(parts->payload);
   if (!found) return TokenFault::Malformed;
   if (const auto fault = fault_in_dates(*found, now, issuer->settings)) return fault;

@@ -157,6 +157,14 @@ base::Result<std::vector<TokenKey>> read_jwk_set(std::string_view text, std::str
   return keys;
 }
 
+// The algorithms of a key follow one another.
+std::size_t count_keys(const std::vector<TokenKey>& keys) noexcept {
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < keys.size(); ++i)
+    if (i == 0 || keys[i].key != keys[i - 1].key) ++count;
+  return count;
+}
+
 std::variant<const TokenKey*, TokenFault> choose_key(const std::vector<TokenKey>& keys,
                                                      std::string_view algorithm,
                                                      std::optional<std::string_view> kid) {

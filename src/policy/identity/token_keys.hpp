@@ -28,6 +28,9 @@ struct TokenKey {
 // algorithms; empty: keeps all. The error says that the text is no JWK set, or why it has no usable key.
 [[nodiscard]] base::Result<std::vector<TokenKey>> read_jwk_set(std::string_view text, std::string_view only);
 
+// Returns the number of different keys in the list.
+[[nodiscard]] std::size_t count_keys(const std::vector<TokenKey>& keys) noexcept;
+
 inline constexpr std::size_t kMostJwks = 100;  // the largest number of keys in a JWK set
 
 // Chooses the key for a token with this algorithm and `kid` (nullopt: the token has no `kid`). Returns

@@ -32,7 +32,7 @@ std::string printable(std::string_view name) {
 }  // namespace
 
 unsigned status_of(const Objection& objection) noexcept {
-  if (objection.too_many_rules) return 503;
+  if (objection.too_many_rules || objection.token == TokenFault::Unavailable) return 503;
   if (objection.body == RequestBody::State::Coded) return 415;
   if (objection.body != RequestBody::State::Whole) return 413;
   const auto fault = objection.ambiguity ? objection.ambiguity->fault : BodyFault::None;
@@ -126,6 +126,9 @@ std::string describe(const Objection& objection) {
   if (objection.ambiguity)
     return "the request has several different values for the " + std::string(objection.ambiguity->place) +
            " " + printable(objection.ambiguity->name);
+  if (objection.token == TokenFault::Unavailable)
+    return "the bearer token cannot be verified: " + std::string(sentence_of(*objection.token)) +
+           "; please retry";
   if (objection.token && *objection.token != TokenFault::Missing)
     return "the bearer token is invalid: " + std::string(sentence_of(*objection.token));
   if (objection.part != nullptr) return describe_missing(objection);

@@ -14,6 +14,12 @@ bool append_fields(const CannedResponse& respond, const TemplateValues& values, 
   return true;
 }
 
+bool asks_who(const Route& route) noexcept {
+  const auto& respond = route.respond;
+  return (respond && (respond->fields.asks_who || (respond->location && respond->location->asks_who()))) ||
+         (route.edits && (route.edits->request.asks_who || route.edits->response.asks_who));
+}
+
 std::optional<std::size_t> find_route(std::span<const Route> routes, const Request& request) {
   for (std::size_t i = 0; i < routes.size(); ++i)
     if (routes[i].match.holds(request)) return i;

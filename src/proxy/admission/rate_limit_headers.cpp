@@ -80,7 +80,7 @@ void append_objection(std::string& fields, std::string& body, const policy::Obje
   const auto status = policy::status_of(objection);
   // RFC 9110 §15.5.16 recommends this field if the encoding is the cause of a 415.
   if (objection.body == policy::RequestBody::State::Coded) fields = "Accept-Encoding: identity\r\n";
-  if (objection.token && *objection.token != policy::TokenFault::Missing) {
+  if (status == 401 && objection.token && *objection.token != policy::TokenFault::Missing) {
     append_challenge(fields, objection);
     return http::append_error_json(body, status, policy::describe(objection));
   }

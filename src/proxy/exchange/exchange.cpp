@@ -4,6 +4,7 @@
 #include "proxy/exchange/body_inspector.hpp"
 #include "proxy/exchange/pre_check.hpp"
 #include "proxy/exchange/scoped_cancel_target.hpp"
+#include "proxy/exchange/token_key_wait.hpp"
 #include "proxy/pacing/pacing.hpp"
 #include "proxy/queue/queue_wait.hpp"
 #include "proxy/upstream/upstream_exchange.hpp"
@@ -11,12 +12,21 @@
 #include "weir/policy/claims.hpp"
 #include "weir/policy/explain_request.hpp"
 #include "weir/policy/priority.hpp"
+#include "weir/policy/usage.hpp"
 
 #include <cstddef>
 #include <new>
 #include <utility>
 
 namespace weir::proxy {
+
+namespace {
+
+bool shows_usage(const policy::Route* route) noexcept {
+  return route != nullptr && route->respond && route->respond->usage;
+}
+
+}  // namespace
 
 // Refunds charges before the report, so that the report includes the refunds.
 Exchange::~Exchange() {
@@ -42,6 +52,7 @@ Exchange::~Exchange() {
 }
 
 void Exchange::cancel() noexcept {
+  if (token_key_wait_ != nullptr) token_key_wait_->cancel();
   if (queue_wait_ != nullptr) queue_wait_->cancel();
   if (pacing_ != nullptr) pacing_->cancel();
   if (upstream_ != nullptr) upstream_->cancel();
@@ -59,6 +70,7 @@ void Exchange::identify() {
   report.machine_started = net::Clock::machine_now();
   buffers.credentials.now = report.started;
   buffers.credentials.machine_now = report.machine_started;
+  buffers.credentials.keys_current = false;
   buffers.credentials.certificate_subject = peer.certificate_subject;
   if (config.certificates) buffers.credentials.certificate = context_.client.certificate();
   buffers.request =
@@ -91,10 +103,10 @@ net::Task<Ending> Exchange::run() {
   if (pre_check != PreCheck::None) return reply_.reject_early(pre_check);
   priority_ = policy::priority_of(request, route, config.tier_priorities);
   if (config.cors && http::is_preflight(*config.cors, context_.buffers.head)) return take_preflight();
-  if (route != nullptr && route->respond && route->respond->usage) return show_usage();
   if (AdmissionResult admission_result; is_rejected_unverified(admission_result))
     return apply_decision(admission_result);
-  return config.inspects ? inspect() : decide();
+  if (const auto source = lacking_keys()) return wait_for_key(*source);
+  return verify_and_decide();
 }
 
 // Forwards a CORS preflight, or answers it if weir answers all requests of the route itself. Checks no limit,
@@ -125,11 +137,46 @@ net::Task<Ending> Exchange::show_usage() {
 // Returns true if the rules that need no claim already refuse the request. In that case weir does not verify
 // the token.
 bool Exchange::is_rejected_unverified(AdmissionResult& admission_result) {
-  if (!policy::needs_claims(context_.buffers.rules, context_.buffers.request)) return false;
+  const auto& request = context_.buffers.request;
+  if (shows_usage(context_.route()) || !policy::needs_claims(context_.buffers.rules, request)) return false;
   context_.report.asked_at = context_.now;
-  if (context_.admission.refuses_unverified(context_.now, admission_result)) return true;
-  context_.verify_token();
-  return false;
+  return context_.admission.refuses_unverified(context_.now, admission_result);
+}
+
+// Returns the keys that weir has to fetch before it verifies the token. Returns nullopt if weir can verify
+// the token now, or if neither a rule nor the route needs a claim.
+std::optional<policy::TokenVerifier::KeySource> Exchange::lacking_keys() {
+  const auto& request = context_.buffers.request;
+  const auto& config = context_.config;
+  const auto* route = context_.route();
+  if (request.client.token.empty()) return std::nullopt;
+  const bool for_rules = shows_usage(route) ? policy::needs_claims_for_usage(config.rules, request)
+                                            : policy::needs_claims(context_.buffers.rules, request);
+  const auto for_server = [&] {
+    const auto& settings = context_.snapshot.pool(route->upstream).settings();
+    return policy::needs_claims(settings.hash_key, request);
+  };
+  const bool for_route = route != nullptr && (policy::asks_who(*route) || (!route->respond && for_server()));
+  if (!for_rules && !for_route) return std::nullopt;
+  return config.client.tokens->lacking(request.client.token);
+}
+
+net::Task<Ending> Exchange::wait_for_key(policy::TokenVerifier::KeySource source) {
+  {
+    TokenKeyWait wait(context_, source);
+    const ScopedCancelTarget cancel_target(token_key_wait_, wait);
+    co_await wait.run();
+  }
+  auto& watch = context_.watch;
+  if (watch.left() || watch.has_gone() || context_.worker.hard_stop) co_return co_await give_up_waiting();
+  watch.clear_late();
+  co_return co_await verify_and_decide();
+}
+
+net::Task<Ending> Exchange::verify_and_decide() {
+  if (shows_usage(context_.route())) return show_usage();
+  if (policy::needs_claims(context_.buffers.rules, context_.buffers.request)) context_.verify_token();
+  return context_.config.inspects ? inspect() : decide();
 }
 
 // Gives the body to the rules that need it, unless another rule refuses the request anyway.
@@ -239,7 +286,7 @@ net::Task<Ending> Exchange::forward(upstream::Pool& pool) {
   if (pacing && context_.has_whole_body()) {
     const bool counted = in_flight_;
     const bool goes_on = co_await hold_body(*pacing, pool.settings().timeouts.response);
-    if (!goes_on) co_return co_await give_up_body();
+    if (!goes_on) co_return co_await give_up_waiting();
     if (counted && !in_flight_ && !enter()) {
       context_.refund();
       co_return co_await reply_.shed(priority_);
@@ -283,8 +330,8 @@ net::Task<bool> Exchange::hold_body(Pacing& pacing, base::Duration patience) {
   co_return true;
 }
 
-// Ends a request before any server has got its body.
-net::Task<Ending> Exchange::give_up_body() {
+// Ends a request that no server has got, because the client has left or weir stops.
+net::Task<Ending> Exchange::give_up_waiting() {
   context_.refund();
   if (context_.watch.left() || context_.watch.has_gone()) {
     context_.note_client_error(observe::ClientError::Left, "client_left");

@@ -18,6 +18,7 @@ namespace weir::proxy {
 
 class Pacing;
 class QueueWait;
+class TokenKeyWait;
 class UpstreamExchange;
 
 class Exchange {
@@ -33,16 +34,19 @@ class Exchange {
   // Serves the request. REQUIRES that buffers() contains the request's head.
   [[nodiscard]] net::Task<Ending> run();
 
-  void cancel() noexcept;  // ends each wait for a departure or an upstream
+  void cancel() noexcept;  // ends each wait for a departure, a key or an upstream
 
  private:
   void identify();
   [[nodiscard]] net::Task<Ending> take_preflight();
   [[nodiscard]] net::Task<Ending> show_usage();
   [[nodiscard]] bool is_rejected_unverified(AdmissionResult& admission_result);
+  [[nodiscard]] std::optional<policy::TokenVerifier::KeySource> lacking_keys();
+  [[nodiscard]] net::Task<Ending> wait_for_key(policy::TokenVerifier::KeySource source);
   [[nodiscard]] net::Task<Ending> inspect();
   [[nodiscard]] net::Task<Ending> read_body();
   // The functions below are not coroutines. If nothing needs to wait, the returned task has already ended.
+  [[nodiscard]] net::Task<Ending> verify_and_decide();
   [[nodiscard]] net::Task<Ending> decide();
   [[nodiscard]] net::Task<Ending> ask_redis();
   [[nodiscard]] net::Task<Ending> apply_decision(const AdmissionResult& admission_result);
@@ -50,7 +54,7 @@ class Exchange {
   [[nodiscard]] net::Task<Ending> pass_on();
   [[nodiscard]] net::Task<Ending> forward(upstream::Pool& pool);
   [[nodiscard]] net::Task<bool> hold_body(Pacing& pacing, base::Duration patience);
-  [[nodiscard]] net::Task<Ending> give_up_body();
+  [[nodiscard]] net::Task<Ending> give_up_waiting();
   [[nodiscard]] bool enter() noexcept;
   void leave() noexcept;
 
@@ -58,10 +62,11 @@ class Exchange {
   LocalReply reply_{context_};
   policy::Priority priority_ = policy::kDefaultPriority;
   bool begun_ = false;
-  bool in_flight_ = false;                // true while the worker's InFlight counts the request
-  QueueWait* queue_wait_ = nullptr;       // set while the request waits in a queue
-  Pacing* pacing_ = nullptr;              // set while the body waits before it is forwarded
-  UpstreamExchange* upstream_ = nullptr;  // set while the request is being forwarded
+  bool in_flight_ = false;                  // true while the worker's InFlight counts the request
+  TokenKeyWait* token_key_wait_ = nullptr;  // set while the request waits for the key of its token
+  QueueWait* queue_wait_ = nullptr;         // set while the request waits in a queue
+  Pacing* pacing_ = nullptr;                // set while the body waits before it is forwarded
+  UpstreamExchange* upstream_ = nullptr;    // set while the request is being forwarded
 };
 
 }  // namespace weir::proxy

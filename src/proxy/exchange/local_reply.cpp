@@ -50,6 +50,8 @@ net::Task<Ending> LocalReply::object(const policy::Objection& objection) {
   if (objection.too_many_rules) context_.worker.counters.rules_exceeded.add();
   buffers.text.clear();
   append_objection(buffers.rate_limit_headers, buffers.text, objection, context_.config.client);
+  if (objection.token == policy::TokenFault::Unavailable)
+    context_.append_retry_after(context_.config.client.tokens->cooldown());
   return answer(
       {.status = policy::status_of(objection), .body = buffers.text, .fields = buffers.rate_limit_headers});
 }
@@ -112,21 +114,13 @@ net::Task<Ending> LocalReply::answer_paused(base::Duration wait) {
 net::Task<Ending> LocalReply::respond(const policy::Route* route) {
   context_.settle(route != nullptr ? route->respond->status : 404, nullptr);
   if (route == nullptr) return error({404, "no route matches this request"});
-  verify_for_fields(*route);
+  if (policy::asks_who(*route)) context_.verify_token();
   if (!add_configured_fields(*route->respond)) return error({400, policy::kNoHostToRedirectTo});
   return answer({.status = route->respond->status,
                  .content_type = route->respond->content_type,
                  .body = route->respond->body,
                  .fields = context_.buffers.rate_limit_headers,
                  .no_store = false});
-}
-
-// Verifies the token if a configured field of the route's answer needs it.
-void LocalReply::verify_for_fields(const policy::Route& route) {
-  const auto& respond = *route.respond;
-  if (respond.fields.asks_who || (respond.location && respond.location->asks_who()) ||
-      (route.edits && route.edits->response.asks_who))
-    context_.verify_token();
 }
 
 // Writes the fields that the answer has in the configuration. Returns false if its redirect has no target.
@@ -144,7 +138,7 @@ net::Task<Ending> LocalReply::answer_preflight() {
 
 net::Task<Ending> LocalReply::show(const Usage& usage) {
   auto& buffers = context_.buffers;
-  verify_for_fields(*context_.route());
+  if (policy::asks_who(*context_.route())) context_.verify_token();
   buffers.text.clear();
   usage.write(buffers.text);
   return answer({.status = 200, .body = buffers.text, .fields = buffers.rate_limit_headers});

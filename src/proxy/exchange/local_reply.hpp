@@ -55,7 +55,6 @@ class LocalReply {
   [[nodiscard]] net::Task<Ending> object(const policy::Objection& objection);
   void note_token_fault(policy::TokenFault fault);
   [[nodiscard]] net::Task<Ending> refuse_by(const policy::Rule& rule, base::Duration retry_after);
-  void verify_for_fields(const policy::Route& route);
   [[nodiscard]] bool add_configured_fields(const policy::CannedResponse& respond);
   void add_route_fields(http::Answer& answer);
   void add_cors_fields(http::Answer& answer);

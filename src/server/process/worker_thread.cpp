@@ -204,6 +204,10 @@ void WorkerThread::begin(std::shared_ptr<const proxy::ConfigSnapshot> config_sna
   });
 }
 
+void WorkerThread::wake_token_key_waiters() {
+  net::asio::post(context_, [this] { worker_.token_key_waiters.notify(); });
+}
+
 void WorkerThread::drain() {
   net::asio::post(context_, [this] { begin_drain(); });
 }

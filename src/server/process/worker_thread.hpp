@@ -67,6 +67,8 @@ class WorkerThread {
   void leave(std::size_t listener);
   // Makes requests that begin from now on use this configuration snapshot. Any thread may call this.
   void begin(std::shared_ptr<const proxy::ConfigSnapshot> config_snapshot);
+  // Wakes the requests that wait for keys of tokens, because a fetch has ended. Any thread may call this.
+  void wake_token_key_waiters();
   // Stops accepting connections and deciding requests until resume(). Requests that are already decided
   // continue. `done` is called on the worker's thread once the pause has begun, and must not throw. Any
   // thread may call pause().

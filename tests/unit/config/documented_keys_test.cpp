@@ -32,6 +32,7 @@ constexpr Described kDescribed[] = {
     {kLimiters, "Keys of `penalty`", &schema::kPenalty},
     {kLimiters, "Keys of a tier", &schema::kTier},
     {kLimiters, "Keys of an override", &schema::kOverride},
+    {kLimiters, "Keys of `fetch`", &schema::kKeyFetch},
     {kUpstreams, "Keys of `[[upstream]]`", &schema::kUpstream},
     {kUpstreams, "Keys of a server", &schema::kServerOfUpstream},
     {kUpstreams, "Keys of `timeouts`", &schema::kTimeouts},

@@ -37,6 +37,7 @@ const std::vector<Door>& doors() {
       {&schema::kApiKeySource, "client.api_key.", "[client.api_key]\n"},
       {&schema::kSource, "client.user.", "[client.user]\n"},
       {&schema::kJwt, "client.jwt.", "[client.jwt]\n"},
+      {&schema::kKeyFetch, "client.jwt.fetch.", "[client.jwt]\njwks = \"https://a\"\n[client.jwt.fetch]\n"},
       {&schema::kState, "state.", "[state]\n"},
       {&schema::kMemory, "state.memory.", "[state.memory]\n"},
       {&schema::kRedis, "state.redis.", "[state.redis]\n"},

@@ -302,11 +302,11 @@ const WrongConfiguration kWrongSections[] = {
     {"Jwt",
      with("[client]\njwt = { algorithm = \"ES256\" }\n"),
      {"weir.toml:12: client.jwt.public_key: missing; expected the PEM file of the public key that ES256 "
-      "verifies with, or jwks with a file of keys"}},
+      "verifies with, or jwks with a file or the URL of keys"}},
     {"JwtWithoutAlgorithm",
      with("[client]\njwt = { secret = \"s\" }\n"),
      {"weir.toml:12: client.jwt.algorithm: missing; expected the algorithm of the signature, such as "
-      "\"ES256\", or jwks with a file of keys"}},
+      "\"ES256\", or jwks with a file or the URL of keys"}},
     {"JwtOfAlgorithmNone",
      with("[client]\njwt = { algorithm = \"none\" }\n"),
      {"weir.toml:12: client.jwt.algorithm: found \"none\"; expected one of \"HS256\", \"HS384\", \"HS512\", "
@@ -317,6 +317,33 @@ const WrongConfiguration kWrongSections[] = {
      {"weir.toml:12: client.jwt.public_key: not used beside jwks; expected jwks instead",
       "weir.toml:12: client.jwt.jwks: \"/nowhere/keys.json\" cannot be read: No such file or directory; "
       "expected the issuer's keys, as a JWK set in JSON"}},
+    {"JwksUrlWithoutTls",
+     with("[client]\njwt = { jwks = \"http://login.example.com/keys\" }\n"),
+     {"weir.toml:12: client.jwt.jwks: found \"http://login.example.com/keys\"; expected https://, because "
+      "others can change an answer without TLS; fetch = { allow_http = true } permits it"}},
+    {"JwksUrlOfAnotherScheme",
+     with("[client]\njwt = { jwks = \"ftp://login.example.com/keys\" }\n"),
+     {"weir.toml:12: client.jwt.jwks: found \"ftp://login.example.com/keys\"; expected a URL that begins "
+      "with "
+      "https://"}},
+    {"FetchOfAFile",
+     with("[client]\njwt = { algorithm = \"HS256\", secret = \"0123456789abcdef0123456789abcdef\", fetch = { "
+          "wait "
+          "= \"1s\" } }\n"),
+     {"weir.toml:12: client.jwt.fetch: not used without a URL; expected jwks = \"https://…\" beside it"}},
+    {"FetchWithoutTimes",
+     with("[client.jwt]\njwks = \"https://a/keys\"\n[client.jwt.fetch]\nrefresh = \"0s\"\ncooldown = "
+          "\"0s\"\ntimeout = \"0s\"\nwait = \"0s\"\nca = \"/nowhere/ca.pem\"\n"),
+     {"weir.toml:14: client.jwt.fetch.refresh: found \"0s\"; expected a duration above zero",
+      "weir.toml:15: client.jwt.fetch.cooldown: found \"0s\"; expected a duration above zero",
+      "weir.toml:16: client.jwt.fetch.timeout: found \"0s\"; expected a duration above zero",
+      "weir.toml:18: client.jwt.fetch.ca: \"/nowhere/ca.pem\" cannot be read: No such file or directory; "
+      "expected a PEM file"}},
+    {"FetchesOfOneUrlThatDiffer",
+     with("[[client.jwt]]\nissuer = \"a\"\njwks = \"https://a/keys\"\n[[client.jwt]]\nissuer = "
+          "\"b\"\njwks = \"https://a/keys\"\nfetch = { refresh = \"1h\" }\n"),
+     {"weir.toml:17: client.jwt[#2].fetch: differs from that of another issuer with the same jwks; expected "
+      "the same"}},
     {"JwtOfSeveralIssuersWithoutNames",
      with("[[client.jwt]]\nalgorithm = \"HS256\"\nsecret = \"0123456789abcdef0123456789abcdef\"\n"
           "[[client.jwt]]\nissuer = \"a\"\nalgorithm = \"HS256\"\nsecret = "
@@ -332,7 +359,7 @@ const WrongConfiguration kWrongSections[] = {
      with("[client]\njwt = { algorithm = \"RS256\", secret = \"s\" }\n"),
      {"weir.toml:12: client.jwt.secret: not used by RS256; expected public_key instead",
       "weir.toml:12: client.jwt.public_key: missing; expected the PEM file of the public key that RS256 "
-      "verifies with, or jwks with a file of keys"}},
+      "verifies with, or jwks with a file or the URL of keys"}},
     {"JwtKeyFileAbsent",
      with("[client]\njwt = { algorithm = \"RS256\", public_key = \"/nowhere/jwt.pem\" }\n"),
      {"weir.toml:12: client.jwt.public_key: \"/nowhere/jwt.pem\" cannot be read: No such file or directory; "

@@ -243,6 +243,28 @@ TEST(Settings, ReadsSeveralIssuersOfTokens) {
   EXPECT_THAT(describe(settings), HasSubstr("tokens of any algorithm in jwks, of issuer \"https://a\""));
 }
 
+TEST(Settings, ReadsTheUrlOfKeysWithoutFetchingIt) {
+  const auto settings =
+      parse(with_rule("key = [\"claim:sub\"]\n[client.jwt]\njwks = "
+                      "\"http://127.0.0.1:1/keys\"\n[client.jwt.fetch]\nrefresh = "
+                      "\"1h\"\nmax_size = \"1KiB\"\nallow_http = true\n"));
+  ASSERT_TRUE(settings.client.tokens);
+  EXPECT_EQ(settings.client.tokens->fetched().at("http://127.0.0.1:1/keys").first,
+            (policy::KeyFetchSettings{.url = "http://127.0.0.1:1/keys",
+                                      .refresh = std::chrono::hours(1),
+                                      .cooldown = std::chrono::seconds(2),
+                                      .wait = std::chrono::seconds(3),
+                                      .timeout = std::chrono::seconds(5),
+                                      .max_size = 1 << 10,
+                                      .max_waiting = 1000,
+                                      .allow_http = true}));
+  EXPECT_THAT(
+      describe(settings),
+      HasSubstr("keys from http://127.0.0.1:1/keys, fetched every 1h, for an unknown kid at most every "
+                "2s; requests wait up to 3s, at most 1000 of them\n    a fetch takes up to 5s and "
+                "1KiB, without TLS\n"));
+}
+
 TEST(Settings, ErrorAboutARedisUrlDoesNotShowItsPassword) {
   const auto mistakes = mistakes_in(with("[state]\nredis = { url = \"redis://user:hunter2@:x/y\" }\n"));
   EXPECT_THAT(mistakes, ElementsAre(HasSubstr("weir.toml:12: state.redis.url: ")));

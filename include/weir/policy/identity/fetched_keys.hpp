@@ -1,0 +1,85 @@
+// The public keys of token issuers that weir fetches from a URL, and the requests that wait for them.
+//
+// Pure: another room fetches the keys and knows the time.
+#pragma once
+
+#include "weir/base/result.hpp"
+#include "weir/base/time.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir::policy {
+
+// From where and how often weir fetches a JWK set, and its bounds.
+struct KeyFetchSettings {
+  std::string url;
+  base::Duration refresh{0};   // time from a fetch to the next one
+  base::Duration cooldown{0};  // least time between two fetches, and the time until a failed one is repeated
+  base::Duration wait{0};      // longest time that a request waits for the key of its token
+  base::Duration timeout{0};   // longest time of a fetch
+  std::size_t max_size = 0;    // most bytes of the set
+  std::uint32_t max_waiting = 0;  // most requests that wait at the same time
+  std::string ca_file{};          // PEM file of authorities; empty: the system's
+  bool allow_http = false;        // true: the URL may begin with "http://"
+
+  bool operator==(const KeyFetchSettings&) const = default;
+};
+
+struct TokenKey;
+
+// The keys at one URL. Workers read them, and one thread of the server replaces them. All functions are
+// thread-safe. Issuers with the same URL share the object, and so do configurations before and after a
+// reload.
+class FetchedKeys {
+ public:
+  // The number of a fetch, from 1.
+  using FetchNumber = std::uint64_t;
+
+  // Returns the keys of the last successful fetch; null if no fetch has succeeded.
+  [[nodiscard]] std::shared_ptr<const std::vector<TokenKey>> keys() const;
+
+  // Asks for a fetch that begins after this call, and returns its number.
+  FetchNumber want();
+  // Returns true if the fetch with this number, or a later one, has succeeded.
+  [[nodiscard]] bool has_fetched(FetchNumber number) const;
+  // Returns true if the last fetch that has ended failed.
+  [[nodiscard]] bool is_failing() const;
+
+  // Counts a request that begins to wait. Returns false if `most` requests wait already. Each call that
+  // returns true needs a call of leave().
+  [[nodiscard]] bool enter(std::uint32_t most) noexcept;
+  void leave() noexcept { waiting_.fetch_sub(1, std::memory_order_relaxed); }
+  [[nodiscard]] std::uint32_t waiting() const noexcept { return waiting_.load(std::memory_order_relaxed); }
+
+  // The functions below are for the thread that fetches.
+  // `called`: called by want() on the thread of a worker. Empty: want() calls nothing.
+  void on_want(std::function<void()> called);
+  // Returns true if a request wants a fetch that has not begun.
+  [[nodiscard]] bool is_wanted() const;
+  void begin_fetch();
+  // Ends the fetch. Replaces the keys by those of the set, and returns how many they are. If the set has no
+  // usable key, keeps the old ones and returns the reason; the fetch has then failed.
+  base::Result<std::size_t> store(std::string_view jwk_set);
+  // Ends the fetch without an answer.
+  void fail();
+
+ private:
+  mutable std::mutex mutex_;  // guards all members up to on_want_
+  std::shared_ptr<const std::vector<TokenKey>> keys_;
+  FetchNumber begun_ = 0;      // the number of the last fetch that began
+  FetchNumber succeeded_ = 0;  // the number of the last fetch that succeeded; 0: none
+  FetchNumber wanted_ = 0;
+  bool failing_ = false;
+  std::function<void()> on_want_;
+  std::atomic<std::uint32_t> waiting_{0};
+};
+
+}  // namespace weir::policy
