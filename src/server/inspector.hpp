@@ -5,8 +5,8 @@
 // Program owns the inspector; only the control thread uses it.
 #pragma once
 
-#include "server/key_locations.hpp"
-#include "server/key_search.hpp"
+#include "server/keys/key_locations.hpp"
+#include "server/keys/key_search.hpp"
 #include "server/process/worker_thread.hpp"
 #include "server/redis_job.hpp"
 

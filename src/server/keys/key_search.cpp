@@ -1,4 +1,4 @@
-#include "server/key_search.hpp"
+#include "server/keys/key_search.hpp"
 
 #include "weir/base/hex.hpp"
 

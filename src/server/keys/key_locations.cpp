@@ -1,4 +1,4 @@
-#include "server/key_locations.hpp"
+#include "server/keys/key_locations.hpp"
 
 #include "weir/limit/slot_hash.hpp"
 
