@@ -5,6 +5,7 @@ import collections
 import contextlib
 import json
 import socket
+import ssl
 import tempfile
 
 import h2.config
@@ -21,6 +22,7 @@ WINDOW = h2.settings.SettingCodes.INITIAL_WINDOW_SIZE
 DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = 0, 1, 2, 3, 4, 6, 7, 8, 9
 END_STREAM, END_HEADERS = 1, 4
 MOST_WINDOW = (1 << 31) - 1
+GONE = (ConnectionError, ssl.SSLEOFError)  # what a send raises after the other side has closed the connection
 
 
 class Connection(h2.connection.H2Connection):
@@ -178,7 +180,8 @@ class Http2Client:
         for event in self.h2.receive_data(data):
             self.note(event)
         if self.pongs:
-            self.push()
+            with contextlib.suppress(*GONE):  # the next read says that the other side has closed
+                self.push()
         return True
 
     def end(self):
