@@ -1,5 +1,6 @@
 """A weir process and the processes that take over from it one after another, with a base class for their tests."""
 
+import contextlib
 import ctypes
 import os
 import pathlib
@@ -31,7 +32,7 @@ class Lineage(Process):
         for name, content in {"weir.toml": text, **(files or {})}.items():
             (self.folder / name).write_text(content)
         super().__init__([str(self.binary), "run", "--config", str(self.folder / "weir.toml")],
-                         env={**os.environ, **(environment or {})})
+                         env={**os.environ, **(environment or {})}, process_group=0)
         listeners = len(re.findall(r'address = "127\.0\.0\.1:0"', text)) - 1
         self.ports = [int(match.group(1)) for match in self.wait_for(r"listening on \S*:(\d+)", listeners)]
         self.port = self.ports[0]
@@ -62,8 +63,9 @@ class Lineage(Process):
         return self.taken_over()
 
     def taken_over(self):
+        successor = int(self.wait_for(r"upgrade: process (\d+) has taken over", self.count)[-1].group(1))
         self.ended.append(self.pid)
-        self.pid = int(self.wait_for(r"upgrade: process (\d+) has taken over", self.count)[-1].group(1))
+        self.pid = successor
         return self.pid
 
     def fails(self, why):
@@ -105,8 +107,14 @@ class Lineage(Process):
         try:
             self.signal(signal.SIGTERM)
             statuses = [self.status_of(pid) for pid in (*self.ended, self.pid)]
-            self.reader.join(PATIENCE)
+        except BaseException:
+            # A process that goes on keeps the pipe open, such as the successor in an upgrade that took too long. close() would
+            # wait for the reader, and the reader for that process.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            raise
         finally:
+            self.reader.join(PATIENCE)
             self.process.stderr.close()
             self.scratch.cleanup()
         self.check_reports()
