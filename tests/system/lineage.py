@@ -108,8 +108,8 @@ class Lineage(Process):
             self.signal(signal.SIGTERM)
             statuses = [self.status_of(pid) for pid in (*self.ended, self.pid)]
         except BaseException:
-            # A process that goes on keeps the pipe open, such as the successor in an upgrade that took too long. close() would
-            # wait for the reader, and the reader for that process.
+            # A process that goes on keeps the pipe open. An example is the successor in an upgrade that
+            # took too long. close() would wait for the reader, and the reader for that process.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
             raise
