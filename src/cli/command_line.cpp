@@ -177,6 +177,9 @@ int obey(const CLI::App& app, const Words& words) {
   if (app.got_subcommand("explain")) return do_explain(words);
   if (app.got_subcommand("keys")) return do_keys(app, words);
   if (app.got_subcommand("client-keys")) return do_client_keys(app, words);
+  if (app.got_subcommand("servers"))
+    return ask_whom(words,
+                    [&](const auto& access, const auto&) { return run_servers(access, words.servers); });
   if (app.got_subcommand("replay")) return do_replay(words);
   if (app.got_subcommand("top")) return do_top(words);
   if (app.got_subcommand("echo")) return do_echo(words);

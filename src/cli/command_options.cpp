@@ -1,5 +1,7 @@
 #include "cli/command_options.hpp"
 
+#include "cli/servers_options.hpp"
+
 #include "weir/base/version.hpp"
 
 #include <CLI/CLI.hpp>
@@ -191,6 +193,7 @@ void declare_commands(CLI::App& app, Words& words) {
   declare_import(app, words);
   declare_inspection(app, words);
   declare_client_keys(app, words);
+  declare_servers(app, words.servers, [&words](CLI::App& command) { declare_access(command, words); });
 }
 
 }  // namespace weir::cli

@@ -19,9 +19,9 @@ class App;
 
 namespace weir::cli {
 
-inline constexpr std::array<std::string_view, 15> kCommands = {
-    "run",         "reload", "upgrade", "check", "import", "redis-check", "explain", "keys",
-    "client-keys", "top",    "replay",  "echo",  "health", "schema",      "version"};
+inline constexpr std::array<std::string_view, 16> kCommands = {
+    "run",         "reload",  "upgrade", "check",  "import", "redis-check", "explain", "keys",
+    "client-keys", "servers", "top",     "replay", "echo",   "health",      "schema",  "version"};
 inline constexpr std::array<std::string_view, 2> kCommandsOfKeys = {"show", "reset"};
 inline constexpr std::array<std::string_view, 3> kCommandsOfClientKeys = {"list", "set", "remove"};
 
@@ -35,6 +35,7 @@ struct Words {
   ExplainOptions explain;
   KeysOptions keys;
   ClientKeysOptions client_keys;
+  ServersOptions servers;
   unsigned workers = 1;
   ReplayOptions replay;
   ImportOptions import;

@@ -192,4 +192,20 @@ int run_client_keys(const AdminAccess& access, const ClientKeysOptions& options)
   });
 }
 
+int run_servers(const AdminAccess& access, const ServersOptions& options) {
+  return tell(access, [&] {
+    json::object change;
+    if (options.drained) change["drained"] = *options.drained;
+    if (options.weight) change["weight"] = *options.weight;
+    const bool lists = change.empty();
+    if (!lists) {
+      change["upstream"] = options.upstream;
+      change["server"] = options.server;
+    }
+    const auto said = ask(access, lists ? "GET" : "POST", "/api/servers",
+                          lists ? std::string() : observe::json_text(change), "servers");
+    return options.json ? observe::json_text(said) + "\n" : servers_report(said);
+  });
+}
+
 }  // namespace weir::cli

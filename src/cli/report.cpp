@@ -190,4 +190,30 @@ std::string client_keys_report(const json::object& said) {
   return lines;
 }
 
+std::string servers_report(const json::object& said) {
+  std::vector<std::array<std::string, 6>> rows{
+      {"UPSTREAM", "SERVER", "STATE", "WEIGHT", "IN FLIGHT", "FAILURES"}};
+  for (const auto& each : said.at("servers").as_array()) {
+    const auto& server = each.as_object();
+    std::string state = server.at("drained").as_bool() ? "drained" : "";
+    if (!server.at("healthy").as_bool()) state += state.empty() ? "down" : ", down";
+    auto weight = number(server, "weight");
+    if (const auto configured = number(server, "configured_weight"); weight != configured)
+      weight += " (configured: " + configured + ")";
+    rows.push_back({std::string(text(server, "upstream")), std::string(text(server, "server")),
+                    state.empty() ? "up" : state, std::move(weight), number(server, "in_flight"),
+                    number(server, "failures")});
+  }
+  std::array<std::size_t, 6> widths{};
+  for (const auto& row : rows)
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  std::string lines;
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i + 1 < row.size(); ++i)
+      lines += row[i] + std::string(widths[i] - row[i].size() + 2, ' ');
+    lines += row.back() + "\n";
+  }
+  return lines;
+}
+
 }  // namespace weir::cli

@@ -16,4 +16,7 @@ namespace weir::cli {
 // exceptions as explanation_report().
 [[nodiscard]] std::string client_keys_report(const boost::json::object& said);
 
+// Returns the table for a reply of /api/servers. Throws the same exceptions as explanation_report().
+[[nodiscard]] std::string servers_report(const boost::json::object& said);
+
 }  // namespace weir::cli

@@ -253,6 +253,11 @@ std::shared_ptr<const proxy::ConfigSnapshot> ConfigSnapshots::put_in_force(const
     defined.push_back({rule.cells, *cell_versions_[rule.cells].rule});
   }
   table_.define_rules(defined, clock_.now());
+  for (const auto& server_group : draft.config_snapshot->server_groups)
+    for (std::size_t at = 0; at < server_group->size(); ++at) {
+      const auto& member = server_group->member(at);
+      member.control()->settle_weight(member.settings().weight);
+    }
   Use use{.config_snapshot = draft.config_snapshot.get(),
           .routes = config.route_labels,
           .upstreams = config.upstream_labels,

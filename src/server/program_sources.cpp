@@ -21,6 +21,7 @@ admin::Sources Program::sources() {
     sources.rules.push_back(admin::describe(rule));
   sources.upstreams = config_snapshots_.upstream_names();
   sources.servers = [this] { return servers(); };
+  sources.change_server = [this](const admin::ServerChange& change) { return change_server(change); };
   sources.resolves = [this] { return resolves(); };
   sources.token_keys = [this] { return token_keys_.figures(); };
   sources.key_table = [this] { return table_.stats(); };
@@ -127,19 +128,6 @@ void Program::add_redis(admin::Sources& sources) {
     }
     return figures;
   };
-}
-
-std::vector<admin::ServerFigures> Program::servers() const {
-  std::vector<admin::ServerFigures> figures;
-  for (const auto& server_group : config_snapshots_.current().server_groups)
-    for (std::size_t at = 0; at < server_group->size(); ++at) {
-      const auto& member = server_group->member(at);
-      figures.push_back({.upstream = server_group->settings().name,
-                         .server = member.name(),
-                         .healthy = member.serves(),
-                         .ejections = member.ejections()});
-    }
-  return figures;
 }
 
 std::vector<admin::ResolveFigures> Program::resolves() const {

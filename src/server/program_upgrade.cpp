@@ -67,6 +67,8 @@ upgrade::Upgrade::Callbacks Program::callbacks() {
                 const auto rules = config_snapshots_.saved_rules();
                 auto state = upgrade::write_state(table_, here_and_now(), rules);
                 if (state) state->held = permit_changes_.begin(rules);
+                if (state)
+                  for (auto& line : changed_servers()) state->held.push_back(std::move(line));
                 return state;
               },
           .announce = [this](pid_t successor) { supervision_.hand_over(successor); },
@@ -104,9 +106,11 @@ void Program::hand_over(const upgrade::UpgradeReport& report, net::OwnedDescript
   drain();
 }
 
-// Changes the number of permits that the old process holds. Ignores lines about rules that no longer exist.
+// Changes the number of permits that the old process holds, and servers as operators have changed them there.
+// Ignores lines about rules and servers that no longer exist.
 void Program::change_foreign_permits(const std::vector<std::string>& lines) {
   for (const auto& text : lines) {
+    if (change_server_again(text)) continue;
     const auto line = upgrade::permit_change_of(text);
     const auto place = line ? config_snapshots_.charge_for(line->rule, line->key) : std::nullopt;
     if (place) foreign_permits_.change(*place, line->units, clock_.now());

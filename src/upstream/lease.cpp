@@ -62,6 +62,7 @@ Lease::~Lease() {
 void Lease::release() noexcept {
   if (pool_ == nullptr) return;
   --pool_->loads_[server_].in_flight;
+  pool_->in_flight_[server_].remove();
   member().leave();
   auto& idle = pool_->idle_[server_];
   auto* const opened = !connected() ? nullptr : http2_ ? &http2_->connection()->stream() : stream_.get();

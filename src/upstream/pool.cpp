@@ -68,6 +68,7 @@ Pool::Pool(net::Executor executor, net::Watchdog& watchdog, ServerGroup& server_
   for (std::size_t at = 0; at < moves_.size(); ++at) {
     auto& member = server_group.member(at);
     http2_.emplace_back(executor_, watchdog_, settings(), member);
+    in_flight_.emplace_back(*member.control());
     moves_[at] = member.moves();
   }
 }
@@ -77,7 +78,7 @@ Pool::~Pool() {
 }
 
 // Returns the candidates: the untried servers that are in service, or all untried servers if none is in
-// service.
+// service. Drained servers are no candidates.
 Pool::Choice Pool::look(const LeaseRequest& wanted) noexcept {
   Choice choice;
   std::uint64_t untried = 0;
@@ -85,8 +86,8 @@ Pool::Choice Pool::look(const LeaseRequest& wanted) noexcept {
   // only probes try ejected servers.
   const bool may_try = wanted.tried == 0 && !settings().health;
   for (std::size_t at = 0; at < loads_.size(); ++at) {
-    if ((wanted.tried & bit_of(at)) != 0) continue;
     const auto& member = server_group_.member(at);
+    if ((wanted.tried & bit_of(at)) != 0 || member.control()->is_drained()) continue;
     untried |= bit_of(at);
     if (member.serves())
       choice.from |= bit_of(at);
@@ -117,8 +118,9 @@ std::optional<std::size_t> Pool::take_trial(const Choice& choice, const LeaseReq
 
 bool Pool::others_serve(std::uint64_t tried, base::TimePoint now) const noexcept {
   for (std::size_t at = 0; at < loads_.size(); ++at)
-    if ((tried & bit_of(at)) == 0 && server_group_.member(at).serves() &&
-        server_group_.member(at).would_enter(now))
+    if (const auto& member = server_group_.member(at); (tried & bit_of(at)) == 0 && member.serves() &&
+                                                       !member.control()->is_drained() &&
+                                                       member.would_enter(now))
       return true;
   return false;
 }
@@ -137,7 +139,8 @@ std::uint64_t Pool::word(const LeaseRequest& wanted) noexcept {
 
 Lease Pool::lease(const LeaseRequest& wanted) {
   // If the upstream has only one server, this server gets all requests even while it is ejected.
-  const auto choice = loads_.size() == 1 ? Choice{.from = ~wanted.tried & 1U} : look(wanted);
+  const bool alone = loads_.size() == 1 && !server_group_.member(0).control()->is_drained();
+  const auto choice = alone ? Choice{.from = ~wanted.tried & 1U} : look(wanted);
   if (choice.due != 0)
     if (const auto server = take_trial(choice, wanted)) return lend(*server, {.fresh = true});
   std::optional<base::Duration> room_after;
@@ -161,6 +164,7 @@ Lease Pool::lease(const LeaseRequest& wanted) {
 
 Lease Pool::lend(std::size_t server, const LeaseRequest& wanted) {
   ++loads_[server].in_flight;
+  in_flight_[server].add();
   follow(server);
   Lease lease(*this, server);
   lease.avoid_ = wanted.avoid;

@@ -66,6 +66,7 @@ ServerGroup::ServerGroup(UpstreamSettings settings, std::vector<Server> servers,
       tls_(make_tls(settings_)),
       queue_(older != nullptr ? older->queue_ : std::make_shared<ServerQueue>()) {
   assert(servers.size() == settings_.servers.size());
+  const auto* const listed = older;
   // A reload that adds or removes probes does not carry over the state of servers. A server that is down
   // waits for a good probe, so without probes the server would stay down.
   if (older != nullptr && older->settings_.health.has_value() != settings_.health.has_value())
@@ -80,24 +81,27 @@ ServerGroup::ServerGroup(UpstreamSettings settings, std::vector<Server> servers,
       before = &older->member(i);
       taken |= std::uint64_t{1} << i;
     }
-    members_.emplace_back(*this, std::move(servers[at]), settings_.servers[at], before);
+    const auto* const namesake = listed != nullptr ? listed->find(servers[at].name) : nullptr;
+    auto control = namesake != nullptr ? namesake->control() : std::make_shared<ServerControl>();
+    members_.emplace_back(*this, std::move(servers[at]), settings_.servers[at], before, std::move(control));
   }
 }
 
 // Shares the older member's number of requests in flight only if both members have `max_in_flight`. Otherwise
 // leave() could subtract a request that enter() did not count.
 ServerGroup::Member::Member(const ServerGroup& server_group, Server server, const ServerSettings& settings,
-                            const Member* older)
+                            const Member* older, std::shared_ptr<ServerControl> control)
     : server_group_(server_group),
       name_(std::move(server.name)),
       settings_(settings),
       known_(older != nullptr && older->settings_.limit == settings.limit &&
                      (older->settings_.max_in_flight == 0) == (settings.max_in_flight == 0)
                  ? older->known_
-                 : std::make_shared<Known>(std::move(server.addresses))) {}
+                 : std::make_shared<ServerState>(std::move(server.addresses))),
+      control_(std::move(control)) {}
 
 // If the server has no address, logs nothing, because the failed look-up is already in the log.
-ServerGroup::Member::Known::Known(Addresses at_first)
+ServerState::ServerState(Addresses at_first)
     : random(seed()), addresses(std::make_shared<const Addresses>(std::move(at_first))) {
   if (!addresses->empty()) return;
   server_health.absent();
@@ -142,7 +146,7 @@ bool ServerGroup::Member::begin_trial(base::TimePoint now, bool owed) noexcept {
 
 std::uint32_t ServerGroup::Member::weight(base::TimePoint now) const noexcept {
   const base::TimePoint back_since{base::Duration{known_->back_since.load(std::memory_order_relaxed)}};
-  return weight_at(settings_.weight, server_group_.settings_.ejection.slow_start, back_since, now);
+  return weight_at(full_weight(), server_group_.settings_.ejection.slow_start, back_since, now);
 }
 
 std::optional<net::TlsTarget> ServerGroup::Member::tls(SSL_SESSION* session) const noexcept {
@@ -152,12 +156,14 @@ std::optional<net::TlsTarget> ServerGroup::Member::tls(SSL_SESSION* session) con
 
 void ServerGroup::Member::unreachable(base::TimePoint now, std::string_view fault) noexcept {
   const std::scoped_lock lock(known_->mutex);
+  ++known_->failures;
   publish(known_->server_health.unreachable(server_group_.settings_.ejection, now, next(known_->random)), now,
           fault.empty() ? "no connection" : fault);
 }
 
 void ServerGroup::Member::failed(base::TimePoint sent, base::TimePoint now) noexcept {
   const std::scoped_lock lock(known_->mutex);
+  ++known_->failures;
   publish(known_->server_health.failed(server_group_.settings_.ejection, sent, now, next(known_->random)),
           now, "too many failed responses");
 }
@@ -214,6 +220,17 @@ std::vector<Server> ServerGroup::servers() const {
   return servers;
 }
 
+const ServerGroup::Member* ServerGroup::find(std::string_view name) const noexcept {
+  const auto found = std::find_if(members_.begin(), members_.end(),
+                                  [&](const Member& member) { return member.name() == name; });
+  return found != members_.end() ? &*found : nullptr;
+}
+
+bool ServerGroup::is_drained() const noexcept {
+  return std::all_of(members_.begin(), members_.end(),
+                     [](const Member& member) { return member.control()->is_drained(); });
+}
+
 void ServerGroup::pause_until(base::TimePoint at) noexcept {
   const auto until = at.time_since_epoch().count();
   auto now = paused_until_.load(std::memory_order_relaxed);
@@ -224,6 +241,11 @@ void ServerGroup::pause_until(base::TimePoint at) noexcept {
 std::uint64_t ServerGroup::Member::ejections() const {
   const std::scoped_lock lock(known_->mutex);
   return known_->server_health.ejections();
+}
+
+std::uint64_t ServerGroup::Member::failures() const {
+  const std::scoped_lock lock(known_->mutex);
+  return known_->failures;
 }
 
 // Publishes the server's state for readers that do not lock the mutex, and logs the change. REQUIRES that the

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The dashboard in a headless Chromium: it causes no errors, sends requests only to weir, updates itself and is readable."""
 
+import json
 import pathlib
 import os
 import re
@@ -207,6 +208,21 @@ class Dashboard(TestCase):
         self.assertEqual(page.text("#headline"), "Needs attention: upstream api. 1 rule is limiting clients.")
         self.assertIn(f"1 of 2 servers is down: 127.0.0.1:{self.upstream_away}.", page.text("#findings"))
         self.assertIn("ejected 1 time since the start", page.text("#upstreams"))
+        self.assert_clean(weir, page)
+
+    def test_page_shows_what_operators_changed_about_servers(self):
+        weir = self.start(Weir(config(self.upstream.port, closed_port())))
+        change = {"upstream": "api", "server": self.upstream.address, "drained": True, "weight": 5}
+        with Client(weir.admin) as client:
+            got = client.request("POST", "/api/servers", {"Content-Type": "application/json"}, json.dumps(change).encode())
+            self.assertEqual(got.status, 200)
+        page = self.open(weir)
+        self.await_figures(page)
+        self.assertIn(f"1 of 2 servers is drained: {self.upstream.address}.", page.text("#findings"))
+        shown = page.text("#upstreams")
+        for text in ("drained", "0 requests in flight, weight 5 instead of 1"):
+            self.assertIn(text, shown)
+        self.assertIn("Needs attention: upstream api.", page.text("#headline"))
         self.assert_clean(weir, page)
 
     def test_headline_says_that_weir_was_told_to_stop(self):

@@ -40,8 +40,13 @@ struct LeaseFigures {
 struct ServerFigures {
   std::string upstream;
   std::string server;
-  bool healthy = false;         // true: weir sends requests to the server
-  std::uint64_t ejections = 0;  // how often weir ejected the server
+  bool healthy = false;                 // false: weir has ejected the server, or probes found it down
+  std::uint64_t ejections = 0;          // how often weir ejected the server
+  bool drained = false;                 // true: an operator keeps requests away from the server
+  std::uint32_t weight = 1;             // as configured, or as an operator set it
+  std::uint32_t configured_weight = 1;  // as configured
+  std::uint64_t in_flight = 0;          // requests at the server
+  std::uint64_t failures = 0;           // failed connects and failed requests
 };
 
 // Counts of the look-ups of an upstream's server names since the upstream was added.

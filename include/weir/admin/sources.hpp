@@ -3,6 +3,7 @@
 #pragma once
 
 #include "weir/admin/figures.hpp"
+#include "weir/base/result.hpp"
 #include "weir/base/time.hpp"
 #include "weir/limit/adapt.hpp"
 #include "weir/limit/key_table.hpp"
@@ -112,6 +113,15 @@ struct ApiKeyResponse {
   std::vector<std::string> warnings{};
 };
 
+// A request to change a server at run time. Members without a value change nothing.
+struct ServerChange {
+  std::string upstream;
+  std::string server;
+  std::optional<bool> drained{};
+  std::optional<std::uint32_t> weight{};  // from 1 to upstream::kMaxWeight
+  std::string peer{};                     // address of the admin listener's client
+};
+
 class Recorder;
 
 struct Sources {
@@ -138,6 +148,8 @@ struct Sources {
   std::function<std::pair<std::size_t, std::size_t>()> limits;
   std::function<LeaseFigures()> leases;  // absent if no rule takes units in advance
   std::function<std::vector<ServerFigures>()> servers;
+  // Changes a server. Returns its new state, or a sentence about the error if there is no such server.
+  std::function<base::Result<ServerFigures>(const ServerChange&)> change_server;
   // Returns counts of the look-ups of each upstream whose server names are looked up repeatedly.
   std::function<std::vector<ResolveFigures>()> resolves;
   // Returns the state of the keys of tokens that weir fetches.

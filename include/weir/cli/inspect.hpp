@@ -1,6 +1,6 @@
 // Commands that ask a running weir through its admin listener (`weir explain`, `weir keys`, `weir
-// client-keys`). Each returns the exit code of the process: 0 for success, 1 if no reply arrives, 2 if weir
-// rejects the request.
+// client-keys`, `weir servers`). Each returns the exit code of the process: 0 for success, 1 if no reply
+// arrives, 2 if weir rejects the request.
 #pragma once
 
 #include "weir/config/settings.hpp"
@@ -47,5 +47,15 @@ struct ClientKeysOptions {
   bool json = false;  // true: print the JSON of the reply unchanged
 };
 int run_client_keys(const AdminAccess& access, const ClientKeysOptions& options);
+
+// Lists all servers if no change is wanted.
+struct ServersOptions {
+  std::string upstream;
+  std::string server;
+  std::optional<bool> drained{};
+  std::optional<unsigned> weight{};
+  bool json = false;  // true: print the JSON of the reply unchanged
+};
+int run_servers(const AdminAccess& access, const ServersOptions& options);
 
 }  // namespace weir::cli

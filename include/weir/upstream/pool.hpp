@@ -11,6 +11,7 @@
 #include "weir/upstream/server_group.hpp"
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -144,14 +145,13 @@ class Pool final : private net::Watched {
   Pool(net::Executor executor, net::Watchdog& watchdog, ServerGroup& server_group);
   ~Pool();
 
-  // Returns true if a server that is not in `tried` (one bit for each server) is in service and has room
-  // under `max_in_flight` and `limit`.
+  // Returns true if a server that is not in `tried` (a bit for each) is in service and has room.
   [[nodiscard]] bool others_serve(std::uint64_t tried, base::TimePoint now) const noexcept;
   // Chooses a server by the upstream's balance. The candidates are the servers that are in service, were not
-  // tried, and have room. If no server is in service, all servers that were not tried are candidates. An
-  // ejected server whose ejection time has passed is tried first, if the request may try it (Member::due()).
-  // If the upstream has `health`, only probes try ejected servers. The lease gets an idle connection to the
-  // server if the pool has one, unless the request requires a new connection. The pool drops an idle
+  // tried, and have room. If no server is in service, all servers that were not tried are candidates. Drained
+  // servers never are. An ejected server whose ejection time has passed is tried first, if the request may
+  // try it (Member::due()). If the upstream has `health`, only probes try ejected servers. The lease gets an
+  // idle connection if the pool has one, unless the request requires a new connection. The pool drops an idle
   // connection if the event loop has reported that the server closed it or wrote to it.
   [[nodiscard]] Lease lease(const LeaseRequest& wanted);
 
@@ -186,8 +186,9 @@ class Pool final : private net::Watched {
   ServerGroup& server_group_;
   Balancer balancer_;
   std::vector<Load> loads_;  // one element for each server; in_flight counts only this worker's requests
-  std::vector<std::vector<Idle>> idle_;  // one list for each server; the most recently used is last
-  std::vector<Http2Connections> http2_;  // one element for each server
+  std::deque<ServerControl::InFlight> in_flight_;  // the same numbers, for other threads
+  std::vector<std::vector<Idle>> idle_;            // one list for each server; the most recently used is last
+  std::vector<Http2Connections> http2_;            // one element for each server
   // For each server: the value of Member::moves() when idle_ was last checked.
   std::vector<std::uint32_t> moves_;
   std::vector<net::TlsSession> sessions_;  // for each server: the newest TLS session; null: none

@@ -6,9 +6,9 @@
 
 #include "weir/base/result.hpp"
 #include "weir/net/listener.hpp"
-#include "weir/upstream/outage_log.hpp"
-#include "weir/upstream/server_health.hpp"
+#include "weir/upstream/server_control.hpp"
 #include "weir/upstream/server_queue.hpp"
+#include "weir/upstream/server_state.hpp"
 #include "weir/upstream/upstream_settings.hpp"
 
 #include <atomic>
@@ -23,10 +23,6 @@
 #include <vector>
 
 namespace weir::upstream {
-
-// The addresses of one server, to be tried in this order. Empty if no look-up of the server's name has
-// succeeded yet.
-using Addresses = std::vector<net::RawEndpoint>;
 
 // A server's name, and the addresses that the last look-up of the name returned.
 struct Server {
@@ -49,7 +45,7 @@ class ServerGroup {
   class Member {
    public:
     Member(const ServerGroup& server_group, Server server, const ServerSettings& settings,
-           const Member* older);
+           const Member* older, std::shared_ptr<ServerControl> control);
 
     [[nodiscard]] const std::string& name() const noexcept { return name_; }
     // Returns the server's address as a value of Host, for requests without a Host.
@@ -58,7 +54,12 @@ class ServerGroup {
     [[nodiscard]] Server server() const { return {name_, *location().addresses}; }
     [[nodiscard]] const ServerSettings& settings() const noexcept { return settings_; }
 
-    // serves() returns true if the server gets requests. due() returns true if the server is ejected, but a
+    // Returns what an operator has changed about the server at run time, and its requests in flight.
+    [[nodiscard]] const std::shared_ptr<ServerControl>& control() const noexcept { return control_; }
+    // Returns the weight in the configuration, or the weight that an operator has set instead.
+    [[nodiscard]] std::uint32_t full_weight() const noexcept { return control_->weight(settings_.weight); }
+
+    // serves() returns true if the server is not ejected. due() returns true if the server is ejected, but a
     // request should try it now. `once`: true if weir cannot send this request again.
     [[nodiscard]] bool serves() const noexcept {
       return known_->out_until.load(std::memory_order_relaxed) == 0;
@@ -68,7 +69,7 @@ class ServerGroup {
       return from.load(std::memory_order_relaxed) <= now.time_since_epoch().count();
     }
     [[nodiscard]] bool begin_trial(base::TimePoint now, bool owed = false) noexcept;
-    // Returns the server's share of the requests, in units of 1/kFullWeight.
+    // Returns the server's present share of the requests, in units of 1/kFullWeight.
     [[nodiscard]] std::uint32_t weight(base::TimePoint now) const noexcept;
 
     // Returns the TLS parameters for a connection to the server that resumes `session`; nullopt if the server
@@ -125,6 +126,8 @@ class ServerGroup {
     }
 
     [[nodiscard]] std::uint64_t ejections() const;
+    // Returns the number of failed connects and failed requests.
+    [[nodiscard]] std::uint64_t failures() const;
 
    private:
     void note_answer(base::TimePoint sent, base::TimePoint now) noexcept;
@@ -136,32 +139,13 @@ class ServerGroup {
     const ServerGroup& server_group_;
     const std::string name_;
     const ServerSettings settings_;
-    // The state of a server. The groups before and after a reload share it.
-    struct Known {
-      explicit Known(Addresses at_first);
-
-      // Copies of values of `server_health`, for readers that do not lock the mutex. In microseconds since
-      // the epoch.
-      alignas(64) std::atomic<base::Duration::rep> out_until{0};
-      std::atomic<base::Duration::rep> open_to_all_from{0};
-      std::atomic<base::Duration::rep> back_since{0};
-      std::atomic<bool> suspect{false};
-      std::atomic<std::uint32_t> moves{0};                  // number of times that `addresses` changed
-      alignas(64) std::atomic<std::uint32_t> in_flight{0};  // updated only if `max_in_flight` is set
-      std::mutex mutex;
-      ServerHealth server_health;                  // protected by the mutex
-      OutageLog outages;                           // protected by the mutex
-      std::uint64_t random;                        // protected by the mutex
-      limit::Cell spent;                           // the bucket of settings_.limit; protected by the mutex
-      std::shared_ptr<const Addresses> addresses;  // protected by the mutex
-      std::size_t first = 0;                       // index into `addresses`; protected by the mutex
-    };
-    const std::shared_ptr<Known> known_;  // shared with older groups, whose requests may still be running
+    const std::shared_ptr<ServerState> known_;      // shared with older groups, whose requests may still run
+    const std::shared_ptr<ServerControl> control_;  // likewise, but also if the server's state begins anew
   };
 
   // REQUIRES one element of `servers` for each server in `settings`. `older`: the group of the same upstream
-  // before a reload. Servers that remain keep their state, and requests of both groups are counted for
-  // `max_in_flight`. Throws if TLS cannot be set up as configured.
+  // before a reload. Servers that remain keep their state and what operators changed, and requests of both
+  // groups are counted for `max_in_flight`. Throws if TLS cannot be set up as configured.
   ServerGroup(UpstreamSettings settings, std::vector<Server> servers, Report report = {},
               const ServerGroup* older = nullptr);
   ServerGroup(const ServerGroup&) = delete;
@@ -174,6 +158,10 @@ class ServerGroup {
 
   // Returns the servers with their present addresses.
   [[nodiscard]] std::vector<Server> servers() const;
+  // Returns the server with this name; null if the upstream has none.
+  [[nodiscard]] const Member* find(std::string_view name) const noexcept;
+  // Returns true if operators have drained all servers.
+  [[nodiscard]] bool is_drained() const noexcept;
 
   // Returns the queue of requests that wait for a server with room. The groups before and after a reload
   // share the queue.

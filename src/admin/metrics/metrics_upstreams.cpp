@@ -7,15 +7,21 @@ namespace {
 
 void tell_servers(MetricsPage& page) {
   if (!page.sources().servers) return;
-  Family healthy = page.gauge("weir_upstream_healthy", "1 if the server gets requests, else 0.");
+  Family healthy = page.gauge("weir_upstream_healthy", "1 if the server is in service, 0 if it is ejected.");
   Family ejections = page.counter("weir_upstream_ejections_total", "Ejections of a server.");
+  Family drained = page.gauge("weir_upstream_drained", "1 if an operator drains the server, else 0.");
+  Family weight = page.gauge("weir_upstream_weight", "Weight of the server, as configured or as set since.");
   for (const ServerFigures& figures : page.sources().servers()) {
     const Labels labels{{"server", figures.server}, {"upstream", figures.upstream}};
     healthy.add(labels, figures.healthy ? 1.0 : 0.0);
     ejections.add(labels, figures.ejections);
+    drained.add(labels, figures.drained ? 1.0 : 0.0);
+    weight.add(labels, std::uint64_t{figures.weight});
   }
   page.put(healthy);
   page.put(ejections);
+  page.put(drained);
+  page.put(weight);
 }
 
 void tell_resolves(MetricsPage& page) {

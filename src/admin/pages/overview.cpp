@@ -4,6 +4,7 @@
 #include "admin/metrics/totals.hpp"
 #include "admin/pages/answer.hpp"
 #include "admin/pages/rules.hpp"
+#include "admin/pages/server_json.hpp"
 
 #include "weir/admin/recorder.hpp"
 #include "weir/observe/json_value.hpp"
@@ -112,9 +113,7 @@ json::array upstreams(const Sources& sources) {
     };
     json::array servers;
     for (const ServerFigures& each : figures)
-      if (each.upstream == sources.upstreams[i])
-        servers.push_back(
-            {{"server", each.server}, {"healthy", each.healthy}, {"ejections", each.ejections}});
+      if (each.upstream == sources.upstreams[i]) servers.push_back(server_json(each));
     out.push_back({{"name", sources.upstreams[i]},
                    {"servers", std::move(servers)},
                    {"failures", sum(&observe::UpstreamTallies::failures)},

@@ -75,6 +75,9 @@ constexpr std::array kPages{
     Page{"/api/client-keys", "GET", Operator, say_api_keys},
     Page{"/api/client-keys", "PUT", Operator, set_api_key, Page::Body::Json},
     Page{"/api/client-keys", "DELETE", Operator, remove_api_key},
+
+    Page{"/api/servers", "GET", Operator, say_servers},
+    Page{"/api/servers", "POST", Operator, change_server, Page::Body::Json},
     Page{"/api/top", "GET", Operator, say_top},
     Page{"/api/overview", "GET", Operator, say_overview},
     Page{"/api/history", "GET", Operator, say_history},

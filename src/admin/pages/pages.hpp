@@ -58,4 +58,7 @@ struct Page {
 [[nodiscard]] Answer set_api_key(const Sources& sources, const PageRequest& question);
 [[nodiscard]] Answer remove_api_key(const Sources& sources, const PageRequest& question);
 
+[[nodiscard]] Answer say_servers(const Sources& sources, const PageRequest& question);
+[[nodiscard]] Answer change_server(const Sources& sources, const PageRequest& question);
+
 }  // namespace weir::admin

@@ -85,7 +85,10 @@ function upstreams({ upstreams: all }, rates) {
 function server_row(server) {
   return h("li", {},
     server.healthy ? h("span", { class: "badge good" }, "up") : h("span", { class: "badge bad" }, "down"),
+    server.drained && h("span", { class: "badge warn", title: "an operator keeps requests away from it" }, "drained"),
     h("span", { class: "code" }, server.server),
+    h("span", { class: "quiet" }, `${plural(server.in_flight, "request")} in flight`,
+      server.weight !== server.configured_weight && `, weight ${server.weight} instead of ${server.configured_weight}`),
     server.ejections > 0 && h("span", { class: "quiet" }, `ejected ${plural(server.ejections, "time")} since the start`));
 }
 

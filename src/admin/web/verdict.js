@@ -52,6 +52,11 @@ function servers({ upstreams }, rates) {
       found.push(finding(out.length === all ? "bad" : "warn", upstream.name,
         out.length === all ? `No server receives requests (${out.join(", ")}).` : `${out.length} of ${all} servers ${out.length === 1 ? "is" : "are"} down: ${out.join(", ")}.`,
         `upstream ${upstream.name}`));
+    const drained = upstream.servers.filter((server) => server.drained).map((server) => server.server);
+    if (drained.length > 0)
+      found.push(finding(drained.length === all ? "bad" : "warn", upstream.name,
+        drained.length === all ? `All servers are drained (${drained.join(", ")}): requests get 503.` : `${drained.length} of ${all} servers ${drained.length === 1 ? "is" : "are"} drained: ${drained.join(", ")}.`,
+        `upstream ${upstream.name}`));
     const failing = rates.of((seen) => sum(seen.upstreams[at]));
     if (failing > 0) found.push(finding("warn", upstream.name, `${rate(failing)} requests/s fail or get a 5xx response.`, `upstream ${upstream.name}`));
   }

@@ -106,8 +106,9 @@ class Frame {
     for (const auto& series : now_.figures.all()) {
       if (series.name != "weir_upstream_healthy") continue;
       down = down || series.value == 0;
+      const bool drained = now_.figures.sum("weir_upstream_drained", series.labels) != 0;
       servers += "   " + series.labels.at("upstream") + " " + series.labels.at("server") +
-                 (series.value != 0 ? " up" : " DOWN");
+                 (series.value != 0 ? " up" : " DOWN") + (drained ? " drained" : "");
     }
     line(servers, down ? kRed : std::string_view{});
   }

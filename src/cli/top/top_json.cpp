@@ -34,7 +34,8 @@ json::array servers(const Figures& figures) {
     if (series.name == "weir_upstream_healthy")
       out.push_back({{"upstream", series.labels.at("upstream")},
                      {"server", series.labels.at("server")},
-                     {"healthy", series.value != 0}});
+                     {"healthy", series.value != 0},
+                     {"drained", figures.sum("weir_upstream_drained", series.labels) != 0}});
   return out;
 }
 

@@ -112,7 +112,9 @@ bool ServerAttempt::lease_server() {
 
 // Sets the error for a request to which no server had room. If a server got the request and failed, keeps
 // that error, because it says more than "all servers are full".
-void ServerAttempt::note_full_servers() {
+void ServerAttempt::note_no_server() {
+  all_drained = !handed_over && pool.server_group().is_drained();
+  if (all_drained) error = {503, "all servers of this upstream are drained; please retry later"};
   if (!room_after) return;
   tallies.crowded.add();
   if (handed_over) room_after.reset();

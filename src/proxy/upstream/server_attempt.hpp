@@ -41,9 +41,9 @@ class ServerAttempt {
   // Waits in the upstream's queue until a server has room, and leases the server. Returns false if no server
   // is available, the queue is full, or the wait reaches or would exceed its limit.
   [[nodiscard]] net::Task<bool> wait_for_server(policy::Priority priority);
-  // Must be called if no server could be leased. If all servers that were not tried yet are full, sets the
-  // error for the client.
-  void note_full_servers();
+  // Must be called if no server could be leased. If all servers that were not tried yet are full, or if all
+  // servers are drained, sets the error for the client.
+  void note_no_server();
   // Returns true if the lease has an open connection, and counts its reuse.
   [[nodiscard]] bool reuses_connection();
   [[nodiscard]] net::Task<bool> connect();
@@ -111,6 +111,7 @@ class ServerAttempt {
   // The framing of the answer's body on the server's stream. Over HTTP/2 it is chunked, even if the answer
   // has a Content-Length (http::Http2ResponseText).
   http::Framing body_framing = http::Framing::None;
+  bool all_drained = false;    // operators have drained all servers, and none got the request
   bool oversized = false;      // the head of the server's answer was too large to forward
   bool client_broken = false;  // the client got only part of a head, so no answer can follow
   bool client_ended = false;   // only the client's state ended the wait for the answer

@@ -29,7 +29,7 @@ net::Task<Outcome> UpstreamExchange::run() {
     while (next == Next::Try) {
       bool leased = attempt_.lease_at_once();
       if (!leased) leased = co_await attempt_.wait_for_server(priority_);
-      if (!leased) attempt_.note_full_servers();
+      if (!leased) attempt_.note_no_server();
       if (!leased) break;
       bool connected = attempt_.reuses_connection();
       if (!connected) connected = co_await attempt_.connect();
@@ -303,6 +303,7 @@ Outcome UpstreamExchange::give_up() {
     note_body_fault(context_, attempt_.body_fault);
     return {error_of(attempt_.body_fault)};
   }
+  if (attempt_.all_drained) context_.report.failure = "upstream_drained";
   if (attempt_.room_after) {
     context_.report.failure = "upstream_crowded";
     context_.append_retry_after(*attempt_.room_after);

@@ -103,7 +103,8 @@ TEST_F(OverviewTest, ListsEachServerUnderItsUpstream) {
   const auto told = overview();
   const auto& servers = told.at("upstreams").at(0).at("servers").as_array();
   ASSERT_EQ(servers.size(), 1U);
-  EXPECT_EQ(servers[0], json::parse(R"({"server":"10.0.0.1:80","healthy":true,"ejections":0})"));
+  EXPECT_EQ(servers[0], json::parse(R"({"server":"10.0.0.1:80","healthy":true,"drained":false,"weight":1,)"
+                                    R"("configured_weight":1,"in_flight":0,"failures":0,"ejections":0})"));
 }
 
 TEST_F(OverviewTest, ShowsSinceWhenARuleRefusesRequests) {

@@ -57,6 +57,7 @@ TEST(CommandLine, InvalidArgumentsExitWithCode2AndAReason) {
        "\"explain\", "
        "\"keys\", \"client-keys\", "
        "\"top\", "
+       "\"servers\", "
        "\"replay\", \"echo\", \"health\", \"schema\", \"version\"\n"},
       {{"chek"}, "weir: there is no command \"chek\"; did you mean \"check\"?\n"},
       {{"run"}, "weir: --config is required\n"},
@@ -71,6 +72,9 @@ TEST(CommandLine, InvalidArgumentsExitWithCode2AndAReason) {
       {{"keys"}, "weir: keys: no command; expected one of \"show\", \"reset\"\n"},
       {{"keys", "rest", "login"}, "weir: keys: there is no command \"rest\"; did you mean \"reset\"?\n"},
       {{"keys", "show"}, "weir: rule is required\n"},
+      {{"servers", "drain", "api"}, "weir: server is required\n"},
+      {{"servers", "weight", "api", "a:1", "0"}, "weir: weight: Value 0 not in range 1 to 100\n"},
+      {{"servers", "stop"}, "weir: The following argument was not expected: stop\n"},
   };
   for (const auto& [words, sentence] : wrong) {
     const auto said = say(words);

@@ -26,6 +26,9 @@ weir_decisions_total{rule="login",outcome="admitted"} 40
 weir_decisions_total{rule="login",outcome="refused"} 7
 weir_queue_depth 3
 weir_upstream_healthy{upstream="api",server="10.0.0.1:80"} 0
+weir_upstream_healthy{upstream="api",server="10.0.0.2:80"} 1
+weir_upstream_drained{upstream="api",server="10.0.0.1:80"} 0
+weir_upstream_drained{upstream="api",server="10.0.0.2:80"} 1
 weir_redis_up{worker="0"} 1
 weir_redis_up{worker="1"} 0
 nonsense
@@ -63,7 +66,7 @@ TEST(TopFrame, ShowsTheCurrentRatesAndTheTopClients) {
   EXPECT_FALSE(now.top.front().shadow);  // earlier versions of weir did not send the mode
   const auto frame = draw(before, now, "here", {.width = 80, .height = 0});
   EXPECT_THAT(frame, HasSubstr("login   admitted 10/s   delayed 0/s   refused 0/s"));
-  EXPECT_THAT(frame, HasSubstr("api 10.0.0.1:80 DOWN"));
+  EXPECT_THAT(frame, HasSubstr("api 10.0.0.1:80 DOWN   api 10.0.0.2:80 up drained"));
   EXPECT_THAT(frame, HasSubstr("1 of 2 connections up"));
   EXPECT_THAT(frame, HasSubstr("203.0.113.7"));
   EXPECT_THAT(frame, HasSubstr("12.3k -4"));
@@ -94,7 +97,8 @@ TEST(TopJson, WritesRatesAndClientsAsPlainNumbers) {
   EXPECT_EQ(
       top_json(before, now, "here"),
       R"({"address":"here","requests_per_second":0,"connections":0,"http2_connections":0,"http2_streams":0,"queued":3,"keys":0,)"
-      R"("servers":[{"upstream":"api","server":"10.0.0.1:80","healthy":false}],)"
+      R"("servers":[{"upstream":"api","server":"10.0.0.1:80","healthy":false,"drained":false},)"
+      R"({"upstream":"api","server":"10.0.0.2:80","healthy":true,"drained":true}],)"
       R"("redis":{"connections":2,"up":1,"calls_per_second":0,"failures_per_second":0},)"
       R"("clients_counted":true,"rules":[{"rule":"login","mode":"enforce","admitted_per_second":28800,)"
       R"("delayed_per_second":0,"refused_per_second":0,"would_refuse_per_second":0,"seconds":74,)"

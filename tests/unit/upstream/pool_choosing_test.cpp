@@ -22,6 +22,62 @@ TEST_F(PoolTest, RoundRobinSharesEvenlyAmongRemainingServers) {
   EXPECT_EQ(taken, (std::array<int, 4>{10, 0, 10, 10}));
 }
 
+TEST_F(PoolTest, DrainedServerIsNeverChosen) {
+  for (const auto balance :
+       {Balance::RoundRobin, Balance::LeastInFlight, Balance::RandomTwo, Balance::Hash}) {
+    auto& p = open(3, balance);
+    server_group->member(1).control()->set_drained(true);
+    for (std::uint64_t word = 0; word < 200; ++word) EXPECT_NE(p.lease({.word = word << 40U}).server(), 1U);
+    EXPECT_FALSE(p.lease({.tried = 0b101})) << "a request that has failed elsewhere";
+    EXPECT_FALSE(p.others_serve(0b101, now));
+    fail(0);
+    fail(2);
+    EXPECT_TRUE(p.lease({.now = now})) << "an ejected server is better than a drained one";
+    EXPECT_NE(p.lease({.now = now}).server(), 1U);
+    server_group->member(1).control()->set_drained(false);
+    EXPECT_EQ(p.lease({.now = now}).server(), 1U);
+  }
+}
+
+TEST_F(PoolTest, UpstreamWhoseServersAreAllDrainedHasNoServer) {
+  for (const std::size_t count : {1U, 3U}) {
+    auto& p = open(count);
+    for (std::size_t at = 0; at < count; ++at) {
+      EXPECT_FALSE(server_group->is_drained());
+      server_group->member(at).control()->set_drained(true);
+    }
+    EXPECT_TRUE(server_group->is_drained());
+    const auto lease = p.lease({});
+    EXPECT_FALSE(lease);
+    EXPECT_FALSE(lease.room_after()) << "waiting does not help";
+  }
+}
+
+TEST_F(PoolTest, WeightThatIsSetAtRunTimeCountsAtOnce) {
+  auto& p = open(2, Balance::RoundRobin);
+  const auto& member = server_group->member(0);
+  member.control()->set_weight(member.settings().weight, 4);
+  std::array<int, 2> taken{};
+  for (int i = 0; i < 20; ++i) ++taken[p.lease({.now = now}).server()];
+  EXPECT_EQ(taken, (std::array<int, 2>{16, 4}));
+}
+
+TEST_F(PoolTest, ReloadKeepsWhatOperatorsChanged) {
+  auto& p = open(2);
+  const auto held = p.lease({.tried = 0b10});
+  server_group->member(0).control()->set_drained(true);
+  server_group->member(1).control()->set_weight(1, 7);
+  std::swap(settings.servers[0], settings.servers[1]);
+  settings.servers[0].weight = 2;
+  ServerGroup newer(settings, resolve_servers(settings).value(), {}, &*server_group);
+  EXPECT_TRUE(newer.member(1).control()->is_drained());
+  EXPECT_EQ(newer.member(1).control()->in_flight(), 1U) << "the request of the older group";
+  EXPECT_EQ(newer.member(0).full_weight(), 2U) << "the configured weight is another one";
+  EXPECT_EQ(server_group->member(1).full_weight(), 7U) << "the reload may still be refused";
+  newer.member(0).control()->settle_weight(2);
+  EXPECT_EQ(server_group->member(1).full_weight(), 1U);
+}
+
 TEST_F(PoolTest, LeastInFlightChoosesTheLeastBusyServer) {
   auto& p = open(3);
   std::vector<Lease> held;
