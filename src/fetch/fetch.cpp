@@ -6,6 +6,7 @@
 #include <cctype>
 #include <chrono>
 #include <memory>
+#include <new>
 #include <optional>
 
 #include <curl/curl.h>
@@ -53,23 +54,26 @@ struct Arriving {
   std::size_t field_bytes = 0;
   bool too_large = false;
 
-  // libcurl ends the transfer if a callback returns another number than `size`.
+  // libcurl ends the transfer if a callback returns another number than `size`. No exception may pass through
+  // libcurl.
   std::size_t reject() noexcept {
     too_large = true;
     return 0;
   }
 };
 
-std::size_t take_body(char* bytes, std::size_t, std::size_t size, void* user) {
+std::size_t take_body(char* bytes, std::size_t, std::size_t size, void* user) noexcept try {
   auto& arriving = *static_cast<Arriving*>(user);
   auto& body = arriving.response.body;
   if (size > arriving.most - body.size()) return arriving.reject();
   body.append(bytes, size);
   return size;
+} catch (const std::bad_alloc&) {
+  return 0;
 }
 
 // Takes one line of the answer's head. A status line begins a new head, because a 1xx answer may come first.
-std::size_t take_line(char* bytes, std::size_t, std::size_t size, void* user) {
+std::size_t take_line(char* bytes, std::size_t, std::size_t size, void* user) noexcept try {
   auto& arriving = *static_cast<Arriving*>(user);
   if (size > arriving.most - arriving.field_bytes) return arriving.reject();
   arriving.field_bytes += size;
@@ -79,6 +83,8 @@ std::size_t take_line(char* bytes, std::size_t, std::size_t size, void* user) {
   if (colon != std::string_view::npos && !line.starts_with("HTTP/"))
     arriving.response.fields.emplace_back(line.substr(0, colon), trimmed(line.substr(colon + 1)));
   return size;
+} catch (const std::bad_alloc&) {
+  return 0;
 }
 
 template <class Value>

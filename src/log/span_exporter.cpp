@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <new>
 #include <utility>
 
 namespace weir::log {
@@ -19,6 +20,11 @@ bool is_success(unsigned status) noexcept {
 
 }  // namespace
 
+std::string TracingSettings::origin() const {
+  const auto host = endpoint.find("://") + 3;
+  return endpoint.substr(0, endpoint.find_first_of("/?#", host));
+}
+
 SpanExporter::SpanExporter(TracingSettings settings, Say say)
     : settings_(std::move(settings)),
       say_(std::move(say)),
@@ -29,7 +35,7 @@ SpanExporter::~SpanExporter() {
   thread_.join();
 }
 
-void SpanExporter::record(const observe::Span& span) {
+void SpanExporter::record(const observe::Span& span) noexcept try {
   std::string encoded;
   observe::append_span(encoded, span);
   std::size_t waiting = 0;
@@ -42,6 +48,8 @@ void SpanExporter::record(const observe::Span& span) {
   }
   if (waiting == 0) dropped_full_.fetch_add(1, std::memory_order_relaxed);
   if (waiting == std::min(kBatch, settings_.max_queue)) due_.notify_one();
+} catch (const std::bad_alloc&) {
+  dropped_full_.fetch_add(1, std::memory_order_relaxed);
 }
 
 SpanExporter::Figures SpanExporter::figures() const noexcept {
@@ -53,12 +61,20 @@ SpanExporter::Figures SpanExporter::figures() const noexcept {
 
 void SpanExporter::run(const std::stop_token& stop) {
   auto pause = settings_.interval;
-  while (!stop.stop_requested()) {
-    if (!take_batch(stop, pause)) continue;
-    const bool sent = send(settings_.timeout, stop);
-    pause = sent ? settings_.interval : std::min(2 * pause, kLongestPause);
-  }
-  export_rest();
+  const auto drop_if_out_of_memory = [this](const auto& step) {
+    try {
+      step();
+    } catch (const std::bad_alloc&) {
+      drop_batch();
+    }
+  };
+  while (!stop.stop_requested())
+    drop_if_out_of_memory([&] {
+      if (!take_batch(stop, pause)) return;
+      const bool sent = send(settings_.timeout, stop);
+      pause = sent ? settings_.interval : std::min(2 * pause, kLongestPause);
+    });
+  drop_if_out_of_memory([&] { export_rest(); });
 }
 
 void SpanExporter::export_rest() {
@@ -120,14 +136,22 @@ void SpanExporter::count(const fetch::Response& answer) {
                  std::to_string(answer.status));
 }
 
+void SpanExporter::drop_batch() noexcept {
+  dropped_full_.fetch_add(batch_.size(), std::memory_order_relaxed);
+  batch_.clear();
+}
+
 void SpanExporter::report_failure(const std::string& why) {
-  if (std::exchange(failing_, true)) return;
-  say_("tracing: cannot export spans to " + settings_.endpoint.substr(0, settings_.endpoint.find('?')) +
-       ": " + why + "; requests are not affected");
+  const auto now = std::chrono::steady_clock::now();
+  if (std::exchange(failing_, true) || now < quiet_until_) return;
+  quiet_until_ = now + kQuiet;
+  is_reported_ = true;
+  say_("tracing: cannot export spans to " + settings_.origin() + ": " + why + "; requests are not affected");
 }
 
 void SpanExporter::report_success() {
-  if (std::exchange(failing_, false)) say_("tracing: spans are exported again");
+  failing_ = false;
+  if (std::exchange(is_reported_, false)) say_("tracing: spans are exported again");
 }
 
 }  // namespace weir::log

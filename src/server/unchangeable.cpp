@@ -67,7 +67,10 @@ std::vector<std::string> find_unchangeable(const config::Settings& running, cons
   comparison.same("admin.top", running.admin.top, wanted.admin.top);
   comparison.same_unsaid("log.fields", running.log.fields, wanted.log.fields);
   comparison.same("log.access", running.log.access, wanted.log.access);
-  if (!is_same_export(running.tracing, wanted.tracing))
+  if (running.tracing.has_value() != wanted.tracing.has_value())
+    comparison.mistake("tracing", wanted.tracing ? "found the table; weir runs without it"
+                                                 : "the table is missing; weir runs with it");
+  else if (!is_same_export(running.tracing, wanted.tracing))
     comparison.mistake("tracing",
                        "found another endpoint, headers, ca, service, max_queue, interval or timeout");
   comparison.same("state.memory.max_keys", running.state.max_keys, wanted.state.max_keys);

@@ -48,15 +48,16 @@ class Exchange:
 
 class Upstream:
     """An upstream server. `reply`: the bytes that it sends after each request, or a function of the Exchange. `port`: 0 means a
-    free port. `tls`: an ssl.SSLContext. `host`: an address of this machine. `ahead`: a function that is called with the socket of
+    free port. `bound`: a socket of bound_socket(), in place of `port`. `tls`: an ssl.SSLContext. `host`: an address of this machine. `ahead`: a function that is called with the socket of
     each new connection."""
 
-    def __init__(self, reply=answer(), port=0, tls=None, host="127.0.0.1", ahead=None):
+    def __init__(self, reply=answer(), port=0, tls=None, host="127.0.0.1", ahead=None, bound=None):
         self.reply, self.tls, self.ahead = reply, tls, ahead
         self.exchanges, self.failures = [], []
         self.connections = 0
         self.open = set()
-        self.listener = socket.create_server((host, port), backlog=1024)
+        self.listener = bound or socket.create_server((host, port))
+        self.listener.listen(1024)
         self.port = self.listener.getsockname()[1]
         self.address = f"{host}:{self.port}"
         threading.Thread(target=self.accept, daemon=True).start()
@@ -123,12 +124,18 @@ class Upstream:
 KEPT_CLOSED = []
 
 
-def closed_port():
-    """Returns a port that refuses connections. The port stays bound, so that no other program listens on it."""
+def bound_socket():
+    """Returns a socket that refuses connections to its port, until Upstream(bound=…) makes it listen. No other program can listen on
+    the port."""
     probe = socket.socket()
     probe.bind(("127.0.0.1", 0))
-    KEPT_CLOSED.append(probe)
-    return probe.getsockname()[1]
+    return probe
+
+
+def closed_port():
+    """Returns a port that refuses connections. The port stays bound, so that no other program listens on it."""
+    KEPT_CLOSED.append(bound_socket())
+    return KEPT_CLOSED[-1].getsockname()[1]
 
 
 def at_one_port(kind, *replies):

@@ -16,6 +16,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <mutex>
 #include <stop_token>
@@ -35,6 +36,9 @@ struct TracingSettings {
   base::Duration interval{std::chrono::seconds(1)};  // the longest wait for a full batch
   base::Duration timeout{std::chrono::seconds(10)};  // for one POST
   observe::Sampling sampling{};
+
+  // Returns scheme, host and port of the endpoint. Its path and query may be secret.
+  [[nodiscard]] std::string origin() const;
 };
 
 class SpanExporter final : public observe::SpanSink {
@@ -52,12 +56,15 @@ class SpanExporter final : public observe::SpanSink {
   static constexpr std::size_t kBatch = 512;  // spans of one POST
   static constexpr base::Duration kLastSends{std::chrono::seconds(1)};
   static constexpr base::Duration kLongestPause{std::chrono::seconds(30)};
+  // the shortest time between two lines of the log about failures
+  static constexpr std::chrono::minutes kQuiet{1};
 
-  void record(const observe::Span& span) override;
+  // If the queue or the memory is full, drops the span.
+  void record(const observe::Span& span) noexcept override;
 
   struct Figures {
     std::uint64_t exported = 0;
-    std::uint64_t dropped_full = 0;      // dropped, because the queue was full
+    std::uint64_t dropped_full = 0;      // dropped, because the queue or the memory was full
     std::uint64_t dropped_rejected = 0;  // dropped, because the collector rejected them
     std::uint64_t failed_posts = 0;      // POSTs without an answer, and answers that ask for a retry
   };
@@ -70,6 +77,7 @@ class SpanExporter final : public observe::SpanSink {
   [[nodiscard]] bool take_batch(const std::stop_token& stop, base::Duration pause);
   [[nodiscard]] bool send(base::Duration timeout, const std::stop_token& stop);
   void count(const fetch::Response& answer);
+  void drop_batch() noexcept;
   void report_failure(const std::string& why);
   void report_success();
 
@@ -77,11 +85,14 @@ class SpanExporter final : public observe::SpanSink {
   const Say say_;
   std::mutex mutex_;                 // guards queue_
   std::condition_variable_any due_;  // signalled when a batch is full
-  std::vector<std::string> queue_;   // encoded spans
+  std::deque<std::string> queue_;    // encoded spans
   std::atomic<std::uint64_t> exported_{0}, dropped_full_{0}, dropped_rejected_{0}, failed_posts_{0};
   // Used by the thread only.
   std::vector<std::string> batch_;  // the spans of the next POST
-  bool failing_ = false;            // true: the last POST failed, and the log says so
+  bool failing_ = false;            // true: the last POST failed
+  bool is_reported_ = false;        // true: the log has a line about the present failure
+  std::chrono::steady_clock::time_point
+      quiet_until_{};  // the log has no line about a failure before this time
   std::jthread thread_;
 };
 

@@ -45,7 +45,7 @@ void append_export(std::string& out, std::string_view service, std::span<const s
 class SpanSink {
  public:
   virtual ~SpanSink() = default;
-  virtual void record(const Span& span) = 0;
+  virtual void record(const Span& span) noexcept = 0;
 };
 
 }  // namespace weir::observe

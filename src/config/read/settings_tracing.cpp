@@ -1,6 +1,7 @@
 // Reads [tracing].
 #include "config/read/settings_sections.hpp"
 
+#include "weir/base/units.hpp"
 #include "weir/net/tls_client.hpp"
 
 #include <algorithm>

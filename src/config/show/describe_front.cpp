@@ -169,16 +169,16 @@ std::string alert_line(const admin::AlertSettings& alert) {
          " attempts of " + to_string(alert.timeout) + "\n";
 }
 
-// Returns the line about spans, such as "spans to http://127.0.0.1:4318/v1/traces: 1% of requests, or as a
-// trusted traceparent says, and every refusal". Hides the query of the address, which may be secret.
+// Returns the line about spans, such as "spans to http://127.0.0.1:4318: 1% of requests, or as a trusted
+// traceparent says, and every refusal".
 std::string tracing_line(const log::TracingSettings& tracing) {
   const auto& sampling = tracing.sampling;
   constexpr std::uint32_t kPercent = observe::kMillion / 100;
   auto decimals = std::to_string(kPercent + sampling.per_million % kPercent).substr(1);
   decimals.erase(decimals.find_last_not_of('0') + 1);
-  return "spans to " + tracing.endpoint.substr(0, tracing.endpoint.find('?')) + ": " +
-         std::to_string(sampling.per_million / kPercent) + (decimals.empty() ? "" : "." + decimals) +
-         "% of requests" + (sampling.parent ? ", or as a trusted traceparent says" : "") +
+  return "spans to " + tracing.origin() + ": " + std::to_string(sampling.per_million / kPercent) +
+         (decimals.empty() ? "" : "." + decimals) + "% of requests" +
+         (sampling.parent ? ", or as a trusted traceparent says" : "") +
          (sampling.refusals ? ", and every refusal" : "") + "\n";
 }
 

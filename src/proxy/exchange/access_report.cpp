@@ -178,8 +178,8 @@ void report_access(const RequestReport& report, const ReportSources& sources,
   try {
     std::string redacted;
     auto record = access_record(report, sources, ended, redacted);
-    if (exported) export_span(record, report, sources);
     if (worker.access_log != nullptr) log(record, report, sources);
+    if (exported) export_span(record, report, sources);
   } catch (const std::bad_alloc&) {
     worker.counters.access_log_dropped.add();
   }

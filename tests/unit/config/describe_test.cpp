@@ -75,10 +75,10 @@ TEST(Describe, ShowsWhichSpansAreExported) {
   const auto tracing = [](const std::string& keys) {
     return describe(parse_settings(with("[tracing]\nendpoint = \"http://a/v1/traces?t=x\"\n" + keys), kFile));
   };
-  EXPECT_THAT(tracing(""), HasSubstr("\nspans to http://a/v1/traces: 1% of requests, or as a trusted "
+  EXPECT_THAT(tracing(""), HasSubstr("\nspans to http://a: 1% of requests, or as a trusted "
                                      "traceparent says, and every refusal\n"));
   EXPECT_THAT(tracing("sample = \"0.25%\"\nfollow_parent = false\nrefusals = false\n"),
-              HasSubstr("\nspans to http://a/v1/traces: 0.25% of requests\n"));
+              HasSubstr("\nspans to http://a: 0.25% of requests\n"));
 }
 
 TEST(Describe, ShowsRoutesThatReportAClientsUsage) {

@@ -46,14 +46,14 @@ TEST(Fetch, SendsMethodFieldsAndBody) {
   auto asked = plain(server);
   asked.method = "POST";
   asked.fields = {{"Content-Type", "application/jose+json"}};
-  asked.body = "{\"a\":1}\n.";
+  asked.body = "{\"a\":1}";
   const auto got = request(asked);
   ASSERT_TRUE(got) << got.error().message;
   EXPECT_EQ(got->status, 404U);
   EXPECT_EQ(got->find("x-early"), "") << "the field is of a 1xx answer";
   EXPECT_THAT(server.last_request(), AllOf(StartsWith("POST /keys HTTP/1.1\r\n"),
                                            HasSubstr("\r\nContent-Type: application/jose+json\r\n"),
-                                           HasSubstr("\r\n\r\n{\"a\":1}\n.")));
+                                           HasSubstr("\r\n\r\n{\"a\":1}")));
 }
 
 TEST(Fetch, VerifiesTheCertificateAndItsName) {

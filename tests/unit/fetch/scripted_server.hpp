@@ -104,15 +104,17 @@ class ScriptedServer {
         [&](const std::string& text) { SSL_write(ssl.get(), text.data(), static_cast<int>(text.size())); });
     SSL_shutdown(ssl.get());
   }
-  // Reads a request with a body that "\n." ends, if it has one. Then answers.
+  // Reads a request with its body. Then answers.
   template <class Receive, class Send>
   void serve_one(Receive receive, Send send) {
     std::string request;
     std::array<char, 4096> piece{};
     const auto is_whole = [&] {
       const auto end = request.find("\r\n\r\n");
-      return end != std::string::npos && (request.find("Content-Length") == std::string::npos ||
-                                          request.find("\n.", end + 4) != std::string::npos);
+      if (end == std::string::npos) return false;
+      const auto length = request.find("Content-Length: ");
+      const auto body = length < end ? std::stoul(request.substr(length + 16)) : 0;
+      return request.size() >= end + 4 + body;
     };
     while (!is_whole()) {
       const int count = receive(piece.data(), static_cast<int>(piece.size()));
