@@ -1,6 +1,5 @@
 #include "weir/upgrade/connection_transfer.hpp"
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <optional>
@@ -51,24 +50,24 @@ std::optional<http::ConnectionEnds> ends_of(std::string_view text) {
 
 // Returns the lines for a connection: the listener, the kind of relay, the addresses of the two ends, the
 // subject of the client's certificate, and the unread bytes. The kind of relay is "relayed", "relayed plain"
-// or empty. The client's certificate follows the kind, after a blank; its first octet is a colon. The line of
-// the addresses may be empty.
+// or empty. The line of the addresses may be empty. The client's certificate follows the addresses, after a
+// blank. Builds of weir that do not know the certificate read only the addresses.
 std::vector<std::string> lines_of(std::string_view listener, const proxy::ConnectionInfo& connection_info,
                                   std::string_view unread) {
-  std::string how(!connection_info.relayed ? std::string_view()
-                  : connection_info.secure ? kRelayed
-                                           : kRelayedPlain);
-  if (!connection_info.certificate.empty()) how.append(" ").append(connection_info.certificate);
-  return {std::string(listener), std::move(how), connection_info.ends ? text_of(*connection_info.ends) : "",
-          connection_info.certificate_subject, std::string(unread)};
+  const auto how = !connection_info.relayed ? std::string_view()
+                   : connection_info.secure ? kRelayed
+                                            : kRelayedPlain;
+  auto ends = connection_info.ends ? text_of(*connection_info.ends) : "";
+  if (!connection_info.certificate.empty()) ends.append(" ").append(connection_info.certificate);
+  return {std::string(listener), std::string(how), std::move(ends), connection_info.certificate_subject,
+          std::string(unread)};
 }
 
 // Returns the connection that a message describes. Joins the unread bytes, which were split at line breaks.
 ReceivedConnection connection_of(UpgradeMessage& message) {
   auto& lines = message.lines;
-  const auto blank = std::min(lines[1].find(" :"), lines[1].size());
-  auto certificate = blank < lines[1].size() ? lines[1].substr(blank + 1) : std::string();
-  lines[1].resize(blank);
+  // A certificate ends with a colon and has no blank. Without one, the line ends with a port.
+  auto certificate = lines[2].ends_with(':') ? lines[2].substr(lines[2].rfind(' ') + 1) : std::string();
   ReceivedConnection arrived{.socket = std::move(message.descriptors.front()),
                              .listener = std::move(lines[0]),
                              .connection_info = {.ends = ends_of(lines[2]),

@@ -201,6 +201,42 @@ TEST(ConnectionHandoff, PassesAConnectionWithAddressesSubjectAndUnreadBytes) {
   EXPECT_EQ(unread, "GET / HTTP/1.1\r\n\nHost: x\n");
 }
 
+TEST(ConnectionHandoff, PassesACertificateWithoutAddressesAndAddressesWithoutACertificate) {
+  auto arrived = passed(
+      {.ends = {}, .certificate_subject = "", .certificate = ":MIIB+/8=:", .relayed = true, .secure = true},
+      "");
+  ASSERT_EQ(arrived.size(), 1u);
+  EXPECT_FALSE(arrived.front().connection_info.ends);
+  EXPECT_EQ(arrived.front().connection_info.certificate, ":MIIB+/8=:");
+  const http::ConnectionEnds local{*base::IpAddress::parse("::1"), *base::IpAddress::parse("::1"), 51234,
+                                   443};
+  arrived = passed({.ends = local, .certificate_subject = "", .relayed = true}, "");
+  ASSERT_EQ(arrived.size(), 1u);
+  EXPECT_EQ(arrived.front().connection_info.ends, local);
+  EXPECT_EQ(arrived.front().connection_info.certificate, "");
+}
+
+// Older builds compare the whole second line with "relayed", and read four words of the third.
+TEST(ConnectionHandoff, WritesTheCertificateWhereOlderBuildsIgnoreIt) {
+  auto channel = upgrade_channel();
+  HandoffSender handoff_sender(std::move(channel->first));
+  const http::ConnectionEnds ends{*base::IpAddress::parse("203.0.113.7"),
+                                  *base::IpAddress::parse("2001:db8::1"), 51234, 443};
+  ASSERT_EQ(handoff_sender.take(STDIN_FILENO, "127.0.0.1:80",
+                                {.ends = ends,
+                                 .certificate_subject = "CN=a",
+                                 .certificate = ":MIIB+/8=:",
+                                 .relayed = true,
+                                 .secure = true},
+                                "GET"),
+            proxy::HandoffResult::Yes);
+  UpgradeMessage message;
+  ASSERT_EQ(receive_message(channel->second.get(), false, message), Arrival::Message);
+  EXPECT_EQ(message.lines,
+            (std::vector<std::string>{"127.0.0.1:80", "relayed",
+                                      "203.0.113.7 51234 2001:db8::1 443 :MIIB+/8=:", "CN=a", "GET"}));
+}
+
 TEST(ConnectionHandoff, PassesAConnectionWithoutAdditionalData) {
   const auto arrived = passed({}, "");
   ASSERT_EQ(arrived.size(), 1u);
