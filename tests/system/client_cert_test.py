@@ -191,6 +191,19 @@ class OtherWays(ClientCertTestCase):
         self.assertEqual((len(self.upstream.exchanges), self.said()), (2, [self.shown]))
         weir.wait_for("upgrade: requests decided by the old process since the new one took over: 0$")
 
+    def test_open_connection_keeps_it_over_two_upgrades(self):
+        """The second process passes the connection on to the third one, while the first one relays it."""
+        adopt_orphans()
+        weir = self.start(Lineage(self.text([self.upstream.port]), self.files))
+        with Client(weir.port, tls=self.tls()) as client:
+            client.get("/")
+            weir.upgrade()
+            client.send(b"GET / HTTP/1.1\r\n")  # the second process waits for the rest
+            weir.upgrade()
+            client.send(b"Host: weir\r\n\r\n")
+            self.assertEqual(client.read().status, 200)
+        self.assertEqual((len(self.upstream.exchanges), self.said()), (2, [self.shown]))
+
 
 if __name__ == "__main__":
     main()

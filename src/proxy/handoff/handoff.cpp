@@ -33,6 +33,7 @@ constexpr base::Duration kLinger{5'000'000};
 ConnectionInfo Session::connection_info() const {
   return {.ends = peer.told,
           .certificate_subject = peer.certificate_subject,
+          .certificate = peer.certificate.value_or(""),
           .relayed = relayed_,
           .secure = secure_};
 }
