@@ -50,12 +50,14 @@ class DnsLookup {
 
  private:
   struct Callback;
-  void end(base::Result<NameAnswer> answer);
 
   const std::string host_;
   Done done_;
-  std::optional<base::Result<NameAnswer>> answer_;
+  base::Result<NameAnswer> answer_;
   std::shared_ptr<DnsChannel> channel_;  // shared with its own handlers on the event loop
+  // The look-up cancels this timer when it ends. The timer's handler then calls `done_` later, because c-ares
+  // or the constructor may be running. Unlike a post, cancelling needs no memory.
+  Timer ended_;
 };
 
 // Looks up these addresses, at most kMostLookups at a time, and returns the answers in the same order. An IP

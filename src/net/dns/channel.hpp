@@ -25,7 +25,6 @@ class DnsChannel : public std::enable_shared_from_this<DnsChannel> {
 
   // Must be called first. Reads the system's files. Returns ARES_SUCCESS, or a status of c-ares.
   [[nodiscard]] int open(const NameServers& name_servers);
-  [[nodiscard]] asio::io_context& context() const noexcept { return context_; }
   [[nodiscard]] ares_channel handle() const noexcept { return channel_; }
   // Must be called after a query has been started on the handle.
   void wait();

@@ -6,8 +6,6 @@
 #include <map>
 #include <utility>
 
-#include <boost/asio/post.hpp>
-
 namespace weir::net {
 
 namespace {
@@ -25,16 +23,17 @@ base::Duration shortest_ttl(const ares_addrinfo& found) {
 }  // namespace
 
 struct DnsLookup::Callback {
-  // Exceptions must not pass through c-ares. If memory has run out, the look-up never ends, and its owner
-  // keeps what it knows.
+  // Exceptions must not pass through c-ares. If memory has run out, the answer stays the error that the
+  // look-up began with.
   static void on_addresses(void* lookup, int status, int, ares_addrinfo* found) noexcept {
     const std::unique_ptr<ares_addrinfo, decltype(&ares_freeaddrinfo)> owner(found, &ares_freeaddrinfo);
     if (status == ARES_EDESTRUCTION) return;
     auto& self = *static_cast<DnsLookup*>(lookup);
     try {
-      self.end(answer(self, status, found));
+      self.answer_ = answer(self, status, found);
     } catch (...) {  // NOLINT(bugprone-empty-catch)
     }
+    self.ended_.cancel();
   }
 
   static base::Result<NameAnswer> answer(const DnsLookup& lookup, int status, const ares_addrinfo* found) {
@@ -50,9 +49,21 @@ struct DnsLookup::Callback {
 
 DnsLookup::DnsLookup(asio::io_context& context, const base::Endpoint& name, const NameServers& name_servers,
                      Done done)
-    : host_(name.host), done_(std::move(done)), channel_(std::make_shared<DnsChannel>(context)) {
+    : host_(name.host),
+      done_(std::move(done)),
+      answer_(base::Error{"cannot resolve \"" + host_ + "\": no memory is left"}),
+      channel_(std::make_shared<DnsChannel>(context)),
+      ended_(context.get_executor()) {
+  ended_.expires_at(Timer::time_point::max());
+  ended_.async_wait([this, alive = std::weak_ptr(channel_)](const ErrorCode&) {
+    const auto channel = alive.lock();  // keeps the channel until `done` has destroyed this look-up
+    if (!channel) return;
+    const auto done = std::move(done_);
+    done(std::move(answer_));
+  });
   if (const int status = channel_->open(name_servers); status != ARES_SUCCESS) {
-    end(Callback::answer(*this, status, nullptr));
+    answer_ = Callback::answer(*this, status, nullptr);
+    ended_.cancel();
   } else {
     ares_addrinfo_hints hints{};
     hints.ai_socktype = SOCK_STREAM;
@@ -64,17 +75,6 @@ DnsLookup::DnsLookup(asio::io_context& context, const base::Endpoint& name, cons
 }
 
 DnsLookup::~DnsLookup() = default;
-
-// Calls `done_` later, because c-ares may be running, or the constructor.
-void DnsLookup::end(base::Result<NameAnswer> answer) {
-  answer_ = std::move(answer);
-  asio::post(channel_->context(), [this, alive = std::weak_ptr(channel_)] {
-    const auto channel = alive.lock();  // keeps the channel until `done` has destroyed this look-up
-    if (!channel) return;
-    const auto done = std::move(done_);
-    done(std::move(*answer_));
-  });
-}
 
 std::vector<base::Result<NameAnswer>> look_up_all(const std::vector<base::Endpoint>& addresses,
                                                   const NameServers& name_servers) {
