@@ -282,8 +282,7 @@ std::string describe_hidden_fault(std::string_view text, const ParserStop& stop)
   if (stop.reason.find("redefine") != std::string_view::npos)
     return describe_hidden_repetition(line.substr(0, scan(line).end), stop);
   return "found a line that is not TOML (not shown, because the file contains API keys); write NAME = \"…\" "
-         "or "
-         "[[key]]";
+         "or [[key]]";
 }
 
 std::string describe_fault(std::string_view text, const ParserStop& stop) {
