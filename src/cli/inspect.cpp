@@ -149,8 +149,7 @@ json::object client_key_of(const ClientKeysOptions& options) {
   else
     throw WrongQuestion(
         "the key is neither an id such as sha256:9f86d081884c7d65 nor a SHA-256 of 64 digits; write - and "
-        "give "
-        "the key to standard input, where other users of the machine cannot see it");
+        "give the key to standard input, where other users of the machine cannot see it");
   const auto add = [&](const char* name, const std::string& value) {
     if (!value.empty()) key[name] = value;
   };

@@ -86,8 +86,7 @@ constexpr KeySpec kServerKeys[] = {
         "servers; absent: those of /etc/resolv.conf"),
     key("watch", Kind::Bool, "false",
         "true: weir reloads by itself when the configuration file has changed, or the keys file, a file of "
-        "token "
-        "keys or a database of places"),
+        "token keys or a database of places"),
 };
 
 constexpr Choice kLevels[] = {  // in the order of the enumerators of LogLevel

@@ -62,8 +62,7 @@ std::string describe_body_fault(const Ambiguity& ambiguity) {
   switch (ambiguity.fault) {
     case BodyFault::ContentType:
       return "the Content-Type of the request is not one media type, or is one that only some servers take "
-             "for "
-             "that of a form; send one, such as application/json";
+             "for that of a form; send one, such as application/json";
     case BodyFault::Charset:
       return "the Content-Type of the request names another charset than UTF-8; send UTF-8";
     case BodyFault::Multipart:
