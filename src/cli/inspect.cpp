@@ -137,6 +137,15 @@ std::string line_of_input() {
   return line;
 }
 
+// Returns the text if it is an id of a key. Another text may be the key itself, so it is neither sent nor
+// shown.
+const std::string& id_in(const std::string& text) {
+  if (policy::ApiKeys::is_id(text)) return text;
+  throw WrongQuestion(
+      "the argument is not the id of a key; write the id as weir client-keys list shows it, such as "
+      "sha256:9f86d081884c7d65");
+}
+
 // Returns the body for PUT /api/client-keys. The key itself does not leave this process.
 json::object client_key_of(const ClientKeysOptions& options) {
   json::object key;
@@ -186,7 +195,7 @@ int run_client_keys(const AdminAccess& access, const ClientKeysOptions& options)
     const auto said = options.what == What::List ? ask(access, "GET", page, {}, "keys")
                       : options.what == What::Set
                           ? ask(access, "PUT", page, observe::json_text(client_key_of(options)), "key")
-                          : ask(access, "DELETE", page + "?id=" + escaped(options.key), {}, "key");
+                          : ask(access, "DELETE", page + "?id=" + escaped(id_in(options.key)), {}, "key");
     return options.json ? observe::json_text(said) + "\n" : client_keys_report(said);
   });
 }

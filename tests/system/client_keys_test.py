@@ -137,6 +137,22 @@ class ClientKeys(TestCase):
         weir.wait_for(r'sets the API key "sha256:0000000000000000": refused: \S*keys\.toml has no key')
         self.assertNotIn("secret-b", weir.log())
 
+    def test_key_in_the_place_of_an_id_is_neither_logged_nor_sent_back(self):
+        weir = self.weir()
+        for key in ("kf8s-92h1", "sha256:kf8s-92h1", "kf8s-92h1" + "0" * 55, digest("kf8s-92h1")):
+            for response in (self.put(weir, id=key, user="u"), self.ask(weir, "DELETE", query="?id=" + key)):
+                self.assertEqual(response.status, 400)
+                self.assertIn("sha256:", response.json()["message"])
+                self.assertNotIn(key, response.json()["message"])
+            status, out, errors = self.command(weir, "remove", key)
+            self.assertEqual((status, out), (2, ""))
+            self.assertIn("write the id as weir client-keys list shows it", errors)
+            self.assertNotIn(key, errors)
+        self.put(weir, key="end")
+        weir.wait_for(f"sets the API key {id_of('end')} of nobody")
+        self.assertNotIn("kf8s", weir.log())
+        self.assertNotIn(digest("kf8s-92h1"), weir.log())
+
     def test_wrong_requests_say_what_to_write(self):
         weir = self.weir()
         for body, status, sentence in (

@@ -99,7 +99,8 @@ struct KeyResponse {
 // A change of one API key in the keys file ([client] keys).
 struct ApiKeyRequest {
   std::optional<policy::ApiKeys::Sha256> digest{};  // names the key
-  std::string id{};                            // names a known key (ApiKeys::id_of()) if `digest` is absent
+  // Names a known key if `digest` is absent. Always has the form of an id (ApiKeys::is_id()).
+  std::string id{};
   std::optional<policy::ApiKeyOwner> owner{};  // the key's holder; absent: remove the key
   std::string peer{};                          // address of the admin listener's client
 };

@@ -46,6 +46,9 @@ class ApiKeys {
   [[nodiscard]] static std::string hex_of(const Sha256& digest);
   // Returns the name of a key that weir shows instead of the key: "sha256:" and the first 16 digits.
   [[nodiscard]] static std::string id_of(const Sha256& digest);
+  // Returns true if the text has the form of the result of id_of(). Another text may be an API key, so weir
+  // must neither log it nor send it back.
+  [[nodiscard]] static bool is_id(std::string_view text) noexcept;
   friend bool operator==(const ApiKeys&, const ApiKeys&) = default;
 
  private:

@@ -72,8 +72,9 @@ std::string take_key_member(std::string_view name, const std::string& text, ApiK
   if (name != "key" && name != "sha256" && name != "id")
     return "there is no member \"" + std::string(name) + "\"; write one of " + std::string(kKeyMembers);
   if (change.digest || !change.id.empty()) return "write only one of key, sha256 and id";
-  if (name == "id")
-    return change.id = text, text.empty() ? "\"id\" is empty; GET shows the id of each key" : "";
+  if (name == "id" && !ApiKeys::is_id(text))
+    return "\"id\" is not the id of a key; write it as GET shows it, such as sha256:9f86d081884c7d65";
+  if (name == "id") return change.id = text, "";
   if (name == "key" && !is_sendable(text))
     return "\"key\" is empty, or no client can send it; write the key as clients send it";
   change.digest = name == "key" ? ApiKeys::digest(text) : ApiKeys::parse_digest(text);
@@ -131,7 +132,7 @@ Answer remove_api_key(const Sources& sources, const PageRequest& question) {
   if (!sources.api_keys || sources.api_keys() == nullptr) return no_keys_file();
   auto query = query_of(question);
   auto [name, id] = take_parameter(query);
-  if (name != "id" || id.empty() || !query.empty())
+  if (name != "id" || !ApiKeys::is_id(id) || !query.empty())
     return bad_request("write the id of one key, as GET shows it: ?id=sha256:9f86d081884c7d65");
   return answer_of(sources.change_api_key({.id = std::move(id), .peer = question.peer}), true);
 }

@@ -12,6 +12,13 @@
 
 namespace weir::policy {
 
+namespace {
+
+constexpr std::string_view kIdBegin = "sha256:";
+constexpr std::size_t kIdDigits = 16;  // enough to distinguish keys
+
+}  // namespace
+
 std::size_t ApiKeys::Prefix::operator()(const Sha256& d) const noexcept {
   std::size_t word = 0;
   std::memcpy(&word, d.data(), sizeof word);
@@ -73,8 +80,12 @@ std::string ApiKeys::hex_of(const Sha256& digest) {
 }
 
 std::string ApiKeys::id_of(const Sha256& digest) {
-  constexpr std::size_t kDigits = 16;  // enough to distinguish keys
-  return "sha256:" + hex_of(digest).substr(0, kDigits);
+  return std::string(kIdBegin) + hex_of(digest).substr(0, kIdDigits);
+}
+
+bool ApiKeys::is_id(std::string_view text) noexcept {
+  return text.size() == kIdBegin.size() + kIdDigits && text.starts_with(kIdBegin) &&
+         text.find_first_not_of("0123456789abcdef", kIdBegin.size()) == std::string_view::npos;
 }
 
 }  // namespace weir::policy

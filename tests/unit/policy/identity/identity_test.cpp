@@ -295,6 +295,14 @@ TEST(Identify, LooksUpTheApiKeyInTheKeysFile) {
 }
 
 // FIPS 180-4 gives this digest of "abc".
+TEST(ApiKeys, IdHasOneForm) {
+  EXPECT_TRUE(ApiKeys::is_id(ApiKeys::id_of(ApiKeys::digest("a"))));
+  for (const auto* text :
+       {"", "kf8s-92h1", "sha256:", "sha256:9f86d081884c7d6", "sha256:9f86d081884c7d650",
+        "SHA256:9f86d081884c7d65", "sha256:9F86D081884C7D65", "sha256:9f86d081884c7dg5", "9f86d081884c7d65"})
+    EXPECT_FALSE(ApiKeys::is_id(text)) << text;
+}
+
 TEST(ApiKeys, DigestIsSha256) {
   const auto digest = ApiKeys::digest("abc");
   EXPECT_EQ(digest[0], 0xba);
