@@ -1,5 +1,6 @@
 // Changes the text of a keys file ([client] keys): adds a key, changes the holder of a key, or removes a key.
-// Comments, and all keys but one, stay as they are in the text. Pure.
+// All keys but one, and comments, stay as they are in the text. A comment goes only with its line, if that
+// line sets a value that the change removes, or is part of a removed key. Pure.
 #pragma once
 
 #include "weir/policy/api_keys.hpp"

@@ -39,12 +39,24 @@ bool is_remark(std::string_view line) {
   return plain.empty() || plain.front() == '#';
 }
 
-// Returns true if the line begins "user =" or likewise.
-bool names_owner(std::string_view line) {
+// Returns the index in kHolderKeys of the key that the line sets, such as 0 for "user = …". Returns the size
+// of kHolderKeys for any other line.
+std::size_t holder_key_in(std::string_view line) {
   const auto plain = trimmed_line(line);
-  return std::any_of(kHolderKeys.begin(), kHolderKeys.end(), [&](std::string_view key) {
+  const auto found = std::find_if(kHolderKeys.begin(), kHolderKeys.end(), [&](std::string_view key) {
     return plain.starts_with(key) && trimmed_line(plain.substr(key.size())).starts_with('=');
   });
+  return static_cast<std::size_t>(found - kHolderKeys.begin());
+}
+
+// Returns the rest of a line "user = …" after the value: a comment, if there is one, and the line break.
+std::string_view rest_after_value(std::string_view line) {
+  auto end = line.find_first_of("\"'", line.find('='));
+  if (end == std::string_view::npos) return "\n";
+  const char quote = line[end];
+  while (++end < line.size() && line[end] != quote)
+    if (quote == '"' && line[end] == '\\') ++end;
+  return end < line.size() ? line.substr(end + 1) : "\n";
 }
 
 // Returns the text as a TOML string.
@@ -63,12 +75,13 @@ std::string toml_text(std::string_view text) {
   return out + '"';
 }
 
-std::string owner_lines(const ApiKeyOwner& owner) {
-  std::string lines;
-  const std::string* const values[] = {&owner.user, &owner.org, &owner.tier, &owner.service};
-  for (std::size_t i = 0; i < kHolderKeys.size(); ++i)
-    if (!values[i]->empty()) lines += std::string(kHolderKeys[i]) + " = " + toml_text(*values[i]) + "\n";
-  return lines;
+// Returns the values of kHolderKeys.
+std::array<const std::string*, kHolderKeys.size()> values_of(const ApiKeyOwner& owner) {
+  return {&owner.user, &owner.org, &owner.tier, &owner.service};
+}
+
+std::string owner_line(std::size_t key, const std::string& value) {
+  return value.empty() ? "" : std::string(kHolderKeys[key]) + " = " + toml_text(value) + "\n";
 }
 
 // The lines of one [[key]] table: from its header to the line after its last entry.
@@ -101,17 +114,34 @@ std::string with_line_break(std::string text) {
 std::string with_new_key(std::string_view text, const ApiKeys::Sha256& digest, const ApiKeyOwner& owner) {
   auto out = with_line_break(std::string(text));
   if (!out.empty()) out += '\n';
-  return out + "[[key]]\nsha256 = \"" + ApiKeys::hex_of(digest) + "\"\n" + owner_lines(owner);
+  out += "[[key]]\nsha256 = \"" + ApiKeys::hex_of(digest) + "\"\n";
+  for (std::size_t key = 0; key < kHolderKeys.size(); ++key) out += owner_line(key, *values_of(owner)[key]);
+  return out;
 }
 
-std::string with_owner(const FileLines& lines, const TableLines& table, const ApiKeyOwner& owner) {
+// Changes values in their lines, which keep their comments. Removes the lines of values that are empty now.
+std::string with_owner(const FileLines& lines, const TableLines& table, const ApiKeyOwner& was,
+                       const ApiKeyOwner& owner) {
+  const auto before = values_of(was), after = values_of(owner);
+  std::array<bool, kHolderKeys.size()> has_line{};
   auto out = text_of_lines(lines, 0, table.begin);
-  for (auto i = table.begin; i < table.end; ++i)
-    if (!names_owner(lines[i])) out += lines[i];
-  return with_line_break(std::move(out)) + owner_lines(owner) + text_of_lines(lines, table.end, lines.size());
+  for (auto i = table.begin; i < table.end; ++i) {
+    const auto& line = lines[i];
+    const auto key = holder_key_in(line);
+    if (key < kHolderKeys.size()) has_line[key] = true;
+    if (key == kHolderKeys.size() || *before[key] == *after[key])
+      out += line;
+    else if (!after[key]->empty())
+      (out += line.substr(0, line.find('=') + 1) + " " + toml_text(*after[key])) += rest_after_value(line);
+  }
+  out = with_line_break(std::move(out));
+  for (std::size_t key = 0; key < kHolderKeys.size(); ++key)
+    if (!has_line[key]) out += owner_line(key, *after[key]);
+  return out + text_of_lines(lines, table.end, lines.size());
 }
 
-// Removes the blank lines after the table, too.
+// Removes the blank lines after the table, too. Comments above the table stay, because they may be about more
+// keys than this one.
 std::string without_table(const FileLines& lines, const TableLines& table) {
   auto rest = table.end;
   while (rest < lines.size() && trimmed_line(lines[rest]).empty()) ++rest;
@@ -160,7 +190,7 @@ EditedKeys edit_keys(std::string_view text, const std::string& file, const KeyEd
   else
     edited.keys.remove(edited.digest);
   edited.text = !known       ? with_new_key(text, edited.digest, *edit.owner)
-                : edit.owner ? with_owner(lines, *table, *edit.owner)
+                : edit.owner ? with_owner(lines, *table, *edited.was, *edit.owner)
                              : without_table(lines, *table);
   ConfigErrors after;
   if (read_keys(edited.text, file, after).ring != edited.keys || !after.empty()) return other_form(file);

@@ -51,13 +51,24 @@ TEST(KeysEdit, ReplacesTheHolderAndKeepsCommentsAndTheKey) {
   const auto edited = set(kKeys, "a", {.user = "ann", .org = "acme", .tier = "pro", .service = ""});
   ASSERT_EQ(edited.fault, KeyEditFault::None) << edited.why;
   EXPECT_EQ(edited.text,
-            "# the keys of acme\n[[key]]\nkey = \"a\"   # on the laptop\n# since May\n"
-            "user = \"ann\"\norg = \"acme\"\ntier = \"pro\"\n\n"
+            "# the keys of acme\n[[key]]\nkey = \"a\"   # on the laptop\nuser = \"ann\"\n# since May\n"
+            "tier = \"pro\"\norg = \"acme\"\n\n"
             "# the keys of initech\n[[key]]\norg = \"initech\"\nkey = \"b\"\n");
   EXPECT_EQ(edited.was->tier, "free");
   const auto last =
       set(kKeys.substr(0, kKeys.size() - 1), "b", {.user = "", .org = "", .tier = "x", .service = ""});
   EXPECT_TRUE(last.text.ends_with("[[key]]\nkey = \"b\"\ntier = \"x\"\n")) << last.text;
+}
+
+TEST(KeysEdit, KeepsTheCommentsOfChangedLines) {
+  const std::string_view text =
+      "[[key]]\nkey = \"a\"\n  user   = 'ann' # on call\ntier = \"a\\\"#b\"  # until May\norg='x'#y\r\n"
+      "service = \"s\" # goes\n";
+  const auto edited = set(text, "a", {.user = "ann", .org = "z", .tier = "pro", .service = ""});
+  ASSERT_EQ(edited.fault, KeyEditFault::None) << edited.why;
+  EXPECT_EQ(
+      edited.text,
+      "[[key]]\nkey = \"a\"\n  user   = 'ann' # on call\ntier = \"pro\"  # until May\norg= \"z\"#y\r\n");
 }
 
 TEST(KeysEdit, RemovesAKeyAndKeepsTheOthers) {
