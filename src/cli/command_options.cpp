@@ -175,7 +175,8 @@ void declare_client_keys(CLI::App& app, Words& words) {
     command->add_flag("--json", options.json, "print JSON");
   }
   set->add_option("key", options.key,
-                  "the key's id as list shows it, its SHA-256, or - to read the key from standard input")
+                  "the key's id as list shows it; or sha256: and the 64 digits of its SHA-256; or - to read "
+                  "the key from standard input")
       ->required()
       ->type_name("KEY");
   remove->add_option("key", options.key, "the key's id as list shows it")->required()->type_name("ID");

@@ -6,6 +6,7 @@
 
 #include "weir/observe/json_value.hpp"
 
+#include <algorithm>
 #include <iostream>
 #include <stdexcept>
 
@@ -148,17 +149,21 @@ const std::string& id_in(const std::string& text) {
 
 // Returns the body for PUT /api/client-keys. The key itself does not leave this process.
 json::object client_key_of(const ClientKeysOptions& options) {
+  using policy::ApiKeys;
+  constexpr std::string_view kBegin = "sha256:";
   json::object key;
   if (options.key == "-")
-    key["sha256"] = policy::ApiKeys::hex_of(policy::ApiKeys::digest(line_of_input()));
-  else if (policy::ApiKeys::parse_digest(options.key))
-    key["sha256"] = options.key;
-  else if (options.key.starts_with("sha256:"))
+    key["sha256"] = ApiKeys::hex_of(ApiKeys::digest(line_of_input()));
+  else if (ApiKeys::is_id(options.key))
     key["id"] = options.key;
+  else if (const auto hex = options.key.substr(std::min(kBegin.size(), options.key.size()));
+           options.key.starts_with(kBegin) && ApiKeys::parse_digest(hex))
+    key["sha256"] = hex;
   else
     throw WrongQuestion(
-        "the key is neither an id such as sha256:9f86d081884c7d65 nor a SHA-256 of 64 digits; write - and "
-        "give the key to standard input, where other users of the machine cannot see it");
+        "the argument is neither an id such as sha256:9f86d081884c7d65 nor sha256: and the 64 digits of a "
+        "SHA-256; write - and give the key to standard input, where other users of the machine cannot see "
+        "it");
   const auto add = [&](const char* name, const std::string& value) {
     if (!value.empty()) key[name] = value;
   };

@@ -194,12 +194,13 @@ class ClientKeys(TestCase):
         self.assertEqual((status, out), (0, f"added {id_of('secret-b')}: user bob, tier pro\n"), errors)
         self.assertEqual(self.statuses(weir, "secret-b"), [200])
         self.assertEqual(self.command(weir, "set", id_of("a"), "--user", "ann", "--tier", "por")[1].split("\n")[0], f"changed {id_of('a')}: user ann, tier por")
-        self.assertEqual(self.command(weir, "set", digest("c"))[1], f"added {id_of('c')}\n")
+        self.assertEqual(self.command(weir, "set", "sha256:" + digest("c"))[1], f"added {id_of('c')}\n")
         lines = self.command(weir, "list")[1].splitlines()
         self.assertEqual(lines, [id_of("c"), f"{id_of('a')}: user ann, tier por", f"{id_of('secret-b')}: user bob, tier pro"])
         self.assertEqual(self.command(weir, "remove", id_of("c"))[:2], (0, f"removed {id_of('c')}\n"))
         self.assertEqual(len(json.loads(self.command(weir, "list", "--json")[1])["keys"]), 2)
-        for words, sentence in ((("set", "secret-c"), "write - and give the key to standard input"), (("remove", "sha256:0000000000000000"), "has no key"),
+        for words, sentence in ((("set", "secret-c"), "write - and give the key to standard input"),
+                                (("set", digest("x")), "write - and give the key to standard input"), (("remove", "sha256:0000000000000000"), "has no key"),
                                 (("lst",), 'did you mean "list"?'), (("set", "-"), "standard input has no API key")):
             status, _, errors = self.command(weir, *words)
             self.assertEqual(status, 2, words)
