@@ -24,8 +24,9 @@ constexpr http::Http2Limits kLimits{
 // A server may send this many octets on each stream before it knows kLimits (RFC 9113 §6.9.2).
 constexpr std::size_t kFirstWindow = 65'535;
 constexpr std::size_t kMostUnconsumed = std::max(kFirstWindow, kWindow);
-// The bound on the text that waits for a reader: the amount that on_head() permits, and two heads. Each of
-// these heads may be twice as large as kMostHead.
+// The bound on the text that waits for a reader. on_head() adds no head while more than kWindow + 8 ×
+// unconsumed octets wait. Beyond that, the bound leaves room for two heads, each of twice kMostHead (and 200
+// octets to spare).
 constexpr std::size_t kMostText = kWindow + 8 * kMostUnconsumed + 4 * (kMostHead + 100);
 
 constexpr std::size_t kOpen = 4;  // requests that are open at once

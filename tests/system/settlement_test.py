@@ -108,7 +108,7 @@ class ChargedByStatus(Settlement):
                              ["5", "5", "4", "3"])
         self.await_settled(weir, "login", refunded=2, charged=2)
 
-    def test_client_that_leaves_is_charged_if_the_response_is_not_read(self):
+    def test_client_that_leaves_before_weir_reads_the_response_is_charged(self):
         go = threading.Event()
         self.addCleanup(go.set)
 

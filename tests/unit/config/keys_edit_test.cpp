@@ -107,8 +107,9 @@ TEST(KeysEdit, RefusesAFileWithMistakes) {
   EXPECT_TRUE(edited.text.empty());
 }
 
-// The text is changed by lines. A file in a form that lines do not show is refused, and never damaged.
-TEST(KeysEdit, RefusesOtherFormsOfTables) {
+// weir edits the text of the file line by line. It refuses a file that has its keys in any other form than
+// [[key]] tables with one entry a line, so that it never damages the file.
+TEST(KeysEdit, RefusesFilesWhoseTablesAreNotWrittenLineByLine) {
   for (const auto* text :
        {"key = [{ key = \"a\", user = \"u\" }]\n", "[[key]]\nkey = \"a\"\n\"user\" = \"u\"\n",
         "[[key]]\nkey = \"a\"\nuser = \"\"\"\nu\n[[key]]\n\"\"\"\n"}) {

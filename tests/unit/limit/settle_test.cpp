@@ -89,8 +89,8 @@ TEST_F(Settling, ChargesAHigherActualCostToAnEvictedKey) {
   EXPECT_EQ(table_.stats().keys, 0U) << "the debt is paid, so no slot is taken";
 }
 
-// A key is evicted while its request is in progress, because its limit has refilled. Other keys then fill the
-// table.
+// Other keys fill the table while a request is in progress. By then, time has refilled the limit of the
+// request's key, so the key can be evicted.
 class SettlingOverflow : public Settling {
  protected:
   static constexpr std::uint64_t kFillers = 1'000'000;

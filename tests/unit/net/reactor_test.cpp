@@ -97,8 +97,8 @@ TEST_F(ReactorTest, DestroyingAPortEndsItsReadAndWriteWaits) {
   EXPECT_EQ(reading.result(), asio::error::operation_aborted);
 }
 
-// Both sockets are ready in one turn of the event loop. The coroutine that is resumed first destroys the
-// other coroutine's port.
+// Both sockets are ready in one turn of the event loop. The coroutine that is resumed first destroys the Port
+// object of the other coroutine.
 TEST_F(ReactorTest, PortCanBeDestroyedWhileItsEventIsHandled) {
   auto other = socket_pair();
   const Descriptor other_end(other.ours);
@@ -124,7 +124,7 @@ TEST_F(ReactorTest, WaitFailsAtOnceIfTheSocketCannotBeRegistered) {
             asio::error::bad_descriptor);
 }
 
-TEST_F(ReactorTest, EventLoopEndsIfThereAreNoPorts) {
+TEST_F(ReactorTest, EventLoopEndsAfterTheLastPortObjectIsDestroyed) {
   port.reset();
   context.restart();
   context.run();  // returns, because no work is left

@@ -160,7 +160,7 @@ TEST_F(KeyValues, ShownValuesEnteredAgainNameTheSameKey) {
   }
 }
 
-TEST_F(KeyValues, KeyOfALimiterConvertsToTheKeysOfAllLimitersOfItsRule) {
+TEST_F(KeyValues, NameOfAKeyInOneLimiterConvertsToItsNameInEachLimiterOfTheRule) {
   Rule rule = rule_of("r", {"ip"});
   rule.elastic = Elastic{.limiter = bucket(20, 20), .while_load_below = 0.7};
   rule.tiers.push_back({.tier = "free", .limiter = bucket(4, 4)});

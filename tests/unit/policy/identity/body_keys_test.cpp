@@ -397,7 +397,7 @@ TEST_F(BodyKeys, FormContentTypeDoesNotEvadeAJsonCondition) {
   EXPECT_EQ(charges(), 1U) << "some servers ignore the case of names";
 }
 
-TEST_F(BodyKeys, JsonConditionsInNotAndInOverridesReadTheBody) {
+TEST_F(BodyKeys, JsonConditionsWithinNegationsAndOverridesReadTheBody) {
   Match inner;
   inner.json = {{"/model", TextMatch::parse("gpt-4").value()}};
   rules_[0].match.negated = std::make_shared<const Match>(inner);

@@ -117,7 +117,7 @@ TEST(JwkSet, KeyPermitsOnlyTheAlgorithmThatItNames) {
   }
 }
 
-TEST(JwkSet, PublicKeysVerifyNoSharedSecretsAndNoUnsignedTokens) {
+TEST(JwkSet, PublicKeysVerifyNoTokensSignedWithASharedSecretAndNoUnsignedTokens) {
   const auto rsa = make_signer("RS256");
   const auto verifier =
       verifier_of(set_of({rsa.jwk(), R"({"kty":"oct","k":")" + base64url(kSecret) + "\"}"}));

@@ -98,8 +98,9 @@ class Simulation {
     settle();
   }
 
-  // Returns the time until which another rule delays the request. The time is before `promised`. A longer
-  // delay would put the request into the queue of the other rule.
+  // Returns a random time, at the latest `promised`, until which another rule delays the request. Returns the
+  // epoch if no other rule delays it. A later time than `promised` would put the request into the queue of
+  // the other rule.
   base::TimePoint not_before(base::TimePoint promised) {
     if (below(3) != 0 || promised <= now_) return {};
     return promised - base::Duration(below(static_cast<std::uint64_t>((promised - now_).count())));

@@ -1,6 +1,6 @@
-// Tests failures of Redis: it is unreachable, slow, restarting, loading, read-only or full. Each failure has
-// its own error, and no charge takes longer than the timeout. impostor_test.cpp tests servers that are not
-// Redis.
+// Tests failures of Redis: it is unreachable, slow, restarting, loading, read-only or out of memory. Each
+// failure has its own error, and no charge takes longer than the timeout. impostor_test.cpp tests servers
+// that are not Redis.
 #include "redis/scripts/bill.hpp"
 #include "unit/redis/store/store_fixture.hpp"
 
@@ -248,7 +248,8 @@ TEST_F(RedisFailure, MissingRightFailsOnlyTheRequestsThatNeedIt) {
   EXPECT_FALSE(worker.charge(denied).outcomes.at(0).allowed);
 }
 
-// weir has no right to read a key. weir must not treat the key as absent, or as a key of another kind.
+// weir has no right to read a key. weir must not treat the key as absent, or as a key with a state of another
+// kind.
 TEST_F(RedisFailure, StateThatWeirMayNotReadIsNotTreatedAsMissing) {
   Server server;
   server.ask({"ACL", "SETUSER", "default", "-exists", "-del"});
