@@ -86,10 +86,10 @@ class GcraCore {
 
   Rate rate_;
   std::uint64_t capacity_ = 1;
-  std::uint64_t interval_ = 1;  // T in ticks
-  Ticks depth_ = 1;             // capacity × T
-  Ticks longest_ = 1;           // max_wait in ticks
-  bool counts_requests_ = false;
+  std::uint64_t interval_ = 1;    // T in ticks
+  Ticks depth_ = 1;               // capacity × T
+  Ticks longest_ = 1;             // max_wait in ticks
+  bool counts_requests_ = false;  // true: made by make_queue(), so capacity_ is a number of requests
   base::Duration max_wait_{base::kForever};
   base::Duration window_{};
 };

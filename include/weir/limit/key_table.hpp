@@ -81,15 +81,21 @@ class KeyTable {
   KeyTable(const KeyTable&) = delete;
   KeyTable& operator=(const KeyTable&) = delete;
 
-  // Checks all charges of a bill, then charges either all enforced charges or none. outcomes[i] belongs to
-  // charges[i]. Returns true if the bill was charged. A shadow charge is charged if its limiter admits it and
-  // the bill is charged. A charge with `counted` set (limit/pair.hpp) is charged if the previous charge is,
-  // even beyond its own limit; its outcome is then `allowed`. If `timestamp` is not null, it receives the
-  // timestamp of the change (limit/hybrid_timestamp.hpp), here and in the functions below. If a charge has a
-  // penalty, its limiter's refusal is a violation (limit/penalty.hpp), which is noted although nothing is
-  // charged. Allocates no memory if `violations` is None. REQUIRES:
-  // charges.size() == outcomes.size() ≤ kMaxCharges. All keys differ. All pairs of rule and limiter ID
-  // differ. If a rule has two charges, one limiter ID is even and the other odd. now ≥ the epoch.
+  // Checks all charges of a bill, then charges either all enforced charges or none. Returns true if the bill
+  // was charged. Sets outcomes[i] to the outcome of charges[i]. Three kinds of charges have rules of their
+  // own:
+  // * A shadow charge (`enforced` is false) cannot prevent the bill's charge. It is made if the bill is
+  //   charged and its own limiter admits it.
+  // * A charge with `counted` set is made if the previous charge is made, even beyond its own limit. Its
+  //   outcome is then `allowed`. Some limiters cannot be charged beyond their limit (limit/pair.hpp).
+  // * If a charge has a penalty, a refusal by its limiter is a violation (limit/penalty.hpp). The violation
+  //   is noted although nothing is charged. `violations` selects the refusals to note.
+  //
+  // If `timestamp` is not null, it receives the timestamp of the change (limit/hybrid_timestamp.hpp), here
+  // and in the functions below. Allocates no memory if `violations` is None.
+  //
+  // REQUIRES: charges.size() == outcomes.size() ≤ kMaxCharges. All keys differ. All pairs of rule and limiter
+  // ID differ. If a rule has two charges, one limiter ID is even and the other odd. now ≥ the epoch.
   bool charge(std::span<const Charge> charges, base::TimePoint now, std::span<Outcome> outcomes,
               HybridTimestamp* timestamp = nullptr, Violations violations = Violations::All);
   // Counts a refusal of a charge that has a penalty, and changes the outcome as charge() does. Must be called
@@ -103,11 +109,13 @@ class KeyTable {
               base::TimePoint now);
 
   // Refunds one charge. `departure` must be the time of the charge plus its delay. `overflow` must be
-  // Outcome::overflow of that charge; true selects the shared overflow cell. A log refunds the entry that
-  // contains the charge, even if that entry has moved to a later time. A key without a slot is fresh already,
-  // so nothing changes. Returns false if the cell stays unchanged: a queue has promised a later departure,
-  // the charge has expired, or the key was reset or got another algorithm after the charge. Must be called at
-  // most once for each charge.
+  // Outcome::overflow of that charge; true selects the shared overflow cell. Must be called at most once for
+  // each charge.
+  //
+  // Returns false if the state stays unchanged: a queue has promised a later departure, the charge has
+  // expired, or the key was reset or got another algorithm after the charge. Returns true if the key has no
+  // slot, because such a key is fresh already. A log refunds the entry that contains the charge, even if that
+  // entry has moved to a later time.
   bool refund(const Charge& charge, base::TimePoint departure, base::TimePoint now, bool overflow = false,
               HybridTimestamp* timestamp = nullptr);
 
@@ -131,9 +139,9 @@ class KeyTable {
   // Returns the outcome that `charge` would have now. Charges nothing, and notes no violation.
   [[nodiscard]] Outcome peek(const Charge& charge, base::TimePoint now) const;
 
-  // Resets a key to the state of a fresh key, and lifts its penalty. Charges before `now`, or in the same
-  // microsecond, are no longer refunded or settled. Returns false if the key has no slot and no penalty,
-  // because the key is fresh or uses the shared overflow cell. REQUIRES: the key holds no permits
+  // Resets a key to the state of a fresh key, and lifts its penalty. Afterwards, refund() and settle() ignore
+  // the key's charges that were made at `now` or earlier. Returns false if the key has no slot and no
+  // penalty, because it is fresh or uses the shared overflow cell. REQUIRES: the key holds no permits
   // (limit::holds).
   bool forget(const Key& key, base::TimePoint now, HybridTimestamp* timestamp = nullptr);
   // Returns true if the key has a slot in the table, or violations. Any other key is fresh or uses the shared
@@ -180,13 +188,15 @@ class KeyTable {
     RuleIndex index;
     const SavedRule& rule;
   };
-  // For reloads. Only one thread may call this function; other threads may charge at the same time. Declares
-  // that each RuleIndex stands for its rule from now on. Must be called before the first charge under the
-  // index. Keys of the same rule may have another index. The next request with such a key converts the key's
-  // state (limit/rescale.hpp), or resets the state if it cannot be converted. The limiters must outlive the
-  // table. REQUIRES, if the index is in use: is_current(index), and counts_as(rule) is true for the old rule.
-  // The time of a call grows with the product of the numbers of rules and shards. So many rules must be
-  // declared in one call.
+  // Declares that each RuleIndex stands for its rule from now on. Must be called before the first charge
+  // under the index. Only one thread may call this function; other threads may charge at the same time. The
+  // limiters must outlive the table.
+  //
+  // For reloads: keys of the same rule may have another index. The next request with such a key converts the
+  // key's state (limit/rescale.hpp), or resets the state if it cannot be converted. The time of a call grows
+  // with the product of the numbers of rules and shards, so many rules must be declared in one call.
+  //
+  // REQUIRES, if the index is in use: is_current(index), and counts_as(rule) is true for the old rule.
   void define_rules(std::span<const DefinedRule> rules, base::TimePoint now);
   void define_rule(RuleIndex index, const SavedRule& rule, base::TimePoint now) {
     define_rules(std::array{DefinedRule{index, rule}}, now);

@@ -13,7 +13,8 @@
 //
 // A step() is pure: it reads a log and says where to enter the cost. The owner of the log enters the cost. If
 // a log has room for one entry only (a Cell), that entry gets the mark of the newest admission. Older costs
-// then count as if they were new, so such a log rejects earlier than a full log would, never later.
+// then count as if they were new, so such a log rejects earlier than a log with all its entries would, never
+// later.
 #pragma once
 
 #include "weir/base/result.hpp"

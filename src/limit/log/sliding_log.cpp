@@ -41,6 +41,7 @@ Step SlidingLog::step(const Cell& cell, base::TimePoint now, Cost cost) const no
   const Answer answer = ask(LoneEntry{cell}, now, cost);
   Step result{answer.outcome, cell, answer.drained_at};
   if (!answer.outcome.allowed) return result;
+  // The cell has one entry. If the entry still counts, its cost is added to the new entry.
   const bool counts = cell.words[1] != 0 && cell.words[0] + marks_ > answer.mark;
   result.next = {{answer.mark, cost + (counts ? cell.words[1] : 0)}};
   result.outcome.more_after = answer.outcome.reset_after;

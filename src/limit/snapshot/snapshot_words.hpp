@@ -155,10 +155,10 @@ class WordReader {
   const ByteSource& source_;
   base::SipHash128 digest_{{}};
   std::array<std::uint64_t, kWordsAtOnce> words_;
-  std::size_t count_ = 0;
-  std::size_t at_ = 0;
-  bool torn_ = false;  // the bytes ended within a word
-  bool ended_ = false;
+  std::size_t count_ = 0;  // number of words in words_
+  std::size_t at_ = 0;     // index of the next word to return
+  bool torn_ = false;      // the bytes ended within a word
+  bool ended_ = false;     // true: a word was asked for after the last one
 };
 
 }  // namespace weir::limit

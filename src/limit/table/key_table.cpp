@@ -295,7 +295,8 @@ bool KeyTable::refund(const Charge& asked, base::TimePoint departure, base::Time
 
 void KeyTable::release(const Charge& asked, base::TimePoint now, const Ending& ending, bool overflow,
                        HybridTimestamp* timestamp) {
-  // A key with permits is never reset. So treats the charge as made after every reset.
+  // amend() ignores charges that were made before a reset of their key. A key with permits is never reset. So
+  // this charge gets the latest timestamp, and amend() never ignores it.
   constexpr HybridTimestamp kSinceAnyReset = std::numeric_limits<HybridTimestamp>::max();
   (void)impl_->amend(
       asked, {kSinceAnyReset, overflow, now, timestamp},

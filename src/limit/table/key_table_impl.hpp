@@ -91,9 +91,7 @@ struct KeyTable::Impl {
                      Outcome& outcome) const noexcept;
   void finish(const Charge& charge, const LineCheck& line, bool charged);
   void enter(const SlidingLog& limiter, const Charge& charge, const LineCheck& line);
-  // Changes the state of an earlier charge: its cell, its log or its overflow cell. `change` and `change_log`
-  // receive the charge converted to the cell's present limiter, which a reload may have changed. An evicted
-  // key has no state, so `anew` is called instead, under the shard's lock.
+  // Which state amend() changes, and when.
   struct Where {
     HybridTimestamp charged;  // the earliest timestamp that the charge can have
     bool overflow;            // true: the charge is in the overflow cell of its limiter ID
@@ -101,6 +99,15 @@ struct KeyTable::Impl {
     // If not null, receives the timestamp of the change. A change of an overflow cell has no timestamp.
     HybridTimestamp* timestamp;
   };
+  // Changes the state that contains an earlier charge, and holds the state's lock. Returns true if the state
+  // has changed. Calls one of three functions:
+  // * `change` for a cell or an overflow cell. Receives the cell, and returns the new one.
+  // * `change_log` for a log. Returns true if it has changed the log.
+  // * `anew` if the key was evicted and has no state. amend() then returns true.
+  //
+  // `change` and `change_log` receive the charge converted to the cell's present limiter, which a reload may
+  // have replaced. Calls none of them and returns false if the key was reset after the charge, or if its rule
+  // has another algorithm now.
   template <class Change, class ChangeLog, class Anew>
   bool amend(const Charge& asked, const Where& where, Change change, ChangeLog change_log, Anew anew);
   template <class Change, class ChangeLog>

@@ -62,6 +62,8 @@ class LimiterVersions {
   // Declares that the rule of `index` no longer exists. A request or a sweep that finds a key of the rule
   // evicts the key.
   void forget(RuleIndex index);
+  // Makes `index` unknown, so that define_rule() can give it to another rule. REQUIRES: no cell has the
+  // index, and no charge uses it any more.
   void retire(RuleIndex index);
 
   // The action for the cells of one RuleIndex that no charge has used since a reload.
@@ -111,7 +113,7 @@ class LimiterVersions {
   std::size_t used_ = Quota::kFirst;
   // The latest limiter of each variant: by the name of the rule, then by the name of the variant.
   std::map<std::string, std::map<std::uint64_t, Latest>> latest_;
-  std::uint64_t introduced_ = 0;
+  std::uint64_t introduced_ = 0;  // the age of the version that define_rule() has added last
   Generation generations_begun_ = 0;
 };
 
