@@ -95,8 +95,8 @@ void Reactor::turn() {
   }
 }
 
-// Resumes the coroutines that wait for this event. A resumed coroutine may destroy any port, including the
-// port of this event. forget() then sets the pointer in the destroyed port's event to null.
+// Resumes the coroutines that wait for this event. A resumed coroutine may destroy any Port object, including
+// the one of this event. forget() then sets the pointer in the event of the destroyed object to null.
 void Reactor::dispatch(const epoll_event& event) {
   auto* const port = static_cast<Port*>(event.data.ptr);
   if (port == nullptr) return;

@@ -32,7 +32,8 @@ ErrorCode last_error() noexcept {
 // bound keeps a hostile client that sends records of one octet from occupying the worker.
 constexpr unsigned kPiecesOfHandshake = 4;
 
-// Returns the number of octets that send(2) accepted. A full socket is no error; the result is then 0.
+// Returns the number of octets that send(2) accepted. It is no error if the socket's buffer is full; the
+// result is then 0.
 template <class Send>
 std::size_t sent_by(Send send, ErrorCode& ec) noexcept {
   for (;;) {

@@ -35,16 +35,16 @@ struct Stream::Tls {
   Tls(const Tls&) = delete;
   Tls& operator=(const Tls&) = delete;
 
-  // Encrypts and sends `bytes`. Returns the number of octets that OpenSSL accepted. Sets `full` if the socket
-  // is full. OpenSSL may then have encrypted the octets after the accepted ones, so the next call must begin
-  // with these octets.
+  // Encrypts and sends `bytes`. Returns the number of octets that OpenSSL accepted. Sets `full` if the
+  // socket's buffer is full. OpenSSL may then have encrypted the octets after the accepted ones, so the next
+  // call must begin with these octets.
   [[nodiscard]] std::size_t seal(std::string_view bytes, bool& full, ErrorCode& ec) noexcept;
 
   // Clears OpenSSL's error queue, so that the next operation does not report an old error.
   static void forget_errors() noexcept;
 
   // Returns the error code for the result of an SSL_… function: would_block (OpenSSL needs more input, or the
-  // socket is full), eof, or another error.
+  // socket's buffer is full), eof, or another error.
   [[nodiscard]] ErrorCode meaning(int result) const noexcept;
   // Must be called after the handshake. Checks whether a resumed session still satisfies the settings, and
   // starts to count records without data (IdleRecords).

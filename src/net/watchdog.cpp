@@ -55,16 +55,19 @@ void Watchdog::schedule(Timer::time_point at) {
   });
 }
 
-// If a tick is in progress, the woken objects are appended to due_, so that this tick still checks them.
+// The woken objects are appended to due_ while a tick is in progress, so that this tick still checks them.
+// Watched::wake() differs: it appends its object to watched_, which only the next tick moves to due_.
 void Watchdog::wake_all() noexcept {
   auto& awake = under_way_ ? due_ : watched_;
   for (auto& dozing : dozing_) awake.splice(awake.end(), dozing);
 }
 
+// Begins a tick, or continues the tick that is in progress. A tick checks a few objects in each turn of the
+// event loop. If the tick takes too long, it checks all remaining objects at once, because a late tick delays
+// all deadlines.
+//
 // An object that is created, or woken by Watched::wake(), during a tick is first checked in the next tick. A
-// destroyed object removes itself from its list. Objects that never doze keep their order. A tick checks a
-// few objects in each turn of the event loop. If the tick takes too long, it checks all remaining objects at
-// once, because a late tick delays all deadlines.
+// destroyed object removes itself from its list. Objects that never doze keep their order.
 void Watchdog::tick() noexcept {
   const auto now = Timer::clock_type::now();
   if (!under_way_) {

@@ -64,7 +64,8 @@ class Dial final : Watched {
   [[nodiscard]] std::unique_ptr<Stream> take() noexcept { return std::move(made_); }
   [[nodiscard]] std::size_t address() const noexcept { return address_; }
   // Returns the index of the address with which the next Dial should begin: the address that connected. If
-  // none connected because time ran out, returns the first address that was not tried.
+  // none connected because time ran out, returns the first address that was not tried. If none connected, and
+  // all addresses or at most one were tried, returns Target::first.
   [[nodiscard]] std::size_t next() const noexcept;
   // Returns the reason of the most recent failed TLS handshake; empty if no handshake failed.
   [[nodiscard]] std::string& fault() noexcept { return fault_; }
@@ -108,8 +109,8 @@ class Dial final : Watched {
   Suspended* waiting_ = nullptr;  // the coroutine that waits for any attempt or for wake()
   ErrorCode failure_ = asio::error::host_unreachable;
   std::unique_ptr<Stream> made_;
-  std::size_t address_;
-  bool stood_ = false;
+  std::size_t address_;  // index of the address that connected; until then, of the first address
+  bool stood_ = false;   // true: connect() has succeeded
   std::string fault_;
 };
 

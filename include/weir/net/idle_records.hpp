@@ -31,9 +31,9 @@ class IdleRecords {
   // Must be called after a read that returned data.
   void note_data() noexcept { surplus_ -= std::min(surplus_, 2U); }
 
-  [[nodiscard]] bool too_many() const noexcept {
-    return surplus_ > kMost + 1;
-  }  // + 1, because the caller may not have read the data of the newest record yet
+  // Returns true if the bound kMost is exceeded. Adds 1, because the newest record may contain data that the
+  // caller has not read yet.
+  [[nodiscard]] bool too_many() const noexcept { return surplus_ > kMost + 1; }
 
  private:
   // The callback of SSL_CTX_set_msg_callback(3).

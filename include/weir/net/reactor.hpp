@@ -87,9 +87,9 @@ class Reactor final : public asio::execution_context::service {
 
   Executor executor_;
   asio::posix::basic_stream_descriptor<Executor> epoll_;
-  std::size_t ports_ = 0;
-  bool watching_ = false;
-  bool ready_posted_ = false;
+  std::size_t ports_ = 0;      // number of Port objects
+  bool watching_ = false;      // true: a wait for the epoll descriptor is running
+  bool ready_posted_ = false;  // true: a call of run_ready() is posted
   detail::AutoList<Suspended> ready_;
   detail::AutoList<RootHook> roots_;
   std::array<epoll_event, 256> events_{};
@@ -97,8 +97,9 @@ class Reactor final : public asio::execution_context::service {
   int fetched_ = 0;
 };
 
-// One socket in the reactor. Does not own the descriptor. The owner must close the descriptor after the port
-// is destroyed. If the kernel cannot register the socket, every wait returns the kernel's error at once.
+// One socket in the reactor. Does not own the descriptor. The owner must close the descriptor after the Port
+// object is destroyed. If the kernel cannot register the socket, every wait returns the kernel's error at
+// once.
 class Port {
  public:
   Port(Reactor& reactor, int fd);

@@ -94,8 +94,8 @@ class Stream final : public DuplexStream {
   [[nodiscard]] Task<std::size_t> read_some(char* at, std::size_t size, ErrorCode& ec) override;
 
   // Starts to send a text that consists of `first` and then `second`. Sends as much as the socket accepts at
-  // once. Returns the number of octets sent; a full socket is no error. If the rest of another text has not
-  // been sent yet, fails with StreamError::WriteOwed and sends nothing.
+  // once. Returns the number of octets sent. It is no error if the socket's buffer is full. If the rest of
+  // another text has not been sent yet, fails with StreamError::WriteOwed and sends nothing.
   [[nodiscard]] std::size_t try_write(std::string_view first, std::string_view second,
                                       ErrorCode& ec) override;
   // Continues the text that try_write() began. `first` and `second` together must start with the octets of
@@ -103,9 +103,9 @@ class Stream final : public DuplexStream {
   // begins the text.
   [[nodiscard]] std::size_t try_rest(std::string_view first, std::string_view second, ErrorCode& ec) override;
 
-  // Sends a whole text, or the rest of a text. Waits while the socket is full. The views must stay valid
-  // until the task completes. If the write fails or is cancelled, owes_write() returns true until the rest is
-  // sent.
+  // Sends a whole text, or the rest of a text. Waits while the socket's buffer is full. The views must stay
+  // valid until the task completes. If the write fails or is cancelled, owes_write() returns true until the
+  // rest is sent.
   [[nodiscard]] Task<ErrorCode> write(std::string_view first, std::string_view second = {});
   [[nodiscard]] Task<ErrorCode> write_rest(std::string_view first, std::string_view second = {});
 
@@ -133,8 +133,9 @@ class Stream final : public DuplexStream {
   // peer closed its unix socket. A peer that closed its TCP socket looks like a peer that only stopped
   // sending, until weir writes to the connection.
   [[nodiscard]] bool peer_broke() const noexcept { return port_ && port_->broken(); }
-  // Returns true if no bytes have arrived since the last read, and the event loop has not seen the end of the
-  // connection.
+  // Returns true if no bytes seem to wait to be read, and the event loop has not seen the end of the
+  // connection. May return false although no bytes wait, after a read that returned as many bytes as it asked
+  // for.
   [[nodiscard]] bool is_quiet() const noexcept {
     return port_ && !port_->may_read() && !port_->hung_up() && !has_pending();
   }

@@ -41,10 +41,11 @@ class Watched
   // Stops the calls of on_tick() for a second (kDoze) or until the deadline passes, whichever is earlier. May
   // be called only as the last step of on_tick().
   void doze() noexcept;
+  // Ends this object's doze, if it dozes. The next tick to begin checks the object.
   void wake() noexcept {
     if (dozes_) end_doze();
   }
-  // Ends the dozes of all objects of the same watchdog, so that the next tick checks every object.
+  // Ends the dozes of all objects of the same watchdog, as Watchdog::wake_all() does.
   void wake_all() noexcept;
 
  private:
@@ -77,7 +78,8 @@ class Watchdog {
   // Starts the timer, which runs until stop().
   void start();
   void stop();
-  // Ends all dozes, so that the next tick checks every object.
+  // Ends all dozes. If a tick is in progress, this tick still checks the objects; otherwise the next tick
+  // checks them.
   void wake_all() noexcept;
 
  private:
