@@ -136,9 +136,11 @@ class BodyNames {
 class BodyValues {
  public:
   // Finds the values of `names` in the body. `names` must outlive this object's next read(). An empty body
-  // has no values and no faults. A member is looked for whatever the Content-Type is. If the body is not
-  // JSON, but the Content-Type says that it is a form and it begins like a form, it has no members and that
-  // is no fault. Fields are looked for unless the Content-Type is one of JSON.
+  // has no values and no faults.
+  // * Looks for JSON members whatever the Content-Type is. A body that is not JSON has a fault, with one
+  //   exception. If the Content-Type says that the body is a form, and the body begins like a form, it has no
+  //   members and no fault.
+  // * Looks for form fields unless the Content-Type is one of JSON.
   void read(const BodyNames& names, const http::RequestHead& head, std::string_view body);
   // Forgets the values and frees their memory.
   void clear() noexcept;

@@ -117,11 +117,13 @@ class Bill {
 class Evaluation {
  public:
   // Collects the charges of all rules that apply: computes the keys, and reads the cost of the request.
-  // Returns the first objection of an enforced rule; if there is one, both bills and `paced` are empty.
+  // Returns the first objection of an enforced rule; if there is one, both bills and `paced` are empty. Omits
+  // shadow rules that have an objection. Takes shadow rules last, so that no enforced rule lacks room because
+  // of them.
+  //
   // Objections are: a missing key with on_missing = "reject", an invalid cost, an unreadable body, an
-  // ambiguous value, and too many rules (the two bills together hold at most kMaxCharges charges). Takes
-  // shadow rules last, so that no enforced rule lacks room because of them. Omits shadow rules that have an
-  // objection. REQUIRES: the first wanted_body() bytes of the body were read.
+  // ambiguous value, and too many rules (the two bills together hold at most kMaxCharges charges). REQUIRES:
+  // the first wanted_body() bytes of the body were read.
   Objection collect(RuleList rules, const Request& request, const NamingKeys& keys);
 
   // Does the same as collect(), but only for rules that need no body. May be called before the body arrives.
@@ -154,12 +156,15 @@ class Evaluation {
     paced.clear();
   }
 
-  // Handles charges that Redis could not make. If a rule has on_store_failure = "local", adds its charge to
-  // `fallback`, under the key that the key table uses. Omits the charge if the rule has "open". If an
-  // enforced rule has "closed", adds nothing and returns that rule; otherwise returns null. `fallback` may
-  // already contain the local charges of the request, because the key table makes all charges of a bill or
-  // none. REQUIRES: `fallback` has at most kMaxCharges charges afterwards. `unasked`: the charges of `remote`
-  // to handle.
+  // Decides what happens to charges that Redis could not make: those of `remote` that `unasked` names. If one
+  // of them belongs to an enforced rule with on_store_failure = "closed", adds nothing and returns that rule.
+  // Otherwise returns null. The on_store_failure of each charge's rule then decides:
+  // * "local": adds the charge to `fallback`, under the key that the rule has in the key table.
+  // * "open": drops the charge.
+  // * "closed", for a shadow rule: drops the charge.
+  //
+  // `fallback` may already contain the local charges of the request, because the key table makes all charges
+  // of a bill or none. REQUIRES: `fallback` has at most kMaxCharges charges afterwards.
   const Rule* fall_back(const Request& request, const NamingKeys& keys, Bill& fallback,
                         limit::LineSet unasked = ~limit::LineSet{0}) const;
 
@@ -175,11 +180,15 @@ class Evaluation {
 [[nodiscard]] base::Duration wait_under(const Rule& rule, base::Duration retry_after,
                                         base::TimePoint now) noexcept;
 
-// Combines the outcomes of all bills into one decision. If any outcome is a refusal, the decision is Reject
-// and reports the longest refusal. Otherwise the longest delay decides. For an admitted request, the decision
-// reports the limit with the smallest remaining share (remaining ÷ quota, compared exactly). For a soft
-// limit, this is the share of the limit that clients see. If several limits have the same share, the decision
-// reports the first of them. Ignores shadow charges. Decision::rule points to a rule of one of the bills.
+// Combines the outcomes of all bills into one decision. Ignores shadow charges. Decision::rule points to a
+// rule of one of the bills, or is null.
+// * If any outcome is a refusal, the decision is Reject and reports the longest refusal.
+// * Otherwise, if any outcome has a delay, the decision is Delay, by the longest delay.
+// * Otherwise the decision admits the request at once.
+//
+// Without a refusal, the decision reports the limit with the smallest remaining share (remaining ÷ quota,
+// compared exactly), and the first of them if several have the same share. For a soft limit, this is the
+// share of the limit that clients see.
 [[nodiscard]] Decision decide(std::span<const Bill* const> bills, base::TimePoint now) noexcept;
 
 // Refers to one charge of a bill. `bill` is null if there is no such charge.

@@ -45,8 +45,8 @@ struct Request {
   RequestBody body{};  // the part of the body that the rules need (policy/inspection.hpp)
   // True: other interpretations of the path lead to other routes, and `route` refuses ambiguous paths.
   bool routes_differ = false;
-  // True: the path that `route` forwards may leave the place that the route names
-  // (PathRewrite::leaves_target).
+  // True: a server may read the path that `route` forwards as one outside the path prefix that the route
+  // names (PathRewrite::leaves_target).
   bool leaves_target = false;
   bool secure = false;          // true: the client uses TLS to weir
   std::string_view listener{};  // name of the listener; empty: the listener has no name
@@ -153,11 +153,13 @@ struct Match {
     Open,  // the body decides
   };
   [[nodiscard]] Known known(const Request& request) const;
-  // Returns the first ambiguous condition on the path, a header, the query or the JSON body, if the other
-  // conditions on the head hold. A body that is not JSON makes all conditions on JSON ambiguous. A condition
-  // is ambiguous if it holds for one interpretation or value and not for another. In that case weir rejects
-  // the request. Otherwise a client could evade the condition, because the upstream may use another
-  // interpretation than weir.
+  // Returns the first ambiguous condition on the path, a header, the query or the JSON body. A condition is
+  // ambiguous if it holds for one interpretation or value and not for another. A body that is not JSON makes
+  // all conditions on JSON ambiguous. Returns nullopt if another condition on the head does not hold, because
+  // the ambiguity then makes no difference.
+  //
+  // weir rejects a request with an ambiguity. Otherwise a client could evade the condition, because the
+  // upstream may use another interpretation than weir.
   [[nodiscard]] std::optional<Ambiguity> ambiguity(const Request& request) const {
     if (is_path_ambiguous(request)) return Ambiguity{.place = "path", .name = {}};
     return ambiguity_in_values(request);

@@ -82,7 +82,7 @@ inline constexpr std::string_view kNoHostToRedirectTo =
 
 // Calls find_route() and stores the result in the request: the matching route, and whether other
 // interpretations of the path lead to other routes. Also stores whether the path that the route forwards may
-// leave the place that the route names. Keeps a reference: the routes must outlive the request.
+// lie outside the path prefix that the route names. Keeps a reference: the routes must outlive the request.
 [[nodiscard]] std::optional<std::size_t> choose_route(std::span<const Route> routes, Request& request);
 
 // Makes the route with this index the request's route. Keeps a reference: the routes must outlive the

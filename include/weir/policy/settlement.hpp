@@ -1,6 +1,6 @@
 // Settles a charge by the response. The HTTP status decides whether the request is charged; for a gRPC call,
 // the gRPC status may decide. The amount is what a header, the JSON body or a stream of JSON records of the
-// response states, or the size of the bodies that passed.
+// response states, or the size of the bodies that weir forwarded.
 //
 // Pure. If an upstream states an invalid amount, the result says so, and the amount reserved in advance
 // remains charged.
@@ -28,7 +28,7 @@ struct StatusRange {
 // Parses "401", "5xx" or "500-504".
 [[nodiscard]] base::Result<StatusRange> parse_statuses(std::string_view text);
 
-// How weir estimates the cost of a streamed response while the response passes.
+// How weir estimates the cost of a streamed response while it forwards the response.
 struct StreamEstimate {
   limit::Cost per_event = 1;
   bool cut = false;  // true: weir ends the stream when the client's budget is used up
@@ -43,7 +43,7 @@ struct Settlement {
     None,    // the status alone decides; the cost is known in advance
     Header,  // a header of the response
     Json,    // the body of the response: JSON, or a stream of JSON records (http/event_stream.hpp)
-    Bytes,   // the octets of the bodies that passed
+    Bytes,   // the octets of the bodies that weir forwarded
   };
   // Only responses with these statuses are charged. If the list is empty, all responses are charged, or none
   // if charged_calls is set.
@@ -58,7 +58,7 @@ struct Settlement {
   // For Json: if the body is longer than this, the reserved amount remains charged. Streams may have any
   // length.
   std::uint64_t max_body = 64 << 10;
-  std::optional<StreamEstimate> stream{};  // Json: how a stream is charged while it passes
+  std::optional<StreamEstimate> stream{};  // Json: how a stream is charged while weir forwards it
   Bodies bodies = Bodies::Response;        // Bytes: the bodies that count
   std::uint64_t per = 1 << 10;             // Bytes: octets of one unit, above 0
 };
@@ -87,7 +87,7 @@ struct ReportedCost {
 // stream.
 [[nodiscard]] ReportedCost reported_cost_in_body(const Settlement& settlement, std::string_view body);
 
-// Returns the cost of the octets that passed: whole units, rounded up, at most kMaxCost. `request`,
+// Returns the cost of the octets that weir forwarded: whole units, rounded up, at most kMaxCost. `request`,
 // `response`: the octets of each body. REQUIRES: `kind` is Bytes.
 [[nodiscard]] limit::Cost cost_of_bytes(const Settlement& settlement, std::uint64_t request,
                                         std::uint64_t response) noexcept;

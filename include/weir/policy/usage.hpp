@@ -23,9 +23,9 @@ struct UsageLine {
 };
 
 // Returns a line for each enforced rule that counts this client alone, with the client's key in the rule.
-// Returns at most limit::kMaxCharges lines. A rule counts if its conditions on the client hold: tier,
-// country, ip and hours. Its other conditions, and overrides with other conditions, are ignored. REQUIRES:
-// the request's token was verified if needs_claims_for_usage().
+// Returns at most limit::kMaxCharges lines. Includes a rule if its conditions on the client hold: tier,
+// country, ip and hours. Ignores its other conditions, and overrides with other conditions. REQUIRES: the
+// request's token was verified if needs_claims_for_usage().
 //
 // Omits these rules:
 // * Rules whose key differs between the client's requests: keys with route, method, path or upstream.

@@ -114,10 +114,9 @@ std::optional<Ambiguity> ambiguity_in_body(const AttributeRef& attribute, const 
 }
 
 // Returns the first ambiguity of the part's attributes. The first attribute for which the request has a value
-// decides the key, and the function ignores later attributes, with one exception. A server may prefer another
-// value in the body. So if the deciding attribute is in the query, later attributes in the body must have no
-// value. If the deciding attribute is in the body, later attributes in the body or the query must have no
-// value.
+// decides the key. The function ignores the attributes after it, except those that a server may prefer:
+// * If the deciding attribute is in the query, later attributes in the body must have no value.
+// * If the deciding attribute is in the body, later attributes in the body or the query must have no value.
 std::optional<Ambiguity> ambiguous_in(const KeyPart& part, const Request& request) {
   const AttributeRef* deciding = nullptr;  // the attribute in the body or the query that decides the key
   for (const auto& attribute : part) {

@@ -33,10 +33,11 @@ struct TokenKey {
 
 inline constexpr std::size_t kMostJwks = 100;  // the largest number of keys in a JWK set
 
-// Chooses the key for a token with this algorithm and `kid` (nullopt: the token has no `kid`). Returns
-// Algorithm if no key permits the algorithm. Among the keys that permit it, returns the key with the `kid`.
-// If there is none, returns the only key that fits because the key or the token has no `kid`; returns Key if
-// no key or several keys fit.
+// Chooses the key for a token with this algorithm and `kid` (nullopt: the token has no `kid`). Considers only
+// keys that permit the algorithm; returns Algorithm if there is none. Returns the key whose ID is `kid`.
+//
+// If there is no such key, considers the keys that have no ID; if the token has no `kid`, considers all keys.
+// Returns that key if it is the only one, otherwise returns Key.
 [[nodiscard]] std::variant<const TokenKey*, TokenFault> choose_key(const std::vector<TokenKey>& keys,
                                                                    std::string_view algorithm,
                                                                    std::optional<std::string_view> kid);

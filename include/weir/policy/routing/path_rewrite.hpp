@@ -49,8 +49,8 @@ struct PathRewrite {
   // `strip`, or the expression is not found. weir then forwards the path as it was received.
   [[nodiscard]] bool apply(std::string_view path, std::string& out) const;
 
-  // Returns true if the client's path makes the new path leave the place that the configuration names. It
-  // does so in two cases:
+  // Returns true if the client's path may bring the new path outside the path prefix that the configuration
+  // names. This is possible in two cases:
   // * the new path had a dot segment before it was put into normal form;
   // * a server may find another path in the new path, and that path does not begin with `add` or with the
   //   constant beginning of the pattern's new path (http/path_interpretations.hpp). Ignored if `all_servers`

@@ -29,7 +29,7 @@ class TextMatch {
   // in the other elements. A group that took no part in the match is empty. REQUIRES that this is a regular
   // expression, and at most groups() + 1 elements.
   [[nodiscard]] bool find(std::string_view text, std::span<std::string_view> found) const;
-  // Returns true if every text for which `other` holds also passes this test. For two regular expressions,
+  // Returns true if every text that matches `other` also matches this test. For two regular expressions,
   // returns true only if they are equal.
   [[nodiscard]] bool covers(const TextMatch& other) const;
   [[nodiscard]] std::string describe() const;
