@@ -95,7 +95,7 @@ class BodySource {
   Inbox& inbox_;
   http::Framing framing_;
   http::ChunkDecoder decoder_;
-  std::uint64_t left_;
+  std::uint64_t left_;  // for Framing::Length: octets of the body that take() has not returned yet
   std::uint64_t most_;
   std::uint64_t received_ = 0;
   std::uint64_t filled_ = 0;
@@ -103,7 +103,7 @@ class BodySource {
   std::string_view last_again_;  // take() returns it after again_
   std::string trailers_;
   bool keeps_trailers_ = false;
-  bool ended_ = false;
+  bool ended_ = false;  // true: no more octets will arrive
   bool complete_ = false;
 };
 

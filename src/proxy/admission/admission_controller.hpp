@@ -159,18 +159,19 @@ class AdmissionController {
   ExchangeBuffers& buffers_;
   std::array<const policy::Bill*, 3> bills_;
   Settlements settlements_;
-  std::optional<Departure> taken_;
-  std::optional<limit::Key> entrusted_;
-  std::optional<Queue::Won> won_;
-  base::TimePoint charged_at_{};  // when the key table was charged
+  std::optional<Departure> taken_;       // the departure that the request took (note_taken)
+  std::optional<limit::Key> entrusted_;  // the lane in which the shaper owns the departure (hand_to_queue)
+  std::optional<Queue::Won> won_;        // the departure that displace() took for this request
+  base::TimePoint charged_at_{};         // when the key table was charged
+  // When Redis answered; equals charged_at_ if Redis was not asked. The fallback is charged at this time.
   base::TimePoint decided_at_{};
-  base::TimePoint redis_now_{};
-  std::size_t heard_ = 0;  // number of bills at the front of bills_ on which the decision is based
+  base::TimePoint redis_now_{};  // Redis's time, to which the outcomes of the bill for Redis refer
+  std::size_t heard_ = 0;        // number of bills at the front of bills_ on which the decision is based
   bool local_charged_ = false;
   bool remote_charged_ = false;
   bool fallback_charged_ = false;
-  bool kept_ = false;
-  bool refused_unasked_ = false;
+  bool kept_ = false;             // true: abandon() must not refund the charges (keep)
+  bool refused_unasked_ = false;  // true: the DenyCache knows that Redis would refuse; Redis was not asked
 };
 
 }  // namespace weir::proxy

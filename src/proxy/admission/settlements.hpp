@@ -5,9 +5,9 @@
 //   begin ─► answered: by the status or the head ─► see, complete: by a body or trailers ─► end
 //
 // Each charge is settled once, at the first step that can settle it. At the end, the remaining charges stay
-// as they are. cancel() forgets charges that were refunded. A cost in bytes is the number of octets that have
-// passed, however the exchange ends. If the request is complete by then, this cost is settled just before the
-// client has the end of the answer. Otherwise settle_bytes() settles it.
+// as they are. cancel() forgets charges that were refunded. A cost in bytes is the number of octets that weir
+// has forwarded, however the exchange ends. If the request is complete by then, this cost is settled just
+// before the client has the end of the answer. Otherwise settle_bytes() settles it.
 //
 // Part of AdmissionController. If no rule of a request has a settlement, Settlements costs one comparison.
 #pragma once
@@ -71,15 +71,15 @@ class Settlements final : public BodyObserver {
   // Returns the observer of the answer's body; null if no rule reads the body or its trailers, or counts its
   // octets.
   [[nodiscard]] BodyObserver* watch() noexcept { return wait_ == Wait::Body || bytes_open_ ? this : nullptr; }
-  // Returns the meter of the answer; null if no rule charges the answer while it passes.
+  // Returns the meter of the answer; null if no rule charges the answer while weir forwards it.
   [[nodiscard]] StreamMeter* meter() noexcept { return meter_ ? &*meter_ : nullptr; }
   void see(std::string_view piece) override;
   void complete(std::string_view trailers) override;
   // Settles a gRPC call that gets no status from its server. `grpc_status`: the status that the client sees.
   void end_call(unsigned grpc_status);
 
-  // Settles the costs in bytes by the octets of the bodies that have passed. Must be called when the client
-  // has left, and before end(). Does nothing if they are settled already.
+  // Settles the costs in bytes by the octets that weir has forwarded. Must be called when the client has
+  // left, and before end(). Does nothing if they are settled already.
   void settle_bytes(std::uint64_t request, std::uint64_t response);
 
   // Ends the exchange. Charges that are not settled remain unchanged.
@@ -160,8 +160,8 @@ class Settlements final : public BodyObserver {
   Wait wait_ = Wait::Nothing;
   bool is_call_ = false;     // the request is a gRPC call
   bool call_open_ = false;   // a charge waits for the status of the call
-  bool bytes_open_ = false;  // a charge waits for the octets that pass
-  bool needs_head_ = false;  // a charge depends on more than the octets that pass
+  bool bytes_open_ = false;  // a charge waits for the number of forwarded octets
+  bool needs_head_ = false;  // a charge depends on more than the number of forwarded octets
   bool too_long_ = false;    // the body exceeds most_, or there is no memory for it
 };
 

@@ -1,6 +1,6 @@
-// StreamMeter estimates the cost of a streamed answer while it passes (`stream` of a cost). It counts the
-// events of the stream. If the charges do not cover the next event, the meter charges more before the event
-// passes.
+// StreamMeter estimates the cost of a streamed answer while weir forwards it (`stream` of a cost). It counts
+// the events of the stream. If the charges do not cover the next event, the meter charges more before weir
+// forwards the event.
 //
 // A charge covers at least the event, and up to a quarter of what is charged already. So a rule in Redis does
 // not need a call for each event. If the budget admits no such charge, the meter tries half of it, and so on.
@@ -79,7 +79,7 @@ class StreamMeter final : public BodyGate {
   // From now on only counts events. Must be called when the client has left.
   void stop_charging() noexcept;
 
-  // Returns the estimate for a rule: the cost of the events that have passed.
+  // Returns the estimate for a rule: the cost of the events that weir has forwarded.
   [[nodiscard]] limit::Cost estimate(const policy::Settlement& settlement) const noexcept {
     return cost_of(ahead_ == 0 ? events_ : events_ - 1, settlement);
   }

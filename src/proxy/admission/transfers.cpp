@@ -61,6 +61,8 @@ void AdmissionController::abandon() noexcept {
   }
 }
 
+// Refunds a charge in this process's key table, and notes the refund in the journal. If the charge has a
+// departure that the table does not take back, leaves the departure to the other requests of its lane.
 void AdmissionController::refund_here(const limit::Charge& charge, base::TimePoint departure,
                                       base::TimePoint now, bool overflow) {
   limit::HybridTimestamp timestamp = 0;
@@ -85,14 +87,14 @@ void AdmissionController::refund_here(const limit::Charge& charge, base::TimePoi
     leave_to_lane({departure, departure, charge, false, overflow, places});
 }
 
-// Puts a departure into its lane, because the store did not take the departure back. The store takes back
-// only the latest departure that it has promised. If weir refuses several requests at once, it refunds the
-// earliest departure first. Each departure then stays in the lane as surplus until the store has taken back
-// the later departures.
+// Puts a departure into its lane, because the key table did not take it back. The table takes back only the
+// latest departure that it has promised. If weir refuses several requests at once, it refunds the earliest
+// departure first. Each departure then stays in the lane as surplus, until the table has taken back the
+// departures after it.
 void AdmissionController::leave_to_lane(const Departure& departure) {
   try {
     worker_.shaper.pass_on(departure);
-  } catch (const std::bad_alloc&) {  // no memory, so the departure passes unused
+  } catch (const std::bad_alloc&) {  // no memory, so the departure stays unused
   }
 }
 
@@ -152,8 +154,12 @@ void AdmissionController::note_refusal(const limit::Charge& charge, base::TimePo
   if (charge.penalty != nullptr && !outcome.allowed) worker_.table.violate(charge, now, outcome);
 }
 
-// Takes the place of a waiting request. REQUIRES: this priority may displace a request, and no rule needs
-// Redis. With Redis, the other request could be evicted before Redis refuses this request.
+// Takes a departure of the full queue for this request, and charges the other limits. If the queue has no
+// surplus departure, evicts a waiting request. Returns false and changes nothing if another limit also
+// refuses the request, or if the queue has no departure for it (Queue::has_place_for()).
+//
+// REQUIRES: this priority may displace a request, and no rule needs Redis. With Redis, the other request
+// could be evicted before Redis refuses this request.
 bool AdmissionController::displace(base::TimePoint now, policy::Priority priority) {
   auto& bill = buffers_.evaluation.local;
   const auto line = full_queue(bill);
@@ -175,10 +181,11 @@ bool AdmissionController::displace(base::TimePoint now, policy::Priority priorit
   return true;
 }
 
-// Charges all limits except that of `line`, or none of them. If none was charged, returns false and leaves
-// the outcomes unchanged. Must not allocate, because the queue's mutex is held. An earlier attempt has noted
-// the violations of shadow rules. So if a shadow rule refuses in both attempts, the outcome of the first
-// attempt remains.
+// Charges all limits except that of `line`, or none of them. Returns true if they were charged; otherwise
+// leaves the outcomes unchanged. Must not allocate, because the queue's mutex is held.
+//
+// charge_or_displace() has charged the same bill in vain, and has noted the violations of shadow rules. So if
+// a shadow rule refuses in both attempts, the outcome of the first attempt remains.
 bool AdmissionController::charge_but(std::size_t line, base::TimePoint now) {
   auto& bill = buffers_.evaluation.local;
   boost::container::static_vector<limit::Charge, limit::kMaxCharges> charges(bill.charges().begin(),

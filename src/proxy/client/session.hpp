@@ -165,10 +165,10 @@ class Session final : public ClientWatch {
   DecisionPause::Waiter* pause_waiter_ = nullptr;  // set while the session waits for the end of the pause
   net::Stream* onward_ = nullptr;  // the stream to the process that serves the relayed client; null: no relay
   State state_ = State::Busy;
-  std::string_view distrust_;  // why weir rejected the client's certificate; static text
-  std::string_view abuse_;     // the kind of HTTP/2 frames of which the client sent too many; static text
-  std::uint32_t idle_ticks_ = 0;
-  std::uint32_t begun_ticks_ = 0;
+  std::string_view distrust_;      // why weir rejected the client's certificate; static text
+  std::string_view abuse_;         // the kind of HTTP/2 frames of which the client sent too many; static text
+  std::uint32_t idle_ticks_ = 0;   // ticks since the session became idle
+  std::uint32_t begun_ticks_ = 0;  // ticks in State::Begun
   unsigned requests_in_turn_ = 0;  // requests served since the last wait for the client
   ConnectionsPerIp::Slot slot_;
   std::shared_ptr<const Http2Settings> http2_settings_;

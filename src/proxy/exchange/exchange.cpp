@@ -240,8 +240,8 @@ net::Task<Ending> Exchange::apply_decision(const AdmissionResult& admission_resu
   return pass_on();
 }
 
-// Waits for the request's departure, then passes the request on. A waiting request does not count as in
-// flight, so it takes no place from other requests.
+// Waits for the request's departure, then goes on with the request. A waiting request does not count as in
+// flight, so it takes no room from other requests.
 net::Task<Ending> Exchange::wait_in_queue() {
   QueueWait wait(context_, priority_);
   const bool counted = in_flight_;
@@ -299,10 +299,12 @@ net::Task<Ending> Exchange::forward(upstream::Pool& pool) {
   co_return co_await reply_.error(outcome.error);
 }
 
-// For a body that arrived whole with its head: waits until `pacing` has admitted the whole body, piece by
-// piece. The server then gets the body at once. A waiting request does not count as in flight, so it takes no
-// place from other requests. A body that a rule has read does not wait, because it takes memory that all
-// requests share (max_body_memory). Returns false if the client has left or weir stops.
+// Waits until `pacing` has admitted the whole body, piece by piece. Returns false if the client has left or
+// weir stops. Called for a body that arrived whole with its head; the server then gets it at once. A waiting
+// request does not count as in flight, so it takes no room from other requests.
+//
+// Does not wait if a rule has read the body, because the body then takes memory that all requests share
+// (max_body_memory).
 net::Task<bool> Exchange::hold_body(Pacing& pacing, base::Duration patience) {
   auto& watch = context_.watch;
   auto& gate = pacing.to_server();

@@ -3,7 +3,7 @@
 namespace weir::proxy {
 
 // Returns the first ticket in order that may take the first departure. If no ticket may take this departure
-// yet, there is usually a surplus departure (see the invariants in queue.hpp), and the first departure passes
+// yet, there is usually a surplus departure (see the invariants in queue.hpp), and the first departure stays
 // unused.
 //
 // There is one exception. Departures are ordered by Redis's clock, and a round trip adds an error. By this
@@ -30,9 +30,11 @@ const LaneClient* Lane::last() const noexcept {
   return nullptr;
 }
 
-// Returns the index of the last departure that no ticket needs. `but`: a ticket to ignore. If there are as
-// many tickets with a not_before of t or later as there are departures at t or later, the tickets need all
-// these departures. The spare departure is then the last one before the earliest such t.
+// Returns the index of the last departure that no ticket needs. `but`: a ticket to ignore.
+//
+// A ticket needs a departure at its not_before or later. Let n be the number of tickets whose not_before is t
+// or later. If just n departures are at t or later, these tickets need all of them. The result is the last
+// departure before the earliest such t, or the lane's last departure if there is no such t.
 std::size_t Lane::spare(const QueueTicket* but) const noexcept {
   std::size_t found = departures.size() - 1;
   std::size_t longer = 0;

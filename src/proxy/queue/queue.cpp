@@ -239,7 +239,7 @@ Queue::Ticket* Queue::take_due(Worker worker, base::TimePoint now) noexcept {
   auto& due = due_[worker];
   while (!due.empty() && due.begin()->due <= now) {
     auto& lane = *due.begin();
-    // Null: no ticket may take the departure, so the departure passes unused.
+    // Null: no ticket may take the departure, so the departure stays unused.
     auto* const ticket = lane.next().ticket;
     if (ticket != nullptr) {
       take_out(*ticket, true);

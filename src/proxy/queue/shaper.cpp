@@ -151,9 +151,10 @@ void Shaper::settle(const limit::Key& lane) {
   rearm();
 }
 
-// Offers the departure to its store. Returns true if this process must no longer use the departure. The key
-// table reports whether it took the departure back. For a departure in Redis, the function always returns
-// true and does not wait for the answer: if Redis takes the departure back, another weir may get it at once.
+// Gives the departure back to its store (the key table or Redis). Returns true if this process must no longer
+// use the departure. The key table may decline, and then the result is false. With Redis, the result is
+// always true, and the function does not wait for the answer: Redis may promise the departure to another weir
+// at once.
 bool Shaper::take_back(const Departure& departure) {
   if (!departure.in_redis)
     return table_.refund(departure.charge, departure.promised, clock_.now(), departure.overflow);

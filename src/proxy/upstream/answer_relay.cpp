@@ -162,9 +162,9 @@ bool AnswerRelay::is_message_refused() const noexcept {
   return (gate_ != nullptr && gate_->refuses()) || attempt_.body_fault.status == kTooManyMessages;
 }
 
-// Ends a gRPC call in which a message exceeded its limit. If the client's protocol has trailers, the trailers
-// tell the client why. If the client sent the message, the charge remains, as for a client that leaves.
-// Otherwise a client could avoid a charge by ending the call.
+// Ends a gRPC call that sent more messages than a rule permits. If the client's protocol has trailers, the
+// trailers tell the client why. If the client's message was the one too many, the charge remains, as for a
+// client that leaves. Otherwise a client could avoid a charge by ending its call.
 net::Task<Outcome> AnswerRelay::refuse_message() {
   if (gate_ != nullptr && gate_->refuses())
     context_.admission.settlements().end_call(http::kGrpcResourceExhausted);

@@ -55,7 +55,7 @@ class AnswerRelay {
   const Upload* const upload_;
   const bool request_sent_;  // the whole request was sent before the answer began
   BodySink& sink_;
-  StreamMeter* const meter_;  // charges the answer while it passes; null if no rule asks for that
+  StreamMeter* const meter_;  // charges the answer while weir forwards it; null if no rule asks for that
   MessageGate* const gate_;   // limits the messages of a gRPC call; null if `meter_` is set
   BodySource body_;
   Relay relay_;

@@ -167,10 +167,13 @@ void Upload::fail(unsigned status, bool slow) noexcept {
   attempt_.lease.cancel();
 }
 
-// Arms the deadline for the client or the server, depending on which of them must act next. A client that
-// does not read its answer must not gain time by sending more of its body. While the client waits for 100
-// Continue, the deadline for the server's answer remains armed. If the whole body is in memory, only the
-// server must act.
+// Arms the deadline for the client or the server, depending on which of them must act next. `reading`: the
+// upload reads from the client next; false: it writes to the server. Leaves the armed deadline unchanged in
+// two cases:
+// * The client does not read its answer. It must not gain time by sending more of its body.
+// * The client waits for 100 Continue. The deadline for the server's answer remains armed.
+//
+// If the whole body is in memory and the server has not answered, only the server must act.
 void Upload::arm_for_more(bool reading) noexcept {
   const bool counts = reading && !expectant_ && context_.config.server.min_rate.octets_per_second != 0;
   since_ = counts ? context_.worker.clock.now() : base::TimePoint{};

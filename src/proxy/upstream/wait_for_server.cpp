@@ -1,4 +1,5 @@
-// ServerAttempt::wait_for_server(): waits in the queue of an upstream whose servers are all full.
+// ServerAttempt::wait_for_server(): waits in the queue of an upstream while none of its servers has room for
+// another request.
 #include "proxy/exchange/scoped_cancel_target.hpp"
 #include "proxy/upstream/server_attempt.hpp"
 
