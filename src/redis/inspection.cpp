@@ -64,8 +64,8 @@ std::string command(std::initializer_list<std::string_view> words) {
   return bytes;
 }
 
-// Sends the commands of one inspection, in order. An error ends the inspection. A denied command does not end
-// the inspection.
+// Sends the commands of one inspection, in order. A failure of the connection ends the inspection. A command
+// that the server answers with an error does not.
 class Inspector {
  public:
   Inspector(net::Executor executor, const RedisSettings& settings, Inspection& found)

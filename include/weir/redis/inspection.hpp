@@ -51,11 +51,12 @@ struct Inspection {
   std::optional<ClockDifference> clock;
   // Errors of the commands that weir needs and this server does not run: "EVALSHA: NOPERM …"
   std::vector<std::string> obstacles;
-  // Commands that only `weir redis-check` sends, and that the server denied.
+  // Commands that only `weir redis-check` sends, and that the server answered with an error: "INFO: NOPERM …"
   std::vector<std::string> denied;
-  // `unserved`: the number of cluster slots that have no node, according to this node. `others`: the
-  // inspections of the cluster's other masters. Their `obstacles` lists only commands that the server denies.
+  // The number of cluster slots that have no node, according to this node.
   std::size_t unserved = 0;
+  // The inspections of the cluster's other masters. The `obstacles` of `others` are only NOPERM errors,
+  // because inspect() runs the commands of charges and refunds once, for the whole cluster.
   std::vector<Inspection> others{};
   // The value that Redis has under the name of the shared secret. Set if inspect() was called with
   // `shares_secret`.

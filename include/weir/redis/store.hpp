@@ -112,18 +112,18 @@ class Store {
   void stop();  // fails waiting calls with the error Stopped, and closes the connection for good
 
   // Checks all lines (charges) of a bill, then charges all enforced lines or none, exactly as
-  // limit::KeyTable::charge does. Sets outcomes[i] to the outcome of charges[i]. Sets `server_now` to Redis's
+  // limit::KeyTable::charge does. Sets outcomes[i] to the outcome of charges[i], and `server_now` to Redis's
   // time, to which the times in the outcomes refer. After an error sets neither, except in a cluster (see
-  // below). REQUIRES: 1 ≤ charges.size() == outcomes.size() ≤ kMaxCharges; all lines have different keys. The
-  // spans must live until the coroutine returns. The call cannot be cancelled; it ends within
-  // settings.timeout.
+  // below). If charge() throws std::bad_alloc, nothing is charged, neither in Redis nor in this process.
+  //
+  // REQUIRES: 1 ≤ charges.size() == outcomes.size() ≤ kMaxCharges; all lines have different keys. The spans
+  // must live until the coroutine returns. The call cannot be cancelled; it ends within settings.timeout.
   //
   // In a cluster, some nodes may be unavailable while others answer. Lines that are paid with prefetched
-  // units need no node. If a node is unavailable, charge() returns an error, and `unasked` names the lines
-  // without an outcome. The outcomes of all other lines are set. These lines are charged, unless Redis
-  // refused one of them. After any other error, `unasked` names all lines. Outcome::ahead says which server's
-  // clock decided a line. If charge() throws std::bad_alloc, nothing is charged, neither in Redis nor in this
-  // process.
+  // units need no node. Outcome::ahead says which server's clock decided a line.
+  // * If a node is unavailable, charge() returns an error, and `unasked` names the lines without an outcome.
+  //   The outcomes of all other lines are set. These lines are charged, unless Redis refused one of them.
+  // * After any other error, `unasked` names all lines.
   [[nodiscard]] net::Task<net::ErrorCode> charge(std::span<const limit::Charge> charges,
                                                  std::span<limit::Outcome> outcomes,
                                                  base::TimePoint& server_now, limit::LineSet& unasked);

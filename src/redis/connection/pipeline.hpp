@@ -114,12 +114,15 @@ class Pipeline {
   Pipeline(std::size_t max_pending, base::Duration patience, base::Duration timeout)
       : pending_(max_pending), patience_(patience), short_trip_(timeout / 4) {}
 
-  // With at least this many unanswered script calls, a reply comes soon, and it triggers the next send.
+  // While at least this many script calls are unanswered, awaits_company() may return true. A reply then
+  // comes soon, and it triggers the next send. This number is no bound on the calls.
   static constexpr std::size_t kMostUnanswered = 8;
-  // Returns true if the gathered bills should wait until more bills can share their script call. Bills wait
-  // if they do not fill a call and at least kMostUnanswered calls are unanswered. Bills wait only while a
-  // round trip takes less than a quarter of `timeout`, so wait and round trip take less than half of
-  // `timeout`. If Redis is distant but idle, waiting would only delay the bills.
+  // Returns true if the gathered bills should wait until more bills can share their script call. All of these
+  // conditions must hold:
+  // * At least kMostUnanswered calls are unanswered. If Redis is distant but idle, waiting would only delay
+  //   the bills.
+  // * The gathered bills do not fill a call.
+  // * A round trip takes less than a quarter of `timeout`. So wait and round trip take less than half of it.
   [[nodiscard]] bool awaits_company(Time now) const noexcept;
   // Records the duration of the last round trip. Must be called if a command was sent without push().
   void note_trip(Time::duration took) noexcept { last_trip_ = took; }

@@ -68,7 +68,8 @@ class Sentinels : public std::enable_shared_from_this<Sentinels> {
   std::string question_;    // the command that asks for the master's address
   std::size_t first_ = 0;   // index of the Sentinel that last reported an address
   base::Endpoint located_;  // the master's address according to Sentinel first_
-  // True: locate() has set located_, and neither believe() nor doubt() was called since.
+  // True: located_ is what Sentinel first_ reported, and weir does not know yet whether that server is the
+  // master. Set by locate(). Cleared by believe(), by doubt(), and by a report of another master.
   bool on_its_word_ = false;
   std::size_t listened_ = 0;  // index of the Sentinel that watch() subscribes to
   // The master's address that the subscribed Sentinel reported last; port 0: no report yet.

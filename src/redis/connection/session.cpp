@@ -200,9 +200,9 @@ net::Task<net::ErrorCode> Store::Session::send_greeting(std::string_view bytes) 
   co_return StoreError::ConnectionLost;
 }
 
-// Charges a test key. A charge is a write, so a success shows that the server is not a replica, full or
-// write-protected. PING would not show this. In a cluster, a redirection to another node is accepted as
-// success.
+// Charges a test key. A charge is a write, so a success shows that the server accepts writes: it is not a
+// replica, not out of memory, and not write-protected. PING would not show this. In a cluster, a redirection
+// to another node is accepted as success.
 net::Task<net::ErrorCode> Store::Session::try_a_charge() {
   const limit::Limiter roomy =
       limit::TokenBucket::make({1'000'000, std::chrono::seconds(1)}, 1'000'000).value();

@@ -142,9 +142,12 @@ void Store::Session::schedule_flush() {
 }
 
 // Turns gathered refunds and bills into commands. Refunds come first, so that the bills of the same iteration
-// see their effect. If the pipeline is full, bills wait for the next iteration, until their deadline. A store
-// that stops sends no bills. A small number of bills waits for the next reply, to share a script call with
-// later bills. In a cluster, bills do not wait for others, because few of them can share a call.
+// see their effect. Bills remain gathered in three cases:
+// * The pipeline is full. They wait for the next iteration, until their deadline.
+// * The store stops. It sends no bills.
+// * The bills should wait for the next reply, to share a script call with later bills
+//   (Pipeline::awaits_company()). In a cluster, bills do not wait for others, because few of them can share a
+//   call.
 void Store::Session::pack() {
   const auto now = std::chrono::steady_clock::now();
   const bool by_slot = common_ != nullptr;

@@ -239,8 +239,10 @@ void GrantCache::sweep(Time now, std::vector<Refund>& back, std::size_t most) {
     if (entry.line.limiter != nullptr && back.size() < most) sweep(entry, now, back);
 }
 
-// Refunds the units of a key that is idle. Also refunds units of a window that are older than `hold`. Units
-// of a bucket remain as long as the key is in use.
+// Disposes of grants of one key. All grants are disposed of if no request has used the key for `hold`.
+// Otherwise, the function disposes of a grant whose units have all expired. It also disposes of a window's
+// grant that is older than `hold`; the key's next grant is then half as large. Units that Redis would not
+// take back are lost. Frees the entry of an idle key, unless the entry still waits for a grant.
 void GrantCache::sweep(Entry& entry, Time now, std::vector<Refund>& back) {
   const bool idle = now - entry.used >= hold_;
   const bool window = limit::gcra_core(*entry.line.limiter) == nullptr;

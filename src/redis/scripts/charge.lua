@@ -221,9 +221,9 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
   -- Returns two functions for keys that may be lists or sorted sets: `ask`, and `become` of become.lua. Called only if
   -- a state is not a string, because making functions takes time.
   local function beyond_strings()
-    -- Runs a command on a key that is not a string, and returns its reply. Returns nil if the key does not exist or is
-    -- of another kind. Raises any other error. For the first such key, one EXISTS checks all keys that are not strings;
-    -- known.others says whether any of them exists.
+    -- Runs a command on a key that is not a string, and returns its reply. Returns nil if the key does not exist or has
+    -- another Redis type than the command needs. Raises any other error. For the first such key, one EXISTS checks all
+    -- keys that are not strings; known.others says whether any of them exists.
     local function ask(...)
       if known.others == nil then
         local absent = {}

@@ -24,18 +24,17 @@ struct PermitId {
   base::Duration lease{};
 };
 
-// A charge to refund or settle. If `actual` is 0, the charge is refunded, and `departure` means the same as
-// for limit::refund. Otherwise the charge was made at `departure`, and its cost becomes `actual`, as in
-// limit::settle.
+// A charge to refund or settle, or a permit to release or renew.
 struct Refund {
   limit::Charge charge;
+  // For a refund: when the request would depart, as for limit::refund. For a settlement: when the charge was
+  // made, as for limit::settle. For a charge with time slots: when Redis debited the slots.
   base::TimePoint departure;
+  // The new cost of the charge; 0 for a refund. For a permit: 0 to release it, and the cost to renew it.
   limit::Cost actual = 0;
-  // For concurrency limits: the permit. `actual` is 0 to release the permit, and equals the cost to renew it.
-  PermitId hold{};
-  // Used only if the charge has time slots (has_slots): the start of the slots to refund. For a charge with
-  // slots, `departure` is the time at which Redis debited the slots. REQUIRES: `actual` is 0 for a charge
-  // with slots.
+  PermitId hold{};  // for concurrency limits: the permit
+  // Used only if the charge has time slots (has_slots): the start of the slots to refund. REQUIRES: `actual`
+  // is 0 for a charge with slots.
   limit::Ticks begin = 0;
 };
 
@@ -82,8 +81,8 @@ inline constexpr std::int64_t kMostMicros = std::int64_t{1} << 53;
 [[nodiscard]] Refund refund_of(const limit::Charge& charge, base::TimePoint charged_at,
                                const limit::Outcome& outcome) noexcept;
 
-// Returns the answer that the script would give for the same state if it ran again `later` after its first
-// answer. For a log, the result is right only for a cost that the log still refuses at that time.
+// Returns what the script would answer if it ran again after the time `later`, with the same state. For a
+// log, the result is right only if the log still refuses the cost then.
 [[nodiscard]] std::array<std::int64_t, kAnswerNumbers> told_later(const limit::Limiter& limiter,
                                                                   AnswerNumbers answer,
                                                                   base::Duration later) noexcept;

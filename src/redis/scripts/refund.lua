@@ -24,7 +24,7 @@ local lines, amended, lost = ARGV[1], 0, 0
 local number, at = take('<d', lines)
 
 -- Returns the function of a kind. That function corrects the charge of one line and returns true if the state has
--- changed. `state`: the string that is stored in the key; nil if the key is of another type (GET would return an
+-- changed. `state`: the string that is stored in the key; nil if the key has another Redis type (GET would return an
 -- error). A kind's function is made only when the kind first occurs, as in charge.lua.
 local function kind_of(kind, now)
   local call, take, pack, byte, sub = redis.call, struct.unpack, struct.pack, string.byte, string.sub
@@ -186,7 +186,8 @@ local function kind_of(kind, now)
     end
   end
 
-  -- Runs a command and returns its reply; returns nil if the key is of another kind. Raises any other error.
+  -- Runs a command and returns its reply. Returns nil if the key has another Redis type than the command needs. Raises
+  -- any other error.
   local function ask(...)
     local answer = redis.pcall(...)
     if type(answer) == 'table' and answer.err then

@@ -97,7 +97,8 @@
       return log
     end
 
-    -- Returns the log of a key; an empty log if the key does not exist. Returns nil if the key is of another kind.
+    -- Returns the log of a key; an empty log if the key does not exist. Returns nil if the key has a state of another
+    -- kind, or another Redis type than a list.
     local function log_of(key, state)
       if state then
         return byte(state) == Kind.Log and #state % 11 == 1 and string_log(key, state) or nil

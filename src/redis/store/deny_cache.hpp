@@ -51,12 +51,13 @@ class DenyCache {
  public:
   using Time = LastRefunds::Time;
 
-  // How long a state is used. This time is long compared to a round trip, so that a flood of requests for a
-  // key causes about one round trip a second. The time is short compared to the time that a client waits
-  // after a refund.
+  // How long the cache uses a state. A flood of requests for a key then causes about one round trip in this
+  // time. It is short enough for a client that gets a refund: a stale state may refuse the client for this
+  // long.
   static constexpr std::chrono::milliseconds kKnown{1000};
-  // When an answer is older than kFresh, one request in each period of kRenewal is sent to Redis. Otherwise
-  // all requests of a flood would go to Redis at once when the state becomes too old.
+  // A state older than kFresh is renewed: one request in each period of kRenewal goes to Redis, and the cache
+  // still answers the others. Otherwise all requests of a flood would go to Redis at once when the state gets
+  // too old.
   static constexpr std::chrono::milliseconds kFresh{750};
   static constexpr std::chrono::milliseconds kRenewal{20};
   // The clocks of this host and of Redis drift apart by less than one part in kPace (NTP slews by 1 in 2000).
@@ -78,9 +79,11 @@ class DenyCache {
   // Removes the states of all keys in the bill. Must be called for a bill that Redis charged.
   void forget(std::span<const limit::Charge> bill) noexcept;
 
-  // Returns Redis's time if Redis would refuse the bill now; nullopt if Redis must be asked. Sets the
-  // outcomes, whose times refer to the returned time. Outcome::ahead is the line's own estimate of Redis's
-  // time minus the returned time. So the outcomes describe the same instants as those of Redis.
+  // Returns Redis's time if Redis would refuse the bill now. Returns nullopt if Redis must be asked. Sets the
+  // outcomes; the times in them refer to the returned time.
+  //
+  // Each line has its own estimate of Redis's time. Outcome::ahead is this estimate minus the returned time.
+  // So the outcomes describe the same instants as those of Redis.
   [[nodiscard]] std::optional<base::TimePoint> refuses(std::span<const limit::Charge> bill,
                                                        std::span<limit::Outcome> outcomes, Time now) noexcept;
 
