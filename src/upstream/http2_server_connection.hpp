@@ -96,8 +96,9 @@ class Http2ServerConnection final : public std::enable_shared_from_this<Http2Ser
   [[nodiscard]] const net::ErrorCode& error() const noexcept { return error_; }
   // Returns the reason of a failed TLS handshake, as text for the log. May be empty.
   [[nodiscard]] const std::string& fault() const noexcept { return fault_; }
-  // Returns the value that Member::moves() had when the connection was opened, or when weir last found the
-  // connection's address to be valid.
+  // Returns the value of Member::moves(), which counts the changes of the server's addresses, as of one of
+  // two times. The first is when the connection was opened. The second is when weir last found that the
+  // server still has the connection's address; set_moves() records that value.
   [[nodiscard]] std::uint32_t moves() const noexcept { return moves_; }
   void set_moves(std::uint32_t moves) noexcept { moves_ = moves; }
   // Returns the connection, or null if another caller has taken it. REQUIRES is_http1().

@@ -36,10 +36,10 @@ std::vector<std::uint64_t> identities(const ServerGroup& server_group) {
   return identities;
 }
 
-// Returns true if the peer of an idle connection closed it or sent unexpected bytes. The next request would
-// read these bytes as its answer. The event loop has reported only what happened before its current turn. If
-// `once` is true, weir cannot send the request again, so this function also checks the socket with a system
-// call.
+// Returns true if the peer of an idle connection closed it or sent unexpected bytes, which the next request
+// would read as its answer. The event loop has reported only what happened before its current turn. So if
+// `once` is true, the function also checks the socket with a system call. `once`: weir cannot send the
+// request again.
 bool went_stale(const net::Stream& stream, bool once) noexcept {
   if (!stream.is_quiet()) return true;
   if (!once) return false;

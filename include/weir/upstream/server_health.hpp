@@ -27,9 +27,11 @@ class ServerHealth {
   // time has passed.
   Change unreachable(const Ejection& settings, base::TimePoint now, std::uint64_t random) noexcept;
   // Records a failed request: the server sent no answer, no HTTP, or an incomplete answer. Several failures
-  // in a row eject the server. If the server is already ejected, one failure extends the ejection, provided
-  // that the request was sent after the ejection time had passed. A trial is such a request. (If all servers
-  // are ejected, all servers get requests.) Other failures are ignored.
+  // in a row eject the server.
+  //
+  // If the server is already ejected, one failure extends the ejection if the request was sent after the
+  // ejection time had passed. A trial is such a request. Another one is possible, because all servers get
+  // requests if all of them are ejected. The function ignores the failures of older requests.
   Change failed(const Ejection& settings, base::TimePoint sent, base::TimePoint now,
                 std::uint64_t random) noexcept;
   // Records that the server answered, with any status. The answer need not be complete if weir stopped
@@ -51,9 +53,9 @@ class ServerHealth {
   // Returns true if the ejection time has passed and no other request tries the server. The caller may then
   // try the server (this is called a trial), and should report the result. Without a report, another request
   // may try the server after the length of the ejection, the next request after twice that time, and so on.
-  // `owed` is true if the client has not sent the whole body, and may never send it. A trial by such a
-  // request prevents only trials by other requests with an incomplete body, for as long as the ejection
-  // lasted.
+  //
+  // `owed`: true if the client has not sent the whole body, and may never send it. A trial with `owed`
+  // prevents only other trials with `owed`, for as long as the ejection lasted.
   [[nodiscard]] bool begin_trial(const Ejection& settings, base::TimePoint now, bool owed = false) noexcept;
 
   // Returns the end of the ejection. During a trial, returns the time until which no other request may try
@@ -91,12 +93,11 @@ class ServerHealth {
   base::TimePoint trial_since_{};  // start of the first trial without a reported result
   // The time from which another request with an incomplete body may try the server.
   base::TimePoint owed_from_{};
-  // The number of good probes in a row since the ejection. `bad_`: the number of failed probes in a row.
-  unsigned good_ = 0;
-  unsigned bad_ = 0;
-  base::TimePoint out_until_ = kServes;
-  base::TimePoint back_since_{};
-  base::Duration longest_{0};  // the last ejection time, before the random reduction
+  unsigned good_ = 0;                    // number of good probes in a row since the ejection
+  unsigned bad_ = 0;                     // number of failed probes in a row
+  base::TimePoint out_until_ = kServes;  // the end of the ejection time, or when the next trial may begin
+  base::TimePoint back_since_{};         // time of the last readmission
+  base::Duration longest_{0};            // the last ejection time, before the random reduction
   std::uint64_t ejections_ = 0;
 };
 
