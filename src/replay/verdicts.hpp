@@ -9,8 +9,8 @@
 
 namespace weir::replay {
 
-// Returns the report without its counts of lines, which the caller must set. REQUIRES: all cases were
-// charged.
+// Returns the report without `lines`, `unusable` and `resets`, which the caller must set. REQUIRES: the
+// replay has charged all cases to the candidate's rules.
 [[nodiscard]] Report compare(const Cases& all, const Candidate& candidate, std::size_t most_clients);
 
 }  // namespace weir::replay

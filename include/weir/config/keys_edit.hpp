@@ -42,9 +42,9 @@ struct EditedKeys {
 // does more or less than it should. `file`: the name of the file for messages, which never show an API key.
 [[nodiscard]] EditedKeys edit_keys(std::string_view text, const std::string& file, const KeyEdit& edit);
 
-// Returns a warning if no rule or route uses the tier: its keys get the limits of keys without a tier.
-// `settings` is the configuration in use.
 struct Settings;
+// Returns a warning if no rule or route uses the tier: its keys get the limits of keys without a tier.
+// `settings`: the configuration in use.
 [[nodiscard]] std::optional<std::string> warn_of_unused_tier(const Settings& settings, std::string_view tier);
 
 }  // namespace weir::config

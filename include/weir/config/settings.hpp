@@ -82,7 +82,7 @@ struct Settings {
   std::vector<admin::AlertSettings> alerts;
   std::vector<Warning> warnings;
   Locations locations;
-  // The configuration file, the keys file, keys of tokens and databases of places. TLS files are not here,
+  // The configuration file, the keys file, keys of tokens and geographic databases. TLS files are not here,
   // because weir watches them anyway (ServerSettings::certificate_check).
   std::vector<WatchedFile> files;
   std::string keys_file;  // path of the file of [client] keys; empty: there is none

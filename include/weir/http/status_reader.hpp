@@ -25,9 +25,9 @@ class StatusReader {
   [[nodiscard]] unsigned status() const noexcept { return status_; }
 
  private:
-  std::string unread_;
-  std::size_t searched_ = 0;
-  std::size_t fed_ = 0;
+  std::string unread_;        // octets that are not part of a complete head yet
+  std::size_t searched_ = 0;  // how many octets of unread_ were searched for the end of a head
+  std::size_t fed_ = 0;       // octets of all pieces so far
   unsigned status_ = 0;
 };
 

@@ -131,7 +131,7 @@ void read_lease(const TableReader& rule, bool numbers_are_sound, policy::Rule& i
 // Reads a rule's key, which is a list of attributes, from the setting `key`.
 [[nodiscard]] policy::KeyPattern read_key(const TableReader& table, std::string_view key,
                                           const ReadContext& context);
-// Returns the message about a setting that needs a database of places, if [client] geo is missing.
+// Returns the message about a setting that needs a geographic database, if [client] geo is missing.
 [[nodiscard]] std::string no_geo(policy::Attribute place);
 [[nodiscard]] policy::Match read_match(const TableReader& table, const ReadContext& context);
 // The meaning of the names in a table of conditions: header fields, query parameters or JSON pointers.

@@ -1,5 +1,6 @@
 // Warns of conditions that probably do not do what was intended. These are overrides that a client can
-// choose, regular expressions with a character that no path contains, and places that no database knows.
+// choose, regular expressions with a character that no path contains, and geographic places that no database
+// knows.
 #include "config/warn/capacity.hpp"
 #include "config/warn/config_warnings.hpp"
 
@@ -36,7 +37,7 @@ bool admits_more(const policy::Variant& variant, const policy::Rule& rule) {
 }
 
 // Returns true if a client can decide whether its requests meet the match. The match then has conditions on
-// headers, query parameters or members of JSON, but none on the client's address, tier or place.
+// headers, query parameters or members of JSON, but none on the client's address, tier or geographic place.
 bool is_chosen_by_client(const policy::Match& match) {
   const bool asks_who = !match.ip.empty() || !match.tiers.empty() || !match.countries.empty() ||
                         !match.cities.empty() || !match.regions.empty() || !match.asns.empty();

@@ -113,9 +113,13 @@ struct Http2Session::Callbacks {
     return is_request(frame) || (frame.hd.type == NGHTTP2_HEADERS && of(data).side_ == Http2Side::Client);
   }
 
-  // Reports every frame that is not part of a message, because nghttp2 drops some of them without another
-  // callback. Also ends the connection of a client that does not open its streams in the order of their IDs.
-  // nghttp2 would ignore such a stream (RFC 9113 §5.1.1).
+  // Passes each frame to on_cheap() that is neither part of a message nor an acknowledgement of SETTINGS.
+  // Does so before nghttp2 processes the frame, because nghttp2 drops some of these frames without another
+  // callback.
+  //
+  // Ends the connection in two cases instead. The first: a server sends too many frames of unknown types. The
+  // second: a client opens a stream with an ID that it has just skipped. nghttp2 would ignore such a stream
+  // (RFC 9113 §5.1.1).
   static int begin_frame(nghttp2_session* codec, const nghttp2_frame_hd* frame, void* data) noexcept {
     const bool opens = frame->type == NGHTTP2_HEADERS;
     const bool acknowledges = frame->type == NGHTTP2_SETTINGS && (frame->flags & NGHTTP2_FLAG_ACK) != 0;

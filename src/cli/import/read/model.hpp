@@ -74,7 +74,8 @@ struct RealIp {
   std::vector<std::string> trusted;  // addresses of set_real_ip_from
   std::string header = "X-Real-IP";  // nginx's default
   bool recursive = false;
-  bool whole = true;  // false: an address has no equal
+  // False: weir has no equal for one of the addresses (weir takes addresses, blocks and `unix:`).
+  bool whole = true;
   friend bool operator==(const RealIp& a, const RealIp& b) {
     return a.trusted == b.trusted && a.header == b.header && a.recursive == b.recursive && a.whole == b.whole;
   }

@@ -96,7 +96,10 @@ void close_to_unix_peers(Configuration& result, Notes& notes) {
   }
 }
 
-// Decides which proxies weir trusts: those that all locations trust, if weir believes them as nginx does.
+// Sets the proxies that weir trusts. This needs the same set_real_ip_from settings in all locations, and
+// settings with which weir finds the client as nginx does. Otherwise adds a note and trusts no proxy. weir
+// then does not know the client's address, so this function also closes the locations that nginx opens by
+// address.
 void settle_proxies(Configuration& result, Notes& notes) {
   const RealIp* chosen = nullptr;
   bool agree = true;

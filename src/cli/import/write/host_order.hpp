@@ -11,13 +11,13 @@ namespace weir::cli::nginx {
 
 // A server, for requests to some of its names.
 struct HostUnit {
-  std::size_t server = 0;          // its place in Configuration::servers
+  std::size_t server = 0;          // its index in Configuration::servers
   std::vector<std::string> names;  // patterns of match.host; empty: all hosts
   friend bool operator==(const HostUnit&, const HostUnit&) = default;
 };
 
 // Returns the units in such an order that the first one that matches a host is the server that nginx chooses.
-// The last unit is the default server, for all hosts. `members`: places of the servers of the listener.
+// The last unit is the default server, for all hosts. `members`: the indexes of the listener's servers.
 [[nodiscard]] std::vector<HostUnit> order_hosts(const std::vector<Server>& servers,
                                                 const std::vector<std::size_t>& members,
                                                 std::size_t default_server);

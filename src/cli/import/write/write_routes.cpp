@@ -8,7 +8,7 @@ namespace weir::cli::nginx {
 
 namespace {
 
-// One rule of weir: a limit, and the routes where it holds.
+// One rule of weir: a limit, and the routes to which it applies.
 struct RuleDraft {
   Limit limit;
   unsigned status = 503;
@@ -32,7 +32,8 @@ std::string changes_table(const FieldChanges& changes) {
   return pairs.empty() ? std::string() : inline_table(pairs);
 }
 
-// Returns true for answers of `return`. No rule holds there, so respond.headers has all fields of the answer.
+// Returns true for answers of `return`. No rule applies there, so respond.headers has all fields of the
+// answer.
 bool is_return(const Action& action) {
   return action.scheme.empty() && !action.limited;
 }

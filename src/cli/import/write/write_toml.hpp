@@ -13,7 +13,7 @@ namespace weir::cli::nginx {
 [[nodiscard]] std::string write_front(const Configuration& configuration, const Layout& layout);
 [[nodiscard]] std::string write_upstreams(const Configuration& configuration, const Layout& layout);
 [[nodiscard]] std::string write_routes(const Layout& layout);
-// Returns a rule for each limit_req and limit_conn, of all routes where it holds.
+// Returns a rule for each limit_req and limit_conn, of all routes to which it applies.
 [[nodiscard]] std::string write_rules(const Configuration& configuration, const Layout& layout, Notes& notes);
 
 // Returns the largest body that all routes have in common. The first nullopt: they differ. The second one:

@@ -135,8 +135,8 @@ bool is_asn(std::string_view text) {
          (digits.size() == 1 || digits.front() != '0');
 }
 
-// Reads a list of places. `is_valid`: returns true if a text is a valid place. `example`: a valid place, for
-// messages.
+// Reads a list of geographic places, such as countries. `is_valid`: returns true if a text is a valid place.
+// `example`: a valid place, for messages.
 void read_places(const TableReader& table, const char* key, bool (*is_valid)(std::string_view),
                  const std::string& example, std::vector<std::string>& into) {
   if (!table.has(key)) return;
