@@ -246,7 +246,7 @@ class Import(TestCase):
                 return found + [client.request(method, "/read/").status for method in ("HEAD", "POST", "DELETE")]
         self.assertEqual(self.both((nginx, weir), ask), [403] * len(closed) + [200] * len(opened) + [200, 403, 403])
 
-    def test_rule_holds_on_its_location_and_nowhere_else(self):
+    def test_rule_applies_to_its_location_and_nowhere_else(self):
         upstream = self.start(Upstream())
         to = f"proxy_pass http://{upstream.address};"
         nginx, weir, _ = self.pair(f"""

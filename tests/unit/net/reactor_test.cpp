@@ -91,7 +91,7 @@ TEST_F(ReactorTest, CancelEndsTheCurrentReadAndWriteWaitsButNoLaterWaits) {
   EXPECT_EQ(again.result(), asio::error::operation_aborted);
 }
 
-TEST_F(ReactorTest, DestroyingAPortEndsItsReadAndWriteWaits) {
+TEST_F(ReactorTest, DestroyingAPortObjectEndsItsReadAndWriteWaits) {
   Running reading(context, until_readable());
   port.reset();
   EXPECT_EQ(reading.result(), asio::error::operation_aborted);
@@ -99,7 +99,7 @@ TEST_F(ReactorTest, DestroyingAPortEndsItsReadAndWriteWaits) {
 
 // Both sockets are ready in one turn of the event loop. The coroutine that is resumed first destroys the Port
 // object of the other coroutine.
-TEST_F(ReactorTest, PortCanBeDestroyedWhileItsEventIsHandled) {
+TEST_F(ReactorTest, PortObjectCanBeDestroyedWhileItsEventIsHandled) {
   auto other = socket_pair();
   const Descriptor other_end(other.ours);
   auto second = std::make_unique<Port>(Reactor::of(context.get_executor()), other_end.number());

@@ -76,7 +76,7 @@ TEST_F(PlainStream, TryWriteSendsBothBuffersInOrder) {
   EXPECT_EQ(receive(theirs(), 12), "headbodymore");
 }
 
-TEST_F(PlainStream, WriteWaitsForAFullSocketAndSendsEverything) {
+TEST_F(PlainStream, WriteWaitsWhileTheSocketBufferIsFullAndSendsEverything) {
   for (const std::size_t split : {0UL, 1UL, 3UL << 20, 5UL << 20}) {
     const auto bytes = random_bytes(5 << 20);
     auto reader = std::async(std::launch::async, receive, theirs(), bytes.size());

@@ -184,7 +184,7 @@ TEST_F(TlsStream, TransfersManyBytesInBothDirections) {
   EXPECT_TRUE(got == bytes);
 }
 
-TEST_F(TlsStream, FullSocketCausesNoErrorAndTheRestCanBeSentLater) {
+TEST_F(TlsStream, FullSocketBufferCausesNoErrorAndTheRestCanBeSentLater) {
   TlsClient client(theirs.number());
   ASSERT_TRUE(shake_hands(client));
   const auto bytes = pseudo_random_bytes(2 << 20);
@@ -197,8 +197,8 @@ TEST_F(TlsStream, FullSocketCausesNoErrorAndTheRestCanBeSentLater) {
   EXPECT_TRUE(reader.get() == bytes);
 }
 
-// Writes `text` again and again until the socket is full. Returns the texts that were sent. OpenSSL still
-// holds a part of the next text.
+// Writes `text` again and again until the socket's buffer is full. Returns the texts that were sent. OpenSSL
+// still has a part of the next text.
 std::string fill(Stream& stream, std::string_view text) {
   std::string taken;
   ErrorCode ec;

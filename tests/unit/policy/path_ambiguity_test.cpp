@@ -66,7 +66,7 @@ TEST(PathAmbiguity, AcceptsAPathIfNoConditionDistinguishesItsReadings) {
   EXPECT_EQ(outcome(rule_on(on_path("/a/*")), "/a//b/../c"), Outcome::Met);
 }
 
-TEST(PathAmbiguity, RejectsAPathIfAConditionHoldsForOnlySomeOfItsReadings) {
+TEST(PathAmbiguity, RejectsAPathIfAConditionHoldsForOnlySomeOfItsInterpretations) {
   const std::pair<const char*, const char*> cases[] = {{"/signin", "/signin;returnPath=%2Ftrack"},
                                                        {"/signin/*", "/signin;returnPath=%2Ftrack"},
                                                        {"/b", "/a//../b"},

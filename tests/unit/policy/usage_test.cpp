@@ -79,7 +79,7 @@ TEST_F(UsageLines, OmitRulesWhoseConditionsExcludeTheClient) {
   EXPECT_THAT(told(), ElementsAre("free", "here", "not pro", "not the free path"));
 }
 
-TEST_F(UsageLines, CheckConditionsOnThePlaceAndIgnoreConditionsOnTheBody) {
+TEST_F(UsageLines, CheckGeographicConditionsAndIgnoreConditionsOnTheBody) {
   request_.client.city = "Geneva";
   request_.client.region = "CH-GE";
   request_.client.asn = "AS3303";

@@ -1,4 +1,4 @@
-// Tests how much of a gRPC call's body may pass.
+// Tests how much of a gRPC call's body weir may forward.
 #include "proxy/exchange/message_gate.hpp"
 
 #include "proxy/admission/admission_controller.hpp"

@@ -158,7 +158,7 @@ struct TlsPair {
     EXPECT_FALSE(net::run(context, stream->handshake()));
     EXPECT_TRUE(shaken.get());
   }
-  // Writes `text` up to `most` times, until the socket is full. Returns the number of writes.
+  // Writes `text` up to `most` times, until the socket's buffer is full. Returns the number of writes.
   int fill(std::string_view text, int most) {
     int count = 0;
     net::ErrorCode ec;
@@ -341,7 +341,7 @@ TEST_F(RelayTest, SendsOnlyTheOctetsThatTheGateAdmits) {
   }
 }
 
-// Lets `left` octets pass.
+// Admits `left` octets.
 class Trickle : public Pacer {
  public:
   std::size_t admit(std::size_t size) override { return std::min(left, size); }

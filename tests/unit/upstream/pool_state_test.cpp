@@ -63,7 +63,7 @@ TEST_F(PoolTest, ReportsEachEjectionAndReadmissionOnce) {
   EXPECT_EQ(p.size(), 2U);
 }
 
-TEST_F(PoolTest, ReturnsNoServerOnlyIfAllServersAreFull) {
+TEST_F(PoolTest, ReturnsNoServerOnlyIfNoServerHasRoom) {
   auto& p = open(2, Balance::RoundRobin);
   settings.servers[0].max_in_flight = 1;
   settings.servers[1].max_in_flight = 3;
@@ -174,7 +174,7 @@ TEST_F(PoolTest, RequestsAreNotUsedToTryAnEjectedServerIfThereAreHealthChecks) {
 
 // Requests without an answer use up the server's `max_in_flight`. A trial request to this server would be
 // lost.
-TEST_F(PoolTest, EjectedServerThatIsFullIsNotTried) {
+TEST_F(PoolTest, EjectedServerWithoutRoomIsNotTried) {
   open(2, Balance::RoundRobin);
   settings.servers[0].max_in_flight = 1;
   auto& p = reopen();

@@ -60,7 +60,7 @@ TEST_F(GeoDatabasesTest, LooksUpTheAddressOfTheClientInsteadOfTheProxy) {
   EXPECT_EQ(identify(settings, ip("192.0.2.1"), head).country, "");
 }
 
-TEST_F(GeoDatabasesTest, CombinesThePlaceAndTheNetworkFromSeveralDatabases) {
+TEST_F(GeoDatabasesTest, CombinesTheGeographicPlaceAndTheNetworkFromSeveralDatabases) {
   CountryFile cities, systems;
   cities.add_city("203.0.113.0", 24, "CH", "GE", "Geneva");
   cities.add_city("2001:db8::", 32, "FR", "IDF", "Paris");
@@ -83,7 +83,7 @@ TEST_F(GeoDatabasesTest, CombinesThePlaceAndTheNetworkFromSeveralDatabases) {
   EXPECT_EQ(places("192.0.2.1"), "///");
 }
 
-TEST_F(GeoDatabasesTest, UsesTheFirstDatabaseThatHasThePlace) {
+TEST_F(GeoDatabasesTest, UsesTheFirstDatabaseThatHasTheGeographicPlace) {
   CountryFile first, second;
   first.add("203.0.113.0", 24, "CH");
   second.add_city("203.0.113.0", 24, "LI", "11", "Vaduz");

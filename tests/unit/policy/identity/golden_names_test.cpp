@@ -91,7 +91,7 @@ TEST_F(StableKeyNames, EveryAttributeHasAnUnchangedName) {
   EXPECT_EQ(found, expected) << kWhatToDo;
 }
 
-TEST_F(StableKeyNames, PathSegmentsPlacesAndBodyValuesHaveUnchangedNames) {
+TEST_F(StableKeyNames, PathSegmentsGeographicPlacesAndBodyValuesHaveUnchangedNames) {
   request_.path = "/orgs/acme";
   request_.client.city = "Geneva";
   request_.client.region = "CH-GE";

@@ -1,5 +1,5 @@
-// Tests the settlement of a charge by a streamed answer, and the charges that a stream causes while it
-// passes.
+// Tests the settlement of a charge by a streamed answer, and the charges that a stream causes while weir
+// forwards it.
 #include "unit/net/sockets.hpp"
 #include "unit/proxy/admission/reserved_charge.hpp"
 
@@ -73,7 +73,7 @@ Settlement by_stream(bool cut) {
   return settlement;
 }
 
-// A streamed answer, which the test passes on as a relay does. The bucket has 100 units, of which ten are
+// A streamed answer, which the test forwards as a relay does. The bucket has 100 units, of which ten are
 // reserved.
 struct Streamed : Reserved {
   explicit Streamed(const std::vector<Settlement>& of_rules, const limit::Penalty* penalty = nullptr)
@@ -81,7 +81,7 @@ struct Streamed : Reserved {
     head.fields.push_back({"Content-Type", "text/event-stream"});
     EXPECT_TRUE(begins(Framing::Chunked));
   }
-  // Returns how many octets pass.
+  // Returns how many octets weir may forward.
   std::size_t relay(std::string_view octets) {
     const auto passed = settlements.meter()->admit(octets);
     settlements.see(octets.substr(0, passed));
@@ -95,7 +95,7 @@ std::string many_events(std::size_t count) {
   return text;
 }
 
-TEST(StreamSettlements, ChargeAStreamBeyondItsReserveWhileItPasses) {
+TEST(StreamSettlements, ChargeAStreamBeyondItsReserveWhileWeirForwardsIt) {
   Streamed one({by_stream(false)});
   EXPECT_EQ(one.relay(kEvent), kEvent.size());
   EXPECT_EQ(one.spent(), 20U);
@@ -247,7 +247,7 @@ struct WithoutRedis : Reserved {
   }
 };
 
-TEST(StreamSettlements, EventsPassUnchargedUntilTheMeterAsksRedisAgain) {
+TEST(StreamSettlements, EventsAreForwardedUnchargedUntilTheMeterAsksRedisAgain) {
   using policy::OnStoreFailure;
   const auto moment = base::Duration(1);
   for (const auto& [on_failure, cut] :
@@ -292,7 +292,7 @@ TEST(StreamSettlements, HoldBackOnlyTheEndOfAnEventThatArrivesInPieces) {
   EXPECT_TRUE(one.settlements.meter()->cuts());
 }
 
-TEST(StreamSettlements, StreamThatMayNotBeCutPassesAndOwesItsEstimate) {
+TEST(StreamSettlements, StreamThatMayNotBeCutIsForwardedAndOwesItsEstimate) {
   Streamed one({by_stream(false)});
   EXPECT_EQ(one.relay(many_events(9)), 9 * kEvent.size());
   one.settlements.complete({});
@@ -324,7 +324,7 @@ TEST(StreamSettlements, CountOnlyEventsThatAreJsonObjects) {
   EXPECT_EQ(one.spent(), kReserved);
 }
 
-TEST(StreamSettlements, ShadowRuleNeitherChargesNorCutsAStreamWhileItPasses) {
+TEST(StreamSettlements, ShadowRuleNeitherChargesNorCutsAStreamBeforeItsEnd) {
   Reserved one({by_stream(true), by_body()});
   one.rules[0].mode = policy::Mode::Shadow;
   one.head.fields.push_back({"Content-Type", "text/event-stream"});

@@ -53,7 +53,7 @@ TEST(Inbox, ReturnsItsBlockOnDestruction) {
   EXPECT_EQ(pool.take().get(), where);
 }
 
-TEST(Inbox, PinnedHeadStaysInPlaceWhileTheBodyPasses) {
+TEST(Inbox, PinnedHeadStaysInPlaceWhileTheBodyIsForwarded) {
   BlockPool pool(16);
   Inbox inbox(pool);
   receive(inbox, "head0123456789ab");

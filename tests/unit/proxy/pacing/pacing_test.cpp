@@ -1,4 +1,4 @@
-// Tests when the pieces of bodies may pass. Only now() reads a clock; no test waits.
+// Tests when weir may forward the pieces of bodies. Only now() reads a clock; no test waits.
 #include "proxy/pacing/pacing.hpp"
 
 #include "unit/proxy/lone_worker.hpp"
@@ -41,7 +41,7 @@ struct Paced : LoneWorker {
   base::Duration waited{0};
 };
 
-TEST(Pacing, PieceSizeIsWhatPassesInATenthOfASecondWithinBounds) {
+TEST(Pacing, PieceSizeIsTheRateTimesATenthOfASecondWithinBounds) {
   EXPECT_EQ(piece_of({100'000, seconds(1)}), 10'000U);
   EXPECT_EQ(piece_of({1, milliseconds(1)}), 512U);
   EXPECT_EQ(piece_of({kMebibyte, seconds(1)}), kPiece);
@@ -52,7 +52,7 @@ TEST(Pacing, RequestWithoutABandwidthRuleIsNotPaced) {
   EXPECT_EQ(Pacing::make(all.worker, policy::Evaluation(), all.waited), nullptr);
 }
 
-TEST(Pacing, PiecesOfAKeyPassAtTheRateAfterABurst) {
+TEST(Pacing, PiecesOfAKeyAreForwardedAtTheRateAfterABurst) {
   Paced all;
   const auto pacing = all.pacing(1);
   const auto begun = all.clock.now();
@@ -134,7 +134,7 @@ TEST(Pacing, ChargesAKeyAtMostTenSecondsInAdvance) {
   EXPECT_LE(gate.wait(), seconds(1));
 }
 
-TEST(PaceGate, ChargesAPieceOnceEvenIfItPassesInParts) {
+TEST(PaceGate, ChargesAPieceOnceEvenIfItIsForwardedInParts) {
   Paced all;
   const auto pacing = all.pacing(1);
   auto& gate = pacing->to_client();

@@ -5,7 +5,7 @@
 //  2. No departure is taken twice.
 //  3. Departures of a lane are at least period/count apart. If requests join as soon as they have a
 //     departure, the instants at which requests depart are that far apart too.
-//  4. No departure passes unused while a waiting request may take it. If requests join at once, the
+//  4. No departure stays unused while a waiting request may take it. If requests join at once, the
 //     departures are then exactly period/count apart.
 //  5. The order is that of TurnOracle, and each worker takes only its own tickets.
 #include "unit/proxy/queue/lanes.hpp"

@@ -306,7 +306,7 @@ TEST_F(GrantCacheLaws, AdmittedRequestsNeverExceedTheLimitForRandomTraffic) {
 // Uses a bucket that hardly refills during the test, so nearly all units must be usable again. Many instances
 // hold units, become idle, and refund units whose time slots lie between the slots of other instances. The
 // instances also refund single units, which makes more gaps than a state can store.
-TEST_F(GrantCacheLaws, ReturnedUnitsCanBeUsedByOtherInstances) {
+TEST_F(GrantCacheLaws, RefundedUnitsCanBeUsedByOtherInstances) {
   constexpr Cost kCapacity = 3000;
   const Limiter limiter = limit::TokenBucket::make({kCapacity, 24h}, kCapacity).value();
   for (std::uint64_t round = 0; round < 20; ++round) {

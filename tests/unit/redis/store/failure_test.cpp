@@ -284,7 +284,7 @@ TEST_F(RedisFailure, ReplicaIsNotUsedUntilItIsAPrimaryAgain) {
   EXPECT_FALSE(worker.charge(bill_).error);
 }
 
-TEST_F(RedisFailure, FullRedisChargesNothing) {
+TEST_F(RedisFailure, RedisWithoutFreeMemoryChargesNothing) {
   Server server;
   Worker worker(Worker::settings_for(server));
   ASSERT_TRUE(worker.turn_until_up());
