@@ -21,7 +21,7 @@ inline constexpr std::uint64_t kMostCount = 0xffff'ffff;  // maximum count of a 
 
 // Admits a request if the count of the current window plus the cost is within the limit. Windows are aligned
 // to the epoch, or to the local days, weeks or months of a calendar. The fixed window is the simplest and
-// least precise algorithm: around the end of a window, twice the limit can pass.
+// least precise algorithm: around the end of a window, it can admit twice the limit.
 //
 // State: word 0 is the end of the window (µs), word 1 its count. If the count is 0 or the window is over, the
 // key is fresh.

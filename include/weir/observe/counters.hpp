@@ -52,9 +52,9 @@ class alignas(64) Counters {
   [[nodiscard]] const Tally& requests(std::optional<std::size_t> route, unsigned status) const noexcept {
     return row_of(route)[status_slot(status)];
   }
-  // Adds a route's counts to `sums`, which has an element for each status. For metrics pages.
   static constexpr std::size_t kStatusSlots = RouteTallies::kStatusSlots;
   using StatusSums = std::array<std::uint64_t, kStatusSlots>;
+  // Adds a route's counts to `sums`, which has an element for each status. For metrics pages.
   void add_requests(std::optional<std::size_t> route, StatusSums& sums) const noexcept;
   // Returns the status whose sum is at `slot`. REQUIRES: slot < kStatusSlots.
   [[nodiscard]] static constexpr unsigned status_at(std::size_t slot) noexcept {

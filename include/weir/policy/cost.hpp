@@ -34,7 +34,7 @@ struct CostSource {
     Query,
     Json,
     Reserve,  // the JSON body states the most that the request may cost; the response states its cost
-    // the Content-Length states the most that the request may cost; its cost is the octets that pass
+    // the Content-Length states the most that the request may cost; its cost is the octets that weir forwards
     Length,
   };
   Kind kind = Kind::None;

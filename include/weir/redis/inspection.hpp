@@ -15,8 +15,8 @@
 
 namespace weir::redis {
 
-// Fields of the server's INFO reply. A field is empty or absent if the server does not report the field or
-// denies INFO.
+// Fields of the server's INFO reply. A field is empty or absent if the server does not report the field, or
+// answers INFO with an error.
 struct ServerFacts {
   std::string product;  // "Redis" or "Valkey"
   std::string version;

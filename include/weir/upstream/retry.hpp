@@ -33,10 +33,10 @@ class RetryBudget {
   std::uint64_t hundredths_ = kReserve * kWhole;
 };
 
+inline constexpr base::Duration kLongestBackoff{1'000'000};
 // Returns the wait before repetition number `repetition`, counted from 1. The wait is an exponential backoff
 // with full jitter: a random time below a bound that starts at `first` and doubles up to kLongestBackoff.
 // `random`: any 64 bits.
-inline constexpr base::Duration kLongestBackoff{1'000'000};
 [[nodiscard]] base::Duration backoff(base::Duration first, unsigned repetition,
                                      std::uint64_t random) noexcept;
 

@@ -101,9 +101,10 @@ class ServerHealth {
   std::uint64_t ejections_ = 0;
 };
 
-// Returns the weight of a server in units of 1/kFullWeight. `back_since` is the time of the readmission (the
-// epoch: the server was never ejected). The weight is a tenth at first, and kFullWeight after the slow start.
 inline constexpr std::uint32_t kFullWeight = 256;
+// Returns the present weight of a server, in units of 1/kFullWeight. After a readmission, the weight is a
+// tenth of `weight` at first, and all of it after `slow_start`. `back_since`: the time of the readmission;
+// the epoch: the server was never ejected.
 [[nodiscard]] std::uint32_t weight_at(std::uint32_t weight, base::Duration slow_start,
                                       base::TimePoint back_since, base::TimePoint now) noexcept;
 

@@ -74,9 +74,9 @@ class AdmissionController {
   // under the rule. `rule` may be null.
   [[nodiscard]] std::optional<limit::Key> key_in(const policy::Rule* rule) const;
 
-  // what_rules_said() returns the outcome of each rule. It omits rules whose store could not be asked. The
-  // entries point to the rules.
   static constexpr std::size_t kMostAsked = 2 * limit::kMaxCharges;
+  // Returns the outcome of each rule. Omits rules whose store could not be asked. The entries point to the
+  // rules.
   [[nodiscard]] boost::container::static_vector<observe::AppliedRule, kMostAsked> what_rules_said() const;
 
   // Returns the charges that the answer corrects.

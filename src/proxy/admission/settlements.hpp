@@ -38,9 +38,9 @@ class Settlements final : public BodyObserver {
   Settlements(Worker& worker, ExchangeBuffers& buffers) noexcept
       : worker_(worker), buffers_(buffers), stream_memory_(worker.body_memory, worker.counters) {}
 
-  // begin() records that the charges of `bill` were made in `store`, and keeps a reference to `bill`.
-  // `charged_at`: the time of the charges by the store's clock.
   using Store = StreamMeter::Store;
+  // Records that the charges of `bill` were made in `store`, and keeps a reference to `bill`.
+  // `charged_at`: the time of the charges by the store's clock.
   void begin(policy::Bill& bill, Store store, base::TimePoint charged_at);
   void cancel() noexcept {
     wait_ = Wait::Nothing;

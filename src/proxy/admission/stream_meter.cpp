@@ -48,7 +48,7 @@ bool StreamMeter::cuts() const noexcept {
                      [](const Metered& metered) { return metered.mode == Mode::Cuts; });
 }
 
-// Charges for the event in the key table if necessary. Returns true if the event may pass.
+// Charges for the event in the key table if necessary. Returns true if weir may forward the event.
 bool StreamMeter::covers_event(base::TimePoint now) {
   if (cuts()) return false;
   for (auto& metered : metered_)

@@ -67,7 +67,8 @@ class StreamMeter final : public BodyGate {
   void add(const policy::Rule& rule, Store store, const limit::Charge& charge);
 
   // Counts the events, and charges for them in the key table. If an event needs a charge in Redis, or if the
-  // stream must end, holds back the event and all later ones. Returns how many of the octets may pass.
+  // stream must end, holds back the event and all later ones. Returns how many of the octets weir may
+  // forward.
   [[nodiscard]] std::size_t admit(std::string_view octets, base::TimePoint now);
   [[nodiscard]] std::size_t admit(std::string_view octets) override {
     return admit(octets, worker_.clock.now());

@@ -1,6 +1,6 @@
 // Limits the messages that one side of a gRPC call sends. A message is counted when its first octet arrives,
-// and no octet of the message passes earlier. UpstreamExchange owns its gates; only the worker's thread uses
-// them.
+// and weir forwards no octet of the message earlier. UpstreamExchange owns its gates; only the worker's
+// thread uses them.
 #pragma once
 
 #include "proxy/exchange/message_limits.hpp"

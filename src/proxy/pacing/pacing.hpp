@@ -1,9 +1,9 @@
 // Paces the bodies of one exchange by the rules that have `bandwidth`.
 //
-// Each key has a leaky bucket of octets in the key table, which all exchanges of the key share. A body passes
-// in pieces. Each piece is charged before it passes, and gets the instant at which it may pass. So the pieces
-// of all exchanges pass in the order of their charges, and an exchange with many octets does not displace one
-// with few. While a piece waits, the relay reads nothing more (back-pressure).
+// Each key has a leaky bucket of octets in the key table, which all exchanges of the key share. weir forwards
+// a body in pieces. Each piece is charged first, and gets the instant at which weir may forward it. So weir
+// forwards the pieces of all exchanges in the order of their charges, and an exchange with many octets does
+// not displace one with few. While a piece waits, the relay reads nothing more (back-pressure).
 //
 // A key is charged at most 10 s in advance (policy::Rule::kLongestPaceLead). Beyond that, a piece waits
 // without a charge and asks again. So exchanges that have ended can delay others by no more than this time.
@@ -28,28 +28,28 @@
 
 namespace weir::proxy {
 
-// Returns the maximum size of a piece at this rate: the octets that may pass in 100 ms, clamped to the range
-// from 512 B to 16 KiB.
+// Returns the maximum size of a piece at this rate: the octets of 100 ms, clamped to the range from 512 B to
+// 16 KiB.
 [[nodiscard]] std::size_t piece_of(const limit::Rate& rate) noexcept;
 
-// A piece may pass this long before its departure from the bucket. So a key that was idle may send at once
-// the octets that pass in this time.
+// weir may forward a piece this long before the piece's departure from the bucket. So a key that was idle may
+// send the octets of this time at once.
 inline constexpr base::Duration kPaceAhead{100'000};
 
 class Pacing;
 
-// Holds back the octets of one body until they may pass.
+// Holds back the octets of one body until weir may forward them.
 class PaceGate final : public Pacer {
  public:
   PaceGate(Pacing& pacing, net::Executor executor) : pacing_(pacing), pause_(executor) {}
 
   [[nodiscard]] std::size_t admit(std::size_t size) override;
   void passed(std::size_t octets) noexcept override { charged_ -= octets; }
-  // Charges octets that pass without waiting, but no more than the keys may be charged in advance. Later
-  // octets of the keys wait longer.
+  // Charges octets that weir forwards without waiting, but no more than the keys may be charged in advance.
+  // Later octets of the keys wait longer.
   void charge_at_once(std::size_t octets);
-  // Returns the time until the next piece may pass, but at most a second. With this bound, callers renew
-  // their deadlines and check whether the other side has left at least once a second.
+  // Returns the time until weir may forward the next piece, but at most a second. With this bound, callers
+  // renew their deadlines and check whether the other side has left at least once a second.
   [[nodiscard]] base::Duration wait() const noexcept;
   // Waits for the time that wait() returns, but at most `most`. Ends early after cancel().
   [[nodiscard]] net::Task<void> hold(base::Duration most = std::chrono::seconds{1});
@@ -58,8 +58,8 @@ class PaceGate final : public Pacer {
  private:
   Pacing& pacing_;
   net::Timer pause_;
-  std::size_t charged_ = 0;  // octets that are charged, and have not passed
-  base::TimePoint due_{};    // when the charged octets may pass; if none are charged, when to ask again
+  std::size_t charged_ = 0;  // octets that are charged, and not forwarded yet
+  base::TimePoint due_{};  // when weir may forward the charged octets; if none are charged, when to ask again
 };
 
 class Pacing {
@@ -73,7 +73,7 @@ class Pacing {
 
   struct Turn {
     bool charged;         // false: a key was already charged too far in advance, so nothing was charged
-    base::TimePoint due;  // when the octets may pass, or when to ask again
+    base::TimePoint due;  // when weir may forward the octets, or when to ask again
   };
   // Charges `octets` (1 to kMaxCost) to each key, or to none.
   [[nodiscard]] Turn charge(std::size_t octets);

@@ -124,7 +124,7 @@ net::Task<Relay::Need> AnswerRelay::relay_rest(Relay::Need need) {
   co_return need;
 }
 
-// Waits until the server's next message or event may pass. Returns false if the answer must end.
+// Waits until weir may forward the server's next message or event. Returns false if the answer must end.
 net::Task<bool> AnswerRelay::wait_at_gate() {
   auto& watch = context_.watch;
   if (gate_ == nullptr) {
@@ -143,8 +143,8 @@ net::Task<bool> AnswerRelay::wait_at_gate() {
   co_return !watch.late() && !watch.left() && !context_.worker.hard_stop;
 }
 
-// Waits until the next piece of the answer may pass. During this wait the upload sets no deadline, as in a
-// wait for a client that does not read. Returns false if the answer must end.
+// Waits until weir may forward the next piece of the answer. During this wait the upload sets no deadline, as
+// in a wait for a client that does not read. Returns false if the answer must end.
 net::Task<bool> AnswerRelay::wait_for_pace() {
   auto& watch = context_.watch;
   auto& gate = attempt_.pacing->to_client();

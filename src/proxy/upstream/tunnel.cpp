@@ -175,8 +175,8 @@ net::Task<void> Tunnel::hold(Way& way) {
   way.ready = std::exchange(way.held, 0);
 }
 
-// Waits until the next octets of a direction may pass. Renews the deadline first if both sides accept octets,
-// because weir alone then causes the wait.
+// Waits until weir may forward the next octets of a direction. Renews the deadline first if both sides accept
+// octets, because weir alone then causes the wait.
 net::Task<void> Tunnel::wait_for_pace(Way& way) {
   const auto most = std::max(idle_ / 2, base::Duration{1});
   if (!up_.stuck && !down_.stuck && farewell_ == 0) watch_.arm(idle_);

@@ -5,7 +5,7 @@
 //
 // If a rule limits WebSocket messages, the tunnel also parses the frames. It can then delay a message that
 // exceeds the limit, or send a Close frame of its own between two frames. If a rule has a bandwidth, each
-// direction waits until its next octets may pass.
+// direction waits until weir may forward its next octets.
 //
 // A tunnel is part of one exchange. Two coroutines run, one for each direction, and run() waits for both.
 #pragma once

@@ -106,7 +106,7 @@ net::Task<void> Upload::run() {
   finish(need, relay.status());
 }
 
-// Waits until the client's next message may pass. Returns false if the upload must end instead.
+// Waits until weir may forward the client's next message. Returns false if the upload must end instead.
 net::Task<bool> Upload::wait_at_gate() {
   if (gate_->refuses()) {
     fail(kTooManyMessages, false);
@@ -127,8 +127,8 @@ net::Task<bool> Upload::wait_at_gate() {
   co_return !stop_ && !watch.left() && !late && !context_.worker.hard_stop;
 }
 
-// Waits until the next piece of the body may pass. This wait does not count against the server's response
-// timeout. Returns false if the upload must end.
+// Waits until weir may forward the next piece of the body. This wait does not count against the server's
+// response timeout. Returns false if the upload must end.
 net::Task<bool> Upload::wait_for_pace() {
   auto& watch = context_.watch;
   auto& gate = attempt_.pacing->to_server();

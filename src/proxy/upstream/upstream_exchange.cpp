@@ -97,8 +97,8 @@ void UpstreamExchange::begin_request() {
   (void)body.take(nothing);  // makes the source reach the end of the body
 }
 
-// Waits until the messages of a body that came with its head may pass. Returns false if the exchange must end
-// instead.
+// Waits until weir may forward the messages of a body that came with its head. Returns false if the exchange
+// must end instead.
 net::Task<bool> UpstreamExchange::admit_messages() {
   auto& watch = context_.watch;
   auto rest = attempt_.body;
