@@ -158,10 +158,8 @@ class Evaluation {
 
   // Decides what happens to charges that Redis could not make: those of `remote` that `unasked` names. If one
   // of them belongs to an enforced rule with on_store_failure = "closed", adds nothing and returns that rule.
-  // Otherwise returns null. The on_store_failure of each charge's rule then decides:
-  // * "local": adds the charge to `fallback`, under the key that the rule has in the key table.
-  // * "open": drops the charge.
-  // * "closed", for a shadow rule: drops the charge.
+  // Otherwise returns null. Adds each charge whose rule has "local" to `fallback`, under the rule's key in
+  // the key table. Drops the other charges.
   //
   // `fallback` may already contain the local charges of the request, because the key table makes all charges
   // of a bill or none. REQUIRES: `fallback` has at most kMaxCharges charges afterwards.
@@ -180,8 +178,7 @@ class Evaluation {
 [[nodiscard]] base::Duration wait_under(const Rule& rule, base::Duration retry_after,
                                         base::TimePoint now) noexcept;
 
-// Combines the outcomes of all bills into one decision. Ignores shadow charges. Decision::rule points to a
-// rule of one of the bills, or is null.
+// Combines the outcomes of all bills, except shadow charges. Decision::rule points to a rule of a bill.
 // * If any outcome is a refusal, the decision is Reject and reports the longest refusal.
 // * Otherwise, if any outcome has a delay, the decision is Delay, by the longest delay.
 // * Otherwise the decision admits the request at once.
