@@ -245,18 +245,20 @@ TEST_F(WatchdogTest, DeadlineIsOnTimeWithManyAwakeObjectsAndABusyEventLoop) {
   std::vector<std::unique_ptr<Watcher>> watchers;
   for (std::size_t i = 0; i < 20 * Watchdog::kAtOnce; ++i)
     watchers.push_back(std::make_unique<Watcher>(watchdog));
+  constexpr milliseconds kTurn{5};
+  int turns = 0;
   std::function<void()> others = [&] {
-    std::this_thread::sleep_for(milliseconds(5));
+    ++turns;
+    std::this_thread::sleep_for(kTurn);
     asio::post(context, others);
   };
+  asio::post(context, others);
   auto& last = *watchers.back();
-  for (const int times : {1, 2}) {
-    last.begin(milliseconds(1000));
-    ASSERT_TRUE(wait_for(last, times));
-    EXPECT_GE(last.waited(), milliseconds(1000));
-    EXPECT_LE(last.waited(), milliseconds(1000) + 2 * Watchdog::kTick + kPatience);
-    asio::post(context, others);
-  }
+  last.begin(milliseconds(1000));
+  ASSERT_TRUE(wait_for(last, 1));
+  EXPECT_GE(last.waited(), milliseconds(1000));
+  // counts turns, because a busy machine makes each turn longer
+  EXPECT_LE(turns, (milliseconds(1000) + 3 * Watchdog::kTick) / kTurn);
 }
 
 // The watchdog is stopped when a tick has checked only some of the objects. After the next start it checks
