@@ -168,7 +168,8 @@ void declare_client_keys(CLI::App& app, Words& words) {
   keys->require_subcommand(1);
   auto& options = words.client_keys;
   auto* list = keys->add_subcommand("list", "list the keys and their holders, without the keys themselves");
-  auto* set = keys->add_subcommand("set", "add a key, or give a key another holder or tier");
+  auto* set = keys->add_subcommand(
+      "set", "add a key, or give a key another holder or tier; what no option names stays as it is");
   auto* remove = keys->add_subcommand("remove", "remove a key");
   for (auto* command : {list, set, remove}) {
     declare_access(*command, words);
@@ -180,10 +181,16 @@ void declare_client_keys(CLI::App& app, Words& words) {
       ->required()
       ->type_name("KEY");
   remove->add_option("key", options.key, "the key's id as list shows it")->required()->type_name("ID");
-  set->add_option("--user", options.owner.user, "user who holds the key")->type_name("TEXT");
-  set->add_option("--org", options.owner.org, "organisation of the holder")->type_name("TEXT");
-  set->add_option("--tier", options.owner.tier, "tier of the holder")->type_name("TEXT");
-  set->add_option("--service", options.owner.service, "service that holds the key")->type_name("TEXT");
+  // CLI11 would read an empty text into std::optional as if the option was not given.
+  const auto declare = [&](const char* name, std::optional<std::string>& value, const char* help) {
+    set->add_option_function<std::string>(
+           name, [&value](const std::string& text) { value = text; }, help)
+        ->type_name("TEXT");
+  };
+  declare("--user", options.owner.user, "user who holds the key; \"\": none");
+  declare("--org", options.owner.org, "organisation of the holder; \"\": none");
+  declare("--tier", options.owner.tier, "tier of the holder; \"\": none");
+  declare("--service", options.owner.service, "service that holds the key; \"\": none");
 }
 
 }  // namespace

@@ -147,7 +147,7 @@ const std::string& id_in(const std::string& text) {
       "sha256:9f86d081884c7d65");
 }
 
-// Returns the body for PUT /api/client-keys. The key itself does not leave this process.
+// Returns the body for PATCH /api/client-keys. The key itself does not leave this process.
 json::object client_key_of(const ClientKeysOptions& options) {
   using policy::ApiKeys;
   constexpr std::string_view kBegin = "sha256:";
@@ -164,8 +164,8 @@ json::object client_key_of(const ClientKeysOptions& options) {
         "the argument is neither an id such as sha256:9f86d081884c7d65 nor sha256: and the 64 digits of a "
         "SHA-256; write - and give the key to standard input, where other users of the machine cannot see "
         "it");
-  const auto add = [&](const char* name, const std::string& value) {
-    if (!value.empty()) key[name] = value;
+  const auto add = [&](const char* name, const std::optional<std::string>& value) {
+    if (value) key[name] = *value;
   };
   add("user", options.owner.user);
   add("org", options.owner.org);
@@ -199,7 +199,7 @@ int run_client_keys(const AdminAccess& access, const ClientKeysOptions& options)
     const std::string page = "/api/client-keys";
     const auto said = options.what == What::List ? ask(access, "GET", page, {}, "keys")
                       : options.what == What::Set
-                          ? ask(access, "PUT", page, observe::json_text(client_key_of(options)), "key")
+                          ? ask(access, "PATCH", page, observe::json_text(client_key_of(options)), "key")
                           : ask(access, "DELETE", page + "?id=" + escaped(id_in(options.key)), {}, "key");
     return options.json ? observe::json_text(said) + "\n" : client_keys_report(said);
   });

@@ -60,7 +60,7 @@ admin::ApiKeyResponse Program::change_api_key(const admin::ApiKeyRequest& reques
     log_.audit(what + ": refused: " + done.edited.why);
     return refusal(done.edited);
   }
-  const auto& owner = request.owner ? *request.owner : *done.edited.was;
+  const auto& owner = done.edited.owner;
   log_.audit(what + holder_in_words(owner) +
              (!request.owner || !done.edited.was ? "" : "; until now" + holder_in_words(*done.edited.was)));
   put_in_force(done.edited.keys, done.stamp);

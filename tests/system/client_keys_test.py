@@ -75,6 +75,14 @@ class ClientKeys(TestCase):
         self.assertEqual(self.put(weir, id=id_of("a"), user="ann", tier="free").status, 200)
         self.assertEqual(self.statuses(weir, "a"), [429], "the limit of the tier was not refilled")
 
+    def test_patch_keeps_members_that_it_leaves_out_and_put_clears_them(self):
+        weir = self.weir()
+        response = self.ask(weir, "PATCH", {"id": id_of("a"), "org": "acme"})
+        self.assertEqual(response.json(), {"key": {"id": id_of("a"), "user": "ann", "org": "acme", "tier": "free"}, "created": False})
+        self.assertEqual(self.ask(weir, "PATCH", {"key": "a", "user": ""}).json()["key"], {"id": id_of("a"), "org": "acme", "tier": "free"})
+        self.assertEqual(self.ask(weir, "PATCH", {"key": "b", "tier": "pro"}).json(), {"key": {"id": id_of("b"), "tier": "pro"}, "created": True})
+        self.assertEqual(self.put(weir, key="a", tier="pro").json()["key"], {"id": id_of("a"), "tier": "pro"})
+
     def test_removed_key_is_unknown_at_once(self):
         weir = self.weir(KEYS + '[[key]]\nkey = "b"\nuser = "bob"\n')
         response = self.ask(weir, "DELETE", query="?id=" + id_of("a"))
@@ -195,6 +203,8 @@ class ClientKeys(TestCase):
         self.assertEqual(self.statuses(weir, "secret-b"), [200])
         self.assertEqual(self.command(weir, "set", id_of("a"), "--user", "ann", "--tier", "por")[1].split("\n")[0], f"changed {id_of('a')}: user ann, tier por")
         self.assertEqual(self.command(weir, "set", "sha256:" + digest("c"))[1], f"added {id_of('c')}\n")
+        self.assertEqual(self.command(weir, "set", id_of("a"), "--org", "acme")[1].split("\n")[0], f"changed {id_of('a')}: user ann, org acme, tier por")
+        self.assertEqual(self.command(weir, "set", id_of("a"), "--org", "")[1].split("\n")[0], f"changed {id_of('a')}: user ann, tier por")
         lines = self.command(weir, "list")[1].splitlines()
         self.assertEqual(lines, [id_of("c"), f"{id_of('a')}: user ann, tier por", f"{id_of('secret-b')}: user bob, tier pro"])
         self.assertEqual(self.command(weir, "remove", id_of("c"))[:2], (0, f"removed {id_of('c')}\n"))

@@ -101,8 +101,8 @@ struct ApiKeyRequest {
   std::optional<policy::ApiKeys::Sha256> digest{};  // names the key
   // Names a known key if `digest` is absent. Always has the form of an id (ApiKeys::is_id()).
   std::string id{};
-  std::optional<policy::ApiKeyOwner> owner{};  // the key's holder; absent: remove the key
-  std::string peer{};                          // address of the admin listener's client
+  std::optional<policy::ApiKeyOwnerChange> owner{};  // the change of the key's holder; absent: remove the key
+  std::string peer{};                                // address of the admin listener's client
 };
 struct ApiKeyResponse {
   unsigned status = 200;

@@ -43,7 +43,7 @@ struct ClientKeysOptions {
   // The id of a known key (ApiKeys::id_of()); or "sha256:" and the 64 digits of the SHA-256 of any key; or
   // "-": read the key from standard input. 64 digits alone could be an API key, so they are rejected.
   std::string key;
-  policy::ApiKeyOwner owner;
+  policy::ApiKeyOwnerChange owner;
   bool json = false;  // true: print the JSON of the reply unchanged
 };
 int run_client_keys(const AdminAccess& access, const ClientKeysOptions& options);

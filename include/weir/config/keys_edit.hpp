@@ -15,8 +15,9 @@ namespace weir::config {
 // The change of one key. Names the key by its digest, or a key of the file by its ApiKeys::id_of().
 struct KeyEdit {
   std::optional<policy::ApiKeys::Sha256> digest{};
-  std::string id{};                            // used if `digest` is absent
-  std::optional<policy::ApiKeyOwner> owner{};  // the key's holder; absent: remove the key
+  std::string id{};  // used if `digest` is absent
+  // The change of the key's holder; a new key begins with a holder without values. Absent: remove the key.
+  std::optional<policy::ApiKeyOwnerChange> owner{};
 };
 
 enum class KeyEditFault : std::uint8_t {
@@ -35,6 +36,7 @@ struct EditedKeys {
   std::string text{};                        // the new text of the file
   policy::ApiKeys keys{};                    // all keys in the new text
   policy::ApiKeys::Sha256 digest{};          // of the changed key
+  policy::ApiKeyOwner owner{};               // its holder; of a removed key: its last holder
   std::optional<policy::ApiKeyOwner> was{};  // its holder until now; absent: the key is new
 };
 

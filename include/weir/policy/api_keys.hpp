@@ -17,6 +17,16 @@ struct ApiKeyOwner {
   friend bool operator==(const ApiKeyOwner&, const ApiKeyOwner&) = default;
 };
 
+// A change of the holder of an API key. An absent member keeps the holder's value.
+struct ApiKeyOwnerChange {
+  std::optional<std::string> user{}, org{}, tier{}, service{};
+  // Returns the holder after the change.
+  [[nodiscard]] ApiKeyOwner applied_to(const ApiKeyOwner& owner) const {
+    return {user.value_or(owner.user), org.value_or(owner.org), tier.value_or(owner.tier),
+            service.value_or(owner.service)};
+  }
+};
+
 class ApiKeys {
  public:
   using Sha256 = std::array<std::uint8_t, 32>;

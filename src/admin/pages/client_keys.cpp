@@ -1,5 +1,5 @@
-// GET, PUT and DELETE /api/client-keys: lists the API keys of the keys file without the keys themselves,
-// adds or changes a key, or removes one.
+// GET, PUT, PATCH and DELETE /api/client-keys: lists the API keys of the keys file without the keys
+// themselves, adds or changes a key, or removes one.
 #include "admin/pages/limit_json.hpp"
 #include "admin/pages/pages.hpp"
 #include "admin/pages/query.hpp"
@@ -19,6 +19,7 @@ namespace {
 
 namespace json = boost::json;
 using policy::ApiKeyOwner;
+using policy::ApiKeyOwnerChange;
 using policy::ApiKeys;
 
 constexpr std::string_view kKeyMembers = "key, sha256 or id, and of user, org, tier and service";
@@ -82,12 +83,13 @@ std::string take_key_member(std::string_view name, const std::string& text, ApiK
                        : "\"sha256\" is not a SHA-256; write 64 hexadecimal digits, or the key as \"key\"";
 }
 
+// Reads the body into `change`. Members that the body leaves out keep their value in `change`. Returns what
+// is wrong with the body; empty if nothing is wrong.
 std::string read_change(std::string_view body, ApiKeyRequest& change) {
   json::error_code ec;
   const auto said = json::parse(json::string_view(body.data(), body.size()), ec);
   if (ec || !said.is_object())
     return "the body is not a JSON object; write one of " + std::string(kKeyMembers);
-  change.owner.emplace();
   for (const auto& member : said.as_object()) {
     const std::string_view name(member.key().data(), member.key().size());
     if (!member.value().is_string())
@@ -123,7 +125,8 @@ Answer say_api_keys(const Sources& sources, const PageRequest&) {
 
 Answer set_api_key(const Sources& sources, const PageRequest& question) {
   if (!sources.api_keys || sources.api_keys() == nullptr) return no_keys_file();
-  ApiKeyRequest change{.peer = question.peer};
+  ApiKeyRequest change{.owner = ApiKeyOwnerChange{}, .peer = question.peer};
+  if (question.method == "PUT") change.owner = ApiKeyOwnerChange{"", "", "", ""};
   if (const auto fault = read_change(question.body, change); !fault.empty()) return bad_request(fault);
   return answer_of(sources.change_api_key(change), false);
 }

@@ -74,6 +74,7 @@ constexpr std::array kPages{
     Page{"/api/keys", "DELETE", Operator, answer_keys},
     Page{"/api/client-keys", "GET", Operator, say_api_keys},
     Page{"/api/client-keys", "PUT", Operator, set_api_key, Page::Body::Json},
+    Page{"/api/client-keys", "PATCH", Operator, set_api_key, Page::Body::Json},
     Page{"/api/client-keys", "DELETE", Operator, remove_api_key},
 
     Page{"/api/servers", "GET", Operator, say_servers},

@@ -28,7 +28,8 @@ struct Page {
   enum class Body : std::uint8_t { None, Json };  // the body that a request for the page may have
 
   std::string_view path;
-  std::string_view method;  // GET also allows HEAD. POST, PUT and DELETE may change state; GET never does
+  std::string_view
+      method;  // GET also allows HEAD. POST, PUT, PATCH and DELETE may change state; GET never does
   For whom;
   std::variant<Say, Ask> handler;
   Body body = Body::None;

@@ -182,15 +182,17 @@ EditedKeys edit_keys(std::string_view text, const std::string& file, const KeyEd
   edited.keys.for_each([&](const ApiKeys::Sha256& digest, const ApiKeyOwner& holder) {
     if (digest == edited.digest) edited.was = holder;
   });
+  edited.owner = edited.was.value_or(ApiKeyOwner{});
+  if (edit.owner) edited.owner = edit.owner->applied_to(edited.owner);
   const auto lines = lines_of(text);
   const auto table = known ? table_at(lines, found->line) : std::nullopt;
   if (known && !table) return other_form(file);
   if (edit.owner)
-    edited.keys.set(edited.digest, *edit.owner);
+    edited.keys.set(edited.digest, edited.owner);
   else
     edited.keys.remove(edited.digest);
-  edited.text = !known       ? with_new_key(text, edited.digest, *edit.owner)
-                : edit.owner ? with_owner(lines, *table, *edited.was, *edit.owner)
+  edited.text = !known       ? with_new_key(text, edited.digest, edited.owner)
+                : edit.owner ? with_owner(lines, *table, *edited.was, edited.owner)
                              : without_table(lines, *table);
   ConfigErrors after;
   if (read_keys(edited.text, file, after).ring != edited.keys || !after.empty()) return other_form(file);

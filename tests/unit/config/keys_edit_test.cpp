@@ -25,8 +25,10 @@ constexpr std::string_view kKeys =
     "org = \"initech\"\n"
     "key = \"b\"\n";
 
-EditedKeys set(std::string_view text, std::string_view key, ApiKeyOwner owner) {
-  return edit_keys(text, "keys.toml", {.digest = ApiKeys::digest(key), .owner = std::move(owner)});
+EditedKeys set(std::string_view text, std::string_view key, const ApiKeyOwner& owner) {
+  return edit_keys(text, "keys.toml",
+                   {.digest = ApiKeys::digest(key),
+                    .owner = policy::ApiKeyOwnerChange{owner.user, owner.org, owner.tier, owner.service}});
 }
 
 EditedKeys remove(std::string_view text, std::string_view key) {
@@ -71,6 +73,19 @@ TEST(KeysEdit, KeepsTheCommentsOfChangedLines) {
       "[[key]]\nkey = \"a\"\n  user   = 'ann' # on call\ntier = \"pro\"  # until May\norg= \"z\"#y\r\n");
 }
 
+TEST(KeysEdit, KeepsMembersThatTheChangeDoesNotName) {
+  const auto edited = edit_keys(
+      kKeys, "keys.toml",
+      {.id = ApiKeys::id_of(ApiKeys::digest("a")), .owner = policy::ApiKeyOwnerChange{.tier = "pro"}});
+  ASSERT_EQ(edited.fault, KeyEditFault::None) << edited.why;
+  EXPECT_EQ(edited.owner, (ApiKeyOwner{"ann", "", "pro", ""}));
+  EXPECT_EQ(*edited.keys.find("a"), edited.owner);
+  const auto cleared = edit_keys(
+      edited.text, "keys.toml",
+      {.digest = ApiKeys::digest("a"), .owner = policy::ApiKeyOwnerChange{.user = "", .org = "acme"}});
+  EXPECT_EQ(cleared.owner, (ApiKeyOwner{"", "acme", "pro", ""}));
+}
+
 TEST(KeysEdit, RemovesAKeyAndKeepsTheOthers) {
   const auto edited = remove(kKeys, "a");
   ASSERT_EQ(edited.fault, KeyEditFault::None) << edited.why;
@@ -95,8 +110,10 @@ TEST(KeysEdit, RefusesAnUnknownKeyAndNamesIt) {
   EXPECT_EQ(edited.fault, KeyEditFault::Unknown);
   EXPECT_EQ(edited.why,
             "keys.toml has no key \"sha256:2e7d2c03a9507ae2\"; GET /api/client-keys lists the keys");
-  EXPECT_EQ(edit_keys(kKeys, "keys.toml", {.id = "sha256:2e7d2c03a9507ae2", .owner = ApiKeyOwner{}}).fault,
-            KeyEditFault::Unknown)
+  EXPECT_EQ(
+      edit_keys(kKeys, "keys.toml", {.id = "sha256:2e7d2c03a9507ae2", .owner = policy::ApiKeyOwnerChange{}})
+          .fault,
+      KeyEditFault::Unknown)
       << "an id names no new key";
 }
 

@@ -21,7 +21,7 @@ using policy::ApiKeys;
 class KeysFileEditTest : public testing::Test {
  protected:
   KeysFileEdit add(const std::string& key) {
-    return edit_keys_file(path_, {.digest = ApiKeys::digest(key), .owner = policy::ApiKeyOwner{}});
+    return edit_keys_file(path_, {.digest = ApiKeys::digest(key), .owner = policy::ApiKeyOwnerChange{}});
   }
   [[nodiscard]] std::string text() const { return config::test::contents(path_); }
 
