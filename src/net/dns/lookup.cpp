@@ -58,8 +58,8 @@ DnsLookup::DnsLookup(asio::io_context& context, const base::Endpoint& name, cons
   ended_.async_wait([this, alive = std::weak_ptr(channel_)](const ErrorCode&) {
     const auto channel = alive.lock();  // keeps the channel until `done` has destroyed this look-up
     if (!channel) return;
-    const auto done = std::move(done_);
-    done(std::move(answer_));
+    const auto callback = std::move(done_);
+    callback(std::move(answer_));
   });
   if (const int status = channel_->open(name_servers); status != ARES_SUCCESS) {
     answer_ = Callback::answer(*this, status, nullptr);
