@@ -116,7 +116,7 @@ Program::Program(const config::Settings& settings, config::LookupResult servers,
       resolver_(control_, clock_, [this](const std::string& line) { log_.warning(line); }),
       shared_{clock_,       table_,       queue_,      in_flight_, connections_per_ip_,
               body_memory_, &clock_step_, spans_.get()},
-      reloading_(control_, std::move(file), settings_,
+      reloading_(file_thread_, std::move(file), settings_,
                  [this](FreshConfiguration fresh) { return apply(std::move(fresh)); }),
       upgrade_(control_.get_executor(), callbacks(), log_) {
   for (const auto& warning : settings.warnings) log_.warning(warning.where + ": " + warning.what);

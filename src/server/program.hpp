@@ -14,6 +14,8 @@
 #include "server/config_watch.hpp"
 #include "server/inspector.hpp"
 #include "server/listeners.hpp"
+#include "server/process/file_thread.hpp"
+#include "server/process/keys_file_edit.hpp"
 #include "server/process/snapshot_file.hpp"
 #include "server/process/supervision.hpp"
 #include "server/process/worker_thread.hpp"
@@ -83,7 +85,9 @@ class Program {
   void put_in_force(config::Settings settings, const ConfigSnapshots::Draft& draft,
                     std::vector<Listeners::Wanted> listeners, std::vector<ClientFiles::Use> files,
                     ReloadReport& report);
-  [[nodiscard]] admin::ApiKeyResponse change_api_key(const admin::ApiKeyRequest& request);
+  void change_api_key(const admin::ApiKeyRequest& request, admin::ApiKeyDone done);
+  [[nodiscard]] admin::ApiKeyResponse end_change(const admin::ApiKeyRequest& request,
+                                                 const KeysFileEdit& edit);
   void put_in_force(const policy::ApiKeys& keys, const net::FileStamp& stamp);
   [[nodiscard]] base::Result<void> take_up(const std::vector<const ClientFiles::Use*>& changed);
   void tell(log::LogLevel level, const std::vector<std::string>& lines);
@@ -184,6 +188,7 @@ class Program {
   std::unique_ptr<admin::Alerts> alerts_;
   std::unique_ptr<admin::Server> admin_;
   Supervision supervision_{control_.get_executor(), notify_environment(), log_};
+  FileThread file_thread_{control_};  // reads the configuration, and changes the keys file
   Reloading reloading_;
   upgrade::Upgrade upgrade_;
   std::optional<upgrade::HandoffReceiver> handoff_receiver_;  // receives connections from the old process

@@ -3,6 +3,8 @@
 
 #include "weir/config/config_errors.hpp"
 
+#include <memory>
+#include <new>
 #include <utility>
 
 namespace weir::server {
@@ -45,30 +47,47 @@ std::string holder_in_words(const policy::ApiKeyOwner& owner) {
 }  // namespace
 
 // Refuses during a reload and an upgrade. Both may have read the keys file before this change, and would put
-// the old keys into use after it. A reload's thread also reads settings_.
-admin::ApiKeyResponse Program::change_api_key(const admin::ApiKeyRequest& request) {
-  if (stopping_) return refusal(503, "busy", "weir is stopping");
-  if (upgrade_.is_under_way()) return refusal(503, "busy", "an upgrade is in progress; try again");
-  if (reloading_.is_under_way()) return refusal(503, "busy", "a reload is in progress; try again");
-  const auto done = edit_keys_file(settings_.keys_file,
-                                   {.digest = request.digest, .id = request.id, .owner = request.owner});
-  const auto id = done.edited.fault == config::KeyEditFault::None ? policy::ApiKeys::id_of(done.edited.digest)
-                  : request.digest                                ? policy::ApiKeys::id_of(*request.digest)
-                                                                  : config::in_quotes(request.id);
+// the old keys into use after it.
+void Program::change_api_key(const admin::ApiKeyRequest& request, admin::ApiKeyDone done) {
+  // A client that leaves does not end its change, so the connections of the admin listener are no bound.
+  constexpr std::size_t kMostChanges = 64;
+  if (stopping_) return done(refusal(503, "busy", "weir is stopping"));
+  if (upgrade_.is_under_way()) return done(refusal(503, "busy", "an upgrade is in progress; try again"));
+  if (reloading_.is_under_way()) return done(refusal(503, "busy", "a reload is in progress; try again"));
+  if (file_thread_.size() >= kMostChanges)
+    return done(refusal(503, "busy", std::to_string(kMostChanges) + " other changes wait; try again"));
+  const auto edit = std::make_shared<KeysFileEdit>();
+  const config::KeyEdit wanted{.digest = request.digest, .id = request.id, .owner = request.owner};
+  file_thread_.run([edit, wanted, path = settings_.keys_file] { *edit = edit_keys_file(path, wanted); },
+                   [this, edit, request, told = std::move(done)](const std::string& fault) {
+                     if (!fault.empty()) edit->edited.fault = config::KeyEditFault::Unwritable;
+                     if (!fault.empty())
+                       edit->edited.why = settings_.keys_file + " was not changed: " + fault;
+                     told(end_change(request, *edit));
+                   });
+}
+
+// Logs a change of the keys file, and puts the keys into use.
+admin::ApiKeyResponse Program::end_change(const admin::ApiKeyRequest& request, const KeysFileEdit& edit) try {
+  const auto& edited = edit.edited;
+  const auto id = edited.fault == config::KeyEditFault::None ? policy::ApiKeys::id_of(edited.digest)
+                  : request.digest                           ? policy::ApiKeys::id_of(*request.digest)
+                                                             : request.id;
   const auto what = "admin: " + request.peer + (request.owner ? " sets" : " removes") + " the API key " + id;
-  if (done.edited.fault != config::KeyEditFault::None) {
-    log_.audit(what + ": refused: " + done.edited.why);
-    return refusal(done.edited);
+  if (edited.fault != config::KeyEditFault::None) {
+    log_.audit(what + ": refused: " + edited.why);
+    return refusal(edited);
   }
-  const auto& owner = done.edited.owner;
-  log_.audit(what + holder_in_words(owner) +
-             (!request.owner || !done.edited.was ? "" : "; until now" + holder_in_words(*done.edited.was)));
-  put_in_force(done.edited.keys, done.stamp);
-  admin::ApiKeyResponse response{.id = id, .owner = owner, .created = !done.edited.was};
+  log_.audit(what + holder_in_words(edited.owner) +
+             (!request.owner || !edited.was ? "" : "; until now" + holder_in_words(*edited.was)));
+  put_in_force(edited.keys, edit.stamp);
+  admin::ApiKeyResponse response{.id = id, .owner = edited.owner, .created = !edited.was};
   if (request.owner)
-    if (auto warning = config::warn_of_unused_tier(settings_, owner.tier))
+    if (auto warning = config::warn_of_unused_tier(settings_, edited.owner.tier))
       response.warnings.push_back(std::move(*warning));
   return response;
+} catch (const std::bad_alloc&) {
+  return refusal(500, "keys_file_failed", "the keys file was changed, but memory ran out; reload weir");
 }
 
 // Puts other API keys into use, for requests that begin from now on. All limiters keep their state.

@@ -33,7 +33,8 @@ void Program::reload(Reloading::Done done) {
 }
 
 // Looks at the files of the configuration once a second if `watch` is set, and reloads after a change. After
-// a reload that failed, weir waits for the next change.
+// a reload that failed, weir waits for the next change. Does not look while weir itself changes the keys
+// file.
 void Program::watch_configuration() {
   constexpr std::chrono::seconds kEvery{1};
   watch_timer_.cancel();
@@ -41,7 +42,7 @@ void Program::watch_configuration() {
   watch_timer_.expires_after(kEvery);
   watch_timer_.async_wait([this](const net::ErrorCode& error) {
     if (error || stopping_) return;
-    if (config_watch_.look()) {
+    if (file_thread_.size() == 0 && config_watch_.look()) {
       log_.info("watch: the configuration's files have changed: reloading the configuration");
       reload({});
     }

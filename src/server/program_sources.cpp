@@ -87,7 +87,10 @@ void Program::add_questions(admin::Sources& sources) {
   };
   sources.keys = [this](admin::KeyRequest question) { return inspector_.keys(std::move(question)); };
   sources.api_keys = [this] { return settings_.client.keys ? &*settings_.client.keys : nullptr; };
-  sources.change_api_key = [this](const admin::ApiKeyRequest& request) { return change_api_key(request); };
+  sources.longest_api_key_change = kLongestApiKeyChange;
+  sources.change_api_key = [this](const admin::ApiKeyRequest& request, admin::ApiKeyDone done) {
+    change_api_key(request, std::move(done));
+  };
   if (begun_with_.admin.top != 0)
     sources.top = [this](limit::RuleIndex label) { return std::pair(top_clients(label), clock_.now()); };
 }

@@ -23,6 +23,7 @@ void Program::upgrade(upgrade::Upgrade::Done done) {
   };
   if (stopping_) return refuse("weir is stopping");
   if (reloading_.is_under_way()) return refuse("a reload is in progress; try again");
+  if (file_thread_.size() != 0) return refuse("a change of API keys is in progress; try again");
   if (!readiness().ready) return refuse("weir is not ready yet; try again");
   upgrade_.begin({.start = settings_.server.upgrade_timeout, .pause = settings_.server.upgrade_pause},
                  [this, told = std::move(done)](const upgrade::UpgradeReport& report) {

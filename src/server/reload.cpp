@@ -1,5 +1,7 @@
 #include "weir/server/reload.hpp"
 
+#include "server/process/file_thread.hpp"
+
 #include "weir/config/differences.hpp"
 #include "weir/config/locations.hpp"
 
@@ -7,10 +9,7 @@
 #include <exception>
 #include <iterator>
 #include <memory>
-#include <system_error>
 #include <utility>
-
-#include <boost/asio/post.hpp>
 
 namespace weir::server {
 
@@ -36,16 +35,12 @@ FreshConfiguration read_configuration(const std::string& file, const config::Set
   return fresh;
 }
 
-Reloading::Reloading(net::asio::io_context& control, std::string file, const config::Settings& in_force,
+Reloading::Reloading(FileThread& thread, std::string file, const config::Settings& in_force,
                      std::function<ReloadReport(FreshConfiguration)> apply)
-    : control_(control), file_(std::move(file)), in_force_(in_force), apply_(std::move(apply)) {}
-
-Reloading::~Reloading() {
-  if (reader_.joinable()) reader_.join();
-}
+    : thread_(thread), file_(std::move(file)), in_force_(in_force), apply_(std::move(apply)) {}
 
 void Reloading::ask(Done done) {
-  if (reader_.joinable()) {
+  if (reading_) {
     asked_again_ = true;
     next_.push_back(std::move(done));
     return;
@@ -54,21 +49,17 @@ void Reloading::ask(Done done) {
   begin();
 }
 
+// The thread may still read when this object is destroyed, so the reading must not use the object.
 void Reloading::begin() {
-  try {
-    reader_ = std::thread([this] {
-      net::asio::post(control_, [this, fresh = std::make_shared<FreshConfiguration>(read_configuration(
-                                           file_, in_force_))] { end(std::move(*fresh)); });
-    });
-  } catch (const std::system_error& error) {
-    finish({.mistakes = {file_ + ": cannot start a thread to read it: " + error.what()},
-            .changes = {},
-            .warnings = {}});
-  }
+  reading_ = true;
+  const auto fresh = std::make_shared<FreshConfiguration>();
+  thread_.run([fresh, file = file_, &in_force = in_force_] { *fresh = read_configuration(file, in_force); },
+              [this, fresh](const std::string& fault) { end(std::move(*fresh), fault); });
 }
 
-void Reloading::end(FreshConfiguration fresh) {
-  reader_.join();
+void Reloading::end(FreshConfiguration fresh, const std::string& fault) {
+  reading_ = false;
+  if (!fault.empty()) fresh.mistakes = {file_ + ": " + fault};
   ReloadReport report;
   try {
     report = apply_(std::move(fresh));

@@ -4,10 +4,11 @@
 import hashlib
 import json
 import os
+import pathlib
 import re
 import threading
 
-from harness import Client, TestCase, Upstream, Weir, config, main, rule, run_weir
+from harness import Client, TestCase, Upstream, Weir, config, eventually, main, rule, run_weir
 
 KEYS = '# the keys\n[[key]]\nkey = "a"\nuser = "ann"\ntier = "free"\n'
 CLIENT = 'keys = "keys.toml"\nunknown_keys = "reject"'
@@ -109,6 +110,25 @@ class ClientKeys(TestCase):
         self.assertEqual({each["id"] for each in self.ask(weir, "GET").json()["keys"]}, {id_of(name) for name in ["a", *names]})
         for name in names:
             self.assertIn(digest(name), self.file(weir))
+
+    def locked(self, weir):
+        """Returns True while weir changes the keys file, which it locks."""
+        inode = f":{(weir.folder / 'keys.toml').stat().st_ino} "
+        return any(inode in line and "FLOCK" in line for line in pathlib.Path("/proc/locks").read_text().splitlines())
+
+    def test_health_checks_are_answered_during_a_change(self):
+        weir = self.weir(KEYS + "".join(f'[[key]]\nsha256 = "{digest(str(number))}"\n' for number in range(50_000)))
+        statuses, during = [], 0
+        thread = threading.Thread(target=lambda: statuses.append(self.put(weir, key="b").status))
+        with Client(weir.admin) as client:
+            thread.start()
+            eventually(lambda: self.locked(weir) or statuses, "the change has begun")
+            while self.locked(weir):
+                self.assertEqual(client.get("/healthz").status, 200)
+                during += self.locked(weir)
+        thread.join()
+        self.assertEqual(statuses, [200])
+        self.assertGreater(during, 0, "no health check was answered before the end of the change")
 
     def test_change_by_hand_is_kept_and_no_reload_follows(self):
         weir = self.weir(server="watch = true")

@@ -114,6 +114,8 @@ struct ApiKeyResponse {
   std::vector<std::string> warnings{};
 };
 
+using ApiKeyDone = std::function<void(const ApiKeyResponse&)>;
+
 // A request to change a server at run time. Members without a value change nothing.
 struct ServerChange {
   std::string upstream;
@@ -180,8 +182,11 @@ struct Sources {
   std::function<net::Task<KeyResponse>(KeyRequest)> keys;
   // Returns the known API keys, which stay valid until the caller returns; null if there is no keys file.
   std::function<const policy::ApiKeys*()> api_keys;
-  // Changes the keys file and the keys in use. Blocks until the file is on the disk.
-  std::function<ApiKeyResponse(const ApiKeyRequest&)> change_api_key;
+  // Changes the keys file and the keys in use. Calls ApiKeyDone with the result on the server's thread when
+  // the file is on the disk, or before `change_api_key` returns.
+  std::function<void(const ApiKeyRequest&, ApiKeyDone)> change_api_key;
+  // If a change takes longer, the reply says that it continues.
+  base::Duration longest_api_key_change{0};
   std::function<std::vector<AlertFigures>()> alerts;  // absent if there are no alerts
   // Returns the number of exceptions during checks and posts of alerts; absent if there are no alerts.
   std::function<std::uint64_t()> alert_faults;

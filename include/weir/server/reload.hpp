@@ -1,9 +1,8 @@
-// Reads and checks a changed configuration file while weir runs. A separate thread reads files, looks up
-// names, and compares the old and new text. Meanwhile the main thread answers health checks.
+// Reads and checks a changed configuration file while weir runs. FileThread reads files, looks up names, and
+// compares the old and new text. Meanwhile the main thread answers health checks.
 #pragma once
 
 #include "weir/config/settings.hpp"
-#include "weir/net/asio.hpp"
 #include "weir/upstream/server_group.hpp"
 
 #include <chrono>
@@ -11,14 +10,18 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 namespace weir::server {
 
+class FileThread;
+
 // The longest time that the admin listener waits for the result of a reload. After that time, the reply says
 // that the reload continues, for example because name servers are silent.
 inline constexpr std::chrono::seconds kLongestReload{60};
+// The longest time that the admin listener waits for a change of the keys file. After that time, the reply
+// says that the change continues, for example because the disk is slow.
+inline constexpr std::chrono::seconds kLongestApiKeyChange{20};
 
 // The result of a reload.
 struct ReloadReport {
@@ -52,15 +55,14 @@ class Reloading {
 
   // `apply` is called on the main thread. It must put the configuration into use, or report why it cannot.
   // `in_force`: the configuration in use, which must outlive this object. Only `apply` may change this
-  // configuration, because the reading thread uses it, too.
-  Reloading(net::asio::io_context& control, std::string file, const config::Settings& in_force,
+  // configuration, or another job of `thread` when it is done, because the reading uses it, too.
+  Reloading(FileThread& thread, std::string file, const config::Settings& in_force,
             std::function<ReloadReport(FreshConfiguration)> apply);
-  ~Reloading();  // waits until the reading thread has ended
   Reloading(const Reloading&) = delete;
   Reloading& operator=(const Reloading&) = delete;
 
   [[nodiscard]] const std::string& file() const noexcept { return file_; }
-  [[nodiscard]] bool is_under_way() const noexcept { return reader_.joinable(); }
+  [[nodiscard]] bool is_under_way() const noexcept { return reading_; }
   // Requests a reading of the file. `done` is called on the main thread with the result; `done` may be empty.
   void ask(Done done);
 
@@ -72,17 +74,17 @@ class Reloading {
 
  private:
   void begin();
-  void end(FreshConfiguration fresh);
+  void end(FreshConfiguration fresh, const std::string& fault);
   void finish(const ReloadReport& report);
 
-  net::asio::io_context& control_;
+  FileThread& thread_;
   const std::string file_;
   const config::Settings& in_force_;
   const std::function<ReloadReport(FreshConfiguration)> apply_;
   std::vector<Done> waiting_;  // callbacks of requests that get the result of the reading under way
   std::vector<Done> next_;     // callbacks of requests that get the result of the next reading
   bool asked_again_ = false;
-  std::thread reader_;  // joinable while a reading runs
+  bool reading_ = false;  // true while a reading runs, or waits for other jobs of the thread
   std::uint64_t succeeded_ = 0;
   std::uint64_t failed_ = 0;
   bool last_succeeded_ = true;

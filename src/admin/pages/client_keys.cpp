@@ -4,13 +4,17 @@
 #include "admin/pages/pages.hpp"
 #include "admin/pages/query.hpp"
 
+#include "weir/net/use_task.hpp"
 #include "weir/observe/json_value.hpp"
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include <boost/asio/basic_waitable_timer.hpp>
 #include <boost/json.hpp>
 
 namespace weir::admin {
@@ -103,6 +107,27 @@ std::string read_change(std::string_view body, ApiKeyRequest& change) {
                                                "{\"key\": \"…\", \"tier\": \"pro\"}";
 }
 
+// Shared with the callback of the change, which may run after the request has ended.
+struct ChangeTold {
+  explicit ChangeTold(const net::Executor& executor) : timer(executor) {}
+  net::Timer timer;
+  std::optional<ApiKeyResponse> response;
+};
+
+net::Task<Answer> change(const Sources& sources, const ApiKeyRequest& wanted, const net::Executor& executor) {
+  const auto told = std::make_shared<ChangeTold>(executor);
+  told->timer.expires_after(sources.longest_api_key_change);
+  sources.change_api_key(wanted, [told](const ApiKeyResponse& response) {
+    told->response = response;
+    told->timer.cancel();
+  });
+  net::ErrorCode ignored;
+  if (!told->response) co_await told->timer.async_wait(net::use_task(ignored));
+  if (told->response) co_return answer_of(*told->response, !wanted.owner);
+  co_return error_answer(504, "still_writing",
+                         "The change is not finished yet; the log will show the result.");
+}
+
 }  // namespace
 
 Answer say_api_keys(const Sources& sources, const PageRequest&) {
@@ -123,21 +148,26 @@ Answer say_api_keys(const Sources& sources, const PageRequest&) {
   return {.status = 200, .body = observe::json_text(json::object{{"keys", std::move(list)}})};
 }
 
-Answer set_api_key(const Sources& sources, const PageRequest& question) {
-  if (!sources.api_keys || sources.api_keys() == nullptr) return no_keys_file();
-  ApiKeyRequest change{.owner = ApiKeyOwnerChange{}, .peer = question.peer};
-  if (question.method == "PUT") change.owner = ApiKeyOwnerChange{"", "", "", ""};
-  if (const auto fault = read_change(question.body, change); !fault.empty()) return bad_request(fault);
-  return answer_of(sources.change_api_key(change), false);
+net::Task<Answer> set_api_key(const Sources& sources, const PageRequest& question,
+                              const net::Executor& executor) {
+  if (!sources.api_keys || sources.api_keys() == nullptr) co_return no_keys_file();
+  ApiKeyRequest wanted{.owner = ApiKeyOwnerChange{}, .peer = question.peer};
+  if (question.method == "PUT") wanted.owner = ApiKeyOwnerChange{"", "", "", ""};
+  if (const auto fault = read_change(question.body, wanted); !fault.empty()) co_return bad_request(fault);
+  auto changing = change(sources, wanted, executor);
+  co_return co_await std::move(changing);
 }
 
-Answer remove_api_key(const Sources& sources, const PageRequest& question) {
-  if (!sources.api_keys || sources.api_keys() == nullptr) return no_keys_file();
+net::Task<Answer> remove_api_key(const Sources& sources, const PageRequest& question,
+                                 const net::Executor& executor) {
+  if (!sources.api_keys || sources.api_keys() == nullptr) co_return no_keys_file();
   auto query = query_of(question);
   auto [name, id] = take_parameter(query);
   if (name != "id" || !ApiKeys::is_id(id) || !query.empty())
-    return bad_request("write the id of one key, as GET shows it: ?id=sha256:9f86d081884c7d65");
-  return answer_of(sources.change_api_key({.id = std::move(id), .peer = question.peer}), true);
+    co_return bad_request("write the id of one key, as GET shows it: ?id=sha256:9f86d081884c7d65");
+  const ApiKeyRequest wanted{.id = std::move(id), .peer = question.peer};
+  auto changing = change(sources, wanted, executor);
+  co_return co_await std::move(changing);
 }
 
 }  // namespace weir::admin

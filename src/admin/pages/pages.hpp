@@ -56,8 +56,10 @@ struct Page {
 [[nodiscard]] net::Task<Answer> answer_keys(const Sources& sources, const PageRequest& question,
                                             const net::Executor& executor);
 [[nodiscard]] Answer say_api_keys(const Sources& sources, const PageRequest& question);
-[[nodiscard]] Answer set_api_key(const Sources& sources, const PageRequest& question);
-[[nodiscard]] Answer remove_api_key(const Sources& sources, const PageRequest& question);
+[[nodiscard]] net::Task<Answer> set_api_key(const Sources& sources, const PageRequest& question,
+                                            const net::Executor& executor);
+[[nodiscard]] net::Task<Answer> remove_api_key(const Sources& sources, const PageRequest& question,
+                                               const net::Executor& executor);
 
 [[nodiscard]] Answer say_servers(const Sources& sources, const PageRequest& question);
 [[nodiscard]] Answer change_server(const Sources& sources, const PageRequest& question);
