@@ -113,9 +113,13 @@ void declare_usual(CLI::App& app, Words& words) {
 }
 
 void declare_import(CLI::App& app, Words& words) {
-  auto* import = app.add_subcommand(
-      "import", "translate a configuration of nginx; standard error says what has no equal");
-  import->add_option("file", words.import.file, "the configuration")->required()->type_name("NGINX.CONF");
+  auto* import = app.add_subcommand("import",
+                                    "translate a configuration of nginx, or Ingresses with annotations of "
+                                    "ingress-nginx; standard error says "
+                                    "what has no equal");
+  import->add_option("file", words.import.file, "nginx.conf, or a .yaml or .json file of Ingresses")
+      ->required()
+      ->type_name("FILE");
   import->add_option("-o,--output", words.import.output, "default: standard output")->type_name("FILE");
   import->add_flag("--force", words.import.force, "overwrite the file of --output");
 }

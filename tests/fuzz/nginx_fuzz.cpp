@@ -1,5 +1,5 @@
-// Fuzzes configurations of nginx as `weir import` reads them. Any text must be translated, or be rejected
-// with its place. The translation must be TOML.
+// Fuzzes configurations of nginx, and Ingresses, as `weir import` reads them. Any text must be translated, or
+// be rejected with its place. The translation must be TOML.
 #include "cli/import/syntax/nginx_parser.hpp"
 #include "cli/import/translate.hpp"
 #include "config/read/toml_reader.hpp"
@@ -8,22 +8,41 @@
 #include <string>
 #include <string_view>
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  using namespace weir;
-  const auto parsed = cli::nginx::parse_nginx({reinterpret_cast<const char*>(bytes), size}, "n.conf");
-  if (!parsed) {
-    fuzz::require(parsed.error().message.starts_with("n.conf:"), "a fault says where");
-    return 0;
-  }
-  cli::nginx::Notes notes;
-  const auto toml = cli::nginx::translate(*parsed, "/etc/nginx", notes);
-  for (const auto& note : notes.sorted())
-    fuzz::require(note.line().starts_with("n.conf:"), "a note says where");
-  if (!toml) return 0;
+namespace weir::fuzz {
+namespace {
+
+const std::string kFile = "n.conf";
+
+void check(const base::Result<std::string>& toml, const cli::nginx::Notes& notes) {
+  for (const auto& note : notes.sorted()) require(note.line().starts_with(kFile + ":"), "a note says where");
+  if (!toml) return require(!toml.error().message.empty(), "a fault has a sentence");
   config::ConfigErrors mistakes;
   (void)config::read_toml(*toml, "weir.toml", mistakes);
   for (const auto& line : mistakes.lines())
-    fuzz::require(line.find("${") != std::string::npos || line.find("environment") != std::string::npos,
-                  "the translation is TOML");
+    require(line.find("${") != std::string::npos || line.find("environment") != std::string::npos,
+            "the translation is TOML");
+}
+
+void import_nginx(std::string_view text) {
+  const auto parsed = cli::nginx::parse_nginx(text, kFile);
+  if (!parsed) return require(parsed.error().message.starts_with(kFile + ":"), "a fault says where");
+  cli::nginx::Notes notes;
+  const auto toml = cli::nginx::translate(*parsed, "/etc/nginx", notes);
+  check(toml, notes);
+}
+
+void import_ingresses(std::string_view text) {
+  cli::nginx::Notes notes;
+  const auto toml = cli::nginx::translate_ingresses(text, kFile, notes);
+  check(toml, notes);
+}
+
+}  // namespace
+}  // namespace weir::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(bytes), size);
+  weir::fuzz::import_nginx(text);
+  weir::fuzz::import_ingresses(text);
   return 0;
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """PUT, GET and DELETE /api/client-keys, and weir client-keys, change the API keys of a running weir and their file."""
 
+import fcntl
 import hashlib
 import json
 import os
@@ -209,6 +210,16 @@ class ClientKeys(TestCase):
         (weir.folder / "keys.toml").unlink()
         response = self.put(weir, key="b")
         self.assertEqual((response.status, response.json()["error"]), (500, "keys_file_failed"))
+
+    def test_change_waits_for_no_other_process_that_changes_the_file(self):
+        weir = self.weir()
+        with open(weir.folder / "keys.toml", encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            response = self.put(weir, key="b")
+            self.assertEqual((response.status, response.json()["error"]), (503, "busy"))
+            self.assertIn("is being changed by another process; try again", response.json()["message"])
+            self.assertEqual(self.file(weir), KEYS)
+        self.assertEqual(self.put(weir, key="b").status, 200)
 
     def test_without_a_keys_file_there_is_nothing_to_change(self):
         weir = self.start(Weir(config(self.upstream.port, rules=rule())))

@@ -6,6 +6,7 @@
 
 #include "weir/config/config_errors.hpp"
 #include "weir/config/settings.hpp"
+#include "weir/net/file.hpp"
 
 #include <cerrno>
 #include <cstdio>
@@ -50,18 +51,37 @@ int check_result(const std::string& text, const std::string& name) {
   }
 }
 
+bool is_ingress_file(const std::string& file) {
+  return file.ends_with(".yaml") || file.ends_with(".yml") || file.ends_with(".json");
+}
+
+base::Result<std::string> translate_ingress_file(const std::string& file, nginx::Notes& notes) {
+  constexpr std::size_t kLargestYaml = 16 << 20;
+  const auto text = net::read_file(file, kLargestYaml);
+  if (!text) return base::Error{"cannot be read: " + text.error().message};
+  return nginx::translate_ingresses(*text, file, notes);
+}
+
+base::Result<std::string> translate_nginx_file(const std::string& file, nginx::Notes& notes) {
+  const auto directives = nginx::read_nginx_files(file);
+  if (!directives) return directives.error();
+  const auto folder = std::filesystem::absolute(file).parent_path().string();
+  return nginx::translate(*directives, folder, notes);
+}
+
 }  // namespace
 
 int run_import(const ImportOptions& options) {
-  const auto directives = nginx::read_nginx_files(options.file);
-  if (!directives) return fail(directives.error().message, kWrong);
-  const auto folder = std::filesystem::absolute(options.file).parent_path().string();
   nginx::Notes notes;
-  const auto body = nginx::translate(*directives, folder, notes);
+  const auto body = is_ingress_file(options.file) ? translate_ingress_file(options.file, notes)
+                                                  : translate_nginx_file(options.file, notes);
   for (const auto& note : notes.sorted()) std::cerr << note.line() << '\n';
-  if (!body) return fail(options.file + ": " + body.error().message, kWrong);
+  if (!body) {
+    const auto& what = body.error().message;
+    return fail(what.starts_with(options.file) ? what : options.file + ": " + what, kWrong);
+  }
   const auto text = "# Made by weir import from " + nginx::printable(options.file) +
-                    ". Its report on standard error names the directives without an equal.\n" + *body;
+                    ". Its report on standard error names what has no equal.\n" + *body;
   const auto written = options.output.empty() ? print(text) : write_output(options, text);
   if (written != kDone) return written;
   return check_result(text, options.output.empty() ? "weir.toml" : options.output);

@@ -1,4 +1,4 @@
-// weir import: translates a configuration of nginx.
+// weir import: translates a configuration of nginx, or Ingresses of Kubernetes.
 #pragma once
 
 #include <string>
@@ -6,14 +6,14 @@
 namespace weir::cli {
 
 struct ImportOptions {
-  std::string file;    // the configuration of nginx
+  std::string file;    // the configuration of nginx; a file of Ingresses if it ends in .yaml, .yml or .json
   std::string output;  // empty: standard output
   bool force = false;  // overwrite the output
 };
 
-// Writes the configuration of weir, and reports on standard error which directives have no equal. Returns 0
-// if weir accepts the configuration; 1 if weir rejects it, or if the output cannot be written; 2 if the file
-// of nginx cannot be read.
+// Writes the configuration of weir, and reports on standard error which directives or annotations have no
+// equal. Returns 0 if weir accepts the configuration; 1 if weir rejects it, or if the output cannot be
+// written; 2 if the file cannot be read.
 [[nodiscard]] int run_import(const ImportOptions& options);
 
 }  // namespace weir::cli

@@ -1,4 +1,4 @@
-// Translates the directives of an nginx configuration into a configuration of weir. Pure.
+// Translates the directives of an nginx configuration, or Ingresses, into a configuration of weir. Pure.
 #pragma once
 
 #include "cli/import/read/notes.hpp"
@@ -7,6 +7,7 @@
 #include "weir/base/result.hpp"
 
 #include <string>
+#include <string_view>
 
 namespace weir::cli::nginx {
 
@@ -14,5 +15,10 @@ namespace weir::cli::nginx {
 // error says why there is nothing to translate. `folder`: the absolute folder of the configuration of nginx.
 [[nodiscard]] base::Result<std::string> translate(const Directives& directives, const std::string& folder,
                                                   Notes& notes);
+
+// Does the same for Ingresses of Kubernetes with annotations of ingress-nginx. `text`: YAML or JSON; `file`:
+// its name in the report.
+[[nodiscard]] base::Result<std::string> translate_ingresses(std::string_view text, const std::string& file,
+                                                            Notes& notes);
 
 }  // namespace weir::cli::nginx

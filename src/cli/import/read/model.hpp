@@ -17,13 +17,14 @@ namespace weir::cli::nginx {
 // A limit_req_zone or limit_conn_zone.
 struct Zone {
   Position position;
-  std::vector<std::string> key;  // parts of weir's key; empty: all requests count together
-  bool usable = true;            // false: the key has a variable that weir has no part for
-  bool by_server = false;        // the key has $server_name, so each server counts for itself
-  bool by_address = false;       // the key has the client's address
-  unsigned optional = 0;         // parts that a request may lack
-  std::uint64_t rate = 1'000;    // thousandths of a request in a second, as nginx counts them; limit_req
-  std::string limit = "1/s";     // the same for weir
+  std::vector<std::string> key;       // parts of weir's key; empty: all requests count together
+  bool usable = true;                 // false: the key has a variable that weir has no part for
+  bool by_server = false;             // the key has $server_name, so each server counts for itself
+  bool by_address = false;            // the key has the client's address
+  unsigned optional = 0;              // parts that a request may lack
+  std::uint64_t rate = 1'000;         // thousandths of a request in a second, as nginx counts them; limit_req
+  std::string limit = "1/s";          // the same for weir
+  std::vector<std::string> except{};  // addresses and blocks of clients for which the limit does not hold
 };
 
 enum class Over : std::uint8_t { Delay, Refuse };  // what nginx does with requests above the rate
@@ -180,6 +181,19 @@ struct Upstream {
   std::optional<std::chrono::milliseconds> fail_timeout, idle;
 };
 
+// Pages of other origins that may read answers.
+struct Cors {
+  Position position;
+  std::vector<std::string> origins;  // "*" alone: all
+  bool credentials = false;
+  std::chrono::seconds max_age{0};
+  bool is_narrow = false;  // only some methods or fields: weir must not answer preflights
+  friend bool operator==(const Cors& a, const Cors& b) {
+    return a.origins == b.origins && a.credentials == b.credentials && a.max_age == b.max_age &&
+           a.is_narrow == b.is_narrow;
+  }
+};
+
 // Settings of the whole process in weir: key of [server], and its value in TOML.
 using ServerKeys = std::map<std::string, std::string>;
 
@@ -190,6 +204,7 @@ struct Configuration {
   std::map<std::string, Zone> request_zones, connection_zones;
   std::map<std::string, Upstream> upstreams;
   std::vector<Server> servers;
+  std::optional<Cors> cors{};
 };
 
 }  // namespace weir::cli::nginx

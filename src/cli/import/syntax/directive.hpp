@@ -23,7 +23,7 @@ struct Directive {
   Position position;
   std::string name;
   std::vector<std::string> arguments;  // without quotes and escapes
-  std::vector<Directive> block;
+  std::vector<Directive> block{};
   bool has_block = false;
 };
 

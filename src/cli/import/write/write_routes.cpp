@@ -168,7 +168,10 @@ class RuleWriter {
     const auto& zone = *zone_of(configuration_, draft.limit);
     const auto& limit = draft.limit;
     TomlPairs lines{{"name", toml_string(unique_name(limit.zone))}};
-    if (!everywhere) lines.emplace_back("match", inline_table({{"route", one_or_list(draft.routes)}}));
+    TomlPairs match;
+    if (!everywhere) match.emplace_back("route", one_or_list(draft.routes));
+    if (!zone.except.empty()) match.emplace_back("not", inline_table({{"ip", one_or_list(zone.except)}}));
+    if (!match.empty()) lines.emplace_back("match", inline_table(match));
     lines.emplace_back("key", text_list(zone.key));
     if (zone.optional > 0 && zone.by_address && zone.key.size() > 1)
       lines.emplace_back("on_missing", toml_string("ip"));
