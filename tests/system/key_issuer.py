@@ -23,20 +23,24 @@ def server_tls(folder):
 
 
 class KeyServer(Upstream):
-    """Publishes the keys of an Ed25519Issuer. `kids`: their names. `gate`: called before each answer."""
+    """Publishes the keys of an Ed25519Issuer. `gate`: called before each answer."""
 
     def __init__(self, folder, issuer, kids=("1",), port=0, tls=None):
-        self.issuer, self.kids, self.gate = issuer, list(kids), lambda: None
+        self.issuer, self.gate = issuer, lambda: None
+        self.rotate(*kids)
         super().__init__(self.publish, port=port, tls=tls or server_tls(folder))
 
     @property
     def url(self):
         return f"https://localhost:{self.port}/jwks"
 
+    def rotate(self, *kids):
+        """Publishes these keys from now on. Makes them here, because only one thread at a time may make a key."""
+        self.key_set = self.issuer.key_set(*kids).encode()
+
     def publish(self, exchange):
-        key_set = self.issuer.key_set(*self.kids).encode()
         self.gate()
-        exchange.send(answer(key_set, headers="Connection: close\r\n"))
+        exchange.send(answer(self.key_set, headers="Connection: close\r\n"))
         exchange.close()
 
 
