@@ -40,6 +40,7 @@ void add_parameters(const policy::Match& match, ParameterNames& names) {
 
 std::string beyond_log(const policy::Match& match) {
   if (!match.headers.empty()) return "the header " + match.headers.front().name;
+  if (!match.claims.empty()) return "the claim " + match.claims.front().name;
   if (!match.body_words.empty() || !match.json.empty()) return "the body";
   if (match.https) return "the scheme";
   if (!match.listeners.empty()) return "the listener";

@@ -10,6 +10,7 @@ import time
 
 from harness import BELOW_EPHEMERAL, PATIENCE, Client, TestCase, Upstream, Weir, config, eventually, get, logged_requests, main, rule, \
     run_weir, together
+from http2_client import Http2Client
 from key_issuer import Ed25519Issuer, KeyServer
 
 INSIST = rule("claim", "10000/day", key='["claim:sub"]', on_missing='"reject"', match='{ path = "/api" }')
@@ -191,6 +192,26 @@ class TokenKeys(TestCase):
         self.assertEqual((status, errors), (0, ""))
         self.assertIn(f"keys from {self.keys.url}, fetched every 10min", output)
         self.assertEqual(self.keys.connections, 0)
+
+    def test_streams_of_http2_wait_apart_from_each_other(self):
+        answers = threading.Event()
+        self.addCleanup(answers.set)
+        self.keys.gate = lambda: answers.wait(2 * PATIENCE)
+        weir = self.weir = self.start(Weir(self.text(timeout="1min").replace(
+            'address = "127.0.0.1:0"', 'address = "127.0.0.1:0"\nprotocols = ["http/1.1", "h2c"]', 1)))
+        token = [("authorization", f"Bearer {self.issuer.token('1')}")]
+        with Http2Client(weir.port) as client:
+            waiting, leaving = client.open(path="/api", fields=token), client.open(path="/api", fields=token)
+            self.await_metric(weir, 2, "weir_token_key_waiting")
+            self.assertEqual(client.request(path="/other", fields=token).status, 200)
+            client.reset(leaving)
+            self.await_metric(weir, 1, "weir_token_key_waiting")
+            answers.set()
+            self.assertEqual(client.read(waiting).status, 200)
+            self.keys.__exit__()
+            unknown = [("authorization", f"Bearer {self.issuer.token('2')}"), ("content-type", "application/grpc"), ("te", "trailers")]
+            refused = client.request("POST", "/api", unknown)
+            self.assertEqual((refused.status, refused["grpc-status"]), (200, "14"), "a gRPC client gets UNAVAILABLE")
 
     def test_placeholders_wait_for_keys_too(self):
         answers = threading.Event()

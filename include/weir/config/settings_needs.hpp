@@ -34,6 +34,8 @@ namespace weir::config {
 // returns true if any of them uses the country, city, region or network of addresses.
 [[nodiscard]] bool asks_for_claims(const Settings& settings);
 [[nodiscard]] bool asks_for_places(const Settings& settings);
+// Returns true if the rule or one of its overrides has a condition on a claim.
+[[nodiscard]] bool names_claims(const policy::Rule& rule);
 // Returns true if the rule, one of its tiers or one of its overrides has an elastic limit.
 [[nodiscard]] bool is_elastic(const policy::Rule& rule);
 // Returns true if any rule has an elastic limit, so that weir must measure its load.

@@ -16,8 +16,11 @@ namespace weir::policy {
 // A key depends on claims if one of its parts has a claim as an alternative, and the request lacks all
 // alternatives before the claim.
 [[nodiscard]] bool needs_claims(const KeyPattern& pattern, const Request& request);
-// Returns true if the rule may apply and needs claims, for its key or for the client's name in its queue.
+// Returns true if the rule may apply and needs claims: for its key, its conditions, its tiers and overrides,
+// or for the client's name in its queue.
 [[nodiscard]] bool needs_claims(const Rule& rule, const Request& request);
+// Returns true if an unverified token decides whether the rule applies, or which of its tiers and overrides.
+[[nodiscard]] bool depends_on_token(const Rule& rule, const Request& request);
 // Returns true if any of the rules needs claims.
 [[nodiscard]] bool needs_claims(RuleList rules, const Request& request);
 

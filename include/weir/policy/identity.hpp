@@ -45,6 +45,7 @@ struct ClientSettings {
   Source org;
   Source service;
   Source device;                // device is read from any peer
+  Source tier;                  // a claim, or none; the keys file goes before
   std::optional<ApiKeys> keys;  // the keys file, if one is configured
   UnknownKeys unknown_keys = UnknownKeys::Anonymous;
   http::FieldNames trusted_fields;  // header fields that only trusted peers may send
@@ -65,8 +66,8 @@ struct Credentials {
   Claims claims;                         // claims of the verified token
   // True: weir has fetched the keys of the token's issuer since the request arrived (TokenVerifier::verify).
   bool keys_current = false;
-  GeoTexts place;                        // storage for the texts of the client's place (country, city, …)
-  std::array<std::string, 5> decoded;    // storage for query and cookie values that needed decoding
+  GeoTexts place;                      // storage for the texts of the client's place (country, city, …)
+  std::array<std::string, 5> decoded;  // storage for query and cookie values that needed decoding
 };
 
 struct ClientIdentity {
@@ -95,6 +96,12 @@ struct ClientIdentity {
   std::optional<TokenFault> token_fault;   // why the token is invalid
   const ClientSettings* source = nullptr;  // the settings that identify() used; null: none
 };
+
+// Returns true if the client's tier may come from its token, which is not verified yet.
+[[nodiscard]] inline bool awaits_tier(const ClientIdentity& client) noexcept {
+  return !client.token.empty() && client.tier.empty() && client.source != nullptr &&
+         client.source->tier.kind == Source::Kind::Claim;
+}
 
 [[nodiscard]] bool is_trusted(const ClientSettings& settings, const base::IpAddress& address) noexcept;
 // Returns an IPv4 address unchanged. For an IPv6 address, returns its network with the configured prefix

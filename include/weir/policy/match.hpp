@@ -56,11 +56,6 @@ struct Request {
 // itself.
 [[nodiscard]] bool is_https(const Request& request) noexcept;
 
-struct NamedText {
-  std::string name;
-  TextMatch text;
-};
-
 // An ambiguous value: a rule reads the value, but the request has several different values. weir does not
 // know which of them the upstream uses.
 struct Ambiguity {
@@ -82,9 +77,11 @@ struct Match {
   // All conditions in `headers` and `query` must hold. A condition holds if any line of the header, or any
   // parameter with the name, matches. Query names and values are compared after percent-decoding. A '+' may
   // match a blank or a plus sign.
-  std::vector<NamedText> headers;      // upper and lower case of names are equal
-  std::vector<NamedText> query;        // names are case-sensitive
-  std::vector<std::string> tiers;      // the tier must be in this list
+  std::vector<NamedText> headers;  // upper and lower case of names are equal
+  std::vector<NamedText> query;    // names are case-sensitive
+  std::vector<std::string> tiers;  // the tier must be in this list
+  // The verified token must have all these claims. One element of a list must match, and one word of `scope`.
+  std::vector<NamedText> claims;
   std::vector<base::Cidr> ip;          // a block of this list must contain the address
   std::vector<std::string> countries;  // the country must be in this list: "CH"
   std::vector<std::string> cities;     // the city must be in this list: "Geneva"
@@ -120,6 +117,7 @@ struct Match {
     Listener,
     Route,
     Tier,
+    Claim,
     Country,
     City,
     Region,
@@ -150,16 +148,14 @@ struct Match {
   enum class Known : std::uint8_t {
     No,    // the conditions do not hold
     Yes,   // the conditions hold
-    Open,  // the body decides
+    Open,  // the body decides, or a token that is not verified yet
   };
   [[nodiscard]] Known known(const Request& request) const;
-  // Returns the first ambiguous condition on the path, a header, the query or the JSON body. A condition is
-  // ambiguous if it holds for one interpretation or value and not for another. A body that is not JSON makes
-  // all conditions on JSON ambiguous. Returns nullopt if another condition on the head does not hold, because
-  // the ambiguity then makes no difference.
-  //
-  // weir rejects a request with an ambiguity. Otherwise a client could evade the condition, because the
-  // upstream may use another interpretation than weir.
+  // Returns true if a condition, also of `negated`, depends on a token that is not verified yet.
+  [[nodiscard]] bool awaits_token(const Request& request) const noexcept;
+  // Returns the first ambiguous condition: it holds for one interpretation or value and not for another, so a
+  // client could evade it. weir rejects such a request. A body that is not JSON makes all conditions on JSON
+  // ambiguous. Returns nullopt if another condition on the head does not hold anyway.
   [[nodiscard]] std::optional<Ambiguity> ambiguity(const Request& request) const {
     if (is_path_ambiguous(request)) return Ambiguity{.place = "path", .name = {}};
     return ambiguity_in_values(request);
@@ -188,13 +184,13 @@ struct Match {
     return ambiguity_by_name(request);
   }
   [[nodiscard]] std::optional<Ambiguity> ambiguity_by_name(const Request& request) const;
-  [[nodiscard]] Unmet unmet_by_client(const Request& request) const;
-  [[nodiscard]] Unmet unmet_by_head(const Request& request) const;
-  // Return the first condition of `headers` (or `query`) that no value of the request meets; null if the
-  // request meets all of them.
+  enum class OfToken : std::uint8_t { Unmet, Ignored };  // how conditions that await the token count
+  [[nodiscard]] Unmet unmet_by_client(const Request& request, OfToken of_token = OfToken::Unmet) const;
+  [[nodiscard]] Unmet unmet_by_head(const Request& request, OfToken of_token = OfToken::Unmet) const;
+  // Return the first condition of `claims` (`headers`, `query`, `json`) that no value meets; null: all are met
+  [[nodiscard]] const NamedText* unmet_claim(const ClientIdentity& client) const;
   [[nodiscard]] const NamedText* unmet_header(const Request& request) const;
   [[nodiscard]] const NamedText* unmet_parameter(const Request& request) const;
-  // Returns the first condition of `json` that the body does not meet; null if it meets all of them.
   [[nodiscard]] const NamedText* unmet_json(const Request& request) const;
   [[nodiscard]] std::optional<Ambiguity> fault_in_json(const Request& request) const;
 };

@@ -10,6 +10,7 @@
 #include "weir/policy/identity/fetched_keys.hpp"
 #include "weir/policy/token_fault.hpp"
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -20,18 +21,36 @@
 
 namespace weir::policy {
 
-// The claims of a verified token, converted to text. Includes only claims that are text, numbers or booleans.
-// Belongs to one exchange. Views live until the claims are filled again.
+// The claims of a verified token, converted to text. Includes only claims that are text, numbers or booleans,
+// and the elements of lists that are. Belongs to one exchange. Views live until the claims are filled again.
 class Claims {
  public:
   // Returns the claim as text. Returns an empty text if the claim is missing, or is a list, an object or
   // null.
   [[nodiscard]] std::string_view find(std::string_view name) const noexcept;
+  // Returns true if `test` returns true for the claim, or for an element if the claim is a list.
+  template <class Test>
+  [[nodiscard]] bool any(std::string_view name, Test test) const {
+    const auto holds = [&](const Named& one) {
+      return one.first == name && test(std::string_view(one.second));
+    };
+    return std::any_of(claims_.begin(), claims_.end(), holds) ||
+           std::any_of(elements_.begin(), elements_.end(), holds);
+  }
   void add(std::string name, std::string value) { claims_.emplace_back(std::move(name), std::move(value)); }
-  void clear() noexcept { claims_.clear(); }
+  // Adds an element of a list.
+  void add_element(std::string name, std::string value) {
+    elements_.emplace_back(std::move(name), std::move(value));
+  }
+  void clear() noexcept {
+    claims_.clear();
+    elements_.clear();
+  }
 
  private:
-  std::vector<std::pair<std::string, std::string>> claims_;
+  using Named = std::pair<std::string, std::string>;
+  std::vector<Named> claims_;
+  std::vector<Named> elements_;
 };
 
 // How weir verifies the tokens of one issuer.

@@ -21,6 +21,23 @@ constexpr SourceWord kNamedSources[] = {{"header", Source::Kind::Header},
                                         {"cookie", Source::Kind::Cookie},
                                         {"claim", Source::Kind::Claim}};
 
+// `table`: the table in [client] that has the key `claim`.
+void check_claim(const TableReader& client, const TableReader& table) {
+  if (!client.mentions("jwt"))
+    table.mistake(
+        "claim",
+        "found without [client] jwt, which says how weir verifies tokens; expected [client] jwt = { … }");
+}
+
+Source read_tier(const TableReader& client) {
+  const auto table = client.table("tier", schema::kTierSource);
+  Source source{Source::Kind::Claim, table.text("claim")};
+  if (table.has("claim") && source.name.empty())
+    table.mistake("claim", "found \"\"; expected a name such as \"plan\"");
+  check_claim(client, table);
+  return source;
+}
+
 // Reads a table that names exactly one source of a value in a request, such as a header or a query parameter.
 Source read_source(const TableReader& client, std::string_view key, const TableSpec& spec) {
   const auto table = client.table(key, spec);
@@ -34,10 +51,7 @@ Source read_source(const TableReader& client, std::string_view key, const TableS
     if (free ? source.name.empty() : !is_token(source.name))
       table.mistake(word, "found " + in_quotes(source.name) + "; expected a name such as \"X-User-ID\"");
   }
-  if (source.kind == Source::Kind::Claim && !client.mentions("jwt"))
-    table.mistake(
-        "claim",
-        "found without [client] jwt, which says how weir verifies tokens; expected [client] jwt = { … }");
+  if (source.kind == Source::Kind::Claim) check_claim(client, table);
   if (spec.find("bearer") != nullptr && table.boolean("bearer")) {
     source = {Source::Kind::Bearer, ""};
     ++found;
@@ -123,6 +137,8 @@ policy::ClientSettings read_client(const TableReader& table, ReadContext& contex
   if (table.has("org")) client.org = read_source(table, "org", schema::kSource);
   if (table.has("service")) client.service = read_source(table, "service", schema::kSource);
   if (table.has("device")) client.device = read_source(table, "device", schema::kSource);
+  if (table.has("tier")) client.tier = read_tier(table);
+  context.tier_claim = table.mentions("tier");
   client.trusted_fields = read_trusted_fields(table, client);
   if (table.has("keys")) client.keys = read_api_keys(table, resolve(context, table.text("keys")), context);
   context.tokens = table.mentions("jwt");

@@ -25,7 +25,17 @@ bool names_places(const policy::Rule& rule) {
                      [](const policy::Variant& variant) { return names_places(variant.match); });
 }
 
+bool names_claims(const policy::Match& match) {
+  return !match.claims.empty() || (match.negated && names_claims(*match.negated));
+}
+
 }  // namespace
+
+bool names_claims(const policy::Rule& rule) {
+  return names_claims(rule.match) ||
+         std::any_of(rule.overrides.begin(), rule.overrides.end(),
+                     [](const policy::Variant& variant) { return names_claims(variant.match); });
+}
 
 bool keyed_by(const Settings& settings, policy::Attribute kind) {
   return std::any_of(settings.rules.begin(), settings.rules.end(),
@@ -42,13 +52,15 @@ bool asks_for_bodies(const Settings& settings) {
 
 bool asks_for_claims(const Settings& settings) {
   const auto& client = settings.client;
-  const policy::Source* sources[] = {&client.api_key, &client.user, &client.org, &client.service,
-                                     &client.device};
+  const policy::Source* sources[] = {&client.api_key, &client.user,   &client.org,
+                                     &client.service, &client.device, &client.tier};
   const auto claimed = [](const policy::Source* source) {
     return source->kind == policy::Source::Kind::Claim;
   };
   return std::any_of(std::begin(sources), std::end(sources), claimed) ||
-         keyed_by(settings, policy::Attribute::Claim);
+         keyed_by(settings, policy::Attribute::Claim) ||
+         std::any_of(settings.rules.begin(), settings.rules.end(),
+                     [](const policy::Rule& rule) { return names_claims(rule); });
 }
 
 bool asks_for_places(const Settings& settings) {

@@ -39,6 +39,7 @@ struct ReadContext {
   bool cors = false;                            // true: the file has [cors], even with a mistake
   bool tracing = false;                         // true: the file has [tracing], even with a mistake
   bool tokens = false;                          // true: [client] has the key jwt, even with a mistake
+  bool tier_claim = false;                      // true: [client] takes the tier from a claim
   bool geo = false;                             // true: [client] has the key geo, even with a mistake
   policy::TierPriorities tier_priorities{};     // priorities that rules have set for tiers
   std::vector<std::string> listeners{};         // names of the listeners read so far

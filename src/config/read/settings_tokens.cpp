@@ -57,7 +57,7 @@ policy::KeyFetchSettings read_fetch(const TableReader& issuer, const ReadContext
   policy::KeyFetchSettings fetch{.url = issuer.text("jwks"),
                                  .refresh = table.deadline("refresh"),
                                  .cooldown = table.deadline("cooldown"),
-                                 .wait = table.duration("wait"),
+                                 .wait = table.deadline("wait"),
                                  .timeout = table.deadline("timeout"),
                                  .max_size = static_cast<std::size_t>(table.size("max_size").value_or(1)),
                                  .max_waiting = static_cast<std::uint32_t>(table.whole("max_waiting")),

@@ -141,6 +141,8 @@ constexpr KeySpec kClientKeys[] = {
     table("org", schema::kSource, "likewise for the organisation"),
     table("service", schema::kSource, "likewise for the service"),
     table("device", schema::kSource, "likewise for the device, but believed from every client"),
+    table("tier", schema::kTierSource,
+          "where the tier is named, if the keys file gives the client none: { claim }"),
     key("keys", Kind::Text, "", "file of the valid API keys and their owners"),
     choice(
         "unknown_keys", kUnknownKeys, "anonymous",
@@ -182,9 +184,8 @@ constexpr KeySpec kKeyFetchKeys[] = {
     key("cooldown", Kind::Duration, "2s",
         "least time from a fetch to one that an unknown kid causes; also the time until a failed fetch is "
         "repeated"),
-    key("wait", Kind::Duration, "3s",
-        "longest time that a request with an unknown kid waits for a fetch; 0s: it does not wait"),
-    whole("max_waiting", 0, 1'000'000, "1000",
+    key("wait", Kind::Duration, "3s", "longest time that a request with an unknown kid waits for a fetch"),
+    whole("max_waiting", 1, 1'000'000, "1000",
           "most requests that wait for a fetch at the same time; further ones do not wait"),
     key("timeout", Kind::Duration, "5s", "longest time of a fetch"),
     key("max_size", Kind::Size, "256KiB", "largest answer to a fetch"),
@@ -197,6 +198,9 @@ constexpr KeySpec kApiKeySourceKeys[] = {
     key("header", Kind::Text, "", "name of a header field"),
     key("query", Kind::Text, "", "name of a query parameter"),
     key("bearer", Kind::Bool, "false", "the key is in Authorization: Bearer …"),
+};
+constexpr KeySpec kTierSourceKeys[] = {
+    required("claim", Kind::Text, "name of the claim of the bearer token, such as \"plan\""),
 };
 constexpr KeySpec kSourceKeys[] = {
     key("header", Kind::Text, "", "name of a header field"),
@@ -336,9 +340,10 @@ const KeySpec* TableSpec::find(std::string_view name) const noexcept {
 namespace schema {
 constinit const TableSpec kRoot{kRootKeys}, kServer{kServerKeys}, kLog{kLogKeys}, kAdmin{kAdminKeys},
     kCors{kCorsKeys}, kClient{kClientKeys}, kApiKeySource{kApiKeySourceKeys}, kSource{kSourceKeys},
-    kJwt{kJwtKeys}, kKeyFetch{kKeyFetchKeys}, kState{kStateKeys}, kMemory{kMemoryKeys}, kRedis{kRedisKeys},
-    kRedisTls{kRedisTlsKeys}, kRoute{kRouteKeys}, kRespond{kRespondKeys}, kHeaders{kHeadersKeys},
-    kFieldEdits{kFieldEditsKeys}, kRewrite{kRewriteKeys}, kKeysFile{kKeysFileKeys}, kKey{kKeyKeys};
+    kTierSource{kTierSourceKeys}, kJwt{kJwtKeys}, kKeyFetch{kKeyFetchKeys}, kState{kStateKeys},
+    kMemory{kMemoryKeys}, kRedis{kRedisKeys}, kRedisTls{kRedisTlsKeys}, kRoute{kRouteKeys},
+    kRespond{kRespondKeys}, kHeaders{kHeadersKeys}, kFieldEdits{kFieldEditsKeys}, kRewrite{kRewriteKeys},
+    kKeysFile{kKeysFileKeys}, kKey{kKeyKeys};
 }  // namespace schema
 
 }  // namespace weir::config

@@ -36,6 +36,9 @@ constexpr KeySpec kMatchKeys[] = {
           "all of these values in the JSON body: pointer = \"text\", \"~regex\", or true if it has to be "
           "present"),
     key("tier", Kind::OneOrMore, "", "any of these tiers"),
+    named("claims", kTextShapes,
+          "all of these claims of the bearer token: name = \"text\", \"~regex\", or true if it has to be "
+          "present; of a list, one element is enough; in rules and overrides"),
     key("ip", Kind::OneOrMore, "", "any of these addresses and blocks"),
     table("not", schema::kMatch, "the conditions in it must not all hold"),
     like(pattern::kCountry,

@@ -53,8 +53,11 @@ std::string source_words(const policy::Source& source) {
 // Returns lines that say where requests contain the identity of their client. Leaves out sources that are the
 // default.
 std::string source_lines(const policy::ClientSettings& client) {
-  const std::pair<const char*, const policy::Source*> sources[] = {
-      {"user", &client.user}, {"org", &client.org}, {"service", &client.service}, {"device", &client.device}};
+  const std::pair<const char*, const policy::Source*> sources[] = {{"user", &client.user},
+                                                                   {"org", &client.org},
+                                                                   {"service", &client.service},
+                                                                   {"device", &client.device},
+                                                                   {"tier", &client.tier}};
   const policy::Source usual{policy::Source::Kind::Header, "X-API-Key"};
   std::string text;
   if (client.api_key.kind != usual.kind || client.api_key.name != usual.name)

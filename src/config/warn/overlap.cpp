@@ -77,7 +77,8 @@ bool names_cover(const std::vector<policy::NamedText>& wide, const std::vector<p
 
 bool heads_cover(const policy::Match& wide, const policy::Match& narrow) {
   return names_cover(wide.headers, narrow.headers, http::equal_ignoring_case) &&
-         names_cover(wide.query, narrow.query, std::equal_to<>());
+         names_cover(wide.query, narrow.query, std::equal_to<>()) &&
+         names_cover(wide.claims, narrow.claims, std::equal_to<>());
 }
 
 // Compares the words of body_contains only if both matches have the same max_body, because weir searches only

@@ -37,10 +37,12 @@ bool admits_more(const policy::Variant& variant, const policy::Rule& rule) {
 }
 
 // Returns true if a client can decide whether its requests meet the match. The match then has conditions on
-// headers, query parameters or members of JSON, but none on the client's address, tier or geographic place.
+// headers, query parameters or members of JSON, but none on the client's address, tier, claims or geographic
+// place.
 bool is_chosen_by_client(const policy::Match& match) {
-  const bool asks_who = !match.ip.empty() || !match.tiers.empty() || !match.countries.empty() ||
-                        !match.cities.empty() || !match.regions.empty() || !match.asns.empty();
+  const bool asks_who = !match.ip.empty() || !match.tiers.empty() || !match.claims.empty() ||
+                        !match.countries.empty() || !match.cities.empty() || !match.regions.empty() ||
+                        !match.asns.empty();
   const auto names_text = [](const policy::Match& one) {
     return !one.headers.empty() || !one.query.empty() || !one.json.empty();
   };

@@ -115,7 +115,8 @@ namespace {
 
 void warn_of_tiers(const Settings& settings, const ReadContext& context, ConfigWarnings& warnings) {
   const auto named = tiers_named_by(settings);
-  warn_of_named_tiers(named, settings, context, warnings);
+  if (settings.client.tier.kind != policy::Source::Kind::Claim)
+    warn_of_named_tiers(named, settings, context, warnings);
   warn_of_given_tiers(named, settings, context, warnings);
 }
 
@@ -159,11 +160,30 @@ std::string claim_of(const policy::AttributeRef& ref, const policy::ClientSettin
   return source.kind == policy::Source::Kind::Claim ? source.name : std::string();
 }
 
+// Returns true if each match with a condition on a claim has one on the issuer, too.
+bool names_issuer(const policy::Rule& rule) {
+  const auto fits = [](const policy::Match& match) {
+    return match.claims.empty() ||
+           std::any_of(match.claims.begin(), match.claims.end(),
+                       [](const policy::NamedText& claim) { return claim.name == "iss"; });
+  };
+  const auto all_fit = [&](const policy::Match& match) {
+    return fits(match) && (!match.negated || fits(*match.negated));
+  };
+  return all_fit(rule.match) &&
+         std::all_of(rule.overrides.begin(), rule.overrides.end(),
+                     [&](const policy::Variant& variant) { return all_fit(variant.match); });
+}
+
 // Warns of rules that take the user of one issuer for the user of another, because both tokens have the same
 // value in a claim.
 void warn_of_several_issuers(const Settings& settings, ConfigWarnings& warnings) {
   const auto& client = settings.client;
   if (!client.tokens || client.tokens->settings().size() < 2) return;
+  if (client.tier.kind == policy::Source::Kind::Claim)
+    warnings.add("[client]",
+                 "tier is a claim of tokens from several issuers, so each of them can give its "
+                 "clients every tier");
   for (const auto& rule : settings.rules) {
     std::string shared;
     bool by_issuer = false;
@@ -178,6 +198,10 @@ void warn_of_several_issuers(const Settings& settings, ConfigWarnings& warnings)
                    "is keyed by " + in_quotes(shared) +
                        ", a claim of tokens from several issuers: clients of different issuers with the "
                        "same value share one limit; add \"claim:iss\" to its key");
+    if (names_claims(rule) && !names_issuer(rule))
+      warnings.add(rule,
+                   "has conditions on claims of tokens from several issuers, and each of them can give its "
+                   "clients every claim; add iss = \"…\" to claims");
   }
 }
 

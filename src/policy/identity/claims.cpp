@@ -21,6 +21,8 @@ bool is_claim(Attribute kind, const ClientIdentity& client) noexcept {
       return claimed(client.source->service);
     case Attribute::Device:
       return claimed(client.source->device);
+    case Attribute::Tier:
+      return claimed(client.source->tier);
     default:
       return false;
   }
@@ -32,6 +34,13 @@ bool needs_claims(const KeyPart& part, const Request& request) {
     if (is_claim(attribute.kind, request.client)) return true;
   }
   return false;
+}
+
+// Returns true if the token decides which override or tier of the rule applies.
+bool is_chosen_by_token(const Rule& rule, const Request& request) {
+  const auto awaits = [&](const Variant& variant) { return variant.match.awaits_token(request); };
+  return (!rule.tiers.empty() && awaits_tier(request.client)) ||
+         std::any_of(rule.overrides.begin(), rule.overrides.end(), awaits);
 }
 
 // Returns true if name_client() in priority.hpp would use a claim to name the client in the rule's queue.
@@ -53,8 +62,13 @@ bool needs_claims(const KeyPattern& pattern, const Request& request) {
 
 bool needs_claims(const Rule& rule, const Request& request) {
   if (request.client.token.empty()) return false;
-  return (needs_claims(rule.key, request) || is_queued_by_claim(rule, request.client)) &&
+  return (needs_claims(rule.key, request) || is_queued_by_claim(rule, request.client) ||
+          depends_on_token(rule, request)) &&
          rule.match.known(request) != Match::Known::No;
+}
+
+bool depends_on_token(const Rule& rule, const Request& request) {
+  return rule.match.awaits_token(request) || is_chosen_by_token(rule, request);
 }
 
 bool needs_claims(RuleList rules, const Request& request) {

@@ -134,6 +134,7 @@ std::optional<TokenFault> verify_token(ClientIdentity& client, Credentials& cred
   take(settings.org, client.org);
   take(settings.service, client.service);
   take(settings.device, client.device);
+  take(settings.tier, client.tier);
   return std::nullopt;
 }
 

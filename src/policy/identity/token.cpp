@@ -81,6 +81,16 @@ std::optional<boost::json::object> object_in(std::string_view part) {
   return std::move(value.get_object());
 }
 
+void add_claims(const boost::json::object& found, Claims& claims) {
+  for (const auto& [name, value] : found) {
+    if (auto text = text_of(value); !text.empty()) claims.add(std::string(name), std::move(text));
+    const auto* list = value.if_array();
+    if (list == nullptr) continue;
+    for (const auto& element : *list)
+      if (auto text = text_of(element); !text.empty()) claims.add_element(std::string(name), std::move(text));
+  }
+}
+
 // The members of a token's header that weir uses (RFC 7515 §4.1).
 struct Header {
   std::string algorithm;           // empty: missing, or not a text
@@ -293,8 +303,7 @@ std::optional<TokenFault> TokenVerifier::verify(std::string_view token, base::Ti
   if (!found) return TokenFault::Malformed;
   if (const auto fault = fault_in_dates(*found, now, issuer->settings)) return fault;
   if (const auto fault = fault_in_parties(*found, issuer->settings)) return fault;
-  for (const auto& [name, value] : *found)
-    if (auto text = text_of(value); !text.empty()) claims.add(std::string(name), std::move(text));
+  add_claims(*found, claims);
   return std::nullopt;
 }
 

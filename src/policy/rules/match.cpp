@@ -94,6 +94,24 @@ bool matches_host(const std::vector<HostMatch>& patterns, std::string_view host)
                      [&](const HostMatch& pattern) { return pattern.holds(host); });
 }
 
+// Returns true if the text, or one of the words in it, meets the condition.
+bool a_word_holds(const TextMatch& wanted, std::string_view text) {
+  if (wanted.holds(text)) return true;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto end = std::min(text.find(' ', at), text.size());
+    if (end > at && wanted.holds(text.substr(at, end - at))) return true;
+    at = end + 1;
+  }
+  return false;
+}
+
+bool claim_holds(const Claims& claims, const NamedText& wanted) {
+  const bool words = wanted.name == "scope";
+  return claims.any(wanted.name, [&](std::string_view value) {
+    return words ? a_word_holds(wanted.text, value) : wanted.text.holds(value);
+  });
+}
+
 void add(std::string& line, std::string_view words) {
   if (!line.empty()) line += ", ";
   line += words;
@@ -132,14 +150,18 @@ void Match::set_routes(std::vector<std::string> names, const std::vector<std::st
 }
 
 // Returns the first unmet condition. Ignores `negated` and the conditions on headers, the query and the body.
-inline Match::Unmet Match::unmet_by_client(const Request& request) const {
+inline Match::Unmet Match::unmet_by_client(const Request& request, OfToken of_token) const {
   const auto block = [&](const base::Cidr& b) { return b.contains(request.client.address); };
   if (!any_of(methods, request.head->method)) return Unmet::Method;
   if (!hosts.empty() && !matches_host(hosts, request.host)) return Unmet::Host;
   if (https && *https != is_https(request)) return Unmet::Scheme;
   if (!any_of(listeners, request.listener)) return Unmet::Listener;
   if (!routes.empty() && !is_route_listed(request.route_index)) return Unmet::Route;
-  if (!any_of(tiers, request.client.tier)) return Unmet::Tier;
+  if (!any_of(tiers, request.client.tier) && (of_token == OfToken::Unmet || !awaits_tier(request.client)))
+    return Unmet::Tier;
+  if (!claims.empty() && unmet_claim(request.client) != nullptr &&
+      (of_token == OfToken::Unmet || request.client.token.empty()))
+    return Unmet::Claim;
   if (!any_of(countries, request.client.country)) return Unmet::Country;
   if (!any_of(cities, request.client.city)) return Unmet::City;
   if (!any_of(regions, request.client.region)) return Unmet::Region;
@@ -161,6 +183,20 @@ const NamedText* Match::unmet_parameter(const Request& request) const {
   return found == query.end() ? nullptr : &*found;
 }
 
+const NamedText* Match::unmet_claim(const ClientIdentity& client) const {
+  const auto unmet = [&](const NamedText& wanted) {
+    return client.claims == nullptr || !claim_holds(*client.claims, wanted);
+  };
+  const auto found = std::find_if(claims.begin(), claims.end(), unmet);
+  return found == claims.end() ? nullptr : &*found;
+}
+
+bool Match::awaits_token(const Request& request) const noexcept {
+  if (request.client.token.empty()) return false;
+  return !claims.empty() || (!tiers.empty() && awaits_tier(request.client)) ||
+         (negated && negated->awaits_token(request));
+}
+
 const NamedText* Match::unmet_json(const Request& request) const {
   const auto unmet = [&](const NamedText& wanted) {
     const auto value =
@@ -172,8 +208,8 @@ const NamedText* Match::unmet_json(const Request& request) const {
 }
 
 // Returns the first unmet condition. Ignores conditions on the body, and `negated`.
-inline Match::Unmet Match::unmet_by_head(const Request& request) const {
-  if (const auto unmet = unmet_by_client(request); unmet != Unmet::Nothing) return unmet;
+inline Match::Unmet Match::unmet_by_head(const Request& request, OfToken of_token) const {
+  if (const auto unmet = unmet_by_client(request, of_token); unmet != Unmet::Nothing) return unmet;
   if (!headers.empty() && unmet_header(request) != nullptr) return Unmet::Header;
   return !query.empty() && unmet_parameter(request) != nullptr ? Unmet::Query : Unmet::Nothing;
 }
@@ -194,6 +230,7 @@ bool Match::is_about_clients() const noexcept {
 bool Match::holds_for_client(const Request& request) const {
   const auto block = [&](const base::Cidr& b) { return b.contains(request.client.address); };
   if (!any_of(tiers, request.client.tier) || !any_of(countries, request.client.country)) return false;
+  if (!claims.empty() && unmet_claim(request.client) != nullptr) return false;
   if (!any_of(cities, request.client.city) || !any_of(regions, request.client.region)) return false;
   if (!any_of(asns, request.client.asn)) return false;
   if (!ip.empty() && std::none_of(ip.begin(), ip.end(), block)) return false;
@@ -202,10 +239,11 @@ bool Match::holds_for_client(const Request& request) const {
 }
 
 Match::Known Match::known(const Request& request) const {
-  if (unmet_by_head(request) != Unmet::Nothing) return Known::No;
+  if (unmet_by_head(request, OfToken::Ignored) != Unmet::Nothing) return Known::No;
   const auto rest = negated ? negated->known(request) : Known::No;
   if (rest == Known::Yes) return Known::No;
-  return body_words.empty() && json.empty() && rest == Known::No ? Known::Yes : Known::Open;
+  const bool decided = body_words.empty() && json.empty() && !awaits_token(request);
+  return decided && rest == Known::No ? Known::Yes : Known::Open;
 }
 
 bool Match::goes_by_path() const noexcept {
@@ -276,6 +314,7 @@ std::string Match::describe() const {
   add_texts(line, "header", headers);
   add_texts(line, "query", query);
   add_words(line, "tier", tiers);
+  add_texts(line, "claim", claims);
   std::vector<std::string> blocks;
   for (const auto& block : ip) blocks.push_back(block.to_string());
   add_words(line, "ip", blocks);

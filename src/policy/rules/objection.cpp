@@ -33,6 +33,7 @@ std::string printable(std::string_view name) {
 
 unsigned status_of(const Objection& objection) noexcept {
   if (objection.too_many_rules || objection.token == TokenFault::Unavailable) return 503;
+  if (objection.token) return 401;
   if (objection.body == RequestBody::State::Coded) return 415;
   if (objection.body != RequestBody::State::Whole) return 413;
   const auto fault = objection.ambiguity ? objection.ambiguity->fault : BodyFault::None;

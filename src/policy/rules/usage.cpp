@@ -56,9 +56,12 @@ bool counts_clients(const KeyPattern& key) noexcept {
                       [&](const KeyPart& part) { return std::any_of(part.begin(), part.end(), depends); });
 }
 
+bool tells_clients(const Rule& rule) noexcept {
+  return rule.mode == Mode::Enforce && rule.bandwidth.empty() && counts_clients(rule.key);
+}
+
 bool may_tell(const Rule& rule, const Request& request) {
-  return rule.mode == Mode::Enforce && rule.bandwidth.empty() && counts_clients(rule.key) &&
-         rule.match.holds_for_client(request);
+  return tells_clients(rule) && rule.match.holds_for_client(request);
 }
 
 bool has_ambiguous_key(const Rule& rule, const Request& request) {
@@ -116,8 +119,10 @@ std::vector<UsageLine> usage_lines(std::span<const Rule> rules, const Request& r
 }
 
 bool needs_claims_for_usage(std::span<const Rule> rules, const Request& request) {
+  if (request.client.token.empty()) return false;
   return std::any_of(rules.begin(), rules.end(), [&](const Rule& rule) {
-    return needs_claims(rule.key, request) && may_tell(rule, request);
+    return tells_clients(rule) && (depends_on_token(rule, request) ||
+                                   (needs_claims(rule.key, request) && rule.match.holds_for_client(request)));
   });
 }
 

@@ -66,6 +66,9 @@ std::string Match::why_not(const Request& request) const {
       return other_than("route", request.route, routes);
     case Unmet::Tier:
       return other_than("tier", request.client.tier, tiers);
+    case Unmet::Claim:
+      return unmet_name(request.client.claims == nullptr ? "no token is valid, so the claim" : "the claim",
+                        *unmet_claim(request.client));
     case Unmet::Country:
       return other_than("country", request.client.country, countries);
     case Unmet::City:

@@ -150,8 +150,8 @@ std::optional<policy::TokenVerifier::KeySource> Exchange::lacking_keys() {
   const auto& config = context_.config;
   const auto* route = context_.route();
   if (request.client.token.empty()) return std::nullopt;
-  const bool for_rules = shows_usage(route) ? policy::needs_claims_for_usage(config.rules, request)
-                                            : policy::needs_claims(context_.buffers.rules, request);
+  const bool for_rules =
+      shows_usage(route) ? policy::needs_claims_for_usage(config.rules, request) : needs_token_to_decide();
   const auto for_server = [&] {
     const auto& settings = context_.snapshot.pool(route->upstream).settings();
     return policy::needs_claims(settings.hash_key, request);
@@ -159,6 +159,19 @@ std::optional<policy::TokenVerifier::KeySource> Exchange::lacking_keys() {
   const bool for_route = route != nullptr && (policy::asks_who(*route) || (!route->respond && for_server()));
   if (!for_rules && !for_route) return std::nullopt;
   return config.client.tokens->lacking(request.client.token);
+}
+
+// Returns true if a rule or the priority of the request depends on the token, and the token is not verified.
+bool Exchange::needs_token_to_decide() const {
+  const auto& request = context_.buffers.request;
+  return policy::needs_claims(context_.buffers.rules, request) ||
+         (!context_.config.tier_priorities.empty() && policy::awaits_tier(request.client));
+}
+
+void Exchange::verify_token() {
+  context_.verify_token();
+  priority_ =
+      policy::priority_of(context_.buffers.request, context_.route(), context_.config.tier_priorities);
 }
 
 net::Task<Ending> Exchange::wait_for_key(policy::TokenVerifier::KeySource source) {
@@ -175,7 +188,7 @@ net::Task<Ending> Exchange::wait_for_key(policy::TokenVerifier::KeySource source
 
 net::Task<Ending> Exchange::verify_and_decide() {
   if (shows_usage(context_.route())) return show_usage();
-  if (policy::needs_claims(context_.buffers.rules, context_.buffers.request)) context_.verify_token();
+  if (needs_token_to_decide()) verify_token();
   return context_.config.inspects ? inspect() : decide();
 }
 

@@ -42,6 +42,8 @@ class Exchange {
   [[nodiscard]] net::Task<Ending> show_usage();
   [[nodiscard]] bool is_rejected_unverified(AdmissionResult& admission_result);
   [[nodiscard]] std::optional<policy::TokenVerifier::KeySource> lacking_keys();
+  [[nodiscard]] bool needs_token_to_decide() const;
+  void verify_token();
   [[nodiscard]] net::Task<Ending> wait_for_key(policy::TokenVerifier::KeySource source);
   [[nodiscard]] net::Task<Ending> inspect();
   [[nodiscard]] net::Task<Ending> read_body();

@@ -114,6 +114,7 @@ void Explainer::meet_rules() {
   if (unverified) objection = evaluation_.collect_unverified(config_.rules, request, config_.names);
   const bool refused = objection || (unverified && peek_refuses());
   described_.verify_token();
+  told_.route.priority = policy::priority_of(request, route_, config_.tier_priorities);
   told_.client = policy::explain_client(request.client);
   described_.show_body(config_.rules);
   rule_checks_ = policy::check_all(config_.rules, request, config_.names);

@@ -36,6 +36,7 @@ const std::vector<Door>& doors() {
       {&schema::kClient, "client.", "[client]\n"},
       {&schema::kApiKeySource, "client.api_key.", "[client.api_key]\n"},
       {&schema::kSource, "client.user.", "[client.user]\n"},
+      {&schema::kTierSource, "client.tier.", "[client.tier]\n"},
       {&schema::kJwt, "client.jwt.", "[client.jwt]\n"},
       {&schema::kKeyFetch, "client.jwt.fetch.", "[client.jwt]\njwks = \"https://a\"\n[client.jwt.fetch]\n"},
       {&schema::kState, "state.", "[state]\n"},

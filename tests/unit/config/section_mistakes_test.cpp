@@ -299,6 +299,25 @@ const WrongConfiguration kWrongSections[] = {
      with("[client]\nuser = { claim = \"sub\" }\n"),
      {"weir.toml:12: client.user.claim: found without [client] jwt, which says how weir verifies tokens; "
       "expected [client] jwt = { … }"}},
+    {"TierOfAClaimWithoutJwt",
+     with("[client]\ntier = { claim = \"plan\" }\n"),
+     {"weir.toml:12: client.tier.claim: found without [client] jwt, which says how weir verifies tokens; "
+      "expected [client] jwt = { … }"}},
+    {"TierOfAHeader",
+     with("[client]\njwt = { algorithm = \"HS256\", secret = \"0123456789abcdef0123456789abcdef\" }\ntier = "
+          "{ claim "
+          "= \"\" }\n"),
+     {"weir.toml:13: client.tier.claim: found \"\"; expected a name such as \"plan\""}},
+    {"RouteOfATierOfATokenAndOfClaims",
+     "[[listener]]\naddress = \"127.0.0.1:0\"\n[client]\ntier = { claim = \"plan\" }\njwt = { algorithm = "
+     "\"HS256\", secret = \"0123456789abcdef0123456789abcdef\" }\n[[route]]\nrespond = {}\nmatch = { tier = "
+     "\"a\", "
+     "claims = { a = true } }\n",
+     {"weir.toml:8: route[#1].match.tier: found in a [[route]], which weir chooses before it verifies "
+      "tokens; "
+      "expected it in a [[rule]], because [client] tier is a claim",
+      "weir.toml:8: route[#1].match.claims: found in a [[route]], which weir chooses before it verifies "
+      "tokens; expected it in a [[rule]]"}},
     {"Jwt",
      with("[client]\njwt = { algorithm = \"ES256\" }\n"),
      {"weir.toml:12: client.jwt.public_key: missing; expected the PEM file of the public key that ES256 "
@@ -337,6 +356,7 @@ const WrongConfiguration kWrongSections[] = {
      {"weir.toml:14: client.jwt.fetch.refresh: found \"0s\"; expected a duration above zero",
       "weir.toml:15: client.jwt.fetch.cooldown: found \"0s\"; expected a duration above zero",
       "weir.toml:16: client.jwt.fetch.timeout: found \"0s\"; expected a duration above zero",
+      "weir.toml:17: client.jwt.fetch.wait: found \"0s\"; expected a duration above zero",
       "weir.toml:18: client.jwt.fetch.ca: \"/nowhere/ca.pem\" cannot be read: No such file or directory; "
       "expected a PEM file"}},
     {"FetchesOfOneUrlThatDiffer",

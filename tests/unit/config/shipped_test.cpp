@@ -86,6 +86,7 @@ TEST(Shipped, EachCommentedOutPartOfTheShippedConfigurationIsValid) {
       const auto is_place = [&](const char* key) { return line.starts_with("#: " + std::string(key) + " "); };
       if (is_place("country") || is_place("city") || is_place("region") || is_place("asn"))
         needs.push_back("geo ");
+      if (line.starts_with("#: tier = {") || line.starts_with("#: claims ")) needs.push_back("[client.jwt]");
       if (line.starts_with("#: messages_burst ")) needs.push_back("messages ");
       if (line.starts_with("#: store = \"redis\"")) needs.push_back("[state.redis]");
     }

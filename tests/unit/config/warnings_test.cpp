@@ -468,6 +468,26 @@ TEST(Warnings, WarnOfRulesThatCountUsersOfSeveralIssuersTogether) {
   EXPECT_THAT(of("[\"user\"]", issuer("https://a")), Not(Contains(HasSubstr(how))));
 }
 
+TEST(Warnings, WarnOfTiersAndConditionsThatEveryIssuerCanGrant) {
+  const auto of = [&](const std::string& rule, const std::string& client, int issuers) {
+    std::string tables;
+    for (int i = 0; i < issuers; ++i)
+      tables += "[[client.jwt]]\nissuer = \"" + std::to_string(i) + "\"\nalgorithm = \"HS256\"\nsecret = \"" +
+                std::string(32, 's') + "\"\n";
+    return warnings_of(with_rule(rule + "\n[client]\n" + client + "\n" + tables));
+  };
+  const auto tiers = HasSubstr("tier is a claim of tokens from several issuers");
+  const auto conditions = HasSubstr("has conditions on claims of tokens from several issuers");
+  const std::string tier = "tier = { claim = \"plan\" }";
+  EXPECT_THAT(of("", tier, 2), Contains(tiers));
+  EXPECT_THAT(of("tiers = { gold = { limit = \"9/s\" } }", tier, 1),
+              Not(Contains(::testing::AnyOf(tiers, HasSubstr("names the tier")))));
+  EXPECT_THAT(of("match = { claims = { scope = \"a\" } }", "", 2), Contains(conditions));
+  EXPECT_THAT(of("match = { not = { claims = { scope = \"a\" } } }", "", 2), Contains(conditions));
+  EXPECT_THAT(of("match = { claims = { scope = \"a\", iss = \"0\" } }", "", 2), Not(Contains(conditions)));
+  EXPECT_THAT(of("match = { claims = { scope = \"a\" } }", "", 1), Not(Contains(conditions)));
+}
+
 TEST(Warnings, WarnOfGeoAttributesThatNoDatabaseContains) {
   const Folder folder;
   for (const auto* type : {"GeoLite2-Country", "DBIP-City-Lite", "GeoLite2-ASN", "Test-Country"}) {

@@ -41,6 +41,12 @@ class TextMatch {
   bool any_ = false;
 };
 
+// A condition on the value with this name, such as a header.
+struct NamedText {
+  std::string name;
+  TextMatch text;
+};
+
 // The error message for a regular expression for paths that contains octets beyond ASCII.
 inline constexpr std::string_view kNeverInPaths =
     "can never match, because paths are ASCII; write other characters as %XX of their UTF-8";

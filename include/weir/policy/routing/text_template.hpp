@@ -63,7 +63,8 @@ class TextTemplate {
   [[nodiscard]] bool has(Placeholder placeholder) const noexcept;
   // Returns true if a value may come from the client's token.
   [[nodiscard]] bool asks_who() const noexcept {
-    return has(Placeholder::User) || has(Placeholder::Org) || has(Placeholder::Service);
+    return has(Placeholder::User) || has(Placeholder::Org) || has(Placeholder::Service) ||
+           has(Placeholder::Tier);
   }
   [[nodiscard]] const std::vector<Piece>& pieces() const noexcept { return pieces_; }
   // Returns the text as it was parsed.

@@ -91,6 +91,25 @@ void read_ways(const TableReader& table, const ReadContext& context, policy::Mat
   check_names(table, "route", match.routes, context.routes, "route");
 }
 
+// Reads the conditions on the tier and on claims. weir chooses a route before it verifies the token.
+void read_identity(const TableReader& table, const ReadContext& context, policy::Match& match) {
+  constexpr const char* kInRoute =
+      "found in a [[route]], which weir chooses before it verifies tokens; expected it in a [[rule]]";
+  match.tiers = table.texts("tier");
+  if (table.has("tier") && match.tiers.empty())
+    table.mistake("tier", "found none; expected the names of tiers");
+  if (table.has("tier") && context.tier_claim && context.routes.empty())
+    table.mistake("tier", std::string(kInRoute) + ", because [client] tier is a claim");
+  read_named(table, "claims", NameKind::Parameter, match.claims);
+  if (!table.has("claims")) return;
+  if (context.routes.empty())
+    table.mistake("claims", kInRoute);
+  else if (!context.tokens)
+    table.mistake("claims",
+                  "found without [client] jwt, which says how weir verifies tokens; expected [client] jwt = "
+                  "{ … }");
+}
+
 void read_addresses(const TableReader& table, policy::Match& match) {
   const auto texts = table.texts("ip");
   if (table.has("ip") && texts.empty())
@@ -240,9 +259,7 @@ policy::Match read_match(const TableReader& table, const ReadContext& context) {
   read_ways(table, context, match);
   read_named(table, "headers", NameKind::Field, match.headers);
   read_named(table, "query", NameKind::Parameter, match.query);
-  match.tiers = table.texts("tier");
-  if (table.has("tier") && match.tiers.empty())
-    table.mistake("tier", "found none; expected the names of tiers");
+  read_identity(table, context, match);
   read_addresses(table, match);
   read_geo(table, context, match);
   read_hours(table, match);
@@ -274,9 +291,9 @@ std::string fault_of_block(std::string_view text, std::string_view alternative) 
 bool is_everything(const policy::Match& match) {
   return !match.path && match.methods.empty() && match.hosts.empty() && !match.https &&
          match.listeners.empty() && match.routes.empty() && match.headers.empty() && match.query.empty() &&
-         match.tiers.empty() && match.ip.empty() && match.countries.empty() && match.cities.empty() &&
-         match.regions.empty() && match.asns.empty() && !match.hours && match.body_words.empty() &&
-         match.json.empty() && !match.negated;
+         match.tiers.empty() && match.claims.empty() && match.ip.empty() && match.countries.empty() &&
+         match.cities.empty() && match.regions.empty() && match.asns.empty() && !match.hours &&
+         match.body_words.empty() && match.json.empty() && !match.negated;
 }
 
 }  // namespace weir::config

@@ -197,6 +197,10 @@ const WrongConfiguration kWrongRules[] = {
      with_rule("key = [\"claim:sub\"]\n"),
      {"weir.toml:14: rule[x].key: found without [client] jwt, which says how weir verifies tokens; expected "
       "[client] jwt = { … }"}},
+    {"RuleMatchClaims",
+     with_rule("match = { claims = { scope = \"admin\" } }\n"),
+     {"weir.toml:14: rule[x].match.claims: found without [client] jwt, which says how weir verifies tokens; "
+      "expected [client] jwt = { … }"}},
     {"RuleKeyCertificate",
      with_rule("key = [\"cert:subject\"]\n"),
      {"weir.toml:14: rule[x].key: no listener requests client certificates; expected [[listener]] tls = { "

@@ -78,6 +78,107 @@ TEST(NeedsClaims, IsTrueIfTheQueueDistinguishesClientsByAClaim) {
   EXPECT_FALSE(needs_claims(rule, asked.request));
 }
 
+// Returns a rule with key "ip" and this condition on a claim.
+Rule asking_for(const std::string& name, const std::string& pattern) {
+  auto rule = rule_of("r", {"ip"});
+  rule.match.claims = {{name, TextMatch::parse(pattern).value()}};
+  return rule;
+}
+
+TEST(NeedsClaims, IsTrueIfTheTokenDecidesWhetherTheRuleApplies) {
+  Asked asked(signed_token(R"({"sub":"ann","plan":"gold"})", kSecret));
+  const auto rule = asking_for("plan", "gold");
+  EXPECT_TRUE(needs_claims(rule, asked.request));
+  EXPECT_EQ(rule.match.known(asked.request), Match::Known::Open);
+  EXPECT_FALSE(rule.match.holds(asked.request)) << "an unverified token meets no condition";
+  auto negated = rule_of("r", {"ip"});
+  negated.match.negated = std::make_shared<const Match>(rule.match);
+  EXPECT_TRUE(needs_claims(negated, asked.request));
+  auto overriding = rule_of("r", {"ip"});
+  overriding.overrides.push_back({.tier = {}, .match = rule.match, .limiter = overriding.limiter});
+  EXPECT_TRUE(needs_claims(overriding, asked.request));
+  auto elsewhere = rule;
+  elsewhere.match.path = PathMatch::parse("/elsewhere").value();
+  EXPECT_FALSE(needs_claims(elsewhere, asked.request));
+
+  EXPECT_EQ(verify_token(asked.request.client, asked.credentials), std::nullopt);
+  EXPECT_EQ(rule.match.known(asked.request), Match::Known::Yes);
+  EXPECT_TRUE(rule.match.holds(asked.request));
+  EXPECT_FALSE(negated.match.holds(asked.request));
+  EXPECT_FALSE(needs_claims(rule, asked.request));
+}
+
+TEST(NeedsClaims, IsTrueIfTheTokenDecidesTheTier) {
+  Asked asked(signed_token(R"({"sub":"ann","plan":"gold"})", kSecret));
+  auto tiered = rule_of("r", {"ip"});
+  tiered.tiers.push_back({.tier = "gold", .limiter = tiered.limiter});
+  auto matching = rule_of("r", {"ip"});
+  matching.match.tiers = {"gold"};
+  EXPECT_FALSE(needs_claims(tiered, asked.request)) << "tiers come from the keys file";
+  EXPECT_EQ(matching.match.known(asked.request), Match::Known::No);
+  asked.settings.tier = {Source::Kind::Claim, "plan"};
+  EXPECT_TRUE(needs_claims(tiered, asked.request));
+  EXPECT_TRUE(needs_claims(matching, asked.request));
+  EXPECT_TRUE(needs_claims(rule_of("r", {"tier"}), asked.request));
+  EXPECT_FALSE(needs_claims(rule_of("r", {"ip"}), asked.request));
+  asked.request.client.tier = "free";  // the keys file goes before the token
+  EXPECT_FALSE(needs_claims(tiered, asked.request));
+  EXPECT_FALSE(needs_claims(matching, asked.request));
+  asked.request.client.tier = {};
+  EXPECT_EQ(verify_token(asked.request.client, asked.credentials), std::nullopt);
+  EXPECT_EQ(asked.request.client.tier, "gold");
+  EXPECT_TRUE(matching.match.holds(asked.request));
+}
+
+TEST(ClaimConditions, HoldForTextsNumbersAndElementsOfLists) {
+  Asked asked(
+      signed_token(R"({"sub":"ann","admin":true,"level":5,"groups":["ops",7,["x"]],"scope":"read write",)"
+                   R"("title":"read write","none":null,"deep":{"a":"b"}})",
+                   kSecret));
+  EXPECT_EQ(verify_token(asked.request.client, asked.credentials), std::nullopt);
+  const auto holds = [&](const std::string& name, const std::string& pattern) {
+    return asking_for(name, pattern).match.holds(asked.request);
+  };
+  for (const auto& [name, pattern] : std::vector<std::pair<const char*, const char*>>{{"sub", "ann"},
+                                                                                      {"sub", "~^a"},
+                                                                                      {"admin", "true"},
+                                                                                      {"level", "5"},
+                                                                                      {"groups", "ops"},
+                                                                                      {"groups", "7"},
+                                                                                      {"groups", "~^op"},
+                                                                                      {"scope", "write"},
+                                                                                      {"scope", "read write"},
+                                                                                      {"scope", "~^wri"}})
+    EXPECT_TRUE(holds(name, pattern)) << name << pattern;
+  for (const auto& [name, pattern] : std::vector<std::pair<const char*, const char*>>{{"sub", "an"},
+                                                                                      {"SUB", "ann"},
+                                                                                      {"groups", "x"},
+                                                                                      {"groups", "ops7"},
+                                                                                      {"scope", "rite"},
+                                                                                      {"scope", "~^$"},
+                                                                                      {"title", "write"},
+                                                                                      {"none", "~"},
+                                                                                      {"deep", "~"},
+                                                                                      {"missing", "~"}})
+    EXPECT_FALSE(holds(name, pattern)) << name << pattern;
+  auto both = asking_for("groups", "ops");
+  both.match.claims.push_back({"level", TextMatch::present()});
+  EXPECT_TRUE(both.match.holds(asked.request));
+  both.match.claims.push_back({"missing", TextMatch::present()});
+  EXPECT_EQ(both.match.why_not(asked.request), "the claim missing is absent");
+  EXPECT_EQ(both.match.describe(), "claim groups = ops, claim level present, claim missing present");
+}
+
+TEST(ClaimConditions, NoRejectedTokenMeetsThem) {
+  Asked forged(signed_token(R"({"plan":"gold"})", "another secret of the same length, 32"));
+  const auto rule = asking_for("plan", "gold");
+  EXPECT_EQ(verify_token(forged.request.client, forged.credentials), TokenFault::Signature);
+  EXPECT_EQ(rule.match.known(forged.request), Match::Known::No);
+  EXPECT_EQ(rule.match.why_not(forged.request), "no token is valid, so the claim plan is absent or not gold");
+  Asked without("");
+  EXPECT_FALSE(rule.match.holds(without.request));
+}
+
 TEST(NeedsClaims, IsFalseWithoutATokenAndAfterVerification) {
   const auto rule = rule_of("r", {"user"});
   Asked asked(signed_token(R"({"sub":"ann"})", kSecret));
