@@ -12,6 +12,8 @@ from harness import BELOW_EPHEMERAL, PATIENCE, Client, TestCase, Upstream, Weir,
     run_weir, together
 from http2_client import Http2Client
 from key_issuer import Ed25519Issuer, KeyServer
+from lineage import Lineage, adopt_orphans
+from processes import metric
 
 INSIST = rule("claim", "10000/day", key='["claim:sub"]', on_missing='"reject"', match='{ path = "/api" }')
 
@@ -186,6 +188,15 @@ class TokenKeys(TestCase):
         self.assertEqual(len(self.keys.exchanges), 1)
         reload(self.text(rules=rule("ip", "1000/day", key='["ip"]')))
         self.assertEqual(weir.metric("weir_token_keys"), 0, "nothing needs the keys any more")
+
+    def test_new_process_of_an_upgrade_fetches_the_keys_again(self):
+        adopt_orphans()
+        lineage = self.start(Lineage(self.text()))
+        eventually(lambda: metric(lineage.admin, "weir_token_keys") == 1, "the old process has the keys")
+        lineage.upgrade()
+        self.assertEqual(get(lineage.port, "/api", authorization=f"Bearer {self.issuer.token('1')}").status, 200)
+        self.assertEqual(metric(lineage.admin, "weir_token_key_fetches_total", outcome="ok"), 1)
+        self.assertEqual(len(self.keys.exchanges), 2)
 
     def test_check_shows_the_url_and_does_not_fetch(self):
         status, output, errors = run_weir("check", config=self.text())
