@@ -19,7 +19,7 @@ namespace weir::upgrade {
 struct HandedState {
   net::OwnedDescriptor file;
   std::uint64_t keys = 0;
-  std::vector<std::string> held;  // lines about held permits; see permit_changes.hpp
+  std::vector<std::string> held;  // lines about held permits (permit_changes.hpp) and changed servers
 };
 
 // Writes the states of all keys to a memory file. REQUIRES: no other thread charges keys during the call, and

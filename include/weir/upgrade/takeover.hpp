@@ -33,10 +33,10 @@ struct CarriedState {
 // protocol version.
 [[nodiscard]] std::optional<CarriedState> carried_state_of(const std::vector<std::string>& lines);
 
-// The states of all keys, and the held permits.
+// The states of all keys, the held permits, and the servers that operators have changed.
 struct InheritedState {
   net::OwnedDescriptor file;      // see handed_state.hpp
-  std::vector<std::string> held;  // lines about held permits; see permit_changes.hpp
+  std::vector<std::string> held;  // lines about held permits (permit_changes.hpp) and changed servers
 };
 
 // The values that the new process receives when it becomes the main process.

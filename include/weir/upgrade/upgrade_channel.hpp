@@ -7,8 +7,8 @@
 // - listener: the configured address of a listener, with its sockets
 // - admin: the address and the sockets of the admin listener
 // - inherited: no more sockets follow
-// - held: lines about held concurrency permits (permit_changes.hpp), in one or more messages; after "over",
-// lines about each change
+// - held: lines about held concurrency permits (permit_changes.hpp) and about servers that operators have
+// changed, in one or more messages; after "over", lines about each change of permits
 // - state: a memory file with the states of all keys
 // - open: the new process must accept connections now
 // - over: the service manager knows the new main process; the lines have the states of alerts
