@@ -187,7 +187,7 @@ struct Match {
   enum class OfToken : std::uint8_t { Unmet, Ignored };  // how conditions that await the token count
   [[nodiscard]] Unmet unmet_by_client(const Request& request, OfToken of_token = OfToken::Unmet) const;
   [[nodiscard]] Unmet unmet_by_head(const Request& request, OfToken of_token = OfToken::Unmet) const;
-  // Return the first condition of `claims` (`headers`, `query`, `json`) that no value meets; null: all are met
+  // Return the first of `claims` (`headers`, `query`, `json`) that no value meets; null: all are met.
   [[nodiscard]] const NamedText* unmet_claim(const ClientIdentity& client) const;
   [[nodiscard]] const NamedText* unmet_header(const Request& request) const;
   [[nodiscard]] const NamedText* unmet_parameter(const Request& request) const;
