@@ -32,7 +32,8 @@ class Monitoring(TestCase):
         with tempfile.TemporaryDirectory() as folder:
             files = make_certificate(folder)
         redis, upstream = cls.enterClassContext(Redis()), cls.enterClassContext(Upstream())
-        text = config(upstream.port, state=f'redis = {{ url = "{redis.url}" }}\nkey_secret = "s"',
+        jwt = 'user = { claim = "sub" }\njwt = { jwks = "http://127.0.0.1:9/keys", fetch = { allow_http = true } }'
+        text = config(upstream.port, client=jwt, state=f'redis = {{ url = "{redis.url}" }}\nkey_secret = "s"',
                       listener='tls = { certificates = [{ cert = "edge.crt", key = "edge.key" }] }',
                       rules=rule("local", key='["ip"]', messages='"9/s"') + rule("shared", store='"redis"', limit="1000/s", lease='"1%"')
                       + rule("settled", limit="9/s", charge='{ status = "401" }')
@@ -76,6 +77,13 @@ class Monitoring(TestCase):
                   for name, route in (("WeirRouteFails", "failing"), ("WeirRouteSlow", "slow"), ("WeirRouteUnauthorized", "locked"))]
         self.run_promtool_tests([{"interval": "1m", "input_series": [{"series": name, "values": f"0+{count}x20"} for name, count in series], "promql_expr_test": [
             {"expr": 'count by (alertname, route) (ALERTS{alertname=~"WeirRoute.*",alertstate="firing"})', "eval_time": "18m", "exp_samples": firing}]}])
+
+    def test_alert_on_keys_of_tokens_fires_only_while_no_fetch_succeeds(self):
+        counts = {("away", "failed"): 30, ("away", "ok"): 0, ("flaky", "failed"): 1, ("flaky", "ok"): 1, ("fine", "failed"): 0, ("fine", "ok"): 1}
+        series = [(f'weir_token_key_fetches_total{{instance="a",url="{url}",outcome="{outcome}"}}', count) for (url, outcome), count in counts.items()]
+        self.run_promtool_tests([{"interval": "1m", "input_series": [{"series": name, "values": f"0+{count}x30"} for name, count in series], "promql_expr_test": [
+            {"expr": 'count by (url) (ALERTS{alertname="WeirTokenKeysNotFetched",alertstate="firing"})', "eval_time": "28m",
+             "exp_samples": [{"labels": '{url="away"}', "value": 1}]}]}])
 
     def run_promtool_tests(self, tests, rules=RULES):
         with tempfile.TemporaryDirectory() as folder:
