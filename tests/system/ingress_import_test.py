@@ -84,6 +84,15 @@ class IngressImport(TestCase):
         weir = self.weir(ingress("inner", [path("/inner")], auth_url="https://auth.example"), ingress("outer", [path("/outer")]))
         self.assertEqual(self.statuses(weir, "/inner", "/inner/x", "/outer"), [403, 403, 200])
 
+    def test_pages_of_another_origin_may_read_answers_and_preflights_are_answered(self):
+        weir = self.weir(ingress("shop", [path("/")], enable_cors="true", cors_allow_origin="https://app.example"))
+        with weir.connect() as client:
+            response = client.request("OPTIONS", "/a", {"Host": "shop.example.com", "Origin": "https://app.example", "Access-Control-Request-Method": "PUT"})
+        self.assertEqual((response.status, response["access-control-allow-origin"]), (204, "https://app.example"))
+        self.assertIn("PUT", response["access-control-allow-methods"])
+        self.assertEqual(self.upstream.exchanges, [])
+        self.assertEqual(self.ask(weir, "/a")["access-control-allow-origin"], "https://app.example")
+
     def test_redirects_go_to_https_and_to_other_places(self):
         weir = self.weir(ingress("shop", [path("/")], force_ssl_redirect="true"),
                          ingress("old", [path("/")], host="old.example.com", permanent_redirect="https://new.example$request_uri"))

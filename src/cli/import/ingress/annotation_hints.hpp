@@ -1,4 +1,4 @@
-// What to write in place of annotations of ingress-nginx that weir import does not translate.
+// Hints at keys of weir in place of annotations of ingress-nginx that weir import does not translate.
 #pragma once
 
 #include <string_view>

@@ -105,8 +105,22 @@ class ServerBuilder {
       // Prefix /a means /a and all below /a/, but not /ab.
       auto exact = location;
       exact.modifier = Modifier::Exact;
-      if (!has_exact(host, entry.path.path)) server.locations.push_back(std::move(exact));
+      if (!has_exact(host, entry.path.path)) push_location(std::move(exact), entry, server);
       if (!location.path.ends_with('/')) location.path += '/';
+    }
+    push_location(std::move(location), entry, server);
+  }
+
+  // Adds the location, and before it the one that answers preflights of a path that is forwarded.
+  static void push_location(Location location, const HostPath& entry, Server& server) {
+    const auto& fields = entry.owner->settings.preflight;
+    if (!fields.empty() && !location.action.scheme.empty()) {
+      auto preflight = location;
+      preflight.only_method = "OPTIONS";
+      preflight.scope = {};
+      preflight.scope.response.add = fields;
+      preflight.action = answer(204, false);
+      server.locations.push_back(std::move(preflight));
     }
     server.locations.push_back(std::move(location));
   }

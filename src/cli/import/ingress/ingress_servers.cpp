@@ -30,7 +30,6 @@ class IngressImporter {
       if (!one.settings.left_out) add_rules(one);
     for (const auto& one : imported)
       if (!one.settings.left_out) add_tls(one);
-    settle_cors(imported);
     if (!ingresses.empty() && !hosts_.contains("")) hosts_[""].position = ingresses.front().position;
     for (auto& [name, host] : hosts_) {
       finish(host);
@@ -96,37 +95,6 @@ class IngressImporter {
         certificate.emplace();
         if (!tls.secret.empty()) *certificate = {folder + "/tls.crt", folder + "/tls.key", {}};
       }
-    }
-  }
-
-  // weir has one [cors] for all routes. So all Ingresses must agree, or pages might reach more than before.
-  void settle_cors(std::vector<ImportedIngress>& imported) {
-    const auto first = std::find_if(imported.begin(), imported.end(),
-                                    [](const ImportedIngress& one) { return one.settings.cors.has_value(); });
-    if (first == imported.end()) return;
-    const auto& cors = *first->settings.cors;
-    const bool agree = std::all_of(imported.begin(), imported.end(), [&](const ImportedIngress& one) {
-      return one.settings.left_out || one.settings.cors == first->settings.cors;
-    });
-    const bool plain = std::none_of(cors.origins.begin(), cors.origins.end(), [](const std::string& origin) {
-      return origin != "*" && origin.find('*') != std::string::npos;
-    });
-    if (!agree || !plain) {
-      notes_.add(cors.position, "enable-cors",
-                 std::string(agree ? "no equal for an origin with *"
-                                   : "not imported, because not all Ingresses agree on it") +
-                     "; weir: [cors] origins, and headers of the [[route]]");
-      return;
-    }
-    result_.cors = cors;
-    if (cors.origins.size() > 1)
-      return notes_.add(
-          cors.position, "enable-cors",
-          "the servers must permit these origins themselves; weir permits them for its own answers");
-    for (auto& one : imported) {
-      auto& fields = one.settings.scope.response.set;
-      fields.emplace_back("Access-Control-Allow-Origin", cors.origins.front());
-      if (cors.credentials) fields.emplace_back("Access-Control-Allow-Credentials", "true");
     }
   }
 

@@ -270,26 +270,47 @@ class AnnotationReader {
     settings_.aliases = words_of(value("server-alias"), ',');
   }
 
+  // Returns the list in the annotation, or the usual one. A list with other signs than names have is empty.
+  std::string names_in(const std::string& name, const char* usual) {
+    const auto* annotation = take(name);
+    if (annotation == nullptr || annotation->value.empty()) return usual;
+    const auto is_sign = [](char c) {
+      return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+             std::string_view("-_*, ").find(c) != std::string_view::npos;
+    };
+    if (std::all_of(annotation->value.begin(), annotation->value.end(), is_sign)) return annotation->value;
+    note(name, *annotation, "found \"" + annotation->value + "\", which is no list of names");
+    return {};
+  }
+
+  // The controller adds the fields to answers, and answers OPTIONS itself.
   void read_cors() {
     const auto* annotation = take("enable-cors");
     const auto origins = value("cors-allow-origin");
     const auto credentials = value("cors-allow-credentials");
-    const auto age = value("cors-max-age");
+    const auto age = parse_number(value("cors-max-age")).value_or(1'728'000);
+    const auto methods = names_in("cors-allow-methods", "GET, PUT, POST, DELETE, PATCH, OPTIONS");
+    const auto headers =
+        names_in("cors-allow-headers",
+                 "DNT,Keep-Alive,User-Agent,X-Requested-With,If-Modified-Since,Cache-Control,"
+                 "Content-Type,Range,Authorization");
+    const auto shown = names_in("cors-expose-headers", "");
     if (annotation == nullptr || !is_true(annotation->value)) return;
-    Cors cors{.position = annotation->position, .origins = words_of(origins.empty() ? "*" : origins, ',')};
-    cors.credentials =
-        (credentials.empty() || is_true(credentials)) && cors.origins != std::vector<std::string>{"*"};
-    constexpr std::uint64_t kUsualAge = 1'728'000;
-    cors.max_age = std::chrono::seconds(parse_number(age).value_or(kUsualAge));
-    for (const char* name : {"cors-allow-methods", "cors-allow-headers"}) {
-      const auto* list = take(name);
-      cors.is_narrow = cors.is_narrow || list != nullptr;
-      if (list != nullptr) note(name, *list, "no equal; the server answers preflights itself");
-    }
-    if (const auto* list = take("cors-expose-headers"))
-      note("cors-expose-headers", *list,
-           "no equal; weir: headers = { response = { add = … } } of the [[route]]");
-    settings_.cors = std::move(cors);
+    const auto origin = origins.empty() ? std::string("*") : origins;
+    if (origin != "*" && origin.find_first_of(",*{} ") != std::string::npos)
+      return note(
+          "enable-cors", *annotation,
+          "no equal for several origins or an origin with *; weir: [cors] origins, if the servers permit "
+          "them, too");
+    auto& fields = settings_.scope.response.set;
+    fields.emplace_back("Access-Control-Allow-Origin", origin);
+    if (origin != "*" && (credentials.empty() || is_true(credentials)))
+      fields.emplace_back("Access-Control-Allow-Credentials", "true");
+    settings_.preflight = fields;
+    if (!shown.empty()) fields.emplace_back("Access-Control-Expose-Headers", shown);
+    if (!methods.empty()) settings_.preflight.emplace_back("Access-Control-Allow-Methods", methods);
+    if (!headers.empty()) settings_.preflight.emplace_back("Access-Control-Allow-Headers", headers);
+    settings_.preflight.emplace_back("Access-Control-Max-Age", std::to_string(age));
   }
 
   const Ingress& ingress_;

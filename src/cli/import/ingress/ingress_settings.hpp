@@ -4,7 +4,6 @@
 #include "cli/import/ingress/ingress.hpp"
 #include "cli/import/read/read_scope.hpp"
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,7 +21,7 @@ struct IngressSettings {
   std::string app_root{};
   std::vector<std::string> aliases{};
   bool left_out = false;  // the Ingress is not imported
-  std::optional<Cors> cors{};
+  Fields preflight{};     // fields of the answers to OPTIONS of enable-cors; empty: they are forwarded
 };
 
 // Reads the annotations, and adds the zones of the limits to the configuration. Adds a note for each

@@ -121,6 +121,7 @@ struct Location {
   Scope scope;
   Action action;
   std::vector<std::string> methods{};  // of limit_except: all others are refused; empty: none is
+  std::string only_method{};           // the location takes requests with this method alone; empty: with any
 };
 
 struct Certificate {
@@ -181,19 +182,6 @@ struct Upstream {
   std::optional<std::chrono::milliseconds> fail_timeout, idle;
 };
 
-// Pages of other origins that may read answers.
-struct Cors {
-  Position position;
-  std::vector<std::string> origins;  // "*" alone: all
-  bool credentials = false;
-  std::chrono::seconds max_age{0};
-  bool is_narrow = false;  // only some methods or fields: weir must not answer preflights
-  friend bool operator==(const Cors& a, const Cors& b) {
-    return a.origins == b.origins && a.credentials == b.credentials && a.max_age == b.max_age &&
-           a.is_narrow == b.is_narrow;
-  }
-};
-
 // Settings of the whole process in weir: key of [server], and its value in TOML.
 using ServerKeys = std::map<std::string, std::string>;
 
@@ -204,7 +192,6 @@ struct Configuration {
   std::map<std::string, Zone> request_zones, connection_zones;
   std::map<std::string, Upstream> upstreams;
   std::vector<Server> servers;
-  std::optional<Cors> cors{};
 };
 
 }  // namespace weir::cli::nginx

@@ -86,6 +86,8 @@ class Arranger {
       if (!entry.path.empty()) route.match.emplace_back("path", toml_string(entry.path));
       if (!entry.except.empty())
         route.match.emplace_back("not", inline_table({{"path", toml_string(entry.except)}}));
+      if (!entry.location->only_method.empty())
+        route.match.emplace_back("methods", text_list({entry.location->only_method}));
       route.name = server.label + sign_of(entry.location->modifier) + entry.location->path;
       if (entry.closed)
         route.action = {.scheme = {}, .upstream = {}, .limited = false, .status = 403, .body = {}};

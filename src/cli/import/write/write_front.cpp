@@ -58,16 +58,6 @@ std::string write_client(const Configuration& configuration) {
   return lines.empty() ? std::string() : "\n[client]\n" + lines_of(lines);
 }
 
-std::string write_cors(const Configuration& configuration) {
-  if (!configuration.cors) return {};
-  const auto& cors = *configuration.cors;
-  TomlPairs lines{{"origins", text_list(cors.origins)}};
-  if (cors.credentials) lines.emplace_back("credentials", "true");
-  lines.emplace_back("max_age", toml_time(cors.max_age));
-  if (!cors.is_narrow) lines.emplace_back("preflight", toml_string("answer"));
-  return "\n[cors]  # " + cors.position.text() + "\n" + lines_of(lines);
-}
-
 }  // namespace
 
 std::optional<std::optional<std::uint64_t>> common_max_body(const Layout& layout) {
@@ -92,7 +82,7 @@ std::string write_front(const Configuration& configuration, const Layout& layout
   const bool named = std::any_of(layout.routes.begin(), layout.routes.end(), [](const WeirRoute& route) {
     return !route.match.empty() && route.match.front().first == "listener";
   });
-  text += write_cors(configuration) + write_client(configuration);
+  text += write_client(configuration);
   for (const auto& listener : layout.listeners) text += write_listener(listener, named);
   return text;
 }

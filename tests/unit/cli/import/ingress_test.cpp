@@ -104,7 +104,7 @@ TEST(Ingress, LimitOfAnIngressCountsAllItsPathsTogether) {
                                  .paths = ingress_path("/a", "Exact") + ", " + ingress_path("/b", "Exact")});
   EXPECT_EQ(result.toml.find("[[rule]]"), result.toml.rfind("[[rule]]"));
   EXPECT_THAT(result.toml,
-              HasSubstr("match = { route = [\"shop.example.com = /a\", \"shop.example.com = /b\"] }"));
+              HasSubstr("match = { route = [\"shop.example.com = /b\", \"shop.example.com = /a\"] }"));
 }
 
 TEST(Ingress, SourceRangesBecomeRoutes) {
@@ -172,7 +172,8 @@ TEST(Ingress, RedirectsAnswerWithoutALimit) {
 
 TEST(Ingress, SettingsOfTheUpstream) {
   EXPECT_THAT(import_annotations("proxy-body-size: 8m").toml, HasSubstr("max_body = \"8MiB\""));
-  EXPECT_THAT(import_annotations("proxy-body-size: '0'").toml, Not(HasSubstr("max_body")));
+  EXPECT_THAT(import_annotations("proxy-body-size: '0'").toml,
+              AllOf(Not(HasSubstr("[server]")), HasSubstr("upstream = \"web.store.svc:80\"\n\n")));
   EXPECT_THAT(import_annotations("proxy-connect-timeout: '2'\nproxy-read-timeout: '120'").toml,
               HasSubstr("timeouts = { connect = \"2s\", response = \"2min\" }"));
   EXPECT_THAT(import_annotations("backend-protocol: HTTPS").toml,
@@ -181,24 +182,33 @@ TEST(Ingress, SettingsOfTheUpstream) {
   EXPECT_FALSE(has_upstream(import_annotations("backend-protocol: FCGI")));
 }
 
-TEST(Ingress, CorsOfAllIngressesBecomesTheCorsOfWeir) {
-  const auto one =
-      import_annotations("enable-cors: 'true'\ncors-allow-origin: https://app.example\ncors-max-age: '600'")
-          .toml;
-  EXPECT_THAT(one, HasSubstr("origins = [\"https://app.example\"]\ncredentials = true\nmax_age = "
-                             "\"10min\"\npreflight = \"answer\""));
-  EXPECT_THAT(one, HasSubstr("Access-Control-Allow-Origin = \"https://app.example\""));
+TEST(Ingress, CorsFieldsAreAddedAndPreflightsAreAnswered) {
+  const auto one = import_annotations(
+                       "enable-cors: 'true'\ncors-allow-origin: https://app.example\ncors-max-age: '600'\n"
+                       "cors-allow-methods: GET, PUT\ncors-expose-headers: X-A")
+                       .toml;
+  EXPECT_THAT(one,
+              HasSubstr("headers.response = { set = { Access-Control-Allow-Origin = \"https://app.example\", "
+                        "Access-Control-Allow-Credentials = \"true\", "
+                        "Access-Control-Expose-Headers = \"X-A\" } }"));
+  EXPECT_THAT(one, HasSubstr("methods = [\"OPTIONS\"] }\nrespond = { status = 204, headers = { "
+                             "Access-Control-Allow-Origin = \"https://app.example\""));
+  EXPECT_THAT(one, AllOf(HasSubstr("Access-Control-Allow-Methods = \"GET, PUT\""),
+                         HasSubstr("Access-Control-Max-Age = \"600\"")));
+  EXPECT_LT(one.find("OPTIONS"), one.find("upstream = "));
   EXPECT_THAT(import_annotations("enable-cors: 'true'").toml,
-              AllOf(HasSubstr("origins = [\"*\"]"), Not(HasSubstr("credentials"))));
-  EXPECT_THAT(import_annotations("enable-cors: 'true'\ncors-allow-methods: GET").toml,
-              Not(HasSubstr("preflight")));
-  const auto two = translated(yaml_of({.annotations = "enable-cors: 'true'"}) + "---\n" +
-                              yaml_of({.host = "b.example", .name = "b"}));
-  EXPECT_THAT(two.toml, Not(HasSubstr("[cors]"))) << "the other host had none";
-  EXPECT_THAT(two.notes, Contains(HasSubstr("enable-cors: not imported")));
+              AllOf(HasSubstr("Access-Control-Allow-Origin = \"*\""), Not(HasSubstr("Credentials"))));
+  EXPECT_THAT(import_annotations("enable-cors: 'false'\ncors-allow-origin: https://a.example").toml,
+              Not(HasSubstr("Access-Control")));
+  for (const char* origins : {"https://a.example, https://b.example", "https://*.example"}) {
+    const auto several =
+        import_annotations("enable-cors: 'true'\ncors-allow-origin: '" + std::string(origins) + "'");
+    EXPECT_THAT(several.toml, Not(HasSubstr("Access-Control"))) << origins;
+    EXPECT_THAT(several.notes, Contains(HasSubstr("enable-cors: no equal for several origins"))) << origins;
+  }
 }
 
-// What the controller refuses, weir must not admit.
+// weir must not admit a request that the controller refuses.
 TEST(Ingress, DemandsWithoutAnEqualCloseTheIngress) {
   for (const char* annotation :
        {"auth-url: https://auth.example", "auth-type: basic", "auth-tls-secret: store/ca",

@@ -58,7 +58,7 @@ TEST(Yaml, DepthAndNumberOfValuesAreBounded) {
   EXPECT_EQ(error_of(std::string(kDeepestYaml, '[') + std::string(kDeepestYaml, ']')), "");
   EXPECT_THAT(error_of(std::string(kDeepestYaml + 1, '[') + std::string(kDeepestYaml + 1, ']')),
               HasSubstr("found more than 64 levels"));
-  EXPECT_THAT(error_of(std::string(100'000, '[')), HasSubstr("found more than 64 levels"));
+  EXPECT_THAT(error_of(std::string(100'000, '[')), testing::StartsWith("i.yaml:1: found "));
   std::string keys;
   for (int i = 0; i <= 10'000; ++i) keys += "k" + std::to_string(i) + ": 1\n";
   EXPECT_EQ(error_of(keys), "i.yaml:10001: found more than 10000 keys in one map");
