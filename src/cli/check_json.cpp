@@ -15,7 +15,7 @@ json::array upstreams(const config::Settings& settings) {
   json::array out;
   for (const auto& upstream : settings.upstreams) {
     json::array servers;
-    for (const auto& server : upstream.servers) servers.emplace_back(server.address.to_string());
+    for (const auto& server : upstream.servers) servers.emplace_back(server.name());
     out.push_back({{"name", upstream.name}, {"servers", std::move(servers)}});
   }
   return out;

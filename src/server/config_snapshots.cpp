@@ -27,23 +27,6 @@ const policy::Rule* find_rule(const std::vector<policy::Rule>& rules, const std:
   return found != rules.end() ? &*found : nullptr;
 }
 
-// Restores the former order of each server's addresses, because name servers rotate addresses. If a look-up
-// of a server's name fails now, keeps the former addresses.
-void keep_order(const proxy::ConfigSnapshot& current, const config::Settings& settings,
-                std::vector<std::vector<upstream::Server>>& servers) {
-  for (const auto& server_group : current.server_groups)
-    for (std::size_t j = 0; j < settings.upstreams.size(); ++j) {
-      if (server_group->settings().name != settings.upstreams[j].name) continue;
-      for (const auto& old : server_group->servers())
-        for (auto& server : servers[j])
-          if (server.name == old.name &&
-              (server.addresses.empty() ||
-               std::is_permutation(server.addresses.begin(), server.addresses.end(), old.addresses.begin(),
-                                   old.addresses.end())))
-            server = old;
-    }
-}
-
 // Returns which requests have spans; nullopt if weir exports none.
 std::optional<observe::Sampling> sampling_of(const config::Settings& settings) {
   return settings.tracing ? std::optional(settings.tracing->sampling) : std::nullopt;
@@ -70,13 +53,14 @@ ConfigSnapshots::ConfigSnapshots(net::asio::io_context& control, limit::KeyTable
       cell_versions_(limit::kMaxRules) {}
 
 base::Result<ConfigSnapshots::Draft> ConfigSnapshots::make(const config::Settings& settings,
-                                                           std::vector<std::vector<upstream::Server>> servers,
+                                                           std::vector<upstream::ResolvedUpstream> upstreams,
                                                            const policy::NamingKeys& names) {
   std::vector<std::string> changes;
   auto limiters = limiters_;  // a copy, so that a refused configuration adds no limiter
   auto rules = settle(settings.rules, limiters, changes);
   if (!rules) return rules.error();
-  if (current_) keep_order(*current_, settings, servers);
+  for (auto& upstream : upstreams)
+    if (const auto* before = server_group_named(upstream.settings.name)) keep_known(upstream, *before);
   auto config_snapshot = std::make_shared<proxy::ConfigSnapshot>();
   // `balance` is the key that hashes clients when an upstream chooses a server. Without key_secret, it is the
   // same in every weir process. So upstreams choose the same servers for the same clients after a restart.
@@ -97,7 +81,7 @@ base::Result<ConfigSnapshots::Draft> ConfigSnapshots::make(const config::Setting
                              .redaction = redaction_of(settings),
                              .names = names,
                              .balance = settings.state.key_secret.empty() ? base::SipKey{} : names.shared,
-                             .upstreams = settings.upstreams,
+                             .upstreams = {},
                              .route_labels = {},
                              .upstream_labels = {}};
   config_snapshot->config.rule_finder = policy::RuleFinder(config_snapshot->config.rules);
@@ -107,17 +91,18 @@ base::Result<ConfigSnapshots::Draft> ConfigSnapshots::make(const config::Setting
       return base::Error{"too many routes, including old ones that requests still use; try again later"};
     config_snapshot->config.route_labels.push_back(*label);
   }
-  for (std::size_t i = 0; i < settings.upstreams.size(); ++i) {
-    const auto label = upstreams_.take(settings.upstreams[i].name);
+  for (auto& upstream : upstreams) {
+    const auto label = upstreams_.take(upstream.settings.name);
     if (!label)
       return base::Error{"too many upstreams, including old ones that requests still use; try again later"};
     config_snapshot->config.upstream_labels.push_back(*label);
     try {
       config_snapshot->server_groups.push_back(
-          server_group_of(settings.upstreams[i], std::move(servers[i]), changes));
+          server_group_of(upstream.settings, std::move(upstream.servers), changes));
     } catch (const std::exception& error) {  // thrown if TLS settings are faulty
       return base::Error{error.what()};
     }
+    config_snapshot->config.upstreams.push_back(std::move(upstream.settings));
   }
   limiters_ = std::move(limiters);
   return Draft{std::move(config_snapshot), std::move(changes)};
@@ -191,6 +176,13 @@ void ConfigSnapshots::tell_change(const policy::Rule& rule, std::vector<std::str
     changes.push_back(name + " has other limits: its clients keep the share that they have used");
 }
 
+const upstream::ServerGroup* ConfigSnapshots::server_group_named(const std::string& name) const {
+  if (!current_) return nullptr;
+  for (const auto& server_group : current_->server_groups)
+    if (server_group->settings().name == name) return server_group.get();
+  return nullptr;
+}
+
 std::shared_ptr<upstream::ServerGroup> ConfigSnapshots::server_group_of(
     const upstream::UpstreamSettings& settings, std::vector<upstream::Server> servers,
     std::vector<std::string>& changes) {
@@ -226,6 +218,22 @@ base::Result<ConfigSnapshots::Draft> ConfigSnapshots::with_tls_read_again(
     } catch (const std::exception& error) {
       return base::Error{error.what()};
     }
+  }
+  return Draft{std::move(config_snapshot), {}};
+}
+
+base::Result<ConfigSnapshots::Draft> ConfigSnapshots::with_servers(
+    const upstream::ResolvedUpstream& upstream) const {
+  auto config_snapshot = std::make_shared<proxy::ConfigSnapshot>(*current_);
+  for (std::size_t i = 0; i < config_snapshot->server_groups.size(); ++i) {
+    auto& server_group = config_snapshot->server_groups[i];
+    if (server_group->settings().name != upstream.settings.name) continue;
+    try {
+      server_group = make_server_group(upstream.settings, upstream.servers, server_group.get());
+    } catch (const std::exception& error) {
+      return base::Error{error.what()};
+    }
+    config_snapshot->config.upstreams[i] = upstream.settings;
   }
   return Draft{std::move(config_snapshot), {}};
 }

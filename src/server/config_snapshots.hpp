@@ -19,6 +19,7 @@
 #include "weir/net/clock.hpp"
 #include "weir/observe/counters.hpp"
 #include "weir/proxy/config_snapshot.hpp"
+#include "weir/upstream/services.hpp"
 
 #include <functional>
 #include <list>
@@ -42,10 +43,10 @@ class ConfigSnapshots {
     std::shared_ptr<proxy::ConfigSnapshot> config_snapshot;
     std::vector<std::string> changes;  // changes compared with the snapshot in use, in words
   };
-  // Makes a snapshot from checked settings. `servers`: for each upstream, the addresses of its servers. The
-  // error says why no snapshot can be made.
+  // Makes a snapshot from checked settings. `upstreams`: those of the settings, with the addresses of their
+  // servers. The error says why no snapshot can be made.
   [[nodiscard]] base::Result<Draft> make(const config::Settings& settings,
-                                         std::vector<std::vector<upstream::Server>> servers,
+                                         std::vector<upstream::ResolvedUpstream> upstreams,
                                          const policy::NamingKeys& names);
   // Returns a copy of the snapshot in use, with the keys `names` for clients' names.
   [[nodiscard]] Draft renamed(const policy::NamingKeys& names) const;
@@ -55,6 +56,9 @@ class ConfigSnapshots {
   // files. Only new connections use the new files, and idle connections are not reused. The error says which
   // file is faulty, and why.
   [[nodiscard]] base::Result<Draft> with_tls_read_again(const std::vector<std::string>& upstreams) const;
+  // Returns a copy of the snapshot in use in which an upstream has these servers. Servers that remain keep
+  // their state. The error says why the TLS files cannot be used.
+  [[nodiscard]] base::Result<Draft> with_servers(const upstream::ResolvedUpstream& upstream) const;
   // Puts the draft into use, and registers its rules with the key table. The caller must pass the returned
   // snapshot to the workers.
   [[nodiscard]] std::shared_ptr<const proxy::ConfigSnapshot> put_in_force(const Draft& draft);
@@ -110,6 +114,8 @@ class ConfigSnapshots {
   [[nodiscard]] std::optional<limit::RuleIndex> place_cells(const policy::Rule& rule,
                                                             std::vector<bool>& taken);
   void tell_change(const policy::Rule& rule, std::vector<std::string>& changes) const;
+  // Returns the group of this upstream in the snapshot in use; null if there is none.
+  [[nodiscard]] const upstream::ServerGroup* server_group_named(const std::string& name) const;
   [[nodiscard]] std::shared_ptr<upstream::ServerGroup> server_group_of(
       const upstream::UpstreamSettings& settings, std::vector<upstream::Server> servers,
       std::vector<std::string>& changes);

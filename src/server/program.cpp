@@ -113,7 +113,9 @@ Program::Program(const config::Settings& settings, config::LookupResult servers,
       connections_per_ip_(settings.server.max_connections_per_ip),
       body_memory_(settings.server.max_body_memory),
       prober_(control_.get_executor(), clock_),
-      resolver_(control_, clock_, [this](const std::string& line) { log_.warning(line); }),
+      resolver_(
+          control_, clock_, [this](const std::string& line) { log_.warning(line); },
+          [this](const upstream::ResolvedUpstream& upstream) { change_servers(upstream); }),
       shared_{clock_,       table_,       queue_,      in_flight_, connections_per_ip_,
               body_memory_, &clock_step_, spans_.get()},
       reloading_(file_thread_, std::move(file), settings_,
@@ -125,7 +127,7 @@ Program::Program(const config::Settings& settings, config::LookupResult servers,
   for (const auto& line : servers.unknown)
     log_.warning(line + "; the server is down until the lookup succeeds");
   auto files = ClientFiles::uses_in(settings_);
-  start_workers(std::move(servers.servers));
+  start_workers(std::move(servers.upstreams));
   client_files_.watch(std::move(files));
   token_keys_.watch(settings_.client);
   alerts_ = std::make_unique<admin::Alerts>(control_.get_executor(), settings_.alerts, sources(),
@@ -137,9 +139,9 @@ Program::Program(const config::Settings& settings, config::LookupResult servers,
         ", which no [[listener]] has; add one with that address, or remove the socket from the unit");
 }
 
-void Program::start_workers(std::vector<std::vector<upstream::Server>> servers) {
+void Program::start_workers(std::vector<upstream::ResolvedUpstream> upstreams) {
   auto config_snapshot =
-      config_snapshots_.put_in_force(need(make_config_snapshot(settings_, std::move(servers))));
+      config_snapshots_.put_in_force(need(make_config_snapshot(settings_, std::move(upstreams))));
   snapshot_.restore(table_, config_snapshots_.saved_rules(), {clock_.now(), shift_},
                     [this](const limit::FormerRule& former) { return config_snapshots_.adopt(former); });
   if (takeover_ == nullptr && table_.stats().keys == 0) access_log_.begin_run();

@@ -76,12 +76,13 @@ class Program {
   void start_shared_secret();
   void take_secret(const base::SipKey& secret);
   [[nodiscard]] base::Result<ConfigSnapshots::Draft> make_config_snapshot(
-      const config::Settings& settings, std::vector<std::vector<upstream::Server>> servers);
-  void start_workers(std::vector<std::vector<upstream::Server>> servers);
+      const config::Settings& settings, std::vector<upstream::ResolvedUpstream> upstreams);
+  void start_workers(std::vector<upstream::ResolvedUpstream> upstreams);
   void start_admin();
   [[nodiscard]] std::vector<net::ListeningSocket> inherited(const base::Endpoint& listener);
   void reload(Reloading::Done done);
   [[nodiscard]] ReloadReport apply(FreshConfiguration fresh);
+  void change_servers(const upstream::ResolvedUpstream& upstream);
   void put_in_force(config::Settings settings, const ConfigSnapshots::Draft& draft,
                     std::vector<Listeners::Wanted> listeners, std::vector<ClientFiles::Use> files,
                     ReloadReport& report);

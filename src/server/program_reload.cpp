@@ -84,7 +84,7 @@ ReloadReport Program::apply(FreshConfiguration fresh) {
   for (const auto& line : fresh.unknown) log_.warning("reload: " + line);
   token_keys_.share_keys(fresh.settings->client);
   auto files = ClientFiles::uses_in(*fresh.settings);
-  auto draft = make_config_snapshot(*fresh.settings, std::move(fresh.servers));
+  auto draft = make_config_snapshot(*fresh.settings, std::move(fresh.upstreams));
   if (!draft) return refuse(draft.error().message);
   report.changes = std::move(draft->changes);
   std::move(fresh.differences.begin(), fresh.differences.end(), std::back_inserter(report.changes));
@@ -152,6 +152,18 @@ void Program::note_token_keys() {
   net::asio::post(control_, [this] {
     for (const auto& worker : workers_) worker->wake_token_key_waiters();
   });
+}
+
+// Uses other servers of an upstream, because the SRV records of its service have changed. Present requests
+// and tunnels continue with the old servers.
+void Program::change_servers(const upstream::ResolvedUpstream& upstream) {
+  if (draining_) return;
+  const auto draft = config_snapshots_.with_servers(upstream);
+  if (!draft) return log_.warning("upstream \"" + upstream.settings.name + "\": " + draft.error().message);
+  const auto config_snapshot = config_snapshots_.put_in_force(*draft);
+  for (const auto& worker : workers_) worker->begin(config_snapshot);
+  prober_.watch(config_snapshot->server_groups);
+  resolver_.watch(config_snapshot->server_groups, settings_.server.nameservers);
 }
 
 void Program::make_room_for_counters() {

@@ -5,8 +5,8 @@
 namespace weir::server {
 
 base::Result<ConfigSnapshots::Draft> Program::make_config_snapshot(
-    const config::Settings& settings, std::vector<std::vector<upstream::Server>> servers) {
-  auto draft = config_snapshots_.make(settings, std::move(servers), names_);
+    const config::Settings& settings, std::vector<upstream::ResolvedUpstream> upstreams) {
+  auto draft = config_snapshots_.make(settings, std::move(upstreams), names_);
   if (draft) draft->config_snapshot->config.names_agreed = names_agreed_;
   return draft;
 }

@@ -19,7 +19,7 @@ FreshConfiguration read_configuration(const std::string& file, const config::Set
     auto settings = config::load_settings(file);
     auto found = config::look_up_servers(settings);
     fresh.mistakes = std::move(found.mistakes);
-    fresh.servers = std::move(found.servers);
+    fresh.upstreams = std::move(found.upstreams);
     fresh.unknown = std::move(found.unknown);
     if (!fresh.mistakes.empty()) return fresh;
     fresh.differences = config::differences(describe(in_force), describe(settings));

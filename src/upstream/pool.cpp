@@ -77,8 +77,8 @@ Pool::~Pool() {
   for (auto& connections : http2_) connections.close();
 }
 
-// Returns the candidates: the untried servers that are in service, or all untried servers if none is in
-// service. Drained servers are no candidates.
+// Returns the candidates: the untried servers of the first priority that has servers in service. Returns all
+// untried servers if none is in service. Drained servers are no candidates.
 Pool::Choice Pool::look(const LeaseRequest& wanted) noexcept {
   Choice choice;
   std::uint64_t untried = 0;
@@ -95,7 +95,9 @@ Pool::Choice Pool::look(const LeaseRequest& wanted) noexcept {
       choice.due |= bit_of(at);
     loads_[at].weight = member.weight(wanted.now);
   }
-  if (choice.from == 0) choice = {untried, 0};  // an ejected server is better than no server
+  if (choice.from == 0) return {untried, 0};  // an ejected server is better than no server
+  choice.due &= server_group_.preferred(choice.from | choice.due);
+  choice.from = server_group_.preferred(choice.from);
   return choice;
 }
 

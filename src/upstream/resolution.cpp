@@ -31,18 +31,24 @@ base::Duration Resolution::after_failure() const noexcept {
   return std::clamp(kAfterFailure, period_.least, period_.most);
 }
 
-base::Duration Resolution::after_answer(const net::NameAnswer& answer, std::uint64_t random) const noexcept {
+base::Duration Resolution::after_answer(std::optional<base::Duration> ttl,
+                                        std::uint64_t random) const noexcept {
   const auto tenth = period_.most.count() / 10;
   const auto chance = static_cast<base::Duration::rep>(random % static_cast<std::uint64_t>(2 * tenth + 1));
   const auto most = period_.most + base::Duration{chance - tenth};
-  return answer.ttl ? std::min(most, std::max(*answer.ttl, period_.least)) : most;
+  return ttl ? std::min(most, std::max(*ttl, period_.least)) : most;
+}
+
+bool Resolution::note(bool failed, std::optional<base::Duration> ttl, base::TimePoint now,
+                      std::uint64_t random) {
+  due_ = now + (failed ? after_failure() : after_answer(ttl, random));
+  return std::exchange(failing_, failed) != failed;
 }
 
 Resolution::Step Resolution::take(const Addresses& known, const base::Result<net::NameAnswer>& answer,
                                   base::TimePoint now, std::uint64_t random) {
   const bool failed = !answer || answer->addresses.empty();
-  due_ = now + (failed ? after_failure() : after_answer(*answer, random));
-  Step step{.turned = std::exchange(failing_, failed) != failed};
+  Step step{.turned = note(failed, failed ? std::nullopt : answer->ttl, now, random)};
   if (failed) {
     step.outcome = Outcome::Failed;
     return step;

@@ -8,36 +8,61 @@ namespace weir::upstream {
 
 namespace {
 
-// Returns the addresses as text. Omits the end of a long list.
-std::string list(const Addresses& addresses) {
+// Returns the texts of the elements. Omits the end of a long list.
+template <class Elements, class Text>
+std::string list(const Elements& elements, Text text_of) {
   constexpr std::size_t kMost = 8;
   std::string text;
-  for (std::size_t at = 0; at < std::min(kMost, addresses.size()); ++at)
-    text += (text.empty() ? "" : ", ") + net::peer_address(addresses[at]).to_string();
-  if (addresses.size() > kMost) text += " and " + std::to_string(addresses.size() - kMost) + " more";
+  for (std::size_t at = 0; at < std::min(kMost, elements.size()); ++at)
+    text += (text.empty() ? "" : ", ") + text_of(elements[at]);
+  if (elements.size() > kMost) text += " and " + std::to_string(elements.size() - kMost) + " more";
   return text;
+}
+
+std::string list(const Addresses& addresses) {
+  return list(addresses, [](const auto& address) { return net::peer_address(address).to_string(); });
+}
+
+std::string list(const std::vector<ServerSettings>& servers) {
+  return list(servers, [](const ServerSettings& server) {
+    return server.name() + " (priority " + std::to_string(server.priority) + ", weight " +
+           std::to_string(server.weight) + ")";
+  });
 }
 
 }  // namespace
 
-// One server whose address is a host name.
+// One server whose address is a host name, or the service of an upstream.
 struct Resolver::Name {
-  Name(std::shared_ptr<ServerGroup> of, std::size_t at, const Resolution& first)
-      : server_group(std::move(of)), server(at), resolution(first) {}
+  Name(std::shared_ptr<ServerGroup> of, std::size_t at, bool service, const Resolution& first)
+      : server_group(std::move(of)), server(at), is_service(service), resolution(first) {}
+  [[nodiscard]] bool is_running() const noexcept { return lookup || service_lookup; }
+  // Returns true if the name has had an answer, so that the upstream can use it.
+  [[nodiscard]] bool is_known() const {
+    return is_service ? !server_group->member(0).settings().is_service
+                      : !server_group->member(server).location().addresses->empty();
+  }
   std::shared_ptr<ServerGroup> server_group;  // shared with the configuration's snapshots
-  std::size_t server;
+  std::size_t server;                         // 0 for a service
+  bool is_service;
   Resolution resolution;
   std::optional<net::DnsLookup> lookup;  // the look-up under way
+  std::optional<net::ServiceLookup> service_lookup;
 };
 
-Resolver::Resolver(net::asio::io_context& control, const net::Clock& clock, Report report)
-    : control_(control), clock_(clock), report_(std::move(report)), timer_(control.get_executor()) {}
+Resolver::Resolver(net::asio::io_context& control, const net::Clock& clock, Report report, Change change)
+    : control_(control),
+      clock_(clock),
+      report_(std::move(report)),
+      change_(std::move(change)),
+      timer_(control.get_executor()) {}
 
 Resolver::~Resolver() = default;
 
 void Resolver::watch(const std::vector<std::shared_ptr<ServerGroup>>& server_groups,
                      const net::NameServers& name_servers) {
   name_servers_ = name_servers;
+  follow_services(server_groups);
   const auto gone = [&](const Name& name) {
     return std::find(server_groups.begin(), server_groups.end(), name.server_group) == server_groups.end();
   };
@@ -45,7 +70,8 @@ void Resolver::watch(const std::vector<std::shared_ptr<ServerGroup>>& server_gro
   auto before = std::exchange(figures_, {});
   for (const auto& server_group : server_groups) {
     const auto of_it = [&](const Name& name) { return name.server_group == server_group; };
-    if (std::none_of(names_.begin(), names_.end(), of_it)) add(server_group);
+    const auto server_of_it = [&](const Name& name) { return of_it(name) && !name.is_service; };
+    if (std::none_of(names_.begin(), names_.end(), server_of_it)) add(server_group);
     if (std::none_of(names_.begin(), names_.end(), of_it)) continue;
     const auto& upstream = server_group->settings().name;
     figures_[upstream] = before.contains(upstream) ? before[upstream] : Figures{.upstream = upstream};
@@ -58,19 +84,40 @@ void Resolver::add(const std::shared_ptr<ServerGroup>& server_group) {
   const bool once = settings.resolve == base::Duration{0};
   const Resolution::Period period{once ? Resolution::kAfterFailure : settings.resolve_least,
                                   once ? Resolution::kAfterFailure : settings.resolve};
+  const auto of_it = [&](const Name& name) { return name.server_group == server_group; };
+  const bool is_followed = std::any_of(names_.begin(), names_.end(), of_it);
+  const auto begin = [&](std::size_t at, bool is_service) {
+    Name name(server_group, at, is_service, Resolution(period, clock_.now(), false));
+    const bool known = name.is_known();
+    if (once && known) return;
+    names_.emplace_back(server_group, at, is_service, Resolution(period, clock_.now(), !known));
+  };
+  if (settings.service && !is_followed) begin(0, true);
   for (std::size_t at = 0; at < server_group->size(); ++at) {
-    if (!net::is_name(server_group->member(at).settings().address)) continue;
-    const bool unknown = server_group->member(at).location().addresses->empty();
-    if (once && !unknown) continue;
-    names_.emplace_back(server_group, at, Resolution(period, clock_.now(), unknown));
+    const auto& server = server_group->member(at).settings();
+    if (!server.is_service && net::is_name(server.address)) begin(at, false);
+  }
+}
+
+// Passes the look-ups of services on to the groups that replace their groups.
+void Resolver::follow_services(const std::vector<std::shared_ptr<ServerGroup>>& server_groups) {
+  for (auto& name : names_) {
+    if (!name.is_service) continue;
+    const auto& settings = name.server_group->settings();
+    for (const auto& next : server_groups)
+      if (next->settings().name == settings.name && next->settings().service == settings.service &&
+          next->settings().resolve == settings.resolve &&
+          next->settings().resolve_least == settings.resolve_least) {
+        name.server_group = next;
+        break;
+      }
   }
 }
 
 // Stops watching names that have an address, if the configuration does not ask for repeated look-ups.
 void Resolver::drop_known() {
   std::erase_if(names_, [](const Name& name) {
-    return name.server_group->settings().resolve == base::Duration{0} &&
-           !name.server_group->member(name.server).location().addresses->empty();
+    return name.server_group->settings().resolve == base::Duration{0} && name.is_known();
   });
 }
 
@@ -79,7 +126,7 @@ Resolver::Name* Resolver::find_next() noexcept {
   Name* next = nullptr;
   std::size_t running = 0;
   for (auto& name : names_) {
-    if (name.lookup)
+    if (name.is_running())
       ++running;
     else if (next == nullptr || name.resolution.due() < next->resolution.due())
       next = &name;
@@ -102,9 +149,16 @@ void Resolver::arm() {
 
 void Resolver::ask() {
   for (auto* name = find_next(); name != nullptr && name->resolution.due() <= clock_.now();
-       name = find_next())
+       name = find_next()) {
+    if (name->is_service) {
+      name->service_lookup.emplace(
+          control_, name->server_group->settings().service->address.host, name_servers_, choose_records,
+          [this, name](const base::Result<net::ServiceAnswer>& answer) { hear_service(*name, answer); });
+      continue;
+    }
     name->lookup.emplace(control_, name->server_group->member(name->server).settings().address, name_servers_,
                          [this, name](const base::Result<net::NameAnswer>& answer) { hear(*name, answer); });
+  }
   arm();
 }
 
@@ -115,16 +169,48 @@ void Resolver::hear(Name& name, const base::Result<net::NameAnswer>& answer) {
   arm();
 }
 
+// Calls `change_` last, because watch() may drop `name`.
+void Resolver::hear_service(Name& name, const base::Result<net::ServiceAnswer>& answer) {
+  using Outcome = Resolution::Outcome;
+  name.service_lookup.reset();
+  const auto server_group = name.server_group;
+  const auto& settings = server_group->settings();
+  const bool known = name.is_known();
+  const bool turned = name.resolution.note(!answer, answer ? std::optional(answer->ttl) : std::nullopt,
+                                           clock_.now(), random_());
+  ResolvedUpstream next{settings, {}};
+  if (answer)
+    next = {with_targets(settings, answer->targets), servers_of(answer->targets, server_group.get())};
+  const bool changed = next.settings != settings;
+  count(*server_group, !answer ? Outcome::Failed : changed ? Outcome::Changed : Outcome::Same);
+  const auto service = "upstream \"" + settings.name + "\": " + settings.service->name();
+  if (known && turned)
+    report_(service + (answer
+                           ? " resolves again"
+                           : " keeps its servers " + list(settings.servers) + ": " + answer.error().message));
+  if (changed)
+    report_(service + (known ? " now has the servers " : " resolves now, to the servers ") +
+            list(next.settings.servers) + (known ? "; before: " + list(settings.servers) : ""));
+  if (changed && change_) change_(next);
+  drop_known();
+  arm();
+}
+
+void Resolver::count(const ServerGroup& server_group, Resolution::Outcome outcome) {
+  using Outcome = Resolution::Outcome;
+  auto& figures = figures_[server_group.settings().name];
+  ++(outcome == Outcome::Same      ? figures.same
+     : outcome == Outcome::Changed ? figures.changed
+                                   : figures.failed);
+}
+
 void Resolver::note(Name& name, const base::Result<net::NameAnswer>& answer) {
   using Outcome = Resolution::Outcome;
   const auto now = clock_.now();
   auto& member = name.server_group->member(name.server);
   const auto known = member.location().addresses;
   auto step = name.resolution.take(*known, answer, now, random_());
-  auto& figures = figures_[name.server_group->settings().name];
-  ++(step.outcome == Outcome::Same      ? figures.same
-     : step.outcome == Outcome::Changed ? figures.changed
-                                        : figures.failed);
+  count(*name.server_group, step.outcome);
   const auto server = "upstream \"" + name.server_group->settings().name + "\": server " + member.name();
   if (known->empty()) {
     if (step.outcome != Outcome::Changed) return;

@@ -3,8 +3,10 @@
 #include "weir/net/dns_lookup.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
 #include <cstdio>
+#include <limits>
 #include <random>
 #include <stdexcept>
 #include <utility>
@@ -45,6 +47,12 @@ net::TlsContext make_tls(const UpstreamSettings& settings) {
   return std::move(*made);
 }
 
+bool have_priorities(const std::vector<ServerSettings>& servers) {
+  return std::any_of(servers.begin(), servers.end(), [&](const ServerSettings& server) {
+    return server.priority != servers.front().priority;
+  });
+}
+
 }  // namespace
 
 base::Result<std::vector<Server>> resolve_servers(const UpstreamSettings& settings) {
@@ -64,7 +72,8 @@ ServerGroup::ServerGroup(UpstreamSettings settings, std::vector<Server> servers,
     : settings_(std::move(settings)),
       report_(std::move(report)),
       tls_(make_tls(settings_)),
-      queue_(older != nullptr ? older->queue_ : std::make_shared<ServerQueue>()) {
+      queue_(older != nullptr ? older->queue_ : std::make_shared<ServerQueue>()),
+      has_priorities_(have_priorities(settings_.servers)) {
   assert(servers.size() == settings_.servers.size());
   const auto* const listed = older;
   // A reload that adds or removes probes does not carry over the state of servers. A server that is down
@@ -229,6 +238,21 @@ const ServerGroup::Member* ServerGroup::find(std::string_view name) const noexce
 bool ServerGroup::is_drained() const noexcept {
   return std::all_of(members_.begin(), members_.end(),
                      [](const Member& member) { return member.control()->is_drained(); });
+}
+
+std::uint64_t ServerGroup::preferred(std::uint64_t candidates) const noexcept {
+  if (!has_priorities_) return candidates;
+  auto least = std::numeric_limits<std::uint16_t>::max();
+  std::uint64_t chosen = 0;
+  for (; candidates != 0; candidates &= candidates - 1) {
+    const auto at = static_cast<std::size_t>(std::countr_zero(candidates));
+    const auto priority = settings_.servers[at].priority;
+    if (priority > least) continue;
+    if (priority < least) chosen = 0;
+    least = priority;
+    chosen |= candidates & -candidates;
+  }
+  return chosen;
 }
 
 void ServerGroup::pause_until(base::TimePoint at) noexcept {

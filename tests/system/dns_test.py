@@ -32,6 +32,7 @@ class Dns(TestCase):
         dns = self.start(Dnsmasq(api="127.0.0.2"))
         weir = self.weir(dns, first.port)
         self.assertEqual(weir.get("/").body, b"first")
+        eventually(lambda: self.resolves(weir, "same") >= 1, "weir has seen the TTL")
         dns.say(api="127.0.0.3")
         eventually(lambda: weir.get("/").body == b"second", "requests go to the new address")
         self.assertEqual(self.resolves(weir, "changed"), 1)

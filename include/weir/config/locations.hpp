@@ -4,7 +4,7 @@
 
 #include "weir/base/result.hpp"
 #include "weir/config/settings.hpp"
-#include "weir/upstream/server_group.hpp"
+#include "weir/upstream/services.hpp"
 
 #include <string>
 #include <vector>
@@ -30,10 +30,10 @@ template <class T>
   return result;
 }
 
-// The servers of each upstream, in the order of the configuration. If the look-up of a server's name failed,
-// the server has no address. This server is down until a later look-up succeeds.
+// The upstreams with their servers, in the order of the configuration. If the look-up of a server's name
+// failed, the server has no address. This server is down until a later look-up succeeds.
 struct LookupResult {
-  std::vector<std::vector<upstream::Server>> servers;
+  std::vector<upstream::ResolvedUpstream> upstreams;
   std::vector<std::string> unknown;   // a message for each server whose name the resolver does not find
   std::vector<std::string> mistakes;  // a message for each server whose look-up can never succeed
 };

@@ -3,6 +3,8 @@
 #pragma once
 
 #include "weir/config/settings.hpp"
+#include "weir/net/asio.hpp"
+#include "weir/upstream/services.hpp"
 #include "weir/upstream/server_group.hpp"
 
 #include <chrono>
@@ -37,7 +39,7 @@ struct ReloadReport {
 // `mistakes` and `files` are set.
 struct FreshConfiguration {
   std::optional<config::Settings> settings;
-  std::vector<std::vector<upstream::Server>> servers;  // addresses of the servers of each upstream
+  std::vector<upstream::ResolvedUpstream> upstreams;  // with the addresses of their servers
   std::vector<std::string> unknown;      // names that could not be looked up (LookupResult::unknown)
   std::vector<std::string> differences;  // in the form that config/differences.hpp describes
   std::vector<std::string> mistakes;

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 namespace weir::upstream {
 
@@ -43,13 +44,16 @@ class Resolution {
   Resolution(Period period, base::TimePoint now, bool unknown = false) noexcept;
 
   [[nodiscard]] base::TimePoint due() const noexcept { return due_; }
-  // `random`: any 64 bits.
+  // Records a result, and sets the time of the next look-up. `ttl`: see net::NameAnswer. `random`: any 64
+  // bits. Returns true for the first failure, and for the first success after failures.
+  bool note(bool failed, std::optional<base::Duration> ttl, base::TimePoint now, std::uint64_t random);
+  // Like note(), for the look-up of a server's name.
   [[nodiscard]] Step take(const Addresses& known, const base::Result<net::NameAnswer>& answer,
                           base::TimePoint now, std::uint64_t random);
 
  private:
   [[nodiscard]] base::Duration after_failure() const noexcept;
-  [[nodiscard]] base::Duration after_answer(const net::NameAnswer& answer,
+  [[nodiscard]] base::Duration after_answer(std::optional<base::Duration> ttl,
                                             std::uint64_t random) const noexcept;
 
   Period period_;

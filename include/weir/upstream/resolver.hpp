@@ -1,4 +1,5 @@
 // Looks up the names of servers again while weir runs, and passes the addresses to each ServerGroup::Member.
+// Likewise looks up services, and reports their servers when the SRV records change.
 //
 // server::Program owns the resolver. Only the thread that runs `control` uses it. A silent name server delays
 // the look-ups of other names if net::kMostLookups look-ups wait for it, but neither requests nor the
@@ -10,6 +11,7 @@
 #include "weir/net/dns_lookup.hpp"
 #include "weir/upstream/resolution.hpp"
 #include "weir/upstream/server_group.hpp"
+#include "weir/upstream/services.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -27,6 +29,9 @@ class Resolver {
   // Called with one log line for each change.
   using Report = std::function<void(const std::string&)>;
 
+  // Called with an upstream whose service has other servers. May call watch().
+  using Change = std::function<void(const ResolvedUpstream&)>;
+
   // Counts of look-ups by their results, since the upstream was added.
   struct Figures {
     std::string upstream{};
@@ -34,7 +39,7 @@ class Resolver {
   };
 
   // `control` and `clock` must outlive the resolver.
-  Resolver(net::asio::io_context& control, const net::Clock& clock, Report report);
+  Resolver(net::asio::io_context& control, const net::Clock& clock, Report report, Change change = {});
   ~Resolver();
   Resolver(const Resolver&) = delete;
   Resolver& operator=(const Resolver&) = delete;
@@ -49,16 +54,20 @@ class Resolver {
  private:
   struct Name;
   void add(const std::shared_ptr<ServerGroup>& server_group);
+  void follow_services(const std::vector<std::shared_ptr<ServerGroup>>& server_groups);
   void drop_known();
   [[nodiscard]] Name* find_next() noexcept;
   void arm();
   void ask();
   void hear(Name& name, const base::Result<net::NameAnswer>& answer);
+  void hear_service(Name& name, const base::Result<net::ServiceAnswer>& answer);
   void note(Name& name, const base::Result<net::NameAnswer>& answer);
+  void count(const ServerGroup& server_group, Resolution::Outcome outcome);
 
   net::asio::io_context& control_;
   const net::Clock& clock_;
   const Report report_;
+  const Change change_;
   net::Timer timer_;
   net::NameServers name_servers_;
   std::list<Name> names_;                   // a list, because look-ups under way refer to their names

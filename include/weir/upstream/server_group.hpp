@@ -162,9 +162,10 @@ class ServerGroup {
   [[nodiscard]] const Member* find(std::string_view name) const noexcept;
   // Returns true if operators have drained all servers.
   [[nodiscard]] bool is_drained() const noexcept;
+  // Returns the candidates (one bit for each server) whose ServerSettings::priority is smallest.
+  [[nodiscard]] std::uint64_t preferred(std::uint64_t candidates) const noexcept;
 
-  // Returns the queue of requests that wait for a server with room. The groups before and after a reload
-  // share the queue.
+  // Returns the queue of requests that wait for room. The groups before and after a reload share it.
   [[nodiscard]] ServerQueue& queue() const noexcept { return *queue_; }
 
   // Records that the upstream asked for a pause until `at`. A call cannot shorten an earlier pause. The group
@@ -179,7 +180,8 @@ class ServerGroup {
   const Report report_;
   const net::TlsContext tls_;  // null if no server uses TLS
   const std::shared_ptr<ServerQueue> queue_;
-  std::deque<Member> members_;                        // a deque, because members cannot be moved
+  const bool has_priorities_;   // not all servers have the same ServerSettings::priority
+  std::deque<Member> members_;  // a deque, because members cannot be moved
   std::atomic<base::Duration::rep> paused_until_{0};  // in microseconds since the epoch
 };
 

@@ -80,12 +80,17 @@ struct Retry {
 inline constexpr std::uint32_t kMaxWeight = 100;
 
 struct ServerSettings {
-  base::Endpoint address{};
-  std::uint32_t weight = 1;                   // 1 to kMaxWeight
+  base::Endpoint address{};                   // of a service: its name as the host, and no port
+  std::uint32_t weight = 1;                   // 1 to kMaxWeight; for targets of a service up to 240
   std::uint32_t max_in_flight = 0;            // for all workers together; 0: unlimited
   std::optional<limit::TokenBucket> limit{};  // rate of the server's requests, for all workers together
   bool tls = false;                           // true: connect with TLS
   std::string tls_name{};  // name that the server's certificate must contain: a host name or an IP address
+  // Requests go to the servers in service whose number is smallest.
+  std::uint16_t priority = 0;
+  bool is_service = false;  // the SRV records of `address.host` name the servers (upstream/services.hpp)
+  // Returns the name for logs and metrics: the address, or "srv:NAME".
+  [[nodiscard]] std::string name() const { return is_service ? "srv:" + address.host : address.to_string(); }
   friend bool operator==(const ServerSettings&, const ServerSettings&) = default;
 };
 
@@ -95,6 +100,9 @@ inline constexpr std::size_t kMaxServers = 64;
 struct UpstreamSettings {
   std::string name;
   std::vector<ServerSettings> servers;  // at least one server, at most kMaxServers
+  // The service as configured, if its SRV records name the servers. `servers` then has the targets, or the
+  // service itself while no target is known.
+  std::optional<ServerSettings> service{};
   Balance balance = Balance::LeastInFlight;
   policy::KeyPattern hash_key;  // for Balance::Hash: requests with the same value go to the same server
   Timeouts timeouts;

@@ -2,6 +2,7 @@
 
 #include "weir/config/config_errors.hpp"
 #include "weir/net/dns_lookup.hpp"
+#include "weir/net/service_lookup.hpp"
 
 #include <utility>
 
@@ -36,7 +37,7 @@ std::string name_of(const admin::AlertSettings& alert) {
 }
 
 std::string name_of(const upstream::UpstreamSettings& upstream, const upstream::ServerSettings& server) {
-  return "server " + server.address.to_string() + " of upstream \"" + upstream.name + "\"";
+  return "server " + server.name() + " of upstream \"" + upstream.name + "\"";
 }
 
 base::Error with_location(const Locations& locations, const std::string& whose, const base::Error& what) {
@@ -44,23 +45,56 @@ base::Error with_location(const Locations& locations, const std::string& whose, 
   return found == locations.end() ? what : base::Error{found->second + ": " + what.message};
 }
 
-LookupResult look_up_servers(const Settings& settings) {
+namespace {
+
+// Looks up the addresses of all servers that are not services, in the order of the configuration.
+std::vector<base::Result<net::NameAnswer>> look_up_addresses(const Settings& settings) {
   std::vector<base::Endpoint> addresses;
   for (const auto& upstream : settings.upstreams)
-    for (const auto& server : upstream.servers) addresses.push_back(server.address);
-  auto answers = net::look_up_all(addresses, settings.server.nameservers);
-  auto answer = answers.begin();
+    for (const auto& server : upstream.servers)
+      if (!server.is_service) addresses.push_back(server.address);
+  return net::look_up_all(addresses, settings.server.nameservers);
+}
+
+// Looks up the services of all upstreams, in the order of the configuration.
+std::vector<base::Result<net::ServiceAnswer>> look_up_services(const Settings& settings) {
+  std::vector<std::string> services;
+  for (const auto& upstream : settings.upstreams)
+    if (upstream.service) services.push_back(upstream.service->address.host);
+  return net::look_up_services(services, settings.server.nameservers, upstream::choose_records);
+}
+
+}  // namespace
+
+LookupResult look_up_servers(const Settings& settings) {
+  auto addresses = look_up_addresses(settings);
+  auto services = look_up_services(settings);
+  auto address = addresses.begin();
+  auto service = services.begin();
   LookupResult all;
   for (const auto& upstream : settings.upstreams) {
-    auto& servers = all.servers.emplace_back();
-    for (const auto& server : upstream.servers) {
-      auto found = std::move(*answer++);
-      servers.push_back({server.address.to_string(),
-                         found ? std::move(found->addresses) : std::vector<net::RawEndpoint>{}});
-      if (found) continue;
-      const base::Error what{"upstream \"" + upstream.name + "\": " + found.error().message};
-      (net::is_name(server.address) ? all.unknown : all.mistakes)
+    auto& resolved = all.upstreams.emplace_back(upstream::ResolvedUpstream{upstream, {}});
+    const auto failed = [&](const upstream::ServerSettings& server, const base::Error& why) {
+      resolved.servers.push_back({server.name(), {}});
+      const base::Error what{"upstream \"" + upstream.name + "\": " + why.message};
+      const bool may_succeed = server.is_service || net::is_name(server.address);
+      (may_succeed ? all.unknown : all.mistakes)
           .push_back(with_location(settings.locations, name_of(upstream, server), what).message);
+    };
+    if (upstream.service) {
+      const auto found = std::move(*service++);
+      if (found)
+        resolved = {with_targets(upstream, found->targets), upstream::servers_of(found->targets, nullptr)};
+      else
+        failed(*upstream.service, found.error());
+      continue;
+    }
+    for (const auto& server : upstream.servers) {
+      auto found = std::move(*address++);
+      if (found)
+        resolved.servers.push_back({server.name(), std::move(found->addresses)});
+      else
+        failed(server, found.error());
     }
   }
   return all;

@@ -1,8 +1,8 @@
 // Reads [[upstream]].
 #include "config/read/percentage.hpp"
+#include "config/read/server_address.hpp"
 #include "config/read/settings_sections.hpp"
 
-#include "weir/base/host.hpp"
 #include "weir/base/units.hpp"
 #include "weir/config/locations.hpp"
 #include "weir/http/target.hpp"
@@ -15,52 +15,6 @@ namespace weir::config {
 
 namespace {
 
-// Returns true for a host name or an IP address in the form that certificates use.
-bool is_host_name(std::string_view text) {
-  const auto fits = [](char c) {
-    const char l = static_cast<char>(c | 0x20);
-    return (c >= '0' && c <= '9') || (l >= 'a' && l <= 'z') || c == '-' || c == '.' || c == ':' || c == '_';
-  };
-  return !text.empty() && text.size() <= 253 && std::all_of(text.begin(), text.end(), fits) &&
-         !base::is_false_ipv4(text);
-}
-
-struct ServerAddress {
-  base::Endpoint endpoint;
-  bool tls = false;
-};
-
-std::string about_numbers(std::string_view address) {
-  return base::is_false_ipv4(address.substr(0, address.find_first_of(":/")))
-             ? "; a host that ends in a number is an IPv4 address of four numbers from 0 to 255"
-             : "";
-}
-
-// Parses a server's URL, or an address as parse_endpoint() does. A URL without a port has the default port of
-// its scheme.
-base::Result<ServerAddress> parse_server_address(std::string_view text) {
-  constexpr std::pair<std::string_view, const char*> kSchemes[] = {{"https://", ":443"}, {"http://", ":80"}};
-  for (const auto& [scheme, port] : kSchemes) {
-    if (!text.starts_with(scheme)) continue;
-    const std::string rest(text.substr(scheme.size()));
-    auto endpoint = base::parse_endpoint(rest);
-    if (!endpoint) endpoint = base::parse_endpoint(rest + port);
-    if (!endpoint || endpoint->is_unix() || endpoint->host.find_first_of("/?#@") != std::string::npos)
-      return base::Error{in_quotes(std::string(text)) + " is not the address of a server: " +
-                         about_port(rest) + "write " + std::string(scheme) + "host or " +
-                         std::string(scheme) + "host:port, without a path" + about_numbers(rest)};
-    return ServerAddress{std::move(*endpoint), scheme == "https://"};
-  }
-  auto endpoint = base::parse_endpoint(text);
-  if (!endpoint) {
-    const auto& said = endpoint.error().message;
-    if (said.ends_with("unix:/path")) return base::Error{said + ", or https:// before the first two"};
-    const bool no_port = said.find("the port is missing, as in") != std::string::npos;
-    return base::Error{said + (no_port ? ", or https://" + std::string(text) : "")};
-  }
-  return ServerAddress{std::move(*endpoint), false};
-}
-
 // Parses the text as an address and stores it in `server`. Returns what is wrong with the text; empty if the
 // text is valid.
 std::string read_address(std::string_view text, upstream::ServerSettings& server) {
@@ -68,7 +22,8 @@ std::string read_address(std::string_view text, upstream::ServerSettings& server
   if (!address) return address.error().message;
   server.tls = address->tls;
   server.address = std::move(address->endpoint);
-  if (server.address.is_unix() || server.address.port != 0) return {};
+  server.is_service = address->is_service;
+  if (server.is_service || server.address.is_unix() || server.address.port != 0) return {};
   return "found " + in_quotes(server.address.to_string()) + "; expected a port from 1 to 65535 to connect to";
 }
 
@@ -83,6 +38,8 @@ std::optional<limit::TokenBucket> read_limit(const TableReader& server) {
 
 void read_server_table(const TableReader& table, upstream::ServerSettings& server) {
   server.weight = static_cast<std::uint32_t>(table.whole("weight"));
+  if (server.is_service && table.has("weight"))
+    table.mistake("weight", "found with a service, whose SRV records tell the weights; remove it");
   server.limit = read_limit(table);
   server.max_in_flight = static_cast<std::uint32_t>(table.whole("max_in_flight"));
   if (!table.has("server_name")) return;
@@ -118,7 +75,7 @@ void read_server_of(const TableReader& upstream, const Node& node, std::size_t p
   if (!context.lines.emplace(name_of(into, server), node.line).second)
     return upstream.mistake_in(
         "servers", position,
-        "found " + in_quotes(server.address.to_string()) +
+        "found " + in_quotes(server.name()) +
             " a second time; expected each server once: give it a weight for more requests");
   into.servers.push_back(std::move(server));
 }
@@ -136,6 +93,12 @@ void read_servers(const TableReader& table, const ReadContext& context, upstream
     table.mistake("servers", "found " + std::to_string(array->size()) + "; expected at most " +
                                  std::to_string(upstream::kMaxServers) + " servers in one upstream");
   for (std::size_t i = 0; i < array->size(); ++i) read_server_of(table, (*array)[i], i, context, into);
+  const auto is_service = [](const upstream::ServerSettings& server) { return server.is_service; };
+  const auto service = std::find_if(into.servers.begin(), into.servers.end(), is_service);
+  if (service != into.servers.end() && into.servers.size() > 1)
+    table.mistake("servers", "found " + in_quotes(service->name()) +
+                                 " beside other servers; expected a service alone, because its SRV records "
+                                 "tell all servers, weights and priorities");
 }
 
 upstream::Ejection read_ejection(const TableReader& upstream) {
@@ -268,7 +231,10 @@ void read_tls(const TableReader& upstream, const ReadContext& context, upstream:
     table.mistake("server_name",
                   "found " + in_quotes(name) + "; expected a name such as \"api.example.com\"");
   for (auto& server : settings.servers)
-    if (server.tls && server.tls_name.empty()) server.tls_name = name.empty() ? server.address.host : name;
+    if (server.tls && server.tls_name.empty())
+      server.tls_name = !name.empty()       ? name
+                        : server.is_service ? domain_of(server.address.host)
+                                            : server.address.host;
   const auto speaks = [](const upstream::ServerSettings& server) { return server.tls; };
   if (!upstream.has("tls")) return;
   if (!settings.servers.empty() && std::none_of(settings.servers.begin(), settings.servers.end(), speaks))
@@ -384,6 +350,8 @@ std::vector<upstream::UpstreamSettings> read_upstreams(const TableReader& root, 
     // A connection with a PROXY header is used for one client only, because the header contains that client's
     // address.
     upstream.max_idle = upstream.proxy_protocol ? 0 : static_cast<std::size_t>(table.whole("max_idle"));
+    if (!upstream.servers.empty() && upstream.servers.front().is_service)
+      upstream.service = upstream.servers.front();
     context.lines["upstream " + in_quotes(upstream.name)] = table.line();
     upstreams.push_back(std::move(upstream));
   }

@@ -32,7 +32,8 @@ inline constexpr std::string_view kLimit = WEIR_COUNT "/(?:week|month|(?:0*[1-9]
 inline constexpr std::string_view kBandwidth = "[0-9]+(?:B|[kMG]B|[KMG]iB)?/(?:0*[1-9][0-9]*)?" WEIR_PERIOD;
 inline constexpr std::string_view kAddress = "unix:/.{0,106}|" WEIR_HOST ":" WEIR_PORT;
 inline constexpr std::string_view kServerAddress =
-    "unix:/.{0,106}|" WEIR_HOST ":" WEIR_PORT "|https?://" WEIR_URL_HOST "(?::" WEIR_PORT ")?";
+    "unix:/.{0,106}|" WEIR_HOST ":" WEIR_PORT "|https?://" WEIR_URL_HOST "(?::" WEIR_PORT
+    ")?|(?:https\\+)?srv:[A-Za-z0-9._-]{1,253}";
 inline constexpr std::string_view kHostAndPort = WEIR_HOST ":" WEIR_PORT;
 inline constexpr std::string_view kStatuses = "[1-5]xx|" WEIR_STATUS "(?:-" WEIR_STATUS ")?";
 inline constexpr std::string_view kGrpcStatus =

@@ -16,7 +16,8 @@ constexpr KeySpec kServersShapeKeys[] = {{.kind = Kind::Each, .inner = &kServerS
 constexpr TableSpec kServersShapes{kServersShapeKeys};
 constexpr KeySpec kUpstreamKeys[] = {
     like(pattern::kName, required("name", Kind::Text, "name that routes use")),
-    needed(mixed("servers", kServersShapes, "", "addresses of the servers, or tables")),
+    needed(
+        mixed("servers", kServersShapes, "", "addresses of the servers, or tables, or one service srv:NAME")),
     choice("balance", kBalances, "least_in_flight", "how weir chooses a server"),
     like(pattern::kKeyPart,
          key("hash_key", Kind::Texts, "",
@@ -58,8 +59,10 @@ constexpr KeySpec kUpstreamTlsKeys[] = {
     key("key", Kind::Text, "", "PEM file: its private key"),
 };
 constexpr KeySpec kServerOfUpstreamKeys[] = {
-    like(pattern::kServerAddress,
-         required("address", Kind::Text, "host:port, [v6]:port or unix:/path; https://host[:port] for TLS")),
+    like(pattern::kServerAddress, required("address", Kind::Text,
+                                           "host:port, [v6]:port or unix:/path; https://host[:port] for TLS; "
+                                           "srv:NAME or https+srv:NAME for the "
+                                           "servers that SRV records name")),
     key("server_name", Kind::Text, "",
         "name in its certificate, for https://; absent: as in tls, or the host of the address"),
     whole("weight", 1, upstream::kMaxWeight, "1", "its share of requests, relative to the other servers"),

@@ -17,7 +17,7 @@ namespace weir::config {
 namespace {
 
 std::string server_words(const upstream::ServerSettings& server) {
-  auto words = (server.tls ? " https://" : " ") + server.address.to_string();
+  auto words = (!server.tls ? " " : server.is_service ? " https+" : " https://") + server.name();
   if (server.tls && server.tls_name != server.address.host) words += " (as " + server.tls_name + ")";
   if (server.weight != 1) words += " x" + std::to_string(server.weight);
   if (server.max_in_flight != 0) words += " (at most " + std::to_string(server.max_in_flight) + " in flight)";

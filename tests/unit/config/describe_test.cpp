@@ -301,6 +301,21 @@ TEST(Describe, ShowsTrustedProxiesSizeBoundsAndTimeouts) {
   EXPECT_THAT(text, HasSubstr("idle 75s\ntrusted proxies 10.0.0.0/8 unix:, client address from Forwarded\n"));
 }
 
+TEST(Describe, ShowsServices) {
+  const auto of = [](const std::string& server) {
+    return describe(parse_settings(with("[[upstream]]\nname = \"b\"\nservers = [" + server + "]\n"), kFile));
+  };
+  EXPECT_THAT(
+      of("\"srv:_http._tcp.a.test\""),
+      HasSubstr("upstream \"b\": srv:_http._tcp.a.test\n    names looked up when their TTL ends, after"));
+  EXPECT_THAT(of("\"srv:80\""), HasSubstr("upstream \"b\": srv:80\n")) << "port 80 of the host \"srv\"";
+  EXPECT_THAT(of("\"https+srv:_http._tcp.a.test.\""),
+              HasSubstr("upstream \"b\": https+srv:_http._tcp.a.test. (as a.test), certificates verified"));
+  EXPECT_THAT(
+      of("{ address = \"https+srv:_https._tcp.a.test\", server_name = \"c.test\", max_in_flight = 3 }"),
+      HasSubstr("https+srv:_https._tcp.a.test (as c.test) (at most 3 in flight), certificates verified"));
+}
+
 TEST(Describe, ShowsTheNameServers) {
   EXPECT_THAT(
       describe(parse_settings(with("[server]\nnameservers = [\"10.0.0.53\", \"[::1]:5353\"]\n"), kFile)),

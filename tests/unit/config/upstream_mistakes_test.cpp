@@ -15,7 +15,8 @@ const WrongConfiguration kWrongUpstreams[] = {
      {"weir.toml:12: upstream[api].name: found \"api\" a second time; expected a unique name"}},
     {"UpstreamWithoutServers",
      with("[[upstream]]\nname = \"b\"\n"),
-     {"weir.toml:11: upstream[b].servers: missing; expected addresses of the servers, or tables"}},
+     {"weir.toml:11: upstream[b].servers: missing; expected addresses of the servers, or tables, or one "
+      "service srv:NAME"}},
     {"UpstreamServersEmpty",
      with("[[upstream]]\nname = \"b\"\nservers = []\n"),
      {"weir.toml:13: upstream[b].servers: found none; expected at least one address such as "
@@ -145,6 +146,21 @@ const WrongConfiguration kWrongUpstreams[] = {
      with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\"]\nresolve_least = \"31s\"\n"),
      {"weir.toml:14: upstream[b].resolve_least: found more than resolve; expected a duration of at most "
       "resolve"}},
+    {"ServiceBesideAnotherServer",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"a:1\", \"srv:_http._tcp.a\"]\n"),
+     {"weir.toml:13: upstream[b].servers: found \"srv:_http._tcp.a\" beside other servers; expected a "
+      "service "
+      "alone, because its SRV records tell all servers, weights and priorities"}},
+    {"ServiceWithAPort",
+     with("[[upstream]]\nname = \"b\"\nservers = [\"https+srv:_http._tcp.a:80\"]\n"),
+     {"weir.toml:13: upstream[b].servers: \"https+srv:_http._tcp.a:80\" is not a service: write "
+      "https+srv:NAME, such as \"https+srv:_http._tcp.api.internal\", without a port, which the SRV records "
+      "tell"}},
+    {"ServiceWithAWeight",
+     with("[[upstream]]\nname = \"b\"\nservers = [{ address = \"srv:_http._tcp.a\", weight = 2 }]\n"),
+     {"weir.toml:13: upstream[b].servers[#1].weight: found with a service, whose SRV records tell the "
+      "weights; "
+      "remove it"}},
     {"ServerByAUrlWithAPath",
      with("[[upstream]]\nname = \"b\"\nservers = [\"https://a/x\"]\n"),
      {"weir.toml:13: upstream[b].servers: \"https://a/x\" is not the address of a server: write https://host "

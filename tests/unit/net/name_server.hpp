@@ -3,6 +3,7 @@
 
 #include "weir/base/endpoint.hpp"
 #include "weir/net/asio.hpp"
+#include "weir/net/service_lookup.hpp"
 
 #include <array>
 #include <cstdint>
@@ -41,14 +42,23 @@ class NameServer {
   void alias(const std::string& name, const std::string& target, std::uint32_t ttl) {
     add(name, kCname, ttl, labels(target));
   }
+  // Adds an SRV record.
+  void add_service(const std::string& name, const ServiceRecord& record, std::uint32_t ttl) {
+    add(name, kSrv, ttl,
+        number16(record.priority) + number16(record.weight) + number16(record.target.port) +
+            labels(record.target.host));
+  }
   // While the server is silent, it answers nothing.
   void be_silent(bool yes) { silent_ = yes; }
+  // From now on, the server answers no question about this name.
+  void ignore(const std::string& name) { ignored_ = name; }
 
   // Returns the names of the questions about IPv4 addresses so far.
   [[nodiscard]] const std::vector<std::string>& asked() const noexcept { return asked_; }
 
  private:
-  static constexpr std::uint16_t kA = 1, kCname = 5, kAaaa = 28;
+  static constexpr std::uint16_t kA = 1, kCname = 5, kAaaa = 28, kSrv = 33;
+  static constexpr std::size_t kPointerToQuestion = 0xC00C;
   static constexpr std::size_t kHead = 12;  // length of the header of a message
   struct Record {
     std::uint16_t type;
@@ -94,25 +104,27 @@ class NameServer {
     const auto type = static_cast<std::uint16_t>(query[at + 2]);
     const auto end = at + 5;
     if (type == kA) asked_.push_back(name);
-    if (silent_) return;
+    if (silent_ || name == ignored_) return;
     const bool exists = names_.contains(name);
     std::string records;
     std::size_t count = 0;
-    append(name, type, records, count);
+    append(name, type, number16(kPointerToQuestion), records, count);
     const std::string flags = exists ? "\x81\x80" : "\x81\x83";  // an answer: no error, or no such name
     const auto message = std::string(query.substr(0, 2)) + flags + number16(1) + number16(count) +
                          number16(0) + number16(0) + std::string(query.substr(kHead, end - kHead)) + records;
     socket_.send_to(asio::buffer(message), peer_);
   }
 
-  void append(const std::string& name, std::uint16_t type, std::string& records, std::size_t& count) {
+  // `owner`: the name as the records have it, which may be compressed.
+  void append(const std::string& name, std::uint16_t type, const std::string& owner, std::string& records,
+              std::size_t& count) {
     if (!names_.contains(name)) return;
     for (const auto& record : names_[name]) {
       if (record.type != type && record.type != kCname) continue;
-      records += labels(name) + number16(record.type) + number16(1) + number16(record.ttl >> 16U) +
+      records += owner + number16(record.type) + number16(1) + number16(record.ttl >> 16U) +
                  number16(record.ttl & 0xFFFFU) + number16(record.data.size()) + record.data;
       ++count;
-      if (record.type == kCname) append(target_of(record.data), type, records, count);
+      if (record.type == kCname) append(target_of(record.data), type, record.data, records, count);
     }
   }
   static std::string target_of(std::string_view data) {
@@ -129,6 +141,7 @@ class NameServer {
   std::map<std::string, std::vector<Record>> names_;
   std::vector<std::string> asked_;
   bool silent_ = false;
+  std::string ignored_;
 };
 
 }  // namespace weir::net

@@ -52,7 +52,8 @@ class ConfigSnapshotsTest : public testing::Test {
             rules,
         config::test::kFile);
     config_snapshots_.tidy({}, elsewhere_.rules());
-    return config_snapshots_.make(settings, {*upstream::resolve_servers(settings.upstreams[0])}, {});
+    return config_snapshots_.make(
+        settings, {{settings.upstreams[0], *upstream::resolve_servers(settings.upstreams[0])}}, {});
   }
   // Releases a configuration snapshot, as the last request that uses it does.
   void end(Held& held) {
@@ -125,6 +126,19 @@ TEST_F(ConfigSnapshotsTest, ReloadReportsThatAChangedAlignKeepsTheCount) {
   reload(rule("a", "limit = \"700/week\"\nalgorithm = \"fixed_window\"\nalign = \"week\""));
   EXPECT_EQ(changes_, std::vector<std::string>{
                           "rule \"a\" has another align: its clients keep the count that they have used"});
+}
+
+TEST_F(ConfigSnapshotsTest, OtherServersOfAServiceKeepTheRules) {
+  const auto first = reload(rule("a", kFive));
+  auto settings = first->server_groups[0]->settings();
+  settings.servers.push_back({.address = {"127.0.0.1", 9002, {}}});
+  const auto draft = config_snapshots_.with_servers({settings, *upstream::resolve_servers(settings)});
+  ASSERT_TRUE(draft);
+  const auto second = config_snapshots_.put_in_force(*draft);
+  EXPECT_EQ(second->server_groups[0]->size(), 2U);
+  EXPECT_EQ(second->config.upstreams[0], settings);
+  EXPECT_EQ(only(second).cells, only(first).cells);
+  EXPECT_EQ(first->server_groups[0]->size(), 1U) << "requests of before keep their servers";
 }
 
 TEST_F(ConfigSnapshotsTest, ChangedServersCreateANewServerGroup) {
@@ -232,7 +246,8 @@ TEST_F(ConfigSnapshotsTest, ErrorSaysThatAllRuleNumbersAreInUse) {
   };
   const auto make = [&](const std::string& numbers) {
     const auto read = settings(numbers);
-    return config_snapshots_.make(read, {*upstream::resolve_servers(read.upstreams[0])}, {});
+    return config_snapshots_.make(read, {{read.upstreams[0], *upstream::resolve_servers(read.upstreams[0])}},
+                                  {});
   };
   for (std::size_t i = 0; i + 1 < limit::kMaxRules; ++i) {
     const auto draft = make(i % 2 == 0 ? kFive : kLog);

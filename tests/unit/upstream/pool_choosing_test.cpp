@@ -152,6 +152,39 @@ TEST_F(PoolTest, SkipsTriedServersUntilAllWereTried) {
   EXPECT_TRUE(open(1).lease({.tried = 0}));
 }
 
+TEST_F(PoolTest, ChoosesServersOfALaterPriorityOnlyIfNoEarlierOneServes) {
+  open(3, Balance::RoundRobin);
+  settings.servers[0].priority = 20;
+  settings.servers[1].priority = settings.servers[2].priority = 10;
+  auto& p = reopen();
+  const auto chosen = [&](std::uint64_t tried = 0) { return p.lease({.now = now, .tried = tried}).server(); };
+  for (const std::size_t server : {1U, 2U, 1U, 2U}) EXPECT_EQ(chosen(), server);
+  EXPECT_EQ(chosen(0b100), 1U);
+  EXPECT_EQ(chosen(0b110), 0U) << "a request that failed at the others";
+  fail(1);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(chosen(), 2U);
+  fail(2);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(chosen(), 0U);
+  now += settings.ejection.least;
+  EXPECT_EQ(chosen(), 1U) << "the next request tries a server of the first priority";
+  server_group->member(1).answered(now, now);
+  EXPECT_EQ(chosen(), 2U) << "and the other one";
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(chosen(), 1U);
+}
+
+TEST_F(PoolTest, EjectedServerOfALaterPriorityIsNotTriedWhileAnEarlierOneServes) {
+  open(2, Balance::RoundRobin);
+  settings.servers[1].priority = 1;
+  auto& p = reopen();
+  fail(1);
+  now += 2 * settings.ejection.most;
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(p.lease({.now = now}).server(), 0U);
+  fail(0);
+  std::array<int, 2> taken{};
+  for (int i = 0; i < 4; ++i) ++taken[p.lease({.now = now}).server()];
+  EXPECT_EQ(taken, (std::array<int, 2>{2, 2})) << "if no server serves, all are tried";
+}
+
 TEST_F(PoolTest, ChoosesEachOfSixtyFourServers) {
   for (const auto balance : {Balance::RoundRobin, Balance::LeastInFlight, Balance::RandomTwo}) {
     auto& p = open(kMaxServers, balance);

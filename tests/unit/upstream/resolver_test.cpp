@@ -28,7 +28,9 @@ Addresses at(const std::string& address) {
 class ResolverTest : public ::testing::Test {
  protected:
   ResolverTest() {
-    resolver.emplace(context, clock, [this](const std::string& line) { lines.push_back(line); });
+    resolver.emplace(
+        context, clock, [this](const std::string& line) { lines.push_back(line); },
+        [this](const ResolvedUpstream& next) { follow(next); });
     for (const auto* name : {"api.test", "other.test", "a.test", "b.test", "c.test", "old.test", "new.test"})
       system.say(name, {"10.0.0.1"});
   }
@@ -47,6 +49,12 @@ class ResolverTest : public ::testing::Test {
     }
     return std::make_shared<ServerGroup>(settings, std::move(servers));
   }
+  // Replaces the only group by a group with the servers that the resolver has found.
+  void follow(const ResolvedUpstream& next) {
+    service_group = std::make_shared<ServerGroup>(next.settings, next.servers, ServerGroup::Report{},
+                                                  service_group.get());
+    watch({service_group});
+  }
   template <class Done>
   void until(Done done) {
     ASSERT_TRUE(net::turn_until(context, done));
@@ -62,6 +70,7 @@ class ResolverTest : public ::testing::Test {
   net::Clock clock;
   Addresses known = at("10.0.0.1");  // addresses that servers have at first
   std::vector<std::string> lines;
+  std::shared_ptr<ServerGroup> service_group;
   std::optional<Resolver> resolver;
 };
 
@@ -158,6 +167,43 @@ TEST_F(ResolverTest, CountersAreKeptAfterAReload) {
   EXPECT_EQ(figures().same, same);
   watch({});
   EXPECT_THAT(resolver->figures(), IsEmpty());
+}
+
+TEST_F(ResolverTest, ServersOfAServiceFollowItsRecords) {
+  UpstreamSettings settings;
+  settings.name = "api";
+  settings.resolve = settings.resolve_least = 1ms;
+  settings.service = ServerSettings{.address = {"_s.test", 0, {}}, .is_service = true};
+  settings.servers = {*settings.service};
+  follow({settings, {{"srv:_s.test", {}}}});
+  until([&] { return figures().failed >= 2; });
+  EXPECT_THAT(lines, IsEmpty()) << "the failure was reported at the start";
+  const auto say = [&](std::initializer_list<std::pair<const char*, std::uint16_t>> targets) {
+    system.say("_s.test", {});
+    for (const auto& [host, port] : targets)
+      system.add_service("_s.test", {.target = {host, port, {}}, .priority = 5, .weight = 0}, 0);
+  };
+  say({{"a.test", 81}});
+  until([&] { return figures().changed == 1 && figures().same >= 3; });
+  EXPECT_EQ(service_group->member(0).name(), "a.test:81");
+  EXPECT_TRUE(service_group->member(0).serves());
+  service_group->member(0).unreachable(clock.now());
+  say({{"b.test", 82}, {"a.test", 81}});
+  until([&] { return service_group->size() == 2; });
+  EXPECT_EQ(service_group->member(0).name(), "a.test:81");
+  EXPECT_FALSE(service_group->member(0).serves()) << "it keeps its state";
+  EXPECT_TRUE(service_group->member(1).serves());
+  say({});
+  until([&] { return lines.size() == 3; });
+  EXPECT_EQ(service_group->size(), 2U);
+  EXPECT_EQ(lines[0],
+            "upstream \"api\": srv:_s.test resolves now, to the servers a.test:81 (priority 5, weight 1)");
+  EXPECT_EQ(lines[1],
+            "upstream \"api\": srv:_s.test now has the servers a.test:81 (priority 5, weight 1), b.test:82 "
+            "(priority 5, weight 1); before: a.test:81 (priority 5, weight 1)");
+  EXPECT_THAT(lines[2],
+              StartsWith("upstream \"api\": srv:_s.test keeps its servers a.test:81 (priority 5, weight "
+                         "1), b.test:82 (priority 5, weight 1): cannot resolve \"srv:_s.test\": "));
 }
 
 TEST_F(ResolverTest, SilentNameServerIsAskedForAFewNamesAtATime) {
