@@ -1,6 +1,6 @@
 // Fuzzes keys files: any text, and valid files with damage. weir must report each mistake with its position.
 // In a valid file it must find every key with its owner.
-#include "config/read/keys_file.hpp"
+#include "config/read/client/keys_file.hpp"
 #include "fuzz/input.hpp"
 
 #include <string>

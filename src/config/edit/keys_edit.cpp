@@ -1,6 +1,6 @@
 #include "weir/config/keys_edit.hpp"
 
-#include "config/read/keys_file.hpp"
+#include "config/read/client/keys_file.hpp"
 
 #include <algorithm>
 #include <array>

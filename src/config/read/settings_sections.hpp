@@ -2,7 +2,7 @@
 // TableReader. If the list has mistakes at the end, the results of the functions are meaningless.
 #pragma once
 
-#include "config/read/keys_file.hpp"
+#include "config/read/client/keys_file.hpp"
 #include "config/read/table_reader.hpp"
 
 #include "weir/base/result.hpp"

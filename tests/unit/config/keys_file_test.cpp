@@ -1,5 +1,5 @@
 // Tests reading of keys files.
-#include "config/read/keys_file.hpp"
+#include "config/read/client/keys_file.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

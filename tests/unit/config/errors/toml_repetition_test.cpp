@@ -1,5 +1,5 @@
 // Tests messages about repeated keys, repeated table headers, and doubled characters such as "==".
-#include "config/read/keys_file.hpp"
+#include "config/read/client/keys_file.hpp"
 #include "unit/config/configuration.hpp"
 
 #include <gmock/gmock.h>

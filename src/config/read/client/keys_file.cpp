@@ -1,4 +1,4 @@
-#include "config/read/keys_file.hpp"
+#include "config/read/client/keys_file.hpp"
 
 #include "config/read/table_reader.hpp"
 

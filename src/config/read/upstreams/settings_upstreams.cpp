@@ -1,7 +1,7 @@
 // Reads [[upstream]].
 #include "config/read/percentage.hpp"
-#include "config/read/server_address.hpp"
 #include "config/read/settings_sections.hpp"
+#include "config/read/upstreams/server_address.hpp"
 
 #include "weir/base/units.hpp"
 #include "weir/config/locations.hpp"

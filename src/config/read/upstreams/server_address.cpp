@@ -1,4 +1,4 @@
-#include "config/read/server_address.hpp"
+#include "config/read/upstreams/server_address.hpp"
 
 #include "config/read/settings_sections.hpp"
 
