@@ -48,6 +48,7 @@ struct Resolver::Name {
   Resolution resolution;
   std::optional<net::DnsLookup> lookup;  // the look-up under way
   std::optional<net::ServiceLookup> service_lookup;
+  std::string reported{};  // the last line about other servers of a service
 };
 
 Resolver::Resolver(net::asio::io_context& control, const net::Clock& clock, Report report, Change change)
@@ -188,9 +189,10 @@ void Resolver::hear_service(Name& name, const base::Result<net::ServiceAnswer>& 
     report_(service + (answer
                            ? " resolves again"
                            : " keeps its servers " + list(settings.servers) + ": " + answer.error().message));
-  if (changed)
-    report_(service + (known ? " now has the servers " : " resolves now, to the servers ") +
-            list(next.settings.servers) + (known ? "; before: " + list(settings.servers) : ""));
+  auto line = service + (known ? " now has the servers " : " resolves now, to the servers ") +
+              list(next.settings.servers) + (known ? "; before: " + list(settings.servers) : "");
+  // If weir does not use the servers, for example because it drains, the next answer is the same change.
+  if (changed && line != name.reported) report_(name.reported = std::move(line));
   if (changed && change_) change_(next);
   drop_known();
   arm();

@@ -206,6 +206,19 @@ TEST_F(ResolverTest, ServersOfAServiceFollowItsRecords) {
                          "1), b.test:82 (priority 5, weight 1): cannot resolve \"srv:_s.test\": "));
 }
 
+TEST_F(ResolverTest, ServersThatAreNotUsedAreReportedOnce) {
+  UpstreamSettings settings;
+  settings.name = "api";
+  settings.resolve = settings.resolve_least = 1ms;
+  settings.service = ServerSettings{.address = {"_s.test", 0, {}}, .is_service = true};
+  settings.servers = {*settings.service};
+  system.add_service("_s.test", {.target = {"a.test", 81, {}}, .priority = 5, .weight = 0}, 0);
+  resolver.emplace(context, clock, [this](const std::string& line) { lines.push_back(line); });
+  watch({std::make_shared<ServerGroup>(settings, std::vector<Server>{{"srv:_s.test", {}}})});
+  until([&] { return figures().changed >= 3; });
+  EXPECT_EQ(lines.size(), 1U);
+}
+
 TEST_F(ResolverTest, SilentNameServerIsAskedForAFewNamesAtATime) {
   std::vector<std::string> hosts;
   std::vector<std::shared_ptr<ServerGroup>> server_groups;
