@@ -53,11 +53,7 @@ TEST(CommandLine, InvalidArgumentsExitWithCode2AndAReason) {
   const std::pair<std::vector<std::string>, std::string> wrong[] = {
       {{},
        "weir: no command; expected one of \"run\", \"reload\", \"upgrade\", \"check\", \"import\", "
-       "\"redis-check\", "
-       "\"explain\", "
-       "\"keys\", \"client-keys\", "
-       "\"top\", "
-       "\"servers\", "
+       "\"redis-check\", \"explain\", \"keys\", \"client-keys\", \"servers\", \"top\", "
        "\"replay\", \"echo\", \"health\", \"schema\", \"version\"\n"},
       {{"chek"}, "weir: there is no command \"chek\"; did you mean \"check\"?\n"},
       {{"run"}, "weir: --config is required\n"},
