@@ -1,5 +1,7 @@
 #include "net/stream_tls.hpp"
 
+#include "weir/net/challenges.hpp"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -164,7 +166,16 @@ bool Stream::Tls::outlived_certificate() const noexcept {
   return true;
 }
 
+// Returns true if the handshake was the check of an authority (weir/net/challenges.hpp).
+bool Stream::Tls::was_challenge() const noexcept {
+  const unsigned char* chosen = nullptr;
+  unsigned size = 0;
+  SSL_get0_alpn_selected(ssl, &chosen, &size);
+  return std::string_view(reinterpret_cast<const char*>(chosen), size) == kAcmeTls;
+}
+
 ErrorCode Stream::Tls::admit() noexcept {
+  if (was_challenge()) return asio::error::eof;
   if (lacks_certificate()) return tls_error(SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE);
   if (outlived_certificate()) return tls_error(SSL_R_CERTIFICATE_VERIFY_FAILED);
   idle.watch(ssl);

@@ -47,13 +47,15 @@ struct Stream::Tls {
   // socket's buffer is full), eof, or another error.
   [[nodiscard]] ErrorCode meaning(int result) const noexcept;
   // Must be called after the handshake. Checks whether a resumed session still satisfies the settings, and
-  // starts to count records without data (IdleRecords).
+  // starts to count records without data (IdleRecords). Returns eof after the check of an authority, because
+  // that connection has served its purpose.
   [[nodiscard]] ErrorCode admit() noexcept;
   // Detaches OpenSSL from the socket. Must be called before the socket is closed, because another connection
   // may soon get the same descriptor number.
   void let_go() noexcept;
 
  private:
+  [[nodiscard]] bool was_challenge() const noexcept;
   [[nodiscard]] bool lacks_certificate() const noexcept;
   [[nodiscard]] bool outlived_certificate() const noexcept;
 };
