@@ -15,6 +15,9 @@ struct CertificateFiles {
   std::string cert;    // PEM file: the certificate, followed by its chain
   std::string key;     // PEM file: the private key
   std::string ocsp{};  // DER file: the OCSP response to staple (RFC 6960); empty: none
+  // The names for which weir orders the certificate itself (ACME). `cert` and `key` are then the same file,
+  // which weir writes. Empty: somebody else provides the files.
+  std::vector<std::string> names{};
   friend bool operator==(const CertificateFiles&, const CertificateFiles&) = default;
 };
 

@@ -1,0 +1,45 @@
+// Certificates and signing requests: weir reads and makes them with OpenSSL. No I/O; the clock is an argument
+// or OpenSSL's.
+#pragma once
+
+#include "weir/acme/jws.hpp"
+#include "weir/acme/renewal.hpp"
+#include "weir/acme/settings.hpp"
+#include "weir/base/result.hpp"
+
+#include <string>
+#include <string_view>
+
+namespace weir::acme {
+
+// What weir wants to know of a certificate.
+struct CertificateInfo {
+  Names names;  // DNS names, sorted
+  Validity validity;
+  bool is_placeholder = false;  // true: weir made it (make_placeholder)
+  // Names the certificate to the authority (RFC 9773 §4.1). Empty: the certificate does not say who signed
+  // it.
+  std::string ari_id{};
+};
+// Reads the first certificate of a PEM text.
+[[nodiscard]] base::Result<CertificateInfo> read_certificate(std::string_view pem);
+
+// Returns the names in order and without repetitions, for comparisons with CertificateInfo::names.
+[[nodiscard]] Names sorted(Names names);
+
+// Returns a signing request for the names, as DER (RFC 2986).
+[[nodiscard]] base::Result<std::string> make_signing_request(const Key& key, const Names& names);
+
+// Returns a self-signed certificate for the names, with its key in front, as PEM. Clients reject the
+// certificate, because no authority signed it. weir shows it until it has a certificate of the authority.
+[[nodiscard]] base::Result<std::string> make_placeholder(const Names& names);
+
+// Returns the certificate, with its key in front, that answers a TLS-ALPN-01 challenge (RFC 8737 §3).
+[[nodiscard]] base::Result<std::string> make_challenge_certificate(const std::string& name,
+                                                                   std::string_view key_authorization);
+
+// Returns what is wrong with a chain from the authority: it must begin with a certificate of `key` for
+// exactly `names`. Returns an empty text if nothing is wrong.
+[[nodiscard]] std::string fault_in_chain(std::string_view pem, const Key& key, const Names& names);
+
+}  // namespace weir::acme

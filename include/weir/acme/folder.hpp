@@ -1,0 +1,87 @@
+// The folder in which weir keeps what it orders certificates with. Several weirs may share it.
+//
+//   account.pem        the account's key
+//   NAME.pem           the key, the certificate and its chain; NAME is the certificate's first name
+//   NAME.retry         how many orders failed in a row, and when weir may order again at the earliest
+//   challenges/TOKEN   a pending challenge, which every weir that shares the folder answers
+//   lock               locked (flock) by the weir that orders
+//
+// weir replaces files as a whole, and only their owner may read them (mode 0600).
+#pragma once
+
+#include "weir/acme/jws.hpp"
+#include "weir/acme/renewal.hpp"
+#include "weir/acme/settings.hpp"
+#include "weir/base/result.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace weir::acme {
+
+// A challenge that some weir has asked the authority to check.
+struct PendingChallenge {
+  std::string token;
+  ChallengeKind kind = ChallengeKind::Http01;
+  std::string name;
+  std::string authorization;  // the key authorization
+  friend bool operator==(const PendingChallenge&, const PendingChallenge&) = default;
+};
+
+struct Retry {
+  unsigned failures = 0;  // failed orders in a row
+  SysTime next;           // when weir may order again
+};
+
+class Folder {
+ public:
+  explicit Folder(std::string path) : path_(std::move(path)) {}
+
+  // Locks the folder as long as the object lives. The system also unlocks it if the process dies.
+  class Lock {
+   public:
+    explicit Lock(int descriptor) noexcept : descriptor_(descriptor) {}
+    Lock(Lock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+    Lock& operator=(Lock&&) = delete;
+    ~Lock();
+
+   private:
+    int descriptor_;
+  };
+
+  // Makes the folder and its subfolder with the mode 0700 if they are missing.
+  [[nodiscard]] base::Result<void> make() const;
+  // Returns nullopt if another weir has the lock.
+  [[nodiscard]] base::Result<std::optional<Lock>> lock() const;
+
+  // Returns the account's key. Makes the key if the file is missing. REQUIRES the lock.
+  [[nodiscard]] base::Result<Key> account() const;
+  // Writes the certificate for the names. `directory`: the URL of the authority that signed it.
+  [[nodiscard]] base::Result<void> keep(const Names& names, const std::string& directory,
+                                        std::string_view pem) const;
+  // Makes a placeholder for the names if they have no file yet.
+  [[nodiscard]] base::Result<void> keep_placeholder(const Names& names) const;
+
+  // Returns what keep_retry() has written for this authority and these names; nullopt if there is nothing.
+  [[nodiscard]] std::optional<Retry> retry(const Names& names, const std::string& directory) const;
+  [[nodiscard]] base::Result<void> keep_retry(const Names& names, const std::string& directory,
+                                              const Retry& retry) const;
+
+  [[nodiscard]] std::vector<PendingChallenge> challenges() const;
+  // REQUIRES is_token(challenge.token).
+  [[nodiscard]] base::Result<void> publish(const PendingChallenge& challenge) const;
+  void withdraw_all() const;
+
+ private:
+  [[nodiscard]] base::Result<void> write(const std::string& file, std::string_view text) const;
+
+  std::string path_;
+};
+
+// Returns the authority's URL in the text of a certificate's file; empty if weir has not written the file.
+[[nodiscard]] std::string directory_in(std::string_view pem);
+
+}  // namespace weir::acme

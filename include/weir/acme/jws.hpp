@@ -1,0 +1,44 @@
+// The account's key, and how it signs requests to the authority (JWS with ES256, RFC 7515 and RFC 7518).
+#pragma once
+
+#include "weir/base/result.hpp"
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <openssl/evp.h>
+
+namespace weir::acme {
+
+// Returns the bytes in base64url without padding (RFC 7515 §2).
+[[nodiscard]] std::string base64url(std::string_view bytes);
+// Returns the 32 bytes of SHA-256.
+[[nodiscard]] std::string sha256(std::string_view bytes);
+
+struct FreeKey {
+  void operator()(EVP_PKEY* key) const noexcept { EVP_PKEY_free(key); }
+};
+using Key = std::unique_ptr<EVP_PKEY, FreeKey>;  // a private key on the curve P-256
+
+[[nodiscard]] base::Result<Key> make_key();
+// Returns the error of a text that has no private key on P-256.
+[[nodiscard]] base::Result<Key> key_of_pem(std::string_view pem);
+[[nodiscard]] std::string to_pem(const Key& key);
+
+// Returns the public half as a JSON Web Key with its members in the order of RFC 7638.
+[[nodiscard]] std::string jwk_of(const Key& key);
+// Returns the key authorization of RFC 8555 §8.1: "TOKEN.THUMBPRINT".
+[[nodiscard]] std::string key_authorization(const Key& account, std::string_view token);
+
+// The protected header of a request.
+struct JwsHeader {
+  std::string nonce;
+  std::string url;
+  std::string account{};  // the account's URL; empty: the header has the public key instead
+};
+// Returns the signed request as JSON. An empty `payload` makes a POST-as-GET (RFC 8555 §6.3).
+[[nodiscard]] base::Result<std::string> sign(const Key& account, const JwsHeader& header,
+                                             std::string_view payload);
+
+}  // namespace weir::acme

@@ -1,0 +1,42 @@
+// What the configuration says about certificates that weir orders by itself (ACME, RFC 8555).
+#pragma once
+
+#include "weir/base/time.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace weir::acme {
+
+// How weir proves that it controls a name. The enumerators are in the order of the schema's choices.
+enum class ChallengeKind : std::uint8_t {
+  Http01,     // the authority fetches a text from port 80 (RFC 8555 §8.3)
+  TlsAlpn01,  // the authority reads a certificate from port 443 (RFC 8737)
+};
+
+// Returns the name of the challenge in ACME's messages: "http-01" or "tls-alpn-01".
+[[nodiscard]] const char* name_of(ChallengeKind kind) noexcept;
+
+struct Settings {
+  std::string directory;  // URL of the authority's directory, "https://…"
+  std::string email{};    // address of a person for the authority; empty: none
+  std::string folder;     // where weir keeps the account's key, certificates and pending challenges
+  ChallengeKind challenge = ChallengeKind::Http01;
+  std::string
+      ca{};  // PEM file: who may sign the directory's own certificate; empty: the system's authorities
+  base::Duration retry{std::chrono::minutes(2)};  // the pause after the first failed order
+  friend bool operator==(const Settings&, const Settings&) = default;
+};
+
+// The names of one certificate, in small letters; at least one, without repetitions.
+using Names = std::vector<std::string>;
+
+// Returns the file of the certificate for these names: the key, the certificate and its chain, in one PEM
+// file. Certificates whose first names differ have different files.
+[[nodiscard]] std::string certificate_file(const std::string& folder, const Names& names);
+
+// Returns what is wrong with a name for a certificate; an empty text if nothing is.
+[[nodiscard]] std::string fault_in_name(const std::string& name);
+
+}  // namespace weir::acme

@@ -1,0 +1,108 @@
+#include "weir/acme/folder.hpp"
+
+#include "weir/acme/certificate.hpp"
+#include "weir/net/file.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <optional>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace weir::acme {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const Names kNames{"www.example.com", "example.com"};
+constexpr const char* kDirectory = "https://authority.example/dir";
+
+class FolderTest : public testing::Test {
+ protected:
+  FolderTest() {
+    std::string pattern = testing::TempDir() + "weir-acme-XXXXXX";
+    scratch_ = ::mkdtemp(pattern.data());
+    path_ = scratch_ + "/a/acme";
+    folder_.emplace(path_);
+    EXPECT_TRUE(folder_->make());
+  }
+  ~FolderTest() override { std::filesystem::remove_all(scratch_); }
+
+  [[nodiscard]] static unsigned mode_of(const std::string& file) {
+    struct stat found {};
+    return ::stat(file.c_str(), &found) == 0 ? found.st_mode & 0777U : 0;
+  }
+
+  std::string scratch_, path_;
+  std::optional<Folder> folder_;
+};
+
+TEST_F(FolderTest, LockIsHeldByOneAtATime) {
+  {
+    const auto first = folder_->lock();
+    ASSERT_TRUE(first && *first);
+    const auto second = Folder(path_).lock();
+    ASSERT_TRUE(second);
+    EXPECT_FALSE(*second);
+  }
+  const auto third = folder_->lock();
+  EXPECT_TRUE(third && *third);
+}
+
+TEST_F(FolderTest, AccountKeyIsMadeOnceAndOnlyItsOwnerMayReadIt) {
+  const auto first = folder_->account(), second = folder_->account();
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(jwk_of(*first), jwk_of(*second));
+  EXPECT_EQ(mode_of(path_ + "/account.pem"), 0600U);
+  EXPECT_EQ(mode_of(path_), 0700U);
+}
+
+TEST_F(FolderTest, AccountKeyThatCannotBeUsedIsAnErrorAndStays) {
+  const auto file = path_ + "/account.pem";
+  std::ofstream(file) << "no key\n";
+  EXPECT_THAT(folder_->account().error().message,
+              HasSubstr("cannot use \"" + file + "\": expected a private key"));
+}
+
+TEST_F(FolderTest, PlaceholderDoesNotReplaceACertificate) {
+  const auto file = certificate_file(path_, kNames);
+  ASSERT_TRUE(folder_->keep_placeholder(kNames));
+  EXPECT_TRUE(read_certificate(*net::read_file(file))->is_placeholder);
+  EXPECT_EQ(mode_of(file), 0600U);
+  ASSERT_TRUE(folder_->keep(kNames, kDirectory, "a chain\n"));
+  ASSERT_TRUE(folder_->keep_placeholder(kNames));
+  const auto text = net::read_file(file);
+  EXPECT_EQ(*text, std::string("weir acme ") + kDirectory + "\na chain\n");
+  EXPECT_EQ(directory_in(*text), kDirectory);
+  EXPECT_EQ(mode_of(file), 0600U);
+  EXPECT_EQ(directory_in("-----BEGIN"), "");
+}
+
+TEST_F(FolderTest, RetryBelongsToItsNamesAndItsAuthority) {
+  EXPECT_FALSE(folder_->retry(kNames, kDirectory));
+  const SysTime next{std::chrono::seconds(1'800'000'000)};
+  ASSERT_TRUE(folder_->keep_retry(kNames, kDirectory, {3, next}));
+  const auto found = folder_->retry(kNames, kDirectory);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->failures, 3U);
+  EXPECT_EQ(found->next, next);
+  EXPECT_FALSE(folder_->retry({"www.example.com"}, kDirectory));
+  EXPECT_FALSE(folder_->retry(kNames, "https://other.example/dir"));
+}
+
+TEST_F(FolderTest, PublishedChallengesAreSeenUntilTheyAreWithdrawn) {
+  const PendingChallenge one{"t-1", ChallengeKind::Http01, "a.example", "t-1.thumb"},
+      two{"t-2", ChallengeKind::TlsAlpn01, "b.example", "t-2.thumb"};
+  ASSERT_TRUE(folder_->publish(two));
+  ASSERT_TRUE(folder_->publish(one));
+  EXPECT_THAT(Folder(path_).challenges(), testing::ElementsAre(one, two));
+  folder_->withdraw_all();
+  EXPECT_THAT(folder_->challenges(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace weir::acme
