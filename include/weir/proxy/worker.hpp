@@ -4,6 +4,7 @@
 
 #include "weir/limit/key_table.hpp"
 #include "weir/net/asio.hpp"
+#include "weir/net/challenges.hpp"
 #include "weir/net/clock.hpp"
 #include "weir/net/clock_step.hpp"
 #include "weir/net/watchdog.hpp"
@@ -43,8 +44,9 @@ struct Shared {
   InFlight& in_flight;
   ConnectionsPerIp& connections_per_ip;
   BodyMemory& body_memory;
-  const net::ClockStep* clock_step = nullptr;  // null: steps of the machine's clock are not tracked
-  observe::SpanSink* spans = nullptr;          // null: no spans are exported
+  const net::ClockStep* clock_step = nullptr;   // null: steps of the machine's clock are not tracked
+  observe::SpanSink* spans = nullptr;           // null: no spans are exported
+  const net::Challenges* challenges = nullptr;  // null: weir answers no challenges of certificate authorities
 };
 
 class Worker {
@@ -74,8 +76,9 @@ class Worker {
   InFlight& in_flight;
   ConnectionsPerIp& connections_per_ip;
   BodyMemory& body_memory;
-  const net::ClockStep* clock_step;  // may be null
-  observe::SpanSink* spans;          // null: no spans are exported
+  const net::ClockStep* clock_step;   // may be null
+  observe::SpanSink* spans;           // null: no spans are exported
+  const net::Challenges* challenges;  // may be null
   IdleEvictor idle_evictor;
   WorkerSnapshots worker_snapshots;
   BlockPool blocks;

@@ -89,10 +89,23 @@ void Exchange::identify() {
   begun_ = true;
 }
 
+// Returns true if an authority checks by this request whether weir controls the name of a certificate. The
+// text that answers is then in `buffers.text`. No route and no rule applies to such a request.
+bool Exchange::is_challenge() {
+  const auto* challenges = context_.worker.challenges;
+  if (challenges == nullptr || !challenges->are_pending()) return false;
+  const auto& request = context_.buffers.request;
+  if (request.head->method != "GET") return false;
+  auto text = challenges->answer_to(request.path);
+  if (text) context_.buffers.text = std::move(*text);
+  return text.has_value();
+}
+
 net::Task<Ending> Exchange::run() {
   const auto& config = context_.config;
   auto& request = context_.buffers.request;
   identify();
+  if (is_challenge()) return reply_.answer_challenge();
   context_.report.route = policy::choose_route(config.routes, request);
   // the destructor decrements this counter
   if (context_.report.route) context_.route_tallies().in_flight.add();

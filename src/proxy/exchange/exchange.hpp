@@ -38,6 +38,7 @@ class Exchange {
 
  private:
   void identify();
+  [[nodiscard]] bool is_challenge();
   [[nodiscard]] net::Task<Ending> take_preflight();
   [[nodiscard]] net::Task<Ending> show_usage();
   [[nodiscard]] bool is_rejected_unverified(AdmissionResult& admission_result);

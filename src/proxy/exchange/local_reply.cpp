@@ -136,6 +136,13 @@ net::Task<Ending> LocalReply::answer_preflight() {
   return answer({.status = 204, .fields = fields, .no_store = false});
 }
 
+net::Task<Ending> LocalReply::answer_challenge() {
+  return answer({.status = 200,
+                 .content_type = "application/octet-stream",
+                 .body = context_.buffers.text,
+                 .fields = context_.buffers.rate_limit_headers});
+}
+
 net::Task<Ending> LocalReply::show(const Usage& usage) {
   auto& buffers = context_.buffers;
   if (policy::asks_who(*context_.route())) context_.verify_token();

@@ -41,6 +41,8 @@ class LocalReply {
   [[nodiscard]] net::Task<Ending> respond(const policy::Route* route);
   // Answers a CORS preflight. REQUIRES that the configuration has [cors].
   [[nodiscard]] net::Task<Ending> answer_preflight();
+  // Answers the check of a certificate authority (RFC 8555 §8.3). `buffers.text` already has the answer.
+  [[nodiscard]] net::Task<Ending> answer_challenge();
   // Sends the client's own limits. `usage` has already read them.
   [[nodiscard]] net::Task<Ending> show(const Usage& usage);
   // Answers a request whose Max-Forwards is used up (RFC 9110 §7.6.2).
