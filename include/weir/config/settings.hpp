@@ -2,6 +2,7 @@
 // are immutable, and all workers share them.
 #pragma once
 
+#include "weir/acme/settings.hpp"
 #include "weir/admin/alert_settings.hpp"
 #include "weir/base/siphash.hpp"
 #include "weir/http/cors.hpp"
@@ -68,6 +69,7 @@ struct WatchedFile {
 
 struct Settings {
   proxy::ServerSettings server;
+  std::optional<acme::Settings> acme{};
   std::vector<net::ListenerSettings> listeners;
   AdminSettings admin;
   LogSettings log;
@@ -109,6 +111,9 @@ class ConfigError : public std::runtime_error {
 // Reads and checks a text in memory, like load_settings(). Throws ConfigError with all mistakes. `file`: the
 // name that messages give to the text. Relative paths start in the folder of `file`.
 [[nodiscard]] Settings parse_settings(std::string_view text, const std::string& file);
+
+// Returns the names of each certificate that weir orders, without repetitions.
+[[nodiscard]] std::vector<acme::Names> acme_certificates(const Settings& settings);
 
 // Returns what `weir check` prints: the routes in order, each with the rules that apply to it.
 [[nodiscard]] std::string describe(const Settings& settings);

@@ -35,6 +35,7 @@ Settings parse_settings(std::string_view text, const std::string& file) {
   settings.server = read_server(root.table("server", schema::kServer));
   settings.cors = read_cors(root);
   context.cors = root.mentions("cors");
+  settings.acme = read_acme(root, context);
   settings.listeners = read_listeners(root, context);
   settings.admin = read_admin(root, context);
   settings.log = read_log(root.table("log", schema::kLog), context);

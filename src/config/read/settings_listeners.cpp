@@ -33,6 +33,14 @@ void check_pair(const TableReader& table, const net::CertificateFiles& files) {
     table.mistake("ocsp", stapled.error().message);
 }
 
+void check_both_given(const TableReader& table) {
+  if (!table.mentions("cert"))
+    table.missing("cert",
+                  "a PEM file with the certificate, then its chain; or acme, a list of host names for "
+                  "which weir orders the certificate");
+  if (!table.mentions("key")) table.missing("key", "a PEM file with its private key");
+}
+
 void read_client_ca(const TableReader& table, net::TlsSettings& tls, ReadContext& context) {
   tls.client_auth = table.choice<net::ClientAuth>("client_auth");
   if (!table.has("client_ca")) {
@@ -55,6 +63,11 @@ void read_client_ca(const TableReader& table, net::TlsSettings& tls, ReadContext
 net::TlsSettings read_tls(const TableReader& table, ReadContext& context) {
   net::TlsSettings tls;
   for (const auto& entry : table.tables("certificates", schema::kCertificate)) {
+    if (entry.mentions("acme")) {
+      tls.certificates.push_back(read_acme_certificate(entry, context));
+      continue;
+    }
+    check_both_given(entry);
     tls.certificates.push_back({.cert = readable_file(entry, "cert", context),
                                 .key = readable_file(entry, "key", context),
                                 .ocsp = readable_file(entry, "ocsp", context, "DER")});

@@ -42,9 +42,12 @@ struct ReadContext {
   bool tier_claim = false;                      // true: [client] takes the tier from a claim
   bool geo = false;                             // true: [client] has the key geo, even with a mistake
   policy::TierPriorities tier_priorities{};     // priorities that rules have set for tiers
-  std::vector<std::string> listeners{};         // names of the listeners read so far
-  std::vector<std::string> routes{};            // names of the routes; empty until all routes were read
-  std::vector<Taken> taken{};                   // addresses of the listeners read so far
+  bool acme_is_said = false;                    // true: the file has [acme], even with a mistake
+  std::string acme_folder{};                    // acme.folder; empty if there is none
+  std::map<std::string, acme::Names> acme_names{};  // the lists of `acme` so far, by their first names
+  std::vector<std::string> listeners{};             // names of the listeners read so far
+  std::vector<std::string> routes{};                // names of the routes; empty until all routes were read
+  std::vector<Taken> taken{};                       // addresses of the listeners read so far
   // Maps the name of a thing in the file, such as `rule "login"` or `[client]`, to its line. Used by later
   // messages.
   mutable std::map<std::string, int> lines{};
@@ -86,6 +89,11 @@ void check_bounds(const std::vector<TableReader>& tables, std::span<policy::Rule
 // Reads [tracing]; nullopt if the file has no such table.
 [[nodiscard]] std::optional<log::TracingSettings> read_tracing(const TableReader& root,
                                                                const ReadContext& context);
+
+// Reads [acme]; nullopt if the file has no such table. Must be called before read_listeners().
+[[nodiscard]] std::optional<acme::Settings> read_acme(const TableReader& root, ReadContext& context);
+// Reads an entry of `certificates` that has the key acme.
+[[nodiscard]] net::CertificateFiles read_acme_certificate(const TableReader& table, ReadContext& context);
 
 // Reads [cors]; nullopt if the file has no such table.
 [[nodiscard]] std::optional<http::CorsSettings> read_cors(const TableReader& root);

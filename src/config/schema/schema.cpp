@@ -14,6 +14,7 @@ constexpr KeySpec kRootKeys[] = {
     table("admin", schema::kAdmin, "health, metrics and the admin API"),
     table("tracing", schema::kTracing, "export of spans to an OpenTelemetry collector"),
     table("cors", schema::kCors, "which pages of other origins may read weir's answers in a browser"),
+    table("acme", schema::kAcme, "certificates that weir orders and renews by itself"),
     tables("listener", schema::kListener, "addresses at which clients connect"),
     table("client", schema::kClient, "how weir identifies a client"),
     table("state", schema::kState, "where the state of limits is kept"),

@@ -45,9 +45,30 @@ constexpr KeySpec kTlsKeys[] = {
 };
 
 constexpr KeySpec kCertificateKeys[] = {
-    required("cert", Kind::Text, "PEM file: the certificate, then its chain"),
-    required("key", Kind::Text, "PEM file: its private key"),
+    key("cert", Kind::Text, "", "PEM file: the certificate, then its chain; required without acme"),
+    key("key", Kind::Text, "", "PEM file: its private key; required without acme"),
+    key("acme", Kind::Texts, "",
+        "in place of cert and key: host names for which weir orders a certificate; requires [acme]"),
     key("ocsp", Kind::Text, "", "DER file: the authority's OCSP response; weir staples it while it is valid"),
+};
+
+// In the order of the enumerators of acme::ChallengeKind.
+constexpr Choice kChallenges[] = {{"http-01"}, {"tls-alpn-01"}};
+constexpr KeySpec kAcmeKeys[] = {
+    required("accept_terms", Kind::Bool, "true: you accept the terms of service of the authority"),
+    key("directory", Kind::Text, "https://acme-v02.api.letsencrypt.org/directory",
+        "URL of the authority's ACME directory"),
+    key("email", Kind::Text, "", "address of a person whom the authority may write to"),
+    key("folder", Kind::Text, "/var/lib/weir/acme",
+        "where weir keeps the account's key and the certificates; weirs that share the folder order each "
+        "certificate once"),
+    choice("challenge", kChallenges, "http-01",
+           "how weir proves that it controls a name: the authority asks port 80 (http-01) or port 443 "
+           "(tls-alpn-01)"),
+    key("ca", Kind::Text, "",
+        "PEM file: the authorities that sign the directory's own certificate; absent: the system's"),
+    key("retry", Kind::Duration, "2min",
+        "pause after a failed order; doubles with every further failure, up to 6 hours"),
 };
 
 constexpr KeySpec kHttp2Keys[] = {
@@ -68,7 +89,7 @@ constexpr KeySpec kHttp2Keys[] = {
 
 namespace schema {
 constinit const TableSpec kListener{kListenerKeys}, kTls{kTlsKeys}, kCertificate{kCertificateKeys},
-    kHttp2{kHttp2Keys};
+    kHttp2{kHttp2Keys}, kAcme{kAcmeKeys};
 }  // namespace schema
 
 }  // namespace weir::config

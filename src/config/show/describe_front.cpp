@@ -12,6 +12,20 @@ namespace {
 
 using base::to_string;
 
+std::string certificate_words(const net::CertificateFiles& files) {
+  if (files.names.empty()) return files.cert;
+  std::string words = "a certificate by ACME for";
+  for (const auto& name : files.names) words += " " + name;
+  return words;
+}
+
+std::string acme_line(const acme::Settings& acme) {
+  return "acme: certificates from " + acme.directory + " by " + acme::name_of(acme.challenge) + ", kept in " +
+         acme.folder + (acme.email.empty() ? "" : ", contact " + acme.email) +
+         (acme.ca.empty() ? "" : ", directory trusted by " + acme.ca) + ", retries from " +
+         to_string(acme.retry) + "\n";
+}
+
 std::string listener_line(const net::ListenerSettings& listener) {
   auto line = "listener " + listener.address.to_string();
   if (!listener.name.empty()) line += " " + in_quotes(listener.name);
@@ -19,7 +33,7 @@ std::string listener_line(const net::ListenerSettings& listener) {
     line += " plain";
   } else {
     line += listener.tls->min_version == net::TlsVersion::Tls13 ? " TLS from 1.3" : " TLS from 1.2";
-    for (const auto& files : listener.tls->certificates) line += ", " + files.cert;
+    for (const auto& files : listener.tls->certificates) line += ", " + certificate_words(files);
     if (!listener.tls->client_ca.empty())
       line += (listener.tls->client_auth == net::ClientAuth::Require ? ", client certificates required by "
                                                                      : ", client certificates optional by ") +
@@ -200,6 +214,7 @@ std::string front_lines(const Settings& settings) {
     text +=
         "Retry-After up to " + std::to_string(settings.server.retry_after_jitter) + "% longer, by chance\n";
   if (settings.tracing) text += tracing_line(*settings.tracing);
+  if (settings.acme) text += acme_line(*settings.acme);
   if (settings.cors) text += cors_line(*settings.cors);
   return text + client_lines(settings.client);
 }

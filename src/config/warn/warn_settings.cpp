@@ -22,6 +22,13 @@ void warn_of_need_of_redis(const Settings& settings, const ReadContext& context,
     warnings.add("[state]", "redis is configured, but no rule is kept in it");
 }
 
+void warn_of_idle_acme(const Settings& settings, ConfigWarnings& warnings) {
+  if (settings.acme && acme_certificates(settings).empty())
+    warnings.add("[acme]",
+                 "weir orders no certificate, because no certificate of a listener has the key acme, such as "
+                 "tls = { certificates = [{ acme = [\"www.example.com\"] }] }");
+}
+
 bool holds_in_redis(const policy::Rule& rule) {
   return rule.store == policy::Store::Redis && limit::holds(rule.limiter);
 }
@@ -280,6 +287,7 @@ std::vector<Warning> find_warnings(const Settings& settings, const ReadContext& 
   warn_of_rules(settings, warnings);
   warn_of_body_memory(settings, warnings);
   warn_of_tiers(settings, context, warnings);
+  warn_of_idle_acme(settings, warnings);
   warn_of_need_of_redis(settings, context, warnings);
   warn_of_redis_link(settings, warnings);
   warn_of_sources(settings, warnings);

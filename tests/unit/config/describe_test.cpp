@@ -81,6 +81,19 @@ TEST(Describe, ShowsWhichSpansAreExported) {
               HasSubstr("\nspans to http://a: 0.25% of requests\n"));
 }
 
+TEST(Describe, ShowsCertificatesThatWeirOrders) {
+  const auto text = describe(parse_settings(
+      with("[acme]\naccept_terms = true\nfolder = \"/var/acme\"\nemail = \"a@b.example\"\n[[listener]]\n"
+           "address = \"127.0.0.1:1\"\ntls = { certificates = [{ acme = [\"a.example\", \"b.example\"] }] "
+           "}\n"),
+      kFile));
+  EXPECT_THAT(
+      text, HasSubstr("\nacme: certificates from https://acme-v02.api.letsencrypt.org/directory by http-01, "
+                      "kept in /var/acme, contact a@b.example, retries from 2min\n"));
+  EXPECT_THAT(text,
+              HasSubstr("listener 127.0.0.1:1 TLS from 1.2, a certificate by ACME for a.example b.example,"));
+}
+
 TEST(Describe, ShowsRoutesThatReportAClientsUsage) {
   const auto text = describe(parse_settings(with("[[route]]\nname = \"u\"\nrespond = \"usage\"\n"), kFile));
   EXPECT_THAT(text, HasSubstr("-> the client's own limits, uncharged\n    no rule applies\n"));

@@ -42,6 +42,7 @@ constexpr Described kDescribed[] = {
     {kUpstreams, "Keys of `retry`", &schema::kRetry},
     {"alerts.md", "Keys of `[[alert]]`", &schema::kAlert},
     {"http2.md", "Keys of `http2`", &schema::kHttp2},
+    {"acme.md", "Keys of `[acme]`", &schema::kAcme},
     {"browsers.md", "Keys of `[cors]`", &schema::kCors},
     {"observability.md", "Keys of `[tracing]`", &schema::kTracing},
     {kRoutes, "Keys of `[[route]]`", &schema::kRoute},

@@ -217,7 +217,7 @@ const WrongConfiguration kWrongSections[] = {
       "file or directory; expected a PEM file"}},
     {"TlsCertificateWithoutKey",
      with("[[listener]]\naddress = \"a:1\"\ntls = { certificates = [{ cert = \"/nowhere/edge.crt\" }] }\n"),
-     {"weir.toml:13: listener[#2].tls.certificates[#1].key: missing; expected a string: PEM file: its "
+     {"weir.toml:13: listener[#2].tls.certificates[#1].key: missing; expected a PEM file with its "
       "private key",
       "weir.toml:13: listener[#2].tls.certificates[#1].cert: \"/nowhere/edge.crt\" cannot be read: No such "
       "file or directory; expected a PEM file"}},
@@ -500,6 +500,45 @@ const WrongConfiguration kWrongSections[] = {
     {"JitterAbove100",
      with("[server]\nretry_after_jitter = \"101%\"\n"),
      {"weir.toml:12: server.retry_after_jitter: found \"101%\"; expected a share from \"0%\" to \"100%\""}},
+    {"AcmeWithoutTheTable",
+     with("[[listener]]\naddress = \"a:1\"\ntls = { certificates = [{ acme = [\"a.example\"] }] }\n"),
+     {"weir.toml:13: listener[#2].tls.certificates[#1].acme: found without the table [acme]; expected [acme] "
+      "with accept_terms = true"}},
+    {"AcmeWithoutTheTerms",
+     with("[acme]\n"),
+     {"weir.toml:11: acme.accept_terms: missing; expected true or false: true: you accept the terms of "
+      "service "
+      "of the authority"}},
+    {"AcmeTermsNotAccepted",
+     with("[acme]\naccept_terms = false\n"),
+     {"weir.toml:12: acme.accept_terms: found false; expected true, which says that you accept the "
+      "authority's "
+      "terms of service, or remove the table [acme]"}},
+    {"AcmeValuesOutOfRange",
+     with("[acme]\naccept_terms = true\ndirectory = \"http://a.example/dir\"\nemail = \"admin\"\n"
+          "ca = \"/nowhere/ca.crt\"\nchallenge = \"dns-01\"\nretry = \"0s\"\n"),
+     {"weir.toml:13: acme.directory: found \"http://a.example/dir\"; expected https://, because others can "
+      "change an answer without TLS",
+      "weir.toml:14: acme.email: found \"admin\"; expected one address such as \"admin@example.com\"",
+      "weir.toml:15: acme.ca: \"/nowhere/ca.crt\" cannot be read: No such file or directory; expected a PEM "
+      "file",
+      "weir.toml:16: acme.challenge: found \"dns-01\"; expected one of \"http-01\", \"tls-alpn-01\"",
+      "weir.toml:17: acme.retry: found \"0s\"; expected a duration above zero"}},
+    {"AcmeNames",
+     with("[acme]\naccept_terms = true\n[[listener]]\naddress = \"a:1\"\n[listener.tls]\ncertificates = [\n"
+          "{ acme = [] },\n{ acme = [\"a.example\",\n\"*.example\", \"a.example\"] },\n"
+          "{ acme = [\"a.example\"] },\n{ acme = [\"b.example\"], cert = \"x\" }]\n"),
+     {"weir.toml:17: listener[#2].tls.certificates[#1].acme: found 0 names; expected 1 to 100 host names",
+      "weir.toml:19: listener[#2].tls.certificates[#2].acme: \"*.example\" is a wildcard, which weir cannot "
+      "order, because that needs a change in the DNS; expected each host name in full, or cert and key of "
+      "another tool's certificate",
+      "weir.toml:19: listener[#2].tls.certificates[#2].acme: found \"a.example\" a second time",
+      "weir.toml:20: listener[#2].tls.certificates[#3].acme: found \"a.example\" first also in another list "
+      "with other names; expected the same list, or another first name, because the first name is the name "
+      "of "
+      "the certificate's file",
+      "weir.toml:21: listener[#2].tls.certificates[#4].cert: found beside acme; expected either acme, with "
+      "which weir orders the certificate, or cert and key"}},
     {"CorsWithoutOrigins",
      with("[cors]\ncredentials = true\n"),
      {"weir.toml:11: cors.origins: missing; expected a list of strings: origins of the pages, as browsers "

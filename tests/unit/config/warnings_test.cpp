@@ -25,6 +25,16 @@ TEST(Warnings, WarnOfKeysThatClientsCanInvent) {
     EXPECT_THAT(of(key), Not(warned)) << key;
 }
 
+TEST(Warnings, WarnOfAcmeThatOrdersNothing) {
+  const std::string acme = "[acme]\naccept_terms = true\n";
+  EXPECT_THAT(located_warnings_of(with(acme)),
+              Contains(testing::StartsWith("weir.toml:11: [acme] weir orders no certificate, because ")));
+  const std::string listener =
+      "[[listener]]\naddress = \"127.0.0.1:0\"\ntls = { certificates = [{ acme = [\"a.example\"] }] }\n";
+  EXPECT_THAT(located_warnings_of(with(acme + listener)),
+              Not(Contains(HasSubstr("weir orders no certificate"))));
+}
+
 TEST(Warnings, WarnIfTheLargestReadBodyExceedsMaxBodyMemory) {
   const auto of = [](const std::string& memory, const std::string& rule) {
     return warnings_of("[server]\nmax_body_memory = \"" + memory + "\"\n" + with_rule(rule));
