@@ -32,14 +32,16 @@ std::string why_hidden(const net::TlsSettings& settings, const net::CertificateF
 }  // namespace
 
 ListenerCertificates::ListenerCertificates(net::TlsSettings settings,
-                                           std::shared_ptr<net::TicketKeys> tickets)
-    : settings_(std::move(settings)), tickets_(std::move(tickets)) {}
+                                           std::shared_ptr<net::TicketKeys> tickets, Challenges challenges)
+    : settings_(std::move(settings)), tickets_(std::move(tickets)), challenges_(std::move(challenges)) {}
 
 base::Result<ListenerCertificates> ListenerCertificates::read(const net::TlsSettings& settings,
-                                                              const ListenerCertificates* older) {
+                                                              const ListenerCertificates* older,
+                                                              Challenges challenges) {
   const bool is_current = older != nullptr && older->settings_.ticket_rotation == settings.ticket_rotation;
   ListenerCertificates made(
-      settings, is_current ? older->tickets_ : std::make_shared<net::TicketKeys>(settings.ticket_rotation));
+      settings, is_current ? older->tickets_ : std::make_shared<net::TicketKeys>(settings.ticket_rotation),
+      std::move(challenges));
   if (auto read = made.look(); !read) return read.error();
   return made;
 }
@@ -52,6 +54,7 @@ base::Result<bool> ListenerCertificates::look() {
   stamps_ = std::move(found);
   auto fresh = net::make_tls_context(settings_, tickets_);
   if (!fresh) return fresh.error();
+  if (challenges_) net::answer_challenges(fresh->get(), challenges_);
   // Reads the context's store now, because workers do not use the context yet. Later this would need a lock.
   revocations_end_ = settings_.client_crl.empty() ? std::nullopt : net::revocation_lists_end(fresh->get());
   context_ = std::move(*fresh);
@@ -71,8 +74,8 @@ base::Result<CertificateWatch::Shown> CertificateWatch::read(const net::Listener
                                                              std::optional<std::size_t> number) const {
   if (!settings.tls) return Shown{};
   const auto older = number ? watched_.find(*number) : watched_.end();
-  auto read = ListenerCertificates::read(*settings.tls,
-                                         older != watched_.end() ? &older->second.certificates : nullptr);
+  auto read = ListenerCertificates::read(
+      *settings.tls, older != watched_.end() ? &older->second.certificates : nullptr, challenges_);
   if (!read) return read.error();
   return Shown{std::move(*read)};
 }

@@ -1,8 +1,10 @@
 #include "server/listeners.hpp"
 
+#include "weir/acme/folder.hpp"
 #include "weir/config/locations.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include <unistd.h>
@@ -40,14 +42,33 @@ std::shared_ptr<const proxy::Http2Settings> http2_of(const net::ListenerSettings
   return std::make_shared<const proxy::Http2Settings>(settings);
 }
 
+// Makes a placeholder for each certificate that weir orders and does not have yet, so that the listener can
+// begin. A placeholder for other names or an old certificate is good enough: weir replaces it soon.
+base::Result<void> make_placeholders(const net::ListenerSettings& listener) {
+  if (!listener.tls) return {};
+  for (const auto& files : listener.tls->certificates) {
+    if (files.names.empty()) continue;
+    const acme::Folder folder(std::filesystem::path(files.cert).parent_path().string());
+    if (auto made = folder.make(); !made) return made;
+    if (auto made = folder.keep_placeholder(files.names); !made) return made;
+  }
+  return {};
+}
+
 }  // namespace
 
-Listeners::Listeners(net::Executor executor, const Workers& workers, log::Log& log)
-    : workers_(workers), log_(log), certificates_(executor, log, [this](std::size_t number, SSL_CTX*) {
-        for (const auto& listener : listeners_)
-          if (listener.number == number)
-            for (const auto& worker : workers_) worker->renew(number, acceptor(listener));
-      }) {}
+Listeners::Listeners(net::Executor executor, const Workers& workers, log::Log& log,
+                     std::shared_ptr<const net::Challenges> challenges)
+    : workers_(workers),
+      log_(log),
+      certificates_(
+          executor, log,
+          [this](std::size_t number, SSL_CTX*) {
+            for (const auto& listener : listeners_)
+              if (listener.number == number)
+                for (const auto& worker : workers_) worker->renew(number, acceptor(listener));
+          },
+          std::move(challenges)) {}
 
 base::Result<std::vector<net::ListeningSocket>> Listeners::open(const base::Endpoint& address) const {
   std::vector<net::ListeningSocket> sockets;
@@ -99,6 +120,7 @@ base::Result<std::vector<Listeners::Wanted>> Listeners::prepare(const config::Se
 
 base::Result<void> Listeners::prepare(Wanted& wanted) const {
   if (wanted.changed) {
+    if (const auto made = make_placeholders(wanted.settings); !made) return made.error();
     auto shown = certificates_.read(wanted.settings, wanted.number);
     if (!shown) return shown.error();
     wanted.shown = std::move(*shown);

@@ -32,7 +32,8 @@ class Listeners {
   using InheritedSockets = std::function<std::vector<net::ListeningSocket>(const base::Endpoint& address)>;
 
   // `workers` and `log` must outlive this object.
-  Listeners(net::Executor executor, const Workers& workers, log::Log& log);
+  Listeners(net::Executor executor, const Workers& workers, log::Log& log,
+            std::shared_ptr<const net::Challenges> challenges);
   // Returns true if another process owns the file of the unix socket at this address. Then only that process
   // removes the file.
   using IsLent = std::function<bool(const base::Endpoint& address)>;

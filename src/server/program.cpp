@@ -116,8 +116,8 @@ Program::Program(const config::Settings& settings, config::LookupResult servers,
       resolver_(
           control_, clock_, [this](const std::string& line) { log_.warning(line); },
           [this](const upstream::ResolvedUpstream& upstream) { change_servers(upstream); }),
-      shared_{clock_,       table_,       queue_,      in_flight_, connections_per_ip_,
-              body_memory_, &clock_step_, spans_.get()},
+      shared_{clock_,       table_,       queue_,       in_flight_,       connections_per_ip_,
+              body_memory_, &clock_step_, spans_.get(), challenges_.get()},
       reloading_(file_thread_, std::move(file), settings_,
                  [this](FreshConfiguration fresh) { return apply(std::move(fresh)); }),
       upgrade_(control_.get_executor(), callbacks(), log_) {
@@ -160,7 +160,7 @@ void Program::start_workers(std::vector<upstream::ResolvedUpstream> upstreams) {
   adaptation_.watch(config_snapshots_.current().config);
   prober_.watch(config_snapshots_.current().server_groups);
   resolver_.watch(config_snapshots_.current().server_groups, settings_.server.nameservers);
-  listeners_.emplace(control_.get_executor(), workers_, log_);
+  listeners_.emplace(control_.get_executor(), workers_, log_, challenges_);
   listeners_->inherit([this](const base::Endpoint& address) { return inherited(address); },
                       [this](const base::Endpoint& address) { return passed_.took(address); });
   listeners_->put_in_force(need(listeners_->prepare(settings_)), most_sessions());
@@ -325,6 +325,13 @@ void Program::end_control(std::chrono::steady_clock::time_point latest) {
   sweep_timer_.async_wait([this, latest](const net::ErrorCode&) { end_control(latest); });
 }
 
+// Returns the functions that the thread which orders certificates calls.
+acme::Manager::Callbacks Program::acme_callbacks() {
+  return {.info = [this](const std::string& line) { log_.info(line); },
+          .warning = [this](const std::string& line) { log_.warning(line); },
+          .changed = [this] { net::asio::post(control_, [this] { listeners_->look_at_certificates(); }); }};
+}
+
 int Program::serve() {
   signals_.listen([this](int signal) { on_signal(signal); });
   sweep_later();
@@ -333,6 +340,7 @@ int Program::serve() {
   listeners_->look_at_certificates_every(settings_.server.certificate_check);
   client_files_.look_every(settings_.server.certificate_check);
   alerts_->start();
+  acme_.configure(settings_.acme, config::acme_certificates(settings_));
   for (const auto& worker : workers_) worker->start(takeover_ == nullptr);
   if (takeover_ != nullptr) take_over();
   start_shared_secret();

@@ -21,6 +21,7 @@
 #include "server/process/worker_thread.hpp"
 #include "server/token_key_fetcher.hpp"
 
+#include "weir/acme/manager.hpp"
 #include "weir/admin/alerts.hpp"
 #include "weir/admin/process.hpp"
 #include "weir/admin/server.hpp"
@@ -135,6 +136,7 @@ class Program {
   void look_at_clocks();
   [[nodiscard]] limit::Snapshot here_and_now() const;
   void start_supervision();
+  [[nodiscard]] acme::Manager::Callbacks acme_callbacks();
 
   config::Settings settings_;  // the configuration in use
   // The configuration at the start, from which weir reads the settings that cannot change while it runs.
@@ -169,6 +171,8 @@ class Program {
   redis::LastRefunds redis_refunds_;
   std::optional<redis::SharedGrants> shared_grants_;
   std::optional<redis::SharedSecret> shared_secret_;  // absent if key_secret is set or no rule uses Redis
+  // Pending checks of certificate authorities. Shared, because TLS contexts may outlive this object.
+  const std::shared_ptr<net::Challenges> challenges_ = std::make_shared<net::Challenges>();
   proxy::Shared shared_;
   net::Timer stop_timer_{control_.get_executor()};  // ends drain_delay, then the drain
   net::Timer sweep_timer_{control_.get_executor()};
@@ -193,6 +197,7 @@ class Program {
   Reloading reloading_;
   upgrade::Upgrade upgrade_;
   std::optional<upgrade::HandoffReceiver> handoff_receiver_;  // receives connections from the old process
+  acme::Manager acme_{challenges_, acme_callbacks()};
   bool reload_owed_ = false;  // SIGHUP came during an upgrade, so weir must reload after the upgrade
   bool stopping_ = false;     // a stop signal came, or this process has handed over
   bool draining_ = false;     // drain_delay, which begins with stopping_, is over

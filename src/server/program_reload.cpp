@@ -109,6 +109,7 @@ void Program::put_in_force(config::Settings settings, const ConfigSnapshots::Dra
   for (const auto& worker : workers_) worker->begin(config_snapshot);
   for (auto& change : listeners_->put_in_force(std::move(listeners), most_sessions()))
     report.changes.push_back(std::move(change));
+  acme_.configure(settings_.acme, config::acme_certificates(settings_));
   listeners_->look_at_certificates();
   listeners_->look_at_certificates_every(settings_.server.certificate_check);
   prober_.watch(config_snapshot->server_groups);

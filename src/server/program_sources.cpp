@@ -42,6 +42,10 @@ admin::Sources Program::sources() {
   sources.certificates = [this] {
     auto figures = listeners_->certificates();
     client_files_.add_to(figures);
+    if (settings_.acme) {
+      const auto [ok, failed, placeholders] = acme_.figures();
+      figures.acme = {.ok = ok, .failed = failed, .placeholders = placeholders};
+    }
     return figures;
   };
   if (!settings_.alerts.empty()) sources.alerts = [this] { return alerts_->figures(); };

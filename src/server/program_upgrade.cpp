@@ -100,6 +100,7 @@ void Program::hand_over(const upgrade::UpgradeReport& report, net::OwnedDescript
           std::to_string(std::chrono::ceil<std::chrono::milliseconds>(report.paused).count()) + " ms");
   if (admin_) admin_->retire();
   if (shared_secret_) shared_secret_->stop();
+  acme_.configure(std::nullopt, {});
   listeners_->close();
   for (const auto& worker : workers_) worker->retire(*handoff_sender_);
   permit_changes_.tell(

@@ -6,6 +6,7 @@
 #include "weir/base/result.hpp"
 #include "weir/log/log.hpp"
 #include "weir/net/asio.hpp"
+#include "weir/net/challenges.hpp"
 #include "weir/net/file_stamp.hpp"
 #include "weir/net/listener_settings.hpp"
 #include "weir/net/tls_context.hpp"
@@ -27,11 +28,16 @@ namespace weir::server {
 // which belongs to the main thread.
 class ListenerCertificates {
  public:
+  // The pending challenges of certificate authorities; null: the listener answers none. TLS contexts share
+  // the object, because they may outlive this one.
+  using Challenges = std::shared_ptr<const net::Challenges>;
+
   // Reads the certificate and key files of a listener. `older`: the certificates of the listener before a
   // reload; may be null. With `older`, clients can resume their TLS sessions, unless the ticket lifetime has
   // changed. The error names the faulty file.
   [[nodiscard]] static base::Result<ListenerCertificates> read(const net::TlsSettings& settings,
-                                                               const ListenerCertificates* older = nullptr);
+                                                               const ListenerCertificates* older = nullptr,
+                                                               Challenges challenges = nullptr);
 
   [[nodiscard]] const net::TlsSettings& settings() const noexcept { return settings_; }
 
@@ -46,13 +52,15 @@ class ListenerCertificates {
   [[nodiscard]] base::Result<bool> look();
 
  private:
-  ListenerCertificates(net::TlsSettings settings, std::shared_ptr<net::TicketKeys> tickets);
+  ListenerCertificates(net::TlsSettings settings, std::shared_ptr<net::TicketKeys> tickets,
+                       Challenges challenges);
   [[nodiscard]] net::FileStamps stamps() const;
 
   net::TlsSettings settings_;
   // The keys that encrypt session tickets. The old and the new TLS context share the keys, so clients can
   // resume their TLS sessions after a renewal.
   std::shared_ptr<net::TicketKeys> tickets_;
+  Challenges challenges_;
   net::FileStamps stamps_;
   net::TlsContext context_;
   std::optional<std::chrono::sys_seconds> revocations_end_;
@@ -66,8 +74,9 @@ class CertificateWatch {
   using Renew = std::function<void(std::size_t listener, SSL_CTX* fresh)>;
 
   // `log` must outlive this object.
-  CertificateWatch(net::Executor executor, log::Log& log, Renew renew)
-      : timer_(executor), log_(log), renew_(std::move(renew)) {}
+  CertificateWatch(net::Executor executor, log::Log& log, Renew renew,
+                   ListenerCertificates::Challenges challenges = nullptr)
+      : timer_(executor), log_(log), renew_(std::move(renew)), challenges_(std::move(challenges)) {}
 
   // The certificates of a listener; nullopt if the listener does not use TLS.
   using Shown = std::optional<ListenerCertificates>;
@@ -99,6 +108,7 @@ class CertificateWatch {
   net::Timer timer_;
   log::Log& log_;
   Renew renew_;
+  const ListenerCertificates::Challenges challenges_;
   std::map<std::size_t, Watched> watched_;  // the key is the listener's number
   std::uint64_t renewed_ = 0;
   std::uint64_t faulty_ = 0;

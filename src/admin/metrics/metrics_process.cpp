@@ -5,8 +5,18 @@ namespace weir::admin {
 
 namespace {
 
+void tell_acme(MetricsPage& page, const AcmeFigures& figures) {
+  page.put(page.counter("weir_acme_orders_total", "Orders of certificates (ACME), by result.")
+               .add({{"result", "ok"}}, figures.ok)
+               .add({{"result", "failed"}}, figures.failed));
+  page.put(page.gauge("weir_acme_placeholders",
+                      "Certificates that weir has not received yet; it serves self-signed placeholders.")
+               .add({}, static_cast<double>(figures.placeholders)));
+}
+
 void tell_tls(MetricsPage& page) {
   const auto figures = page.sources().certificates ? page.sources().certificates() : TlsFigures{};
+  if (figures.acme) tell_acme(page, *figures.acme);
   if (figures.certificates.empty() && figures.watched == 0) return;
   Family expiry =
       page.gauge("weir_tls_certificate_not_after_seconds", "Unix time at which the certificate expires.");
