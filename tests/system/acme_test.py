@@ -63,7 +63,7 @@ class Acme(TestCase):
     def authority(self, **options):
         return self.start(Authority(**options))
 
-    def configuration(self, authority, more="", listener="", rules="", names=LIST, tls=""):
+    def configuration(self, authority, more="", listener="", rules="", names=LIST, tls="", retry="1s"):
         text = config(self.upstream.port, rules=rules)
         return text.replace("[[listener]]", f"""[acme]
 directory = "{authority.directory}"
@@ -71,7 +71,7 @@ accept_terms = true
 email = "admin@weir.example"
 folder = "acme"
 ca = "directory.crt"
-retry = "1s"
+retry = "{retry}"
 {more}
 [[listener]]
 name = "https"
@@ -151,7 +151,8 @@ tls = {{ certificates = [{{ acme = [{names}] }}]{tls} }}
     def test_connection_with_acme_tls_serves_no_request(self):
         """While a challenge is pending, the protocol of the check would lead past client_ca. Without a challenge the handshake fails."""
         authority = self.authority()
-        weir = self.weir(authority, more='challenge = "tls-alpn-01"', tls=', client_ca = "edge.crt"')
+        weir = self.weir(authority, more='challenge = "tls-alpn-01"', tls=', client_ca = "edge.crt"', retry="1h")
+        weir.wait_for("warning acme: cannot order")  # another order would withdraw the challenge below
         context = ssl.create_default_context()
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         context.set_alpn_protocols(["acme-tls/1"])
@@ -232,6 +233,9 @@ tls = {{ certificates = [{{ acme = [{names}] }}]{tls} }}
         for weir in weirs:
             eventually(lambda weir=weir: not self.is_placeholder(weir), "each weir serves the certificate")
         self.assertEqual(len({self.shown(weir) for weir in weirs}), 1)
+        # no weir withdrew the challenges of another one
+        failures = [line for weir in weirs for line in weir.lines if "cannot order" in line]
+        self.assertEqual([line for line in failures if f"{authority.directory}: " not in line], [])
         self.assertEqual(authority.orders(), 1)
         self.assertEqual(sum(weir.metric("weir_acme_orders_total", result="ok") for weir in weirs), 1)
         self.check_files(shared)
