@@ -107,12 +107,15 @@ base::Result<void> Client::begin() {
   auto directory = read_directory(settings_, stop_);
   if (!directory) return directory.error();
   directory_ = std::move(*directory);
-  if (directory_.needs_external_account)
+  if (directory_.needs_external_account && !settings_.external_account)
     return in(settings_.directory,
-              "the authority takes only accounts that were made at its web site (external account binding), "
-              "which weir does not support; expected another directory");
+              "the authority takes only accounts that were made at its web site; expected "
+              "external_account = { kid = \"…\", hmac_key = \"…\" } in [acme]");
   json::object account{{"termsOfServiceAgreed", true}};
   if (!settings_.email.empty()) account["contact"] = json::array{"mailto:" + settings_.email};
+  if (settings_.external_account)
+    account["externalAccountBinding"] =
+        json::parse(bind_account(account_, *settings_.external_account, directory_.new_account));
   const auto response = post(directory_.new_account, json::serialize(account));
   if (!response) return response.error();
   account_url_ = response->find("Location");

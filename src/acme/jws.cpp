@@ -10,6 +10,7 @@
 #include <openssl/ec.h>
 #include <openssl/ecdsa.h>
 #include <openssl/err.h>
+#include <openssl/hmac.h>
 #include <openssl/pem.h>
 #include <openssl/sha.h>
 
@@ -83,6 +84,21 @@ std::string base64url(std::string_view bytes) {
   return text;
 }
 
+std::optional<std::string> from_base64url(std::string_view text) {
+  std::string padded(text.substr(0, text.find_last_not_of('=') + 1));
+  constexpr std::string_view kPlain = "+/";  // letters of base64 that base64url does not have
+  if (padded.find_first_of(kPlain) != std::string::npos || padded.size() % 4 == 1) return std::nullopt;
+  std::replace(padded.begin(), padded.end(), '-', '+');
+  std::replace(padded.begin(), padded.end(), '_', '/');
+  const auto missing = (4 - padded.size() % 4) % 4;
+  padded.append(missing, '=');
+  std::string bytes(padded.size() / 4 * 3, '\0');
+  const int size = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()), octets(padded),
+                                   static_cast<int>(padded.size()));
+  if (size < 0) return std::nullopt;
+  return bytes.substr(0, bytes.size() - missing);
+}
+
 std::string sha256(std::string_view bytes) {
   std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
   SHA256(octets(bytes), bytes.size(), digest.data());
@@ -135,6 +151,19 @@ base::Result<std::string> sign(const Key& account, const JwsHeader& header, std:
   auto text = json::serialize(
       json::object{{"protected", first}, {"payload", second}, {"signature", base64url(*signature)}});
   return {boost::system::in_place_value, std::move(text)};
+}
+
+std::string bind_account(const Key& account, const ExternalAccount& external, std::string_view url) {
+  const auto first =
+      base64url(json::serialize(json::object{{"alg", "HS256"}, {"kid", external.kid}, {"url", url}}));
+  const auto second = base64url(jwk_of(account));
+  const auto input = first + "." + second;
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> mac{};
+  HMAC(EVP_sha256(), external.hmac_key.data(), static_cast<int>(external.hmac_key.size()), octets(input),
+       input.size(), mac.data(), nullptr);
+  return json::serialize(json::object{{"protected", first},
+                                      {"payload", second},
+                                      {"signature", base64url(std::string(mac.begin(), mac.end()))}});
 }
 
 }  // namespace weir::acme

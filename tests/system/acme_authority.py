@@ -52,11 +52,14 @@ class Authority:
         self.stop()
         self.scratch.cleanup()
 
-    def start(self, http=1, tls=1, **environment):
-        """Starts the authority. It checks names at these ports of 127.0.0.1."""
+    def start(self, http=1, tls=1, accounts=None, **environment):
+        """Starts the authority. It checks names at these ports of 127.0.0.1. `accounts`: names and secrets of accounts; with them, the
+        authority takes only accounts that are bound to one of these."""
         settings = {"listenAddress": f"127.0.0.1:{self.port}", "managementListenAddress": f"127.0.0.1:{self.management}",
                     "certificate": str(self.folder / "edge.crt"), "privateKey": str(self.folder / "edge.key"),
                     "httpPort": http, "tlsPort": tls, "ocspResponderURL": "", "certificateValidityPeriod": self.valid}
+        if accounts:
+            settings |= {"externalAccountBindingRequired": True, "externalAccountMACKeys": accounts}
         (self.folder / "pebble.json").write_text(json.dumps({"pebble": settings}))
         self.run("pebble-challtestsrv", "-dns01", f"127.0.0.1:{self.dns}", "-defaultIPv4", "127.0.0.1", "-defaultIPv6", "", "-http01", "",
                  "-https01", "", "-tlsalpn01", "", "-management", f"127.0.0.1:{free_port()}")

@@ -218,6 +218,16 @@ tls = {{ certificates = [{{ acme = [{names}] }}]{tls} }}
             serial = "00" + serial
         return ".".join(base64.urlsafe_b64encode(bytes.fromhex(part)).decode().rstrip("=") for part in (issuer, serial))
 
+    def test_external_account_is_bound_if_the_authority_demands_one(self):
+        authority = self.authority()
+        secret = "zWNDZM6eQGHWpSRTPal5eIUYFTu7EajVIoguysqZ9wG44nMEtx3MUAsUDkMTQ12W"
+        bound = self.weir(authority, more=f'external_account = {{ kid = "ours", hmac_key = "{secret}" }}')
+        other = self.weir(authority)
+        authority.start(http=bound.plain, accounts={"ours": secret})
+        self.await_certificate(bound, authority)
+        other.wait_for("the authority takes only accounts that were made at its web site; expected external_account = ")
+        self.assertTrue(self.is_placeholder(other))
+
     def test_order_succeeds_though_the_authority_rejects_most_nonces(self):
         authority = self.authority()
         weir = self.weir(authority)

@@ -12,7 +12,7 @@
 
 namespace weir::acme {
 
-// What weir wants to know of a certificate.
+// The facts about a certificate that decide about its renewal.
 struct CertificateInfo {
   Names names;  // DNS names, sorted
   Validity validity;

@@ -1,10 +1,10 @@
 // The folder in which weir keeps what it orders certificates with. Several weirs may share it.
 //
-//   account.pem        the account's key
-//   NAME.pem           the key, the certificate and its chain; NAME is the certificate's first name
-//   NAME.retry         how many orders failed in a row, and when weir may order again at the earliest
-//   challenges/TOKEN   a pending challenge, which every weir that shares the folder answers
-//   lock               locked (flock) by the weir that orders
+// - account.pem: the account's key.
+// - NAME.pem: the key, the certificate and its chain. NAME is the certificate's first name.
+// - NAME.retry: how many orders failed in a row, and when weir may order again at the earliest.
+// - challenges/TOKEN: a pending challenge, which every weir that shares the folder answers.
+// - lock: locked (flock) by the weir that orders.
 //
 // weir replaces files as a whole, and only their owner may read them (mode 0600).
 #pragma once

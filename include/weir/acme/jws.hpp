@@ -1,9 +1,11 @@
 // The account's key, and how it signs requests to the authority (JWS with ES256, RFC 7515 and RFC 7518).
 #pragma once
 
+#include "weir/acme/settings.hpp"
 #include "weir/base/result.hpp"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -13,6 +15,8 @@ namespace weir::acme {
 
 // Returns the bytes in base64url without padding (RFC 7515 §2).
 [[nodiscard]] std::string base64url(std::string_view bytes);
+// Returns the bytes of a text in base64url, with or without padding; nullopt if the text is none.
+[[nodiscard]] std::optional<std::string> from_base64url(std::string_view text);
 // Returns the 32 bytes of SHA-256.
 [[nodiscard]] std::string sha256(std::string_view bytes);
 
@@ -40,5 +44,10 @@ struct JwsHeader {
 // Returns the signed request as JSON. An empty `payload` makes a POST-as-GET (RFC 8555 §6.3).
 [[nodiscard]] base::Result<std::string> sign(const Key& account, const JwsHeader& header,
                                              std::string_view payload);
+
+// Returns the JSON that binds the account to an external one (RFC 8555 §7.3.4). `url`: where accounts are
+// made.
+[[nodiscard]] std::string bind_account(const Key& account, const ExternalAccount& external,
+                                       std::string_view url);
 
 }  // namespace weir::acme

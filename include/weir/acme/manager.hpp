@@ -60,7 +60,7 @@ class Manager {
     std::vector<Names> certificates;
     friend bool operator==(const Work&, const Work&) = default;
   };
-  // What the thread knows of a certificate's file.
+  // The state of a certificate's file, as the thread last read it.
   struct Known {
     std::optional<net::FileStamp> stamp{};  // nullopt: the file was not read yet
     CertificateInfo info{};

@@ -23,9 +23,9 @@ struct Validity {
   SysTime not_after;
 };
 
-// Returns the time at which to renew. With a window, the time is in the window, at the share `chance` of it
-// (0 to 1; RFC 9773 §4.2 wants a random time), but at the latest when a tenth of the lifetime is left.
-// Without a window, the time is when a third of the lifetime is left.
+// Returns the time at which to renew. Without a window, a third of the lifetime is then left. With a window,
+// the time is in the window, at the share `chance` of it (0 to 1), because RFC 9773 §4.2 wants a random time.
+// At the latest, a tenth of the lifetime is left.
 [[nodiscard]] SysTime renewal_time(const Validity& validity, const std::optional<RenewalWindow>& window,
                                    double chance) noexcept;
 

@@ -1,9 +1,10 @@
-// What the configuration says about certificates that weir orders by itself (ACME, RFC 8555).
+// The settings of certificates that weir orders by itself (ACME, RFC 8555).
 #pragma once
 
 #include "weir/base/time.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,13 @@ enum class ChallengeKind : std::uint8_t {
 // Returns the name of the challenge in ACME's messages: "http-01" or "tls-alpn-01".
 [[nodiscard]] const char* name_of(ChallengeKind kind) noexcept;
 
+// An account that was made at the authority's web site, to which weir binds its own (RFC 8555 §7.3.4).
+struct ExternalAccount {
+  std::string kid;       // the account's name
+  std::string hmac_key;  // the secret, as bytes
+  friend bool operator==(const ExternalAccount&, const ExternalAccount&) = default;
+};
+
 struct Settings {
   std::string directory;  // URL of the authority's directory, "https://…"
   std::string email{};    // address of a person for the authority; empty: none
@@ -25,6 +33,7 @@ struct Settings {
   ChallengeKind challenge = ChallengeKind::Http01;
   std::string
       ca{};  // PEM file: who may sign the directory's own certificate; empty: the system's authorities
+  std::optional<ExternalAccount> external_account{};
   base::Duration retry{std::chrono::minutes(2)};  // the pause after the first failed order
   friend bool operator==(const Settings&, const Settings&) = default;
 };

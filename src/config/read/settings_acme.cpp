@@ -1,6 +1,7 @@
 // Reads [acme], and `acme` of a listener's certificate.
 #include "config/read/settings_sections.hpp"
 
+#include "weir/acme/jws.hpp"
 #include "weir/fetch/fetch.hpp"
 #include "weir/net/tls_files.hpp"
 
@@ -27,6 +28,18 @@ std::string read_ca(const TableReader& table, ReadContext& context) {
   if (holds_something(file))
     if (const auto fault = net::fault_of_certificate(file)) table.mistake("ca", fault->message);
   return file;
+}
+
+acme::ExternalAccount read_external_account(const TableReader& table) {
+  acme::ExternalAccount account{.kid = table.text("kid"), .hmac_key = {}};
+  const auto secret = acme::from_base64url(table.text("hmac_key"));
+  if (table.has("kid") && account.kid.empty())
+    table.mistake("kid", "found an empty text; expected the account's name");
+  if (table.has("hmac_key") && (!secret || secret->empty()))
+    table.mistake("hmac_key",
+                  "found a text that is not base64url; expected the secret as the authority shows it");
+  account.hmac_key = secret.value_or("");
+  return account;
 }
 
 // Reports a mistake if another certificate would have the same file.
@@ -61,6 +74,9 @@ std::optional<acme::Settings> read_acme(const TableReader& root, ReadContext& co
         "remove the table [acme]");
   settings.challenge = table.choice<acme::ChallengeKind>("challenge");
   settings.ca = read_ca(table, context);
+  if (table.has("external_account"))
+    settings.external_account =
+        read_external_account(table.table("external_account", schema::kExternalAccount));
   settings.retry = table.deadline("retry");
   context.acme_folder = settings.folder;
   context.lines["[acme]"] = table.line();

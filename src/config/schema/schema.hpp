@@ -67,11 +67,11 @@ struct TableSpec {
 };
 
 namespace schema {
-extern const TableSpec kRoot, kServer, kLog, kAdmin, kCors, kAcme, kListener, kTls, kCertificate, kHttp2,
-    kClient, kApiKeySource, kSource, kTierSource, kJwt, kKeyFetch, kState, kTracing, kMemory, kRedis,
-    kRedisTls, kUpstream, kServerOfUpstream, kEject, kHealth, kRetry, kTimeouts, kUpstreamTls, kRoute,
-    kRespond, kHeaders, kFieldEdits, kRewrite, kMatch, kRule, kCost, kReserve, kStream, kCharge, kElastic,
-    kAdapt, kPenalty, kTier, kOverride, kKeysFile, kKey, kAlert;
+extern const TableSpec kRoot, kServer, kLog, kAdmin, kCors, kAcme, kExternalAccount, kListener, kTls,
+    kCertificate, kHttp2, kClient, kApiKeySource, kSource, kTierSource, kJwt, kKeyFetch, kState, kTracing,
+    kMemory, kRedis, kRedisTls, kUpstream, kServerOfUpstream, kEject, kHealth, kRetry, kTimeouts,
+    kUpstreamTls, kRoute, kRespond, kHeaders, kFieldEdits, kRewrite, kMatch, kRule, kCost, kReserve, kStream,
+    kCharge, kElastic, kAdapt, kPenalty, kTier, kOverride, kKeysFile, kKey, kAlert;
 }  // namespace schema
 
 }  // namespace weir::config

@@ -67,8 +67,16 @@ constexpr KeySpec kAcmeKeys[] = {
            "(tls-alpn-01)"),
     key("ca", Kind::Text, "",
         "PEM file: the authorities that sign the directory's own certificate; absent: the system's"),
+    table("external_account", schema::kExternalAccount,
+          "an account that you made at the authority's web site, if it demands one"),
     key("retry", Kind::Duration, "2min",
         "pause after a failed order; doubles with every further failure, up to 6 hours"),
+};
+
+constexpr KeySpec kExternalAccountKeys[] = {
+    required("kid", Kind::Text, "the account's name (EAB key id)"),
+    required("hmac_key", Kind::Text,
+             "the account's secret (EAB HMAC key) in base64url, as the authority shows it"),
 };
 
 constexpr KeySpec kHttp2Keys[] = {
@@ -89,7 +97,7 @@ constexpr KeySpec kHttp2Keys[] = {
 
 namespace schema {
 constinit const TableSpec kListener{kListenerKeys}, kTls{kTlsKeys}, kCertificate{kCertificateKeys},
-    kHttp2{kHttp2Keys}, kAcme{kAcmeKeys};
+    kHttp2{kHttp2Keys}, kAcme{kAcmeKeys}, kExternalAccount{kExternalAccountKeys};
 }  // namespace schema
 
 }  // namespace weir::config

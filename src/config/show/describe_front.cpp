@@ -22,8 +22,9 @@ std::string certificate_words(const net::CertificateFiles& files) {
 std::string acme_line(const acme::Settings& acme) {
   return "acme: certificates from " + acme.directory + " by " + acme::name_of(acme.challenge) + ", kept in " +
          acme.folder + (acme.email.empty() ? "" : ", contact " + acme.email) +
-         (acme.ca.empty() ? "" : ", directory trusted by " + acme.ca) + ", retries from " +
-         to_string(acme.retry) + "\n";
+         (acme.ca.empty() ? "" : ", directory trusted by " + acme.ca) +
+         (acme.external_account ? ", for the account " + acme.external_account->kid : "") +
+         ", retries from " + to_string(acme.retry) + "\n";
 }
 
 std::string listener_line(const net::ListenerSettings& listener) {

@@ -58,6 +58,9 @@ std::vector<std::string> unshown_differences(const Settings& before, const Setti
     told.emplace_back("now: the keys file has other keys, or says other things of them");
   if (have_other_keys(before.client, now.client))
     told.emplace_back("now: tokens are verified with other keys");
+  if (before.acme && now.acme && before.acme->external_account && now.acme->external_account &&
+      before.acme->external_account->hmac_key != now.acme->external_account->hmac_key)
+    told.emplace_back("now: [acme] has another hmac_key");
   for (const auto& alert : now.alerts)
     if (posts_elsewhere(alert, before.alerts))
       told.push_back("now: alert " + in_quotes(alert.name) + " has another path, authorization or ca");

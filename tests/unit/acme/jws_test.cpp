@@ -84,6 +84,26 @@ TEST(AccountKey, ThumbprintIsTheDigestOfTheKeyInTheOrderOfRfc7638) {
   EXPECT_EQ(decoded(std::string(json::parse(jwk_of(*key)).as_object().at("y").as_string())).size(), 32U);
 }
 
+TEST(FromBase64Url, ReadsTextsWithAndWithoutPadding) {
+  EXPECT_EQ(from_base64url("-__-"), "\xfb\xff\xfe");
+  EXPECT_EQ(from_base64url("Zm8"), "fo");
+  EXPECT_EQ(from_base64url("Zm8="), "fo");
+  EXPECT_EQ(from_base64url(""), "");
+  for (const char* wrong : {"Zm8+", "Zm8/", "A", "Zm 8", "Zm8=x"})
+    EXPECT_EQ(from_base64url(wrong), std::nullopt) << wrong;
+}
+
+TEST(BindAccount, SignsTheKeyWithTheSecretOfTheExternalAccount) {
+  const auto key = make_key();
+  ASSERT_TRUE(key);
+  const auto bound = json::parse(bind_account(*key, {"kid-1", "secret"}, "https://a/new")).as_object();
+  const std::string first(bound.at("protected").as_string()), second(bound.at("payload").as_string());
+  EXPECT_EQ(json::parse(decoded(first)),
+            (json::value{{"alg", "HS256"}, {"kid", "kid-1"}, {"url", "https://a/new"}}));
+  EXPECT_EQ(decoded(second), jwk_of(*key));
+  EXPECT_EQ(decoded(std::string(bound.at("signature").as_string())).size(), 32U);
+}
+
 TEST(AccountKey, IsReadAgainFromItsPemAndOtherKeysAreRejected) {
   const auto key = make_key();
   ASSERT_TRUE(key);

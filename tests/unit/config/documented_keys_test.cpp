@@ -43,6 +43,7 @@ constexpr Described kDescribed[] = {
     {"alerts.md", "Keys of `[[alert]]`", &schema::kAlert},
     {"http2.md", "Keys of `http2`", &schema::kHttp2},
     {"acme.md", "Keys of `[acme]`", &schema::kAcme},
+    {"acme.md", "Keys of `external_account`", &schema::kExternalAccount},
     {"browsers.md", "Keys of `[cors]`", &schema::kCors},
     {"observability.md", "Keys of `[tracing]`", &schema::kTracing},
     {kRoutes, "Keys of `[[route]]`", &schema::kRoute},

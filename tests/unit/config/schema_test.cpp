@@ -58,6 +58,7 @@ const std::vector<Door>& doors() {
       {&schema::kCors, "cors.", "[cors]\n"},
       {&schema::kTracing, "tracing.", "[tracing]\n"},
       {&schema::kAcme, "acme.", "[acme]\n"},
+      {&schema::kExternalAccount, "acme.external_account.", "[acme]\n[acme.external_account]\n"},
       {&schema::kRespond, "route[#2].respond.", "[[route]]\n[route.respond]\n"},
       {&schema::kMatch, "route[#2].match.", "[[route]]\n[route.match]\n"},
       {&schema::kMatch, "rule[x].match.not.", "[[rule]]\nname = \"x\"\n[rule.match.not]\n"},

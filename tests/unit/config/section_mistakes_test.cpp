@@ -524,6 +524,12 @@ const WrongConfiguration kWrongSections[] = {
       "file",
       "weir.toml:16: acme.challenge: found \"dns-01\"; expected one of \"http-01\", \"tls-alpn-01\"",
       "weir.toml:17: acme.retry: found \"0s\"; expected a duration above zero"}},
+    {"AcmeExternalAccountWithoutASecret",
+     with("[acme]\naccept_terms = true\nexternal_account = { kid = \"\", hmac_key = \"a+b/\" }\n"),
+     {"weir.toml:13: acme.external_account.kid: found an empty text; expected the account's name",
+      "weir.toml:13: acme.external_account.hmac_key: found a text that is not base64url; expected the secret "
+      "as "
+      "the authority shows it"}},
     {"AcmeNames",
      with("[acme]\naccept_terms = true\n[[listener]]\naddress = \"a:1\"\n[listener.tls]\ncertificates = [\n"
           "{ acme = [] },\n{ acme = [\"a.example\",\n\"*.example\", \"a.example\"] },\n"
