@@ -4,8 +4,8 @@
 
 #include "weir/config/settings.hpp"
 #include "weir/net/asio.hpp"
-#include "weir/upstream/services.hpp"
 #include "weir/upstream/server_group.hpp"
+#include "weir/upstream/services.hpp"
 
 #include <chrono>
 #include <cstdint>
