@@ -116,9 +116,11 @@ net::Task<Ending> Exchange::run() {
   if (pre_check != PreCheck::None) return reply_.reject_early(pre_check);
   priority_ = policy::priority_of(request, route, config.tier_priorities);
   if (config.cors && http::is_preflight(*config.cors, context_.buffers.head)) return take_preflight();
-  if (AdmissionResult admission_result; is_rejected_unverified(admission_result))
-    return apply_decision(admission_result);
-  if (const auto source = lacking_keys()) return wait_for_key(*source);
+  if (config.client.tokens) {
+    if (AdmissionResult admission_result; is_rejected_unverified(admission_result))
+      return apply_decision(admission_result);
+    if (const auto source = lacking_keys()) return wait_for_key(*source);
+  }
   return verify_and_decide();
 }
 
@@ -201,7 +203,7 @@ net::Task<Ending> Exchange::wait_for_key(policy::TokenVerifier::KeySource source
 
 net::Task<Ending> Exchange::verify_and_decide() {
   if (shows_usage(context_.route())) return show_usage();
-  if (needs_token_to_decide()) verify_token();
+  if (context_.config.client.tokens && needs_token_to_decide()) verify_token();
   return context_.config.inspects ? inspect() : decide();
 }
 
