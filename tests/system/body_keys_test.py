@@ -80,6 +80,18 @@ class Accounts(PairTestCase):
             for response in self.same(pair, [Ask("/login?user=r3", "POST", body=body)]):
                 self.assert_own_refusal(response, 400, sentence)
 
+    def test_body_that_comes_after_its_head_is_read_beside_a_parameter(self):
+        weir = self.start(Weir(config(self.start(Upstream()).port, rules=rule("either", "1/day", key='["query:user|json:/email"]'))))
+        small = b'{"x":1}'
+        bodies = [(b"Transfer-Encoding: chunked", chunked(small), 200), (b"Content-Length: 7", small, 200),
+                  (b"Transfer-Encoding: chunked", chunked(b'{"email":"ada"}'), 400)]
+        for number, (framing, body, status) in enumerate(bodies):
+            with weir.connect() as client:
+                client.send(b"POST /?user=r%d HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n%s\r\n\r\n" % (number, framing))
+                self.assertEqual(client.read().status, 100, "weir waits for the body")
+                client.send(body)
+                self.assertEqual(client.read().status, status)
+
     def test_forms_with_too_many_fields_are_refused(self):
         pair = self.pair(logins(), server="max_parameters = 3")
         self.assertEqual(self.statuses_of(pair, [Ask("/login", "POST", FORM, body) for body in (b"a&b&email=a", b"a&b&c&email=a")]), [200, 400])

@@ -49,7 +49,10 @@ bool BodyInspector::show_at_hand() {
     return true;
   }
   const auto at_hand = context_.client.body().at_hand();
-  if (head.framing != http::Framing::Length || at_hand.size() < head.content_length) return false;
+  if (head.framing != http::Framing::Length || at_hand.size() < head.content_length) {
+    body.state = policy::RequestBody::State::Unread;
+    return false;
+  }
   body.text = at_hand.substr(0, static_cast<std::size_t>(head.content_length));
   read_values();
   return true;
