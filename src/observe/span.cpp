@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <chrono>
 
 #include <protozero/pbf_reader.hpp>
@@ -100,7 +101,15 @@ void add_http(pbf_writer& out, const Span& span) {
   add(out, "url.scheme", span.secure ? "https" : "http");
   add(out, "url.path", record.target.substr(0, question));
   if (question != std::string_view::npos) add(out, "url.query", record.target.substr(question + 1));
-  add(out, "server.address", record.host);
+  const auto colon = record.host.rfind(':');
+  const bool has_port =
+      colon != std::string_view::npos && record.host.find(']', colon) == std::string_view::npos;
+  add(out, "server.address", record.host.substr(0, has_port ? colon : std::string_view::npos));
+  std::uint16_t port = 0;
+  if (has_port &&
+      std::from_chars(record.host.data() + colon + 1, record.host.data() + record.host.size(), port).ec ==
+          std::errc())
+    add_number(out, "server.port", port);
   add(out, "client.address", record.client.to_string());
   add(out, "user_agent.original", record.user_agent);
   add(out, "network.protocol.version",

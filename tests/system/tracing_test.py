@@ -77,10 +77,11 @@ class TracingTestCase(TestCase):
 class Spans(TracingTestCase):
     def test_span_of_a_forwarded_request_has_the_decision_and_the_way_of_the_request(self):
         weir = self.weir(rule("per-ip", "5/day", key='["ip"]'), routes='[[route]]\nname = "all"\nupstream = "api"')
-        weir.get("/a/b?c=d", user_agent="tester", x_request_id="ignored")
+        weir.get("/a/b?c=d", host="shop.example:8080", user_agent="tester", x_request_id="ignored")
         (span,) = self.exported(weir, 1)
         self.assertEqual((span.name, span.kind, span.parent, span.failed), ("GET all", "SPAN_KIND_SERVER", "", False))
         expected = {"http.request.method": "GET", "url.scheme": "http", "url.path": "/a/b", "url.query": "c=d", "client.address": "127.0.0.1",
+                    "server.address": "shop.example", "server.port": 8080,
                     "user_agent.original": "tester", "network.protocol.version": "1.1", "http.response.status_code": 200, "weir.route": "all",
                     "weir.upstream": "api", "weir.server": self.server.address, "weir.verdict": "forward", "weir.rule": "per-ip",
                     "weir.limit": 5, "weir.remaining": 4}

@@ -2,6 +2,7 @@
 #include "config/read/settings_sections.hpp"
 
 #include "weir/base/units.hpp"
+#include "weir/http/field_names.hpp"
 #include "weir/net/tls_client.hpp"
 
 #include <algorithm>
@@ -39,6 +40,14 @@ std::optional<std::uint32_t> parse_portion(std::string_view text) {
   return portion <= observe::kMillion ? std::optional(portion) : std::nullopt;
 }
 
+// Returns true for fields that weir or libcurl writes itself.
+bool is_reserved(std::string_view name) {
+  static const http::FieldNames kReserved{
+      "Connection", "Content-Encoding", "Content-Length", "Content-Type",      "Expect",    "Host",
+      "TE",         "Trailer",          "Upgrade",        "Transfer-Encoding", "User-Agent"};
+  return kReserved.contains(name);
+}
+
 void read_headers(const TableReader& table, fetch::Fields& headers) {
   const auto is_value = [](std::string_view text) {
     return std::all_of(text.begin(), text.end(), [](char c) { return c >= 0x20 && c < 0x7f; });
@@ -50,6 +59,9 @@ void read_headers(const TableReader& table, fetch::Fields& headers) {
     const auto path = table.path() + ".headers." + field.key;
     if (!is_token(field.key))
       table.mistake_at(field.line, path, "found an invalid name; expected a name such as \"Authorization\"");
+    else if (is_reserved(field.key))
+      table.mistake_at(field.line, path,
+                       "found " + in_quotes(field.key) + ", which weir writes itself; remove it");
     else if (value == nullptr)
       table.mistake_at(field.line, path, "found " + std::string(type_name(field)) + "; expected a text");
     else if (!is_value(*value))
@@ -87,10 +99,13 @@ std::optional<log::TracingSettings> read_tracing(const TableReader& root, const 
   const auto table = root.table("tracing", schema::kTracing);
   log::TracingSettings tracing;
   tracing.endpoint = table.text("endpoint");
-  if (table.has("endpoint"))
-    if (const auto fault = fetch::fault_in_url(tracing.endpoint, true); !fault.empty())
+  if (table.has("endpoint")) {
+    auto fault = fetch::fault_in_url(tracing.endpoint, true);
+    if (fault.empty() && tracing.origin() == tracing.endpoint) fault = "expected a URL with a path";
+    if (!fault.empty())
       table.mistake("endpoint", "found an address that is no endpoint; " + fault +
                                     "; write one such as \"http://127.0.0.1:4318/v1/traces\"");
+  }
   read_headers(table, tracing.headers);
   read_ca(table, context, tracing);
   tracing.service = table.text("service");

@@ -578,6 +578,16 @@ const WrongConfiguration kWrongSections[] = {
      with("[tracing]\nendpoint = \"localhost:4317\"\n"),
      {"weir.toml:12: tracing.endpoint: found an address that is no endpoint; expected a URL that begins with "
       "http:// or https://; write one such as \"http://127.0.0.1:4318/v1/traces\""}},
+    {"TracingEndpointWithoutAPath",
+     with("[tracing]\nendpoint = \"http://localhost:4318\"\n"),
+     {"weir.toml:12: tracing.endpoint: found an address that is no endpoint; expected a URL with a path; "
+      "write "
+      "one such as \"http://127.0.0.1:4318/v1/traces\""}},
+    {"TracingHeadersThatWeirWrites",
+     with("[tracing]\nendpoint = \"http://a/v1/traces\"\nheaders = { content-length = \"5\" }\n"),
+     {"weir.toml:13: tracing.headers.content-length: found \"content-length\", which weir writes itself; "
+      "remove "
+      "it"}},
     {"TracingShareWithoutPercent",
      with("[tracing]\nendpoint = \"http://a/v1/traces\"\nsample = \"0.01\"\n"),
      {"weir.toml:13: tracing.sample: found \"0.01\"; expected a share from \"0%\" to \"100%\", such as "
