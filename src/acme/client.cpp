@@ -63,7 +63,7 @@ Client::Client(const Settings& settings, const Key& account, std::stop_token sto
       stop_(std::move(stop)),
       latest_(std::chrono::steady_clock::now() + kLongestOrder) {}
 
-base::Result<fetch::Response> Client::send(fetch::Request request) {
+base::Result<fetch::Response> Client::send(const fetch::Request& request) {
   auto response = fetch::request(request, stop_);
   if (!response) return in(request.url, response.error().message);
   nonce_ = response->find("Replay-Nonce");
@@ -76,7 +76,7 @@ base::Result<fetch::Response> Client::send(fetch::Request request) {
 base::Result<void> Client::renew_nonce() {
   auto request = request_to(settings_, directory_.new_nonce);
   request.method = "HEAD";
-  const auto response = send(std::move(request));
+  const auto response = send(request);
   if (!response) return response.error();
   if (nonce_.empty()) return in(directory_.new_nonce, "the answer has no Replay-Nonce");
   return {};
@@ -96,7 +96,7 @@ base::Result<fetch::Response> Client::post(const std::string& url, std::string_v
     if (!body) return body.error();
     request.body = std::move(*body);
     problem_ = {};
-    auto response = send(std::move(request));
+    auto response = send(request);
     if (response || problem_.type != "badNonce" || attempt == kMostNonces) return response;
   }
 }

@@ -46,7 +46,7 @@ class Client {
     Order order;
   };
   [[nodiscard]] base::Result<void> begin();
-  [[nodiscard]] base::Result<fetch::Response> send(fetch::Request request);
+  [[nodiscard]] base::Result<fetch::Response> send(const fetch::Request& request);
   [[nodiscard]] base::Result<void> renew_nonce();
   [[nodiscard]] base::Result<fetch::Response> post(const std::string& url, std::string_view payload);
   [[nodiscard]] base::Result<Placed> place(const Names& names, const std::string& replaces);

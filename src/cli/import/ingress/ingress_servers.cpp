@@ -25,6 +25,7 @@ class IngressImporter {
   Configuration import(const std::vector<Ingress>& ingresses) {
     ImportState state{result_, notes_, {}};
     std::vector<ImportedIngress> imported;
+    imported.reserve(ingresses.size());
     for (const auto& ingress : ingresses) imported.push_back({&ingress, read_annotations(ingress, state)});
     for (const auto& one : imported)
       if (!one.settings.left_out) add_rules(one);
