@@ -28,9 +28,9 @@ void declare_servers(CLI::App& app, ServersOptions& options,
   });
   declare("undrain", "send the server requests again")->callback([&options] { options.drained = false; });
   declare("weight", "set the server's share of the requests, relative to the other servers")
-      ->add_option("weight", options.weight, "1 to 100; the configured weight restores its share")
+      ->add_option("weight", options.weight, "1 to 240; the configured weight restores its share")
       ->required()
-      ->check(CLI::Range(1U, upstream::kMaxWeight))
+      ->check(CLI::Range(1U, upstream::kFullServiceWeight))
       ->type_name("N");
 }
 

@@ -143,14 +143,13 @@ void SpanExporter::drop_batch() noexcept {
 
 void SpanExporter::report_failure(const std::string& why) {
   const auto now = std::chrono::steady_clock::now();
-  if (std::exchange(failing_, true) || now < quiet_until_) return;
+  if (is_reported_ || now < quiet_until_) return;
   quiet_until_ = now + kQuiet;
   is_reported_ = true;
   say_("tracing: cannot export spans to " + settings_.origin() + ": " + why + "; requests are not affected");
 }
 
 void SpanExporter::report_success() {
-  failing_ = false;
   if (std::exchange(is_reported_, false)) say_("tracing: spans are exported again");
 }
 

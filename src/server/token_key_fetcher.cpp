@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <stop_token>
 #include <thread>
@@ -86,7 +87,11 @@ class TokenKeyFetcher::Job {
   void run(const std::stop_token& stop) {
     while (!stop.stop_requested()) {
       const auto begun = SteadyClock::now();
-      fetch_once(stop);
+      try {
+        fetch_once(stop);
+      } catch (const std::bad_alloc&) {
+        keys_->fail();
+      }
       wait_for_next(stop, begun);
     }
   }

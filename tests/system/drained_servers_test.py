@@ -314,7 +314,7 @@ class Asked(ServersTestCase):
         a, b = (server.address for server in self.upstreams)
         for words, said in ((("drain", "shop", a), 'there is no upstream "shop"; write "api"'),
                             (("drain", "api", "127.0.0.1:1"), f'upstream "api" has no server "127.0.0.1:1"; write "{a}" or "{b}"'),
-                            (("weight", "api", a, "0"), "Value 0 not in range 1 to 100"),
+                            (("weight", "api", a, "0"), "Value 0 not in range 1 to 240"),
                             (("drain", "api"), "server is required"),
                             (("stop", "api", a), "stop")):
             done = self.run_servers(*words)
@@ -328,9 +328,9 @@ class Asked(ServersTestCase):
         for body, status, said in (("", 400, "the body is not a JSON object"), ("[]", 400, "the body is not a JSON object"),
                                    (names, 400, "the body changes nothing"), ({"upstream": "api", "drained": True}, 400, "the body names no upstream and server"),
                                    ({**names, "drained": "yes"}, 400, '"drained" is neither true nor false'),
-                                   ({**names, "weight": 0}, 400, '"weight" is not a whole number from 1 to 100 (a drained server gets no requests)'),
-                                   ({**names, "weight": 101}, 400, '"weight" is not a whole number from 1 to 100'),
-                                   ({**names, "weight": 1.5}, 400, '"weight" is not a whole number from 1 to 100'),
+                                   ({**names, "weight": 0}, 400, '"weight" is not a whole number from 1 to 240 (a drained server gets no requests)'),
+                                   ({**names, "weight": 241}, 400, '"weight" is not a whole number from 1 to 240'),
+                                   ({**names, "weight": 1.5}, 400, '"weight" is not a whole number from 1 to 240'),
                                    ({**names, "wait": 1}, 400, 'there is no member "wait"'), ({**names, "server": 1}, 400, '"server" is not a string'),
                                    ({**names, "upstream": "shop", "drained": True}, 404, 'there is no upstream "shop"; write "api"')):
             got = self.post(body)

@@ -121,7 +121,7 @@ struct ServerChange {
   std::string upstream;
   std::string server;
   std::optional<bool> drained{};
-  std::optional<std::uint32_t> weight{};  // from 1 to upstream::kMaxWeight
+  std::optional<std::uint32_t> weight{};  // from 1 to upstream::kFullServiceWeight
   std::string peer{};                     // address of the admin listener's client
 };
 

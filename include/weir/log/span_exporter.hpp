@@ -89,7 +89,6 @@ class SpanExporter final : public observe::SpanSink {
   std::atomic<std::uint64_t> exported_{0}, dropped_full_{0}, dropped_rejected_{0}, failed_posts_{0};
   // Used by the thread only.
   std::vector<std::string> batch_;  // the spans of the next POST
-  bool failing_ = false;            // true: the last POST failed
   bool is_reported_ = false;        // true: the log has a line about the present failure
   std::chrono::steady_clock::time_point
       quiet_until_{};  // the log has no line about a failure before this time

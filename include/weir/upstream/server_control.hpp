@@ -49,7 +49,7 @@ class ServerControl {
     const auto both = weights_.load(std::memory_order_relaxed);
     return both >> 16U == configured ? both & 0xffffU : configured;
   }
-  // Replaces the configured weight. REQUIRES: both weights are from 1 to kMaxWeight.
+  // Replaces the configured weight. REQUIRES: both weights are from 1 to kFullServiceWeight.
   void set_weight(std::uint32_t configured, std::uint32_t weight) noexcept {
     weights_.store(configured << 16U | weight, std::memory_order_relaxed);
   }

@@ -12,10 +12,6 @@
 
 namespace weir::upstream {
 
-// The weight of the servers whose records have the largest weight. A common multiple of small numbers, so
-// that usual proportions stay exact.
-inline constexpr std::uint32_t kFullServiceWeight = 240;
-
 // An upstream and its servers, whose addresses have been looked up: one server for each of settings.servers.
 struct ResolvedUpstream {
   UpstreamSettings settings;

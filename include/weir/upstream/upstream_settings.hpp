@@ -77,7 +77,10 @@ struct Retry {
   friend bool operator==(const Retry&, const Retry&) = default;
 };
 
-inline constexpr std::uint32_t kMaxWeight = 100;
+inline constexpr std::uint32_t kMaxWeight = 100;  // in the configuration
+// The weight of the servers whose SRV records have the largest weight, and the largest weight that can be set
+// while weir runs. A common multiple of small numbers, so that usual proportions stay exact.
+inline constexpr std::uint32_t kFullServiceWeight = 240;
 
 struct ServerSettings {
   base::Endpoint address{};                   // of a service: its name as the host, and no port

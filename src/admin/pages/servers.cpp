@@ -40,8 +40,8 @@ std::string take_member(std::string_view name, const json::value& value, ServerC
   }
   if (name != "weight") return "there is no member \"" + std::string(name) + "\"";
   const auto weight = value.is_int64() ? value.as_int64() : 0;
-  if (weight < 1 || weight > upstream::kMaxWeight)
-    return "\"weight\" is not a whole number from 1 to " + std::to_string(upstream::kMaxWeight) +
+  if (weight < 1 || weight > upstream::kFullServiceWeight)
+    return "\"weight\" is not a whole number from 1 to " + std::to_string(upstream::kFullServiceWeight) +
            (value.is_int64() && weight == 0 ? " (a drained server gets no requests)" : "");
   change.weight = static_cast<std::uint32_t>(weight);
   return {};

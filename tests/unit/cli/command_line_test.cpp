@@ -69,7 +69,7 @@ TEST(CommandLine, InvalidArgumentsExitWithCode2AndAReason) {
       {{"keys", "rest", "login"}, "weir: keys: there is no command \"rest\"; did you mean \"reset\"?\n"},
       {{"keys", "show"}, "weir: rule is required\n"},
       {{"servers", "drain", "api"}, "weir: server is required\n"},
-      {{"servers", "weight", "api", "a:1", "0"}, "weir: weight: Value 0 not in range 1 to 100\n"},
+      {{"servers", "weight", "api", "a:1", "0"}, "weir: weight: Value 0 not in range 1 to 240\n"},
       {{"servers", "stop"}, "weir: The following argument was not expected: stop\n"},
   };
   for (const auto& [words, sentence] : wrong) {
