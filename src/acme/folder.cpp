@@ -67,6 +67,13 @@ std::string joined(const Names& names) {
   return text;
 }
 
+// Weirs with other names or another authority have their own file, even if the first name is the same.
+std::string retry_file(const std::string& folder, const Names& names, const std::string& directory) {
+  constexpr std::size_t kHash = 12;  // letters
+  return folder + "/" + names.front() + "." +
+         base64url(sha256(directory + joined(sorted(names)))).substr(0, kHash) + ".retry";
+}
+
 }  // namespace
 
 Folder::Lock::~Lock() {
@@ -132,22 +139,19 @@ base::Result<void> Folder::keep_placeholder(const Names& names) const {
 }
 
 std::optional<Retry> Folder::retry(const Names& names, const std::string& directory) const {
-  const auto text = net::read_file(path_ + "/" + names.front() + ".retry");
+  const auto text = net::read_file(retry_file(path_, names, directory));
   if (!text) return std::nullopt;
   std::istringstream words(*text);
   Retry retry;
   std::int64_t next = 0;
-  std::string rest;
-  if (!(words >> retry.failures >> next) || !std::getline(words, rest) ||
-      rest != " " + directory + joined(names))
-    return std::nullopt;
+  if (!(words >> retry.failures >> next)) return std::nullopt;
   retry.next = SysTime(std::chrono::seconds(next));
   return retry;
 }
 
 base::Result<void> Folder::keep_retry(const Names& names, const std::string& directory,
                                       const Retry& retry) const {
-  return write(path_ + "/" + names.front() + ".retry",
+  return write(retry_file(path_, names, directory),
                std::to_string(retry.failures) + " " + std::to_string(retry.next.time_since_epoch().count()) +
                    " " + directory + joined(names) + "\n");
 }

@@ -173,9 +173,12 @@ void Manager::check(const Work& work, const Names& names, const std::stop_token&
   read(work, names, known);
   const bool is_signed = known.renew_at != SysTime();
   if (is_signed && !known.info.ari_id.empty() && now() >= known.ask_at) ask_when(work.settings, known, stop);
+  // A certificate for other names, or of another authority, counts too: two weirs with one folder but other
+  // settings would otherwise make each other order again and again.
+  const bool has_certificate = !known.info.names.empty() && !known.info.is_placeholder;
   const auto must_wait = [&] {
     const auto retry = folder.retry(names, work.settings.directory);
-    return retry && now() < retry->next && (retry->failures != 0 || is_signed);
+    return retry && now() < retry->next && (retry->failures != 0 || has_certificate);
   };
   if (now() < known.renew_at || must_wait()) return;
   const auto lock = folder.lock();

@@ -2,7 +2,9 @@
 //
 // - account.pem: the account's key.
 // - NAME.pem: the key, the certificate and its chain. NAME is the certificate's first name.
-// - NAME.retry: how many orders failed in a row, and when weir may order again at the earliest.
+// - NAME.HASH.retry: how many orders failed in a row, and when weir may order again at the earliest. HASH is
+// of
+//   the names and the authority.
 // - challenges/TOKEN: a pending challenge, which every weir that shares the folder answers.
 // - lock: locked (flock) by the weir that orders.
 //

@@ -90,8 +90,16 @@ TEST_F(FolderTest, RetryBelongsToItsNamesAndItsAuthority) {
   ASSERT_TRUE(found);
   EXPECT_EQ(found->failures, 3U);
   EXPECT_EQ(found->next, next);
-  EXPECT_FALSE(folder_->retry({"www.example.com"}, kDirectory));
-  EXPECT_FALSE(folder_->retry(kNames, "https://other.example/dir"));
+  const Names other{"www.example.com"};
+  const std::string elsewhere = "https://other.example/dir";
+  EXPECT_FALSE(folder_->retry(other, kDirectory));
+  EXPECT_FALSE(folder_->retry(kNames, elsewhere));
+  // weirs that share the folder by mistake do not overwrite each other's pauses
+  ASSERT_TRUE(folder_->keep_retry(other, kDirectory, {1, next}));
+  ASSERT_TRUE(folder_->keep_retry(kNames, elsewhere, {2, next}));
+  EXPECT_EQ(folder_->retry(kNames, kDirectory)->failures, 3U);
+  EXPECT_EQ(folder_->retry(other, kDirectory)->failures, 1U);
+  EXPECT_EQ(folder_->retry(kNames, elsewhere)->failures, 2U);
 }
 
 TEST_F(FolderTest, PublishedChallengesAreSeenUntilTheyAreWithdrawn) {
