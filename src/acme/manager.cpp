@@ -178,7 +178,8 @@ void Manager::check(const Work& work, const Names& names, const std::stop_token&
   const bool has_certificate = !known.info.names.empty() && !known.info.is_placeholder;
   const auto must_wait = [&] {
     const auto retry = folder.retry(names, work.settings.directory);
-    return retry && now() < retry->next && (retry->failures != 0 || has_certificate);
+    return retry && is_pause(retry->next, now(), work.settings.retry) &&
+           (retry->failures != 0 || has_certificate);
   };
   if (now() < known.renew_at || must_wait()) return;
   const auto lock = folder.lock();
@@ -244,8 +245,7 @@ void Manager::note_failure(const Settings& settings, const Names& names, const s
   const auto before = folder.retry(names, settings.directory);
   const unsigned failures = before ? before->failures + 1 : 1;
   auto pause = retry_pause(settings.retry, failures);
-  constexpr std::chrono::hours kMostWanted{24};
-  if (wanted_pause) pause = std::max(pause, std::min<std::chrono::seconds>(*wanted_pause, kMostWanted));
+  if (wanted_pause) pause = std::max(pause, std::min<std::chrono::seconds>(*wanted_pause, kLongestWanted));
   callbacks_.warning("acme: cannot order a certificate for " + in_words(names) + ": " + why +
                      "; weir keeps the present one and tries again in " + in_words(pause));
   if (const auto kept = folder.keep_retry(names, settings.directory, {failures, now() + pause}); !kept)

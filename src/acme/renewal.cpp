@@ -25,6 +25,12 @@ std::chrono::seconds pause_after_success(const Validity& validity) noexcept {
   return std::clamp((validity.not_after - validity.not_before) / 6, kLeast, kMost);
 }
 
+bool is_pause(SysTime next, SysTime now, base::Duration first) noexcept {
+  const auto longest =
+      std::max<std::chrono::seconds>(std::chrono::ceil<std::chrono::seconds>(first), kLongestWanted);
+  return now < next && next <= now + longest;
+}
+
 std::chrono::seconds window_pause(std::optional<std::chrono::seconds> retry_after) noexcept {
   constexpr std::chrono::seconds kLeast{60}, kUsual{6 * 3600}, kMost{24 * 3600};
   return std::clamp(retry_after.value_or(kUsual), kLeast, kMost);

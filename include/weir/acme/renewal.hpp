@@ -30,6 +30,7 @@ struct Validity {
                                    double chance) noexcept;
 
 inline constexpr std::chrono::hours kLongestRetry{6};
+inline constexpr std::chrono::hours kLongestWanted{24};  // the longest pause that weir grants an authority
 // Returns the pause after `failures` failed orders in a row: `first`, doubled with each further failure, at
 // most kLongestRetry. If `first` is longer than kLongestRetry, the pause is always `first`.
 [[nodiscard]] std::chrono::seconds retry_pause(base::Duration first, unsigned failures) noexcept;
@@ -38,6 +39,11 @@ inline constexpr std::chrono::hours kLongestRetry{6};
 // already: a sixth of the lifetime, at most a day. An authority that is in error about windows or dates is
 // therefore not flooded with orders.
 [[nodiscard]] std::chrono::seconds pause_after_success(const Validity& validity) noexcept;
+
+// Returns whether weir must wait until `next`, a time that some weir has written as the end of a pause.
+// `first`: as for retry_pause(). No pause is longer than a day or `first`; a time that is later comes from a
+// clock that was ahead, so weir does not wait for it.
+[[nodiscard]] bool is_pause(SysTime next, SysTime now, base::Duration first) noexcept;
 
 // Returns when to ask again for the window. `retry_after`: what the authority said, if it said something;
 // bounded from a minute to a day (RFC 9773 §4.3.3 advises such bounds). Without it: after 6 hours.

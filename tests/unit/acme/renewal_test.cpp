@@ -56,6 +56,14 @@ TEST(PauseAfterSuccess, IsASixthOfTheLifetimeUpToADay) {
   EXPECT_EQ(pause_after_success({kBegin, kBegin - seconds(60)}), seconds(1));
 }
 
+TEST(IsPause, EndsAtTheTimeAndIgnoresWhatAClockAheadHasWritten) {
+  EXPECT_TRUE(is_pause(kBegin + days(1), kBegin, minutes(2)));
+  EXPECT_FALSE(is_pause(kBegin + days(1) + seconds(1), kBegin, minutes(2)));
+  EXPECT_TRUE(is_pause(kBegin + days(3), kBegin, days(3)));
+  EXPECT_TRUE(is_pause(kBegin + seconds(1), kBegin, minutes(2)));
+  EXPECT_FALSE(is_pause(kBegin, kBegin, minutes(2)));
+}
+
 TEST(WindowPause, FollowsTheAuthorityWithinBounds) {
   EXPECT_EQ(window_pause(std::nullopt), hours(6));
   EXPECT_EQ(window_pause(seconds(0)), minutes(1));
