@@ -58,15 +58,17 @@ Manager::~Manager() {
 }
 
 void Manager::configure(std::optional<Settings> settings, std::vector<Names> certificates) {
-  std::optional<Work> work;
-  if (settings && !certificates.empty()) work = Work{std::move(*settings), std::move(certificates)};
+  std::shared_ptr<const Work> work;
+  if (settings && !certificates.empty())
+    work = std::make_shared<const Work>(Work{std::move(*settings), std::move(certificates)});
   {
     const std::lock_guard lock(mutex_);
-    if (work == work_) return;
+    if (work == work_ || (work && work_ && *work == *work_)) return;
+    // first, so that the next reload tries again if the system gives no thread; it waits for the lock
+    if (work && !thread_.joinable()) thread_ = std::thread([this] { run(); });
     work_ = std::move(work);
     stop_.request_stop();
     stop_ = std::stop_source();
-    if (work_ && !thread_.joinable()) thread_ = std::thread([this] { run(); });
   }
   wake_.notify_all();
 }
@@ -76,13 +78,13 @@ Figures Manager::figures() const noexcept {
 }
 
 void Manager::run() {
-  std::optional<Work> last;
+  std::shared_ptr<const Work> last;
   std::unique_lock lock(mutex_);
   while (!ended_) {
     const auto work = work_;
     const auto stop = stop_.get_token();
     lock.unlock();
-    if (!(work == last)) known_.clear();  // other names or another authority: weir reads the files again
+    if (work != last) known_.clear();  // other names or another authority: weir reads the files again
     last = work;
     try {
       if (work)

@@ -86,8 +86,8 @@ class Manager {
   const Callbacks callbacks_;
   std::mutex mutex_;  // guards the next four members
   std::condition_variable wake_;
-  std::optional<Work> work_;
-  std::stop_source stop_;  // stops the work in work_
+  std::shared_ptr<const Work> work_;  // null: nothing to order
+  std::stop_source stop_;             // stops the work in work_
   bool ended_ = false;
   std::atomic<std::uint64_t> ok_{0}, failed_{0}, placeholders_{0};
   // The members below belong to the thread.
