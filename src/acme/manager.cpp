@@ -112,10 +112,11 @@ void Manager::complain(const std::string& what) {
 void Manager::look(const Work& work, const std::stop_token& stop) {
   const Folder folder(work.settings.folder);
   if (const auto made = folder.make(); !made) return complain(made.error().message);
-  refresh_challenges(folder);
+  may_ask_ = true;
   std::uint64_t placeholders = 0;
   for (const auto& names : work.certificates) {
     if (stop.stop_requested()) return;
+    refresh_challenges(folder);
     check(work, names, stop);
     if (known_[certificate_file(work.settings.folder, names)].info.is_placeholder) ++placeholders;
   }
@@ -174,7 +175,8 @@ void Manager::check(const Work& work, const Names& names, const std::stop_token&
   auto& known = known_[certificate_file(work.settings.folder, names)];
   read(work, names, known);
   const bool is_signed = known.renew_at != SysTime();
-  if (is_signed && !known.info.ari_id.empty() && now() >= known.ask_at) ask_when(work.settings, known, stop);
+  if (is_signed && !known.info.ari_id.empty() && now() >= known.ask_at && std::exchange(may_ask_, false))
+    ask_when(work.settings, known, stop);
   // A certificate for other names, or of another authority, counts too: two weirs with one folder but other
   // settings would otherwise make each other order again and again.
   const bool has_certificate = !known.info.names.empty() && !known.info.is_placeholder;

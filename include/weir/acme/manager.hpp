@@ -93,6 +93,9 @@ class Manager {
   // The members below belong to the thread.
   std::map<std::string, Known> known_;  // the key is the file
   std::vector<PendingChallenge> shown_;
+  // Whether the thread may still ask for a window in this round. The authority may take long to answer, and
+  // other weirs wait meanwhile for this one to see their challenges.
+  bool may_ask_ = true;
   std::string complaint_;  // the last complaint about the folder, so that the log has it once
   std::mt19937_64 chance_{std::random_device{}()};
   std::thread thread_;
