@@ -16,6 +16,7 @@ namespace json = boost::json;
 
 namespace {
 
+constexpr const char* kTooLong = "the authority did not finish within 5 minutes";  // Client::kLongestOrder
 constexpr unsigned kMostNonces = 10;  // attempts of one request whose nonce the authority rejects
 
 std::optional<std::chrono::seconds> retry_after_in(const fetch::Response& response) {
@@ -64,6 +65,7 @@ Client::Client(const Settings& settings, const Key& account, std::stop_token sto
       latest_(std::chrono::steady_clock::now() + kLongestOrder) {}
 
 base::Result<fetch::Response> Client::send(const fetch::Request& request) {
+  if (std::chrono::steady_clock::now() > latest_) return base::Error{kTooLong};
   auto response = fetch::request(request, stop_);
   if (!response) return in(request.url, response.error().message);
   nonce_ = response->find("Replay-Nonce");
@@ -208,8 +210,7 @@ base::Result<void> Client::pause(const fetch::Response& response, unsigned round
   std::chrono::milliseconds time = kFirst * (1U << std::min(round, 5U));
   if (const auto wanted = retry_after_in(response))
     time = std::min<std::chrono::milliseconds>(*wanted, kMost);
-  if (std::chrono::steady_clock::now() + time > latest_)
-    return base::Error{"the authority did not finish within 5 minutes"};
+  if (std::chrono::steady_clock::now() + time > latest_) return base::Error{kTooLong};
   if (!sleep_for(time, stop_)) return base::Error{"weir is stopping"};
   return {};
 }

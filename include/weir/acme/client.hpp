@@ -19,7 +19,7 @@ namespace weir::acme {
 
 class Client {
  public:
-  static constexpr std::chrono::minutes kLongestOrder{5};  // from begin() to the certificate
+  static constexpr std::chrono::minutes kLongestOrder{5};  // from the constructor to the last request
 
   // `settings`, `account`: must outlive this object. Requests end early if `stop` is requested.
   Client(const Settings& settings, const Key& account, std::stop_token stop);
