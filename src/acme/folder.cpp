@@ -108,7 +108,7 @@ base::Result<void> Folder::write(const std::string& file, std::string_view text)
 
 base::Result<Key> Folder::account() const {
   const auto file = path_ + "/account.pem";
-  if (::access(file.c_str(), F_OK) == 0) {
+  if (::access(file.c_str(), F_OK) == 0 || errno != ENOENT) {
     const auto text = net::read_file(file);
     if (!text) return base::Error{"cannot read \"" + file + "\": " + text.error().message};
     auto key = key_of_pem(*text);

@@ -66,6 +66,14 @@ TEST_F(FolderTest, AccountKeyThatCannotBeUsedIsAnErrorAndStays) {
   std::ofstream(file) << "no key\n";
   EXPECT_THAT(folder_->account().error().message,
               HasSubstr("cannot use \"" + file + "\": expected a private key"));
+  EXPECT_EQ(*net::read_file(file), "no key\n");
+}
+
+TEST_F(FolderTest, AccountKeyThatCannotBeReachedIsAnErrorAndStays) {
+  const auto file = path_ + "/account.pem";
+  std::filesystem::create_symlink("account.pem", file);  // leads to itself
+  EXPECT_THAT(folder_->account().error().message, HasSubstr("cannot read \"" + file + "\": "));
+  EXPECT_TRUE(std::filesystem::is_symlink(file));
 }
 
 TEST_F(FolderTest, PlaceholderDoesNotReplaceACertificate) {
