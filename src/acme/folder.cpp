@@ -86,6 +86,12 @@ base::Result<void> Folder::make() const {
   for (const auto& folder : {path_, path_ + "/challenges"})
     if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return system_error("make the folder", folder);
   if (::access(path_.c_str(), R_OK | W_OK | X_OK) != 0) return system_error("write in the folder", path_);
+  struct stat found {};
+  if (::stat(path_.c_str(), &found) != 0) return system_error("look at the folder", path_);
+  if ((found.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+    return base::Error{"others than its owner may write in the folder \"" + path_ +
+                       "\", which has private keys; expected " +
+                       "chmod 700, or the name of a folder in it, which weir makes"};
   return {};
 }
 

@@ -54,7 +54,8 @@ class Folder {
     int descriptor_;
   };
 
-  // Makes the folder and its subfolder with the mode 0700 if they are missing.
+  // Makes the folder and its subfolder with the mode 0700 if they are missing. A folder in which others may
+  // write is an error.
   [[nodiscard]] base::Result<void> make() const;
   // Returns nullopt if another weir has the lock.
   [[nodiscard]] base::Result<std::optional<Lock>> lock() const;

@@ -41,6 +41,16 @@ class FolderTest : public testing::Test {
   std::optional<Folder> folder_;
 };
 
+TEST_F(FolderTest, FolderInWhichOthersMayWriteIsAnError) {
+  for (const ::mode_t mode : {0770, 0707}) {
+    ASSERT_EQ(::chmod(path_.c_str(), mode), 0);
+    EXPECT_THAT(folder_->make().error().message,
+                HasSubstr("\"" + path_ + "\", which has private keys; expected chmod 700"));
+  }
+  ASSERT_EQ(::chmod(path_.c_str(), 0755), 0);
+  EXPECT_TRUE(folder_->make());
+}
+
 TEST_F(FolderTest, LockIsHeldByOneAtATime) {
   {
     const auto first = folder_->lock();
