@@ -46,6 +46,18 @@ Certificate first_of(std::string_view pem) {
   return certificate;
 }
 
+// Returns false if one of the certificates cannot be read. A listener could not use such a chain.
+bool is_whole(std::string_view pem) {
+  const Bio source(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
+  const auto no_question = [](char*, int, int, void*) { return -1; };
+  ERR_clear_error();
+  while (Certificate(PEM_read_bio_X509(source.get(), nullptr, no_question, nullptr))) {
+  }
+  const auto error = ERR_peek_last_error();
+  ERR_clear_error();
+  return ERR_GET_LIB(error) == ERR_LIB_PEM && ERR_GET_REASON(error) == PEM_R_NO_START_LINE;
+}
+
 SysTime time_of(const ASN1_TIME* time) {
   std::tm parts{};
   if (ASN1_TIME_to_tm(time, &parts) != 1) return {};
@@ -195,6 +207,7 @@ base::Result<std::string> make_challenge_certificate(const std::string& name,
 std::string fault_in_chain(std::string_view pem, const Key& key, const Names& names) {
   const auto certificate = first_of(pem);
   if (!certificate) return "the authority sent no certificate";
+  if (!is_whole(pem)) return "the authority sent a chain with a broken certificate";
   if (X509_check_private_key(certificate.get(), key.get()) != 1) {
     ERR_clear_error();
     return "the authority's certificate is for another key";

@@ -3,6 +3,8 @@
 #include "weir/acme/certificate.hpp"
 #include "weir/acme/messages.hpp"
 #include "weir/net/file.hpp"
+#include "weir/net/tls_context.hpp"
+#include "weir/net/tls_files.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -65,6 +67,13 @@ std::string joined(const Names& names) {
   std::string text;
   for (const auto& name : names) text += " " + name;
   return text;
+}
+
+// Returns whether a listener can use the file: it has a key, and the key's certificate with its chain.
+bool is_usable(const std::string& file) {
+  const net::TlsContext context(SSL_CTX_new(TLS_server_method()));
+  return !context ||
+         (!net::take_certificate(context.get(), file) && !net::take_private_key(context.get(), file, file));
 }
 
 // Weirs with other names or another authority have their own file, even if the first name is the same.
@@ -134,7 +143,10 @@ base::Result<void> Folder::keep(const Names& names, const std::string& directory
 
 base::Result<void> Folder::keep_placeholder(const Names& names) const {
   const auto file = certificate_file(path_, names);
-  if (::access(file.c_str(), F_OK) == 0) return {};
+  if (::access(file.c_str(), F_OK) == 0 || errno != ENOENT) {
+    if (!net::read_file(file) || is_usable(file)) return {};  // the listener says what it cannot read
+    ::unlink(file.c_str());
+  }
   const auto pem = make_placeholder(names);
   if (!pem) return pem.error();
   const Draft draft(file);

@@ -39,7 +39,7 @@ struct CertificateInfo {
                                                                    std::string_view key_authorization);
 
 // Returns what is wrong with a chain from the authority: it must begin with a certificate of `key` for
-// exactly `names`. Returns an empty text if nothing is wrong.
+// exactly `names`, and all of its certificates must be readable. Returns an empty text if nothing is wrong.
 [[nodiscard]] std::string fault_in_chain(std::string_view pem, const Key& key, const Names& names);
 
 }  // namespace weir::acme

@@ -65,7 +65,7 @@ class Folder {
   // Writes the certificate for the names. `directory`: the URL of the authority that signed it.
   [[nodiscard]] base::Result<void> keep(const Names& names, const std::string& directory,
                                         std::string_view pem) const;
-  // Makes a placeholder for the names if they have no file yet.
+  // Makes a placeholder for the names if they have no file yet, or one that no listener can use.
   [[nodiscard]] base::Result<void> keep_placeholder(const Names& names) const;
 
   // Returns what keep_retry() has written for this authority and these names; nullopt if there is nothing.

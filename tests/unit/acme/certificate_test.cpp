@@ -95,6 +95,9 @@ TEST(FaultInChain, NamesACertificateOfAnotherKeyOrForOtherNames) {
   EXPECT_EQ(fault_in_chain(*pem, *other, {"a.example"}), "the authority's certificate is for another key");
   EXPECT_EQ(fault_in_chain(*pem, *own, {"a.example", "b.example"}),
             "the authority's certificate is for other names");
+  EXPECT_EQ(fault_in_chain(*pem + kRfc9773, *own, {"a.example"}), "");
+  EXPECT_EQ(fault_in_chain(*pem + std::string(kRfc9773).substr(0, 200), *own, {"a.example"}),
+            "the authority sent a chain with a broken certificate");
   EXPECT_EQ(fault_in_chain("<html>", *own, {"a.example"}), "the authority sent no certificate");
 }
 

@@ -91,13 +91,29 @@ TEST_F(FolderTest, PlaceholderDoesNotReplaceACertificate) {
   ASSERT_TRUE(folder_->keep_placeholder(kNames));
   EXPECT_TRUE(read_certificate(*net::read_file(file))->is_placeholder);
   EXPECT_EQ(mode_of(file), 0600U);
-  ASSERT_TRUE(folder_->keep(kNames, kDirectory, "a chain\n"));
+  const auto other = *make_placeholder({"other.example"});  // stands for a certificate
+  ASSERT_TRUE(folder_->keep(kNames, kDirectory, other));
   ASSERT_TRUE(folder_->keep_placeholder(kNames));
   const auto text = net::read_file(file);
-  EXPECT_EQ(*text, std::string("weir acme ") + kDirectory + "\na chain\n");
+  EXPECT_EQ(*text, std::string("weir acme ") + kDirectory + "\n" + other);
   EXPECT_EQ(directory_in(*text), kDirectory);
   EXPECT_EQ(mode_of(file), 0600U);
   EXPECT_EQ(directory_in("-----BEGIN"), "");
+}
+
+TEST_F(FolderTest, PlaceholderReplacesAFileThatNoListenerCanUse) {
+  const auto file = certificate_file(path_, kNames);
+  const auto whole = *make_placeholder({"other.example"});
+  const auto key = whole.substr(0, whole.find("-----BEGIN CERT"));
+  for (const auto& broken :
+       {std::string(), key, whole.substr(key.size()), whole + whole.substr(key.size(), 100),
+        to_pem(*make_key()) + whole.substr(key.size())}) {
+    std::ofstream(file, std::ios::trunc) << broken;
+    ASSERT_TRUE(folder_->keep_placeholder(kNames));
+    const auto info = read_certificate(*net::read_file(file));
+    ASSERT_TRUE(info) << broken;
+    EXPECT_EQ(info->names, sorted(kNames)) << broken;
+  }
 }
 
 TEST_F(FolderTest, RetryBelongsToItsNamesAndItsAuthority) {
