@@ -24,6 +24,7 @@ namespace weir::acme {
 namespace {
 
 constexpr std::string_view kFirstLine = "weir acme ";  // before the authority's URL; PEM readers skip it
+constexpr const char* kDraft = "draft.";               // begins the names of drafts
 constexpr std::size_t kMostChallenges = 1000;
 
 base::Error system_error(const std::string& what, const std::string& file) {
@@ -43,8 +44,8 @@ bool write_all(int descriptor, std::string_view text) noexcept {
 // A file without a name that others use, which then gets its name as a whole.
 class Draft {
  public:
-  explicit Draft(std::string file)
-      : path_(std::move(file) + ".XXXXXX"), descriptor_(::mkostemp(path_.data(), O_CLOEXEC)) {}
+  explicit Draft(const std::string& folder)
+      : path_(folder + "/" + kDraft + "XXXXXX"), descriptor_(::mkostemp(path_.data(), O_CLOEXEC)) {}
   Draft(const Draft&) = delete;
   Draft& operator=(const Draft&) = delete;
   ~Draft() {
@@ -109,13 +110,29 @@ base::Result<std::optional<Folder::Lock>> Folder::lock() const {
   const int descriptor = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (descriptor < 0) return system_error("open", file);
   Lock lock(descriptor);
-  if (::flock(descriptor, LOCK_EX | LOCK_NB) == 0) return std::optional<Lock>(std::move(lock));
+  if (::flock(descriptor, LOCK_EX | LOCK_NB) == 0) {
+    remove_old_drafts();
+    return std::optional<Lock>(std::move(lock));
+  }
   if (errno == EWOULDBLOCK) return std::optional<Lock>();
   return system_error("lock", file);
 }
 
+// Removes what weirs that were killed left. A young draft may be the placeholder of a weir that starts, which
+// takes no lock.
+void Folder::remove_old_drafts() const {
+  const auto latest = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
+  std::error_code fault;
+  for (std::filesystem::directory_iterator each(path_, fault), end; !fault && each != end;
+       each.increment(fault)) {
+    std::error_code ignored;
+    if (each->path().filename().string().starts_with(kDraft) && each->last_write_time(ignored) < latest)
+      std::filesystem::remove(each->path(), ignored);
+  }
+}
+
 base::Result<void> Folder::write(const std::string& file, std::string_view text) const {
-  const Draft draft(file);
+  const Draft draft(path_);
   if (!draft.fill(text) || ::rename(draft.path().c_str(), file.c_str()) != 0)
     return system_error("write", file);
   return {};
@@ -149,7 +166,7 @@ base::Result<void> Folder::keep_placeholder(const Names& names) const {
   }
   const auto pem = make_placeholder(names);
   if (!pem) return pem.error();
-  const Draft draft(file);
+  const Draft draft(path_);
   // link(2) does not replace a file that another weir has written in the meantime
   if (!draft.fill(*pem) || (::link(draft.path().c_str(), file.c_str()) != 0 && errno != EEXIST))
     return system_error("write", file);

@@ -7,6 +7,7 @@
 //   the names and the authority.
 // - challenges/TOKEN: a pending challenge, which every weir that shares the folder answers.
 // - lock: locked (flock) by the weir that orders.
+// - draft.XXXXXX: a file that weir is writing.
 //
 // weir replaces files as a whole, and only their owner may read them (mode 0600).
 #pragma once
@@ -57,7 +58,7 @@ class Folder {
   // Makes the folder and its subfolder with the mode 0700 if they are missing. A folder in which others may
   // write is an error.
   [[nodiscard]] base::Result<void> make() const;
-  // Returns nullopt if another weir has the lock.
+  // Returns nullopt if another weir has the lock. Else also removes drafts that are older than an hour.
   [[nodiscard]] base::Result<std::optional<Lock>> lock() const;
 
   // Returns the account's key. Makes the key if the file is missing. REQUIRES the lock.
@@ -79,6 +80,7 @@ class Folder {
   void withdraw_all() const;
 
  private:
+  void remove_old_drafts() const;
   [[nodiscard]] base::Result<void> write(const std::string& file, std::string_view text) const;
 
   std::string path_;

@@ -63,6 +63,18 @@ TEST_F(FolderTest, LockIsHeldByOneAtATime) {
   EXPECT_TRUE(third && *third);
 }
 
+TEST_F(FolderTest, WhoTakesTheLockRemovesOldDrafts) {
+  const auto old = path_ + "/draft.old", young = path_ + "/draft.young";
+  std::ofstream(old) << "a key\n";
+  std::ofstream(young) << "a key\n";
+  std::filesystem::last_write_time(old,
+                                   std::filesystem::file_time_type::clock::now() - std::chrono::minutes(61));
+  const auto lock = folder_->lock();
+  ASSERT_TRUE(lock && *lock);
+  EXPECT_FALSE(std::filesystem::exists(old));
+  EXPECT_TRUE(std::filesystem::exists(young));
+}
+
 TEST_F(FolderTest, AccountKeyIsMadeOnceAndOnlyItsOwnerMayReadIt) {
   const auto first = folder_->account(), second = folder_->account();
   ASSERT_TRUE(first && second);
