@@ -179,7 +179,7 @@ tls = {{ certificates = [{{ acme = [{names}] }}]{tls} }}
                     return b""
 
     def test_certificate_is_renewed_before_it_expires_and_open_connections_continue(self):
-        authority = self.authority(valid=18)
+        authority = self.authority(valid=45)
         weir = self.weir(authority)
         authority.start(http=weir.plain)
         self.await_certificate(weir, authority)
@@ -187,7 +187,7 @@ tls = {{ certificates = [{{ acme = [{names}] }}]{tls} }}
         context = authority.trust()
         with Client(weir.tls, context, name=NAMES[0]) as old:
             self.assertEqual(old.get("/").status, 200)
-            eventually(lambda: self.shown(weir) != first, "weir serves a renewed certificate", 2 * PATIENCE)  # due after 12 s
+            eventually(lambda: self.shown(weir) != first, "weir serves a renewed certificate", 4 * PATIENCE)  # due after 30 s
             self.assertEqual(old.get("/").status, 200)
         ends = ssl.cert_time_to_seconds(self.subject(first, "enddate").strip().partition("=")[2])
         begins = ssl.cert_time_to_seconds(self.subject(self.shown(weir), "startdate").strip().partition("=")[2])
@@ -195,8 +195,8 @@ tls = {{ certificates = [{{ acme = [{names}] }}]{tls} }}
         self.assertGreaterEqual(weir.metric("weir_acme_orders_total", result="ok"), 2)
 
     def test_certificate_is_renewed_in_the_period_that_the_authority_names(self):
-        """Without that period, weir would renew after 30 seconds."""
-        authority = self.authority(valid=45)
+        """Without that period, weir would renew after 120 seconds. With it, weir renews after the pause of 30 seconds after an order."""
+        authority = self.authority(valid=180)
         ago = time.time() - 3600
         front = self.start(RenewalFront(authority, (ago, ago + 60)))
         authority.directory = front.directory
@@ -204,7 +204,7 @@ tls = {{ certificates = [{{ acme = [{names}] }}]{tls} }}
         authority.start(http=weir.plain)
         self.await_certificate(weir, authority)
         first = self.shown(weir)
-        eventually(lambda: self.shown(weir) != first, "weir serves a renewed certificate")
+        eventually(lambda: self.shown(weir) != first, "weir serves a renewed certificate", 75)
         named = self.name_for_renewal(first)
         self.assertEqual(front.asked[0], named)
         self.assertEqual(front.replaced[:2], [None, named])
