@@ -79,8 +79,8 @@ bool is_usable(const std::string& file) {
 
 // Weirs with other names or another authority have their own file, even if the first name is the same.
 std::string retry_file(const std::string& folder, const Names& names, const std::string& directory) {
-  constexpr std::size_t kHash = 12;  // letters
-  return folder + "/" + names.front() + "." +
+  constexpr std::size_t kHash = 12, kMostName = 200;  // letters; a file's name has at most 255
+  return folder + "/" + names.front().substr(0, kMostName) + "." +
          base64url(sha256(directory + joined(sorted(names)))).substr(0, kHash) + ".retry";
 }
 

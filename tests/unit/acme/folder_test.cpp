@@ -148,6 +148,15 @@ TEST_F(FolderTest, RetryBelongsToItsNamesAndItsAuthority) {
   EXPECT_EQ(folder_->retry(kNames, elsewhere)->failures, 2U);
 }
 
+TEST_F(FolderTest, RetryOfALongNameFitsIntoAFilesName) {
+  std::string name = "example";
+  while (name.size() < 240) name = "a-label-of-weir." + name;
+  ASSERT_EQ(fault_in_name(name), "");
+  const SysTime next{std::chrono::seconds(1'800'000'000)};
+  ASSERT_TRUE(folder_->keep_retry({name}, kDirectory, {1, next}));
+  EXPECT_TRUE(folder_->retry({name}, kDirectory));
+}
+
 TEST_F(FolderTest, PublishedChallengesAreSeenUntilTheyAreWithdrawn) {
   const PendingChallenge one{"t-1", ChallengeKind::Http01, "a.example", "t-1.thumb"},
       two{"t-2", ChallengeKind::TlsAlpn01, "b.example", "t-2.thumb"};
