@@ -98,9 +98,11 @@ struct Header {
   bool is_critical = false;        // the token requires an extension; weir supports none (§4.1.11)
 };
 
+// Returns nullopt if the part is no JSON object, or if `kid` is not a text, which RFC 7515 §4.1.4 requires.
 std::optional<Header> read_header(std::string_view part) {
   const auto found = object_in(part);
-  if (!found) return std::nullopt;
+  const auto* kid = found ? found->if_contains("kid") : nullptr;
+  if (!found || (kid != nullptr && !kid->is_string())) return std::nullopt;
   Header header{.algorithm = {}, .kid = {}, .is_critical = found->contains("crit")};
   const auto text = [&](std::string_view name) -> std::optional<std::string> {
     const auto* value = found->if_contains(name);

@@ -227,6 +227,15 @@ TEST(Token, VerifiesSignaturesWithPublicKeys) {
   }
 }
 
+TEST(Token, KeyNameThatIsNoTextIsMalformed) {
+  for (const auto* kid : {"5", "null", "[\"a\"]"}) {
+    const auto header = std::string(R"({"alg":"HS256","kid":)") + kid + "}";
+    EXPECT_EQ(fault_of(signed_token(R"({"sub":"a"})", kSecret, header), verifier()), TokenFault::Malformed)
+        << kid;
+  }
+  EXPECT_TRUE(accepted(verifier(), signed_token(R"({"sub":"a"})", kSecret, R"({"alg":"HS256","kid":"5"})")));
+}
+
 TEST(Token, RejectsEllipticCurveSignaturesInAnotherEncoding) {
   const auto signer = make_signer("ES256");
   const auto checks = verifier({"ES256", pem(signer.key.get(), false), {}, {}});
