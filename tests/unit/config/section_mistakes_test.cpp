@@ -352,13 +352,14 @@ const WrongConfiguration kWrongSections[] = {
      {"weir.toml:12: client.jwt.fetch: not used without a URL; expected jwks = \"https://…\" beside it"}},
     {"FetchWithoutTimes",
      with("[client.jwt]\njwks = \"https://a/keys\"\n[client.jwt.fetch]\nrefresh = \"0s\"\ncooldown = "
-          "\"0s\"\ntimeout = \"0s\"\nwait = \"0s\"\nca = \"/nowhere/ca.pem\"\n"),
+          "\"0s\"\ntimeout = \"0s\"\nwait = \"0s\"\nca = \"/nowhere/ca.pem\"\nmax_size = 0\n"),
      {"weir.toml:14: client.jwt.fetch.refresh: found \"0s\"; expected a duration above zero",
       "weir.toml:15: client.jwt.fetch.cooldown: found \"0s\"; expected a duration above zero",
       "weir.toml:16: client.jwt.fetch.timeout: found \"0s\"; expected a duration above zero",
       "weir.toml:17: client.jwt.fetch.wait: found \"0s\"; expected a duration above zero",
       "weir.toml:18: client.jwt.fetch.ca: \"/nowhere/ca.pem\" cannot be read: No such file or directory; "
-      "expected a PEM file"}},
+      "expected a PEM file",
+      "weir.toml:19: client.jwt.fetch.max_size: found 0; expected a size above zero"}},
     {"FetchesOfOneUrlThatDiffer",
      with("[[client.jwt]]\nissuer = \"a\"\njwks = \"https://a/keys\"\n[[client.jwt]]\nissuer = "
           "\"b\"\njwks = \"https://a/keys\"\nfetch = { refresh = \"1h\" }\n"),

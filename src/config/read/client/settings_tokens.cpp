@@ -68,6 +68,7 @@ policy::KeyFetchSettings read_fetch(const TableReader& issuer, const ReadContext
   if (!fault.empty())
     issuer.mistake("jwks", "found " + in_quotes(fetch.url) + "; " + fault +
                                (plain ? "; fetch = { allow_http = true } permits it" : ""));
+  if (fetch.max_size == 0) table.mistake("max_size", "found 0; expected a size above zero");
   return fetch;
 }
 
