@@ -1,5 +1,7 @@
 #include "cli/report.hpp"
 
+#include "cli/import/syntax/nginx_values.hpp"
+
 #include "weir/base/units.hpp"
 #include "weir/observe/json_value.hpp"
 
@@ -172,7 +174,7 @@ std::string client_keys_report(const json::object& said) {
     for (const char* name : {"user", "org", "tier", "service"})
       if (key.contains(name))
         words += (words.empty() ? ": " : ", ") + std::string(name) + " " + std::string(text(key, name));
-    return std::string(text(key, "id")) + words;
+    return nginx::printable(std::string(text(key, "id")) + words);
   };
   std::string lines;
   if (const auto* list = said.if_contains("keys")) {
@@ -186,7 +188,7 @@ std::string client_keys_report(const json::object& said) {
           line(said.at("key").as_object()) + "\n";
   if (const auto* warnings = said.if_contains("warnings"))
     for (const auto& warning : warnings->as_array())
-      lines += "warning: " + std::string(warning.as_string().c_str()) + "\n";
+      lines += "warning: " + nginx::printable(std::string(warning.as_string())) + "\n";
   return lines;
 }
 
