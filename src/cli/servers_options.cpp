@@ -13,6 +13,9 @@ void declare_servers(CLI::App& app, ServersOptions& options,
   servers->require_subcommand(0, 1);
   declare_access(*servers);
   servers->add_flag("--json", options.json, "print JSON");
+  auto* list = servers->add_subcommand("list", "list the servers, as weir servers without a command does");
+  declare_access(*list);
+  list->add_flag("--json", options.json, "print JSON");
   const auto declare = [&](const char* name, const char* about) {
     auto* command = servers->add_subcommand(name, about);
     declare_access(*command);

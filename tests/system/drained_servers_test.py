@@ -301,6 +301,8 @@ class Asked(ServersTestCase):
         self.assertEqual(self.rows(self.command("undrain", "api", a))[1], ["api", a, "up", "1", "0", "0"])
         self.assertEqual(self.rows(self.command("weight", "api", a, "5"))[1], ["api", a, "up", "5 (configured: 1)", "0", "0"])
         self.assertEqual(json.loads(self.command("--json"))["servers"][0]["weight"], 5)
+        self.assertEqual(self.command("list"), self.command())
+        self.assertEqual(self.command("list", "--json"), self.command("--json"))
         self.weir.wait_for(rf'admin: 127.0.0.1:\d+ drained server {a} of upstream "api"')
         self.weir.wait_for(rf'admin: 127.0.0.1:\d+ ended the drain of server {a} of upstream "api"')
         self.weir.wait_for(rf'admin: 127.0.0.1:\d+ set the weight of server {a} of upstream "api" to 5 \(configured: 1\)')
