@@ -18,11 +18,15 @@ Addresses merged(const Addresses& known, const Addresses& told) {
     if (within(told, one)) next.push_back(one);
   for (const auto& one : told)
     if (!within(next, one)) next.push_back(one);
-  if (next.size() > Resolution::kMostAddresses) next.resize(Resolution::kMostAddresses);
-  return next;
+  return first_addresses(std::move(next));
 }
 
 }  // namespace
+
+Addresses first_addresses(Addresses addresses) {
+  if (addresses.size() > Resolution::kMostAddresses) addresses.resize(Resolution::kMostAddresses);
+  return addresses;
+}
 
 Resolution::Resolution(Period period, base::TimePoint now, bool unknown) noexcept
     : period_(period), failing_(unknown), due_(now + (unknown ? after_failure() : period.least)) {}

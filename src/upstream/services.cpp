@@ -91,9 +91,7 @@ void keep_known(ResolvedUpstream& upstream, const ServerGroup& older) {
 std::vector<Server> servers_of(const std::vector<net::ServiceTarget>& targets, const ServerGroup* older) {
   std::vector<Server> servers;
   for (const auto& target : targets) {
-    Server server{target.record.target.to_string(), target.addresses};
-    if (server.addresses.size() > Resolution::kMostAddresses)
-      server.addresses.resize(Resolution::kMostAddresses);
+    Server server{target.record.target.to_string(), first_addresses(target.addresses)};
     for (std::size_t at = 0; older != nullptr && at < older->size(); ++at)
       if (auto known = older->member(at).server(); known.name == server.name && !known.addresses.empty())
         server = std::move(known);

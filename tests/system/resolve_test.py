@@ -82,6 +82,13 @@ class Resolve(TestCase):
         self.assertEqual(self.resolves(weir, "failed"), 0)
         weir.wait_for(rf'upstream "api": server api.test:{first.port} now resolves to 127.0.0.3; before: 127.0.0.2$')
 
+    def test_start_and_later_look_ups_use_the_same_part_of_many_addresses(self):
+        first, _ = self.two()
+        names = self.start(Names(api=" ".join(["127.0.0.2", *(f"127.0.1.{n}" for n in range(1, 80))])))
+        weir = self.weir(names, first.port)
+        eventually(lambda: self.resolves(weir, "same") >= 2, "the name is resolved again")
+        self.assertEqual(self.resolves(weir, "changed"), 0)
+
     def test_unknown_server_name_at_start_does_not_stop_other_servers(self):
         first, _ = self.two()
         steady = self.start(Upstream(answer(b"steady")))

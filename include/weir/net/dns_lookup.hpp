@@ -11,6 +11,7 @@
 #include "weir/net/asio.hpp"
 #include "weir/net/listener.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -34,6 +35,10 @@ struct NameAnswer {
 
 // The most look-ups that one owner runs at a time, because each needs a descriptor for each name server.
 inline constexpr std::size_t kMostLookups = 16;
+
+// The longest time that the look-ups of all names together may take at a start or a reload. One second more
+// than one look-up at a silent name server, so that a service with one silent target is found.
+inline constexpr std::chrono::seconds kLongestLookups{7};
 
 // One look-up of the addresses of a host name, IPv4 and IPv6. The destructor cancels the look-up.
 class DnsLookup {
@@ -61,8 +66,10 @@ class DnsLookup {
 };
 
 // Looks up these addresses, at most kMostLookups at a time, and returns the answers in the same order. An IP
-// address or a unix socket needs no look-up. Blocks the calling thread.
+// address or a unix socket needs no look-up. Blocks the calling thread, for at most `longest`. The names
+// without an answer by then have failed.
 [[nodiscard]] std::vector<base::Result<NameAnswer>> look_up_all(const std::vector<base::Endpoint>& addresses,
-                                                                const NameServers& name_servers);
+                                                                const NameServers& name_servers,
+                                                                base::Duration longest = kLongestLookups);
 
 }  // namespace weir::net

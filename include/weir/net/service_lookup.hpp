@@ -73,9 +73,9 @@ class ServiceLookup {
 };
 
 // Looks up these services, at most kMostLookups at a time, and returns the answers in the same order. Blocks
-// the calling thread.
+// the calling thread, for at most `longest`. The services without an answer by then have failed.
 [[nodiscard]] std::vector<base::Result<ServiceAnswer>> look_up_services(
     const std::vector<std::string>& services, const NameServers& name_servers,
-    const ServiceLookup::Select& select);
+    const ServiceLookup::Select& select, base::Duration longest = kLongestLookups);
 
 }  // namespace weir::net

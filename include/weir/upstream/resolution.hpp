@@ -61,4 +61,7 @@ class Resolution {
   base::TimePoint due_;
 };
 
+// Returns the addresses of a name that weir uses: the first Resolution::kMostAddresses.
+[[nodiscard]] Addresses first_addresses(Addresses addresses);
+
 }  // namespace weir::upstream

@@ -3,7 +3,9 @@
 #include "weir/config/config_errors.hpp"
 #include "weir/net/dns_lookup.hpp"
 #include "weir/net/service_lookup.hpp"
+#include "weir/upstream/resolution.hpp"
 
+#include <future>
 #include <utility>
 
 namespace weir::config {
@@ -67,8 +69,11 @@ std::vector<base::Result<net::ServiceAnswer>> look_up_services(const Settings& s
 }  // namespace
 
 LookupResult look_up_servers(const Settings& settings) {
+  // At the same time, so that silent name servers delay a start by net::kLongestLookups only once, and slow
+  // names do not fail the services.
+  auto later = std::async(std::launch::async, [&] { return look_up_services(settings); });
   auto addresses = look_up_addresses(settings);
-  auto services = look_up_services(settings);
+  auto services = later.get();
   auto address = addresses.begin();
   auto service = services.begin();
   LookupResult all;
@@ -92,7 +97,7 @@ LookupResult look_up_servers(const Settings& settings) {
     for (const auto& server : upstream.servers) {
       auto found = std::move(*address++);
       if (found)
-        resolved.servers.push_back({server.name(), std::move(found->addresses)});
+        resolved.servers.push_back({server.name(), upstream::first_addresses(std::move(found->addresses))});
       else
         failed(server, found.error());
     }

@@ -77,29 +77,33 @@ DnsLookup::DnsLookup(asio::io_context& context, const base::Endpoint& name, cons
 DnsLookup::~DnsLookup() = default;
 
 std::vector<base::Result<NameAnswer>> look_up_all(const std::vector<base::Endpoint>& addresses,
-                                                  const NameServers& name_servers) {
-  std::vector<base::Result<NameAnswer>> answers(addresses.size(), NameAnswer{});
+                                                  const NameServers& name_servers, base::Duration longest) {
+  std::vector<base::Result<NameAnswer>> answers;
+  for (const auto& address : addresses) {
+    if (is_name(address))
+      answers.emplace_back(
+          base::Error{"cannot resolve \"" + address.host + "\": no name server answered in time"});
+    else if (auto found = resolve(address))
+      answers.emplace_back(NameAnswer{std::move(*found), std::nullopt});
+    else
+      answers.emplace_back(found.error());
+  }
   asio::io_context context;
   std::map<std::size_t, DnsLookup> running;  // by the index of the address
   std::size_t next = 0;
   const std::function<void()> begin_more = [&] {
     for (; next < addresses.size() && running.size() < kMostLookups; ++next) {
-      if (is_name(addresses[next])) {
-        running.try_emplace(next, context, addresses[next], name_servers,
-                            [&, at = next](base::Result<NameAnswer> answer) {
-                              answers[at] = std::move(answer);
-                              running.erase(at);
-                              begin_more();
-                            });
-      } else if (auto found = resolve(addresses[next])) {
-        answers[next] = NameAnswer{std::move(*found), std::nullopt};
-      } else {
-        answers[next] = found.error();
-      }
+      if (!is_name(addresses[next])) continue;
+      running.try_emplace(next, context, addresses[next], name_servers,
+                          [&, at = next](base::Result<NameAnswer> answer) {
+                            answers[at] = std::move(answer);
+                            running.erase(at);
+                            begin_more();
+                          });
     }
   };
   begin_more();
-  context.run();
+  context.run_for(longest);
   return answers;
 }
 

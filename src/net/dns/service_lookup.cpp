@@ -91,8 +91,12 @@ void ServiceLookup::end(base::Result<ServiceAnswer> answer) {
 
 std::vector<base::Result<ServiceAnswer>> look_up_services(const std::vector<std::string>& services,
                                                           const NameServers& name_servers,
-                                                          const ServiceLookup::Select& select) {
-  std::vector<base::Result<ServiceAnswer>> answers(services.size(), ServiceAnswer{});
+                                                          const ServiceLookup::Select& select,
+                                                          base::Duration longest) {
+  std::vector<base::Result<ServiceAnswer>> answers;
+  for (const auto& service : services)
+    answers.emplace_back(
+        base::Error{"cannot resolve \"srv:" + service + "\": no name server answered in time"});
   asio::io_context context;
   std::map<std::size_t, ServiceLookup> running;  // by the index of the service
   std::size_t next = 0;
@@ -106,7 +110,7 @@ std::vector<base::Result<ServiceAnswer>> look_up_services(const std::vector<std:
                           });
   };
   begin_more();
-  context.run();
+  context.run_for(longest);
   return answers;
 }
 

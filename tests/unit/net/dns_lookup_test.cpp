@@ -132,5 +132,22 @@ TEST_F(DnsLookupTest, AnswersOfManyLookUpsHaveTheOrderOfTheNames) {
   EXPECT_EQ(answers.back()->addresses.size(), 1U);
 }
 
+TEST_F(DnsLookupTest, SilentNameServerDelaysManyLookUpsByOneBound) {
+  server.be_silent(true);
+  std::vector<base::Endpoint> names;
+  for (std::size_t i = 0; i < 3 * kMostLookups; ++i)
+    names.push_back({"n" + std::to_string(i) + ".weir.test", 80, {}});
+  names.push_back({"10.1.1.1", 80, {}});
+  const auto began = std::chrono::steady_clock::now();
+  const auto answers = look_up_all(names, {server.address()}, 100ms);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 5s) << "a silent name server costs 6 s for 16 names";
+  for (std::size_t i = 0; i < 3 * kMostLookups; ++i) {
+    ASSERT_FALSE(answers[i]);
+    EXPECT_EQ(answers[i].error().message,
+              "cannot resolve \"" + names[i].host + "\": no name server answered in time");
+  }
+  EXPECT_THAT(hosts(answers.back()), ElementsAre("10.1.1.1")) << "an IP address needs no look-up";
+}
+
 }  // namespace
 }  // namespace weir::net
