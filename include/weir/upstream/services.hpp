@@ -18,8 +18,8 @@ struct ResolvedUpstream {
   std::vector<Server> servers;
 };
 
-// Returns the records that weir uses: the kMaxServers first ones by priority, then by weight. Of records with
-// the same target, uses the first. The order of the result does not depend on the order of `records`.
+// Returns the records that weir uses: the kMaxServers first ones by priority, then by weight. Uses the first
+// of several records with the same target. The order of the result does not depend on the order of `records`.
 [[nodiscard]] std::vector<net::ServiceRecord> choose_records(std::vector<net::ServiceRecord> records);
 
 // Returns the settings with a server for each target. A server's weight is its record's weight, as a share of
