@@ -197,7 +197,8 @@ net::Task<net::ErrorCode> Store::Session::send_greeting(std::string_view bytes) 
   // A server that rejects weir reports the reason before it closes the connection.
   const net::ErrorCode unheard = co_await read_reply();
   last_error_ = unheard ? why : readable(reader_.reply().text);
-  co_return StoreError::ConnectionLost;
+  const bool is_rejected = !unheard && classify(reader_.reply().text) == StoreError::NotAllowed;
+  co_return is_rejected ? StoreError::NotAllowed : StoreError::ConnectionLost;
 }
 
 // Charges a test key. A charge is a write, so a success shows that the server accepts writes: it is not a
