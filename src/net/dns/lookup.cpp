@@ -79,6 +79,7 @@ DnsLookup::~DnsLookup() = default;
 std::vector<base::Result<NameAnswer>> look_up_all(const std::vector<base::Endpoint>& addresses,
                                                   const NameServers& name_servers, base::Duration longest) {
   std::vector<base::Result<NameAnswer>> answers;
+  answers.reserve(addresses.size());
   for (const auto& address : addresses) {
     if (is_name(address))
       answers.emplace_back(

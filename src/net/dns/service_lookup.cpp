@@ -94,6 +94,7 @@ std::vector<base::Result<ServiceAnswer>> look_up_services(const std::vector<std:
                                                           const ServiceLookup::Select& select,
                                                           base::Duration longest) {
   std::vector<base::Result<ServiceAnswer>> answers;
+  answers.reserve(services.size());
   for (const auto& service : services)
     answers.emplace_back(
         base::Error{"cannot resolve \"srv:" + service + "\": no name server answered in time"});
