@@ -25,7 +25,8 @@ inline constexpr std::size_t kLongestBodyValue = 4096;
 // Why weir cannot read a value in a request's body.
 enum class BodyFault : std::uint8_t {
   None,
-  // the Content-Type is a list, or two lines of it differ, or only some servers read it as that of a form
+  // the Content-Type is a list, or occurs twice with different values, or only some servers take it for a
+  // form
   ContentType,
   Charset,        // the Content-Type names another charset than UTF-8
   NotJson,        // the body is not JSON, and a JsonFault says why
@@ -36,14 +37,15 @@ enum class BodyFault : std::uint8_t {
   Respelled,      // a name or a value is written in a way that only some servers read as this field
   Structured,     // the member is an object or an array
   LongNumber,     // the member is a number of more than kLongestBodyValue octets
-  TwoValues,      // two attributes of one part of a key have a value
+  TwoValues,      // the request has values for two alternatives of one part of a key
   InQuery,        // the query has the form field, or a name that some servers take for it
 };
 
 // How names of JSON members are compared. AnyCase ignores the case of letters: see fold_case().
 enum class JsonNames : std::uint8_t { Exact, AnyCase };
 
-// A set of JSON pointers (RFC 6901), as a tree, so that one pass over a document finds the values of all.
+// A set of JSON pointers (RFC 6901), as a tree, so that one pass over a document finds the values of all
+// pointers.
 class JsonPointers {
  public:
   explicit JsonPointers(JsonNames names) : names_(names) {}
@@ -59,9 +61,10 @@ class JsonPointers {
   friend class JsonWalk;
   static constexpr int kNone = -1;
 
-  // A place in a document on the way to a value: a member of an object, or an element of an array.
+  // A place in a document on the way to the value of a pointer: a member of an object, or an element of an
+  // array.
   struct Node {
-    // key: a name or array index; value: the node there, as an index of nodes_
+    // key: a name or array index; value: the node of this name or index, as an index of nodes_
     std::map<std::string, int, std::less<>> below{};
     // the index of the value at this node; kNone: no pointer ends here
     int value = kNone;
@@ -82,7 +85,7 @@ struct JsonValue {
   std::string text{};     // as in the document, without escapes; at most kLongestBodyValue octets
 };
 
-// A set of names of form fields, sorted, so that one pass over a form finds the values of all.
+// A set of names of form fields, sorted, so that one pass over a form finds the values of all fields.
 class FormNames {
  public:
   void add(std::string_view name);
@@ -100,7 +103,7 @@ class FormNames {
   };
 
   // A field name with brackets. The key of the map has one '[' between two parts of the name, because Rack
-  // ignores further brackets.
+  // (Ruby) ignores further brackets.
   struct Bracketed {
     std::string name;   // the name in lower case
     std::size_t value;  // the index of the value
@@ -137,9 +140,9 @@ class BodyValues {
  public:
   // Finds the values of `names` in the body. `names` must outlive this object's next read(). An empty body
   // has no values and no faults.
-  // * Looks for JSON members whatever the Content-Type is. A body that is not JSON has a fault, with one
-  //   exception. If the Content-Type says that the body is a form, and the body begins like a form, it has no
-  //   members and no fault.
+  // * Looks for JSON members whatever the Content-Type is. A body that is not JSON has a fault. Exception: if
+  //   the Content-Type says that the body is a form, and the body begins like a form, the body has no members
+  //   and no fault.
   // * Looks for form fields unless the Content-Type is one of JSON.
   void read(const BodyNames& names, const http::RequestHead& head, std::string_view body);
   // Forgets the values and frees their memory.
@@ -169,10 +172,10 @@ class BodyValues {
   [[nodiscard]] const FormValue* form_value(std::string_view name) const;
 
   const BodyNames* names_ = nullptr;
-  std::vector<JsonValue> json_;            // by index (JsonPointers); empty if the body is not JSON
-  std::vector<FormValue> fields_;          // by index (FormNames); empty if the body is not read as a form
-  BodyFault of_json_ = BodyFault::None;    // why no member can be read; None: see each value
-  BodyFault of_fields_ = BodyFault::None;  // why no field can be read; None: see each value
+  std::vector<JsonValue> json_;            // by index of JsonPointers; empty if the body is not JSON
+  std::vector<FormValue> fields_;          // by index of FormNames; empty if the body is not read as a form
+  BodyFault of_json_ = BodyFault::None;    // why no member can be read; None: each value has its own fault
+  BodyFault of_fields_ = BodyFault::None;  // why no field can be read; None: each value has its own fault
   JsonFault json_fault_ = JsonFault::None;
 };
 

@@ -33,8 +33,9 @@ struct CostSource {
     Header,
     Query,
     Json,
-    Reserve,  // the JSON body states the most that the request may cost; the response states its cost
-    // the Content-Length states the most that the request may cost; its cost is the octets that weir forwards
+    Reserve,  // the JSON body states the most that the request may cost; the response states its actual cost
+    // the Content-Length states the most that the request may cost; the actual cost is the octets that weir
+    // forwards
     Length,
   };
   Kind kind = Kind::None;

@@ -42,7 +42,7 @@ struct Objection {
   JsonFault json = JsonFault::None;   // why the JSON body states no cost
   http::Excess excess{};              // the exceeded bound, if a bound caused `ambiguity`
   std::optional<TokenFault> token{};  // why the token lacks `part`; set only if `part` is a claim
-  // True: more rules apply to the request than a bill can hold (limit::kMaxCharges). `rule` is the first rule
+  // True: more rules apply to the request than weir can charge (limit::kMaxCharges). `rule` is the first rule
   // that does not fit.
   bool too_many_rules = false;
 
@@ -88,9 +88,9 @@ struct RuleLine {
 };
 
 // The charges of one request to one store (the key table or Redis). line(i), charges()[i] and outcomes()[i]
-// describe the same charge. A shadow charge has `enforced` == false. An elastic rule makes two charges, of
-// which only one decides. The other charge has `counted` == true. Code that counts requests by rule must skip
-// `counted` charges, but not shadow charges.
+// describe the same charge. The charge of a rule in shadow mode has `enforced` == false. An elastic rule
+// makes two charges, and the one that does not decide has `counted` == true. Code that counts requests by
+// rule must skip `counted` charges, but not shadow charges.
 class Bill {
  public:
   // Adds a charge. Returns false if the bill is full (kMaxCharges).

@@ -33,7 +33,7 @@ struct ExplainRequest {
   std::string listener{};           // name of the listener; empty: a listener without a name
 };
 
-// The time of a described request.
+// The time of a described request, by two clocks.
 struct ExplainTime {
   base::TimePoint limits;   // the time by weir's own clock, which limits use
   base::TimePoint machine;  // the time by the machine's clock, which the dates in tokens use
@@ -74,8 +74,8 @@ class DescribedRequest {
   [[nodiscard]] std::optional<http::Fault> read(const ExplainRequest& explain_request,
                                                 const ClientSettings& settings, const ExplainTime& time,
                                                 double load);
-  // Verifies the request's token, unless it was verified before.
-  // Verifies with the keys that weir has, because nothing waits for others here.
+  // Verifies the request's token, unless it was verified before. Uses the keys that weir has now, because
+  // nothing waits for others here.
   void verify_token() {
     credentials_.keys_current = true;
     (void)policy::verify_token(request_.client, credentials_);

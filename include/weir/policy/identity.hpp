@@ -45,13 +45,13 @@ struct ClientSettings {
   Source org;
   Source service;
   Source device;                // device is read from any peer
-  Source tier;                  // a claim, or none; the keys file goes before
+  Source tier;                  // a claim, or none; a tier in the keys file takes precedence
   std::optional<ApiKeys> keys;  // the keys file, if one is configured
   UnknownKeys unknown_keys = UnknownKeys::Anonymous;
   http::FieldNames trusted_fields;  // header fields that only trusted peers may send
   http::ParameterBounds bounds{};   // bounds on the number of parameters, cookies and repeats that weir reads
-  // Both are absent unless something in the configuration needs claims (`tokens`) or places (`geo`), because
-  // each of them costs time in every request.
+  // `tokens` is set only if the configuration needs claims, and `geo` only if the configuration needs places,
+  // because each of them costs time in every request.
   std::optional<TokenVerifier> tokens;
   std::optional<GeoDatabases> geo;
 };

@@ -15,9 +15,10 @@ namespace weir::policy {
 // Returns true if the request has a body.
 [[nodiscard]] bool has_body(const Request& request) noexcept;
 
-// Returns true if the rule needs the body of this request. This is so if the head does not decide whether the
-// rule applies, which of its limiters applies, which key it has, or what the request costs. It is also so if
-// the key is in the query, and the body may have another one.
+// Returns true if the rule needs the body of this request. This is so in two cases:
+// * The head does not decide whether the rule applies, which limiter or key of the rule applies, or what the
+//   request costs.
+// * The head has the key in the query, and the body may have another one.
 [[nodiscard]] bool asks_for_body(const Rule& rule, const Request& request);
 
 // Returns the JSON pointers and form fields that the keys and conditions of the rules read.

@@ -46,8 +46,8 @@ struct KeyValue {
 // and tiers, and elastic limiters.
 [[nodiscard]] std::vector<AppliedLimiter> limiters_of(const Rule& rule);
 
-// Return what name_key() and slot_hash_of_client() return for a request whose key has these values. REQUIRES:
-// one value for each part of the rule's key; `applied` is one of the rule's limiters.
+// Returns what name_key() returns for a request whose key has these values. REQUIRES: one value for each part
+// of the rule's key; `applied` is one of the rule's limiters.
 [[nodiscard]] limit::Key name_values(const Rule& rule, const AppliedLimiter& applied,
                                      std::span<const KeyValue> values, base::SipKey key);
 // Converts a client's name under the limiter `from` into the client's name under the limiter `to`. Both
@@ -55,6 +55,8 @@ struct KeyValue {
 // (limit/slot_hash.hpp).
 [[nodiscard]] limit::Key name_under(const Rule& rule, const AppliedLimiter& from, const AppliedLimiter& to,
                                     const limit::Key& name);
+// Returns what slot_hash_of_client() returns for such a request. REQUIRES: one value for each part of the
+// key.
 [[nodiscard]] limit::SlotHash slot_hash_of_values(const Rule& rule, std::span<const KeyValue> values,
                                                   base::SipKey key);
 

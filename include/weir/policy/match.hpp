@@ -80,7 +80,8 @@ struct Match {
   std::vector<NamedText> headers;  // upper and lower case of names are equal
   std::vector<NamedText> query;    // names are case-sensitive
   std::vector<std::string> tiers;  // the tier must be in this list
-  // The verified token must have all these claims. One element of a list must match, and one word of `scope`.
+  // The verified token must have all these claims. If a claim is a list, one element must match; of `scope`,
+  // one word.
   std::vector<NamedText> claims;
   std::vector<base::Cidr> ip;          // a block of this list must contain the address
   std::vector<std::string> countries;  // the country must be in this list: "CH"
@@ -184,7 +185,7 @@ struct Match {
     return ambiguity_by_name(request);
   }
   [[nodiscard]] std::optional<Ambiguity> ambiguity_by_name(const Request& request) const;
-  enum class OfToken : std::uint8_t { Unmet, Ignored };  // how conditions that await the token count
+  enum class OfToken : std::uint8_t { Unmet, Ignored };  // a condition on an unverified token is so
   [[nodiscard]] Unmet unmet_by_client(const Request& request, OfToken of_token = OfToken::Unmet) const;
   [[nodiscard]] Unmet unmet_by_head(const Request& request, OfToken of_token = OfToken::Unmet) const;
   // Return the first of `claims` (`headers`, `query`, `json`) that no value meets; null: all are met.

@@ -50,8 +50,8 @@ enum class Attribute : std::uint8_t {
 
 struct AttributeRef {
   Attribute kind = Attribute::Ip;
-  // Header (lower case), query parameter, cookie, claim, form field (all case-sensitive), JSON pointer, or
-  // number of a path segment.
+  // The name of the header (lower case), query parameter, cookie, claim or form field (all case-sensitive);
+  // the JSON pointer; or the number of the path segment.
   std::string name;
   friend bool operator==(const AttributeRef&, const AttributeRef&) = default;
 };
@@ -127,8 +127,8 @@ struct Variant {
   ScaledLimiters scaled{}, scaled_share{};
 };
 
-// The senders whose gRPC messages a rule counts. WebSocket messages count only if the client sends them, so
-// with Server none counts.
+// The senders whose gRPC messages a rule counts. Of WebSocket messages, a rule counts only those of the
+// client. So with Server, a rule counts no WebSocket message.
 enum class MessageDirection : std::uint8_t { Client, Server, Both };
 
 // The limit of a client's WebSocket messages and of the messages of its gRPC calls. Messages have the same
@@ -166,8 +166,8 @@ struct Rule {
   std::optional<limit::SharedLimiter> soft{};
   std::optional<limit::SharedLimiter> soft_share{};
   std::optional<Elastic> elastic{};
-  // Cannot be combined with soft or elastic limits, `lease` or `penalty`. `scaled` and `scaled_share` are
-  // `limiter` and `local_share` for each factor.
+  // Reduces the limit while an upstream is unwell. Cannot be combined with soft or elastic limits, `lease` or
+  // `penalty`. `scaled` and `scaled_share` are `limiter` and `local_share` for each factor.
   std::optional<Adapt> adapt{};
   ScaledLimiters scaled{}, scaled_share{};
   std::vector<Variant> overrides{};  // the first matching override applies, even if a tier would apply, too
@@ -196,12 +196,14 @@ struct Rule {
   // Paces bodies to this rate, such as "1MiB/s"; empty: the rule limits requests. If set, `limiter` is a
   // leaky bucket of octets, the rule refuses nothing, and no bill has a charge of it.
   std::string bandwidth{};
-  // How far the charges of one key may run ahead of the rate. Octets beyond that wait, and are charged later.
+  // For a rule with `bandwidth`: how far the charges of one key may run ahead of the rate. Octets beyond that
+  // wait, and are charged later.
   static constexpr base::Duration kLongestPaceLead = std::chrono::seconds{10};
   // The result of digest_of_asks() for this rule. Logged values of the rule can be replayed while the digest
   // is unchanged.
   std::uint32_t asks = 0;
-  // The results of marks_of(), computed in advance. If empty, marks are computed for each request.
+  // The results of marks_of(), computed in advance. If the list is empty, weir computes them for each
+  // request.
   std::vector<base::Digest128> marks{};
 };
 
@@ -233,7 +235,7 @@ struct AppliedLimiter {
   const limit::Limiter* told;  // the limiter that clients see; lower than `limiter` if there is a soft limit
   std::uint16_t variant = 0;   // 0: the rule itself; then come the overrides, then the tiers, in order
   bool elastic = false;        // true: this is the elastic limiter of the variant
-  bool paired = false;         // true: the variant has two limiters, and both must be charged
+  bool paired = false;         // true: there is also an elastic limiter, and both limiters must be charged
   bool counted = false;        // true: this limiter is charged but does not decide
   limit::Factor factor = limit::kWholeFactor;  // the share of the configured limit that `limiter` grants
 };
@@ -247,14 +249,14 @@ struct AppliedLimiter {
   return limiter_id_of(static_cast<std::uint16_t>(1 + rule.overrides.size() + rule.tiers.size()), false);
 }
 // Returns the limiter that the rule applies to the request: that of the first matching override, of the
-// client's tier, or of the rule itself. The load and the present factor of the rule select among its
-// limiters.
+// client's tier, or of the rule itself. The load decides whether this is the elastic limiter. The present
+// factor of a rule with `adapt` selects one of the scaled limiters.
 [[nodiscard]] AppliedLimiter applied_limiter(const Rule& rule, const Request& request);
 // Does the same as applied_limiter(), but ignores overrides that depend on what the client requests, such as
 // a path.
 [[nodiscard]] AppliedLimiter applied_limiter_of_client(const Rule& rule, const Request& request);
 
-// Returns the limiter of a variant (0: the rule itself). `factor`: ignored unless the rule adapts.
+// Returns the limiter of a variant (0: the rule itself). `factor`: used only if the rule has `adapt`.
 [[nodiscard]] AppliedLimiter limiter_of(const Rule& rule, std::uint16_t variant, bool elastic,
                                         limit::Factor factor = limit::kWholeFactor);
 

@@ -56,7 +56,7 @@ class RuleFinder {
   ByName<ByName<Patterns>> by_host_;
 };
 
-// Which rules first_beyond() counts, by the requests that have the rule's key.
+// Which rules first_beyond() counts: those whose key every request has, or nearly every request.
 enum class Reach : std::uint8_t {
   Every,  // only rules whose key every request has: ip, method, path, or any key with on_missing = "ip"
   // also rules whose key nearly every request has (host, route, upstream), and rules that reject requests
@@ -64,9 +64,10 @@ enum class Reach : std::uint8_t {
   Usual,
 };
 
-// Returns the first rule with which more than `most` charges apply to one request; null if there is none.
-// Counts only rules that have no conditions except on host, method and path, and only the keys that `reach`
-// says. An elastic rule makes two charges. The running time grows with the square of the number of rules.
+// Returns the first rule such that this rule and the rules before it make more than `most` charges for one
+// request; null if there is none. Counts only rules that have no conditions except on host, method and path,
+// and whose key satisfies `reach`. An elastic rule makes two charges. The running time grows with the square
+// of the number of rules.
 [[nodiscard]] const Rule* first_beyond(std::span<const Rule> rules, std::size_t most,
                                        Reach reach = Reach::Every);
 

@@ -48,7 +48,7 @@ class RuleList {
   };
 
   RuleList() = default;
-  // Any array of rules is a list.
+  // Converts any array of rules to a list.
   RuleList(std::span<const Rule> rules) noexcept  // NOLINT(google-explicit-constructor)
       : begin_(rules.data()), end_(rules.data() + rules.size()) {}
   RuleList(const std::vector<Rule>& rules) noexcept  // NOLINT(google-explicit-constructor)

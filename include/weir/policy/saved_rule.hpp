@@ -1,4 +1,5 @@
-// The limiters of rules, and rules in the form of snapshots (limit/saved.hpp).
+// Converts rules to the form in which snapshots save them (limit/saved.hpp), and lists the limiters of a
+// rule.
 #pragma once
 
 #include "weir/limit/saved.hpp"

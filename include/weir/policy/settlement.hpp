@@ -19,7 +19,7 @@
 
 namespace weir::policy {
 
-// From `first` to `last`, both included.
+// A range of HTTP statuses from `first` to `last`, both included.
 struct StatusRange {
   unsigned first = 0, last = 0;
   friend bool operator==(const StatusRange&, const StatusRange&) = default;

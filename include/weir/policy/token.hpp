@@ -55,7 +55,7 @@ class Claims {
 
 // How weir verifies the tokens of one issuer.
 struct TokenSettings {
-  std::string algorithm;  // HS256, RS256, PS256, ES256, EdDSA, …; empty: each that a key of `jwks` permits
+  std::string algorithm;  // HS256, RS256, PS256, ES256, EdDSA, …; empty: all that the keys of `jwks` permit
   std::string key;        // the secret for HS…, otherwise the public key as PEM; empty if `jwks` is set
   std::string issuer;     // required `iss`; empty: any issuer
   std::string audience;   // required `aud`, or a required member of the `aud` list; empty: any audience
@@ -68,7 +68,8 @@ struct TokenSettings {
 
 struct TokenIssuer;
 
-// Any thread may use it. Immutable, apart from fetched keys. make() parses the other keys once.
+// Verifies tokens. Any thread may use it. Immutable, apart from the fetched keys. make() parses configured
+// keys once.
 class TokenVerifier {
  public:
   // Makes a verifier for one issuer. The error says what is wrong with the settings. Examples: the algorithm
@@ -80,11 +81,14 @@ class TokenVerifier {
   void add(const TokenVerifier& other);
 
   // Verifies the token. Returns nullopt and fills `claims` if the token is genuine and valid at `now`, by the
-  // machine's clock. A token is valid from `nbf` − leeway (included) to `exp` + leeway (excluded; RFC 7519
-  // §4.1.4, §4.1.5). A missing claim sets no bound. If the token is not valid, returns the reason and clears
-  // `claims`. Before the signature is verified, weir reads only the algorithm and `kid`, and `iss` if there
-  // are several issuers or fetched keys. `keys_current`: true if the fetched keys of the issuer are newer
-  // than the token. Otherwise a token with an unknown key is Unavailable, because its key may be newer.
+  // machine's clock. Otherwise returns the reason and clears `claims`.
+  // * A token is valid from `nbf` − leeway (included) to `exp` + leeway (excluded; RFC 7519 §4.1.4, §4.1.5).
+  //   A missing claim sets no bound.
+  // * Before the signature is verified, weir reads only the algorithm and `kid`, and `iss` if there are
+  //   several issuers or fetched keys.
+  // * `keys_current`: true if weir has fetched the keys of the issuer since the token arrived. If this is
+  //   false, a token with an unknown key gets Unavailable, because the issuer may have added the key since
+  //   the last fetch.
   [[nodiscard]] std::optional<TokenFault> verify(std::string_view token, base::TimePoint now, Claims& claims,
                                                  bool keys_current = false) const;
 

@@ -17,8 +17,8 @@ namespace weir::policy {
 
 inline constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
-// Finds the fields with these names. Stores one value for each number that `names` has assigned, in the order
-// of the numbers.
+// Finds the fields with these names. Stores the value of each field at the index that `names` has assigned to
+// it.
 void find_fields(const FormNames& names, std::string_view form, std::vector<FormValue>& values);
 
 // Returns true if the form or the query has a field whose name some server takes for `name`.

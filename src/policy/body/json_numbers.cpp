@@ -57,7 +57,7 @@ class JsonNumberReader::Impl {
   }
 
   JsonPointers pointers_{JsonNames::Exact};
-  std::vector<std::size_t> values_of_pointers_;  // for each pointer: the number of its value
+  std::vector<std::size_t> values_of_pointers_;  // for each pointer: the index of its value in `values_`
   std::vector<JsonValue> values_;                // the values of the document that finish() reads
   JsonReader reader_;
 };

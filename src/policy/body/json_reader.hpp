@@ -23,9 +23,9 @@ class JsonReader {
 
   // Reads the next piece of the document. The pieces may have any size.
   void read(std::string_view piece);
-  // Ends the document. Stores one value for each number that the pointers have, in the order of the numbers.
-  // Returns why the document is not JSON. If there is a fault, the values are incomplete. The next piece
-  // begins another document.
+  // Ends the document. Stores each value at the index that JsonPointers has assigned to its pointer. Returns
+  // why the document is not JSON; None if it is. If there is a fault, the values are incomplete. The next
+  // piece begins another document.
   [[nodiscard]] JsonFault finish(std::vector<JsonValue>& values);
   // Returns the memory that the reader uses now, in bytes.
   [[nodiscard]] std::size_t memory() const noexcept;

@@ -1,6 +1,6 @@
-// SHA256() and EVP_Q_digest() look up the algorithm and allocate a context in each call: for a key of 34
-// characters, this takes 295 ns instead of 51 ns (OpenSSL 3.0). This file uses the deprecated SHA256_*
-// functions, because they need only a context on the stack.
+// This file uses the deprecated functions SHA256_*(), because they need only a context on the stack. SHA256()
+// and EVP_Q_digest() look up the algorithm and allocate a context in each call: for a key of 34 characters,
+// they take 295 ns instead of 51 ns (OpenSSL 3.0).
 #define OPENSSL_SUPPRESS_DEPRECATED
 
 #include "weir/policy/api_keys.hpp"

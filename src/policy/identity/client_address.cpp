@@ -81,8 +81,8 @@ std::size_t last_comma(std::string_view list) noexcept {
     if (list[at] == ',' && !quoted) return at;
     if (list[at] != '"') continue;
     const auto before = list.substr(0, at);
-    // This is also correct if `before` consists only of backslashes. find_last_not_of() then returns npos,
-    // which equals -1.
+    // The subtraction is also correct if `before` consists only of backslashes. find_last_not_of() then
+    // returns npos, which equals -1.
     const auto slashes = before.size() - 1 - before.find_last_not_of('\\');
     if (!quoted || slashes % 2 == 0) quoted = !quoted;
   }

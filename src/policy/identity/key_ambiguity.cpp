@@ -85,9 +85,9 @@ bool may_be_ambiguous(const AttributeRef& attribute) noexcept {
   }
 }
 
-// Returns an ambiguity if the query has the form field, because some servers merge the fields of both
-// (Servlet's getParameter). But if the part names the query parameter too, a request without a body may have
-// it there.
+// Returns an ambiguity if the query has the form field, because some servers merge the fields of query and
+// body (Servlet's getParameter). Returns nullopt if the request has no body and the part also names the query
+// parameter of this name: the value in the query then decides the key.
 std::optional<Ambiguity> field_in_query(const AttributeRef& field, const KeyPart& part,
                                         const Request& request) {
   const auto is_named = [&](const AttributeRef& other) {

@@ -132,7 +132,7 @@ std::optional<Parts> split(std::string_view token) {
 
 using TokenKeys = std::shared_ptr<const std::vector<TokenKey>>;
 
-// One issuer: its settings and keys.
+// One issuer of tokens: its settings and keys.
 struct TokenIssuer {
   TokenSettings settings;
   TokenKeys configured{};                  // at least one key; null if weir fetches the keys
@@ -159,7 +159,7 @@ bool lacks_key(const TokenIssuer& issuer, const TokenKeys& keys, const Header& h
   return std::holds_alternative<TokenFault>(choose_key(*keys, header.algorithm, header.kid));
 }
 
-// Checks the header and the signature. `keys_current`: like that of verify().
+// Checks the header and the signature. `keys_current`: see TokenVerifier::verify().
 std::optional<TokenFault> fault_in_signature(const Parts& parts, const TokenIssuer& issuer,
                                              bool keys_current) {
   const auto header = read_header(parts.header);
@@ -197,9 +197,10 @@ const TokenIssuer* find_issuer(const Issuers& issuers, const boost::json::object
   return found == issuers.end() ? nullptr : found->get();
 }
 
-// Chooses the issuer of a token. If there is only one, `iss` is checked with the other claims, unless weir
-// fetches its keys: a token of somebody else must not cause a fetch. Stores the claims in `claims` if they
-// were read. Returns a fault if no issuer fits.
+// Chooses the issuer of a token by the unverified claim `iss`. A single issuer is chosen without reading
+// `iss`, which is checked later with the other claims. But if weir fetches the keys of this issuer, `iss`
+// must fit already here: a token of another issuer must not cause a fetch. Stores the claims in `claims` if
+// they were read. Returns a fault if no issuer fits.
 std::variant<const TokenIssuer*, TokenFault> choose_issuer(const Issuers& issuers, const Parts& parts,
                                                            std::optional<boost::json::object>& claims) {
   const auto& first = *issuers.front();

@@ -63,7 +63,7 @@ SharedKey make_key(const char* type, OSSL_PARAM_BLD* builder) {
   return owned(key);
 }
 
-// RFC 7518 §6.3.1.
+// Makes an RSA key from its members in a JWK (RFC 7518 §6.3.1). Returns null if the members are faulty.
 SharedKey rsa_key(const json::object& jwk) {
   const auto modulus = octets_in(jwk, "n"), exponent = octets_in(jwk, "e");
   const Builder builder(OSSL_PARAM_BLD_new());
@@ -76,7 +76,8 @@ SharedKey rsa_key(const json::object& jwk) {
   return make_key("RSA", builder.get());
 }
 
-// RFC 7518 §6.2.1. OpenSSL rejects a point that is not on the curve.
+// Makes a key of an elliptic curve from its members in a JWK (RFC 7518 §6.2.1). Returns null if the members
+// are faulty. OpenSSL rejects a point that is not on the curve.
 SharedKey ec_key(const json::object& jwk) {
   const auto* curve = std::find_if(kCurves.begin(), kCurves.end(),
                                    [&](const Curve& each) { return each.name == text_in(jwk, "crv"); });
@@ -94,7 +95,7 @@ SharedKey ec_key(const json::object& jwk) {
   return make_key("EC", builder.get());
 }
 
-// RFC 8037 §2.
+// Makes an Ed25519 key from its members in a JWK (RFC 8037 §2). Returns null if the members are faulty.
 SharedKey ed25519_key(const json::object& jwk) {
   const auto x = octets_in(jwk, "x");
   if (text_in(jwk, "crv") != "Ed25519" || !x) return nullptr;
@@ -120,7 +121,8 @@ bool is_for_signatures(const json::object& jwk) {
          });
 }
 
-// Adds the key for each algorithm that it permits.
+// Adds the key to `keys` once for each algorithm that it permits. `only`: adds no other algorithm; empty:
+// adds all.
 void add_key(const json::object& jwk, std::string_view only, std::vector<TokenKey>& keys) {
   if (!is_for_signatures(jwk)) return;
   const auto key = key_in(jwk);
@@ -157,7 +159,7 @@ base::Result<std::vector<TokenKey>> read_jwk_set(std::string_view text, std::str
   return keys;
 }
 
-// The algorithms of a key follow one another.
+// A key that permits several algorithms has several entries, which follow one another. They count as one key.
 std::size_t count_keys(const std::vector<TokenKey>& keys) noexcept {
   std::size_t count = 0;
   for (std::size_t i = 0; i < keys.size(); ++i)

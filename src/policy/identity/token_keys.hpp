@@ -37,7 +37,7 @@ inline constexpr std::size_t kMostJwks = 100;  // the largest number of keys in 
 // keys that permit the algorithm; returns Algorithm if there is none. Returns the key whose ID is `kid`.
 //
 // If there is no such key, considers the keys that have no ID; if the token has no `kid`, considers all keys.
-// Returns that key if it is the only one, otherwise returns Key.
+// If exactly one key is considered, returns it. Otherwise returns TokenFault::Key.
 [[nodiscard]] std::variant<const TokenKey*, TokenFault> choose_key(const std::vector<TokenKey>& keys,
                                                                    std::string_view algorithm,
                                                                    std::optional<std::string_view> kid);

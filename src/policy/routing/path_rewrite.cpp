@@ -126,8 +126,8 @@ std::string PathPattern::describe() const {
   return pattern_.describe().substr(1) + " to " + text_;
 }
 
-// Stores the new path in `out`. Returns false if the rewrite does not apply to `path`. The new path is in
-// normal form unless `pattern` has made it.
+// Stores the new path in `out`. Returns false if the rewrite does not apply to `path`. A path that `pattern`
+// has made is not yet in normal form; any other new path is.
 bool PathRewrite::make(std::string_view path, std::string& out) const {
   if (!path.starts_with('/')) return false;  // "OPTIONS *" asks about the whole server
   if (pattern) return pattern->apply(path, out);

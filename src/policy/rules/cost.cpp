@@ -68,7 +68,8 @@ std::optional<limit::Cost> cost_in_query(const CostSource& source, const http::R
   return cost.value_or(otherwise);
 }
 
-// Returns `otherwise` if the request has no body or states no length, because a charge has at least one unit.
+// Returns the cost that the Content-Length states. Returns `otherwise` if the request has no body or states
+// no length, because a charge has at least one unit.
 limit::Cost cost_of_length(const CostSource& source, const http::RequestHead& head,
                            limit::Cost otherwise) noexcept {
   if (head.framing != http::Framing::Length || head.content_length == 0) return otherwise;

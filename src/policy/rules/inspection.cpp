@@ -18,8 +18,8 @@ bool overrides_ask(const Rule& rule, const Request& request) {
   return false;
 }
 
-// Returns the first attribute of the part that decides its value: an attribute that the head has, or an
-// attribute in the body, which may have it. Null if the request lacks the part, whatever its body is.
+// Returns the first attribute of the part that the head has, or that is in the body. The attribute in the
+// body counts before the body is read, because the body may have it. Null if the part has neither.
 const AttributeRef* deciding(const KeyPart& part, const Request& request) {
   const auto found = std::find_if(part.begin(), part.end(), [&](const AttributeRef& attribute) {
     return is_in_body(attribute.kind) || has_value(attribute, request);
@@ -27,9 +27,9 @@ const AttributeRef* deciding(const KeyPart& part, const Request& request) {
   return found == part.end() ? nullptr : &*found;
 }
 
-// Returns true if weir needs the body to find the part's value. After a query parameter, weir reads the body
-// if the part names an attribute there. The server may use the value in the body, and a client that invents
-// parameters would get a new limit with each of them.
+// Returns true if weir needs the body to find the part's value. This is also so if a query parameter already
+// gives the value, and the part names an attribute in the body as well. The server may use the value in the
+// body. If weir used the parameter, a client could get a new limit by each parameter that it invents.
 bool part_asks(const KeyPart& part, const Request& request) {
   const auto* attribute = deciding(part, request);
   if (attribute == nullptr || is_in_body(attribute->kind)) return attribute != nullptr;

@@ -58,7 +58,8 @@ std::string describe(const http::Excess& excess) {
 
 namespace {
 
-// Returns the end of the sentence that begins "rule R cannot read V: ". REQUIRES: the whole body has a fault.
+// Returns the end of the sentence that begins "rule R cannot read V: ". REQUIRES: the whole
+// body has a fault.
 std::string describe_body_fault(const Ambiguity& ambiguity) {
   switch (ambiguity.fault) {
     case BodyFault::ContentType:
@@ -75,7 +76,7 @@ std::string describe_body_fault(const Ambiguity& ambiguity) {
   }
 }
 
-// REQUIRES: the objection is about a value that may be in the body.
+// Returns the sentence about a value that may be in the body. REQUIRES: the objection is about such a value.
 std::string describe_body(const Objection& objection) {
   const auto& ambiguity = *objection.ambiguity;
   const auto value = std::string(ambiguity.place) + " " + printable(ambiguity.name);
@@ -102,7 +103,7 @@ std::string describe_body(const Objection& objection) {
   }
 }
 
-// REQUIRES: the objection is about a missing part of the key.
+// Returns the sentence about a missing part of the key. REQUIRES: the objection is about such a part.
 std::string describe_missing(const Objection& objection) {
   std::string values;
   for (const auto& [kind, name] : *objection.part)

@@ -41,7 +41,8 @@ class Gathering {
   static const limit::Limiter* in(const std::optional<limit::SharedLimiter>& limiter) {
     return limiter ? limiter->get() : nullptr;
   }
-  // Returns the limiter that the key table uses. Chooses like applied_limiter() and local_limiter().
+  // Returns the limiter that the key table enforces: the soft limit if there is one. If the store is Redis,
+  // returns the local share of this limit.
   template <class Numbers>
   const limit::Limiter* enforced(const Numbers& numbers) const {
     if (store_ == Store::Redis && numbers.local_share)

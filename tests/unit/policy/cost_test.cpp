@@ -86,7 +86,8 @@ TEST(ParseCost, ScalesDecimalsAndRoundsUp) {
     EXPECT_EQ(parse_cost(text, scale), cost) << text << " x " << scale;
 }
 
-// Programs that compute the cost as a double print up to 17 digits after leading zeros.
+// Programs that compute the cost as a double print up to 17 digits after leading zeros, and weir must accept
+// them.
 TEST(ParseCost, RoundsUpDecimalsWithMoreThan18Places) {
   EXPECT_EQ(parse_cost("0.00021450000000000002", 1'000'000), 215U);
   EXPECT_EQ(parse_cost("0.00012345678901234567", 1'000'000), 124U);
@@ -180,7 +181,7 @@ CostSource reserve(std::vector<CostTerm> terms, limit::Cost most) {
   return source;
 }
 
-TEST(Reserve, IsTheAmountThatTheRequestAsksForUpToTheMaximum) {
+TEST(ReservedCost, IsTheAmountThatTheRequestAsksForUpToTheMaximum) {
   const auto source = reserve({{{"/max_completion_tokens", "/max_tokens"}}}, 1000);
   const auto of = [&](std::string_view body) { return cost_in_body(source, body, 200); };
   EXPECT_EQ(of(R"({"max_tokens": 500})"), 500U);
@@ -193,14 +194,14 @@ TEST(Reserve, IsTheAmountThatTheRequestAsksForUpToTheMaximum) {
   EXPECT_EQ(describe(price), "json /in + 4 x /out");
 }
 
-TEST(Reserve, IsTheDefaultIfTheRequestAsksForNoAmount) {
+TEST(ReservedCost, IsTheDefaultIfTheRequestAsksForNoAmount) {
   const auto source = reserve({{{"/n"}}}, 1000);
   for (const auto* body : {"", "{}", R"({"n": null})", R"({"n": -1})", R"({"n": 0})", R"({"n": "many"})",
                            R"({"n": 1.5})", R"({"n": {}})", "[1]"})
     EXPECT_EQ(cost_in_body(source, body, 200), 200U) << body;
 }
 
-TEST(Reserve, RejectsABodyThatIsNoJsonOrNamesTheAmountTwice) {
+TEST(ReservedCost, RejectsABodyThatIsNoJsonOrNamesTheAmountTwice) {
   const auto source = reserve({{{"/n"}}}, 1000);
   EXPECT_EQ(cost_in_body(source, "n=1", 200), kFaulty);
   EXPECT_EQ(json_fault(source, "n=1"), JsonFault::Malformed);

@@ -159,7 +159,7 @@ TEST_F(Collect, RejectsARequestThatStatesDifferentCosts) {
   EXPECT_EQ(told(CostSource::Kind::Header, {{"n", "x"}}, "n=1&n=2"), "");
 }
 
-// weir writes the name into a JSON text without escaping.
+// weir writes the message into a JSON text without escaping, so no character in it may need an escape.
 TEST_F(Collect, ReplacesUnprintableCharactersOfNamesInErrors) {
   Objection objection{.rule = rules_.data()};
   objection.ambiguity = {"header", "a\x01\x1f \"b\"\\~\x7f\xc3\xa9"};
@@ -210,8 +210,8 @@ TEST_F(Collect, ErrorSaysWhyAJsonBodyStatesNoCost) {
   }
 }
 
-// weir writes the message into a JSON text without escaping.
-TEST_F(Collect, ReplacesUnprintableCharactersOfACostsName) {
+// weir writes the message into a JSON text without escaping, so no character in it may need an escape.
+TEST_F(Collect, ReplacesUnprintableCharactersOfTheNameOfACostInErrors) {
   rules_ = {rule_of("a", {"ip"})};
   rules_[0].cost_from = {CostSource::Kind::Json, "/\"n\"", 0};
   request_.body.text = R"({"\"n\"": true})";
@@ -237,7 +237,7 @@ TEST_F(Collect, RequestToWhichMoreThan32LimitsApplyIsRejected) {
   EXPECT_TRUE(evaluation_.remote.empty());
 }
 
-TEST_F(Collect, ShadowRuleTakesNoRoomFromEnforcedRules) {
+TEST_F(Collect, ShadowRulesAreChargedOnlyIfAllEnforcedRulesFitInTheBill) {
   for (const std::size_t shadow : {std::size_t{0}, limit::kMaxCharges}) {
     rules_.clear();
     for (std::size_t i = 0; i <= limit::kMaxCharges; ++i)

@@ -95,7 +95,7 @@ TEST_F(Inspection, RulesWithoutBodyWordsNeedNoBody) {
   EXPECT_EQ(lines(), 1U);
 }
 
-TEST_F(Inspection, ReadsAsManyBytesAsAnyApplicableRuleNeeds) {
+TEST_F(Inspection, ReadsTheLargestNumberOfBytesThatAnApplicableRuleNeeds) {
   rules_ = {rule_of("a", {"ip"}), rule_of("b", {"ip"}), rule_of("c", {"ip"})};
   rules_[0].match = words({"free"}, 10);
   rules_[0].max_body = 10;

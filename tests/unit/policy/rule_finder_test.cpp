@@ -160,7 +160,7 @@ TEST(RuleFinder, FindsEveryRuleThatMatches) {
   EXPECT_LT(candidates, 3 * matches) << "the finder returned many rules that do not match";
 }
 
-TEST(RulesOfOneRequest, ReturnsTheRuleThatExceedsTheMaximumForOneRequest) {
+TEST(RulesOfOneRequest, ReturnsTheRuleThatExceedsTheMaximumNumberOfChargesOfARequest) {
   std::vector<Rule> rules = {rule_for("a", "", ""), rule_for("b", "", "/api/*"),
                              rule_for("c", "h", "/api/x")};
   EXPECT_EQ(first_beyond(rules, 3), nullptr);

@@ -58,7 +58,7 @@ inline Rule rule_of(std::string name, std::initializer_list<std::string_view> pa
   return rule;
 }
 
-// REQUIRES: `head` outlives the request.
+// Returns a request for "/" at example.com from this address. REQUIRES: `head` outlives the request.
 inline Request request_of(const http::RequestHead& head, std::string_view address = "203.0.113.7") {
   Request request{.head = &head, .path = "/", .host = "example.com", .route = "api", .client = {}};
   request.client.peer = request.client.address = request.client.network = ip(address);

@@ -100,7 +100,7 @@ TEST_F(SavedRuleTest, ElasticLimitIsSavedSeparately) {
   EXPECT_FALSE(reads());
 }
 
-TEST_F(SavedRuleTest, ReturnsHowManyBitsASlidingLogUsesForACost) {
+TEST_F(SavedRuleTest, SavesHowManyBitsASlidingLogUsesForACost) {
   const std::vector<Rule> rules = {
       was_,
       {.name = "log", .limiter = limit::SlidingLog::make({5, std::chrono::hours(1)}).value()},

@@ -69,7 +69,8 @@ TEST_F(Throttling, ReportsTheRuleWithTheSmallestShareOfItsReportedLimit) {
   for (int i = 0; i < 4; ++i) EXPECT_EQ(ask().rule, rules_.data());
 }
 
-// Neither the order of the rules nor the choice of the reported rule may change the result.
+// Whether weir reports that a soft limit is exceeded must not depend on the order of the rules, nor on which
+// rule the rate limit headers report.
 TEST_F(Throttling, ReportsAnExceededSoftLimitOfAnyRule) {
   rules_[0].limiter = bucket(1, 1);
   rules_[0].soft = bucket(1, 3);

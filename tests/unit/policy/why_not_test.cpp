@@ -68,7 +68,7 @@ TEST_F(WhyNot, NamesTheFirstUnmetConditionAndItsValue) {
             "excluded by not (methods GET)");
 }
 
-TEST_F(WhyNot, DoesNotRepeatHeaderValues) {
+TEST_F(WhyNot, TextContainsNoHeaderValues) {
   head_ = head_with({{"X-Plan", "s3cret"}});
   Match match;
   match.headers = {{"x-plan", TextMatch::parse("iron").value()}};

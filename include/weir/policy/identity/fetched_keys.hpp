@@ -1,6 +1,6 @@
 // The public keys of token issuers that weir fetches from a URL, and the requests that wait for them.
 //
-// Pure: another room fetches the keys and knows the time.
+// Pure: the caller fetches the keys and knows the time.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -21,13 +21,13 @@ namespace weir::policy {
 // From where and how often weir fetches a JWK set, and its bounds.
 struct KeyFetchSettings {
   std::string url;
-  base::Duration refresh{0};   // time from a fetch to the next one
-  base::Duration cooldown{0};  // least time between two fetches, and the time until a failed one is repeated
-  base::Duration wait{0};      // longest time that a request waits for the key of its token
-  base::Duration timeout{0};   // longest time of a fetch
-  std::size_t max_size = 0;    // most bytes of the set
+  base::Duration refresh{0};      // time from a fetch to the next one
+  base::Duration cooldown{0};     // least time between two fetches; a failed fetch is repeated after it
+  base::Duration wait{0};         // longest time that a request waits for the key of its token
+  base::Duration timeout{0};      // longest time of a fetch
+  std::size_t max_size = 0;       // most bytes of the set
   std::uint32_t max_waiting = 0;  // most requests that wait at the same time
-  std::string ca_file{};          // PEM file of authorities; empty: the system's
+  std::string ca_file{};          // PEM file of certificate authorities; empty: the system's authorities
   bool allow_http = false;        // true: the URL may begin with "http://"
 
   bool operator==(const KeyFetchSettings&) const = default;
@@ -59,16 +59,16 @@ class FetchedKeys {
   void leave() noexcept { waiting_.fetch_sub(1, std::memory_order_relaxed); }
   [[nodiscard]] std::uint32_t waiting() const noexcept { return waiting_.load(std::memory_order_relaxed); }
 
-  // The functions below are for the thread that fetches.
-  // `called`: called by want() on the thread of a worker. Empty: want() calls nothing.
+  // The functions below are for the thread that fetches. on_want() sets the function that want() calls, on
+  // the thread of a worker; empty: want() calls nothing.
   void on_want(std::function<void()> called);
   // Returns true if a request wants a fetch that has not begun.
   [[nodiscard]] bool is_wanted() const;
   void begin_fetch();
-  // Ends the fetch. Replaces the keys by those of the set, and returns how many they are. If the set has no
-  // usable key, keeps the old ones and returns the reason; the fetch has then failed.
+  // Ends the fetch. Replaces the keys by those of the JWK set, and returns their number. If the set has no
+  // usable key, keeps the old keys and returns the reason; the fetch has then failed.
   base::Result<std::size_t> store(std::string_view jwk_set);
-  // Ends the fetch without an answer.
+  // Ends the fetch as failed, because no JWK set was received. Keeps the old keys.
   void fail();
 
  private:

@@ -22,7 +22,7 @@ class PathPattern {
   // Writes the new path to `out`, not yet in normal form. Returns false if the expression is not found in the
   // path.
   [[nodiscard]] bool apply(std::string_view path, std::string& out) const;
-  // Returns false only if no server can find a dot segment in the new path.
+  // Returns true if a server may find a dot segment ("..") in the new path. Returns true in case of doubt.
   [[nodiscard]] bool may_make_dots(std::string_view path) const noexcept;
   // Returns the constant text with which all new paths begin.
   [[nodiscard]] std::string_view beginning() const noexcept { return to_.front().text; }
@@ -53,8 +53,8 @@ struct PathRewrite {
   // names. This is possible in two cases:
   // * the new path had a dot segment before it was put into normal form;
   // * a server may find another path in the new path, and that path does not begin with `add` or with the
-  //   constant beginning of the pattern's new path (http/path_interpretations.hpp). Ignored if `all_servers`
-  //   is false.
+  //   constant beginning of the pattern's new path (http/path_interpretations.hpp). If `all_servers` is
+  //   false, this case is ignored.
   [[nodiscard]] bool leaves_target(std::string_view path, bool all_servers) const;
 
  private:

@@ -293,8 +293,8 @@ TEST_F(BodyKeys, BodyIsNeededOnlyIfTheHeadDoesNotDecideTheKey) {
   EXPECT_TRUE(asks());
 }
 
-// Otherwise a client could add a parameter that it invents, and the server would take the account in the
-// body.
+// The key is the query parameter or the account in the body. If weir read only the parameter, a client could
+// invent parameters, and the server would use the account in the body.
 TEST_F(BodyKeys, BodyIsNeededAfterAQueryParameterThatAClientMayInvent) {
   head_.query = "user=r1";
   for (const auto* part :

@@ -121,7 +121,7 @@ TEST(NeedsClaims, IsTrueIfTheTokenDecidesTheTier) {
   EXPECT_TRUE(needs_claims(matching, asked.request));
   EXPECT_TRUE(needs_claims(rule_of("r", {"tier"}), asked.request));
   EXPECT_FALSE(needs_claims(rule_of("r", {"ip"}), asked.request));
-  asked.request.client.tier = "free";  // the keys file goes before the token
+  asked.request.client.tier = "free";  // a tier in the keys file takes precedence over the token
   EXPECT_FALSE(needs_claims(tiered, asked.request));
   EXPECT_FALSE(needs_claims(matching, asked.request));
   asked.request.client.tier = {};
@@ -169,7 +169,7 @@ TEST(ClaimConditions, HoldForTextsNumbersAndElementsOfLists) {
   EXPECT_EQ(both.match.describe(), "claim groups = ops, claim level present, claim missing present");
 }
 
-TEST(ClaimConditions, NoRejectedTokenMeetsThem) {
+TEST(ClaimConditions, RejectedTokenMeetsNoCondition) {
   Asked forged(signed_token(R"({"plan":"gold"})", "another secret of the same length, 32"));
   const auto rule = asking_for("plan", "gold");
   EXPECT_EQ(verify_token(forged.request.client, forged.credentials), TokenFault::Signature);

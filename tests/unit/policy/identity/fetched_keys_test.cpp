@@ -52,7 +52,7 @@ std::optional<TokenFault> fault_with(const TokenVerifier& verifier, const std::s
   return verifier.verify(token, kNow, claims, keys_current);
 }
 
-TEST(FetchedKeys, TokensAreUnavailableBeforeTheFirstFetch) {
+TEST(FetchedKeys, TokenFaultIsUnavailableBeforeTheFirstFetch) {
   const auto signer = make_signer("ES256");
   const auto verifier = fetching("login");
   const auto token = signer.token(kClaims, kid_of("a"));
@@ -66,7 +66,7 @@ TEST(FetchedKeys, TokensAreUnavailableBeforeTheFirstFetch) {
   EXPECT_FALSE(verifier.lacking(token));
 }
 
-TEST(FetchedKeys, TokensWithAnUnknownKidAreUnavailableUntilTheIssuerWasAsked) {
+TEST(FetchedKeys, TokenFaultIsUnavailableForAnUnknownKidUntilTheNextFetch) {
   const auto before = make_signer("ES256"), after = make_signer("EdDSA");
   const auto verifier = fetching("login");
   auto& keys = keys_of(verifier);
@@ -84,7 +84,7 @@ TEST(FetchedKeys, TokensWithAnUnknownKidAreUnavailableUntilTheIssuerWasAsked) {
       << "the issuer has withdrawn the key";
 }
 
-TEST(FetchedKeys, NoFetchWouldHelpATokenThatIsWrongAnyway) {
+TEST(FetchedKeys, TokenThatIsInvalidForAnotherReasonNeedsNoFetch) {
   const auto signer = make_signer("ES256");
   const auto verifier = fetching("login", kUrl, "ES256");
   fetch(keys_of(verifier), set_with(signer, "a"));
@@ -103,7 +103,7 @@ TEST(FetchedKeys, NoFetchWouldHelpATokenThatIsWrongAnyway) {
   }
 }
 
-TEST(FetchedKeys, AlgorithmOfTheConfigurationExcludesOtherKeysOfTheSet) {
+TEST(FetchedKeys, RejectsKeysOfTheSetForAnAlgorithmThatIsNotConfigured) {
   const auto signer = make_signer("EdDSA");
   const auto verifier = fetching("login", kUrl, "ES256");
   fetch(keys_of(verifier), set_with(signer, "a"));
@@ -128,7 +128,7 @@ TEST(FetchedKeys, KeepsTheKeysWhenAFetchFails) {
   EXPECT_EQ(fault_with(verifier, signer.token(kClaims, kid_of("a"))), std::nullopt);
 }
 
-TEST(FetchedKeys, AFetchAnswersOnlyRequestsFromBeforeItsBeginning) {
+TEST(FetchedKeys, FetchSatisfiesOnlyRequestsMadeBeforeItBegan) {
   FetchedKeys keys;
   const auto set = set_with(make_signer("ES256"), "a");
   int rings = 0;

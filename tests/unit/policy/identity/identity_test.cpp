@@ -294,7 +294,6 @@ TEST(Identify, LooksUpTheApiKeyInTheKeysFile) {
   EXPECT_FALSE(with("").key_rejected);
 }
 
-// FIPS 180-4 gives this digest of "abc".
 TEST(ApiKeys, IdHasOneForm) {
   EXPECT_TRUE(ApiKeys::is_id(ApiKeys::id_of(ApiKeys::digest("a"))));
   for (const auto* text :
@@ -303,6 +302,7 @@ TEST(ApiKeys, IdHasOneForm) {
     EXPECT_FALSE(ApiKeys::is_id(text)) << text;
 }
 
+// FIPS 180-4 gives this digest of "abc".
 TEST(ApiKeys, DigestIsSha256) {
   const auto digest = ApiKeys::digest("abc");
   EXPECT_EQ(digest[0], 0xba);

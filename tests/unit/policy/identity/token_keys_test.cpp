@@ -67,7 +67,7 @@ TEST(JwkSet, VerifiesTheExampleOfRfc8037) {
   EXPECT_EQ(fault_of(verifier, text + "A" + signature.substr(1)), TokenFault::Signature);
 }
 
-TEST(JwkSet, UsesTheKeyThatTheTokenNames) {
+TEST(JwkSet, UsesTheKeyWithTheKidOfTheToken) {
   const auto before = make_signer("ES256"), after = make_signer("ES256");
   const auto verifier = verifier_of(set_of({before.jwk(R"(,"kid":"2025")"), after.jwk(R"(,"kid":"2026")")}));
   EXPECT_EQ(fault_of(verifier, before.token(kAnn, R"(,"kid":"2025")")), std::nullopt);
@@ -77,7 +77,7 @@ TEST(JwkSet, UsesTheKeyThatTheTokenNames) {
   EXPECT_EQ(fault_of(verifier, after.token(kAnn)), TokenFault::Key) << "either key may be meant";
 }
 
-TEST(JwkSet, AnyKeyOfTheNameThatTheTokenNamesMayHaveSignedIt) {
+TEST(JwkSet, TriesEveryKeyWithTheKidOfTheToken) {
   const auto before = make_signer("ES256"), after = make_signer("ES256"), other = make_signer("ES256");
   const std::string kid = R"(,"kid":"k")";
   const auto verifier =
@@ -127,7 +127,7 @@ TEST(JwkSet, PublicKeysVerifyNoTokensSignedWithASharedSecretAndNoUnsignedTokens)
             TokenFault::Algorithm);
 }
 
-TEST(JwkSet, IgnoresKeysThatItCannotUse) {
+TEST(JwkSet, IgnoresKeysOfUnsupportedTypesAndUses) {
   const auto good = make_signer("ES256");
   const Signer weak{"RS256", EVP_sha256(), 0, {EVP_RSA_gen(1024), &EVP_PKEY_free}};
   const auto keys =

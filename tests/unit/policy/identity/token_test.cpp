@@ -227,7 +227,7 @@ TEST(Token, VerifiesSignaturesWithPublicKeys) {
   }
 }
 
-TEST(Token, KeyNameThatIsNoTextIsMalformed) {
+TEST(Token, TokenWhoseKidIsNotTextIsMalformed) {
   for (const auto* kid : {"5", "null", "[\"a\"]"}) {
     const auto header = std::string(R"({"alg":"HS256","kid":)") + kid + "}";
     EXPECT_EQ(fault_of(signed_token(R"({"sub":"a"})", kSecret, header), verifier()), TokenFault::Malformed)
@@ -236,7 +236,7 @@ TEST(Token, KeyNameThatIsNoTextIsMalformed) {
   EXPECT_TRUE(accepted(verifier(), signed_token(R"({"sub":"a"})", kSecret, R"({"alg":"HS256","kid":"5"})")));
 }
 
-TEST(Token, RejectsEllipticCurveSignaturesInAnotherEncoding) {
+TEST(Token, RejectsEllipticCurveSignaturesInDerOrOfAnotherSize) {
   const auto signer = make_signer("ES256");
   const auto checks = verifier({"ES256", pem(signer.key.get(), false), {}, {}});
   const auto text = base64url(R"({"alg":"ES256"})") + "." + base64url(R"({"sub":"ann"})");

@@ -106,8 +106,8 @@ TEST(PathRewrite, ConstantPrefixMayContainAnEncodedSlash) {
               ElementsAre("/..%2F..%2Fother"));
 }
 
-// The new path is in normal form for all texts of the groups. A server finds no host, dot segment or query in
-// it.
+// The groups may match any text. Still, the new path is in normal form, and a server finds no host, dot
+// segment or query in it.
 TEST(PathRewrite, WritesNewPathsInNormalForm) {
   EXPECT_EQ(applied(pattern("^/go(.*)$", "/{1}"), "/go/evil.example"), "/evil.example");
   EXPECT_EQ(applied(pattern("^/a(.*)b/(.*)$", "/x/{1}/{2}"), "/a..b/c"), "/c");

@@ -46,7 +46,7 @@ TEST_F(TextTemplateTest, WritesEveryPlaceholder) {
   EXPECT_EQ(field("{{{user}}} {{}}"), "{ada} {}");
 }
 
-TEST_F(TextTemplateTest, UnknownClientsLeaveNothing) {
+TEST_F(TextTemplateTest, PlaceholdersForUnknownClientsAreEmpty) {
   EXPECT_EQ(field("<{org}{tier}{service}{cert_subject}{cert_der}>"), "<>");
 }
 
@@ -101,7 +101,7 @@ TEST_F(TextTemplateTest, EncodesDifferentUsersToDifferentTexts) {
   EXPECT_EQ(of("ada@example.com"), "ada@example.com");
 }
 
-// Percent-encoded octets of the target stay as they are.
+// The target is percent-encoded already, so its octets stay as they are.
 TEST_F(TextTemplateTest, PercentEncodedTargetIsNotEncodedAgain) {
   head_.path = "/a%2Fb%20c";
   head_.query = "x=%0d%0a&y=a,b";
@@ -134,7 +134,8 @@ TEST(Location, AcceptsUrlsAndPaths) {
     EXPECT_EQ(fault(location), "") << location;
 }
 
-// With any of these targets, a client could make a link to weir that leads others to a host of its choice.
+// With any of these targets, a client could make a link to weir that redirects other people to a host of the
+// client's choice.
 TEST(Location, RejectsRedirectsWhoseHostAClientCouldChoose) {
   for (const char* location : {"{query}",
                                "{user}",
