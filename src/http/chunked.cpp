@@ -10,7 +10,8 @@ namespace weir::http {
 
 namespace {
 
-constexpr std::uint32_t kMostSpare = 16 << 10;  // bytes by which extensions and trailers may exceed the data
+// The bytes by which extensions and trailers may exceed the data before them.
+constexpr std::uint32_t kMostSpare = 16 << 10;
 constexpr std::uint64_t kMostSize = std::uint64_t{1} << 60;
 
 constexpr int hex(char c) noexcept {

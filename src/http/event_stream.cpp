@@ -31,8 +31,8 @@ RecordDecoder::Piece RecordDecoder::next(std::string_view input) noexcept {
   return format_ == StreamFormat::Lines ? next_line(input) : next_of_event(input);
 }
 
-// The record keeps a carriage return that precedes the line feed, because JSON treats a carriage return as
-// white space.
+// Returns the next piece of a line. A carriage return before the line feed stays in the record, because JSON
+// treats a carriage return as white space.
 RecordDecoder::Piece RecordDecoder::next_line(std::string_view input) const noexcept {
   if (input.empty()) return {Status::NeedMore, {}, 0};
   const auto end = std::min(input.find('\n'), input.size());

@@ -78,8 +78,8 @@ void ResponseHead::clear() noexcept {
 
 bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept {
   if (a.size() != b.size()) return false;
-  // Texts that are equal usually agree in case, too. So tries the faster comparison, which distinguishes
-  // case, first.
+  // The first comparison, which distinguishes case, is faster, and texts that are equal usually agree in
+  // case, too.
   return a == b || std::equal(a.begin(), a.end(), b.begin(),
                               [](char x, char y) { return lower_octet(x) == lower_octet(y); });
 }

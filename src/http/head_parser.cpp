@@ -92,7 +92,7 @@ struct FramingFields {
 
 // Parses Content-Length and Transfer-Encoding strictly (RFC 9112 §6.1, §6.3). The coding must be exactly
 // `chunked`. A length must consist of digits, and all lengths must be equal. A length above 2^63 - 1 is
-// rejected: servers with signed numbers would read it as negative.
+// rejected, because servers with signed numbers would read it as negative.
 FramingFields read_framing(const Fields& fields) {
   FramingFields found;
   for (const auto& field : fields) {
@@ -113,7 +113,7 @@ FramingFields read_framing(const Fields& fields) {
   return found;
 }
 
-// Returns true if the method has a lower-case letter. Such methods are dangerous: methods are case-sensitive
+// Returns true if the method has a lower-case letter. weir rejects such methods. Methods are case-sensitive
 // (RFC 9110 §9.1), so a rule for POST does not match "post", but some servers read "post" as POST.
 bool has_small_letters(std::string_view method) noexcept {
   return std::any_of(method.begin(), method.end(), [](char c) { return c >= 'a' && c <= 'z'; });
@@ -196,9 +196,9 @@ std::optional<Fault> read_response_framing(ResponseHead& head, bool to_head) {
   if (ambiguous && !bodiless) return Fault{502, "the framing of the upstream's response is ambiguous"};
   head.length_known = framing.length && !ambiguous;
   head.content_length = head.length_known ? *framing.length : 0;
-  // A server may send an unexpected body in three cases: the framing is ambiguous, an HTTP/1.0 response is
-  // chunked (RFC 9112 §6.1), or a 204 announces a body. In these cases weir closes the connection, because it
-  // could read that body as the next response.
+  // Closes the connection if a server may send a body that weir does not expect, because weir could read that
+  // body as the next response. This is so if the framing is ambiguous, if an HTTP/1.0 response is chunked
+  // (RFC 9112 §6.1), or if a 204 announces a body.
   const bool speaks_of_body = framing.chunked || head.content_length > 0;
   if (ambiguous || (framing.chunked && head.minor_version == 0) || (head.status == 204 && speaks_of_body))
     head.keep_alive = false;

@@ -130,7 +130,7 @@ unsigned slash_kinds(std::string_view text) noexcept {
   return kinds;
 }
 
-// Removes the parameters of all segments, because rules compare names without parameters. Keeps the
+// Removes the parameters of all segments, because rules compare names without parameters. But keeps the
 // parameters of dot segments: a server that does not know parameters reads "..;x" as a name, not as a dot
 // segment.
 void remove_parameters(std::string& path) {
@@ -181,7 +181,7 @@ class Finder {
       }
   }
 
-  // Adds the interpretation of servers that decode `text` once more than others.
+  // Adds the interpretation of servers that decode percent-encoding once more than others.
   void read_decoded(std::string_view text, PathStyle style) {
     if (interpretations_.too_many) return;
     if (const auto decoded = decoded_once(text); decoded != text) read(decoded, style);

@@ -79,9 +79,9 @@ void take_name(std::string_view& rest, std::string& out, PathStyle style) {
   }
 }
 
-// Moves one segment and its slash from `rest` to `out`. A dot segment removes segments of `out` instead.
-// `out` must end with a slash. Afterwards `out` ends with a slash again, unless this was the last segment and
-// has a name.
+// Moves one segment and its slash from `rest` to `out`. For a dot segment, moves nothing, but removes the
+// segments of `out` that it cancels. `out` must end with a slash. Afterwards `out` ends with a slash again,
+// unless this was the last segment and has a name.
 void take_segment(std::string_view& rest, std::string& out, PathStyle style) {
   const std::size_t begin = out.size();
   take_name(rest, out, style);
@@ -179,9 +179,9 @@ constexpr const char* kDoubtfulSlash =
     "the path has an encoded slash, backslash or percent sign next to dots, in parameters or in a part that "
     "dots remove";
 
-// Returns a reason if servers may find different resources for this path, although rules see only one path.
-// Returns null if all servers agree. Servers differ in whether they merge slashes, know parameters or decode
-// slashes.
+// Returns a reason if servers may find different resources for this path, because they differ in whether they
+// merge slashes, know parameters or decode slashes. Rules see only one path. Returns null if all servers
+// agree.
 const char* warn_about_segments(std::string_view path) noexcept {
   Names names;
   bool named = false;  // true: some segment has a name

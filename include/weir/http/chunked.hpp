@@ -1,8 +1,8 @@
 // Decodes the chunked transfer coding (RFC 9112 §7.1) piece by piece. Pure.
 //
-// Why not Beast's decoder: it needs a head that Beast parsed, it needs the whole line of a chunk in its
-// buffer, and it merges trailers into the head. A relay needs a decoder that accepts input in pieces of any
-// size and stores no bytes.
+// The decoder accepts input in pieces of any size and stores no bytes, as a proxy needs. Beast's decoder does
+// not: it needs a head that Beast parsed, it needs the whole line of a chunk in its buffer, and it merges
+// trailers into the head.
 //
 // The decoder drops extensions. It also drops trailers, unless the caller passes a string for them. All
 // extensions and trailers together may be at most 16 KiB longer than the data before them.

@@ -33,13 +33,13 @@ struct CorsSettings {
 [[nodiscard]] std::string_view permitted_origin(const CorsSettings& cors, const Fields& request) noexcept;
 
 // Returns true for a preflight: a browser asks whether a page of a permitted origin may send a request.
-// Browsers send preflights without a body, and without the fields of the page: Authorization, Cookie, the API
-// key, and fields that override the method (Fetch standard, "CORS-preflight fetch"). A request with one of
-// these is no preflight.
+// Browsers send preflights without a body, and without Authorization, Cookie, the API key, and fields that
+// override the method (Fetch standard, "CORS-preflight fetch"). So a request with a body or with one of these
+// fields is no preflight.
 [[nodiscard]] bool is_preflight(const CorsSettings& cors, const RequestHead& request) noexcept;
 
-// The three functions below append field lines to `lines`, each with its CRLF. On entry, `lines` holds the
-// field lines that weir adds to the answer.
+// The three functions below append field lines to `lines`, each with its CRLF. `lines` must already hold all
+// other field lines that weir adds to the answer.
 
 // Used for an answer that weir itself creates. Permits the page to read the status, the body and the fields
 // in `lines`.

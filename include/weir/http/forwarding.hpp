@@ -21,8 +21,8 @@ struct ForwardedBy {
   bool add_forwarded = false;                  // true: weir also writes Forwarded (RFC 7239)
   bool underscores = false;                    // true: weir also forwards fields whose names contain '_'
   const FieldNames* trusted_fields = nullptr;  // fields that only trusted peers may send; null: none
-  // True: weir itself will read the response. So weir asks the server for the identity coding (RFC 9110
-  // §12.5.3), and does not ask for a range.
+  // True: weir itself will read the response, which must be complete and not encoded. weir then asks the
+  // server for the identity coding (RFC 9110 §12.5.3), and for the whole response instead of a range.
   bool whole_and_plain = false;
   std::string_view upgrade{};  // the protocol to request in Upgrade; empty: none
   std::string_view path{};     // the path to forward; empty: the target as it was received
@@ -30,10 +30,14 @@ struct ForwardedBy {
   std::string_view host{};     // the value of Host; empty: the request's own
 };
 
-// Appends the head of the request to the upstream: method and target unchanged unless `path` is set,
-// HTTP/1.1, without hop-by-hop fields. Adds the forwarding fields, Via, and the framing that weir uses for
-// the body. Omits names with underscores unless `underscores` is set: CGI programs (RFC 3875 §4.1.18) cannot
-// tell "X_Y" from "X-Y". REQUIRES: Max-Forwards, if it applies, is not 0.
+// Appends the head of the request to the upstream.
+// - Method and target are unchanged unless `path` is set. The version is HTTP/1.1. Hop-by-hop fields are left
+//   out.
+// - Adds the forwarding fields, Via, and the framing that weir uses for the body.
+// - Omits names with underscores unless `underscores` is set, because CGI programs (RFC 3875 §4.1.18) cannot
+//   tell "X_Y" from "X-Y".
+//
+// REQUIRES: Max-Forwards, if it applies, is not 0.
 void write_request_head(std::string& out, const RequestHead& head, const ForwardedBy& by);
 
 // Removes the expectation of 100 Continue (RFC 9110 §10.1.1), so that write_request_head() does not forward

@@ -38,8 +38,8 @@ class FrameScanner {
     Kind kind = Kind::NeedMore;
     std::size_t size = 0;  // number of octets at the front of `bytes`
   };
-  // Returns the first piece of `bytes`, which must continue the octets of the earlier calls. Returns NeedMore
-  // if the header is incomplete. The next call must then start with the same header.
+  // Returns the first piece of `bytes`, which must continue the octets of the earlier calls. If the header of
+  // a frame is incomplete, returns NeedMore; the next call must then start with the same header again.
   [[nodiscard]] Piece next(std::string_view bytes) noexcept;
 
   // Returns true between frames, so that weir may insert a frame of its own.

@@ -88,8 +88,8 @@ struct RequestHead {
   // call parses the query or the cookies.
   [[nodiscard]] NamedValues query_values(std::string_view name) const;
   [[nodiscard]] NamedValues cookie_values(std::string_view name) const;
-  // Records that the request exceeds a bound; later calls have no effect. The admission controller then
-  // rejects the request with a 400.
+  // Records the first bound that the request exceeds; later calls have no effect. The admission controller
+  // then rejects the request with a 400.
   void note_excess(const Excess& excess) const noexcept {
     if (!excess_) excess_ = excess;
   }

@@ -99,14 +99,14 @@ class Http2RequestText {
 };
 
 // Collects the fields of a response as they arrive, and writes the same response as HTTP/1.1 text. The head
-// parser and the body decoder then read this text like the response of an HTTP/1.1 server. The body is always
-// in chunks, so that trailers can follow. The head does not announce the chunks (no Transfer-Encoding), and
-// may have a Content-Length.
+// parser and the body decoder then read this text like the response of an HTTP/1.1 server. The text has the
+// body in chunks, so that trailers can follow. Its head has no Transfer-Encoding, and may have a
+// Content-Length.
 class Http2ResponseText {
  public:
   // `to_head`: the request's method is HEAD. `most`: the bound on a head in octets, computed as for
-  // SETTINGS_MAX_HEADER_LIST_SIZE. If a head exceeds the bound, the written text is padded beyond the bound
-  // and has no end, so that the HTTP/1.1 parser rejects it as too large.
+  // SETTINGS_MAX_HEADER_LIST_SIZE. A head beyond the bound is written with padding and without an end, so
+  // that the HTTP/1.1 parser rejects it as too large.
   Http2ResponseText(bool to_head, std::size_t most) noexcept : to_head_(to_head), most_(most) {}
 
   // Adds the next field of a head or of the trailers. The codec has checked the field (RFC 9113 §8.2, §8.3).

@@ -49,8 +49,8 @@ struct Http2Limits {
 // The events of one stream. The session calls these functions.
 class Http2StreamEvents {
  public:
-  // Called for each field of a head. A client's session reports the trailers of a response as a head, too. A
-  // server's session does not report the trailers of a request.
+  // Called for each field of a head. In a client's session, this includes the trailers of a response, which
+  // the session reports like a head. A server's session does not report the trailers of a request.
   virtual void on_field(std::string_view name, std::string_view value) = 0;
   // Called when all fields of a head have arrived.
   virtual void on_head() = 0;
@@ -99,6 +99,7 @@ class Http2Events {
   // Called for each cheap frame that arrives. `Fault`: weir answers a fault of the peer with a reset.
   // `Refused`: the peer has opened more streams than it may.
   virtual void on_cheap(Http2Cheap frame) = 0;
+  // Called when the peer has answered a PING of weir.
   virtual void on_pong() = 0;
   // Called when weir has sent a GOAWAY with an error, which ends the connection.
   virtual void on_failure() noexcept = 0;
@@ -115,8 +116,8 @@ class Http2Session {
   // the server sends more, the connection ends. Http2FloodGuard bounds the frames of clients.
   static constexpr std::uint32_t kMostUnknown = 1000;
 
-  // Creates one end of a connection. `events` must outlive the session. A client accepts no push, so it
-  // announces no max_streams.
+  // Creates one end of a connection. `events` must outlive the session. A client forbids the server to push
+  // streams, so it announces no max_streams.
   Http2Session(Http2Events& events, const Http2Limits& limits, Http2Side side = Http2Side::Server);
   ~Http2Session();
   Http2Session(const Http2Session&) = delete;
@@ -185,8 +186,8 @@ class Http2Session {
   std::int32_t last_opened_ = -1;  // the last stream that the peer has opened; -1: none
   // the last stream that the latest GOAWAY accepts; no bound before the first GOAWAY
   std::int32_t last_accepted_ = std::numeric_limits<std::int32_t>::max();
-  // The peer skipped the stream IDs between skipped_from_ and skipped_to_. The peer may not use these IDs any
-  // more.
+  // The stream IDs that the peer skipped last: those between skipped_from_ and skipped_to_. The peer must not
+  // use these IDs any more.
   std::int32_t skipped_from_ = 0;
   std::int32_t skipped_to_ = 0;
   std::uint32_t unknown_ = 0;  // frames of unknown types since the last frame of a message

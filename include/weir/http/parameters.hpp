@@ -17,7 +17,7 @@ namespace weir::http {
 struct ParameterBounds {
   // the largest number of query parameters; also of cookies, and of form fields
   std::size_t parameters = 1000;
-  std::size_t repeats = 16;  // the largest number of values with one name, if a rule reads that name
+  std::size_t repeats = 16;  // the largest number of values of one name, for names that rules read
 };
 
 // The bound that a request exceeds, if any.

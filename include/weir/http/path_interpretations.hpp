@@ -14,8 +14,8 @@
 namespace weir::http {
 
 // Bounds on finding the interpretations of one path: the number of octets written, and the number of
-// interpretations. Beyond either bound, `too_many` is set. The bound on octets limits the work that a client
-// can cause before a rule rejects its request.
+// interpretations. If a bound is exceeded, `too_many` is set. The bound on octets limits the work that a
+// client can cause before a rule rejects its request.
 inline constexpr std::size_t kMostReadOctets = 16 << 10;
 inline constexpr std::size_t kMostPathInterpretations = 64;
 

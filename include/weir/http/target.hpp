@@ -12,14 +12,17 @@
 namespace weir::http {
 
 // Returns the normal form of a path: RFC 3986 §6.2.2 and some more rules, so that each resource has one name.
-// First each octet is decoded once and written in one way. Octets that a path may contain (pchar, §3.3) are
-// written as they are, all other octets as %XX in upper case. A '%' without two digits becomes "%25", an
-// encoded slash "%2F". Then each segment loses its ";parameters" (or "%3B…"), slashes are merged, and dot
-// segments are removed, never above the root. Case and a trailing slash are significant. An empty path
-// becomes "/". A fragment is removed. A text that does not begin with '/' ("*") stays as it is. The normal
-// form of a normal path is the same path.
+// The normal form of a normal path is the same path. The steps:
+// 1. Decodes each octet once and writes it in one way. Octets that a path may contain (pchar, §3.3) are
+//    written as they are, all other octets as %XX in upper case. A '%' without two digits becomes "%25", an
+//    encoded slash "%2F".
+// 2. Removes the ";parameters" (or "%3B…") of each segment. This comes before step 4, because servers that
+//    know parameters read "/a/..;x/b" as "/b".
+// 3. Merges slashes.
+// 4. Removes dot segments, never above the root.
 //
-// Parameters are removed before dot segments: servers that know parameters read "/a/..;x/b" as "/b".
+// Case and a trailing slash are significant. An empty path becomes "/". A fragment is removed. A text that
+// does not begin with '/' ("*") stays as it is.
 [[nodiscard]] std::string_view normalise_path(std::string_view raw, std::string& scratch);
 
 // Returns the path with each octet written as in the normal form: as itself if a path may contain it,
@@ -38,7 +41,8 @@ namespace weir::http {
 // * a dot segment has parameters, which only some servers know;
 // * ".." follows an empty segment, so it removes another segment if slashes are merged first;
 // * "%2F", "%5C" or "%25" (for servers that decode twice) is next to dots, in parameters, or in a segment
-//   that ".." removes. Rules do not see the slash there. Elsewhere rules find it in the normal form.
+//   that ".." removes. Rules do not see this slash. In other places the normal form keeps it, so rules see
+//   it.
 [[nodiscard]] const char* path_warning(std::string_view raw) noexcept;
 
 // Returns the host in lower case, without its port and trailing dot. An IPv6 literal keeps its brackets.

@@ -11,8 +11,8 @@
 namespace weir::http {
 
 // Returns the protocol to request from the upstream: the first protocol of the client that is also in
-// `allowed`, spelled as in `allowed`. Returns an empty text if there is no such protocol. Also returns an
-// empty text if the request has a body, because servers could disagree where that body ends.
+// `allowed`, spelled as in `allowed`. Returns an empty text if there is no such protocol, or if the request
+// has a body, because servers could disagree where that body ends.
 [[nodiscard]] std::string_view protocol_to_ask(const RequestHead& head,
                                                std::span<const std::string> allowed) noexcept;
 

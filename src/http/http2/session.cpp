@@ -16,8 +16,8 @@ namespace {
 constexpr std::size_t kUsualFields = 32;
 using NameValues = boost::container::small_vector<nghttp2_nv, kUsualFields>;
 
-// The maximum size of a head to send. This maximum exceeds the largest max_head, because nghttp2 silently
-// drops larger heads.
+// The maximum size of a head to send. It exceeds the largest max_head, because nghttp2 silently drops heads
+// above its maximum.
 constexpr std::size_t kMostHeadToSend = 2 << 20;
 
 // The types of frames that RFC 9113 does not define. Receivers ignore them (RFC 9113 §4.1).
@@ -41,8 +41,8 @@ NameValues values_of(const Http2Fields& fields) {
   return values;
 }
 
-// Throws std::bad_alloc if memory has run out. Ignores every other failure of an nghttp2 function, because it
-// means that the stream no longer exists. The stream's events report that.
+// Throws std::bad_alloc if memory has run out. Ignores every other failure of an nghttp2 function, which
+// means that the stream no longer exists; the events of the stream report that.
 void check(int result) {
   if (result == NGHTTP2_ERR_NOMEM) throw std::bad_alloc();
 }
@@ -73,8 +73,9 @@ Http2Cheap kind_of(const nghttp2_frame_hd& frame) noexcept {
   }
 }
 
-// Returns true for a reset of a stream that is closed already. After a client has reset a stream, frames that
-// weir sent before still reach it. Some clients send one more reset for each of these frames (RFC 9113 §5.1).
+// Returns true for a reset of a stream that is closed already. A client that has reset a stream still
+// receives the frames that weir sent before. Some clients send one more reset for each of these frames (RFC
+// 9113 §5.1).
 bool resets_nothing(nghttp2_session* session, const nghttp2_frame_hd& frame) noexcept {
   return frame.type == NGHTTP2_RST_STREAM && stream_of(session, frame.stream_id) == nullptr;
 }
@@ -115,11 +116,10 @@ struct Http2Session::Callbacks {
 
   // Passes each frame to on_cheap() that is neither part of a message nor an acknowledgement of SETTINGS.
   // Does so before nghttp2 processes the frame, because nghttp2 drops some of these frames without another
-  // callback.
-  //
-  // Ends the connection in two cases instead. The first: a server sends too many frames of unknown types. The
-  // second: a client opens a stream with an ID that it has just skipped. nghttp2 would ignore such a stream
-  // (RFC 9113 §5.1.1).
+  // callback. Ends the connection instead in two cases:
+  // * A server sends too many frames of unknown types.
+  // * A client opens a stream with an ID that it has just skipped. nghttp2 would ignore such a stream (RFC
+  //   9113 §5.1.1).
   static int begin_frame(nghttp2_session* codec, const nghttp2_frame_hd* frame, void* data) noexcept {
     const bool opens = frame->type == NGHTTP2_HEADERS;
     const bool acknowledges = frame->type == NGHTTP2_SETTINGS && (frame->flags & NGHTTP2_FLAG_ACK) != 0;
@@ -221,8 +221,8 @@ struct Http2Session::Callbacks {
     return guarded(data, [&] { stream->on_closed(why); });
   }
 
-  // Notes a request that nghttp2 cannot send, because the server has sent GOAWAY meanwhile. nghttp2 then
-  // closes the request's stream.
+  // Notes a request that nghttp2 cannot send, because the server has sent GOAWAY in the meantime. nghttp2
+  // then closes the stream of this request.
   static int unsent_frame(nghttp2_session*, const nghttp2_frame* frame, int, void* data) noexcept {
     if (is_request(*frame)) of(data).unsent_ = frame->hd.stream_id;
     return 0;

@@ -55,7 +55,7 @@ TEST(WriteAnswer, SendsKeepAliveToHttp10Clients) {
             std::string::npos);
 }
 
-// The client would read a body after a 204 or a 304 as the next response.
+// If weir wrote a body after a 204 or a 304, the client would read the body as the next response.
 TEST(WriteAnswer, WritesNoBodyWith204And304) {
   for (const unsigned status : {204U, 304U}) {
     const auto out = written({.status = status, .body = "body", .date = kDate});

@@ -153,7 +153,7 @@ TEST(CorsExposedNames, NamesTheFieldsThatWeirAddsToAnAnswer) {
             "Access-Control-Expose-Headers: X-RateLimit-Limit, RateLimit\r\nVary: Origin\r\n");
 }
 
-// `fields` may still contain such lines of an earlier answer that was not sent.
+// `fields` may still contain Access-Control and Vary lines of an earlier answer that was not sent.
 TEST(CorsExposedNames, OmitAccessControlAndVaryFields) {
   std::string fields = "RateLimit: \"a\";r=4\r\nAccess-Control-Expose-Headers: RateLimit\r\nVary: Origin\r\n";
   const auto before = fields;

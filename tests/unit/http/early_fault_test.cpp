@@ -10,7 +10,8 @@ namespace {
 
 #define RAW(text) std::string_view(text, sizeof(text) - 1)
 
-// None of the texts below ends in an empty line. So without the early check, weir would wait for more octets.
+// None of the texts below ends in an empty line. So without the early check, weir would wait for the rest of
+// the head.
 TEST(FindEarlyFault, FindsFaultsBeforeTheHeadIsComplete) {
   for (const auto begun :
        {RAW("GET / HTTP/1.1\nHost: a\n\n"), RAW("GET /\r\n"), RAW("GET / HTTP/2.0\r\nHost"), RAW("\n"),

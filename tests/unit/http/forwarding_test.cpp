@@ -108,7 +108,7 @@ TEST(WriteRequestHead, DropsHopByHopFields) {
             "GET / HTTP/1.1\r\nHost: a\r\nX-Stays: 1\r\n\r\n");
 }
 
-TEST(WriteRequestHead, IgnoresConnectionOptionsForHostAndFraming) {
+TEST(WriteRequestHead, WritesHostAndFramingEvenIfConnectionNamesThem) {
   EXPECT_EQ(
       without_ours(forwarded("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n"
                              "Connection: Content-Length, Host, Transfer-Encoding, X-Forwarded-For, Via")),
@@ -370,9 +370,8 @@ TEST(WriteInterimHead, DropsHopByHopFieldsOfInterimResponses) {
   EXPECT_EQ(out, "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n");
 }
 
-// weir must parse each head that it writes, with the same framing and only its own hop-by-hop fields. The
-// test also checks the reserved size (text_writer.hpp): with assertions enabled, a longer head aborts the
-// test.
+// The test checks the size that weir reserves for a head (text_writer.hpp): with assertions enabled, a longer
+// head aborts the test.
 TEST(WriteRequestHead, ReservesEnoughRoomForTheLongestHead) {
   for (const std::string name : {"X-Forwarded-For", "Via", "A"})
     for (const std::size_t fields : {0U, 1U, 50U, 110U})
@@ -389,6 +388,8 @@ TEST(WriteRequestHead, ReservesEnoughRoomForTheLongestHead) {
       }
 }
 
+// weir must be able to parse each head that it writes, with the same framing and only its own hop-by-hop
+// fields.
 TEST(WriteRequestHead, WritesAHeadThatTheParserAccepts) {
   for (const char* framing : {"", "\r\nContent-Length: 7", "\r\nTransfer-Encoding: chunked"}) {
     const auto original =
@@ -408,7 +409,7 @@ TEST(WriteRequestHead, WritesAHeadThatTheParserAccepts) {
   }
 }
 
-TEST(WriteRequestHead, CanRequestACompleteResponseWithoutContentCoding) {
+TEST(WriteRequestHead, AsksForNoCodingAndNoRangeIfWeirReadsTheResponse) {
   const std::string head =
       "GET / HTTP/1.1\r\nHost: a\r\naccept-encoding: gzip\r\nAccept: b\r\nRange: bytes=0-1\r\nIf-Range: c\r\n"
       "Accept-Encoding: br\r\nX-Range: d";

@@ -85,7 +85,8 @@ TEST(FrameScanner, CountsAFragmentedMessageOnce) {
     EXPECT_EQ(told_whole(a_conversation(sender), sender), "mmmicocmx");
 }
 
-// Splits the input at every position, and into single octets.
+// Splits the input at every position, and into single octets. The scanner must find the same frames each
+// time.
 TEST(FrameScanner, FindsTheSameFramesForEverySplitOfTheBytes) {
   const auto bytes = frame(kFinal | 1, 3) + frame(1, 130) + frame(kFinal | 9, 2) + frame(kFinal, 65'540) +
                      frame(kFinal | 8, 0);

@@ -250,8 +250,8 @@ TEST(RequestHead, MarksFieldsThatAreListedInConnectionAsHopByHop) {
   EXPECT_EQ(find_field(head.fields, "X_Two"), nullptr);
 }
 
-// The parser compares each option of Connection with every field name. So it bounds the number of options and
-// the number of fields.
+// weir compares each option of Connection with every field name, so it bounds the number of options and of
+// fields.
 TEST(Connection, TooManyOptionsInAllConnectionFieldsAreRejected) {
   const auto lines = [](std::size_t a, std::size_t b) {
     std::string text = "\r\nConnection: close, , ";

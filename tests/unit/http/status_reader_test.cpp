@@ -35,7 +35,8 @@ TEST(StatusReader, ReadsTheStatusForEverySplit) {
   }
 }
 
-// RFC 9112 §2.2: a health check accepts the same responses as proxied requests.
+// A health check must accept the same responses as weir accepts for requests that it forwards (RFC 9112
+// §2.2).
 TEST(StatusReader, AcceptsLinesThatEndInLineFeed) {
   const std::string answer = "HTTP/1.1 103 Early Hints\nLink: </a>\n\nHTTP/1.0 200 OK\nServer: a\n\n";
   for (std::size_t cut = 1; cut < answer.size(); ++cut) {

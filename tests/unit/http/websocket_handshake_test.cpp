@@ -7,7 +7,7 @@
 namespace weir::http {
 namespace {
 
-// The key and the confirmation are the example of RFC 6455 §1.3.
+// The key of a client and the server's confirmation in the example of RFC 6455 §1.3.
 constexpr std::string_view kKey = "dGhlIHNhbXBsZSBub25jZQ==";
 constexpr std::string_view kAccept = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 

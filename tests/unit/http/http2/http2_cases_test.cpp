@@ -187,8 +187,9 @@ TEST_F(Http2CasesTest, InvalidFramesCauseAnErrorThatTheTestSetAllows) {
   std::cout << count << " bad frames, half of them from clients\n";
 }
 
-// Each frame of the set is a test case of its own. The test sends a frame on an open stream, unless the frame
-// concerns the whole connection. The header blocks of these frames are not valid HPACK.
+// Each frame of the set is a test case of its own. The test sends the frame on an open stream, unless the
+// frame concerns the whole connection. The header blocks of these frames are not valid HPACK, so the session
+// may report a compression error for them.
 TEST_F(Http2CasesTest, ValidFramesAreAccepted) {
   int count = 0;
   for (auto& [name, wire, errors, data] : read_frame_cases(cases)) {

@@ -315,7 +315,8 @@ TEST_F(Http2SessionTest, ReceivesNoMoreThanTheWindowOfTheConnection) {
   EXPECT_EQ(held(), 100'000U);
 }
 
-// Data on refused or reset streams must not use up the window of the connection.
+// weir must return the octets of refused and reset streams to the window of the connection, so that the
+// client can still send on other streams.
 TEST_F(Http2SessionTest, DataOfRefusedStreamsDoNotUseUpTheConnectionWindow) {
   events.refuses = true;
   for (int i = 0; i < 20; ++i) {
@@ -493,7 +494,8 @@ TEST_F(Http2SessionTest, SendsAGoawayBeforeStreamsAreIgnored) {
   EXPECT_TRUE(session.is_over());
 }
 
-// nghttp2 by itself would ignore a stream whose ID is lower than an earlier ID.
+// weir must report the stream itself, because nghttp2 would ignore a stream whose ID is lower than an earlier
+// ID.
 TEST_F(Http2SessionTest, StreamIdOutOfOrderEndsTheConnection) {
   ASSERT_TRUE(exchange());
   ASSERT_GE(nghttp2_session_set_next_stream_id(client->session(), 9), 0);
