@@ -21,8 +21,8 @@ struct ForwardedBy {
   bool add_forwarded = false;                  // true: weir also writes Forwarded (RFC 7239)
   bool underscores = false;                    // true: weir also forwards fields whose names contain '_'
   const FieldNames* trusted_fields = nullptr;  // fields that only trusted peers may send; null: none
-  // True: weir itself will read the response, which must be complete and not encoded. weir then asks the
-  // server for the identity coding (RFC 9110 §12.5.3), and for the whole response instead of a range.
+  // True: weir itself will read the response, which must be whole and not encoded. So weir asks the
+  // server for the identity coding (RFC 9110 §12.5.3), and does not ask for a range.
   bool whole_and_plain = false;
   std::string_view upgrade{};  // the protocol to request in Upgrade; empty: none
   std::string_view path{};     // the path to forward; empty: the target as it was received
