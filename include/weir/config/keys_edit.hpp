@@ -1,6 +1,6 @@
 // Changes the text of a keys file ([client] keys): adds a key, changes the holder of a key, or removes a key.
-// All keys but one, and comments, stay as they are in the text. A comment goes only with its line, if that
-// line sets a value that the change removes, or is part of a removed key. Pure.
+// The other keys stay as they are in the text. A comment stays unless its line is removed: a line whose value
+// the change removes, or a line of the removed key. Pure.
 #pragma once
 
 #include "weir/policy/api_keys.hpp"
@@ -12,7 +12,7 @@
 
 namespace weir::config {
 
-// The change of one key. Names the key by its digest, or a key of the file by its ApiKeys::id_of().
+// The change of one key. Names the key by its digest, or, for a key of the file, by its ApiKeys::id_of().
 struct KeyEdit {
   std::optional<policy::ApiKeys::Sha256> digest{};
   std::string id{};  // used if `digest` is absent
@@ -35,9 +35,9 @@ struct EditedKeys {
   std::string why{};                         // a sentence that says what to do; empty if there is no fault
   std::string text{};                        // the new text of the file
   policy::ApiKeys keys{};                    // all keys in the new text
-  policy::ApiKeys::Sha256 digest{};          // of the changed key
-  policy::ApiKeyOwner owner{};               // its holder; of a removed key: its last holder
-  std::optional<policy::ApiKeyOwner> was{};  // its holder until now; absent: the key is new
+  policy::ApiKeys::Sha256 digest{};          // the digest of the changed key
+  policy::ApiKeyOwner owner{};               // the holder of this key; for a removed key: its last holder
+  std::optional<policy::ApiKeyOwner> was{};  // the holder until now; absent: the key is new
 };
 
 // Returns the text with the change. Reads the new text again and compares the keys, so that a change never
@@ -45,8 +45,8 @@ struct EditedKeys {
 [[nodiscard]] EditedKeys edit_keys(std::string_view text, const std::string& file, const KeyEdit& edit);
 
 struct Settings;
-// Returns a warning if no rule or route uses the tier: its keys get the limits of keys without a tier.
-// `settings`: the configuration in use.
+// Returns a warning if no rule or route uses the tier, so that a key with this tier gets the limits of keys
+// without a tier. `settings`: the configuration in use.
 [[nodiscard]] std::optional<std::string> warn_of_unused_tier(const Settings& settings, std::string_view tier);
 
 }  // namespace weir::config

@@ -1,5 +1,5 @@
-// Finds the line of the configuration that declares a listener, a server or an alert, for messages about the
-// listener, server or alert.
+// Finds the line of the configuration that declares a listener, a server or an alert. Messages about the
+// listener, server or alert then name this line.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -30,8 +30,8 @@ template <class T>
   return result;
 }
 
-// The upstreams with their servers, in the order of the configuration. If the look-up of a server's name
-// failed, the server has no address. This server is down until a later look-up succeeds.
+// The upstreams with their servers, in the order of the configuration. A server whose name could not be
+// looked up has no address. It is down until a later look-up succeeds.
 struct LookupResult {
   std::vector<upstream::ResolvedUpstream> upstreams;
   std::vector<std::string> unknown;   // a message for each server whose name the resolver does not find

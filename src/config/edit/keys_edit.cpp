@@ -84,7 +84,8 @@ std::string owner_line(std::size_t key, const std::string& value) {
   return value.empty() ? "" : std::string(kHolderKeys[key]) + " = " + toml_text(value) + "\n";
 }
 
-// The lines of one [[key]] table: from its header to the line after its last entry.
+// The lines of one [[key]] table, from its header (`begin`) to the line after its last entry (`end`,
+// excluded).
 struct TableLines {
   std::size_t begin, end;
 };
@@ -119,7 +120,8 @@ std::string with_new_key(std::string_view text, const ApiKeys::Sha256& digest, c
   return out;
 }
 
-// Changes values in their lines, which keep their comments. Removes the lines of values that are empty now.
+// Returns the text with the new values of the holder, each in its old line, which keeps its comment. Leaves
+// out the lines of values that are empty now, and adds lines for values that had none.
 std::string with_owner(const FileLines& lines, const TableLines& table, const ApiKeyOwner& was,
                        const ApiKeyOwner& owner) {
   const auto before = values_of(was), after = values_of(owner);
@@ -140,8 +142,8 @@ std::string with_owner(const FileLines& lines, const TableLines& table, const Ap
   return out + text_of_lines(lines, table.end, lines.size());
 }
 
-// Removes the blank lines after the table, too. Comments above the table stay, because they may be about more
-// keys than this one.
+// Returns the text without the table and the blank lines after it. Comments above the table stay, because
+// they may be about more keys than this one.
 std::string without_table(const FileLines& lines, const TableLines& table) {
   auto rest = table.end;
   while (rest < lines.size() && trimmed_line(lines[rest]).empty()) ++rest;

@@ -231,7 +231,7 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
 }
 
-// Reads a line of TOML character by character. Collects the keys whose values have begun but not ended.
+// Reads lines of TOML character by character. Collects the keys whose values have begun but not ended.
 class OpenKeys {
  public:
   void take(std::string_view line, std::size_t at) {

@@ -18,8 +18,8 @@ struct Habit {
 };
 extern const std::span<const Habit> kHabits;
 
-// The line to write for a setting that must be a table but has a plain value. "{}" is a placeholder for that
-// value.
+// The line to write for a setting that must be a table but has a plain value, such as `tls = true`. "{}" is a
+// placeholder for that value.
 struct TableFor {
   std::string_view key;
   std::string_view line;

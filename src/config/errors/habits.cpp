@@ -17,7 +17,7 @@ namespace weir::config {
 namespace {
 
 // Returns `line` with the value of `entry` in place of "{}". Converts the value to the type of the setting
-// that the "{}" belongs to. `find`: returns the setting to which a path of keys leads.
+// that the line assigns "{}" to. `find`: returns the setting to which a path of keys leads.
 template <class Find>
 std::string filled(std::string_view line, const Node& entry, Find find) {
   std::string text(line);
@@ -33,8 +33,8 @@ std::string filled(std::string_view line, const Node& entry, Find find) {
   return text;
 }
 
-// Names of settings of other proxies. kCounts: the number of requests in a rate. kPeriods: the period of the
-// rate.
+// Settings of other proxies. kCounts: names for the number of requests in a rate. kPeriods: names for the
+// period of the rate.
 constexpr std::array<std::string_view, 9> kCounts{
     "rate",  "average",           "requests",     "count",     "max_requests",
     "quota", "requests_per_unit", "max_requests", "max_tokens"};

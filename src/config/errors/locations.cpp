@@ -49,7 +49,8 @@ base::Error with_location(const Locations& locations, const std::string& whose, 
 
 namespace {
 
-// Looks up the addresses of all servers that are not services, in the order of the configuration.
+// Looks up the addresses of all servers in the order of the configuration, except servers that weir finds by
+// SRV records.
 std::vector<base::Result<net::NameAnswer>> look_up_addresses(const Settings& settings) {
   std::vector<base::Endpoint> addresses;
   for (const auto& upstream : settings.upstreams)
@@ -58,7 +59,7 @@ std::vector<base::Result<net::NameAnswer>> look_up_addresses(const Settings& set
   return net::look_up_all(addresses, settings.server.nameservers);
 }
 
-// Looks up the services of all upstreams, in the order of the configuration.
+// Looks up the SRV records of all upstreams that have a service, in the order of the configuration.
 std::vector<base::Result<net::ServiceAnswer>> look_up_services(const Settings& settings) {
   std::vector<std::string> services;
   for (const auto& upstream : settings.upstreams)
@@ -69,8 +70,8 @@ std::vector<base::Result<net::ServiceAnswer>> look_up_services(const Settings& s
 }  // namespace
 
 LookupResult look_up_servers(const Settings& settings) {
-  // At the same time, so that silent name servers delay a start by net::kLongestLookups only once, and slow
-  // names do not fail the services.
+  // Looks up addresses and services at the same time. So silent name servers delay a start by
+  // net::kLongestLookups only once, and slow look-ups of addresses do not make those of services fail.
   auto later = std::async(std::launch::async, [&] { return look_up_services(settings); });
   auto addresses = look_up_addresses(settings);
   auto services = later.get();

@@ -58,7 +58,7 @@ std::optional<std::string> nearest_duration(std::string_view text) {
   if (unit.empty() || (number.empty() && named.empty())) return std::nullopt;
   auto duration = number + std::string(unit);
   const auto parsed = base::parse_duration(number.empty() ? "1" + duration : duration);
-  // Many settings must be above zero, so "0s" may be wrong, too.
+  // Does not suggest a zero, because many settings must be above zero.
   return parsed && parsed->count() != 0 && duration != text ? std::optional(std::move(duration))
                                                             : std::nullopt;
 }

@@ -9,7 +9,7 @@ namespace weir::config {
 
 namespace {
 
-// Characters that other languages write before '=', as in := >= !=
+// Characters that people write before '=' out of habit from other languages, as in := >= !=
 constexpr std::string_view kBeforeEquals = ":+-<>!?~";
 
 bool is_one_of(char c, std::string_view set) {
@@ -28,7 +28,7 @@ std::string describe_repeated_header(std::string_view name, std::string_view rea
   return what + "; keep one" + (mixed ? " " + header : "") + ", with all of its keys below it";
 }
 
-// Returns the names that lead to the repeated key. The last name is the key itself.
+// Returns the names that lead to the repeated key, from the outermost table to the key itself.
 Names repeated_key(std::string_view line, std::size_t at) {
   if (auto keys = keys_before(line, at); !keys.empty()) return keys;
   return {std::string(without_blanks(line.substr(0, line.find('='))))};
@@ -38,7 +38,7 @@ bool is_header(std::string_view line, const ParserStop& stop) {
   return without_blanks(line).starts_with('[') && keys_before(line, offset_of(line, stop.column)).empty();
 }
 
-// Returns the text without a dot that has no name on one side.
+// Returns the text without each dot that has no name before or after it.
 std::string without_lone_dots(std::string_view text) {
   std::string kept;
   for (std::size_t i = 0; i < text.size(); ++i) {

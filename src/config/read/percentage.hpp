@@ -8,7 +8,7 @@
 
 namespace weir::config {
 
-// A valid percentage is a multiple of `step` from `least` to `most`.
+// The valid percentages: the multiples of `step` from `least` to `most`.
 struct PercentageBounds {
   unsigned least = 0;
   unsigned most = 100;

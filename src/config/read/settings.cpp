@@ -26,7 +26,8 @@ ConfigError::ConfigError(std::vector<std::string> mistakes, std::vector<WatchedF
 Settings parse_settings(std::string_view text, const std::string& file) {
   ConfigErrors mistakes;
   const auto document = read_toml(text, file, mistakes);
-  // After a syntax error, all keys are missing. Messages about missing keys would be misleading.
+  // After a syntax error, all keys are missing. So the error alone is reported, because messages about
+  // missing keys would be misleading.
   if (!mistakes.empty() && document.table()->entries.empty()) throw ConfigError(mistakes.lines());
   const TableReader root(&document, 1, "", schema::kRoot, {&file, &mistakes});
   ReadContext context{.file = file, .folder = std::filesystem::path(file).parent_path(), .tiers = {}};

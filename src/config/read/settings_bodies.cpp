@@ -10,7 +10,8 @@ namespace weir::config {
 
 namespace {
 
-// The largest allowed max_body. A body that a rule reads stays in memory until the whole body has arrived.
+// The largest value of max_body. It is bounded, because a body that a rule reads stays in memory until the
+// whole body has arrived.
 constexpr std::uint64_t kMostRead = 16U << 20;
 
 std::uint64_t read_max_body(const TableReader& table) {

@@ -93,7 +93,8 @@ void read_topology(const TableReader& table, redis::RedisSettings& redis) {
 
 }  // namespace
 
-// Reads `username` and `password`. Unlike in a URL, both may contain any character without percent-encoding.
+// Reads `username` and `password`. Both may contain any character as it is. In the URL, some characters must
+// be percent-encoded.
 void read_user(const TableReader& table, redis::RedisSettings& redis) {
   const auto user = table.text("username");
   const auto password = table.text("password");

@@ -79,8 +79,8 @@ void take_address(const TableReader& table, const base::Endpoint& address, ReadC
                                                      const ReadContext& context);
 [[nodiscard]] std::vector<policy::Rule> read_rules(const TableReader& root, const Settings& settings,
                                                    ReadContext& context);
-// Reports a mistake if one request can get more charges than a bill can have, or if the rules have more
-// different limits than one process can hold. `tables`: the tables of the rules, in the same order.
+// Reports a mistake if one request can get more than kMaxCharges charges, or if the rules have more different
+// limits than one process can hold. `tables`: the tables of the rules, in the same order.
 void check_bounds(const std::vector<TableReader>& tables, std::span<policy::Rule> rules);
 
 [[nodiscard]] std::vector<admin::AlertSettings> read_alerts(const TableReader& root, const Settings& settings,

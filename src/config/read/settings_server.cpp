@@ -45,7 +45,8 @@ void read_sizes(const TableReader& table, proxy::ServerSettings& server) {
   server.max_body = body.value_or(0);
 }
 
-// Reads `nameservers`. They must be IP addresses, because nobody could look up their names.
+// Reads `nameservers`. They must be IP addresses, because weir would need a name server to look up the name
+// of another.
 std::vector<base::Endpoint> read_name_servers(const TableReader& table) {
   constexpr std::uint16_t kDnsPort = 53;
   constexpr std::size_t kMost = 8;

@@ -1,4 +1,5 @@
-// Reads costs that are the sum of numbers in a JSON body, and reserves that the request states.
+// Reads costs that are the sum of numbers in a JSON body, and the amounts that weir reserves because a
+// request states them.
 #include "config/read/settings_sections.hpp"
 
 #include "weir/policy/cost.hpp"

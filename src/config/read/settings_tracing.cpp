@@ -16,8 +16,8 @@ constexpr std::size_t kMostHeaders = 32;
 constexpr base::Duration kShortestInterval{10'000};
 constexpr base::Duration kLongestInterval{60'000'000};
 
-// Returns the value of "0.25%" in parts of a million: 2500. Returns nullopt if the text is no such share, or
-// has more than three decimals.
+// Parses a share such as "0.25%". Returns the share in parts of a million, such as 2500. Returns nullopt if
+// the text is no such share, or has more than three decimals.
 std::optional<std::uint32_t> parse_portion(std::string_view text) {
   constexpr std::uint32_t kPercent = observe::kMillion / 100;
   if (!text.ends_with('%')) return std::nullopt;

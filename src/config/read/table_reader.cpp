@@ -73,8 +73,8 @@ void TableReader::check_entry(const Node& entry) {
   if (well_typed(entry, *spec)) entries_.push_back(&entry);
 }
 
-// Returns the end of a message: ": write [[rule]] …" if the file has [rule] instead, or the reverse. Returns
-// an empty text otherwise.
+// Returns the end of a message about a header with the wrong number of brackets: ": write [[rule]] …" if the
+// file has [rule] instead, or the reverse. Returns an empty text for any other entry.
 std::string TableReader::header_instead(const Node& entry, const KeySpec& spec) const {
   const bool of_root = path_.empty();
   const bool tables = entry.array() != nullptr && of_kind(entry, Kind::Subtables) && !entry.array()->empty();

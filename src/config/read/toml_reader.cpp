@@ -16,10 +16,9 @@ int line_of(const toml::source_region& source) {
   return source.begin.line == 0 ? 1 : static_cast<int>(source.begin.line);
 }
 
-// Returns the line of the first key with more than kMostDots dots; nullopt if there is none. toml++ limits
-// the depth of values but not of keys. It makes a table for each part of a key, so a key "a.a.a…" could
-// overflow the stack. Counts dots that are separated only by characters of names. No sensible text has so
-// many of these dots.
+// Returns the line of the first key with more than kMostDots dots; nullopt if there is none. A key "a.a.a…"
+// could overflow the stack: toml++ makes a table for each part of a key, and does not limit their depth.
+// Counts dots with only characters of names between them. No sensible text has so many of these dots.
 std::optional<int> line_of_endless_key(std::string_view text) {
   constexpr unsigned kMostDots = 1000;
   int line = 1;

@@ -41,8 +41,8 @@ struct Node {
 // position, counted from 1, such as "[#2]".
 [[nodiscard]] std::string element_label(std::string_view name, std::size_t position);
 
-// Says whether messages may quote lines of the file. Messages must not quote lines of a keys file, because
-// these lines contain API keys.
+// Says whether messages may quote lines of the file. Messages must not quote lines of a keys file, which
+// contain API keys.
 enum class Quoting : std::uint8_t { Lines, Nothing };
 
 // Parses `text` and replaces `${NAME}` in its strings. Adds mistakes in the text to `mistakes`. After a

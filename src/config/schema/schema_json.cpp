@@ -14,7 +14,7 @@ namespace {
 
 namespace json = boost::json;
 
-// A kind of key, with the form of all strings of this kind.
+// A kind of key, with the form of all strings of this kind, for editors.
 struct Look {
   Kind kind;
   std::string_view name;
@@ -128,7 +128,8 @@ class Writer {
     if (!key.about.empty()) property["description"] = key.about;
     if (!key.fallback.empty()) property["default"] = default_of(key);
     auto what = shape(key, path);
-    // Puts the $ref into an allOf, because JSON Schema ignores all members beside a $ref.
+    // Puts the $ref into an allOf, because JSON Schema ignores all members beside a $ref, such as the
+    // description.
     if (what.contains("$ref")) what = {{"allOf", json::array{std::move(what)}}};
     property.insert(what.begin(), what.end());
     return property;

@@ -80,7 +80,8 @@ void tell(std::string_view sign, const Printed& some, const Printed& others, Lis
   }
 }
 
-// For each parent line, reports the first line whose position changed. Ignores lines that only one text has.
+// For each parent line, reports the first of its lines whose position changed. Ignores lines that only one
+// text has.
 void tell_order(const Printed& before, const Printed& now, List& told) {
   for (const auto& [parent, things] : now.order) {
     const auto found = before.order.find(parent);

@@ -46,7 +46,7 @@ bool admits_idle(const limit::Limiter& limiter, limit::Cost cost) {
 }
 
 void check_capacity(const TableReader& table, const Method& method, const policy::Rule& rule) {
-  // Does not check rules whose requests state their own cost, because it may be lower.
+  // Does not check rules whose requests state their own cost, because a request may state a lower cost.
   if (rule.cost_from.kind != policy::CostSource::Kind::None) return;
   const auto check = [&](const auto& numbers, const std::string& whose) {
     if (admits(numbers, rule.cost)) return;

@@ -14,8 +14,8 @@ class ConfigWarnings {
   // `context` must outlive this object.
   explicit ConfigWarnings(const ReadContext& context) noexcept : context_(context) {}
 
-  // Adds a warning. `whose`: a key of ReadContext::lines, such as "[client]". For any other text, the
-  // location of the warning is the file without a line.
+  // Adds a warning. `whose`: the thing that the warning is about, as a key of ReadContext::lines, such as
+  // "[client]". For any other text, the location of the warning is the file without a line.
   void add(const std::string& whose, const std::string& what);
   void add(const policy::Rule& rule, const std::string& what);
   void add(const policy::Route& route, const std::string& what);

@@ -81,8 +81,9 @@ bool heads_cover(const policy::Match& wide, const policy::Match& narrow) {
          names_cover(wide.claims, narrow.claims, std::equal_to<>());
 }
 
-// Compares the words of body_contains only if both matches have the same max_body, because weir searches only
-// the first max_body bytes for the words.
+// Returns true if each body that meets the conditions of `narrow` meets those of `wide`. Compares the words
+// of body_contains only if both matches have the same max_body, because weir searches only the first max_body
+// bytes for the words.
 bool bodies_cover(const policy::Match& wide, const policy::Match& narrow) {
   return names_cover(wide.json, narrow.json, std::equal_to<>()) &&
          (wide.body_words.empty() ||

@@ -14,8 +14,8 @@ namespace {
 
 using policy::Attribute;
 
-// Returns true if every request has the attribute. Alternatives that follow such an attribute in a part of a
-// key are never used.
+// Returns true if every request has the attribute. In a part of a key, weir never uses the alternatives after
+// such an attribute.
 bool is_of_every(const policy::AttributeRef& attribute) {
   constexpr Attribute kOfEvery[] = {Attribute::Ip, Attribute::Method, Attribute::Path};
   return std::find(std::begin(kOfEvery), std::end(kOfEvery), attribute.kind) != std::end(kOfEvery);
@@ -56,8 +56,8 @@ bool is_chosen(Attribute attribute) {
 }
 
 // Suggests a replacement for a part of a key that has unused alternatives. Keeps the alternatives that
-// clients cannot choose, and ends with Ip, or with the first other alternative if there is no Ip. If every
-// alternative can be chosen or occurs in all requests, suggests a key with one part for each of them.
+// clients cannot choose, and puts one of the others at the end: Ip, or else the first of them. If clients can
+// choose every alternative, or every request has it, suggests a key with one part for each alternative.
 std::string perhaps(const policy::KeyPart& part) {
   policy::KeyPart first, last;
   for (const auto& attribute : part)
@@ -145,7 +145,7 @@ bool applies_to_all(const policy::Rule& rule) {
 
 // Returns true if `other` limits every request that `rule` matches, and no client can avoid `other`.
 bool is_bounded_by(const policy::Rule& rule, const policy::Rule& other, const Settings& settings) {
-  // A limit of concurrent requests does not bound the number of requests in an hour.
+  // A limit of concurrent requests (limit::holds) does not bound the number of requests in an hour.
   if (limit::holds(other.limiter) && !limit::holds(rule.limiter)) return false;
   return other.mode == policy::Mode::Enforce && chosen_part(other) == nullptr && applies_to_all(other) &&
          !has_chosen_override(other) && !(can_invent_keys(settings.client) && rests_on_api_key(other)) &&
@@ -261,8 +261,8 @@ const policy::KeyPart* part_left_out(const policy::Rule& rule, const Settings& s
   return found != rule.key.end() ? &*found : nullptr;
 }
 
-// Returns the first half of a suggestion that ends with " or ". Returns an empty text if clients can invent
-// values for the part. Such clients could avoid the rule even if the suggestion were followed.
+// Returns the first half of a suggestion, which ends with " or ". Returns an empty text if clients can invent
+// values for the part, because they could then avoid the rule even if the suggestion were followed.
 std::string remedy_for(const policy::KeyPart& part, const policy::Rule& rule) {
   if (is_chosen_part(part, rule)) return {};
   auto with_ip = part;

@@ -44,8 +44,8 @@ void warn_of_unsaid_cost(const policy::Rule& rule, ConfigWarnings& warnings) {
                            " can be spent at once");
 }
 
-// Warns if a rule charges its reserve for server errors, because error responses do not state a cost. Does
-// not warn if the cost is in bytes, because such a cost needs no statement.
+// Warns if a rule charges server errors: error responses state no cost, so the reserved amount remains
+// charged. Does not warn if the cost is in bytes, because such a cost needs no statement.
 void warn_of_charged_errors(const policy::Rule& rule, ConfigWarnings& warnings) {
   using Kind = policy::Settlement::Kind;
   if (!rule.settlement || rule.settlement->kind == Kind::None || rule.settlement->kind == Kind::Bytes) return;
@@ -109,8 +109,7 @@ void warn_of_local_share(const policy::Rule& rule, ConfigWarnings& warnings) {
                          std::to_string(most_at_once(*rule.local_share)) + " at once");
 }
 
-// Returns true if all clients share the same queues, because no part of the rule's key differs from client to
-// client.
+// Returns true if all clients share the same queues, because no part of the rule's key distinguishes clients.
 bool is_shared_queue(const policy::Rule& rule) {
   constexpr Attribute kOfMany[] = {Attribute::Route,   Attribute::Host, Attribute::Method,   Attribute::Path,
                                    Attribute::Country, Attribute::Tier, Attribute::Upstream, Attribute::City,
@@ -124,9 +123,9 @@ bool is_shared_queue(const policy::Rule& rule) {
          });
 }
 
-// Warns of shared queues without queue_per_client, if any rule uses Redis. Without Redis, a full queue makes
-// room for a new request by dropping a request of the client with the most requests. With Redis, a full queue
-// drops no request.
+// Warns of shared queues without queue_per_client, if any rule uses Redis. A full queue without Redis makes
+// room for a new request: it drops a request of the client with the most requests. With Redis, a full queue
+// drops no request, so one client can fill it.
 void warn_of_queues(const Settings& settings, ConfigWarnings& warnings) {
   const bool asks_redis = std::any_of(settings.rules.begin(), settings.rules.end(),
                                       [](const auto& rule) { return rule.store == policy::Store::Redis; });
@@ -176,7 +175,8 @@ void warn_of_messages(const policy::Rule& rule, const Settings& settings, Config
                  "HTTP/2 for gRPC; write upgrade = [\"websocket\"] in a route");
 }
 
-// Returns the number of entries in a full log; 0 if the limiter is not an exact sliding log.
+// Returns the number of entries in the rule's log when it is full; 0 if the limiter is not an exact sliding
+// log.
 std::uint64_t longest_log(const policy::Rule& rule) {
   const auto* log = std::get_if<limit::SlidingLog>(&*rule.limiter);
   return log != nullptr && log->is_exact() ? log->rate().count : 0;
@@ -189,8 +189,8 @@ std::size_t enough_keys(std::size_t rules, std::size_t logs, std::size_t keys_ea
   return max_keys;
 }
 
-// Warns if the key table reserves few keys, or little memory for a log, for each rule. Clients of one rule
-// may use up all memory that is not reserved.
+// Warns if the key table reserves few keys, or little memory for a log, for each rule. The clients of a
+// single rule may use up all memory that is not reserved.
 void warn_of_shares(const Settings& settings, ConfigWarnings& warnings) {
   constexpr std::size_t kFewKeys = 100;
   const auto& rules = settings.rules;

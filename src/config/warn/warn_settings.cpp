@@ -167,7 +167,8 @@ std::string claim_of(const policy::AttributeRef& ref, const policy::ClientSettin
   return source.kind == policy::Source::Kind::Claim ? source.name : std::string();
 }
 
-// Returns true if each match with a condition on a claim has one on the issuer, too.
+// Returns true if each match of the rule with a condition on a claim also has a condition on the issuer
+// (`iss`).
 bool names_issuer(const policy::Rule& rule) {
   const auto fits = [](const policy::Match& match) {
     return match.claims.empty() ||
@@ -182,8 +183,8 @@ bool names_issuer(const policy::Rule& rule) {
                      [&](const policy::Variant& variant) { return all_fit(variant.match); });
 }
 
-// Warns of rules that take the user of one issuer for the user of another, because both tokens have the same
-// value in a claim.
+// Warns of settings that use claims of tokens from several issuers without the issuer. Two issuers may give
+// the same value of a claim to different users.
 void warn_of_several_issuers(const Settings& settings, ConfigWarnings& warnings) {
   const auto& client = settings.client;
   if (!client.tokens || client.tokens->settings().size() < 2) return;
@@ -225,8 +226,8 @@ void warn_of_trust(const Settings& settings, ConfigWarnings& warnings) {
         "trusted_proxies contains every address, so every client can choose the address it is counted by");
 }
 
-// Warns of listeners whose peers have no address of their own: all clients of a unix socket have the address
-// "::".
+// Warns of listeners on unix sockets without trusted proxies, because all their clients count as one client
+// ("::"). Also warns of listeners for the PROXY protocol without trusted proxies.
 void warn_of_peers(const Settings& settings, ConfigWarnings& warnings) {
   const auto& client = settings.client;
   for (const auto& listener : settings.listeners) {

@@ -1,4 +1,5 @@
-// Replaces each faulty line by the line that its message advises. weir must accept the result.
+// Replaces each faulty line by the line that the message about it advises. weir must accept the resulting
+// configuration.
 #include "unit/config/configuration.hpp"
 
 #include <gmock/gmock.h>

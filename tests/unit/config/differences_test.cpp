@@ -70,8 +70,8 @@ TEST(Differences, IncludeAChangedOrderOfRoutesAndOverrides) {
       ElementsAre("now in this order: rule \"a\": override c: 2/s; rule \"a\": override b: 1/s"));
 }
 
-// The two descriptions have no line in common. Within each description many lines are equal, as with
-// thousands of routes and the same rules.
+// The two descriptions have no line in common. But within each description many lines are equal, as in a
+// configuration with thousands of routes and the same rules for each.
 TEST(Differences, AreFoundInTextsOfVeryManyLines) {
   constexpr int kRoutes = 4'000, kRules = 30;
   const auto text = [](const std::string& word) {

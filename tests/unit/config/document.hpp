@@ -38,7 +38,8 @@ inline std::string stripped(std::string_view text) {
   return std::string(text.substr(first, text.find_last_not_of(' ') - first + 1));
 }
 
-// Returns the cells of a row, which begins and ends with '|'. In a cell, "\\|" means the character '|'.
+// Returns the cells of a row, which begins and ends with '|'. In a cell, a backslash before '|' means the
+// character '|'.
 inline Cells cells_of(std::string_view line) {
   Cells cells;
   std::string cell;

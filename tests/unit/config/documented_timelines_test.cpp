@@ -1,8 +1,8 @@
-// Replays every timeline in docs/limiters.md. A timeline is a table whose first column is `at`, for the rule
-// in the same section. It has these columns:
+// Replays every timeline in docs/limiters.md. A timeline is a table whose first column is `at`. It shows what
+// the rule in the same section does over time. It has these columns:
 //
-// - at: "12:00:30" or "12:00:00.250" on Monday 2026-03-02 UTC, or with another date before it
-// - comes: "5 requests", "1 request of 30", "1 ends", "20 end after 50 ms"
+// - at: the time, "12:00:30" or "12:00:00.250" on Monday 2026-03-02 UTC, or with another date before it
+// - comes: the event, "5 requests", "1 request of 30" (its cost), "1 ends", "20 end after 50 ms"
 // - answer: "admitted", "refused", "18 admitted, 2 refused"
 // - left, retry after, leaves after, fresh after, limit: for the last request; empty cells are not checked
 #include "unit/config/document.hpp"

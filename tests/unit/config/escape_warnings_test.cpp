@@ -187,7 +187,7 @@ TEST(EscapeWarnings, AreOmittedIfTheMatchAllowsOnlyCertainValues) {
   }
 }
 
-// The warning must disappear if the user follows its advice.
+// The warning must disappear if the user does what it advises.
 TEST(EscapeWarnings, AdviceForAHostKeyIsALimitThatNoClientCanEscape) {
   const auto warned = located_warnings_of(with_rule("key = [\"ip\", \"host\"]\n"));
   EXPECT_THAT(warned,

@@ -35,7 +35,7 @@ EditedKeys remove(std::string_view text, std::string_view key) {
   return edit_keys(text, "keys.toml", {.id = ApiKeys::id_of(ApiKeys::digest(key))});
 }
 
-TEST(KeysEdit, AppendsANewKeyWithoutTheKeyItself) {
+TEST(KeysEdit, AppendsANewKeyByItsDigestOnly) {
   const auto edited = set(kKeys, "secret", {.user = "eve", .org = "", .tier = "pro", .service = ""});
   ASSERT_EQ(edited.fault, KeyEditFault::None) << edited.why;
   EXPECT_EQ(edited.text, std::string(kKeys) +
@@ -73,7 +73,7 @@ TEST(KeysEdit, KeepsTheCommentsOfChangedLines) {
       "[[key]]\nkey = \"a\"\n  user   = 'ann' # on call\ntier = \"pro\"  # until May\norg= \"z\"#y\r\n");
 }
 
-TEST(KeysEdit, KeepsMembersThatTheChangeDoesNotName) {
+TEST(KeysEdit, KeepsValuesOfTheHolderThatTheChangeDoesNotName) {
   const auto edited = edit_keys(
       kKeys, "keys.toml",
       {.id = ApiKeys::id_of(ApiKeys::digest("a")), .owner = policy::ApiKeyOwnerChange{.tier = "pro"}});
@@ -95,7 +95,7 @@ TEST(KeysEdit, RemovesAKeyAndKeepsTheOthers) {
   EXPECT_EQ(remove(edited.text, "b").keys.size(), 0U);
 }
 
-TEST(KeysEdit, WritesEveryTextSoThatItIsReadAgain) {
+TEST(KeysEdit, EscapesTextsSoThatTheyAreReadBackUnchanged) {
   for (const auto* text :
        {"a\"b", "a\\b", "line\nbreak", "\x01", "\x7f", "caf\xc3\xa9", "# no comment", "]]"}) {
     const auto edited = set(kKeys, "n", {.user = text, .org = "", .tier = "", .service = ""});
@@ -138,7 +138,7 @@ TEST(KeysEdit, RefusesFilesWhoseTablesAreNotWrittenLineByLine) {
   }
 }
 
-TEST(KeysEdit, UnusedTierIsAWarning) {
+TEST(KeysEdit, WarnsOfATierThatNoRuleOrRouteUses) {
   const auto settings = parse(with("tiers = { pro = { limit = \"2/s\" } }\n"));
   EXPECT_FALSE(warn_of_unused_tier(settings, "pro"));
   EXPECT_FALSE(warn_of_unused_tier(settings, ""));

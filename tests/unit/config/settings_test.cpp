@@ -34,7 +34,7 @@ TEST(Settings, MinimalConfigurationGetsAllDefaults) {
   EXPECT_EQ(settings.listeners.at(0).address.port, 8080);
 }
 
-// Other tests use the default values of the types. These values must equal the schema's defaults.
+// Other tests use the default values of the C++ types, so these must equal the schema's defaults.
 TEST(Settings, SchemaDefaultsEqualTheDefaultsOfTheTypes) {
   const auto settings = parse(kLeast);
   const proxy::ServerSettings server;
@@ -179,7 +179,7 @@ TEST(Settings, ReadsKeyHoldersFromTheKeysFileAndStoresNoPlainKey) {
   const Folder folder;
   folder.write("keys.toml",
                "[[key]]\nkey = \"secret-1\"\nuser = \"ann\"\ntier = \"free\"\n"
-               // The SHA-256 digest of "abc" (FIPS 180-2, appendix B.1).
+               // The SHA-256 digest of the API key "abc" (FIPS 180-2, appendix B.1).
                "[[key]]\nsha256 = \"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad\"\norg "
                "= \"acme\"\n");
   const auto settings =
@@ -206,7 +206,8 @@ TEST(Settings, ErrorsAboutAKeysFileNeverShowAKey) {
                           keys + ":13: key[#6].key: found \"\"; expected an API key"));
 }
 
-// An unset environment variable can make the value empty. An empty value would disable the check of a claim.
+// If an environment variable is unset, the value can be empty. An empty value would disable the check of a
+// claim.
 TEST(Settings, RejectsAnEmptyIssuerAudienceOrPublicKey) {
   const std::string jwt =
       "[client]\njwt = { algorithm = \"HS256\", secret = \"" + std::string(32, 's') + "\", ";
@@ -368,7 +369,7 @@ TEST(Settings, AdminListenerBeyondLoopbackRejectsAShortTokenWithoutShowingIt) {
 }
 
 // Two listeners can conflict although their addresses are not equal. `weir check` used to accept such
-// addresses.
+// listeners.
 TEST(Settings, RejectsListenerAddressesThatCannotBothBeBound) {
   const auto beside = [](const std::string& one, const std::string& other) {
     return mistakes_in(with("[[listener]]\naddress = \"" + one +

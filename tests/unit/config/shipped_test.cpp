@@ -39,8 +39,8 @@ TEST(Shipped, ShippedConfigurationsAreValid) {
   EXPECT_TRUE(settings.state.redis);
 }
 
-// The lines of weir.toml, and the groups of lines to uncomment together. A table header behind "#:" forms a
-// group with the lines behind "#:" below it. Each other line behind "#:" is a group of its own.
+// The lines of weir.toml, and the groups of lines that the test uncomments together. A table header after
+// "#:" forms a group with the lines after "#:" below it. Each other line after "#:" is a group of its own.
 struct Parts {
   std::vector<std::string> lines;
   std::vector<std::vector<std::size_t>> parts;  // for each group, the indices of its lines

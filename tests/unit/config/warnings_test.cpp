@@ -98,9 +98,9 @@ TEST(Warnings, WarnIfMaxKeysReservesFewKeysForEachRule) {
       << "a single rule can use the whole table";
 }
 
-// Each shard of the table reserves whole slots for each rule. So a table of 400,000 keys reserves no key for
-// any of a thousand rules.
-TEST(Warnings, SuggestATableThatReservesKeysForAThousandRules) {
+// Each shard (part) of the table reserves whole slots for each rule, so a remainder is lost. A table of
+// 400,000 keys reserves no key for any of a thousand rules.
+TEST(Warnings, SuggestAValueOfMaxKeysThatReservesKeysForAThousandRules) {
   const auto of = [](const std::string& max_keys) {
     std::string text = "[state.memory]\nmax_keys = " + max_keys + "\n";
     for (int i = 1; i < 1'000; ++i) {

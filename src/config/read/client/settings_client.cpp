@@ -21,7 +21,8 @@ constexpr SourceWord kNamedSources[] = {{"header", Source::Kind::Header},
                                         {"cookie", Source::Kind::Cookie},
                                         {"claim", Source::Kind::Claim}};
 
-// `table`: the table in [client] that has the key `claim`.
+// Reports a mistake if [client] has no `jwt`, without which there are no claims. `table`: the table in
+// [client] with the key `claim`.
 void check_claim(const TableReader& client, const TableReader& table) {
   if (!client.mentions("jwt"))
     table.mistake(
@@ -68,8 +69,8 @@ std::vector<base::Cidr> read_trusted(const TableReader& table) {
   std::vector<base::Cidr> blocks;
   const auto texts = table.texts("trusted_proxies");
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    // A peer on a unix socket has no IP address. weir gives it the address "::", which no other peer can
-    // have.
+    // weir gives a peer on a unix socket, which has no IP address, the address "::". No other peer can have
+    // this address.
     if (const auto block = base::Cidr::parse(texts[i] == "unix:" ? "::" : texts[i]))
       blocks.push_back(*block);
     else
@@ -158,8 +159,8 @@ std::string no_geo(policy::Attribute place) {
   return "found without a file of cities; expected [client] geo = \"GeoLite2-City.mmdb\"";
 }
 
-// Reads the keys file. If the file cannot be read, reports a mistake in the setting `keys` of [client]. The
-// message names the file.
+// Reads the keys file. If the file cannot be read, reports a mistake in the setting `keys` of [client] that
+// names the file.
 policy::ApiKeys read_api_keys(const TableReader& client, const std::string& file, ReadContext& context) {
   watch_file(context, file);
   context.keys_file = file;

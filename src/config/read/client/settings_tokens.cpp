@@ -26,11 +26,11 @@ std::string read_key_file(const TableReader& table, const ReadContext& context, 
   return text ? std::move(*text) : std::string();
 }
 
-// The keys of which a table has exactly one: how the signature of a token is verified.
+// The keys that say how weir verifies the signature of a token. A table has exactly one of them.
 constexpr std::string_view kTokenKeys[] = {"secret", "public_key", "jwks"};
 
-// Reports keys of kTokenKeys that do not belong to the algorithm. Returns the key that does; empty after a
-// mistake.
+// Reports keys of kTokenKeys that do not belong to the algorithm. Returns the key that belongs to it; an
+// empty text after a mistake.
 std::string_view choose_token_key(const TableReader& table, const std::string& algorithm) {
   const bool shared = algorithm.starts_with("HS");
   const std::string_view wanted = shared ? "secret" : !table.has("jwks") ? "public_key" : "jwks";
@@ -123,7 +123,8 @@ void check_fetches(const TableReader& table, const policy::TokenVerifier& issuer
 
 }  // namespace
 
-// If there are several issuers, each needs a name of its own, because weir chooses by the claim `iss`.
+// Reads all issuers. If there are several, each needs a name of its own, because weir chooses the issuer by
+// `iss`.
 std::optional<policy::TokenVerifier> read_tokens(const TableReader& client, const ReadContext& context) {
   const auto tables = client.tables("jwt", schema::kJwt);
   if (tables.empty())

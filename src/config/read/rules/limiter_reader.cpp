@@ -71,7 +71,8 @@ void refuse_strangers(const TableReader& table, Algorithm algorithm) {
   }
 }
 
-// The settings of a limit, as numbers from which a limiter is made. `room`: the value of `burst` or `queue`.
+// The settings of a limit as numbers. make() turns them into a limiter. `room`: the value of `burst` or
+// `queue`.
 struct Numbers {
   limit::Rate rate;
   std::uint64_t room = 1;
@@ -195,7 +196,7 @@ std::optional<Numbers> read_numbers(const TableReader& table, const Method& meth
 
 // Returns the part of the limit `whole` that each of `replicas` weir processes enforces. For buckets and
 // queues, the rate keeps its count and gets a longer period, so that the parts add up exactly. All other
-// numbers are divided and rounded down, but stay at least 1. Only the burst of gcra may become 0.
+// numbers are divided and rounded down. They stay at least 1, except the burst of gcra, which may become 0.
 Numbers share(const Numbers& whole, Algorithm algorithm, unsigned replicas) {
   const auto part_of = [&](std::uint64_t quota, std::uint64_t least) {
     return std::max(std::min(quota, least), quota / replicas);

@@ -21,7 +21,7 @@ enum class Algorithm : std::uint8_t {
   AdaptiveConcurrency,
 };  // in the order of the choices in the schema
 
-// The settings that the limits of a rule, its tiers and its overrides have in common.
+// The settings of a rule that also apply to the limits of its tiers and overrides.
 struct Method {
   Algorithm algorithm = Algorithm::TokenBucket;
   bool stepwise = false;                            // used by TokenBucket
@@ -42,8 +42,8 @@ struct Limiters {
   std::uint64_t room = 0;                      // the value of the setting `burst` or `queue`
 };
 
-// Returns a limiter with an arbitrary limit, as a placeholder until the right limiter is read, or after a
-// mistake.
+// Returns a limiter with an arbitrary limit. It serves as a placeholder until the right limiter is read, and
+// after a mistake.
 [[nodiscard]] limit::Limiter any_limiter();
 
 // Reads the settings algorithm, refill, align, timezone and buckets of a rule.

@@ -19,7 +19,8 @@ constexpr std::uint64_t kSecond = 1'000'000;         // in µs
 constexpr std::string_view kExpected =
     "; expected a size and a period from \"1KiB/s\" to \"1000MB/s\", such as \"1MiB/s\"";
 
-// Returns the octets and their period, in lowest terms; nullopt if the text is not such a rate.
+// Parses a text such as "1MiB/s". Returns the octets and their period, in lowest terms; nullopt for any other
+// text.
 std::optional<limit::Rate> parse_bandwidth(std::string_view text) {
   const auto slash = text.find('/');
   if (slash == std::string_view::npos) return std::nullopt;

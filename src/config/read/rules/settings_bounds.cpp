@@ -9,8 +9,7 @@ namespace weir::config {
 
 namespace {
 
-// Reports a mistake if one request can get more than kMaxCharges charges, because too many rules certainly
-// apply to it.
+// Reports a mistake if more than kMaxCharges charges certainly apply to one request.
 void report_too_many_at_once(const std::vector<TableReader>& tables, std::span<const policy::Rule> rules) {
   const auto* rule = policy::first_beyond(rules, limit::kMaxCharges);
   if (rule == nullptr) return;

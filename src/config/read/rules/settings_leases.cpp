@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::uint32_t kMostPercent = 25;
 
-// Returns why weir must not take units of this rule from Redis in advance. Returns an empty text if it may.
+// Returns why weir must not take units of this rule from Redis in advance (`lease`). Returns an empty text if
+// it may.
 std::string obstacle_to_lease(const policy::Rule& rule) {
   if (rule.store != policy::Store::Redis)
     return "found in a rule that is kept in memory and needs no lease; expected store = \"redis\"";

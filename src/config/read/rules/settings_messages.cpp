@@ -10,8 +10,8 @@ namespace {
 
 enum class Over : std::uint8_t { Delay, Close };  // in the order of the schema's choices
 
-// Reports a mistake if the rule takes its key from the body. The request that opens a WebSocket has no body,
-// and the body of a gRPC call ends only with its last message.
+// Reports a mistake if the rule takes its key from the body, because weir could not read that key. The
+// request that opens a WebSocket has no body, and the body of a gRPC call ends only with its last message.
 void check_key(const TableReader& table, const policy::Rule& rule) {
   if (policy::reads_body(rule.key))
     table.mistake(

@@ -18,7 +18,7 @@ std::string obstacle_to_penalty(const policy::Rule& rule) {
   return {};
 }
 
-// Returns the duration, or `instead` after a mistake.
+// Returns the duration, which must be from `least` to limit::kMostPenalty. Returns `instead` after a mistake.
 base::Duration read_length(const TableReader& table, std::string_view key, base::Duration least,
                            base::Duration instead) {
   const ConfigErrors& mistakes = *table.source_file().mistakes;

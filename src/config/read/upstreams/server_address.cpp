@@ -20,8 +20,8 @@ bool is_host_name(std::string_view text) {
 
 namespace {
 
-// Parses the name of a service in `text` after the prefix. The name may lack the labels of RFC 2782, because
-// some name servers have SRV records at other names, too.
+// Parses the name of a service in `text` after the prefix. Accepts names without the labels "_service._proto"
+// of RFC 2782, because some name servers have SRV records at other names, too.
 base::Result<ServerAddress> parse_service(std::string_view text, std::string_view prefix) {
   const auto name = text.substr(prefix.size());
   if (!is_host_name(name) || name.find(':') != std::string_view::npos)
@@ -31,7 +31,7 @@ base::Result<ServerAddress> parse_service(std::string_view text, std::string_vie
   return ServerAddress{{std::string(name), 0, {}}, prefix != "srv:", true};
 }
 
-// Returns true for digits: "srv:80" is port 80 of a host named "srv".
+// Returns true for digits only. So "srv:80" is port 80 of a host named "srv", and not a service.
 bool is_port(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }

@@ -181,8 +181,8 @@ upstream::Retry read_retry(const TableReader& upstream) {
   return retry;
 }
 
-// Reads the bounds of the time between look-ups of server names. Both have a lower bound, because every weir
-// queries the name servers, which other programs use as well.
+// Reads `resolve` and `resolve_least`, the bounds of the time between look-ups of server names. Neither may
+// be very short, because every weir queries the name servers, which other programs use as well.
 void read_resolve(const TableReader& table, upstream::UpstreamSettings& upstream) {
   constexpr base::Duration kLeast{100'000};
   const auto most = upstream.resolve = table.duration("resolve");
@@ -347,8 +347,8 @@ std::vector<upstream::UpstreamSettings> read_upstreams(const TableReader& root, 
     upstream.health = read_health(table, upstream.protocol);
     upstream.retry = read_retry(table);
     read_resolve(table, upstream);
-    // A connection with a PROXY header is used for one client only, because the header contains that client's
-    // address.
+    // weir keeps no idle connections to servers that get a PROXY header. The header contains the address of
+    // one client, so the connection can be used for this client only.
     upstream.max_idle = upstream.proxy_protocol ? 0 : static_cast<std::size_t>(table.whole("max_idle"));
     if (!upstream.servers.empty() && upstream.servers.front().is_service)
       upstream.service = upstream.servers.front();
