@@ -46,7 +46,8 @@ Certificate first_of(std::string_view pem) {
   return certificate;
 }
 
-// Returns false if one of the certificates cannot be read. A listener could not use such a chain.
+// Returns true if all certificates in the text can be read. A listener cannot use a chain with an unreadable
+// one.
 bool is_whole(std::string_view pem) {
   const Bio source(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
   const auto no_question = [](char*, int, int, void*) { return -1; };
@@ -119,7 +120,7 @@ bool give_serial(X509* certificate) {
          ASN1_INTEGER_set_uint64(X509_get_serialNumber(certificate), serial >> 1) == 1;
 }
 
-// Makes a self-signed certificate with the extensions, and puts its key in front.
+// Makes a self-signed certificate with the extensions `further`, as PEM, with its key in front.
 base::Result<std::string> self_signed(const Names& names, const Extension& further,
                                       std::chrono::seconds lifetime) {
   const auto key = make_key();

@@ -17,7 +17,7 @@ namespace json = boost::json;
 namespace {
 
 constexpr const char* kTooLong = "the authority did not finish within 5 minutes";  // Client::kLongestOrder
-constexpr unsigned kMostNonces = 10;  // attempts of one request whose nonce the authority rejects
+constexpr unsigned kMostNonces = 10;  // attempts to send a request if the authority rejects each nonce
 
 std::optional<std::chrono::seconds> retry_after_in(const fetch::Response& response) {
   const auto text = response.find("Retry-After");
@@ -84,8 +84,8 @@ base::Result<void> Client::renew_nonce() {
   return {};
 }
 
-// Sends a signed request. An authority may reject any nonce; the next one is then in its answer (RFC 8555
-// §6.5).
+// Sends a signed request. If the authority rejects the nonce, repeats the request with the nonce in the
+// authority's answer (RFC 8555 §6.5).
 base::Result<fetch::Response> Client::post(const std::string& url, std::string_view payload) {
   for (unsigned attempt = 1;; ++attempt) {
     if (nonce_.empty())
@@ -103,8 +103,8 @@ base::Result<fetch::Response> Client::post(const std::string& url, std::string_v
   }
 }
 
-// Reads the directory, and makes the account or finds it again. The authority knows an account by its key, so
-// weir need not remember more than the key.
+// Reads the directory, and creates the account or finds it again. weir stores only the account's key, because
+// the authority finds the account by the key.
 base::Result<void> Client::begin() {
   auto directory = read_directory(settings_, stop_);
   if (!directory) return directory.error();
@@ -125,8 +125,8 @@ base::Result<void> Client::begin() {
   return {};
 }
 
-// Places the order. If the authority does not want to hear which certificate the order replaces, places it
-// without that (RFC 9773 §5).
+// Places the order, and names the certificate that it replaces. If the authority rejects this for another
+// reason than its rate limit, places the order without that certificate (RFC 9773 §5).
 base::Result<Client::Placed> Client::place(const Names& names, const std::string& replaces) {
   const bool tells = !replaces.empty() && !directory_.renewal_info.empty();
   auto response = post(directory_.new_order, order_text(names, tells ? replaces : std::string()));
@@ -185,7 +185,8 @@ base::Result<void> Client::await_proof(const std::string& authorization) {
   }
 }
 
-// Waits until the order's status is neither `passing` nor Processing.
+// Waits until the order has another status than `passing` and Processing. Returns an error if that is
+// Invalid.
 base::Result<Order> Client::await(Placed placed, Status passing) {
   for (unsigned round = 0; placed.order.status == passing || placed.order.status == Status::Processing;
        ++round) {
@@ -202,8 +203,9 @@ base::Result<Order> Client::await(Placed placed, Status passing) {
   return std::move(placed.order);
 }
 
-// Waits before weir asks again: as long as the authority says, else a quarter of a second, then twice as long
-// each time, up to 8 seconds.
+// Waits before weir asks for a status again: as long as the authority says, at most 30 seconds. If the
+// authority says nothing, waits a quarter of a second in the first round and twice as long in each further
+// round, at most 8 seconds. Returns an error if the order would then take too long, or if weir stops.
 base::Result<void> Client::pause(const fetch::Response& response, unsigned round) {
   constexpr std::chrono::milliseconds kFirst{250};
   constexpr std::chrono::seconds kMost{30};

@@ -41,7 +41,8 @@ bool write_all(int descriptor, std::string_view text) noexcept {
   return ::fsync(descriptor) == 0;
 }
 
-// A file without a name that others use, which then gets its name as a whole.
+// A file under a temporary name, which no other process uses. When the file is complete, it is renamed or
+// linked.
 class Draft {
  public:
   explicit Draft(const std::string& folder)
@@ -51,9 +52,9 @@ class Draft {
   ~Draft() {
     if (descriptor_ < 0) return;
     ::close(descriptor_);
-    ::unlink(path_.c_str());  // fails harmlessly after a rename
+    ::unlink(path_.c_str());  // fails without harm if the file was renamed
   }
-  // mkostemp(3) makes files with the mode 0600.
+  // Writes the text to the file, which only its owner may read: mkostemp(3) creates files with the mode 0600.
   [[nodiscard]] bool fill(std::string_view text) const noexcept {
     return descriptor_ >= 0 && write_all(descriptor_, text);
   }
@@ -70,14 +71,16 @@ std::string joined(const Names& names) {
   return text;
 }
 
-// Returns whether a listener can use the file: it has a key, and the key's certificate with its chain.
+// Returns true if a listener can use the file, which must have a key, and the certificate of this key with
+// its chain.
 bool is_usable(const std::string& file) {
   const net::TlsContext context(SSL_CTX_new(TLS_server_method()));
   return !context ||
          (!net::take_certificate(context.get(), file) && !net::take_private_key(context.get(), file, file));
 }
 
-// Weirs with other names or another authority have their own file, even if the first name is the same.
+// Returns the name of the retry file. It depends on all names and the authority: weirs that share the folder
+// by mistake, with the same first name, then have different files.
 std::string retry_file(const std::string& folder, const Names& names, const std::string& directory) {
   constexpr std::size_t kHash = 12, kMostName = 200;  // letters; a file's name has at most 255
   return folder + "/" + names.front().substr(0, kMostName) + "." +
@@ -118,8 +121,8 @@ base::Result<std::optional<Folder::Lock>> Folder::lock() const {
   return system_error("lock", file);
 }
 
-// Removes what weirs that were killed left. A young draft may be the placeholder of a weir that starts, which
-// takes no lock.
+// Removes drafts that killed weirs have left. Keeps drafts of the last hour: a weir that starts may be
+// writing a placeholder, without the lock.
 void Folder::remove_old_drafts() const {
   const auto latest = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
   std::error_code fault;
@@ -161,13 +164,13 @@ base::Result<void> Folder::keep(const Names& names, const std::string& directory
 base::Result<void> Folder::keep_placeholder(const Names& names) const {
   const auto file = certificate_file(path_, names);
   if (::access(file.c_str(), F_OK) == 0 || errno != ENOENT) {
-    if (!net::read_file(file) || is_usable(file)) return {};  // the listener says what it cannot read
+    if (!net::read_file(file) || is_usable(file)) return {};  // the listener reports what it cannot read
     ::unlink(file.c_str());
   }
   const auto pem = make_placeholder(names);
   if (!pem) return pem.error();
   const Draft draft(path_);
-  // link(2) does not replace a file that another weir has written in the meantime
+  // link(2) does not replace the file if another weir has written it in the meantime
   if (!draft.fill(*pem) || (::link(draft.path().c_str(), file.c_str()) != 0 && errno != EEXIST))
     return system_error("write", file);
   return {};

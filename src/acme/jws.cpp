@@ -57,7 +57,8 @@ base::Error cannot(const char* what) {
   return {std::string("OpenSSL cannot ") + what};
 }
 
-// Signs by ES256. OpenSSL returns the two halves as DER; JWS wants them side by side (RFC 7518 §3.4).
+// Signs by ES256. OpenSSL returns the two halves of the signature as DER, but JWS needs them side by side
+// (RFC 7518 §3.4).
 base::Result<std::string> signature_of(const Key& key, std::string_view input) {
   const Digest digest(EVP_MD_CTX_new());
   std::array<unsigned char, 128> der{};

@@ -12,8 +12,8 @@ namespace weir::acme {
 namespace {
 
 constexpr std::chrono::seconds kRound{1};
-// After weir has published challenges, it waits until all weirs that share the folder have seen them: each
-// looks once in kRound.
+// How long weir waits after it has published challenges, before the authority may check them. Each weir that
+// shares the folder looks for new challenges once in kRound.
 constexpr std::chrono::seconds kSpread = 2 * kRound;
 
 SysTime now() {
@@ -30,7 +30,7 @@ std::string in_words(std::chrono::seconds time) {
   return base::to_readable(time);
 }
 
-// Withdraws the published challenges when the order ends.
+// Removes all published challenges, at the beginning and at the end of an order.
 class Published {
  public:
   explicit Published(const Folder& folder) : folder_(folder) { folder_.withdraw_all(); }
@@ -64,7 +64,7 @@ void Manager::configure(std::optional<Settings> settings, std::vector<Names> cer
   {
     const std::lock_guard lock(mutex_);
     if (work == work_ || (work && work_ && *work == *work_)) return;
-    // first, so that the next reload tries again if the system gives no thread; it waits for the lock
+    // started before the new work is stored: if the system provides no thread, the next reload tries again
     if (work && !thread_.joinable()) thread_ = std::thread([this] { run(); });
     work_ = std::move(work);
     stop_.request_stop();
@@ -84,7 +84,7 @@ void Manager::run() {
     const auto work = work_;
     const auto stop = stop_.get_token();
     lock.unlock();
-    if (work != last) known_.clear();  // other names or another authority: weir reads the files again
+    if (work != last) known_.clear();  // other names or another authority, so weir reads the files again
     last = work;
     try {
       if (work)
@@ -123,7 +123,7 @@ void Manager::look(const Work& work, const std::stop_token& stop) {
   placeholders_ = placeholders;
 }
 
-// Lets the workers answer the challenges that this weir or another one has published in the folder.
+// Makes the workers answer all challenges in the folder, whether this weir or another one has published them.
 void Manager::refresh_challenges(const Folder& folder) {
   auto found = folder.challenges();
   if (found == shown_) return;
@@ -177,8 +177,8 @@ void Manager::check(const Work& work, const Names& names, const std::stop_token&
   const bool is_signed = known.renew_at != SysTime();
   if (is_signed && !known.info.ari_id.empty() && now() >= known.ask_at && std::exchange(may_ask_, false))
     ask_when(work.settings, known, stop);
-  // A certificate for other names, or of another authority, counts too: two weirs with one folder but other
-  // settings would otherwise make each other order again and again.
+  // Any certificate of an authority counts here, even one for other names or from another authority. Two
+  // weirs that share a folder but not the settings would otherwise make each other order again and again.
   const bool has_certificate = !known.info.names.empty() && !known.info.is_placeholder;
   const auto must_wait = [&] {
     const auto retry = folder.retry(names, work.settings.directory);
@@ -194,7 +194,7 @@ void Manager::check(const Work& work, const Names& names, const std::stop_token&
                       in_words(names));
     return;
   }
-  // another weir may have ordered, or failed, since this weir looked
+  // another weir may have ordered, or failed, since this weir read the file
   if (net::stamp_of(certificate_file(work.settings.folder, names)) != known.stamp || must_wait()) return;
   const auto account = folder.account();
   if (!account) return complain(account.error().message);
@@ -214,7 +214,7 @@ void Manager::check(const Work& work, const Names& names, const std::stop_token&
                   in_words(known.info.validity.not_after - now()));
 }
 
-// REQUIRES the folder's lock.
+// Orders a certificate and stores it in the folder. REQUIRES the folder's lock.
 base::Result<void> Manager::order(const Settings& settings, const Names& names, Client& client,
                                   const Key& account, const std::stop_token& stop) {
   const Folder folder(settings.folder);

@@ -12,8 +12,8 @@ namespace json = boost::json;
 
 namespace {
 
-constexpr std::size_t kMostWords = 500;           // bytes of a problem in the log
-constexpr std::size_t kMostAuthorizations = 100;  // of an order
+constexpr std::size_t kMostWords = 500;           // the most bytes of a problem in the log
+constexpr std::size_t kMostAuthorizations = 100;  // the most authorizations of an order
 
 base::Result<json::object> object_of(std::string_view text, const char* what) {
   boost::system::error_code fault;
@@ -50,8 +50,8 @@ Problem problem_of(const json::object& object) {
   return problem;
 }
 
-// Statuses of authorizations beside these ("deactivated", "expired", "revoked") mean that weir must begin
-// again, as after "invalid".
+// Returns the status with this name. All other statuses ("deactivated", "expired", "revoked") become Invalid,
+// because weir must begin again after each of them.
 Status status_of(const json::object& object) {
   const auto text = text_of(object, "status");
   if (text == "pending") return Status::Pending;

@@ -1,5 +1,5 @@
-// Certificates and signing requests: weir reads and makes them with OpenSSL. No I/O; the clock is an argument
-// or OpenSSL's.
+// Reads and makes certificates and signing requests, with OpenSSL. No I/O, except that OpenSSL reads the
+// clock.
 #pragma once
 
 #include "weir/acme/jws.hpp"
@@ -12,34 +12,35 @@
 
 namespace weir::acme {
 
-// The facts about a certificate that decide about its renewal.
+// The facts about a certificate that decide when weir renews it.
 struct CertificateInfo {
   Names names;  // DNS names, sorted
   Validity validity;
-  bool is_placeholder = false;  // true: weir made it (make_placeholder)
-  // Names the certificate to the authority (RFC 9773 §4.1). Empty: the certificate does not say who signed
-  // it.
+  bool is_placeholder = false;  // true: a placeholder that weir made itself (make_placeholder)
+  // The ID of the certificate in requests for its renewal window (ARI, RFC 9773 §4.1). Empty if the
+  // certificate does not say which key signed it.
   std::string ari_id{};
 };
 // Reads the first certificate of a PEM text.
 [[nodiscard]] base::Result<CertificateInfo> read_certificate(std::string_view pem);
 
-// Returns the names in order and without repetitions, for comparisons with CertificateInfo::names.
+// Returns the names sorted and without repetitions, for comparisons with CertificateInfo::names.
 [[nodiscard]] Names sorted(Names names);
 
 // Returns a signing request for the names, as DER (RFC 2986).
 [[nodiscard]] base::Result<std::string> make_signing_request(const Key& key, const Names& names);
 
 // Returns a self-signed certificate for the names, with its key in front, as PEM. Clients reject the
-// certificate, because no authority signed it. weir shows it until it has a certificate of the authority.
+// certificate, because no authority signed it. weir uses it until the authority has issued one.
 [[nodiscard]] base::Result<std::string> make_placeholder(const Names& names);
 
 // Returns the certificate, with its key in front, that answers a TLS-ALPN-01 challenge (RFC 8737 §3).
 [[nodiscard]] base::Result<std::string> make_challenge_certificate(const std::string& name,
                                                                    std::string_view key_authorization);
 
-// Returns what is wrong with a chain from the authority: it must begin with a certificate of `key` for
-// exactly `names`, and all of its certificates must be readable. Returns an empty text if nothing is wrong.
+// Returns what is wrong with a certificate chain from the authority; empty if nothing is wrong. The chain
+// must begin with a certificate of `key` for exactly `names` that has not expired. All certificates must be
+// readable.
 [[nodiscard]] std::string fault_in_chain(std::string_view pem, const Key& key, const Names& names);
 
 }  // namespace weir::acme

@@ -21,23 +21,26 @@ class Client {
  public:
   static constexpr std::chrono::minutes kLongestOrder{5};  // from the constructor to the last request
 
-  // `settings`, `account`: must outlive this object. Requests end early if `stop` is requested.
+  // `settings` and `account` must outlive this object. If `stop` is requested, requests end early with an
+  // error.
   Client(const Settings& settings, const Key& account, std::stop_token stop);
 
-  // Shows every challenge to whoever asks weir, before the authority is told to check them. Receives the
-  // challenges of all names.
+  // A challenge that weir must answer to prove that it controls the name.
   struct ToAnswer {
     std::string name;
     std::string token;
   };
+  // Publishes the challenges of all names, so that weir answers whoever asks for them. order() calls it
+  // before it tells the authority to check the challenges.
   using Show = std::function<base::Result<void>(const std::vector<ToAnswer>&)>;
 
-  // Orders a certificate for the names and returns its chain as PEM. `replaces`: the certificate that it
-  // renews (CertificateInfo::ari_id); may be empty. `key`: the key of the certificate.
+  // Orders a certificate for the names and returns the certificate chain as PEM. `replaces`: the ID of the
+  // certificate that the new one renews (CertificateInfo::ari_id); may be empty. `key`: the private key for
+  // the new certificate.
   [[nodiscard]] base::Result<std::string> order(const Names& names, const std::string& replaces,
                                                 const Key& key, const Show& show);
 
-  // Returns how long the authority wants weir to wait, if its last error said so.
+  // Returns how long the authority wants weir to wait before the next order, if its last error said so.
   [[nodiscard]] std::optional<std::chrono::seconds> wanted_pause() const noexcept { return wanted_pause_; }
 
  private:
@@ -63,12 +66,12 @@ class Client {
   Directory directory_;
   std::string nonce_;
   std::string account_url_;
-  Problem problem_;  // of the last answer that was an error
+  Problem problem_;  // the problem in the last answer, if that answer was an error
   std::optional<std::chrono::seconds> wanted_pause_;
 };
 
 struct AskedWindow {
-  std::optional<RenewalWindow> window{};  // nullopt: the authority offers none, or an error occurred
+  std::optional<RenewalWindow> window{};  // nullopt: the authority suggests none, or an error occurred
   std::optional<std::chrono::seconds> retry_after{};  // when to ask again, if the authority said so
   std::string fault{};                                // the error, if one occurred
 };
@@ -76,7 +79,7 @@ struct AskedWindow {
 [[nodiscard]] AskedWindow ask_window(const Settings& settings, const std::string& ari_id,
                                      const std::stop_token& stop);
 
-// Waits, but at most until `stop` is requested. Returns false if it is.
+// Waits for `time`, but at most until `stop` is requested. Returns false if `stop` is requested.
 bool sleep_for(std::chrono::milliseconds time, const std::stop_token& stop);
 
 }  // namespace weir::acme

@@ -1,15 +1,14 @@
-// The folder in which weir keeps what it orders certificates with. Several weirs may share it.
+// The folder for the files that weir needs to order certificates (ACME). Several weirs may share it.
 //
 // - account.pem: the account's key.
 // - NAME.pem: the key, the certificate and its chain. NAME is the certificate's first name.
-// - NAME.HASH.retry: how many orders failed in a row, and when weir may order again at the earliest. HASH is
-// of
-//   the names and the authority.
+// - NAME.HASH.retry: how many orders failed in a row, and when weir may order again. HASH is a hash of the
+//   names and the authority.
 // - challenges/TOKEN: a pending challenge, which every weir that shares the folder answers.
-// - lock: locked (flock) by the weir that orders.
+// - lock: the weir that orders locks this file (flock).
 // - draft.XXXXXX: a file that weir is writing.
 //
-// weir replaces files as a whole, and only their owner may read them (mode 0600).
+// weir replaces each file as a whole. Only the owner may read the files (mode 0600).
 #pragma once
 
 #include "weir/acme/jws.hpp"
@@ -25,7 +24,7 @@
 
 namespace weir::acme {
 
-// A challenge that some weir has asked the authority to check.
+// A challenge that some weir has published and that the authority may check.
 struct PendingChallenge {
   std::string token;
   ChallengeKind kind = ChallengeKind::Http01;
@@ -43,7 +42,7 @@ class Folder {
  public:
   explicit Folder(std::string path) : path_(std::move(path)) {}
 
-  // Locks the folder as long as the object lives. The system also unlocks it if the process dies.
+  // A lock of the folder, as long as the object lives. If the process dies, the system releases the lock.
   class Lock {
    public:
     explicit Lock(int descriptor) noexcept : descriptor_(descriptor) {}
@@ -55,18 +54,20 @@ class Folder {
     int descriptor_;
   };
 
-  // Makes the folder and its subfolder with the mode 0700 if they are missing. A folder in which others may
-  // write is an error.
+  // Creates the folder and its subfolder with the mode 0700 if they are missing. Returns an error if others
+  // than the owner may write in the folder.
   [[nodiscard]] base::Result<void> make() const;
-  // Returns nullopt if another weir has the lock. Else also removes drafts that are older than an hour.
+  // Locks the folder, and removes drafts that are older than an hour. Returns nullopt if another weir has the
+  // lock.
   [[nodiscard]] base::Result<std::optional<Lock>> lock() const;
 
-  // Returns the account's key. Makes the key if the file is missing. REQUIRES the lock.
+  // Returns the account's key. Creates the key if the file is missing. REQUIRES the lock.
   [[nodiscard]] base::Result<Key> account() const;
-  // Writes the certificate for the names. `directory`: the URL of the authority that signed it.
+  // Writes the certificate for the names, with its key in front. `directory`: the URL of the authority that
+  // signed it.
   [[nodiscard]] base::Result<void> keep(const Names& names, const std::string& directory,
                                         std::string_view pem) const;
-  // Makes a placeholder for the names if they have no file yet, or one that no listener can use.
+  // Writes a placeholder for the names if they have no file yet, or a file that no listener can use.
   [[nodiscard]] base::Result<void> keep_placeholder(const Names& names) const;
 
   // Returns what keep_retry() has written for this authority and these names; nullopt if there is nothing.
@@ -75,7 +76,7 @@ class Folder {
                                               const Retry& retry) const;
 
   [[nodiscard]] std::vector<PendingChallenge> challenges() const;
-  // REQUIRES is_token(challenge.token).
+  // Writes the challenge to the subfolder. REQUIRES: is_token(challenge.token).
   [[nodiscard]] base::Result<void> publish(const PendingChallenge& challenge) const;
   void withdraw_all() const;
 
@@ -86,7 +87,7 @@ class Folder {
   std::string path_;
 };
 
-// Returns the authority's URL in the text of a certificate's file; empty if weir has not written the file.
+// Returns the URL of the authority in the text of a certificate's file; empty if weir did not write the file.
 [[nodiscard]] std::string directory_in(std::string_view pem);
 
 }  // namespace weir::acme

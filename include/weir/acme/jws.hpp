@@ -13,11 +13,11 @@
 
 namespace weir::acme {
 
-// Returns the bytes in base64url without padding (RFC 7515 §2).
+// Returns the bytes in base64url, without padding (RFC 7515 §2).
 [[nodiscard]] std::string base64url(std::string_view bytes);
-// Returns the bytes of a text in base64url, with or without padding; nullopt if the text is none.
+// Decodes a text in base64url, with or without padding. Returns nullopt if the text is not base64url.
 [[nodiscard]] std::optional<std::string> from_base64url(std::string_view text);
-// Returns the 32 bytes of SHA-256.
+// Returns the SHA-256 digest, 32 bytes.
 [[nodiscard]] std::string sha256(std::string_view bytes);
 
 struct FreeKey {
@@ -26,7 +26,7 @@ struct FreeKey {
 using Key = std::unique_ptr<EVP_PKEY, FreeKey>;  // a private key on the curve P-256
 
 [[nodiscard]] base::Result<Key> make_key();
-// Returns the error of a text that has no private key on P-256.
+// Reads a private key. Returns an error if the text has no private key on P-256.
 [[nodiscard]] base::Result<Key> key_of_pem(std::string_view pem);
 [[nodiscard]] std::string to_pem(const Key& key);
 
@@ -41,12 +41,12 @@ struct JwsHeader {
   std::string url;
   std::string account{};  // the account's URL; empty: the header has the public key instead
 };
-// Returns the signed request as JSON. An empty `payload` makes a POST-as-GET (RFC 8555 §6.3).
+// Returns the signed request as JSON. With an empty `payload`, the request is a POST-as-GET (RFC 8555 §6.3).
 [[nodiscard]] base::Result<std::string> sign(const Key& account, const JwsHeader& header,
                                              std::string_view payload);
 
-// Returns the JSON that binds the account to an external one (RFC 8555 §7.3.4). `url`: where accounts are
-// made.
+// Returns the JSON that binds the account to an external account (RFC 8555 §7.3.4). `url`: the URL at which
+// the authority creates accounts.
 [[nodiscard]] std::string bind_account(const Key& account, const ExternalAccount& external,
                                        std::string_view url);
 

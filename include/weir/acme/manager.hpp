@@ -1,7 +1,7 @@
 // Orders and renews the certificates of listeners that have `acme` in their configuration.
 //
-// server::Program owns the object. One thread looks at the folder once a second and orders one certificate at
-// a time. The thread ends with the object; libcurl may make its end wait for a look-up of a name.
+// server::Program owns the object. One thread checks the folder once a second and orders one certificate at a
+// time. The thread ends with the object. The destructor may have to wait until libcurl has looked up a name.
 #pragma once
 
 #include "weir/acme/certificate.hpp"
@@ -47,8 +47,8 @@ class Manager {
   Manager(const Manager&) = delete;
   Manager& operator=(const Manager&) = delete;
 
-  // Uses these settings from now on; nullopt: orders nothing. If they are different from the present ones,
-  // gives up an order that is under way. Starts the thread if it is needed and does not run yet.
+  // Uses these settings from now on; nullopt: orders nothing. If the new settings differ from the present
+  // ones, abandons an order in progress. Starts the thread if it is needed and does not run yet.
   void configure(std::optional<Settings> settings, std::vector<Names> certificates);
 
   // May be called by any thread.
@@ -64,9 +64,9 @@ class Manager {
   struct Known {
     std::optional<net::FileStamp> stamp{};  // nullopt: the file was not read yet
     CertificateInfo info{};
-    SysTime renew_at{};  // the epoch: at once
+    SysTime renew_at{};  // the epoch: renew at once
     SysTime ask_at{};    // when to ask the authority for a window
-    bool waits = false;  // true: the log says that another weir orders
+    bool waits = false;  // true: a line of the log has said that another weir orders, and this weir waits
   };
 
   void run();
@@ -86,17 +86,18 @@ class Manager {
   const Callbacks callbacks_;
   std::mutex mutex_;  // guards the next four members
   std::condition_variable wake_;
-  std::shared_ptr<const Work> work_;  // null: nothing to order
+  std::shared_ptr<const Work> work_;  // null: there is nothing to order
   std::stop_source stop_;             // stops the work in work_
   bool ended_ = false;
   std::atomic<std::uint64_t> ok_{0}, failed_{0}, placeholders_{0};
-  // The members below belong to the thread.
-  std::map<std::string, Known> known_;  // the key is the file
+  // Only the thread uses the members below.
+  std::map<std::string, Known> known_;  // by the certificate's file
   std::vector<PendingChallenge> shown_;
-  // Whether the thread may still ask for a window in this round. The authority may take long to answer, and
-  // other weirs wait meanwhile for this one to see their challenges.
+  // True: the thread may still ask the authority for a renewal window in this round. It asks at most once a
+  // round, because the answer may take long. Other weirs that share the folder meanwhile wait until this weir
+  // answers their challenges.
   bool may_ask_ = true;
-  std::string complaint_;  // the last complaint about the folder, so that the log has it once
+  std::string complaint_;  // the last warning about the folder; it is logged once
   std::mt19937_64 chance_{std::random_device{}()};
   std::thread thread_;
 };

@@ -1,5 +1,5 @@
-// The authority's JSON messages as plain values (RFC 8555 §7.1, RFC 9773 §4.2). Pure. Every function returns
-// an error that names the member which is missing or has a wrong type.
+// Parses the authority's JSON messages (RFC 8555 §7.1, RFC 9773 §4.2). Pure. The errors name the member that
+// is missing or has a wrong type.
 #pragma once
 
 #include "weir/acme/renewal.hpp"
@@ -17,16 +17,16 @@ struct Directory {
   std::string new_account;
   std::string new_order;
   std::string renewal_info{};           // empty: the authority does not offer ARI
-  bool needs_external_account = false;  // true: only accounts made elsewhere may order
+  bool needs_external_account = false;  // true: needs an account of the authority's web site
 };
 [[nodiscard]] base::Result<Directory> parse_directory(std::string_view text);
 
-// Why the authority rejected something (RFC 7807).
+// An error that the authority reports (RFC 7807).
 struct Problem {
   std::string type;    // without the prefix "urn:ietf:params:acme:error:"
   std::string detail;  // for people
 };
-// Returns an empty problem if the text is none.
+// Returns an empty problem if the text is not such an error.
 [[nodiscard]] Problem parse_problem(std::string_view text);
 // Returns "DETAIL (TYPE)", at most 500 bytes and without control characters.
 [[nodiscard]] std::string in_words(const Problem& problem);
@@ -56,7 +56,7 @@ struct Authorization {
 [[nodiscard]] base::Result<Authorization> parse_authorization(std::string_view text);
 
 [[nodiscard]] base::Result<RenewalWindow> parse_renewal_info(std::string_view text);
-// Reads a time of RFC 3339, such as "2026-01-02T03:04:05Z" or "…05.5+01:00". Drops parts of a second.
+// Parses a time of RFC 3339, such as "2026-01-02T03:04:05Z" or "…05.5+01:00". Drops fractions of a second.
 [[nodiscard]] std::optional<SysTime> parse_time(std::string_view text);
 
 // Returns true if the text can be a token: 1 to 128 characters of base64url. Other texts are not safe as the

@@ -1,4 +1,5 @@
-// When weir orders a certificate again. Pure: times and chance are arguments.
+// Decides when weir renews a certificate, and how long it waits between orders. Pure: times and chance are
+// arguments.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -8,9 +9,9 @@
 
 namespace weir::acme {
 
-using SysTime = std::chrono::sys_seconds;  // time of the system's clock, because certificates have such times
+using SysTime = std::chrono::sys_seconds;  // the system's clock, because certificates contain such times
 
-// A period in which the authority wants the certificate to be renewed (ARI, RFC 9773).
+// The period in which the authority wants weir to renew a certificate (ARI, RFC 9773).
 struct RenewalWindow {
   SysTime start;
   SysTime end;
@@ -23,30 +24,31 @@ struct Validity {
   SysTime not_after;
 };
 
-// Returns the time at which to renew. Without a window, a third of the lifetime is then left. With a window,
-// the time is in the window, at the share `chance` of it (0 to 1), because RFC 9773 §4.2 wants a random time.
-// At the latest, a tenth of the lifetime is left.
+// Returns the time at which to renew. Without a window, a third of the lifetime is left at this time. With a
+// window, the time is inside the window, at the share `chance` of it (0 to 1), because RFC 9773 §4.2 wants a
+// random time. A tenth of the lifetime or more is always left.
 [[nodiscard]] SysTime renewal_time(const Validity& validity, const std::optional<RenewalWindow>& window,
                                    double chance) noexcept;
 
 inline constexpr std::chrono::hours kLongestRetry{6};
-inline constexpr std::chrono::hours kLongestWanted{24};  // the longest pause that weir grants an authority
+inline constexpr std::chrono::hours kLongestWanted{24};  // the longest pause that an authority may ask for
 // Returns the pause after `failures` failed orders in a row: `first`, doubled with each further failure, at
 // most kLongestRetry. If `first` is longer than kLongestRetry, the pause is always `first`.
 [[nodiscard]] std::chrono::seconds retry_pause(base::Duration first, unsigned failures) noexcept;
 
-// Returns how long weir orders no second certificate after it has got one, even if the certificate is due
-// already: a sixth of the lifetime, at most a day. An authority that is in error about windows or dates is
-// therefore not flooded with orders.
+// Returns the pause after a successful order, in which weir does not order the same certificate again: a
+// sixth of the lifetime, at most a day. The pause applies even if the certificate is due. So wrong windows or
+// dates of an authority do not cause a flood of orders.
 [[nodiscard]] std::chrono::seconds pause_after_success(const Validity& validity) noexcept;
 
-// Returns whether weir must wait until `next`, a time that some weir has written as the end of a pause.
-// `first`: as for retry_pause(). No pause is longer than a day or `first`; a time that is later comes from a
-// clock that was ahead, so weir does not wait for it.
+// Returns true if weir must wait until `next`, a time that some weir has written as the end of a pause.
+// `first`: as for retry_pause(). A time that is more than a day and more than `first` in the future comes
+// from a wrong clock, so weir does not wait for it.
 [[nodiscard]] bool is_pause(SysTime next, SysTime now, base::Duration first) noexcept;
 
-// Returns when to ask again for the window. `retry_after`: what the authority said, if it said something;
-// bounded from a minute to a day (RFC 9773 §4.3.3 advises such bounds). Without it: after 6 hours.
+// Returns how long weir waits before it asks for the renewal window again. `retry_after`: the time that the
+// authority asked for, if any; it is bounded from a minute to a day (RFC 9773 §4.3.3 advises such bounds).
+// Without it, the time is 6 hours.
 [[nodiscard]] std::chrono::seconds window_pause(std::optional<std::chrono::seconds> retry_after) noexcept;
 
 }  // namespace weir::acme

@@ -19,7 +19,8 @@ enum class ChallengeKind : std::uint8_t {
 // Returns the name of the challenge in ACME's messages: "http-01" or "tls-alpn-01".
 [[nodiscard]] const char* name_of(ChallengeKind kind) noexcept;
 
-// An account that was made at the authority's web site, to which weir binds its own (RFC 8555 §7.3.4).
+// An account that was created at the authority's web site. weir binds its own account to it (RFC 8555
+// §7.3.4).
 struct ExternalAccount {
   std::string kid;       // the account's name
   std::string hmac_key;  // the secret, as bytes
@@ -38,14 +39,14 @@ struct Settings {
   friend bool operator==(const Settings&, const Settings&) = default;
 };
 
-// The names of one certificate, in small letters; at least one, without repetitions.
+// The DNS names of one certificate, in lower case; at least one, without repetitions.
 using Names = std::vector<std::string>;
 
 // Returns the file of the certificate for these names: the key, the certificate and its chain, in one PEM
 // file. Certificates whose first names differ have different files.
 [[nodiscard]] std::string certificate_file(const std::string& folder, const Names& names);
 
-// Returns what is wrong with a name for a certificate; an empty text if nothing is.
+// Returns what is wrong with a name for a certificate; empty if the name is valid.
 [[nodiscard]] std::string fault_in_name(const std::string& name);
 
 }  // namespace weir::acme

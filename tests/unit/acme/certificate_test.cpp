@@ -25,14 +25,14 @@ constexpr const char* kRfc9773 =
     "+FYN/8oCIClDsqBklhB9KAelFiYt9+6FDj3z4KGVelYM5MdsO3pK\n"
     "-----END CERTIFICATE-----\n";
 
-TEST(CertificateInfo, HasTheIdOfRfc9773) {
+TEST(CertificateInfo, HasTheRenewalIdOfTheExampleInRfc9773) {
   const auto info = read_certificate(kRfc9773);
   ASSERT_TRUE(info);
   EXPECT_EQ(info->ari_id, "aYhba4dGQEHhs3uEe6CuLN4ByNQ.AIdlQyE");
   EXPECT_FALSE(info->is_placeholder);
 }
 
-TEST(Placeholder, IsACertificateForTheNamesThatWeirKnowsAgain) {
+TEST(Placeholder, HasTheNamesAndIsRecognisedAsAPlaceholder) {
   const auto pem = make_placeholder({"b.example", "a.example"});
   ASSERT_TRUE(pem);
   const auto info = read_certificate(*pem);
@@ -45,7 +45,7 @@ TEST(Placeholder, IsACertificateForTheNamesThatWeirKnowsAgain) {
   EXPECT_TRUE(key_of_pem(*pem));
 }
 
-TEST(SigningRequest, HasTheNamesAndIsSignedWithItsKey) {
+TEST(SigningRequest, ListsAllNamesAndIsSignedWithTheKey) {
   const auto key = make_key();
   ASSERT_TRUE(key);
   const auto der = make_signing_request(*key, {"www.example.com", "example.com"});
@@ -64,7 +64,7 @@ TEST(SigningRequest, HasTheNamesAndIsSignedWithItsKey) {
   X509_REQ_free(request);
 }
 
-TEST(ChallengeCertificate, HasOneNameAndTheDigestInACriticalExtension) {
+TEST(ChallengeCertificate, HasTheNameAndTheDigestOfTheKeyAuthorizationInACriticalExtension) {
   const auto pem = make_challenge_certificate("a.example", "token.thumb");
   ASSERT_TRUE(pem);
   EXPECT_THAT(read_certificate(*pem)->names, ElementsAre("a.example"));
@@ -87,7 +87,7 @@ TEST(ChallengeCertificate, HasOneNameAndTheDigestInACriticalExtension) {
   EXPECT_FALSE(net::make_challenge_context("no certificate"));
 }
 
-TEST(FaultInChain, NamesACertificateOfAnotherKeyOrForOtherNames) {
+TEST(FaultInChain, ReportsCertificatesOfAnotherKeyOrForOtherNames) {
   const auto pem = make_placeholder({"a.example"});
   ASSERT_TRUE(pem);
   const auto own = key_of_pem(*pem), other = make_key();
@@ -101,12 +101,12 @@ TEST(FaultInChain, NamesACertificateOfAnotherKeyOrForOtherNames) {
   EXPECT_EQ(fault_in_chain("<html>", *own, {"a.example"}), "the authority sent no certificate");
 }
 
-TEST(FaultInName, AcceptsHostNamesInFull) {
+TEST(FaultInName, AcceptsFullyQualifiedHostNames) {
   for (const char* good : {"example.com", "a.b-c.example", "xn--bcher-kva.example", "1.example"})
     EXPECT_EQ(fault_in_name(good), "") << good;
 }
 
-TEST(FaultInName, RejectsWhatNoAuthorityCanCheck) {
+TEST(FaultInName, RejectsWildcardsAddressesAndInvalidHostNames) {
   EXPECT_THAT(fault_in_name("*.example.com"), HasSubstr("is a wildcard"));
   EXPECT_THAT(fault_in_name("Example.com"), HasSubstr("capital letters"));
   for (const std::string wrong : {"", "localhost", "127.0.0.1", "[::1]", "a..b", ".a.b", "a.b.", "-a.b",

@@ -51,7 +51,7 @@ TEST_F(FolderTest, FolderInWhichOthersMayWriteIsAnError) {
   EXPECT_TRUE(folder_->make());
 }
 
-TEST_F(FolderTest, LockIsHeldByOneAtATime) {
+TEST_F(FolderTest, SecondLockIsRefusedUntilTheFirstIsReleased) {
   {
     const auto first = folder_->lock();
     ASSERT_TRUE(first && *first);
@@ -63,7 +63,7 @@ TEST_F(FolderTest, LockIsHeldByOneAtATime) {
   EXPECT_TRUE(third && *third);
 }
 
-TEST_F(FolderTest, WhoTakesTheLockRemovesOldDrafts) {
+TEST_F(FolderTest, TakingTheLockRemovesDraftsOlderThanAnHour) {
   const auto old = path_ + "/draft.old", young = path_ + "/draft.young";
   std::ofstream(old) << "a key\n";
   std::ofstream(young) << "a key\n";
@@ -75,7 +75,7 @@ TEST_F(FolderTest, WhoTakesTheLockRemovesOldDrafts) {
   EXPECT_TRUE(std::filesystem::exists(young));
 }
 
-TEST_F(FolderTest, AccountKeyIsMadeOnceAndOnlyItsOwnerMayReadIt) {
+TEST_F(FolderTest, AccountKeyIsCreatedOnceAndIsReadableOnlyByItsOwner) {
   const auto first = folder_->account(), second = folder_->account();
   ASSERT_TRUE(first && second);
   EXPECT_EQ(jwk_of(*first), jwk_of(*second));
@@ -83,7 +83,7 @@ TEST_F(FolderTest, AccountKeyIsMadeOnceAndOnlyItsOwnerMayReadIt) {
   EXPECT_EQ(mode_of(path_), 0700U);
 }
 
-TEST_F(FolderTest, AccountKeyThatCannotBeUsedIsAnErrorAndStays) {
+TEST_F(FolderTest, InvalidAccountKeyIsAnErrorAndIsNotReplaced) {
   const auto file = path_ + "/account.pem";
   std::ofstream(file) << "no key\n";
   EXPECT_THAT(folder_->account().error().message,
@@ -91,9 +91,9 @@ TEST_F(FolderTest, AccountKeyThatCannotBeUsedIsAnErrorAndStays) {
   EXPECT_EQ(*net::read_file(file), "no key\n");
 }
 
-TEST_F(FolderTest, AccountKeyThatCannotBeReachedIsAnErrorAndStays) {
+TEST_F(FolderTest, UnreadableAccountKeyIsAnErrorAndIsNotReplaced) {
   const auto file = path_ + "/account.pem";
-  std::filesystem::create_symlink("account.pem", file);  // leads to itself
+  std::filesystem::create_symlink("account.pem", file);  // a symbolic link to itself, which cannot be opened
   EXPECT_THAT(folder_->account().error().message, HasSubstr("cannot read \"" + file + "\": "));
   EXPECT_TRUE(std::filesystem::is_symlink(file));
 }
@@ -103,7 +103,7 @@ TEST_F(FolderTest, PlaceholderDoesNotReplaceACertificate) {
   ASSERT_TRUE(folder_->keep_placeholder(kNames));
   EXPECT_TRUE(read_certificate(*net::read_file(file))->is_placeholder);
   EXPECT_EQ(mode_of(file), 0600U);
-  const auto other = *make_placeholder({"other.example"});  // stands for a certificate
+  const auto other = *make_placeholder({"other.example"});  // serves as a certificate from the authority
   ASSERT_TRUE(folder_->keep(kNames, kDirectory, other));
   ASSERT_TRUE(folder_->keep_placeholder(kNames));
   const auto text = net::read_file(file);
@@ -128,7 +128,7 @@ TEST_F(FolderTest, PlaceholderReplacesAFileThatNoListenerCanUse) {
   }
 }
 
-TEST_F(FolderTest, RetryBelongsToItsNamesAndItsAuthority) {
+TEST_F(FolderTest, RetryTimesOfDifferentNamesOrAuthoritiesAreSeparate) {
   EXPECT_FALSE(folder_->retry(kNames, kDirectory));
   const SysTime next{std::chrono::seconds(1'800'000'000)};
   ASSERT_TRUE(folder_->keep_retry(kNames, kDirectory, {3, next}));
@@ -148,7 +148,7 @@ TEST_F(FolderTest, RetryBelongsToItsNamesAndItsAuthority) {
   EXPECT_EQ(folder_->retry(kNames, elsewhere)->failures, 2U);
 }
 
-TEST_F(FolderTest, RetryOfALongNameFitsIntoAFilesName) {
+TEST_F(FolderTest, RetryTimeOfAVeryLongNameCanBeStored) {
   std::string name = "example";
   while (name.size() < 240) name = "a-label-of-weir." + name;
   ASSERT_EQ(fault_in_name(name), "");
@@ -157,7 +157,7 @@ TEST_F(FolderTest, RetryOfALongNameFitsIntoAFilesName) {
   EXPECT_TRUE(folder_->retry({name}, kDirectory));
 }
 
-TEST_F(FolderTest, PublishedChallengesAreSeenUntilTheyAreWithdrawn) {
+TEST_F(FolderTest, PublishedChallengesAreListedUntilTheyAreWithdrawn) {
   const PendingChallenge one{"t-1", ChallengeKind::Http01, "a.example", "t-1.thumb"},
       two{"t-2", ChallengeKind::TlsAlpn01, "b.example", "t-2.thumb"};
   ASSERT_TRUE(folder_->publish(two));

@@ -39,7 +39,7 @@ bool verifies(const Key& key, const std::string& input, const std::string& signa
   return good;
 }
 
-TEST(Base64Url, HasNoPaddingAndItsOwnLetters) {
+TEST(Base64Url, UsesTheUrlSafeAlphabetWithoutPadding) {
   EXPECT_EQ(base64url(""), "");
   EXPECT_EQ(base64url("f"), "Zg");
   EXPECT_EQ(base64url("fo"), "Zm8");
@@ -47,10 +47,10 @@ TEST(Base64Url, HasNoPaddingAndItsOwnLetters) {
   EXPECT_EQ(base64url("\xfb\xff\xfe"), "-__-");
 }
 
-TEST(Jws, SignatureVerifiesAndHeaderHasTheKeyUntilTheAccountIsKnown) {
+TEST(Jws, SignatureIsValidAndHeaderHasThePublicKeyOrTheAccountUrl) {
   const auto key = make_key();
   ASSERT_TRUE(key);
-  for (int i = 0; i < 50; ++i) {  // halves with leading zeros occur once in 128 signatures
+  for (int i = 0; i < 50; ++i) {  // 1 in 128 signatures has a half with leading zeros
     const auto text = sign(*key, {.nonce = "n\"1", .url = "https://a/b"}, R"({"x":1})");
     ASSERT_TRUE(text);
     const auto jws = json::parse(*text).as_object();
@@ -76,7 +76,7 @@ TEST(Jws, SignatureVerifiesAndHeaderHasTheKeyUntilTheAccountIsKnown) {
   EXPECT_FALSE(header.contains("jwk"));
 }
 
-TEST(AccountKey, ThumbprintIsTheDigestOfTheKeyInTheOrderOfRfc7638) {
+TEST(AccountKey, KeyAuthorizationHasTheThumbprintOfRfc7638) {
   const auto key = make_key();
   ASSERT_TRUE(key);
   EXPECT_EQ(key_authorization(*key, "token"), "token." + base64url(sha256(jwk_of(*key))));
@@ -84,7 +84,7 @@ TEST(AccountKey, ThumbprintIsTheDigestOfTheKeyInTheOrderOfRfc7638) {
   EXPECT_EQ(decoded(std::string(json::parse(jwk_of(*key)).as_object().at("y").as_string())).size(), 32U);
 }
 
-TEST(FromBase64Url, ReadsTextsWithAndWithoutPadding) {
+TEST(FromBase64Url, DecodesTextsWithAndWithoutPadding) {
   EXPECT_EQ(from_base64url("-__-"), "\xfb\xff\xfe");
   EXPECT_EQ(from_base64url("Zm8"), "fo");
   EXPECT_EQ(from_base64url("Zm8="), "fo");
@@ -93,7 +93,7 @@ TEST(FromBase64Url, ReadsTextsWithAndWithoutPadding) {
     EXPECT_EQ(from_base64url(wrong), std::nullopt) << wrong;
 }
 
-TEST(BindAccount, SignsTheKeyWithTheSecretOfTheExternalAccount) {
+TEST(BindAccount, SignsTheAccountKeyWithTheSecretOfTheExternalAccount) {
   const auto key = make_key();
   ASSERT_TRUE(key);
   const auto bound = json::parse(bind_account(*key, {"kid-1", "secret"}, "https://a/new")).as_object();
@@ -104,7 +104,7 @@ TEST(BindAccount, SignsTheKeyWithTheSecretOfTheExternalAccount) {
   EXPECT_EQ(decoded(std::string(bound.at("signature").as_string())).size(), 32U);
 }
 
-TEST(AccountKey, IsReadAgainFromItsPemAndOtherKeysAreRejected) {
+TEST(AccountKey, IsReadBackFromPemAndKeysOnOtherCurvesAreRejected) {
   const auto key = make_key();
   ASSERT_TRUE(key);
   const auto again = key_of_pem(to_pem(*key));

@@ -5,7 +5,7 @@
 namespace weir::acme {
 namespace {
 
-TEST(Directory, HasTheUrlsOfTheAuthority) {
+TEST(Directory, IsReadWithTheUrlsOfTheAuthority) {
   const auto directory = parse_directory(
       R"({"newNonce":"https://a/n","newAccount":"https://a/a","newOrder":"https://a/o","renewalInfo":"https://a/r","meta":{"externalAccountRequired":true},"x":[1]})");
   ASSERT_TRUE(directory);
@@ -16,14 +16,14 @@ TEST(Directory, HasTheUrlsOfTheAuthority) {
   EXPECT_TRUE(directory->needs_external_account);
 }
 
-TEST(Directory, WithoutAUrlIsRejectedByItsName) {
+TEST(Directory, ErrorNamesTheUrlThatIsMissingOrInvalid) {
   EXPECT_EQ(parse_directory(R"({"newNonce":"https://a/n","newAccount":7})").error().message,
             "the authority's directory has no usable \"newAccount\"");
   EXPECT_EQ(parse_directory("<html>").error().message, "the authority's directory is no JSON object");
   EXPECT_EQ(parse_directory("[]").error().message, "the authority's directory is no JSON object");
 }
 
-TEST(Problem, LosesItsPrefixAndItsControlCharacters) {
+TEST(Problem, IsShownWithoutTypePrefixAndControlCharacters) {
   const auto problem = parse_problem(R"({"type":"urn:ietf:params:acme:error:badNonce","detail":"a\nb"})");
   EXPECT_EQ(problem.type, "badNonce");
   EXPECT_EQ(in_words(problem), "a b (badNonce)");
@@ -57,7 +57,7 @@ TEST(Authorization, KeepsOnlyChallengesWithASafeToken) {
   EXPECT_EQ(in_words(authorization->error), "gone (dns)");
 }
 
-TEST(RenewalInfo, HasAWindowThatEndsAfterItBegins) {
+TEST(RenewalInfo, WindowMustEndAfterItBegins) {
   const auto window = parse_renewal_info(
       R"({"suggestedWindow":{"start":"2026-01-03T04:00:00Z","end":"2026-01-03T05:00:00+00:00"}})");
   ASSERT_TRUE(window);
@@ -78,7 +78,7 @@ TEST(ParseTime, ReadsRfc3339) {
     EXPECT_EQ(parse_time(wrong), std::nullopt) << wrong;
 }
 
-TEST(Token, IsShortBase64Url) {
+TEST(Token, AcceptsOnlyShortBase64Url) {
   EXPECT_TRUE(is_token("a-Z_9"));
   EXPECT_TRUE(is_token(std::string(128, 'a')));
   for (const auto& wrong : {std::string(), std::string("."), std::string("a/b"), std::string("a b"),
