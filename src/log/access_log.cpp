@@ -20,9 +20,9 @@ namespace weir::log {
 
 namespace {
 
-// A worker checks for space in the queue and then writes. Between these two steps, each other worker may use
-// one entry. So the queue keeps this many entries free. With at most this many workers, no accepted line is
-// overwritten.
+// The free entries that the queue must have before a worker may write. A worker checks for space and then
+// writes; between these two steps, each other worker may use one entry. So with at most this many workers, no
+// accepted line is overwritten.
 constexpr std::size_t kMaxWriters = 256;
 
 // Writes batches of lines to the file and counts lost lines. Reports when losses begin and when they end.
@@ -70,7 +70,7 @@ class LineSink final : public spdlog::sinks::base_sink<spdlog::details::null_mut
   std::atomic<bool> wanted_{false};
 };
 
-// Returns true if `weir replay` can use the access record.
+// Returns true if the line of this access record will have what `weir replay` needs.
 bool tells_decision(const observe::AccessRecord& record) noexcept {
   const auto* replay = record.replay;
   return replay != nullptr && replay->asked != base::TimePoint{} && replay->closed.empty() && !replay->cut;

@@ -75,8 +75,8 @@ LogFile::Appended LogFile::append(std::string_view lines) noexcept {
   const int error = errno;
   torn_ = done != 0 && lines[done - 1] != '\n';
   auto rest = lines.substr(done);
-  // If only the line break of a line is missing, the line is not lost: the next append() writes the line
-  // break.
+  // If only the line break of a line is missing, the line does not count as lost: the next append() writes
+  // the line break.
   if (rest.front() == '\n') rest.remove_prefix(1);
   return {.lost = count(rest), .error = error};
 }

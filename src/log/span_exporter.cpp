@@ -87,9 +87,9 @@ void SpanExporter::export_rest() {
   }
 }
 
-// Waits at most `pause` for a whole batch, then moves up to kBatch spans from the queue to batch_. A batch
-// whose POST failed stays, and the whole pause passes before it is sent again. Returns false if there is
-// nothing to send or `stop` is requested.
+// Waits at most `pause` for a full batch, then moves up to kBatch spans from the queue to batch_. If batch_
+// still has the spans of a POST that failed, moves none, and waits the whole pause before they are sent
+// again. Returns false if there is nothing to send or `stop` is requested.
 bool SpanExporter::take_batch(const std::stop_token& stop, base::Duration pause) {
   std::unique_lock lock(mutex_);
   const bool again = !batch_.empty();
@@ -103,7 +103,7 @@ bool SpanExporter::take_batch(const std::stop_token& stop, base::Duration pause)
   return !batch_.empty();
 }
 
-// Sends batch_ and clears it, unless it has to be sent again. Returns false in that case.
+// Sends batch_ and clears it. If the spans must be sent again, keeps them and returns false.
 bool SpanExporter::send(base::Duration timeout, const std::stop_token& stop) {
   fetch::Request request{.url = settings_.endpoint,
                          .method = "POST",

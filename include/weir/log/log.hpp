@@ -31,8 +31,8 @@ class Log {
 
   // Writes one line. Replaces control characters with \xNN, so that the message stays on one line.
   void write(LogLevel level, std::string_view message);
-  // Writes one line even if more than kMaxPerSecond lines were written. For operators' actions and the
-  // results of these actions.
+  // Writes one line without the bound kMaxPerSecond. For actions of operators and the results of these
+  // actions.
   void write_always(LogLevel level, std::string_view message);
   // Writes one line of level "warning". The line is written even if the level of the log is "off", and
   // without the bound kMaxPerSecond. For records of changes that operators make through the admin listener.

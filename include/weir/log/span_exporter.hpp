@@ -3,8 +3,8 @@
 //   workers ─► bounded queue ─► thread ─► POST of at most kBatch spans ─► collector
 //
 // server::Program owns the exporter. Workers never wait for the collector: if the queue is full, the exporter
-// drops the span and counts it. While the collector is away, the thread repeats the same POST with growing
-// pauses, so the queue keeps the oldest spans.
+// drops the span and counts it. While the collector does not answer, the thread repeats the same POST with
+// growing pauses. The queue then keeps the oldest spans, and new spans are dropped.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -33,11 +33,12 @@ struct TracingSettings {
       ca{};  // PEM file: the authorities that may sign the collector's certificate; empty: the system's
   std::string service = "weir";
   std::size_t max_queue = 2048;                      // the most spans that wait for their export
-  base::Duration interval{std::chrono::seconds(1)};  // the longest wait for a full batch
+  base::Duration interval{std::chrono::seconds(1)};  // the longest time that a span waits for a full batch
   base::Duration timeout{std::chrono::seconds(10)};  // for one POST
   observe::Sampling sampling{};
 
-  // Returns scheme, host and port of the endpoint. Its path and query may be secret.
+  // Returns scheme, host and port of the endpoint, for messages. The path and query are left out, because
+  // they may be secret.
   [[nodiscard]] std::string origin() const;
 };
 
@@ -48,7 +49,7 @@ class SpanExporter final : public observe::SpanSink {
   // `say`: called on the exporting thread with messages about failed exports, one line each. Throws
   // std::system_error if no thread can be started.
   SpanExporter(TracingSettings settings, Say say);
-  // Exports the queued spans, within kLastSends. No worker may record any more.
+  // Exports the queued spans, for at most kLastSends. No worker may record spans at this time.
   ~SpanExporter() override;
   SpanExporter(const SpanExporter&) = delete;
   SpanExporter& operator=(const SpanExporter&) = delete;
@@ -59,14 +60,14 @@ class SpanExporter final : public observe::SpanSink {
   // the shortest time between two lines of the log about failures
   static constexpr std::chrono::minutes kQuiet{1};
 
-  // If the queue or the memory is full, drops the span.
+  // Queues the span for export. If the queue or the memory is full, drops the span.
   void record(const observe::Span& span) noexcept override;
 
   struct Figures {
     std::uint64_t exported = 0;
     std::uint64_t dropped_full = 0;      // dropped, because the queue or the memory was full
     std::uint64_t dropped_rejected = 0;  // dropped, because the collector rejected them
-    std::uint64_t failed_posts = 0;      // POSTs without an answer, and answers that ask for a retry
+    std::uint64_t failed_posts = 0;      // POSTs without an answer, and POSTs whose answer asks for a retry
   };
   // May be called by any thread. The numbers may be from different instants.
   [[nodiscard]] Figures figures() const noexcept;
@@ -89,7 +90,7 @@ class SpanExporter final : public observe::SpanSink {
   std::atomic<std::uint64_t> exported_{0}, dropped_full_{0}, dropped_rejected_{0}, failed_posts_{0};
   // Used by the thread only.
   std::vector<std::string> batch_;  // the spans of the next POST
-  bool is_reported_ = false;        // true: the log has a line about the present failure
+  bool is_reported_ = false;        // true: the log has a line about the failure that lasts now
   std::chrono::steady_clock::time_point
       quiet_until_{};  // the log has no line about a failure before this time
   std::jthread thread_;

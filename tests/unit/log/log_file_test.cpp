@@ -92,7 +92,7 @@ TEST_F(LogFileTest, EndsAnIncompleteLineOfAnEarlierProcessBeforeItsOwnFirstLine)
   EXPECT_EQ(text(), "one\ntw\nthree\n");
 }
 
-TEST_F(LogFileTest, ReopenedFileDoesNotBeginWithTheEndOfAPartlyWrittenLine) {
+TEST_F(LogFileTest, ReopenedFileHasNoLineBreakForAnIncompleteLineOfTheOldFile) {
   LogFile file(name());
   bound_size(2);
   EXPECT_EQ(file.append("one\n").lost, 1U);

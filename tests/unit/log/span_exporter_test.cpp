@@ -23,7 +23,7 @@ void wait_until(Condition holds) {  // the test program's own time limit ends a 
   while (!holds()) std::this_thread::yield();
 }
 
-TEST(SpanExporter, ExportsWaitingSpansAtTheEnd) {
+TEST(SpanExporter, DestructorExportsTheQueuedSpans) {
   ScriptedServer collector(kAccepted);
   {
     SpanExporter exporter({.endpoint = collector.url("127.0.0.1"), .interval = std::chrono::hours(1)},
@@ -34,7 +34,7 @@ TEST(SpanExporter, ExportsWaitingSpansAtTheEnd) {
 }
 
 // The test hangs if the exporter waits for the collector.
-TEST(SpanExporter, EndsAlthoughTheCollectorIsSilent) {
+TEST(SpanExporter, DestructorDoesNotWaitForASilentCollector) {
   ScriptedServer collector("");
   SpanExporter exporter({.endpoint = collector.url("127.0.0.1"),
                          .interval = std::chrono::milliseconds(1),
@@ -54,7 +54,7 @@ TEST(SpanExporter, FullBatchIsExportedBeforeTheIntervalEnds) {
   wait_until([&] { return exporter.figures().exported == 2; });
 }
 
-TEST(SpanExporter, SpanIsDroppedIfTheMemoryForAMessageIsMissing) {
+TEST(SpanExporter, ContinuesToExportIfMemoryForALogMessageRunsOut) {
   ScriptedServer collector("HTTP/1.1 400 Bad\r\nContent-Length: 0\r\n\r\n");
   SpanExporter exporter({.endpoint = collector.url("127.0.0.1"), .interval = std::chrono::milliseconds(1)},
                         [](const auto&) { throw std::bad_alloc(); });
