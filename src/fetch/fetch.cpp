@@ -20,7 +20,7 @@ using Multi = std::unique_ptr<CURLM, decltype([](CURLM* multi) { curl_multi_clea
 using Lines = std::unique_ptr<curl_slist, decltype([](curl_slist* lines) { curl_slist_free_all(lines); })>;
 using Url = std::unique_ptr<CURLU, decltype([](CURLU* url) { curl_url_cleanup(url); })>;
 
-// Adds the handle to a set of transfers, as long as this object lives.
+// Adds the handle of a transfer to a set of transfers, as long as this object lives.
 class Joined {
  public:
   Joined(CURLM* multi, CURL* handle) : multi_(multi), handle_(handle) {
@@ -47,15 +47,15 @@ std::string_view trimmed(std::string_view text) noexcept {
   return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
-// The answer as far as it has arrived.
+// The part of the answer that has arrived so far.
 struct Arriving {
   const std::size_t most;
   Response response{};
   std::size_t field_bytes = 0;
   bool too_large = false;
 
-  // libcurl ends the transfer if a callback returns another number than `size`. No exception may pass through
-  // libcurl.
+  // Records that the answer is too large. Returns 0, because libcurl ends the transfer if a callback returns
+  // another number than `size`. No exception may pass through libcurl.
   std::size_t reject() noexcept {
     too_large = true;
     return 0;
@@ -72,7 +72,8 @@ std::size_t take_body(char* bytes, std::size_t, std::size_t size, void* user) no
   return 0;
 }
 
-// Takes one line of the answer's head. A status line begins a new head, because a 1xx answer may come first.
+// Takes one line of the answer's head. A status line begins a new head, because 1xx answers may come before
+// the final answer.
 std::size_t take_line(char* bytes, std::size_t, std::size_t size, void* user) noexcept try {
   auto& arriving = *static_cast<Arriving*>(user);
   if (size > arriving.most - arriving.field_bytes) return arriving.reject();
@@ -92,7 +93,7 @@ void set(CURL* handle, CURLoption option, Value value, bool& good) {
   good = good && curl_easy_setopt(handle, option, value) == CURLE_OK;
 }
 
-// Sets the bounds of the exchange, and what weir does not want from libcurl.
+// Sets the bounds of the exchange, and turns off the features of libcurl that weir does not want.
 bool set_bounds(CURL* handle, const Request& request) {
   bool good = true;
   const auto timeout = std::chrono::ceil<std::chrono::milliseconds>(request.timeout);
@@ -102,7 +103,7 @@ bool set_bounds(CURL* handle, const Request& request) {
   set(handle, CURLOPT_FOLLOWLOCATION, 0L, good);
   set(handle, CURLOPT_PROXY, "", good);
   set(handle, CURLOPT_NOSIGNAL, 1L, good);
-  set(handle, CURLOPT_QUICK_EXIT, 1L, good);  // otherwise libcurl waits for a silent name server
+  set(handle, CURLOPT_QUICK_EXIT, 1L, good);  // without this, libcurl would wait for a silent name server
   set(handle, CURLOPT_SSL_VERIFYPEER, 1L, good);
   set(handle, CURLOPT_SSL_VERIFYHOST, 2L, good);
   set(handle, CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2), good);
@@ -131,7 +132,7 @@ bool set_message(CURL* handle, const Request& request, curl_slist* lines, Arrivi
   return good;
 }
 
-// Makes the request's lines. "Expect:" without a value keeps libcurl from waiting for a 100 Continue.
+// Returns the request's field lines. "Expect:" without a value keeps libcurl from waiting for a 100 Continue.
 Lines lines_of(const Request& request) {
   Lines lines(curl_slist_append(nullptr, "Expect:"));
   for (const auto& [name, value] : request.fields)
@@ -142,7 +143,7 @@ Lines lines_of(const Request& request) {
   return lines;
 }
 
-// Transfers until the end. Returns nullopt if `stop` was requested before the end.
+// Runs the transfer until it ends. Returns nullopt if `stop` was requested before the end.
 std::optional<CURLcode> transfer(CURL* handle, const std::stop_token& stop) {
   const Multi multi(curl_multi_init());
   if (!multi) return CURLE_OUT_OF_MEMORY;

@@ -27,7 +27,7 @@ struct Request {
   std::string
       ca_file{};  // PEM file: the authorities that may sign the server's certificate; empty: the system's
   base::Duration timeout{std::chrono::seconds(10)};  // for the whole exchange, with the look-up of the name
-  std::size_t max_bytes = std::size_t{1} << 20;      // the most bytes of the answer's fields, and of its body
+  std::size_t max_bytes = std::size_t{1} << 20;      // bounds the fields of the answer, and also its body
   bool allow_http = false;                           // true: the URL may begin with "http://"
 };
 
@@ -43,8 +43,8 @@ struct Response {
 // Returns an empty text if request() accepts the URL. Otherwise returns what is wrong with it.
 [[nodiscard]] std::string fault_in_url(const std::string& url, bool allow_http);
 
-// Sends the request and waits for the answer, whatever its status. Returns an error if there is no whole
-// answer within the bounds, or if `stop` is requested.
+// Sends the request and waits for the answer, which may have any status. Returns an error if no complete
+// answer arrives within the bounds, or if `stop` is requested.
 [[nodiscard]] base::Result<Response> request(const Request& request, const std::stop_token& stop = {});
 
 }  // namespace weir::fetch

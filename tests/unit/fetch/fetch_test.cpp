@@ -56,7 +56,7 @@ TEST(Fetch, SendsMethodFieldsAndBody) {
                                            HasSubstr("\r\n\r\n{\"a\":1}")));
 }
 
-TEST(Fetch, VerifiesTheCertificateAndItsName) {
+TEST(Fetch, RejectsUntrustedCertificatesAndCertificatesForOtherNames) {
   const Localhost localhost;
   const ScriptedServer server(kAnswer, &localhost);
   Request asked{.url = server.url(), .ca_file = localhost.pem()};
@@ -96,14 +96,14 @@ TEST(Fetch, ReturnsRedirectsInsteadOfFollowingThem) {
   EXPECT_EQ(target.requests(), 0);
 }
 
-TEST(Fetch, EndsAtTheTimeout) {
+TEST(Fetch, EndsWithAnErrorAtTheTimeout) {
   const ScriptedServer server("");
   auto asked = plain(server);
   asked.timeout = 200ms;
   EXPECT_EQ(error_of(asked), "no whole answer within 200 ms");
 }
 
-TEST(Fetch, EndsWhenAStopIsRequested) {
+TEST(Fetch, EndsWithAnErrorWhenAStopIsRequested) {
   std::stop_source stop;
   ScriptedServer server("");
   server.on_request = [&] { stop.request_stop(); };
