@@ -118,8 +118,8 @@ class Evaluation {
  public:
   // Collects the charges of all rules that apply: computes the keys, and reads the cost of the request.
   // Returns the first objection of an enforced rule; if there is one, both bills and `paced` are empty. Omits
-  // shadow rules that have an objection. Takes shadow rules last, so that no enforced rule lacks room because
-  // of them.
+  // shadow rules that have an objection. Adds shadow rules last, so that they never displace an enforced
+  // rule.
   //
   // Objections are: a missing key with on_missing = "reject", an invalid cost, an unreadable body, an
   // ambiguous value, and too many rules (the two bills together hold at most kMaxCharges charges). REQUIRES:
@@ -143,7 +143,8 @@ class Evaluation {
 
   Bill local;   // the charges to make in this process's key table
   Bill remote;  // the charges to make in Redis
-  // The keys of the rules that pace bodies (Rule::bandwidth). Each also counts towards the bound kMaxCharges.
+  // The keys of the rules that pace bodies (Rule::bandwidth). Each key counts like a charge towards
+  // kMaxCharges.
   struct PacedKey {
     const Rule* rule;
     limit::Key key;
@@ -156,10 +157,10 @@ class Evaluation {
     paced.clear();
   }
 
-  // Decides what happens to charges that Redis could not make: those of `remote` that `unasked` names. If one
-  // of them belongs to an enforced rule with on_store_failure = "closed", adds nothing and returns that rule.
-  // Otherwise returns null. Adds each charge whose rule has "local" to `fallback`, under the rule's key in
-  // the key table. Drops the other charges.
+  // Decides what happens to the charges of `remote` in `unasked`, which Redis could not make. If one of them
+  // belongs to an enforced rule with on_store_failure = "closed", adds nothing and returns that rule.
+  // Otherwise adds the charges of rules with on_store_failure = "local" to `fallback`, under their keys in
+  // the key table, drops all other charges, and returns null.
   //
   // `fallback` may already contain the local charges of the request, because the key table makes all charges
   // of a bill or none. REQUIRES: `fallback` has at most kMaxCharges charges afterwards.

@@ -38,7 +38,7 @@ struct LimitState {
   std::string choice;           // which limiter of the rule was chosen, in words (describe_choice())
   std::string limiter;          // such as "token_bucket 10/s, burst 100"
   std::string store;            // "memory", "redis"
-  std::string note;             // a note about the source of the state; usually empty
+  std::string note;             // a remark, such as why the state is not known; usually empty
   std::string digest;           // the key's name, as in the access log
   bool counted = false;         // true: the limiter is charged, but another limiter of the rule decides
   bool paces = false;           // true: paces bodies, and decides about no request (Rule::bandwidth)

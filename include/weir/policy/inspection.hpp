@@ -18,7 +18,7 @@ namespace weir::policy {
 // Returns true if the rule needs the body of this request. This is so in two cases:
 // * The head does not decide whether the rule applies, which limiter or key of the rule applies, or what the
 //   request costs.
-// * The head has the key in the query, and the body may have another one.
+// * A value in the query decides the key, but the body may have another value for the key.
 [[nodiscard]] bool asks_for_body(const Rule& rule, const Request& request);
 
 // Returns the JSON pointers and form fields that the keys and conditions of the rules read.

@@ -185,7 +185,7 @@ struct Match {
     return ambiguity_by_name(request);
   }
   [[nodiscard]] std::optional<Ambiguity> ambiguity_by_name(const Request& request) const;
-  enum class OfToken : std::uint8_t { Unmet, Ignored };  // a condition on an unverified token is so
+  enum class OfToken : std::uint8_t { Unmet, Ignored };  // how to treat conditions on an unverified token
   [[nodiscard]] Unmet unmet_by_client(const Request& request, OfToken of_token = OfToken::Unmet) const;
   [[nodiscard]] Unmet unmet_by_head(const Request& request, OfToken of_token = OfToken::Unmet) const;
   // Return the first of `claims` (`headers`, `query`, `json`) that no value meets; null: all are met.

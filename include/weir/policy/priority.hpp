@@ -1,4 +1,4 @@
-// The priority of a request. Requests of better priority depart earlier from the shaper, and are rejected
+// The priority of a request. A request of better priority leaves a rule's queue earlier, and is rejected
 // later under load.
 #pragma once
 

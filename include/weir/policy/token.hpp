@@ -22,7 +22,7 @@
 namespace weir::policy {
 
 // The claims of a verified token, converted to text. Includes only claims that are text, numbers or booleans,
-// and the elements of lists that are. Belongs to one exchange. Views live until the claims are filled again.
+// and list elements of these types. Belongs to one exchange. Views live until the claims are filled again.
 class Claims {
  public:
   // Returns the claim as text. Returns an empty text if the claim is missing, or is a list, an object or
@@ -76,8 +76,8 @@ class TokenVerifier {
   // is unknown, the key or the JWK set is invalid, the key is of another kind, or the secret is shorter than
   // the hash (RFC 7518 §3.2).
   [[nodiscard]] static base::Result<TokenVerifier> make(TokenSettings settings);
-  // Adds the issuers of `other`. If there are several, weir chooses by `iss`, so each must have an issuer of
-  // its own.
+  // Adds the issuers of `other`. If there are several issuers, each must have another `issuer`, because weir
+  // chooses the issuer of a token by its `iss`.
   void add(const TokenVerifier& other);
 
   // Verifies the token. Returns nullopt and fills `claims` if the token is genuine and valid at `now`, by the

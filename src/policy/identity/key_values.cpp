@@ -140,7 +140,7 @@ std::string describe(const KeyValue& value) {
   const auto shown = [&, &attribute = attribute, &text = text] {
     if (attribute.kind == Attribute::Ip) return address_text(text);
     if (is_secret(attribute)) return digest_of(text);
-    // A normalised path is readable already.
+    // A path in normal form is readable already, so it is shown as it is.
     const bool of_path = attribute.kind == Attribute::Path || attribute.kind == Attribute::PathSegment;
     return of_path ? text : octet_text(text);
   };

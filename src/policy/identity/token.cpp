@@ -98,7 +98,8 @@ struct Header {
   bool is_critical = false;        // the token requires an extension; weir supports none (§4.1.11)
 };
 
-// Returns nullopt if the part is no JSON object, or if `kid` is not a text, which RFC 7515 §4.1.4 requires.
+// Reads the header of a token. Returns nullopt if `part` is no JSON object, or if `kid` is not a text, which
+// RFC 7515 §4.1.4 requires.
 std::optional<Header> read_header(std::string_view part) {
   const auto found = object_in(part);
   const auto* kid = found ? found->if_contains("kid") : nullptr;

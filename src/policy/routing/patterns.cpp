@@ -163,7 +163,7 @@ const char* fault_of_host(std::string_view name) {
 base::Result<HostMatch> HostMatch::parse(std::string_view pattern) {
   HostMatch match;
   if (pattern.starts_with('~')) {
-    const auto plain = TextMatch::parse(pattern);  // its message shows the expression as it is written
+    const auto plain = TextMatch::parse(pattern);  // its error shows the expression as the user wrote it
     if (!plain) return plain.error();
     // Makes the expression ignore case, because weir compares hosts in lower case.
     auto regex = TextMatch::parse("~(?i)" + std::string(pattern.substr(1)));

@@ -58,8 +58,8 @@ std::string describe(const http::Excess& excess) {
 
 namespace {
 
-// Returns the end of the sentence that begins "rule R cannot read V: ". REQUIRES: the whole
-// body has a fault.
+// Returns the end of the sentence that begins "rule R cannot read V: ". REQUIRES: the fault is one of the
+// body as a whole.
 std::string describe_body_fault(const Ambiguity& ambiguity) {
   switch (ambiguity.fault) {
     case BodyFault::ContentType:

@@ -42,7 +42,7 @@ class Gathering {
     return limiter ? limiter->get() : nullptr;
   }
   // Returns the limiter that the key table enforces: the soft limit if there is one. If the store is Redis,
-  // returns the local share of this limit.
+  // returns the local share of the limit, if there is one.
   template <class Numbers>
   const limit::Limiter* enforced(const Numbers& numbers) const {
     if (store_ == Store::Redis && numbers.local_share)

@@ -11,7 +11,7 @@ namespace weir::policy {
 
 namespace {
 
-// Each attribute says something about a client or about its request.
+// Says what an attribute of a key describes: the client, or its request.
 enum class Meaning : std::uint8_t {
   Who,      // who the client is
   Group,    // the client's group, the site that it requests, or a name that it may choose freely

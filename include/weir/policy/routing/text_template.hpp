@@ -21,9 +21,9 @@ enum class Placeholder : std::uint8_t {
   Method,       // the request's method
   ClientIp,     // the client's address; empty for a unix socket
   User,         // the client's user, found as [client] says; empty if unknown
-  Org,          // the client's organisation, likewise
-  Tier,         // the client's tier, likewise
-  Service,      // the client's service, likewise
+  Org,          // the client's organisation, found as [client] says; empty if unknown
+  Tier,         // the client's tier, found as [client] says; empty if unknown
+  Service,      // the client's service, found as [client] says; empty if unknown
   RequestId,    // the value of X-Request-ID
   CertSubject,  // the subject of the client's certificate; empty if it shows none
   CertDer,      // the certificate itself, as a value of Client-Cert (RFC 9440)

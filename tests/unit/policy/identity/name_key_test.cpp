@@ -322,7 +322,8 @@ TEST_F(NameKey, NamesInRedisDependOnTheFormatOfTheState) {
   }
 }
 
-// Balance::Hash uses name_client(), which needs no rule. The client's address replaces a missing attribute.
+// Load balancing by hash (Balance::Hash) uses name_client(), which needs no rule. The client's address
+// replaces a missing attribute.
 TEST_F(NameKey, NamesAClientIndependentlyOfRules) {
   const auto of = [&](std::initializer_list<std::string_view> parts) {
     return name_client(rule_of("any", parts).key, request_, kKey);
