@@ -75,7 +75,8 @@ struct Refusal {
 
 // Appends {"error":"rate_limit_exceeded","message":…,"rule":…,"retry_after_seconds":…}
 void append_refusal_json(std::string& out, const Refusal& refusal);
-// Appends the refusal as application/problem+json (RFC 9457), with the problem type of the IETF draft.
+// Appends the refusal as application/problem+json (RFC 9457), with the problem type of the IETF draft on rate
+// limit fields.
 void append_refusal_problem(std::string& out, const Refusal& refusal);
 
 // Appends {"error":"not_found","message":"…"}. `what` must be weir's own text that needs no escaping.

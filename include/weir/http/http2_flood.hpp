@@ -39,7 +39,7 @@ class Http2FloodGuard {
   // Counts a cheap frame. Returns true if the client has sent too many, so that the connection must end.
   [[nodiscard]] bool is_flood(Http2Cheap frame, base::TimePoint now) noexcept;
 
-  // Cheap frames that are permitted in a time window without any work.
+  // The cheap frames that are permitted in a time window. Each request or DATA frame permits kPerWork more.
   static constexpr std::uint64_t kFree = 500;
   static constexpr std::uint64_t kPerWork = 4;
   // A cut frame permits one WINDOW_UPDATE for this many octets.
