@@ -11,7 +11,7 @@ namespace weir::config {
 
 namespace {
 
-constexpr std::size_t kMostNames = 100;  // of a certificate; public authorities accept no more
+constexpr std::size_t kMostNames = 100;  // the most names of a certificate; public authorities accept no more
 
 void check_email(const TableReader& table, const std::string& email) {
   const auto at = email.find('@');

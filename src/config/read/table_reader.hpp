@@ -50,7 +50,7 @@ class TableReader {
   // The functions below return the values of keys. REQUIRES that the schema has the key, and that the
   // function is for the kind of the key.
   [[nodiscard]] bool boolean(std::string_view key) const;
-  // For keys of the kinds Text and Choice. Returns an empty string if the key is absent and has no default.
+  // Returns a string (kinds Text and Choice); empty if the key is absent and has no default.
   [[nodiscard]] std::string text(std::string_view key) const;
   [[nodiscard]] std::int64_t whole(std::string_view key) const;
   [[nodiscard]] std::optional<std::uint64_t> size(std::string_view key) const;

@@ -61,7 +61,7 @@ class Converter {
       result.entries.push_back(
           convert(name, line_of(key.source()), node, path.empty() ? name : path + "." + name));
     }
-    // toml++ sorts the entries by name, but messages should appear in the order of lines.
+    // Sorts the entries by line, so that messages appear in this order. toml++ has sorted them by name.
     std::stable_sort(result.entries.begin(), result.entries.end(),
                      [](const Node& a, const Node& b) { return a.line < b.line; });
     return result;

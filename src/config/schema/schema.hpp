@@ -42,7 +42,7 @@ struct Choice {
 struct TableSpec;
 
 struct KeySpec {
-  std::string_view name = {};  // the name of the key; empty for a shape
+  std::string_view name = {};  // the name of the key; empty if this only describes the shape of a value
   Kind kind = Kind::Text;
   std::string_view fallback = {};  // the default in TOML syntax without quotes; empty: none
   std::string_view about = {};

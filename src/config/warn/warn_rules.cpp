@@ -76,9 +76,10 @@ bool has_concurrency_beside(const policy::Rule& rule, const Settings& settings) 
   });
 }
 
-// Warns of costs in bytes in two cases. A client can use up a shared limit with a Content-Length, and not
-// send the body. Responses that arrive at the same time can exceed the limit, and a window forgets the
-// excess.
+// Warns of costs in bytes in two cases:
+// * A client can use up a limit that clients share: it sends a large Content-Length, but not the body.
+// * Responses that arrive at the same time can exceed the limit, and the limiter is a window, which forgets
+//   the excess.
 void warn_of_bytes(const policy::Rule& rule, const Settings& settings, ConfigWarnings& warnings) {
   if (!rule.settlement || rule.settlement->kind != policy::Settlement::Kind::Bytes) return;
   if (rule.cost_from.kind == policy::CostSource::Kind::Length && is_shared_key(rule))

@@ -53,7 +53,7 @@ TEST(AdaptMistakes, ReportSharesOutOfRange) {
                             "\"; expected a multiple of 5% from \"5%\" to \"95%\""));
 }
 
-// weir makes 20 limiters of each limit that adapts.
+// weir makes 20 limiters of each limit with `adapt`, and the number of limiters is bounded.
 TEST(AdaptMistakes, ReportTheFirstRuleBeyondTheMaximumNumberOfLimits) {
   const auto with_rules = [](int count) {
     std::string text = kLeast;
