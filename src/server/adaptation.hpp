@@ -29,7 +29,7 @@ class Adaptation {
   // requests use the configuration.
   void watch(const proxy::Configuration& config);
 
-  // Ends a period: computes the factors of the next one. The timer calls it.
+  // Ends a period: computes the factors of the next period. The timer calls look().
   void look();
 
  private:
@@ -37,7 +37,7 @@ class Adaptation {
     std::string name;
     limit::RuleIndex label;
     policy::Adapt adapt;
-    std::size_t upstream;     // label of the upstream's counters
+    std::size_t upstream;     // index of the upstream's counters
     limit::Answers before{};  // all answers until the period began
   };
   void arm();

@@ -55,7 +55,8 @@ base::Result<bool> ListenerCertificates::look() {
   auto fresh = net::make_tls_context(settings_, tickets_);
   if (!fresh) return fresh.error();
   if (challenges_) net::answer_challenges(fresh->get(), challenges_);
-  // Reads the context's store now, because workers do not use the context yet. Later this would need a lock.
+  // Reads the context's certificate store now, because workers do not use the context yet. A later reading
+  // would need a lock.
   revocations_end_ = settings_.client_crl.empty() ? std::nullopt : net::revocation_lists_end(fresh->get());
   context_ = std::move(*fresh);
   return true;
@@ -131,7 +132,7 @@ admin::TlsFigures CertificateWatch::figures() const {
     for (std::size_t j = 0; j < states.size(); ++j) {
       const auto& files = watched.certificates.settings().certificates[j];
       auto stapled_until = states[j].stapled_until;
-      // If the OCSP response cannot be used, the time is the epoch.
+      // For an OCSP response that cannot be used, reports that weir staples it until the epoch.
       if (!files.ocsp.empty() && !stapled_until) stapled_until.emplace();
       figures.certificates.push_back({.listener = watched.address,
                                       .file = files.cert,

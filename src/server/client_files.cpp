@@ -20,7 +20,8 @@ std::optional<std::string> warning(const ClientFiles::Use& use, std::chrono::sys
 
 void add(std::vector<ClientFiles::Use>& uses, ClientFiles::Use use) {
   const auto same = [&](const ClientFiles::Use& other) { return other.is_same(use); };
-  // Two parts of weir may have the same settings. For example, two webhooks may trust the same authorities.
+  // Skips `use` if the list has the same settings already. For example, two webhooks may trust the same
+  // authorities.
   if (std::any_of(uses.begin(), uses.end(), same)) return;
   use.read = net::stamps_of(use.tls);
   uses.push_back(std::move(use));

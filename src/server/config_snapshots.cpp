@@ -313,7 +313,9 @@ std::vector<std::string> ConfigSnapshots::upstream_names() const {
 }
 
 // Returns the rules by number. If a newer version of a rule started with an empty counter, the older
-// version's variants have no limiter. In that case it is unknown to which variant each key belongs.
+// Returns the rules by number. Also returns the older versions of a rule. If a newer version has started with
+// an empty counter, the limits (variants) of an older version have no limiter in the result. In that case it
+// is unknown which limit counted each key.
 std::vector<limit::SavedRule> ConfigSnapshots::saved_rules() const {
   std::vector<limit::SavedRule> rules;
   for (std::size_t i = 0; i < cell_versions_.size(); ++i) {
@@ -339,8 +341,8 @@ std::optional<limit::Charge> ConfigSnapshots::charge_for(std::string_view rule, 
   return std::nullopt;
 }
 
-// Stores the former rule under a free rule number. Returns nullopt if that is impossible. A key of the former
-// rule moves to the present rule when a request for the key arrives, as after a reload.
+// Stores the rule of an earlier process under a free rule number. Returns nullopt if that is impossible. A
+// key of the earlier rule moves to the present rule when a request for the key arrives, as after a reload.
 std::optional<limit::RuleIndex> ConfigSnapshots::adopt(const limit::FormerRule& former) {
   const auto free = std::find_if(cell_versions_.begin(), cell_versions_.end(),
                                  [](const CellVersion& reading) { return !reading.rule.has_value(); });

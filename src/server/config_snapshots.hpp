@@ -48,7 +48,7 @@ class ConfigSnapshots {
   [[nodiscard]] base::Result<Draft> make(const config::Settings& settings,
                                          std::vector<upstream::ResolvedUpstream> upstreams,
                                          const policy::NamingKeys& names);
-  // Returns a copy of the snapshot in use, with the keys `names` for clients' names.
+  // Returns a copy of the snapshot in use that makes the names of clients with the keys in `names`.
   [[nodiscard]] Draft renamed(const policy::NamingKeys& names) const;
   // Returns a copy of the snapshot in use with other API keys.
   [[nodiscard]] Draft with_api_keys(const policy::ApiKeys& keys) const;
@@ -97,7 +97,7 @@ class ConfigSnapshots {
   [[nodiscard]] std::size_t limits() const noexcept { return limiters_.size(); }
 
  private:
-  // The labels and rule numbers that one snapshot uses.
+  // The labels (indexes of counters) and rule numbers that one snapshot uses.
   struct Use {
     const proxy::ConfigSnapshot* config_snapshot;
     std::vector<std::size_t> routes, upstreams;

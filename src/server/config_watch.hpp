@@ -16,8 +16,8 @@ class ConfigWatch {
   // reading is noticed, too.
   void watch(const std::vector<config::WatchedFile>& files);
 
-  // Watches these files, too, until the next call of watch(). For a configuration that cannot be used because
-  // one of them has a mistake.
+  // Watches these files, too, until the next call of watch(). Must be called if a configuration cannot be
+  // used because of a mistake in one of its files.
   void add(const std::vector<config::WatchedFile>& files);
 
   // Must be called after weir itself has replaced a file, whose content it already uses.

@@ -130,7 +130,7 @@ net::Task<policy::Explanation> Inspector::explain(policy::ExplainRequest explain
   co_return explainer.explain();
 }
 
-// Returns the state of the key at each of its locations: first those in Redis, then those in the table.
+// Returns the state of the key at each of its locations: first those in Redis, then those in the key table.
 net::Task<std::vector<policy::LimitState>> Inspector::look(const InForce& in_force, const policy::Rule& rule,
                                                            const KeyLocations& locations) {
   const auto job = std::make_shared<RedisJob>();

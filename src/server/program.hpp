@@ -120,7 +120,7 @@ class Program {
   [[nodiscard]] limit::Answers answers_so_far(std::size_t upstream) const;
   [[nodiscard]] std::optional<observe::TopOfRule> top_clients(limit::RuleIndex label) const;
   [[nodiscard]] std::vector<admin::ServerFigures> servers() const;
-  // These three are defined in program_servers.cpp.
+  // These three functions are defined in program_servers.cpp.
   [[nodiscard]] base::Result<admin::ServerFigures> change_server(const admin::ServerChange& change);
   [[nodiscard]] std::vector<std::string> changed_servers() const;
   [[nodiscard]] bool change_server_again(std::string_view line);

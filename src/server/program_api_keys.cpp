@@ -46,10 +46,11 @@ std::string holder_in_words(const policy::ApiKeyOwner& owner) {
 
 }  // namespace
 
-// Refuses during a reload and an upgrade. Both may have read the keys file before this change, and would put
-// the old keys into use after it.
+// Refuses a change during a reload or an upgrade. The reload, or the new process, may have read the keys file
+// before the change, and would put the old keys into use after it.
 void Program::change_api_key(const admin::ApiKeyRequest& request, admin::ApiKeyDone done) {
-  // A client that leaves does not end its change, so the connections of the admin listener are no bound.
+  // The bound on changes that have not ended. The bound on admin connections does not suffice, because a
+  // change continues after its client has left.
   constexpr std::size_t kMostChanges = 64;
   if (stopping_) return done(refusal(503, "busy", "weir is stopping"));
   if (upgrade_.is_under_way()) return done(refusal(503, "busy", "an upgrade is in progress; try again"));

@@ -28,7 +28,8 @@ std::string in_quotes(std::string_view text) {
   return '"' + std::string(text) + '"';
 }
 
-// Returns the sentence for a name that nothing has. `names`: the names to write instead.
+// Returns `what`, the first half of an error about an unknown name, with a second half that lists the known
+// `names`.
 std::string unknown(std::string what, const std::vector<std::string>& names) {
   for (std::size_t i = 0; i < names.size(); ++i)
     what += (i == 0 ? "; write " : i + 1 == names.size() ? " or " : ", ") + in_quotes(names[i]);

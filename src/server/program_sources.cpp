@@ -208,7 +208,8 @@ admin::Readiness Program::readiness() const {
           .cause = why_not_redis(**down)};
 }
 
-// Returns that weir is ready. The detail says if keys of tokens were never fetched.
+// Returns that weir is ready, because missing keys of tokens fail only the requests that need them. The
+// detail says whether weir has never fetched the keys of a URL.
 admin::Readiness Program::token_readiness() const {
   const auto figures = token_keys_.figures();
   const auto missing =

@@ -108,8 +108,8 @@ void Program::hand_over(const upgrade::UpgradeReport& report, net::OwnedDescript
   drain();
 }
 
-// Changes the number of permits that the old process holds, and servers as operators have changed them there.
-// Ignores lines about rules and servers that no longer exist.
+// Applies changes that the old process reports: the number of permits that it holds, and what operators
+// change about servers there. Ignores lines about rules and servers that no longer exist.
 void Program::change_foreign_permits(const std::vector<std::string>& lines) {
   for (const auto& text : lines) {
     if (change_server_again(text)) continue;

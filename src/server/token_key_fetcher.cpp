@@ -103,7 +103,7 @@ class TokenKeyFetcher::Job {
     note(result, settings);
     fetcher_.on_fetched_();
   }
-  // Returns the number of keys.
+  // Fetches the key set and stores it. Returns the number of its keys.
   base::Result<std::size_t> fetch_set(const policy::KeyFetchSettings& settings, const std::stop_token& stop) {
     const auto answer = fetch::request({.url = settings.url,
                                         .fields = {{"Accept", "application/jwk-set+json, application/json"}},
@@ -122,7 +122,8 @@ class TokenKeyFetcher::Job {
     return base::Error{"the answer has status " + std::to_string(answer->status) +
                        (target.empty() ? "" : " and redirects to " + std::string(target))};
   }
-  // Logs the first fetch, the first of several failures, and each change of the number of keys.
+  // Logs the first success, the first success after a failure, the first of several failures in a row, and
+  // each change of the number of keys.
   void note(const base::Result<std::size_t>& result, const policy::KeyFetchSettings& settings) {
     const std::lock_guard lock(mutex_);
     const bool failed_before = !fault_.empty();
@@ -142,8 +143,8 @@ class TokenKeyFetcher::Job {
                           (last_ ? "keeps the previous keys" : "answers 503 to requests that need them") +
                           ", and tries again");
   }
-  // Waits for `refresh` from the beginning of the fetch; after a failure or if a request wants a key, for
-  // `cooldown`.
+  // Waits until `refresh` has passed since the fetch began. After a failure, or if a request needs an unknown
+  // key, waits only for `cooldown`.
   void wait_for_next(const std::stop_token& stop, SteadyClock::time_point begun) {
     while (!stop.stop_requested()) {
       const auto settings = this->settings();
@@ -160,9 +161,9 @@ class TokenKeyFetcher::Job {
   mutable std::mutex mutex_;  // guards the members up to fault_
   policy::KeyFetchSettings settings_;
   std::uint64_t fetched_ = 0, failed_ = 0;
-  std::size_t count_ = 0;                        // of the present keys
-  std::optional<SteadyClock::time_point> last_;  // the end of the last fetch that succeeded
-  std::string fault_;                            // why the last fetch failed; empty: it did not
+  std::size_t count_ = 0;                        // number of the present keys
+  std::optional<SteadyClock::time_point> last_;  // the end of the last successful fetch
+  std::string fault_;                            // why the last fetch failed; empty if it succeeded
   std::jthread thread_;                          // must be the last member, because it uses the others
 };
 

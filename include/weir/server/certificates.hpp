@@ -28,8 +28,8 @@ namespace weir::server {
 // which belongs to the main thread.
 class ListenerCertificates {
  public:
-  // The pending challenges of certificate authorities; null: the listener answers none. TLS contexts share
-  // the object, because they may outlive this one.
+  // The pending challenges of certificate authorities; null: the listener answers none. The TLS contexts
+  // share the challenges, because a context may outlive this object.
   using Challenges = std::shared_ptr<const net::Challenges>;
 
   // Reads the certificate and key files of a listener. `older`: the certificates of the listener before a
@@ -129,7 +129,7 @@ class CertificateWatch {
 [[nodiscard]] std::vector<std::string> find_warnings(const net::TlsSettings& settings,
                                                      const std::vector<net::CertificateState>& states,
                                                      std::chrono::sys_seconds now);
-// Returns the same warnings about all listeners. Skips files that cannot be read.
+// Returns the warnings of find_warnings() above for all listeners. Skips files that cannot be read.
 [[nodiscard]] std::vector<std::string> find_warnings(const std::vector<net::ListenerSettings>& listeners,
                                                      std::chrono::sys_seconds now);
 

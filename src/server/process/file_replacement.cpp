@@ -25,7 +25,8 @@ void FileReplacement::take_owner_and_mode(const struct ::stat& other) {
   constexpr mode_t kPermissions = 07777;
   struct ::stat own {};
   if (fault_ == 0 && ::fstat(fd_, &own) != 0) fail();
-  // the system call filter of packaging/weir.service refuses fchown()
+  // Calls fchown() only if the owner or the group differs, because the system call filter of
+  // packaging/weir.service refuses fchown().
   const bool differs = own.st_uid != other.st_uid || own.st_gid != other.st_gid;
   if (fault_ == 0 && differs && ::fchown(fd_, other.st_uid, other.st_gid) != 0) fail();
   if (fault_ == 0 && ::fchmod(fd_, other.st_mode & kPermissions) != 0) fail();

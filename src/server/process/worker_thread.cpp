@@ -235,7 +235,7 @@ void WorkerThread::begin_drain() {
 }
 
 // Returns true if no connection is left. A closed acceptor may still have accepted a client whose session has
-// not begun. A hard stop does not wait for such a client.
+// not begun. A drain waits for such a client; a hard stop does not.
 bool WorkerThread::is_empty() {
   forget_drained();
   const bool deserted = std::all_of(acceptors_.begin(), acceptors_.end(),

@@ -128,7 +128,7 @@ TEST_F(ConfigSnapshotsTest, ReloadReportsThatAChangedAlignKeepsTheCount) {
                           "rule \"a\" has another align: its clients keep the count that they have used"});
 }
 
-TEST_F(ConfigSnapshotsTest, OtherServersOfAServiceKeepTheRules) {
+TEST_F(ConfigSnapshotsTest, ChangeOfAnUpstreamsServersKeepsTheRules) {
   const auto first = reload(rule("a", kFive));
   auto settings = first->server_groups[0]->settings();
   settings.servers.push_back({.address = {"127.0.0.1", 9002, {}}});
@@ -157,8 +157,8 @@ TEST_F(ConfigSnapshotsTest, RestoredLimitGetsItsFormerRuleNumber) {
   EXPECT_EQ(only(reload(rule("a", kFive))).cells, only(first).cells);
 }
 
-// The rule's keys have started with an empty counter. Refunds of charges under the first configuration must
-// not change this counter.
+// The rule gets its first algorithm back, but its keys start with an empty counter. Late refunds of charges
+// under the first configuration must not change this counter.
 TEST_F(ConfigSnapshotsTest, RestoredAlgorithmStartsWithAnEmptyCounter) {
   const auto first = reload(rule("a", kFive));
   const auto second = reload(rule("a", kLog));
@@ -204,7 +204,8 @@ TEST_F(ConfigSnapshotsTest, RuleThatIsAddedAgainDuringARequestKeepsItsCounter) {
   EXPECT_EQ(table_.stats().keys, 1);
 }
 
-// The old process may still release permits of the removed rule. These releases must not change a later rule.
+// The old process of an upgrade may still release permits of the removed rule. These releases must not change
+// a later rule.
 TEST_F(ConfigSnapshotsTest, RemovedRuleIsKeptWhileAnotherProcessHoldsItsPermits) {
   auto first = reload(rule("a", kTwoAtOnce));
   elsewhere_.change({.key = {1, 1}, .limiter = only(first).limiter.get(), .rule = only(first).cells}, 2,
@@ -237,7 +238,7 @@ TEST_F(ConfigSnapshotsTest, KeysOfAFormerAlgorithmAreDeletedAtOnce) {
   EXPECT_EQ(table_.stats().keys, 0) << "even while a request is in progress";
 }
 
-// Each of the long requests uses its own configuration snapshot. Each change of the algorithm uses another
+// Each request in progress uses its own configuration snapshot. Each change of the algorithm uses another
 // rule number.
 TEST_F(ConfigSnapshotsTest, ErrorSaysThatAllRuleNumbersAreInUse) {
   std::vector<Held> under_way;

@@ -30,7 +30,7 @@ class FileThreadTest : public ::testing::Test {
   std::vector<std::string> ended_;
 };
 
-TEST_F(FileThreadTest, MainThreadGoesOnWhileAJobWorks) {
+TEST_F(FileThreadTest, MainThreadContinuesWhileAJobRuns) {
   std::promise<void> release;
   thread_.run([&] { release.get_future().wait(); }, note("slow"));
   net::asio::post(control_, [&] {
@@ -42,7 +42,7 @@ TEST_F(FileThreadTest, MainThreadGoesOnWhileAJobWorks) {
   EXPECT_EQ(ended_, (std::vector<std::string>{"main", "slow"}));
 }
 
-TEST_F(FileThreadTest, JobBeginsAfterTheCallbackOfTheOneBefore) {
+TEST_F(FileThreadTest, JobStartsAfterTheCallbackOfThePreviousJob) {
   int value = 0;
   std::vector<int> read;
   for (int i = 0; i < 3; ++i)

@@ -1,4 +1,4 @@
-// Tests the inspector with a Redis that is away.
+// Tests the inspector while Redis cannot be reached.
 #include "server/inspector.hpp"
 
 #include "unit/net/sockets.hpp"

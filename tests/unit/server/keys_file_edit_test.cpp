@@ -46,7 +46,7 @@ TEST_F(KeysFileEditTest, ReplacesTheFileAndKeepsItsMode) {
   EXPECT_FALSE(std::filesystem::exists(path_ + ".new"));
 }
 
-TEST_F(KeysFileEditTest, KeepsWhatWasChangedByHand) {
+TEST_F(KeysFileEditTest, KeepsEditsMadeByHand) {
   ASSERT_EQ(add("b").edited.fault, KeyEditFault::None);
   folder_.write("keys.toml", text() + "[[key]]\nkey = \"c\"\n");
   EXPECT_EQ(add("d").edited.keys.size(), 4U);

@@ -118,7 +118,7 @@ class NoDescriptorsLeft {
   rlimit before_{};
 };
 
-// The worker of this test never had a client.
+// Even a worker that has never had a client must be able to end without opening another descriptor.
 TEST(WorkerThread, EndsNormallyWithoutFreeDescriptors) {
   auto callbacks = std::make_unique<Callbacks>();
   const NoDescriptorsLeft none;
