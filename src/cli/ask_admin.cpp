@@ -30,7 +30,7 @@ std::runtime_error failure(const char* doing) {
                             std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
 }
 
-// Waits until the socket is ready for `events`. Throws TooLate if `deadline` passes first.
+// Waits until poll(2) reports one of `events` for the socket. Throws TooLate if `deadline` passes first.
 void await(const net::OwnedDescriptor& socket, short events, Clock::time_point deadline) {
   pollfd waiting{socket.get(), events, 0};
   while (true) {

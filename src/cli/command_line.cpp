@@ -153,8 +153,8 @@ int do_explain(const Words& words) {
                   [&](const AdminAccess& access, const auto&) { return run_explain(access, words.explain); });
 }
 
-// Upgrades a running weir. The configuration says how long an upgrade may take. If the user names no
-// configuration file, waits for kUnknown instead.
+// Upgrades a running weir. If the user names the configuration file, waits as long as its settings allow an
+// upgrade to take. Otherwise waits for kUnknown.
 int do_upgrade(const Words& words) {
   constexpr std::chrono::minutes kUnknown{10};
   return ask_whom(words, [&](const AdminAccess& access, const std::optional<config::Settings>& file) {

@@ -138,8 +138,8 @@ std::string line_of_input() {
   return line;
 }
 
-// Returns the text if it is an id of a key. Another text may be the key itself, so it is neither sent nor
-// shown.
+// Returns the text if it is an id of an API key. Any other text may be the key itself, so weir neither sends
+// nor shows it.
 const std::string& id_in(const std::string& text) {
   if (policy::ApiKeys::is_id(text)) return text;
   throw WrongQuestion(

@@ -18,9 +18,9 @@ struct EchoOptions {
 // Serves until a signal ends the process.
 int run_echo(const EchoOptions& options);
 
-// Asks the admin listener whether weir works (GET /healthz), or whether it is ready for requests
-// (GET /readyz). Returns 0 if a response with status 200 arrives within two seconds. Otherwise returns 1 and
-// prints the reason on standard error. Used by health checks of containers.
+// Asks the admin listener whether weir works (GET /healthz) or, if `ready` is true, whether it is ready for
+// requests (GET /readyz). Returns 0 if a response with status 200 arrives within two seconds. Otherwise
+// returns 1 and prints the reason on standard error. Used by health checks of containers.
 int run_health(const base::Endpoint& admin, bool ready);
 
 // Checks whether rules can keep their state in the Redis of the configuration, and prints the findings.

@@ -48,7 +48,7 @@ struct ClientKeysOptions {
 };
 int run_client_keys(const AdminAccess& access, const ClientKeysOptions& options);
 
-// Lists all servers if no change is wanted.
+// Options of `weir servers`. Without a change, the command lists all servers.
 struct ServersOptions {
   std::string upstream;
   std::string server;

@@ -6,8 +6,8 @@ namespace weir::cli {
 // Does nothing unless this is process 1 of its PID namespace. The kernel treats such a process differently.
 //
 // The kernel drops signals without a handler, even SIGTERM. After this call, SIGTERM and SIGINT end the
-// process at once, with status 128 + signal. weir run replaces these handlers once it has looked up names. A
-// SIGTERM during the look-up must not be lost.
+// process at once, with status 128 + signal. So a SIGTERM during the start is not lost. weir run replaces
+// these handlers once it has looked up names.
 //
 // The kernel makes process 1 the parent of orphans. After this call, the kernel removes orphans that
 // end, because SIGCHLD is ignored. weir itself starts no process as process 1, because it refuses upgrades

@@ -40,7 +40,8 @@ int print(const std::string& text) {
   return std::cout ? kDone : kFailed;
 }
 
-// Checks the result as weir check does, and prints its mistakes. Files that it names may be missing here.
+// Checks the translated configuration as weir check does, and prints its mistakes. Does not check whether the
+// files that it names exist.
 int check_result(const std::string& text, const std::string& name) {
   try {
     (void)config::parse_settings(text, name);

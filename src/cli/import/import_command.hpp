@@ -11,8 +11,8 @@ struct ImportOptions {
   bool force = false;  // overwrite the output
 };
 
-// Writes the configuration of weir, and reports on standard error which directives or annotations have no
-// equal. Returns 0 if weir accepts the configuration; 1 if weir rejects it, or if the output cannot be
+// Writes the configuration of weir. Reports on standard error the directives or annotations that weir cannot
+// translate. Returns 0 if weir accepts the configuration; 1 if weir rejects it, or if the output cannot be
 // written; 2 if the file cannot be read.
 [[nodiscard]] int run_import(const ImportOptions& options);
 

@@ -24,7 +24,7 @@ base::Result<std::string> write(const Configuration& configuration, Notes& notes
                                                                       std::move(rules));
 }
 
-// Returns why the Ingresses cannot be one configuration; empty if they can.
+// Returns why the Ingresses cannot be translated into one configuration; empty if they can.
 std::string fault_of(const std::vector<Ingress>& ingresses) {
   if (ingresses.empty()) return "there is no Ingress; weir import needs one";
   std::set<std::string> classes;

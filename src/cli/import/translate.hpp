@@ -11,13 +11,13 @@
 
 namespace weir::cli::nginx {
 
-// Returns a configuration of weir. Adds a note for each directive that has no equal, or a different one. The
-// error says why there is nothing to translate. `folder`: the absolute folder of the configuration of nginx.
+// Returns a configuration of weir. Adds a note for each directive that weir cannot translate exactly. The
+// error says why there is nothing to translate. `folder`: the absolute folder of the nginx configuration.
 [[nodiscard]] base::Result<std::string> translate(const Directives& directives, const std::string& folder,
                                                   Notes& notes);
 
-// Does the same for Ingresses of Kubernetes with annotations of ingress-nginx. `text`: YAML or JSON; `file`:
-// its name in the report.
+// Translates Ingresses of Kubernetes with annotations of ingress-nginx into a configuration of weir. `text`:
+// YAML or JSON; `file`: the name of the text in the report.
 [[nodiscard]] base::Result<std::string> translate_ingresses(std::string_view text, const std::string& file,
                                                             Notes& notes);
 

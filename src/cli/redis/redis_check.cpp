@@ -158,8 +158,8 @@ bool tell_node(RedisReport& report, const redis::Inspection& found, const redis:
   return true;
 }
 
-// Returns a sentence about a command of this check that Redis answered with an error. `denied`: the command
-// and the reply of Redis, such as "TIME: NOPERM …".
+// Returns a sentence about a command of this check that Redis refused. `denied`: the command and the error of
+// Redis, such as "TIME: NOPERM …".
 std::string not_asked(const std::string& denied) {
   const bool scripts_ask = denied.starts_with("TIME");
   return "this check was not allowed to read " + denied +

@@ -13,8 +13,8 @@
 
 namespace weir::cli {
 
-// Blocks SIGTERM, SIGHUP, SIGINT and SIGQUIT while an object of this class exists. Signals that arrive
-// meanwhile take effect after the destructor.
+// Blocks SIGTERM, SIGHUP, SIGINT and SIGQUIT while an object of this class exists. A signal that arrives
+// meanwhile takes effect after the destructor.
 class BlockedSignals {
  public:
   BlockedSignals();
@@ -47,7 +47,7 @@ class Terminal {
   [[nodiscard]] static Screen screen();
 
  private:
-  // destroyed last, because the terminal must be restored before signals take effect
+  // Declared first, so that it is destroyed last. The terminal must be restored before signals take effect.
   BlockedSignals signals_;
   termios before_{};
 };

@@ -72,8 +72,8 @@ void show_once(const TopOptions& options) {
             << std::flush;
 }
 
-// Draws frames repeatedly. If weir was restarted between two frames, a new process answers, whose counters
-// began at 0.
+// Draws frames repeatedly. If weir is restarted between two frames, the counters of the new process begin at
+// 0.
 class LiveView {
  public:
   // Throws std::runtime_error if weir does not answer the first request.

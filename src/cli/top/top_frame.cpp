@@ -30,7 +30,7 @@ std::string client_name(const TopClient& one) {
   return one.client + (bare ? " " + one.digest.substr(0, 8) : "");
 }
 
-// A rule, and how many decisions of each kind it made per second.
+// A rule, with the number of its decisions of each kind per second.
 struct RuleRates {
   const TopRule* rule;
   double admitted, delayed, refused, would_refuse;

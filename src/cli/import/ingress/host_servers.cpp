@@ -24,8 +24,8 @@ Action answer(unsigned status, bool limited) {
   return {.scheme = {}, .upstream = {}, .limited = limited, .status = status, .body = {}};
 }
 
-// Returns the new path with placeholders of weir for "$1"; nullopt if it has other variables, braces, a query
-// or a host.
+// Returns the path of a rewrite-target with "$1" as weir's placeholder "{1}". Returns nullopt if the target
+// has other variables, braces, a query or a host.
 std::optional<std::string> rewritten_path(std::string_view target) {
   std::string path;
   if (!target.starts_with('/') && !target.starts_with('$')) return std::nullopt;
@@ -46,8 +46,9 @@ class ServerBuilder {
  public:
   ServerBuilder(Configuration& result, Notes& notes) : result_(result), notes_(notes) {}
 
-  // Adds the servers of a host: one for http, and one for https if the host has TLS. `name`: empty for all
-  // other hosts.
+  // Adds one server for http, and one for https if the host has TLS. An empty `name` stands for all hosts
+  // that no Ingress names. `any_tls`: whether any host has TLS; then the server for all other hosts has TLS,
+  // too.
   void add(const std::string& name, const IngressHost& host, bool any_tls) {
     const bool tls = host.certificate.has_value();
     result_.servers.push_back(server_of(name, host, false));
@@ -80,7 +81,8 @@ class ServerBuilder {
     return server;
   }
 
-  // Kubernetes lets "*" stand for one label.
+  // In the host of an Ingress, "*" stands for exactly one label. weir's "*." would match several, so the name
+  // becomes a regular expression.
   void add_name(const std::string& name, const Position& position, Server& server) {
     HostName host{.kind = HostName::Kind::Exact, .pattern = name};
     if (name.starts_with("*."))
@@ -102,7 +104,7 @@ class ServerBuilder {
     } else if (entry.path.type == "Exact") {
       location.modifier = Modifier::Exact;
     } else if (entry.path.type == "Prefix" && entry.path.path != "/") {
-      // Prefix /a means /a and all below /a/, but not /ab.
+      // The path type Prefix with /a matches /a and all paths below /a/, but not /ab.
       auto exact = location;
       exact.modifier = Modifier::Exact;
       if (!has_exact(host, entry.path.path)) push_location(std::move(exact), entry, server);
@@ -111,7 +113,8 @@ class ServerBuilder {
     push_location(std::move(location), entry, server);
   }
 
-  // Adds the location, and before it the one that answers preflights of a path that is forwarded.
+  // Adds the location. If the Ingress has CORS enabled and the location forwards requests, first adds a
+  // location that answers the preflights (OPTIONS).
   static void push_location(Location location, const HostPath& entry, Server& server) {
     const auto& fields = entry.owner->settings.preflight;
     if (!fields.empty() && !location.action.scheme.empty()) {

@@ -1,4 +1,4 @@
-// The hosts of all Ingresses, and the servers of nginx that the controller makes of a host.
+// Translates the hosts of all Ingresses into the nginx servers that ingress-nginx makes of them.
 #pragma once
 
 #include "cli/import/ingress/ingress_settings.hpp"
@@ -16,7 +16,7 @@ struct ImportedIngress {
   IngressSettings settings;
 };
 
-// A path of a host, with the Ingress that has it.
+// A path of a host, with the Ingress that declares the path.
 struct HostPath {
   IngressPath path;
   const ImportedIngress* owner;
@@ -27,7 +27,7 @@ struct IngressHost {
   std::vector<HostPath> paths;
   std::vector<std::string> aliases;
   std::optional<Certificate>
-      certificate;  // present: the host has TLS; without files if the secret is unknown
+      certificate;  // if present, the host has TLS; has no file names if the secret is unknown
   std::string app_root;
   bool regex = false;  // all paths of the host are regular expressions
 };
@@ -35,8 +35,8 @@ struct IngressHost {
 // Returns true if rewrite-target changes the path.
 [[nodiscard]] bool rewrites(const HostPath& entry);
 
-// Adds the servers of a host: one for http, and one for https if the host has TLS. `name`: empty for all
-// other hosts. `any_tls`: another host has TLS.
+// Adds one server for http, and one for https if the host has TLS. An empty `name` stands for all hosts that
+// no Ingress names. `any_tls`: whether any host has TLS; then the server for all other hosts has TLS, too.
 void add_servers(const std::string& name, const IngressHost& host, bool any_tls, Configuration& result,
                  Notes& notes);
 

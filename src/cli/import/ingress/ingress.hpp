@@ -38,24 +38,24 @@ struct IngressRule {
 struct IngressTls {
   Position position;
   std::vector<std::string> hosts;  // empty: all hosts of the Ingress
-  std::string secret;              // empty: the controller's own certificate
+  std::string secret;              // empty: the default certificate of ingress-nginx
 };
 
 struct Ingress {
   Position position;
-  std::string space{}, name{};  // of metadata; the namespace is "default" if it has none
-  std::string created{};        // creationTimestamp; of two equal paths, the older Ingress has precedence
-  std::string class_name{};     // empty: none
-  std::map<std::string, Annotation> annotations{};  // of ingress-nginx, without their prefix
+  std::string space{}, name{};  // from metadata; a missing namespace is "default"
+  std::string created{};        // creationTimestamp; if two Ingresses have one path, the older one wins
+  std::string class_name{};     // empty: no class
+  std::map<std::string, Annotation> annotations{};  // those of ingress-nginx, without the prefix
   std::vector<IngressRule> rules{};
   std::vector<IngressTls> tls{};
-  ServiceRef fallback{};  // spec.defaultBackend; its name is empty if there is none
+  ServiceRef fallback{};  // spec.defaultBackend; without it, the name is empty
 
   [[nodiscard]] std::string full_name() const { return space + "/" + name; }
 };
 
-// Returns the Ingresses in the documents, which may be lists. Adds a note for each object that is none, or
-// that has another version.
+// Returns the Ingresses in the documents. A document may also be a list of objects. Adds a note for each
+// object that is no Ingress, or that has another API version.
 [[nodiscard]] std::vector<Ingress> read_ingresses(const std::vector<YamlNode>& documents,
                                                   const std::string& file, Notes& notes);
 

@@ -11,7 +11,7 @@ namespace weir::cli::nginx {
 
 namespace {
 
-// Returns true if the pattern is the name, or is "*" for its first label.
+// Returns true if `pattern` equals `name`, or equals it with "*" in place of the first label.
 bool covers_host(const std::string& pattern, const std::string& name) {
   if (pattern == name || !pattern.starts_with("*.")) return pattern == name;
   const auto dot = name.find('.');
@@ -99,7 +99,8 @@ class IngressImporter {
     }
   }
 
-  // Orders the paths as the controller does: the longest first, and of equal length the last in the alphabet.
+  // Orders the paths as ingress-nginx does: longer paths first, and paths of equal length in descending
+  // alphabetical order.
   static void finish(IngressHost& host) {
     host.regex = std::any_of(host.paths.begin(), host.paths.end(), [](const HostPath& entry) {
       return entry.owner->settings.regex || rewrites(entry);
@@ -112,7 +113,7 @@ class IngressImporter {
 
   Notes& notes_;
   Configuration result_;
-  std::map<std::string, IngressHost> hosts_;  // by name; "": all other hosts
+  std::map<std::string, IngressHost> hosts_;  // the key is the host; "": all other hosts
   bool any_tls_ = false;
 };
 

@@ -1,4 +1,5 @@
-// Makes the servers of a controller of its Ingresses: a server for each host and scheme, with its locations.
+// Translates Ingresses into the nginx servers that ingress-nginx makes of them: one for each host and scheme,
+// with its locations.
 #pragma once
 
 #include "cli/import/ingress/ingress.hpp"

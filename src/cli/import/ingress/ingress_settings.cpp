@@ -31,7 +31,7 @@ std::vector<std::string> words_of(std::string_view text, char between) {
   return words;
 }
 
-// Returns true for the texts that the controller reads as true.
+// Returns true for the texts that ingress-nginx accepts as true.
 bool is_true(std::string_view text) {
   constexpr std::array<std::string_view, 6> kTrue{"1", "t", "T", "true", "TRUE", "True"};
   return std::find(kTrue.begin(), kTrue.end(), text) != kTrue.end();
@@ -43,7 +43,7 @@ class AnnotationReader {
 
   IngressSettings read() {
     settings_.scope.passes_host = true;
-    settings_.scope.tuning.connect = std::chrono::seconds(5);  // the controller's default
+    settings_.scope.tuning.connect = std::chrono::seconds(5);  // the default of ingress-nginx
     read_limits();
     read_addresses();
     read_closing();
@@ -60,7 +60,8 @@ class AnnotationReader {
   }
 
  private:
-  // Returns the annotation; null if there is none.
+  // Returns the annotation with this name, and marks it as translated. Returns null if the Ingress has no
+  // such annotation.
   const Annotation* take(const std::string& name) {
     const auto found = ingress_.annotations.find(name);
     if (found == ingress_.annotations.end()) return nullptr;
@@ -83,8 +84,8 @@ class AnnotationReader {
     if (!hint.empty()) note(name, annotation, std::string(hint));
   }
 
-  // Returns the number; 0 if the annotation is absent. A text that is no number closes the Ingress, because a
-  // limit would be missing.
+  // Returns the annotation's number; 0 if the Ingress has no such annotation. If the text is no number, a
+  // limit would be missing. So this function closes the Ingress: weir answers 403 to its requests.
   std::uint64_t number(const std::string& name) {
     const auto* annotation = take(name);
     if (annotation == nullptr) return 0;
@@ -122,7 +123,7 @@ class AnnotationReader {
                                         .over = Over::Refuse});
   }
 
-  // Adds a zone, which counts for the whole Ingress. Returns its name.
+  // Adds a zone that counts the requests of the whole Ingress. Returns the zone's name.
   std::string add_zone(const std::string& name, std::vector<std::string> words,
                        std::map<std::string, Zone>& zones) {
     const auto zone_name = ingress_.full_name() + " " + name;
@@ -139,7 +140,8 @@ class AnnotationReader {
     return ingress_.annotations.at(name).position;
   }
 
-  // Returns the addresses and blocks of a list. A text that is neither closes the Ingress.
+  // Returns the addresses and address blocks in a list. If an element is neither, closes the Ingress: weir
+  // answers 403 to its requests.
   std::vector<std::string> blocks_of(const std::string& name) {
     std::vector<std::string> blocks;
     const auto* annotation = take(name);
@@ -164,8 +166,8 @@ class AnnotationReader {
     access.push_back({false, {}});
   }
 
-  // Reads annotations by which the controller asks for credentials, or refuses requests in ways that weir has
-  // no equal for.
+  // Reads annotations by which ingress-nginx demands credentials, or refuses requests in other ways that weir
+  // cannot imitate. Closes the Ingress (weir answers 403 to its requests), or leaves it out.
   void read_closing() {
     for (const char* name : {"auth-url", "auth-type", "auth-tls-secret"})
       if (const auto* annotation = take(name); annotation != nullptr && !annotation->value.empty())
@@ -187,7 +189,8 @@ class AnnotationReader {
     }
   }
 
-  // Directives in a snippet close the Ingress unless they only change how nginx forwards.
+  // Reads nginx directives in an annotation. Closes the Ingress (weir answers 403 to its requests) if one of
+  // the directives does more than change how nginx forwards.
   void read_snippet(const std::string& name) {
     const auto* annotation = take(name);
     if (annotation == nullptr) return;
@@ -270,7 +273,8 @@ class AnnotationReader {
     settings_.aliases = words_of(value("server-alias"), ',');
   }
 
-  // Returns the list in the annotation, or the usual one. A list with other signs than names have is empty.
+  // Returns the annotation's list of names; `usual` if the Ingress has no such annotation. If the list
+  // contains characters that no name has, adds a note and returns an empty text.
   std::string names_in(const std::string& name, const char* usual) {
     const auto* annotation = take(name);
     if (annotation == nullptr || annotation->value.empty()) return usual;
@@ -283,7 +287,7 @@ class AnnotationReader {
     return {};
   }
 
-  // The controller adds the fields to answers, and answers OPTIONS itself.
+  // Translates CORS: ingress-nginx adds the fields to all answers, and answers preflights (OPTIONS) itself.
   void read_cors() {
     const auto* annotation = take("enable-cors");
     const auto origins = value("cors-allow-origin");
@@ -317,7 +321,7 @@ class AnnotationReader {
   ImportState& state_;
   IngressSettings settings_;
   std::set<std::string> used_;
-  std::vector<std::string> except_;  // clients that the limits do not hold for
+  std::vector<std::string> except_;  // clients that are exempt from the limits
 };
 
 }  // namespace

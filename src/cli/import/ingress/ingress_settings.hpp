@@ -10,8 +10,8 @@
 namespace weir::cli::nginx {
 
 struct IngressSettings {
-  Scope scope;                          // with `guards` if weir must not forward: they are closed
-  std::string scheme = "http";          // towards the servers; empty: weir has no equal for the protocol
+  Scope scope;                          // if it has `guards`, weir must answer 403 instead of forwarding
+  std::string scheme = "http";          // protocol of the servers; empty: weir does not speak this protocol
   bool regex = false;                   // use-regex
   std::string rewrite{};                // rewrite-target
   bool to_https = true;                 // ssl-redirect: redirects to https if the host has a certificate
@@ -21,11 +21,12 @@ struct IngressSettings {
   std::string app_root{};
   std::vector<std::string> aliases{};
   bool left_out = false;  // the Ingress is not imported
-  Fields preflight{};     // fields of the answers to OPTIONS of enable-cors; empty: they are forwarded
+  Fields preflight{};     // fields of answers to preflights (enable-cors); empty: weir forwards preflights
 };
 
 // Reads the annotations, and adds the zones of the limits to the configuration. Adds a note for each
-// annotation that has no equal. A demand that weir cannot make closes the Ingress (Scope::guards).
+// annotation that weir cannot translate. If weir cannot enforce what an annotation demands, closes the
+// Ingress: with Scope::guards, weir answers 403 to its requests.
 [[nodiscard]] IngressSettings read_annotations(const Ingress& ingress, ImportState& state);
 
 }  // namespace weir::cli::nginx

@@ -65,7 +65,7 @@ class YamlBuilder : public YAML::EventHandler {
   }
   void take_key(const YAML::Mark& mark, YAML::anchor_t anchor, const std::string& key) {
     count(mark, anchor);
-    constexpr std::size_t kMostKeys = 10'000;  // keys of a map are compared one by one
+    constexpr std::size_t kMostKeys = 10'000;  // a bound, because keys are compared one by one
     auto& keys = open_.back().keys;
     if (keys.size() == kMostKeys)
       throw YamlFault(line_of(mark), "found more than " + std::to_string(kMostKeys) + " keys in one map");
@@ -102,7 +102,7 @@ class YamlBuilder : public YAML::EventHandler {
   }
 
   std::vector<YamlNode> open_;
-  bool has_key_ = false;  // the innermost open node is a map, and its last key has no item yet
+  bool has_key_ = false;  // true: the innermost open node is a map, and its last key has no value yet
   std::size_t nodes_ = 0;
 };
 

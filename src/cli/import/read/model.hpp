@@ -1,4 +1,5 @@
-// The parts of an nginx configuration that weir import understands, with all inherited settings in place.
+// The parts of an nginx configuration that weir import understands. Settings that a block inherits are copied
+// into the block.
 #pragma once
 
 #include "cli/import/syntax/directive.hpp"
@@ -18,13 +19,13 @@ namespace weir::cli::nginx {
 struct Zone {
   Position position;
   std::vector<std::string> key;       // parts of weir's key; empty: all requests count together
-  bool usable = true;                 // false: the key has a variable that weir has no part for
-  bool by_server = false;             // the key has $server_name, so each server counts for itself
+  bool usable = true;                 // false: weir has no key for a variable of the zone's key
+  bool by_server = false;             // the key has $server_name, so each server has its own counters
   bool by_address = false;            // the key has the client's address
-  unsigned optional = 0;              // parts that a request may lack
-  std::uint64_t rate = 1'000;         // thousandths of a request in a second, as nginx counts them; limit_req
-  std::string limit = "1/s";          // the same for weir
-  std::vector<std::string> except{};  // addresses and blocks of clients for which the limit does not hold
+  unsigned optional = 0;              // number of parts of the key that a request may lack
+  std::uint64_t rate = 1'000;         // limit_req: thousandths of a request per second, as nginx counts
+  std::string limit = "1/s";          // the same rate in weir's notation
+  std::vector<std::string> except{};  // addresses and blocks of clients that the limit exempts
 };
 
 enum class Over : std::uint8_t { Delay, Refuse };  // what nginx does with requests above the rate
@@ -32,7 +33,7 @@ enum class Over : std::uint8_t { Delay, Refuse };  // what nginx does with reque
 // One limit_req or limit_conn of a location.
 struct Limit {
   Position position;
-  bool connections = false;  // limit_conn
+  bool connections = false;  // true: limit_conn; false: limit_req
   std::string zone;
   std::uint64_t number = 0;  // the burst, or the number of connections
   Over over = Over::Delay;
@@ -46,16 +47,17 @@ struct AccessRule {
   std::string block;  // an address or a block; empty: all
 };
 
-// Whether `allow` and `deny` name clients at unix sockets. Open: they do not, apart from `deny all`.
+// What `allow unix:` and `deny unix:` say about clients at unix sockets. Open: nothing, although `deny all`
+// may still refuse these clients.
 enum class PeerAccess : std::uint8_t { Open, Allowed, Denied };
 
-// How weir talks to the servers of a location. Locations with different values need upstreams of their own.
+// How weir talks to the servers of a location. Locations with different values need different upstreams.
 struct Tuning {
   std::optional<std::chrono::milliseconds> connect, response;
-  std::string attempts;               // of retry; empty: weir's default
-  std::vector<std::string> retry_on;  // empty: weir's default
+  std::string attempts;               // weir's retry.attempts; empty: weir's default
+  std::vector<std::string> retry_on;  // weir's retry.on; empty: weir's default
   bool verify = false;                // proxy_ssl_verify
-  std::string ca, name, cert, key;    // of proxy_ssl_*
+  std::string ca, name, cert, key;    // from the proxy_ssl_* directives
   friend bool operator==(const Tuning&, const Tuning&) = default;
 };
 
@@ -64,25 +66,25 @@ using Fields = std::vector<std::pair<std::string, std::string>>;
 
 // Changes of the header fields of requests or answers.
 struct FieldChanges {
-  Fields set, add;  // at most one of each name, without case
+  Fields set, add;  // each has a name at most once, regardless of case
   std::vector<std::string> remove;
 };
 
-// The proxies that nginx believes for the client's address: set_real_ip_from, real_ip_header,
+// The proxies whose word about the client's address nginx trusts: set_real_ip_from, real_ip_header,
 // real_ip_recursive.
 struct RealIp {
   Position position;                 // of the first set_real_ip_from
   std::vector<std::string> trusted;  // addresses of set_real_ip_from
   std::string header = "X-Real-IP";  // nginx's default
   bool recursive = false;
-  // False: weir has no equal for one of the addresses (weir takes addresses, blocks and `unix:`).
+  // False: `trusted` lacks an address that weir cannot use (weir accepts addresses, blocks and `unix:`).
   bool whole = true;
   friend bool operator==(const RealIp& a, const RealIp& b) {
     return a.trusted == b.trusted && a.header == b.header && a.recursive == b.recursive && a.whole == b.whole;
   }
 };
 
-// Settings that a location inherits from its server, and a server from http.
+// Settings that a location inherits from its server, and that a server inherits from the http block.
 struct Scope {
   std::vector<Limit> requests, connections;
   std::vector<AccessRule> access;
@@ -97,19 +99,19 @@ struct Scope {
   bool passes_host = false;  // proxy_set_header Host $host
   FieldChanges request, response;
   RealIp real_ip;
-  std::set<std::string> guards;  // directives by which nginx asks for credentials; all of them hold
+  std::set<std::string> guards;  // directives by which nginx may refuse; if not empty, weir answers 403
 };
 
 // The action of a location: it forwards requests to `upstream`, or answers them.
 struct Action {
-  std::string scheme;    // http, https, grpc, grpcs; empty: no proxy
+  std::string scheme;    // http, https, grpc, grpcs; empty: weir answers the request itself
   std::string upstream;  // name of an upstream, or an address
-  bool limited = true;   // false: nginx answers before it counts, by `return`
+  bool limited = true;   // false: the answer is a `return`, which nginx gives before limits and access rules
   unsigned status = 404;
   std::string body;
   std::string location{};         // target of a redirect, with placeholders
-  std::string strip{}, add{};     // prefixes of the path that weir forwards
-  std::string pattern{}, path{};  // of rewrite
+  std::string strip{}, add{};     // weir's strip_prefix and add_prefix
+  std::string pattern{}, path{};  // weir's rewrite: pattern, and the new path
 };
 
 enum class Modifier : std::uint8_t { Prefix, FirstPrefix, Exact, Regex, RegexNoCase };  // FirstPrefix: ^~
@@ -120,8 +122,8 @@ struct Location {
   std::string path;
   Scope scope;
   Action action;
-  std::vector<std::string> methods{};  // of limit_except: all others are refused; empty: none is
-  std::string only_method{};           // the location takes requests with this method alone; empty: with any
+  std::vector<std::string> methods{};  // limit_except: all other methods are refused; empty: none is
+  std::string only_method{};           // the location is only for requests with this method; empty: for all
 };
 
 struct Certificate {
@@ -132,38 +134,39 @@ struct Certificate {
 struct Tls {
   std::vector<Certificate> certificates;
   std::string min_version = "1.2";
-  std::string client_auth;            // as weir writes it; empty: no client has to show a certificate
-  std::string client_ca, client_crl;  // files
+  std::string client_auth;            // in weir's notation; empty: weir requests no client certificate
+  std::string client_ca, client_crl;  // names of files
   std::string trusted_ca;             // file of ssl_trusted_certificate
 };
 
 struct Listen {
   Position position;
-  std::string address;  // as weir writes it
+  std::string address;  // in weir's notation
   bool tls = false;
   bool http2 = false;
   bool proxy_protocol = false;
   bool is_default = false;
-  bool ipv6_only = false;  // nginx takes no IPv4 at this address, and weir would
+  bool ipv6_only = false;  // nginx accepts no IPv4 at this address, but weir would
 };
 
-// A name of a server. nginx tries the kinds in this order, and of two wildcards the longer one first.
+// A name of a server. nginx tries the kinds in the order of the enumerators. If several wildcards match,
+// nginx chooses the longest.
 struct HostName {
   enum class Kind : std::uint8_t { Exact, Leading, Trailing, Regex };
   Kind kind = Kind::Exact;
-  std::string pattern;  // as weir's match.host takes it: "a.example", "*.example" or "~regex"
+  std::string pattern;  // in the notation of match.host: "a.example", "*.example" or "~regex"
   friend bool operator==(const HostName&, const HostName&) = default;
 };
 
 struct Server {
   Position position;
-  std::string label;   // for names of routes
+  std::string label;   // beginning of the names of the server's routes
   bool named = false;  // $server_name has a value
   std::vector<HostName> names;
   std::vector<Listen> listens;
   Scope scope;
   Tls tls;
-  std::vector<Location> locations;  // in the order of the file; one of them is the prefix "/"
+  std::vector<Location> locations;  // in the order of the file; includes a prefix location "/"
 };
 
 struct UpstreamServer {

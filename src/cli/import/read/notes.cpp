@@ -9,7 +9,7 @@ namespace weir::cli::nginx {
 
 namespace {
 
-// Directives without a meaning for weir, or whose work weir does by itself.
+// Directives that have no meaning for weir, or that describe what weir does anyway.
 constexpr std::array kNeedless = std::to_array<std::string_view>({"user",
                                                                   "pid",
                                                                   "daemon",
@@ -100,7 +100,7 @@ struct Hint {
   std::string_view directive, text;
 };
 
-// Hints at the keys of weir in place of a directive that weir import does not translate.
+// For directives that weir import does not translate: which keys of weir to use instead.
 constexpr std::array kHints = std::to_array<Hint>(
     {{"proxy_redirect", "no equal; weir forwards Location of the servers as it is"},
      {"rewrite",
@@ -152,7 +152,7 @@ void Notes::add_untranslated(const Directive& directive) {
   constexpr std::array<std::string_view, 3> kOn{"proxy_pass_request_headers", "proxy_pass_request_body",
                                                 "merge_slashes"};
   const bool is_on = !directive.arguments.empty() && directive.arguments[0] == "on";
-  if (is_on && std::find(kOn.begin(), kOn.end(), directive.name) != kOn.end()) return;  // weir does so too
+  if (is_on && std::find(kOn.begin(), kOn.end(), directive.name) != kOn.end()) return;  // weir does so anyway
   const auto hint = std::find_if(kHints.begin(), kHints.end(),
                                  [&](const Hint& known) { return known.directive == directive.name; });
   add(directive, hint != kHints.end() ? std::string(hint->text) : "no equal");

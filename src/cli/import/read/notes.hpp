@@ -1,4 +1,4 @@
-// Collects the report of weir import: the directives of nginx that have no equal in weir, or a different one.
+// Collects the report of weir import: the nginx directives that weir cannot translate exactly.
 #pragma once
 
 #include "cli/import/syntax/directive.hpp"
@@ -10,8 +10,8 @@ namespace weir::cli::nginx {
 
 struct Note {
   Position position;
-  std::string directive;  // its name
-  std::string text;       // "no equal", or what differs; then what to write instead
+  std::string directive;  // name of the directive
+  std::string text;       // "no equal" or the difference; then what to write in weir's configuration
 
   [[nodiscard]] std::string line() const {
     return position.text() + ": " + printable(directive) + ": " + printable(text);
@@ -23,7 +23,7 @@ class Notes {
   void add(const Directive& directive, std::string text);
   void add(const Position& position, std::string name, std::string text);
 
-  // Adds a note on a directive that weir import does not translate. Adds none if the directive has no
+  // Adds a note on a directive that weir import does not translate. Adds no note if the directive has no
   // meaning for weir, such as `sendfile`.
   void add_untranslated(const Directive& directive);
 

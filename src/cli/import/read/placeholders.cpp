@@ -24,7 +24,7 @@ bool is_name_character(char c) noexcept {
   return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-// Takes the name of a variable from the beginning of a text: "name" or "{name}".
+// Removes the name of a variable ("name" or "{name}") from the beginning of the text, and returns the name.
 std::string take_name(std::string_view& text) {
   const bool braced = text.starts_with('{');
   if (braced) text.remove_prefix(1);
@@ -37,7 +37,7 @@ std::string take_name(std::string_view& text) {
   return name;
 }
 
-// Appends a constant text. "{{" and "}}" are braces for weir.
+// Appends a text without variables. Doubles its braces, because weir reads a single brace as a placeholder.
 void append_constant(std::string& out, std::string_view text) {
   for (const char c : text) out.append(c == '{' || c == '}' ? 2 : 1, c);
 }

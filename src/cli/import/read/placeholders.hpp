@@ -8,12 +8,12 @@
 
 namespace weir::cli::nginx {
 
-// Variables that have one value for all requests of a server: name without "$", and the value.
+// Variables that have the same value for all requests of a server. The key is the name without "$".
 using Constants = std::map<std::string, std::string>;
 
 struct PlaceholderText {
   std::string text;
-  std::string unknown;  // the first variable that weir has no placeholder for; empty: none
+  std::string unknown;  // first variable without a placeholder in weir; empty: none
 };
 
 [[nodiscard]] PlaceholderText with_placeholders(std::string_view text, const Constants& constants = {});

@@ -10,7 +10,8 @@ namespace weir::cli::nginx {
 
 namespace {
 
-// Directives of an http block that the second pass reads, because they inherit what stands below them.
+// Returns true for blocks of http that must be read after its settings. They inherit all settings of http,
+// even those that follow them in the file.
 bool is_inner(const Directive& directive) {
   return directive.name == "server" && directive.has_block;
 }
@@ -54,8 +55,9 @@ void read_top(const Directives& directives, ImportState& state) {
       state.notes.add_untranslated(directive);
 }
 
-// Returns why weir cannot find the client as nginx does; empty if it can. weir has one list of proxies, which
-// it believes as nginx does with X-Forwarded-For and real_ip_recursive.
+// Returns why weir cannot find the client's address as nginx does; empty if weir can. weir has one list of
+// trusted proxies. With this list, weir finds the client as nginx does with X-Forwarded-For and
+// real_ip_recursive.
 std::string fault_of_proxies(const RealIp& real_ip, bool agree) {
   if (!agree) return "locations differ in this, and weir has one list of proxies for all";
   if (real_ip.header != "X-Forwarded-For") return "no equal with real_ip_header " + real_ip.header;
@@ -64,8 +66,9 @@ std::string fault_of_proxies(const RealIp& real_ip, bool agree) {
   return real_ip.whole ? std::string() : "no equal for one of the proxies";
 }
 
-// Closes the locations that nginx opens by the client's address, which weir does not know. Rules that begin
-// with `all` depend on no address.
+// Makes weir answer 403 for locations that nginx opens by the client's address, because weir does not know
+// this address. Does not change locations whose access rules begin with `all`, because they depend on no
+// address.
 void close_by_address(Configuration& result, Notes& notes) {
   for (auto& server : result.servers)
     for (auto& location : server.locations) {
@@ -78,7 +81,8 @@ void close_by_address(Configuration& result, Notes& notes) {
     }
 }
 
-// Closes the locations of servers at unix sockets that `deny unix:` closes. weir has no condition for that.
+// Makes weir answer 403 for locations with `deny unix:` in servers that listen on a unix socket. weir cannot
+// refuse only the clients at unix sockets.
 void close_to_unix_peers(Configuration& result, Notes& notes) {
   for (auto& server : result.servers) {
     const bool is_unix = std::any_of(server.listens.begin(), server.listens.end(), [](const Listen& listen) {
@@ -97,8 +101,8 @@ void close_to_unix_peers(Configuration& result, Notes& notes) {
 }
 
 // Sets the proxies that weir trusts. This needs the same set_real_ip_from settings in all locations, and
-// settings with which weir finds the client as nginx does. Otherwise adds a note and trusts no proxy. weir
-// then does not know the client's address, so this function also closes the locations that nginx opens by
+// settings with which weir finds the client as nginx does. Without them, adds a note and trusts no proxy.
+// weir then does not know the client's address, so weir must answer 403 for the locations that nginx opens by
 // address.
 void settle_proxies(Configuration& result, Notes& notes) {
   const RealIp* chosen = nullptr;

@@ -5,8 +5,9 @@
 
 namespace weir::cli::nginx {
 
-// `folder`: the absolute folder of the configuration. The directives may also be those of an http block, as
-// in a file of conf.d or sites-enabled.
+// Returns the translated parts, and adds a note for each directive that cannot be translated. `folder`: the
+// absolute folder of the configuration. `directives` may also be the content of an http block, as in a file
+// of conf.d or sites-enabled.
 [[nodiscard]] Configuration read_configuration(const Directives& directives, const std::string& folder,
                                                Notes& notes);
 

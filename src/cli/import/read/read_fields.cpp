@@ -12,7 +12,8 @@ namespace weir::cli::nginx {
 
 namespace {
 
-// Header fields of requests that weir sets itself, each with the values that say the same. "": any value.
+// Header fields that weir itself sets in requests. `value`: what proxy_set_header writes if it does the same
+// as weir; "": any value.
 struct OwnField {
   std::string_view name, value;
 };
@@ -31,7 +32,7 @@ bool is_own_field(std::string_view name, std::string_view value) {
   });
 }
 
-// The fields that routes of weir must not change; docs/routes.md has the reasons.
+// Returns true for fields that weir's routes must not change; docs/routes.md has the reasons.
 bool is_fixed(std::string_view name) {
   static const http::FieldNames kFixed{
       "Connection",       "Content-Length",    "Keep-Alive", "Proxy-Connection", "TE",
@@ -56,7 +57,7 @@ bool is_only_removed(std::string_view name, bool of_requests) {
   return (of_requests ? kOfRequests : kOfResponses).contains(name);
 }
 
-// Returns true if TOML takes the name as a key without quotes.
+// Returns true if TOML accepts the name as a key without quotes.
 bool is_plain_name(std::string_view name) {
   return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
     return c == '-' || c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -73,7 +74,7 @@ bool has_field(const Fields& fields, const std::string& name) {
                      [&](const auto& field) { return is_same_field(field.first, name); });
 }
 
-// Returns true if the value of a field is the client's field of the same name: "$http_x_a" for X-A.
+// Returns true if the value is a variable for the client's field of the same name: "$http_x_a" for X-A.
 bool is_clients_own(std::string_view name, std::string_view value) {
   constexpr std::string_view kPrefix = "$http_";
   if (!value.starts_with(kPrefix)) return false;
@@ -82,7 +83,8 @@ bool is_clients_own(std::string_view name, std::string_view value) {
   return is_same_field(field, name);
 }
 
-// Returns the value with placeholders. Returns an empty text, and adds a note, if weir has no equal value.
+// Returns the value with weir's placeholders. If weir cannot express the value, adds a note and returns an
+// empty text.
 std::string field_value(const Directive& directive, Notes& notes) {
   const auto& name = directive.arguments[0];
   auto value = with_placeholders(directive.arguments[1]);
@@ -117,7 +119,7 @@ void read_request_field(const Directive& directive, FieldChanges& changes, Notes
   }
   if (is_clients_own(name, value)) return;
   auto text = field_value(directive, notes);
-  if (text.empty()) {  // nginx never forwards the client's field, which the server may believe
+  if (text.empty()) {  // removes the client's field, as nginx does, because the server may trust it
     changes.remove.push_back(name);
     return;
   }

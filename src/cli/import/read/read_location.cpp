@@ -21,7 +21,7 @@ constexpr unsigned kBadGateway = 502;
 bool read_path(const Directive& directive, Location& location) {
   auto words = directive.arguments;
   if (words.empty()) return false;
-  if (words.size() == 1) {  // nginx also takes a modifier without a blank behind it
+  if (words.size() == 1) {  // nginx accepts a modifier without a blank after it
     for (const std::string_view sign : {"~*", "~", "^~", "="})
       if (const auto rest = after(words[0], sign)) {
         words = {std::string(sign), *rest};
@@ -49,7 +49,7 @@ std::string without_slash(const std::string& path) {
   return path.ends_with('/') ? path.substr(0, path.size() - 1) : path;
 }
 
-// Sets how weir replaces the path of the location by the URI of proxy_pass. Returns false if weir cannot.
+// Sets how weir replaces the location's path by the URI of proxy_pass. Returns false if weir cannot do so.
 bool change_path(const std::string& uri, const Location& location, Action& action) {
   const auto& from = location.path;
   const bool exact = location.modifier == Modifier::Exact;
@@ -103,7 +103,7 @@ void read_pass(const Directive& directive, Location& location, ImportState& stat
   read_uri(directive, uri, location, state.notes);
 }
 
-// Reads what the location does with requests. Returns false if the directive says nothing about that.
+// Reads a directive that forwards requests. Returns false for all other directives.
 bool read_action(const Directive& directive, Location& location, ImportState& state) {
   constexpr std::array<std::string_view, 4> kOther{"fastcgi_pass", "uwsgi_pass", "scgi_pass",
                                                    "memcached_pass"};
@@ -127,7 +127,7 @@ void note_nested(const Directive& directive, const Location& outer, Location& in
             outer.path);
 }
 
-// Notes what differs for a location that forwards requests.
+// Adds notes on what nginx and weir do differently in a location that forwards requests.
 void note_forwarding(const Directive& directive, const Location& location, Notes& notes) {
   const bool prefix = location.modifier == Modifier::Prefix || location.modifier == Modifier::FirstPrefix;
   if (prefix && location.path.size() > 1 && location.path.ends_with('/'))
@@ -159,8 +159,8 @@ bool denies_all(const Scope& scope) {
   return !scope.access.empty() && !scope.access.front().allow && scope.access.front().block.empty();
 }
 
-// Reads the settings and the action of a location. Nested locations come later, because they inherit settings
-// that stand below them.
+// Reads the settings and the action of a location. Skips nested locations, which must be read later: they
+// inherit all settings of this location, even those that follow them in the file.
 void read_settings(const Directive& directive, Location& location, const Server& server, ImportState& state) {
   ScopeReader scope(location.scope, state);
   const Directive* answers = nullptr;
@@ -191,7 +191,7 @@ void read_settings(const Directive& directive, Location& location, const Server&
     location.action = {.scheme = {}, .upstream = {}, .limited = true, .status = 403, .body = {}};
 }
 
-// Returns the variables that have one value for all requests of a server.
+// Returns the variables that have the same value for all requests of a server.
 Constants constants_of(const Server& server) {
   Constants constants;
   const auto is_tls = [](const Listen& listen) { return listen.tls; };
@@ -204,8 +204,8 @@ Constants constants_of(const Server& server) {
   return constants;
 }
 
-// Returns the variable of a URL that weir has no placeholder for, or what else is wrong with the URL; empty
-// if weir redirects there.
+// Returns why weir cannot redirect to the URL; empty if weir can. The reason may be a variable without a
+// placeholder.
 std::string fault_of_redirect(const PlaceholderText& url) {
   if (!url.unknown.empty()) return "no placeholder for " + url.unknown;
   const auto visible = [](char c) { return c > 0x20 && c < 0x7f; };
@@ -215,7 +215,7 @@ std::string fault_of_redirect(const PlaceholderText& url) {
   return parsed ? policy::fault_of_location(*parsed) : parsed.error().message;
 }
 
-// Reads a redirect. If weir has no equal for it, weir answers 404.
+// Reads a `return` that redirects. If weir cannot redirect to the URL, adds a note, and weir answers 404.
 void read_redirect(const Directive& directive, const Server& server, Action& action, Notes& notes) {
   auto text = directive.arguments.empty() ? std::string() : directive.arguments.back();
   constexpr std::string_view kHost = "$http_host";

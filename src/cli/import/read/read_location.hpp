@@ -1,14 +1,14 @@
-// Reads `location`.
+// Reads the nginx directive `location`.
 #pragma once
 
 #include "cli/import/read/read_scope.hpp"
 
 namespace weir::cli::nginx {
 
-// Reads a location and the locations within it into the server.
+// Reads a location and its nested locations, and adds them to `server`. `outer`: the inherited settings.
 void read_location(const Directive& directive, const Scope& outer, Server& server, ImportState& state);
 
-// Returns what `return` answers. `server`: whose listeners and names are read already.
+// Returns the answer of a `return` directive. The listeners and names of `server` must have been read before.
 [[nodiscard]] Action read_return(const Directive& directive, const Server& server, Notes& notes);
 
 }  // namespace weir::cli::nginx

@@ -35,7 +35,7 @@ void read_status(const Directive& directive, unsigned& status, Notes& notes) {
     not_understood(directive, notes);
 }
 
-// Returns true for values of Host that say the client's own host.
+// Returns true if this value of the field Host passes on the host that the client requested.
 bool is_client_host(std::string_view value) {
   return value == "$host" || value == "${host}" || value == "$http_host" || value.starts_with("$host:") ||
          value.starts_with("${host}:");

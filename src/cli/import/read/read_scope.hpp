@@ -1,4 +1,5 @@
-// Reads the settings that nginx lets http, server and location have, and lets the inner one inherit.
+// Reads the settings that nginx permits in http, server and location blocks. An inner block inherits the
+// settings of the outer block.
 #pragma once
 
 #include "cli/import/read/model.hpp"
@@ -13,23 +14,24 @@ namespace weir::cli::nginx {
 struct ImportState {
   Configuration& result;
   Notes& notes;
-  std::string folder;  // of the configuration: relative names of files start there
+  std::string folder;  // folder of the configuration, where relative names of files start
 };
 
-// Returns the absolute name of a file that the configuration names.
+// Returns the absolute name of a file that a directive names.
 [[nodiscard]] std::string absolute(const ImportState& state, const std::string& file);
 
-// Returns an address or a block as weir writes it; empty if the text is neither. nginx ignores the bits
-// behind the length of a block: 10.1.2.3/8 is 10.0.0.0/8.
+// Returns an address or an address block in weir's notation. Returns an empty text if `text` is neither. As
+// in nginx, clears the bits after the block's prefix length: 10.1.2.3/8 becomes 10.0.0.0/8.
 [[nodiscard]] std::string block_of_addresses(const std::string& text);
 
-// Reads the settings of one block. `scope` holds the inherited ones. As in nginx, the first limit_req (or
-// limit_conn, allow, deny, proxy_set_header, add_header) of a block replaces all inherited ones.
+// Reads the settings of one block into `scope`, which already has the inherited settings. As in nginx, the
+// first limit_req (or limit_conn, allow, deny, proxy_set_header, add_header) of a block replaces all
+// inherited ones of its kind.
 class ScopeReader {
  public:
   ScopeReader(Scope& scope, ImportState& state) : scope_(scope), state_(state) {}
 
-  // Returns false if the directive is no such setting.
+  // Reads the directive if it is such a setting. Otherwise returns false.
   bool read(const Directive& directive);
 
  private:

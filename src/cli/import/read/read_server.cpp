@@ -15,7 +15,7 @@ namespace weir::cli::nginx {
 
 namespace {
 
-// Returns the address of `listen` as weir writes it; empty if it is no address.
+// Returns the address of a `listen` directive in weir's notation; empty if the text is no address.
 std::string listen_address(const std::string& text) {
   auto address = text;
   if (parse_number(text))
@@ -43,7 +43,7 @@ void read_listen(const Directive& directive, Server& server, Notes& notes) {
   server.listens.push_back(std::move(listen));
 }
 
-// Returns weir's patterns for a name of a server; empty if the name matches no host.
+// Returns weir's patterns for a name in server_name; empty if nginx matches no host with this name.
 std::vector<HostName> host_patterns(const std::string& name) {
   using enum HostName::Kind;
   if (name.empty() || name == "_" || name.starts_with('$')) return {};
@@ -74,7 +74,7 @@ bool is_switch(const Directive& directive) {
   return directive.name == "http2" || directive.name == "ssl";
 }
 
-// Sets http2 or ssl of all listeners of a server: `http2 on;` and the old `ssl on;`.
+// Turns on HTTP/2 or TLS for all listeners of a server, for `http2 on;` and the old `ssl on;`.
 void apply_switch(const Directive& directive, Server& server) {
   const bool on = !directive.arguments.empty() && directive.arguments[0] == "on";
   for (auto& listen : server.listens) (directive.name == "ssl" ? listen.tls : listen.http2) |= on;
@@ -131,7 +131,7 @@ void read_protocols(const Directive& directive, Tls& tls, Notes& notes) {
     if (has(old)) notes.add(directive, std::string(old) + ": no equal; weir begins at TLS 1.2");
 }
 
-// Returns the location for requests that no other location takes.
+// Returns a location for requests that match no other location.
 Location for_all(const Server& server, Action action) {
   return {.position = server.position, .path = "/", .scope = server.scope, .action = std::move(action)};
 }
@@ -245,7 +245,7 @@ void read_server(const Directive& directive, const Scope& outer, const Tls& tls,
                 .tls = tls,
                 .locations = {}};
   read_server_settings(directive, server, state);
-  if (server.listens.empty() && !has_listen(directive))  // one that is left out opens no other address
+  if (server.listens.empty() && !has_listen(directive))  // no default address in place of a left-out `listen`
     server.listens.push_back({.position = directive.position, .address = "0.0.0.0:80"});
   if (server.label.empty()) server.label = "server" + std::to_string(state.result.servers.size() + 1);
   read_locations(directive, server, state);

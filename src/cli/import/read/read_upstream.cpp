@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t kMostWeight = 100;
 
-// Reads the parameters of a server. Returns false if weir has to leave it out.
+// Reads the parameters of a server. Returns false if weir must leave the server out.
 bool read_parameters(const Directive& directive, UpstreamServer& server, Upstream& upstream, Notes& notes) {
   bool used = true;
   for (std::size_t i = 1; i < directive.arguments.size(); ++i) {

@@ -43,7 +43,7 @@ std::vector<std::string> variables_in(std::string_view text) {
   }
 }
 
-// Returns the name of a header field: x_api_key is X-Api-Key.
+// Returns the name of the header field that an nginx variable names: X-Api-Key for x_api_key.
 std::string field_name(std::string_view variable) {
   std::string name;
   for (const char c : variable) {
@@ -60,7 +60,7 @@ void add_part(Zone& zone, const std::string& part) {
   if (std::find(zone.key.begin(), zone.key.end(), part) == zone.key.end()) zone.key.push_back(part);
 }
 
-// Adds the variable to the key. Returns false if weir has no part for it.
+// Adds the variable to the zone's key. Returns false if weir has no such part of a key.
 bool add_variable(const std::string& name, Zone& zone) {
   const auto known = std::find_if(kVariables.begin(), kVariables.end(),
                                   [&](const KnownVariable& variable) { return variable.name == name; });
@@ -80,8 +80,8 @@ bool add_variable(const std::string& name, Zone& zone) {
   return true;
 }
 
-// Sets the rate of "10r/s" or "10r/m". nginx counts in thousandths of a request in a second, and drops what
-// is left of them: 10r/m are 166 thousandths.
+// Sets the rate of "10r/s" or "10r/m". Like nginx, rounds down to thousandths of a request per second: 10r/m
+// becomes 166 thousandths.
 bool read_rate(std::string_view text, Zone& zone) {
   const bool minutes = text.ends_with("r/m");
   if (!minutes && !text.ends_with("r/s")) return false;

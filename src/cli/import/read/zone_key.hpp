@@ -9,11 +9,13 @@
 
 namespace weir::cli::nginx {
 
-// Translates a text with variables. Sets the key's members of the zone. A variable without an equal makes the
-// zone unusable, and adds a note to the directive. Constant text in a key changes nothing.
+// Translates a key with variables, and sets the members of `zone` that describe the key. If weir has no equal
+// for a variable, marks the zone as unusable and adds a note. Ignores constant text, because it does not
+// distinguish clients.
 void read_key(const Directive& directive, std::string_view text, Zone& zone, Notes& notes);
 
-// Reads limit_req_zone or limit_conn_zone. Returns the name of the zone; empty if the directive has none.
+// Reads limit_req_zone or limit_conn_zone. Returns the name of the zone; empty if the directive names no
+// zone.
 [[nodiscard]] std::string read_zone(const Directive& directive, Zone& zone, Notes& notes);
 
 }  // namespace weir::cli::nginx

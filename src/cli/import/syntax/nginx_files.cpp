@@ -19,7 +19,8 @@ namespace weir::cli::nginx {
 
 namespace {
 
-// Called by glob() for a folder that it cannot read. Returns 0 to go on if there is no such folder.
+// Called by glob() for a folder that it cannot read. Returns 0, so that glob() continues, if the folder does
+// not exist.
 int stop_at_unreadable(const char*, int error) {
   return error == ENOENT || error == ENOTDIR ? 0 : error;
 }
@@ -43,7 +44,8 @@ class FileReader {
  public:
   explicit FileReader(const std::string& file) : folder_(std::filesystem::path(file).parent_path()) {}
 
-  // Appends the directives of a file. Returns what is wrong. `where`: the place of the `include`, for errors.
+  // Appends the directives of a file. Returns an error if this fails. `where`: the position of the `include`,
+  // for error messages.
   std::optional<base::Error> read(const std::string& file, const std::string& where, Directives& into,
                                   std::size_t depth) {
     if (++files_ > kMostFiles)

@@ -20,13 +20,13 @@ struct Token {
   unsigned line = 0;
 };
 
-// Cuts a text into tokens, by the same rules as nginx: a quote or a comment begins only at the start of a
+// Splits a text into tokens by nginx's rules. For example, a quote or a comment begins only at the start of a
 // word.
 class Lexer {
  public:
   explicit Lexer(std::string_view text) noexcept : text_(text) {}
 
-  // Returns the next token, or what is wrong with it.
+  // Returns the next token. The error says what is wrong with the text.
   base::Result<Token> next() {
     skip_blanks();
     Token token;
@@ -50,7 +50,7 @@ class Lexer {
     return token;
   }
 
-  // Skips Lua up to the '}' that closes the present block. Braces in strings and comments do not count.
+  // Skips Lua code up to the '}' that closes the present block. Ignores braces in strings and comments.
   bool skip_lua_block() {
     for (std::size_t depth = 1; at_ != text_.size();) {
       if (skip_lua_text()) continue;
@@ -68,13 +68,13 @@ class Lexer {
     return text_.substr(at_).starts_with(text);
   }
 
-  // Takes characters until `end` is taken, or the text ends.
+  // Skips all characters up to and including `end`, or up to the end of the text.
   void take_through(std::string_view end) noexcept {
     while (at_ != text_.size() && !sees(end)) take();
     for (std::size_t i = 0; i < end.size() && at_ != text_.size(); ++i) take();
   }
 
-  // Skips a string or a comment of Lua. Returns false if none begins here.
+  // Skips a Lua string or comment. Returns false if neither begins here.
   bool skip_lua_text() noexcept {
     const bool comment = sees("--");
     if (comment) at_ += 2;
@@ -94,7 +94,7 @@ class Lexer {
     return true;
   }
 
-  // Skips "[[…]]", or "[=[…]=]" with any number of "=". Returns false if none begins here.
+  // Skips "[[…]]", or "[=[…]=]" with any number of "=". Returns false if no such bracket begins here.
   bool skip_long_bracket() noexcept {
     if (!sees("[")) return false;
     auto second = at_ + 1;
@@ -127,7 +127,7 @@ class Lexer {
     }
   }
 
-  // Appends the character behind a backslash. nginx knows these escapes, and keeps the backslash of others.
+  // Appends the character after a backslash. As in nginx, the backslash remains if the escape is unknown.
   void take_escaped(std::string& word) {
     constexpr std::string_view kSigns = "\"'\\trn";
     constexpr std::string_view kMeanings = "\"'\\\t\r\n";

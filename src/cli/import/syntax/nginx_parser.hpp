@@ -11,11 +11,11 @@
 
 namespace weir::cli::nginx {
 
-inline constexpr std::size_t kMostDepth = 64;            // of blocks within blocks
-inline constexpr std::size_t kMostDirectives = 200'000;  // of one file
+inline constexpr std::size_t kMostDepth = 64;            // levels of blocks within blocks
+inline constexpr std::size_t kMostDirectives = 200'000;  // directives in one file
 
-// Returns the directives of the text in order. The error begins with "FILE:LINE: ". `file`: the name of the
-// file in places and errors. The content of *_by_lua_block is skipped.
+// Returns the directives of the text in order. Skips the content of *_by_lua_block. `file`: the name of the
+// file for positions and errors. The error begins with "FILE:LINE: ".
 [[nodiscard]] base::Result<Directives> parse_nginx(std::string_view text, const std::string& file);
 
 }  // namespace weir::cli::nginx

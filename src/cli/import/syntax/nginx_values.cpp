@@ -31,14 +31,14 @@ bool is_decimal(char c) noexcept {
   return c >= '0' && c <= '9';
 }
 
-// Returns the number of milliseconds of a unit; 0 if there is no such unit.
+// Returns the length of a unit of time in milliseconds; 0 if there is no such unit.
 std::uint64_t unit_of_time(std::string_view name) noexcept {
   for (const auto& unit : kTimeUnits)
     if (unit.name == name) return unit.milliseconds;
   return name.empty() ? 1'000 : 0;
 }
 
-// Returns an octet as TOML writes it between quotes. An octet that is no UTF-8 becomes '?'.
+// Returns a byte as TOML writes it between quotes. A byte that is not valid UTF-8 becomes '?'.
 std::string escaped(char c) {
   constexpr std::string_view kHex = "0123456789ABCDEF";
   const auto octet = static_cast<unsigned char>(c);

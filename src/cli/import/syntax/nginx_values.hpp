@@ -1,4 +1,4 @@
-// Values in nginx's notation, and texts in TOML's. Pure.
+// Parses values in nginx's notation, and writes values in TOML's notation. Pure.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@ namespace weir::cli::nginx {
 // Parses a time: "30", "30s", "500ms", "1h30m". A number without a unit is in seconds.
 [[nodiscard]] std::optional<std::chrono::milliseconds> parse_time(std::string_view text);
 
-// Returns the text behind `prefix`, or nullopt if the text does not begin with it.
+// Returns the text after `prefix`. Returns nullopt if `text` does not begin with `prefix`.
 [[nodiscard]] std::optional<std::string> after(std::string_view text, std::string_view prefix);
 
 // Returns a text in quotes, as TOML writes it.
@@ -31,10 +31,10 @@ namespace weir::cli::nginx {
 [[nodiscard]] std::string toml_time(std::chrono::milliseconds time);
 [[nodiscard]] std::string toml_size(std::uint64_t bytes);
 
-// Returns an expression of PCRE in RE2's notation: (?<name>…) becomes (?P<name>…).
+// Converts a regular expression from PCRE's notation to RE2's: (?<name>…) becomes (?P<name>…).
 [[nodiscard]] std::string re2_notation(std::string_view pcre);
 
-// Returns an expression that finds this text and nothing else.
+// Returns a regular expression that matches this text literally.
 [[nodiscard]] std::string literal_pattern(std::string_view text);
 
 }  // namespace weir::cli::nginx

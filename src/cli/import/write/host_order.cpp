@@ -9,7 +9,7 @@ namespace weir::cli::nginx {
 
 namespace {
 
-// One or more names of a server, with the same patterns compiled.
+// One or more names of one server, and the same names as compiled patterns.
 struct Draft {
   HostUnit unit;
   HostName::Kind kind;
@@ -23,7 +23,8 @@ bool is_apart(const Draft& a, const Draft& b) {
   });
 }
 
-// Returns true if the draft `from` may move behind those before `to`.
+// Returns true if the draft at `from` may move to just before `to` without a change for any host. So each
+// draft in between must have the same server or match other hosts.
 bool may_move(const std::vector<Draft>& drafts, std::size_t from, std::size_t to) {
   for (auto at = from + 1; at < to; ++at)
     if (drafts[at].unit.server != drafts[from].unit.server && !is_apart(drafts[from], drafts[at]))
@@ -46,7 +47,7 @@ std::vector<Draft> drafts_of(const std::vector<Server>& servers, const std::vect
   return drafts;
 }
 
-// Joins units of one server where that changes no choice.
+// Joins two units of the same server if each host still gets the same server.
 void join(std::vector<Draft>& drafts) {
   for (std::size_t at = drafts.size(); at-- > 0;) {
     auto next = at + 1;
@@ -66,7 +67,7 @@ std::vector<HostUnit> order_hosts(const std::vector<Server>& servers, const std:
                                   std::size_t default_server) {
   auto drafts = drafts_of(servers, members);
   join(drafts);
-  for (std::size_t at = drafts.size(); at-- > 0;)  // the last unit takes all hosts anyway
+  for (std::size_t at = drafts.size(); at-- > 0;)  // the last unit matches these hosts anyway
     if (drafts[at].unit.server == default_server && may_move(drafts, at, drafts.size()))
       drafts.erase(drafts.begin() + static_cast<std::ptrdiff_t>(at));
   std::vector<HostUnit> units;

@@ -1,4 +1,4 @@
-// Orders the servers of a listener for weir, whose first route that matches wins. Pure.
+// Orders the servers of a listener. In weir, the first route that matches a request handles it. Pure.
 #pragma once
 
 #include "cli/import/read/model.hpp"
@@ -9,15 +9,16 @@
 
 namespace weir::cli::nginx {
 
-// A server, for requests to some of its names.
+// Some or all names of one server.
 struct HostUnit {
-  std::size_t server = 0;          // its index in Configuration::servers
+  std::size_t server = 0;          // index into Configuration::servers
   std::vector<std::string> names;  // patterns of match.host; empty: all hosts
   friend bool operator==(const HostUnit&, const HostUnit&) = default;
 };
 
-// Returns the units in such an order that the first one that matches a host is the server that nginx chooses.
-// The last unit is the default server, for all hosts. `members`: the indexes of the listener's servers.
+// Returns the units in such an order that the first unit that matches a host belongs to the server that nginx
+// chooses. The last unit is the default server, for all hosts. `members`: the indexes of the listener's
+// servers.
 [[nodiscard]] std::vector<HostUnit> order_hosts(const std::vector<Server>& servers,
                                                 const std::vector<std::size_t>& members,
                                                 std::size_t default_server);

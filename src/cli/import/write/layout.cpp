@@ -49,8 +49,9 @@ class Arranger {
   }
 
  private:
-  // Adds a route for clients of IPv4, which do not reach the address in nginx. With trusted proxies weir sees
-  // the client's address instead of the connection's, so there is a note only.
+  // Adds a route that refuses clients with IPv4 addresses, because nginx accepts only IPv6 at this address.
+  // With trusted proxies, weir sees the client's address instead of the connection's. Then this function only
+  // adds a note.
   void refuse_ipv4(const WeirListener& listener) {
     const auto& listen = listener.listen;
     const std::string what =
@@ -96,7 +97,7 @@ class Arranger {
     }
   }
 
-  // Adds the routes of a location. With `limit_except`, the methods that it does not name get 403.
+  // Adds the routes of a location. With `limit_except`, all methods that it does not name get 403.
   void add_with_methods(const WeirRoute& route) {
     const auto& methods = route.location->methods;
     if (methods.empty() || !route.action.limited) return add_with_access(route);
@@ -106,10 +107,11 @@ class Arranger {
     add_access(route, false, {});
   }
 
-  // Adds routes for the addresses that `allow` and `deny` name, in their order, and the route for all others.
+  // Adds a route for each group of addresses that `allow` or `deny` names, in their order, and a route for
+  // all other addresses.
   void add_with_access(const WeirRoute& route) {
     const auto& rules = route.location->scope.access;
-    if (!route.action.limited) return add(route);  // `return` comes before `allow` and `deny`
+    if (!route.action.limited) return add(route);  // nginx runs `return` before `allow` and `deny`
     for (std::size_t at = 0; at < rules.size();) {
       const bool allow = rules[at].allow;
       std::vector<std::string> blocks;
@@ -136,12 +138,12 @@ class Arranger {
     layout_.routes.push_back(std::move(route));
   }
 
-  // Returns a name that weir takes and that nothing else has.
+  // Returns a name that weir accepts and that is not in `taken`. Adds the name to `taken`.
   static std::string unique(const std::string& text, std::set<std::string>& taken) {
     std::string name;
     for (const char c : text.substr(0, kLongestLabel)) {
       if (c == '"' || c == '\\') continue;
-      const bool expands = c == '{' && name.ends_with('$');  // weir would read a variable of the environment
+      const bool expands = c == '{' && name.ends_with('$');  // weir would read an environment variable
       name += c >= 0x20 && c < 0x7f && !expands ? c : '?';
     }
     auto found = name;
@@ -149,7 +151,8 @@ class Arranger {
     return found;
   }
 
-  // Replaces nginx's upstream by weir's. If weir has none for it, the route answers 502.
+  // Replaces the name of nginx's upstream by the name of weir's upstream. If weir has no such upstream, the
+  // route answers 502.
   void set_upstream(WeirRoute& route) {
     auto& action = route.action;
     if (action.scheme.empty()) return;

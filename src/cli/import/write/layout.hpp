@@ -1,5 +1,5 @@
-// Arranges what nginx does in weir's terms: listeners, routes in order, upstreams, and the routes of each
-// rule. Pure.
+// Arranges the nginx configuration as weir needs it: listeners, ordered routes, upstreams, and the routes of
+// each rule. Pure.
 #pragma once
 
 #include "cli/import/read/model.hpp"
@@ -15,10 +15,10 @@ namespace weir::cli::nginx {
 struct WeirListener {
   Listen listen;
   std::string name;  // for match.listener
-  Tls tls;           // of all servers that listen here
+  Tls tls;           // combines the settings of all servers that listen here
 };
 
-// Keys with their values in TOML.
+// Keys, with their values in TOML's notation.
 using TomlPairs = std::vector<std::pair<std::string, std::string>>;
 
 struct WeirRoute {
@@ -30,11 +30,12 @@ struct WeirRoute {
   std::size_t server = 0;
 };
 
-// An upstream as some locations use it.
+// An nginx upstream together with the settings of some locations. Locations with other settings need another
+// WeirUpstream.
 struct WeirUpstream {
   std::string name;
   std::string scheme;
-  std::string source;  // name of an upstream of nginx, or an address
+  std::string source;  // name of an nginx upstream, or an address
   Tuning tuning;
 };
 

@@ -9,7 +9,7 @@ namespace weir::cli::nginx {
 
 namespace {
 
-// An address with the servers that listen there.
+// An address with the servers that listen on it.
 struct Socket {
   WeirListener listener;
   std::vector<std::size_t> members;
@@ -62,8 +62,9 @@ bool serve_alike(const Socket& a, const Socket& b) {
          one.proxy_protocol == other.proxy_protocol;
 }
 
-// Joins 0.0.0.0 and [::] of the same port, because weir's [::] also takes IPv4. If they serve differently,
-// [::] is left out, so that nobody reaches a server that nginx keeps apart.
+// Joins the sockets 0.0.0.0 and [::] of the same port, because weir's [::] also accepts IPv4. If the two
+// sockets have different servers or settings, leaves out [::], so that no client reaches a server that nginx
+// would not let it reach.
 void join_families(std::vector<Socket>& sockets, Notes& notes) {
   for (std::size_t at = sockets.size(); at-- > 0;) {
     const auto wide = sockets[at].listener.listen;
@@ -86,7 +87,8 @@ void join_families(std::vector<Socket>& sockets, Notes& notes) {
   }
 }
 
-// Returns the file of the authorities that nginx trusts for the certificates of clients.
+// Returns the file with the authorities for client certificates: ssl_client_certificate, or without it
+// ssl_trusted_certificate.
 const std::string& client_ca_of(const Tls& tls) {
   return tls.client_ca.empty() ? tls.trusted_ca : tls.client_ca;
 }
@@ -96,9 +98,10 @@ bool is_stricter(const std::string& auth, const std::string& other) {
   return rank(auth) > rank(other);
 }
 
-// Sets the strictest client_auth of all servers of a socket, because a listener of weir has one for all.
-// Returns why weir must leave the listener out; empty if it need not. With the authorities of another server,
-// a listener would accept clients that nginx refuses.
+// Sets the strictest client_auth of all servers of a socket, because a listener of weir has only one value.
+//
+// Returns why weir must leave the listener out; empty if weir can use it. For example, the servers may trust
+// different authorities. One authority for all of them would accept clients that nginx refuses.
 std::string set_client_auth(const Configuration& configuration, Socket& socket, Notes& notes) {
   auto& tls = socket.listener.tls;
   const auto& listen = socket.listener.listen;
@@ -129,7 +132,7 @@ std::string set_client_auth(const Configuration& configuration, Socket& socket, 
   return {};
 }
 
-// Sets the newest min_version of all servers of a socket, because a listener of weir has one for all.
+// Sets the newest min_version of all servers of a socket, because a listener of weir has only one value.
 void set_min_version(const Configuration& configuration, Socket& socket, Notes& notes) {
   auto& newest = socket.listener.tls.min_version;
   bool differs = false;
@@ -145,8 +148,8 @@ void set_min_version(const Configuration& configuration, Socket& socket, Notes& 
                   toml_string(newest) + " for all of them");
 }
 
-// Sets the certificates of a socket: those of the default server first. Returns why weir must leave the
-// listener out; empty if it need not.
+// Sets the certificates of a socket; those of the default server come first. Returns why weir must leave the
+// listener out; empty if weir can use it.
 std::string set_tls(const Configuration& configuration, Socket& socket, Notes& notes) {
   auto& tls = socket.listener.tls;
   if (!socket.listener.listen.tls) return {};

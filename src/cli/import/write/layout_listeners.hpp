@@ -1,4 +1,4 @@
-// The listeners of weir, and the servers of each in order. Pure.
+// Arranges weir's listeners, and orders the servers of each listener. Pure.
 #pragma once
 
 #include "cli/import/write/layout.hpp"

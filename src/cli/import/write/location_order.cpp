@@ -15,7 +15,7 @@ bool is_expression(const Location& location) {
   return location.modifier == Modifier::Regex || location.modifier == Modifier::RegexNoCase;
 }
 
-// Returns the path with octets beyond ASCII as %XX.
+// Returns the path with each byte beyond ASCII as %XX.
 std::string ascii_path(std::string_view path) {
   constexpr std::string_view kHex = "0123456789ABCDEF";
   std::string written;
@@ -29,7 +29,8 @@ std::string ascii_path(std::string_view path) {
   return written;
 }
 
-// Returns the pattern of a location; empty for all paths. `expression`: if it is a regular expression.
+// Returns weir's path pattern for a location; empty if the location matches all paths. `expression`: the
+// translated regular expression; used only if the location has one.
 std::string pattern_of(const Location& location, const PathExpression& expression) {
   const auto path = is_expression(location) ? expression.pattern : ascii_path(location.path);
   const bool exact = location.modifier == Modifier::Exact;
@@ -41,7 +42,7 @@ std::string pattern_of(const Location& location, const PathExpression& expressio
   return "~^" + literal_pattern(path) + (exact ? "$" : "");
 }
 
-// Returns what is wrong with a pattern; empty if weir takes it.
+// Returns why weir rejects a pattern; empty if weir accepts it.
 std::string fault_of_pattern(const std::string& pattern) {
   if (pattern.empty()) return {};
   if (pattern.find("${") != std::string::npos) return "weir reads ${…} as a variable of the environment";
@@ -49,7 +50,7 @@ std::string fault_of_pattern(const std::string& pattern) {
   return match ? std::string() : match.error().message;
 }
 
-// Returns the pattern of all these prefixes together, in the normal form in which weir compares paths.
+// Returns one pattern that matches all these prefixes, in the normal form in which weir compares paths.
 std::string pattern_of_all(const std::vector<std::string>& prefixes) {
   if (prefixes.size() <= 1) return prefixes.empty() ? std::string() : prefixes.front();
   std::string pattern = "~^(?:";
@@ -62,7 +63,8 @@ std::string pattern_of_all(const std::vector<std::string>& prefixes) {
   return pattern + ")";
 }
 
-// Returns the prefixes below a location with ^~ that regular expressions may have precedence over.
+// Returns the longer prefixes below a location with ^~. For paths with these prefixes, a regular expression
+// may have precedence, although ^~ excludes this for the location's other paths.
 std::vector<std::string> prefixes_below(const Location& outer, const std::vector<OrderedLocation>& all) {
   std::vector<std::string> below;
   for (const auto& [location, path, except, closed] : all)
@@ -72,7 +74,8 @@ std::vector<std::string> prefixes_below(const Location& outer, const std::vector
   return below;
 }
 
-// Places of locations in weir's order: exact ones, ^~, expressions, other prefixes.
+// Returns the position of a location in weir's order: exact paths, ^~ prefixes, regular expressions, other
+// prefixes.
 unsigned rank_of(const Location& location, bool with_expressions) {
   if (location.modifier == Modifier::Exact) return 0;
   if (is_expression(location)) return 2;
@@ -81,7 +84,7 @@ unsigned rank_of(const Location& location, bool with_expressions) {
 
 constexpr const char* kSpelling = "weir spells some of its signs as %XX, or leaves them out";
 
-// Returns true if nginx may refuse requests to the location, so that no other location may take them.
+// Returns true if nginx may refuse requests to the location. Then no other location may serve these requests.
 bool may_refuse(const Location& location) {
   const auto& action = location.action;
   const bool refuses =
@@ -89,7 +92,8 @@ bool may_refuse(const Location& location) {
   return refuses || !location.scope.access.empty() || !location.methods.empty();
 }
 
-// Returns a location for all paths that may be those of an expression without an equal.
+// Returns a location that answers 403, in place of a regular expression that weir cannot translate. Its
+// pattern matches all paths that the expression may match.
 OrderedLocation closed_location(const Location& location, const std::string& start, const std::string& fault,
                                 Notes& notes) {
   notes.add(location.position, "location",

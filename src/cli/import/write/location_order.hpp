@@ -1,7 +1,7 @@
-// Orders the locations of a server for weir, whose first route that matches wins. Pure.
+// Orders the locations of a server. In weir, the first route that matches a request handles it. Pure.
 //
-// nginx takes an exact location first. Else it finds the longest prefix. If that has no ^~, the first regular
-// expression that matches has precedence over it.
+// nginx chooses an exact location first. If there is none, nginx finds the longest prefix that matches. If
+// that prefix has no ^~, the first regular expression that matches has precedence over the prefix.
 #pragma once
 
 #include "cli/import/read/model.hpp"
@@ -15,13 +15,13 @@ namespace weir::cli::nginx {
 struct OrderedLocation {
   const Location* location = nullptr;
   std::string path;     // pattern of match.path; empty: all paths
-  std::string except;   // pattern of match.not.path; empty: none
-  bool closed = false;  // weir has no pattern for the location: `path` has its paths and others, and gets 403
+  std::string except;   // pattern of match.not.path; empty: no exception
+  bool closed = false;  // true: answers 403, because weir cannot express the path; `path` also matches others
 };
 
-// Returns the locations in such an order that the first one that matches a path is the one that nginx
-// chooses. Adds a note for an expression that weir has no pattern for. The location is left out, or
-// closed if nginx may refuse its requests.
+// Returns the locations in such an order that the first location that matches a path is the one that nginx
+// chooses. If weir cannot translate a regular expression, adds a note and leaves the location out. But if
+// nginx may refuse requests to the location, keeps it and marks it as closed, so that weir answers 403.
 [[nodiscard]] std::vector<OrderedLocation> order_locations(const std::vector<Location>& locations,
                                                            Notes& notes);
 

@@ -9,7 +9,7 @@ namespace weir::cli::nginx {
 
 namespace {
 
-constexpr std::string_view kPunctuation = "-._~!$&'()*+,=:@/";  // that weir spells as itself
+constexpr std::string_view kPunctuation = "-._~!$&'()*+,=:@/";  // weir writes these as themselves
 
 bool is_word(char c) noexcept {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -19,7 +19,7 @@ bool is_plain(char c) noexcept {
   return is_word(c) || kPunctuation.find(c) != std::string_view::npos;
 }
 
-// Returns the sign as weir's normal form spells it.
+// Returns the character as weir's normal form of paths writes it.
 std::string spelled(char c) {
   constexpr std::string_view kHex = "0123456789ABCDEF";
   const auto octet = static_cast<unsigned char>(c);
@@ -27,7 +27,7 @@ std::string spelled(char c) {
   return {'%', kHex[octet >> 4], kHex[octet & 15]};
 }
 
-// Returns true if weir spells all signs between these two as themselves.
+// Returns true if weir's normal form writes all characters from `first` to `last` as themselves.
 bool is_plain_range(char first, char last) noexcept {
   for (int octet = static_cast<unsigned char>(first); octet <= static_cast<unsigned char>(last); ++octet)
     if (!is_plain(static_cast<char>(octet))) return false;
@@ -52,7 +52,7 @@ class Translator {
     if (c == '[') return set();
     if (c == '(') return group();
     if (c == '.') return any(1);
-    if (c == '$') {  // PCRE's $ also holds before a newline at the end
+    if (c == '$') {  // PCRE's $ also matches before a final newline
       result_.pattern += "(?:%0A)?$";
       return skip(1);
     }
@@ -69,9 +69,10 @@ class Translator {
     literal(c, 1);
   }
 
-  // Takes a sign that stands for itself, of `length` signs of the expression.
+  // Translates a character that matches only itself. `length`: how many characters of the expression it
+  // takes.
   void literal(char c, std::size_t length) {
-    if (c == ';') result_.exact = false;  // weir compares paths without parameters
+    if (c == ';') result_.exact = false;  // weir removes path parameters before it compares
     const auto text = spelled(c);
     rest_.remove_prefix(length);
     result_.pattern += text.size() > 1 ? "(?:" + text + ")" : literal_pattern(text);
@@ -91,7 +92,8 @@ class Translator {
     copy(2);
   }
 
-  // Takes what stands for one sign of many. In weir's form that sign may be %XX.
+  // Translates a part of the expression that matches one of many characters. In weir's normal form, this
+  // character may be written as %XX.
   void any(std::size_t length) {
     const auto text = std::string(rest_.substr(0, length));
     const bool repeats =
@@ -110,7 +112,8 @@ class Translator {
     copy(length);
   }
 
-  // Returns the length of a member of a set. Notices signs that weir spells otherwise.
+  // Returns the length of one member of a set such as [a-z]. Clears `exact` if weir writes a matching
+  // character as %XX.
   std::size_t member_at(std::size_t at) {
     const auto rest = rest_.substr(at);
     if (rest.starts_with("[:")) {
@@ -140,8 +143,8 @@ class Translator {
     skip(end + 1);
   }
 
-  // Returns the length of a repetition at the front: "*", "+", "?", "{2}", "{2,}" or "{2,3}"; 0 if it is
-  // none.
+  // Returns the length of a repetition at the front of the rest: "*", "+", "?", "{2}", "{2,}" or "{2,3}".
+  // Returns 0 if there is no repetition.
   [[nodiscard]] std::size_t length_of_repetition() const {
     if (rest_.empty()) return 0;
     if (std::string_view("*+?").find(rest_.front()) != std::string_view::npos) return 1;

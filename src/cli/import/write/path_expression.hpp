@@ -1,6 +1,7 @@
-// Translates the regular expression of a location for weir's form of paths. Pure.
+// Translates the regular expression of an nginx location for use in weir. Pure.
 //
-// nginx searches the decoded path. weir searches the normal form, which spells blanks and other signs as %XX.
+// nginx applies the expression to the decoded path. weir applies it to the normal form of the path, which
+// writes blanks and other characters as %XX.
 #pragma once
 
 #include <string>
@@ -10,8 +11,8 @@ namespace weir::cli::nginx {
 
 struct PathExpression {
   std::string pattern;  // in RE2's notation
-  bool exact = true;    // false: the pattern may miss paths that nginx finds
-  std::string start;    // all paths that nginx finds begin with this text, in weir's form; may be empty
+  bool exact = true;    // false: the pattern may miss paths that match in nginx
+  std::string start;    // begins all paths that match in nginx, in weir's normal form; may be empty
 };
 
 [[nodiscard]] PathExpression path_expression(std::string_view pcre);

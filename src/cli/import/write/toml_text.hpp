@@ -1,4 +1,4 @@
-// Writes tables and lists of TOML. Values are in TOML already. Pure.
+// Writes tables and lists of TOML. The arguments are in TOML's notation already. Pure.
 #pragma once
 
 #include "cli/import/write/layout.hpp"
@@ -14,7 +14,7 @@ namespace weir::cli::nginx {
 // Returns a list of texts: `["a", "b"]`.
 [[nodiscard]] std::string text_list(const std::vector<std::string>& texts);
 
-// Returns the text alone if there is one, otherwise a list.
+// Returns the text itself if there is only one, otherwise a list.
 [[nodiscard]] std::string one_or_list(const std::vector<std::string>& texts);
 
 // Returns a line for each pair.

@@ -42,7 +42,7 @@ std::string write_listener(const WeirListener& listener, bool named) {
          (listen.tls ? write_tls(listener.tls) : std::string());
 }
 
-// Returns true if a rule counts by the client's address.
+// Returns true if a limit's key has the client's address.
 bool counts_addresses(const Configuration& configuration) {
   const auto any = [](const auto& zones) {
     return std::any_of(zones.begin(), zones.end(), [](const auto& zone) { return zone.second.by_address; });

@@ -13,7 +13,7 @@ struct RuleDraft {
   Limit limit;
   unsigned status = 503;
   bool dry_run = false;
-  std::size_t server = 0;  // of a zone with $server_name; else 0
+  std::size_t server = 0;  // the server, if the zone's key has $server_name; otherwise 0
   std::vector<std::string> routes;
 };
 
@@ -23,7 +23,7 @@ std::string fields_table(const Fields& fields) {
   return inline_table(pairs);
 }
 
-// Returns headers.request or headers.response; empty if nothing changes.
+// Returns the value of headers.request or headers.response; empty if no field changes.
 std::string changes_table(const FieldChanges& changes) {
   TomlPairs pairs;
   if (!changes.set.empty()) pairs.emplace_back("set", fields_table(changes.set));
@@ -32,8 +32,8 @@ std::string changes_table(const FieldChanges& changes) {
   return pairs.empty() ? std::string() : inline_table(pairs);
 }
 
-// Returns true for answers of `return`. No rule applies there, so respond.headers has all fields of the
-// answer.
+// Returns true for the answer of a `return` directive. All fields of such an answer are in respond.headers,
+// because no rule applies to it.
 bool is_return(const Action& action) {
   return action.scheme.empty() && !action.limited;
 }
@@ -46,7 +46,7 @@ void add_headers(const WeirRoute& route, TomlPairs& lines) {
   if (!response.empty()) lines.emplace_back("headers.response", response);
 }
 
-// Adds how weir changes the path that it forwards.
+// Adds the keys that change the forwarded path.
 void add_path(const Action& action, TomlPairs& lines) {
   if (!action.strip.empty()) lines.emplace_back("strip_prefix", toml_string(action.strip));
   if (!action.add.empty()) lines.emplace_back("add_prefix", toml_string(action.add));
@@ -122,7 +122,7 @@ class RuleWriter {
       return notes_.add(draft.limit.position, what,
                         "not imported, because the zone " + draft.limit.zone + " is not");
     if (zone->by_server && zone->key.empty() && !configuration_.servers[draft.server].named)
-      return;  // an empty key
+      return;  // nginx does not count requests with an empty key
     if (!zone->by_server) draft.server = 0;
     const auto same = std::find_if(drafts_.begin(), drafts_.end(), [&](const RuleDraft& other) {
       return other.limit == draft.limit && other.status == draft.status && other.dry_run == draft.dry_run &&
@@ -134,7 +134,8 @@ class RuleWriter {
     drafts_.push_back(std::move(draft));
   }
 
-  // nginx counts all uses of a zone together. weir counts the requests of each rule apart.
+  // Adds a note if another rule uses the same zone. nginx counts the requests of both together, but weir
+  // counts the requests of each rule apart.
   void note_sharing(const RuleDraft& draft, const char* what) {
     for (const auto& other : drafts_)
       if (other.limit.zone == draft.limit.zone && other.limit.connections == draft.limit.connections &&

@@ -13,11 +13,12 @@ namespace weir::cli::nginx {
 [[nodiscard]] std::string write_front(const Configuration& configuration, const Layout& layout);
 [[nodiscard]] std::string write_upstreams(const Configuration& configuration, const Layout& layout);
 [[nodiscard]] std::string write_routes(const Layout& layout);
-// Returns a rule for each limit_req and limit_conn, of all routes to which it applies.
+// Returns a rule for each different limit_req and limit_conn. A rule lists all routes to which the limit
+// applies.
 [[nodiscard]] std::string write_rules(const Configuration& configuration, const Layout& layout, Notes& notes);
 
-// Returns the largest body that all routes have in common. The first nullopt: they differ. The second one:
-// there is no limit.
+// Returns the limit of request bodies that all routes share. Returns nullopt if the limits of the routes
+// differ. An inner nullopt means that the routes have no limit.
 [[nodiscard]] std::optional<std::optional<std::uint64_t>> common_max_body(const Layout& layout);
 
 }  // namespace weir::cli::nginx

@@ -40,7 +40,7 @@ void add_group(const Upstream& group, TomlPairs& lines) {
   if (group.max_idle) lines.emplace_back("max_idle", std::to_string(std::min(*group.max_idle, kMostIdle)));
   if (!group.failures && !group.fail_timeout) return;
   TomlPairs eject;
-  if (group.failures)  // 0 means that nginx never ejects the server
+  if (group.failures)  // nginx's value 0 means that it never ejects the server
     eject.emplace_back(
         "failures",
         std::to_string(*group.failures == 0 ? kMostFailures : std::min(*group.failures, kMostFailures)));
