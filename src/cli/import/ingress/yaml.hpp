@@ -2,7 +2,8 @@
 //
 // yaml-cpp parses the text, because YAML has too many forms for a parser of weir's own. Only yaml.cpp uses
 // yaml-cpp. The tree has at most kMostYamlNodes nodes and kDeepestYaml levels. Anchors and aliases are
-// refused, because a short text with aliases can stand for a tree of any size. The output of kubectl has none.
+// refused, because a short text with aliases can stand for a tree of any size. The output of kubectl has
+// none.
 #pragma once
 
 #include "weir/base/result.hpp"

@@ -1,4 +1,4 @@
-// weir import must not admit a request that nginx refuses, except where its report says so.
+// Tests that weir import admits no request that nginx refuses, except where its report says so.
 #include "cli/import/syntax/nginx_parser.hpp"
 #include "cli/import/translate.hpp"
 
@@ -135,7 +135,7 @@ TEST(ImportAccess, MethodsNotListedInLimitExceptGet403) {
               Contains(HasSubstr("limit_except: no equal for its block; weir answers 403 to other methods")));
 }
 
-TEST(ImportAccess, UntranslatableRegexOfAClosedLocationClosesItsWholePathPrefix) {
+TEST(ImportAccess, UntranslatableRegexThatMayRefuseAnswers403ForItsWholePathPrefix) {
   const auto closed = imported(R"(server { location ~ "^/private [ab ]rea/" { deny all; }
                                   location ~ ^/(?!public) { auth_basic x; } })");
   EXPECT_THAT(closed.toml, HasSubstr("match = { path = \"~^/private%20\" }\nrespond = { status = 403 }"));
@@ -177,14 +177,14 @@ TEST(ImportReport, NotesDirectivesThatHaveNoEquivalentInWeir) {
               Not(Contains(HasSubstr("no equal; weir "))));
 }
 
-TEST(ImportCloses, LuaThatMayRefuseClosesLocations) {
+TEST(ImportCloses, LocationWithLuaThatMayRefuseRequestsIsNotForwarded) {
   for (const char* guard : {"rewrite_by_lua_block { ngx.exit(403) }", "rewrite_by_lua_file a.lua;",
                             "server_rewrite_by_lua_file a.lua;"})
     EXPECT_FALSE(forwards(imported_location(guard))) << guard;
   EXPECT_TRUE(forwards(imported_location("rewrite_by_lua_no_postpone on;")));
 }
 
-TEST(ImportCloses, DenyUnixClosesLocationsOfServersAtUnixSockets) {
+TEST(ImportCloses, LocationWithDenyUnixIsNotForwardedOnAUnixSocket) {
   const auto result = imported_location("deny unix:; allow 10.0.0.0/8; deny all;", "listen unix:/run/a;");
   EXPECT_FALSE(forwards(result));
   EXPECT_THAT(result.notes, Contains(HasSubstr("location: deny unix: has no equal")));
@@ -193,7 +193,7 @@ TEST(ImportCloses, DenyUnixClosesLocationsOfServersAtUnixSockets) {
   EXPECT_TRUE(forwards(imported_location("allow all;", "listen unix:/run/a;", "deny unix:;")));
 }
 
-TEST(ImportCloses, ListenerOfSeveralServersTakesTheNewestTlsVersion) {
+TEST(ImportCloses, ListenerGetsTheNewestMinimumTlsVersionOfItsServers) {
   const std::string files = " ssl_certificate a; ssl_certificate_key b; ";
   const auto two = [&](const std::string& one, const std::string& other) {
     Notes notes;
@@ -211,7 +211,7 @@ TEST(ImportCloses, ListenerOfSeveralServersTakesTheNewestTlsVersion) {
   EXPECT_THAT(two("", "").first, HasSubstr("min_version = \"1.2\""));
 }
 
-TEST(ImportCloses, AnAddressOfIpv6AloneIsClosedToIpv4) {
+TEST(ImportCloses, ListenerForIpv6OnlyAnswers403ToIpv4Clients) {
   const std::string location = "location / { proxy_pass http://127.0.0.1:1; } ";
   const auto alone = imported("server { listen [::]:80; " + location + "}");
   EXPECT_THAT(
@@ -226,7 +226,7 @@ TEST(ImportCloses, AnAddressOfIpv6AloneIsClosedToIpv4) {
         << listen;
 }
 
-TEST(ImportCloses, DepthOfCertificateChainsIsReported) {
+TEST(ImportCloses, ReportNotesThatProxySslVerifyDepthHasNoEquivalent) {
   EXPECT_THAT(
       imported_location("proxy_ssl_verify_depth 1;").notes,
       Contains(HasSubstr("proxy_ssl_verify_depth: no equal; weir accepts a chain of any usual length")));

@@ -78,7 +78,7 @@ TEST(Ingress, PathTypesMatchAsInKubernetes) {
               HasSubstr("path = \"/api*\" }"));
 }
 
-TEST(Ingress, WildcardHostStandsForOneLabel) {
+TEST(Ingress, WildcardHostMatchesExactlyOneLabel) {
   EXPECT_THAT(import_of({.host = "'*.example.com'"}).toml,
               HasSubstr("host = \"~^[^.]+\\\\.example\\\\.com$\""));
 }
@@ -151,7 +151,7 @@ TEST(Ingress, RewriteTargetChangesThePath) {
   }
 }
 
-TEST(Ingress, ExpressionsOfAHostAreAskedInTheControllersOrder) {
+TEST(Ingress, RegularExpressionsAreOrderedAsInIngressNginx) {
   const auto toml = import_of({.annotations = "use-regex: 'true'",
                                .paths = ingress_path("/a/b", "Exact") + ", " +
                                         ingress_path("/a/[b-z]{3}", "ImplementationSpecific")})
@@ -159,7 +159,7 @@ TEST(Ingress, ExpressionsOfAHostAreAskedInTheControllersOrder) {
   EXPECT_LT(toml.find("~(?i)^/a/[b-z]{3}"), toml.find("~(?i)^/a/b\""));
 }
 
-TEST(Ingress, RedirectsAnswerWithoutALimit) {
+TEST(Ingress, RedirectAnnotationsBecomeRedirects) {
   EXPECT_THAT(import_annotations("permanent-redirect: https://new.example").toml,
               HasSubstr("status = 301, location = \"https://new.example\""));
   EXPECT_THAT(
@@ -170,7 +170,7 @@ TEST(Ingress, RedirectsAnswerWithoutALimit) {
   EXPECT_THAT(import_annotations("app-root: /shop").toml, HasSubstr("location = \"http://{host}/shop\""));
 }
 
-TEST(Ingress, SettingsOfTheUpstream) {
+TEST(Ingress, ProxyAnnotationsBecomeBodyLimitTimeoutsAndProtocol) {
   EXPECT_THAT(import_annotations("proxy-body-size: 8m").toml, HasSubstr("max_body = \"8MiB\""));
   EXPECT_THAT(import_annotations("proxy-body-size: '0'").toml,
               AllOf(Not(HasSubstr("[server]")), HasSubstr("upstream = \"web.store.svc:80\"\n\n")));
@@ -208,8 +208,8 @@ TEST(Ingress, CorsFieldsAreAddedAndPreflightsAreAnswered) {
   }
 }
 
-// weir must not admit a request that the controller refuses.
-TEST(Ingress, DemandsWithoutAnEqualCloseTheIngress) {
+// weir must not admit a request that ingress-nginx would refuse.
+TEST(Ingress, IngressIsNotForwardedIfWeirCannotEnforceAnAnnotation) {
   for (const char* annotation :
        {"auth-url: https://auth.example", "auth-type: basic", "auth-tls-secret: store/ca",
         "enable-modsecurity: 'true'", "configuration-snippet: 'deny all;'",
@@ -227,7 +227,7 @@ TEST(Ingress, DemandsWithoutAnEqualCloseTheIngress) {
     EXPECT_TRUE(has_upstream(import_annotations(annotation))) << annotation;
 }
 
-TEST(Ingress, CanariesAndPassthroughAreLeftOut) {
+TEST(Ingress, CanaryAndSslPassthroughIngressesAreLeftOut) {
   for (const char* annotation : {"canary: 'true'", "ssl-passthrough: 'true'"}) {
     const auto result = import_annotations(annotation);
     EXPECT_FALSE(has_upstream(result)) << annotation;
@@ -235,7 +235,7 @@ TEST(Ingress, CanariesAndPassthroughAreLeftOut) {
   }
 }
 
-TEST(Ingress, ReportNamesAnnotationsWithoutAnEqualAndTheirLines) {
+TEST(Ingress, ReportNamesUntranslatedAnnotationsAndTheirLines) {
   const auto result = import_annotations("proxy-buffering: 'on'\nlimit-rate: '5'\nnonsense: x");
   EXPECT_THAT(result.notes,
               testing::ElementsAre("i.yaml:9: limit-rate: not imported; weir: bandwidth = \"…\" on a rule",
@@ -250,7 +250,7 @@ TEST(Ingress, BackendWithoutAPortNumberAnswers502) {
               Contains(HasSubstr("backend: found no service with a port number; weir answers 502")));
 }
 
-TEST(Ingress, PathOfTheOlderIngressIsUsed) {
+TEST(Ingress, OlderIngressWinsIfTwoHaveTheSamePath) {
   auto older = yaml_of({.name = "old"});
   older.insert(older.find("  namespace"), "  creationTimestamp: '2020-01-01T00:00:00Z'\n");
   auto newer = yaml_of({.annotations = "auth-type: basic"});
@@ -260,7 +260,7 @@ TEST(Ingress, PathOfTheOlderIngressIsUsed) {
   EXPECT_THAT(result.notes, Contains(HasSubstr("is never used: the Ingress store/old has it")));
 }
 
-TEST(Ingress, ListsAreReadAndOtherObjectsAreReported) {
+TEST(Ingress, ReadsListsOfIngressesAndReportsOtherObjects) {
   auto item = yaml_of({});
   for (auto at = item.find('\n'); at != std::string::npos && at + 1 < item.size();
        at = item.find('\n', at + 3))
@@ -272,7 +272,7 @@ TEST(Ingress, ListsAreReadAndOtherObjectsAreReported) {
                                   Contains(HasSubstr("apiVersion extensions/v1beta1: left out"))));
 }
 
-TEST(Ingress, SeveralClassesAreRefused) {
+TEST(Ingress, IngressesOfSeveralClassesAreRejected) {
   auto other = yaml_of({.name = "b"});
   other.replace(other.find("ingressClassName: nginx"), 23, "ingressClassName: inner");
   EXPECT_THAT(translated(yaml_of({}) + "---\n" + other).toml,

@@ -1,4 +1,4 @@
-// Tests the tree that weir import makes of YAML, and its bounds.
+// Tests the tree that weir import builds from YAML, and the bounds of this tree.
 #include "cli/import/ingress/yaml.hpp"
 
 #include <string>
@@ -17,7 +17,7 @@ std::string error_of(const std::string& text) {
   return parsed ? "" : parsed.error().message;
 }
 
-TEST(Yaml, HasMapsListsAndTextsWithTheirLines) {
+TEST(Yaml, ReadsMapsListsAndTextsWithTheirLines) {
   const auto parsed = parse_yaml("a: 1\nb:\n- x\n- {c: 'true', d: ~}\n---\nsecond\n", "i.yaml");
   ASSERT_TRUE(parsed) << parsed.error().message;
   ASSERT_EQ(parsed->size(), 2U);
@@ -41,20 +41,21 @@ TEST(Yaml, ReadsJson) {
   EXPECT_EQ(parsed->front().find("a")->find("b")->items[1].text, "x");
 }
 
-TEST(Yaml, FaultsHaveTheirLine) {
+TEST(Yaml, ErrorsNameTheLine) {
   EXPECT_THAT(error_of("a: 1\nb: [1\n"), testing::StartsWith("i.yaml:"));
   EXPECT_EQ(error_of("a: 1\na: 2\n"), "i.yaml:2: found the key \"a\" twice; remove one of them");
   EXPECT_EQ(error_of("a: 1\n[x]: 2\n"), "i.yaml:2: found a key that is no text");
 }
 
-// A text of nine such lines stands for a thousand million values.
-TEST(Yaml, AliasesAreRefusedBeforeTheyMultiply) {
+// Each such line multiplies the number of values. A text of nine lines could stand for a thousand million
+// values.
+TEST(Yaml, RejectsAnchorsAndAliases) {
   EXPECT_EQ(error_of("a: &x [1, 1]\nb: [*x, *x]\n"),
             "i.yaml:1: found an anchor; weir import reads YAML without anchors");
   EXPECT_THAT(error_of("a: *x\n"), testing::StartsWith("i.yaml:1: "));
 }
 
-TEST(Yaml, DepthAndNumberOfValuesAreBounded) {
+TEST(Yaml, BoundsTheDepthAndTheNumberOfKeys) {
   EXPECT_EQ(error_of(std::string(kDeepestYaml, '[') + std::string(kDeepestYaml, ']')), "");
   EXPECT_THAT(error_of(std::string(kDeepestYaml + 1, '[') + std::string(kDeepestYaml + 1, ']')),
               HasSubstr("found more than 64 levels"));
