@@ -16,7 +16,7 @@ namespace weir::admin {
 // The events that an alert counts.
 enum class AlertOn : std::uint8_t {
   Refusals,        // refusals of a rule
-  ClientRefusals,  // refusals of a rule, for each of its clients alone
+  ClientRefusals,  // refusals of a rule, counted for each client separately
   Upstream,        // failures of an upstream's servers, and their 5xx responses
   Redis,           // calls to Redis that got no usable reply
 };
@@ -36,7 +36,7 @@ struct AlertSettings {
   AlertOn on = AlertOn::Refusals;
   std::string subject;  // name of the rule or upstream; "redis" for AlertOn::Redis
   observe::Surge::Settings surge;
-  // ClientRefusals: the largest number of clients for which the alert fires at the same time
+  // for ClientRefusals: the largest number of clients for which the alert fires at the same time
   std::size_t max_clients = 10;
   Webhook webhook;
   limit::GcraCore posts;  // limits how often weir may post for this alert

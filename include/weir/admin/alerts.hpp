@@ -1,7 +1,7 @@
 // Posts alerts to webhooks: when a rule refuses too many requests, or when an upstream or Redis fails too
-// often. Posts again when the problem is over. docs/alerts.md describes the messages.
+// often. Posts another message when the problem is over. docs/alerts.md describes the messages.
 //
-// server::Program owns the object. It runs on the control thread, which serves no requests. Resources are
+// server::Program owns the object. It runs on the control thread, which serves no requests. Its resources are
 // bounded: each alert has at most one waiting message and one connection, and each attempt to post has a time
 // limit. A newer message replaces the waiting one.
 #pragma once
@@ -29,7 +29,7 @@ class Alerts {
   Alerts(const Alerts&) = delete;
   Alerts& operator=(const Alerts&) = delete;
 
-  // Returns why change() would throw for these settings; nullopt if it would not.
+  // Returns the reason if change() would throw an exception for these settings; otherwise nullopt.
   [[nodiscard]] static std::optional<std::string> fault_of(const std::vector<AlertSettings>& settings);
 
   void start();

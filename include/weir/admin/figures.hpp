@@ -21,7 +21,8 @@ struct RedisFigures {
   std::uint64_t reconnects = 0;
   std::uint64_t amendments = 0;  // calls that refund or correct charges; no request waits for these calls
   std::uint64_t amendments_lost = 0;
-  // free slots of prefetched units that Redis dropped because a key had too many (docs/design/prefetch.md)
+  // gaps that Redis dropped because a key had too many. A gap is a free slot between units that were taken in
+  // advance (docs/design/prefetch.md).
   std::uint64_t gaps_lost = 0;
 };
 
@@ -43,8 +44,8 @@ struct ServerFigures {
   bool healthy = false;                 // false: weir has ejected the server, or probes found it down
   std::uint64_t ejections = 0;          // how often weir ejected the server
   bool drained = false;                 // true: an operator keeps requests away from the server
-  std::uint32_t weight = 1;             // as configured, or as an operator set it
-  std::uint32_t configured_weight = 1;  // as configured
+  std::uint32_t weight = 1;             // the present weight: as configured, or as an operator set it
+  std::uint32_t configured_weight = 1;  // the weight in the configuration
   std::uint64_t in_flight = 0;          // requests at the server
   std::uint64_t failures = 0;           // failed connects and failed requests
 };
@@ -66,7 +67,7 @@ struct TokenKeyFigures {
   std::uint64_t keys = 0;               // keys that weir has now
   std::optional<base::Duration> age{};  // time since the last successful fetch; absent: there was none
   std::uint64_t waiting = 0;            // requests that wait for a fetch now
-  std::string fault{};                  // why the last fetch failed; empty: it did not fail
+  std::string fault{};                  // why the last fetch failed; empty if it succeeded
 };
 
 // Resource usage of this process (weir/admin/process.hpp).
@@ -120,7 +121,7 @@ struct AlertFigures {
   std::string name;
   std::string above;  // the threshold, such as "100/min"
   bool firing = false;
-  bool per_client = false;    // true: the alert watches each client of a rule alone (AlertOn::ClientRefusals)
+  bool per_client = false;    // true: the alert watches each client of a rule separately (ClientRefusals)
   std::uint64_t clients = 0;  // per_client: number of clients for which the alert fires now
   // per_client: clients that were not watched, or no longer watched, because there was no room
   std::uint64_t replaced = 0;

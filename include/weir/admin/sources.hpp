@@ -109,7 +109,7 @@ struct ApiKeyResponse {
   std::string code{};   // the code of the error if `status` is not 200
   std::string error{};  // a sentence about the error
   std::string id{};
-  policy::ApiKeyOwner owner{};  // after the change; of a removed key: before it
+  policy::ApiKeyOwner owner{};  // the holder after the change; if the key was removed: before it
   bool created = false;         // true: the key is new
   std::vector<std::string> warnings{};
 };
@@ -131,7 +131,8 @@ struct Sources {
   std::string version;
   std::string commit;         // of the source of this binary, or "unknown"
   base::TimePoint started{};  // when weir began to serve
-  // The clock of all times in the sources; absent: all times are the epoch.
+  // Returns the present time. All other times in the sources are by this clock. If the function is absent,
+  // the pages show all times as the epoch.
   std::function<base::TimePoint()> now;
   // Counters of every worker; they must outlive the admin server.
   std::vector<const observe::Counters*> counters;

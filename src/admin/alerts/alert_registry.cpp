@@ -32,7 +32,7 @@ std::uint64_t total_of(const AlertSettings& alert, const Sources& sources) {
                  total(sources, i, observe::RuleOutcome::ShadowRefused);
       break;
     case AlertOn::ClientRefusals:
-      break;  // ClientSurges counts these events
+      break;  // total_of() returns 0; ClientSurges counts these events
     case AlertOn::Upstream:
       for (std::size_t i = 0; i < sources.upstreams.size(); ++i)
         if (sources.upstreams[i] == alert.subject)
@@ -193,8 +193,9 @@ void AlertRegistry::look(const Sources& sources, base::TimePoint now) {
   }
 }
 
-// A client counts towards max_clients until its alert has ended, and until the message about the end was
-// delivered or given up.
+// Creates the messages of an alert that watches clients, for at most max_clients clients at a time. A client
+// counts towards this number until its alert has ended and the message about the end was delivered or given
+// up.
 void AlertRegistry::look_at_clients(Alert& alert, base::TimePoint now) {
   drop_silent(alert);
   const auto most = alert.settings.max_clients;

@@ -76,7 +76,7 @@ class AlertRegistry {
   // Counts events and creates messages that are due. Must be called once a second.
   void look(const Sources& sources, base::TimePoint now);
 
-  // Returns all alerts that may have a message to send, removed alerts first. Deletes removed alerts that
+  // Returns all alerts that may have a message to send, removed alerts first. Deletes the removed alerts that
   // have no message.
   [[nodiscard]] Alerts speakers();
 

@@ -23,8 +23,8 @@ std::string request(const Webhook& hook, const std::string& body) {
   return text + "\r\n" + body;
 }
 
-// Returns true for a status that a second attempt would get again: 3xx and 4xx, except the codes with which a
-// busy receiver asks for a later attempt.
+// Returns true if another attempt would get the same status: 3xx and 4xx, except 408, 425 and 429, with which
+// a busy receiver asks for a later attempt.
 bool is_hopeless(unsigned status) {
   return status >= 300 && status < 500 && status != 408 && status != 425 && status != 429;
 }

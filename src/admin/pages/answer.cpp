@@ -23,7 +23,7 @@ Answer error_answer(unsigned status, std::string_view code, std::string_view mes
   return answer;
 }
 
-// Compares ETags weakly (RFC 9110 §13.1.2): ignores the prefix W/.
+// Compares ETags weakly (RFC 9110 §13.1.2), so a prefix W/ does not matter.
 Answer unless_known(Answer answer, const PageRequest& question) {
   if (answer.etag.empty() || question.if_none_match.find(answer.etag) == std::string_view::npos)
     return answer;

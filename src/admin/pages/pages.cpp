@@ -28,7 +28,8 @@ Answer say_readiness(const Sources& sources, const PageRequest& question) {
   return {.status = now.ready ? 200U : 503U, .body = observe::json_text(body)};
 }
 
-// Returns 200 even if the token is wrong, because browsers would show a 401 as an error of the dashboard.
+// Returns 200 even if the token is wrong, and says so in the body. Browsers would log a 401 as an error of
+// the dashboard.
 Answer say_access(const Sources&, const PageRequest& question) {
   return {.status = 200, .body = observe::json_text(json::object{{"admitted", question.has_token}})};
 }

@@ -95,7 +95,7 @@ TEST_F(ServerTest, RejectsLargeHeadsAndBytesThatAreNotHttp) {
   EXPECT_THAT(ask(kHealth), StartsWith("HTTP/1.1 200"));
 }
 
-// Formerly, a request without Host passed the check, and a second Host field was not checked.
+// An earlier version accepted a request without Host, and did not check a second Host field.
 TEST_F(ServerTest, RequiresExactlyOneHostField) {
   begin();
   const auto status_of = [&](std::string_view version, std::string_view hosts) {
@@ -155,7 +155,8 @@ TEST_F(ServerTest, ClosesAnIdleConnection) {
   EXPECT_THAT(idle.hear_all(), EndsWith("ok\n"));
 }
 
-// Formerly, silent connections filled the listener, and health checks failed until the time limit passed.
+// In an earlier version, silent connections filled the listener, and health checks failed until the time
+// limit passed.
 TEST_F(ServerTest, NewConnectionAboveTheMaximumReplacesTheLongestStalledConnection) {
   begin(crowded(3));
   auto silent = client();
