@@ -48,10 +48,13 @@ std::optional<http::ConnectionEnds> ends_of(std::string_view text) {
   return http::ConnectionEnds{*source, *destination, *source_port, *destination_port};
 }
 
-// Returns the lines for a connection: the listener, the kind of relay, the addresses of the two ends, the
-// subject of the client's certificate, and the unread bytes. The kind of relay is "relayed", "relayed plain"
-// or empty. The line of the addresses may be empty. The client's certificate follows the addresses, after a
-// blank. Builds of weir that do not know the certificate read only the addresses.
+// Returns the lines for a connection:
+// - the address of the listener
+// - "relayed", "relayed plain" or an empty line (ConnectionInfo::relayed and ::secure)
+// - the addresses of the two ends, or nothing; then, after a blank, the client's certificate if there is one.
+//   Builds of weir that do not know the certificate read only the addresses.
+// - the subject of the client's certificate
+// - the unread bytes
 std::vector<std::string> lines_of(std::string_view listener, const proxy::ConnectionInfo& connection_info,
                                   std::string_view unread) {
   const auto how = !connection_info.relayed ? std::string_view()
@@ -66,7 +69,8 @@ std::vector<std::string> lines_of(std::string_view listener, const proxy::Connec
 // Returns the connection that a message describes. Joins the unread bytes, which were split at line breaks.
 ReceivedConnection connection_of(UpgradeMessage& message) {
   auto& lines = message.lines;
-  // A certificate ends with a colon and has no blank. Without one, the line ends with a port.
+  // If the line has a certificate, the line ends with the certificate's colon. Otherwise the line ends with a
+  // port. A certificate contains no blank.
   auto certificate = lines[2].ends_with(':') ? lines[2].substr(lines[2].rfind(' ') + 1) : std::string();
   ReceivedConnection arrived{.socket = std::move(message.descriptors.front()),
                              .listener = std::move(lines[0]),

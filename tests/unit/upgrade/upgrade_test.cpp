@@ -46,7 +46,7 @@ TEST(UpgradeSteps, UnexpectedMessageFailsTheUpgrade) {
   EXPECT_EQ(step(Opening, Event::Ready), (UpgradeStep{Idle, Act::GiveUpAndResume}));
 }
 
-TEST(UpgradeSteps, EventsOfEarlierAttemptsAndASecondRequestAreIgnored) {
+TEST(UpgradeSteps, IgnoresEventsOfEarlierUpgradesAndASecondRequest) {
   for (const auto stage : {Idle, Starting, Restoring, Opening})
     EXPECT_EQ(step(stage, Event::Paused), (UpgradeStep{stage, Act::None}));
   for (const auto stage : {Starting, Pausing, Restoring, Opening})
@@ -216,7 +216,8 @@ TEST(ConnectionHandoff, PassesACertificateWithoutAddressesAndAddressesWithoutACe
   EXPECT_EQ(arrived.front().connection_info.certificate, "");
 }
 
-// Older builds compare the whole second line with "relayed", and read four words of the third.
+// Older builds compare the whole second line with "relayed". They read four words of the third line
+// (addresses and ports) and ignore the rest, so the certificate must follow these words.
 TEST(ConnectionHandoff, WritesTheCertificateWhereOlderBuildsIgnoreIt) {
   auto channel = upgrade_channel();
   HandoffSender handoff_sender(std::move(channel->first));
