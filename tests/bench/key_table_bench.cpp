@@ -120,8 +120,8 @@ void table_million_keys(benchmark::State& state) {
 }
 BENCHMARK(table_million_keys)->Threads(1)->Threads(2)->Threads(4)->UseRealTime();
 
-// Measures charges from threads that have clients of their own, few enough to stay in a cache. So the
-// measured difference is the cost of the shards' locks.
+// Measures charges from several threads that use different clients. The clients are so few that their keys
+// stay in the processor's cache. So the measured difference is the cost of the locks of the table's shards.
 void table_distinct_keys(benchmark::State& state) {
   constexpr std::uint64_t kClients = 512;
   std::vector<Key> keys;

@@ -1,4 +1,4 @@
-// Measures the cost of one pure step of each algorithm.
+// Measures the cost of one decision of each algorithm, without the key table.
 #include "weir/limit/limiter.hpp"
 
 #include <memory>
@@ -39,7 +39,7 @@ void step_gcra_admitted(benchmark::State& state) {
 void step_leaky_bucket_admitted(benchmark::State& state) {
   steps(state, LeakyBucket::make(kRate, 100, base::kForever).value(), kAtRate);
 }
-// Uses the largest numbers, for which cells need all 128 bits.
+// Uses the largest numbers, for which the state of a key needs all 128 bits.
 void step_token_bucket_widest(benchmark::State& state) {
   steps(state, TokenBucket::make({1'000'000'000, base::Duration{86'400'000'000}}, 1'000'000'000).value(),
         kAtRate);
@@ -68,7 +68,8 @@ void step_sliding_window(benchmark::State& state) {
 void step_sliding_window_of_an_hour(benchmark::State& state) {
   steps(state, SlidingWindow::make({10'000'000, base::Duration{3'600'000'000}}).value(), kAtRate);
 }
-// Measures a log that fits into a cell. table_log in key_table_bench.cpp measures longer logs.
+// Measures a log that fits into the 128 bits of a key's state. table_log in key_table_bench.cpp measures
+// longer logs.
 void step_sliding_log(benchmark::State& state) {
   steps(state, SlidingLog::make(kRate).value(), kAtRate);
 }

@@ -1,4 +1,4 @@
-// Measures the cost of a request in `policy`, before weir asks a store.
+// Measures the cost of a request in `policy`, before weir charges a store.
 #include "weir/http/target.hpp"
 #include "weir/limit/key_table.hpp"
 #include "weir/policy/evaluation.hpp"
@@ -75,8 +75,8 @@ void find_among(benchmark::State& state) {
 }
 BENCHMARK(find_among)->ArgName("rules")->Arg(5)->Arg(100)->Arg(1'000);
 
-// Measures the choice of a route if none of the routes before the last one matches. `make`: the condition of
-// a route by its number.
+// Measures the choice of a route if only the last route matches. `make`: makes the condition of a route from
+// the route's number.
 void find_last_route(benchmark::State& state, Match (*make)(const std::string& number)) {
   std::vector<Route> routes(static_cast<std::size_t>(state.range(0)));
   for (std::size_t i = 0; i + 1 < routes.size(); ++i) routes[i].match = make(std::to_string(i));

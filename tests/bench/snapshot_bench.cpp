@@ -1,4 +1,4 @@
-// Measures the cost of a million keys when weir stops or starts, without the disk.
+// Measures how long it takes to save and restore a million keys when weir stops and starts, without the disk.
 #include "weir/limit/snapshot.hpp"
 
 #include <algorithm>

@@ -45,7 +45,7 @@ void count_newcomers(benchmark::State& state) {
 }
 BENCHMARK(count_newcomers);
 
-// Uses a skewed distribution: some clients send many requests.
+// Counts clients with a skewed distribution: some clients send many requests.
 void count_skewed(benchmark::State& state) {
   Crowd crowd;
   observe::TopClients top(64);

@@ -79,7 +79,7 @@ void check_form(std::string_view body) {
   require(values.field("a") == first.substr(0, policy::kLongestBodyValue), "a field has its decoded value");
 }
 
-// Returns true if some server ends a name before this octet, or ignores the octet before a name.
+// Returns true if some servers end a name before this byte, or ignore this byte before a name.
 bool is_name_end(char c) {
   return static_cast<unsigned char>(c) <= ' ' || c == '[' || c == ']';
 }
@@ -142,8 +142,8 @@ std::vector<std::string> values_for_json_servers(std::string_view body) {
   return values;
 }
 
-// A rule counts by one value of a body, in JSON or in a form. A server that reads the body in another way
-// must see the same value, or weir must refuse the request.
+// A rule counts by one value in the body, which is JSON or a form. Checks that each server that reads the
+// body in another way sees the same value, or that weir refuses the request.
 void check_readings(std::string_view body, const http::RequestHead& head, bool form) {
   static const policy::Rule rule{
       .name = "r",

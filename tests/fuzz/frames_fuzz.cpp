@@ -14,8 +14,8 @@ namespace {
 using http::FrameScanner;
 using Kind = FrameScanner::Kind;
 
-// Returns the kind of each frame and the position after its header. Feeds the input in pieces of at most
-// `cut` bytes.
+// Returns, as text, the kind of each frame and the position after the frame's header. Feeds the input in
+// pieces of at most `cut` bytes.
 std::string told(std::string_view input, FrameScanner::Sender sender, std::size_t cut) {
   FrameScanner scanner(sender);
   std::string text;

@@ -1,4 +1,4 @@
-// Fuzzes the client's end of an HTTP/2 connection with any octets of a server. Each answer becomes HTTP/1.1
+// Fuzzes the client's end of an HTTP/2 connection with any bytes of a server. Each answer becomes HTTP/1.1
 // text, as in Http2ServerStream. That text must be one answer, or the parser of heads must reject it.
 //
 // The first byte of the input chooses the size of the pieces in which the rest arrives, and whether the
@@ -25,8 +25,8 @@ constexpr http::Http2Limits kLimits{
 constexpr std::size_t kFirstWindow = 65'535;
 constexpr std::size_t kMostUnconsumed = std::max(kFirstWindow, kWindow);
 // The bound on the text that waits for a reader. on_head() adds no head while more than kWindow + 8 ×
-// unconsumed octets wait. Beyond that, the bound leaves room for two heads, each of twice kMostHead (and 200
-// octets to spare).
+// unconsumed bytes wait. Above this limit, the bound has room for two more heads, each of at most twice
+// kMostHead, and 200 bytes to spare for each.
 constexpr std::size_t kMostText = kWindow + 8 * kMostUnconsumed + 4 * (kMostHead + 100);
 
 constexpr std::size_t kOpen = 4;  // requests that are open at once
@@ -137,7 +137,7 @@ class Client final : public http::Http2Events {
  public:
   explicit Client(unsigned kind) : kind_(kind) { open(); }
 
-  // Returns false if the connection is broken.
+  // Returns true if the connection may continue; false if it must end.
   bool receive(std::string_view octets) {
     const bool sound = session_.receive(octets);
     for (auto& answer : answers_) {

@@ -103,7 +103,7 @@ class Server final : public http::Http2Events {
  public:
   explicit Server(unsigned answer) : answer_(answer) {}
 
-  // Returns false if the connection is broken.
+  // Returns true if the connection may continue; false if it must end.
   bool receive(std::string_view octets) {
     const bool sound = session_.receive(octets);
     std::size_t held = 0;

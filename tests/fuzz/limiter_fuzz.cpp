@@ -1,6 +1,6 @@
-// Fuzzes one limiter with the state of one key, and checks the laws that each step must obey. The fuzzer
+// Fuzzes one limiter with the state of one key, and checks the laws that each decision must obey. The fuzzer
 // chooses the limiter's parameters, the costs and the pauses. The time may decrease a little between two
-// steps, because a worker may read its clock before it gets the lock.
+// decisions, because a worker may read its clock before it gets the lock.
 #include "fuzz/input.hpp"
 
 namespace weir::fuzz {

@@ -1,6 +1,6 @@
-// Fuzzes conditions with any request. If a condition holds, weir must not return a reason why it fails. If
-// the head alone decides a condition, no body may change the result. A parameter that occurs twice with
-// different values must have no value.
+// Fuzzes the conditions of rules and routes with any request. If a condition holds, weir must not return a
+// reason why it fails. If the head alone decides a condition, no body may change the result. A parameter that
+// occurs twice with different values must have no value.
 #include "fuzz/input.hpp"
 #include "policy/identity/consistent_value.hpp"
 

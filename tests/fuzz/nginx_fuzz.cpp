@@ -1,5 +1,5 @@
-// Fuzzes configurations of nginx, and Ingresses, as `weir import` reads them. Any text must be translated, or
-// be rejected with its place. The translation must be TOML.
+// Fuzzes nginx configurations and Kubernetes Ingresses as `weir import` reads them. weir must translate a
+// text into TOML, or reject it with the position of the mistake.
 #include "cli/import/syntax/nginx_parser.hpp"
 #include "cli/import/translate.hpp"
 #include "config/read/toml_reader.hpp"

@@ -1,6 +1,7 @@
-// Fuzzes normal forms of paths. The normal form of a normal form must be the same path, and encoding a path
-// differently must not change its normal form. If weir finds no ambiguity, servers that remove dot segments
-// first must get the same path.
+// Fuzzes normal forms of paths:
+// - The normal form of a normal form must be the same path.
+// - A path that is percent-encoded in another way must have the same normal form.
+// - If weir finds no ambiguity, servers that remove dot segments first must read the same path.
 #include "fuzz/input.hpp"
 
 #include "weir/http/path_interpretations.hpp"

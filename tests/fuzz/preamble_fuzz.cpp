@@ -1,6 +1,6 @@
 // Fuzzes the first bytes of a connection. The reader must decide that they are a PROXY header, that they are
-// not, or that it needs more bytes. More bytes must not change a decision. A header that weir writes must be
-// read back unchanged.
+// not a PROXY header, or that it needs more bytes. More bytes must not change a decision. A header that weir
+// writes must be read back unchanged.
 #include "fuzz/input.hpp"
 
 #include "weir/http/proxy_header.hpp"

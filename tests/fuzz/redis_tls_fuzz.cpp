@@ -1,6 +1,6 @@
-// Fuzzes the TLS codec for Redis with the records of a real server. The records arrive in pieces, damaged, or
-// followed by other bytes. Decrypted bytes must always be a prefix of what the server wrote. Any input must
-// end in an error or in a wait for more bytes.
+// Fuzzes the TLS codec for Redis with the TLS records of a real server. The records arrive in pieces,
+// damaged, or followed by other bytes. Decrypted bytes must always be a prefix of what the server wrote. Each
+// input must end in an error, or in a wait for more bytes.
 #include "fuzz/input.hpp"
 #include "redis/connection/tls.hpp"
 

@@ -1,5 +1,6 @@
-// Fuzzes a whole session with any bytes from a client and from servers. The input before the first byte 255
-// comes from the client. Each further part, up to the next byte 255, is one response of a server.
+// Fuzzes a whole session (a client's connection and its requests) with any bytes from the client and from
+// servers. The input before the first byte 255 comes from the client. Each further part, up to the next byte
+// 255, is one response of a server.
 #include "fuzz/input.hpp"
 #include "unit/proxy/client/session_laws.hpp"
 
