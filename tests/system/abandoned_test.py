@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Clients that leave before the end of their response. A rule needs that end for one of two reasons: the response contains the
-cost of the request, or a `concurrency` rule counts the requests that the server processes."""
+"""Clients that leave before the end of their response. Two kinds of rules need the end of the response: rules whose cost is in the
+response, and `concurrency` rules, which count the requests that the server processes."""
 
 import json
 import threading
@@ -57,7 +57,8 @@ class Abandoned(TestCase):
         if head:
             client.wire.read_until(b"\r\n\r\n")
         leave(client)
-        # weir closes idle connections at ticks, and also notices at ticks that clients have left
+        # Waits for a tick of weir's timer. At each tick weir closes idle connections, and notices that
+        # clients have left.
         with Client(self.weir.port) as idle:
             self.assertTrue(idle.closed())
 

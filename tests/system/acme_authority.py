@@ -33,8 +33,8 @@ def free_port():
 
 
 class Authority:
-    """The authority's addresses are known before start(), so that weir can be configured with them. It rejects 5 % of all nonces
-    that are good, which is pebble's default. `valid`: the lifetime of certificates in seconds."""
+    """The authority's addresses are known before start(), so that weir can be configured with them. As is pebble's default, the
+    authority rejects 5 % of all good nonces. `valid`: the lifetime of certificates in seconds."""
 
     def __init__(self, valid=3600):
         self.valid = valid
@@ -53,8 +53,8 @@ class Authority:
         self.scratch.cleanup()
 
     def start(self, http=1, tls=1, accounts=None, **environment):
-        """Starts the authority. It checks names at these ports of 127.0.0.1. `accounts`: names and secrets of accounts; with them, the
-        authority takes only accounts that are bound to one of these."""
+        """Starts the authority. It checks names at these ports of 127.0.0.1. `accounts`: names and secrets of external accounts; if
+        given, the authority accepts only ACME accounts that are bound to one of them."""
         settings = {"listenAddress": f"127.0.0.1:{self.port}", "managementListenAddress": f"127.0.0.1:{self.management}",
                     "certificate": str(self.folder / "edge.crt"), "privateKey": str(self.folder / "edge.key"),
                     "httpPort": http, "tlsPort": tls, "ocspResponderURL": "", "certificateValidityPeriod": self.valid}
@@ -96,8 +96,9 @@ class Authority:
 
 
 class RenewalFront:
-    """Stands before an authority without ARI and adds it: weir is to renew every certificate in the period `window`, two times in
-    seconds since the epoch. Notes the certificates that it is asked about, and those that orders replace."""
+    """A proxy for an authority that lacks ARI (renewal information, RFC 9773). The proxy tells weir to renew every certificate in the
+    period `window`: two times in seconds since the epoch. Records about which certificates weir asks, and which certificates
+    orders replace."""
 
     def __init__(self, authority, window):
         self.authority, self.asked, self.replaced = authority, [], []

@@ -114,7 +114,7 @@ tls = {{ certificates = [{{ acme = [{names}] }}]{tls} }}
                     tls.sendall(b"GET /x HTTP/1.1\r\nHost: " + name.encode() + b"\r\nConnection: close\r\n\r\n")
                     self.assertIn(b" 200 ", tls.recv(65536).split(b"\r\n")[0])
 
-    def test_http_01_brings_a_certificate_though_the_authority_is_away_at_the_start(self):
+    def test_http_01_gets_a_certificate_although_the_authority_is_unreachable_at_the_start(self):
         authority = self.authority()
         # the rule refuses every request after the first, but no rule applies to the authority's check
         weir = self.weir(authority, rules=rule("checks", key='["ip"]', match='{ path = "~^/.well-known/" }'))
@@ -139,7 +139,7 @@ tls = {{ certificates = [{{ acme = [{names}] }}]{tls} }}
         for path in (folder, *folder.rglob("*")):
             self.assertEqual(oct(stat.S_IMODE(path.stat().st_mode)), oct(0o700 if path.is_dir() else 0o600), path)
 
-    def test_tls_alpn_01_brings_a_certificate_from_a_listener_that_demands_client_certificates(self):
+    def test_tls_alpn_01_gets_a_certificate_for_a_listener_that_requires_client_certificates(self):
         authority = self.authority()
         # edge.crt stands for an authority of clients: any certificate will do
         weir = self.weir(authority, more='challenge = "tls-alpn-01"', tls=', client_ca = "edge.crt"')
@@ -149,10 +149,11 @@ tls = {{ certificates = [{{ acme = [{names}] }}]{tls} }}
         self.await_metric(weir, 1, "weir_acme_orders_total", result="ok")
 
     def test_connection_with_acme_tls_serves_no_request(self):
-        """While a challenge is pending, the protocol of the check would lead past client_ca. Without a challenge the handshake fails."""
+        """While a challenge is pending, a connection with the ALPN protocol of the check (acme-tls/1) needs no client certificate. So
+        this connection must serve no request. Without a challenge, the handshake fails."""
         authority = self.authority()
         weir = self.weir(authority, more='challenge = "tls-alpn-01"', tls=', client_ca = "edge.crt"', retry="1h")
-        weir.wait_for("warning acme: cannot order")  # another order would withdraw the challenge below
+        weir.wait_for("warning acme: cannot order")  # another attempt to order would withdraw the challenge below
         context = ssl.create_default_context()
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         context.set_alpn_protocols(["acme-tls/1"])
@@ -195,7 +196,8 @@ tls = {{ certificates = [{{ acme = [{names}] }}]{tls} }}
         self.assertGreaterEqual(weir.metric("weir_acme_orders_total", result="ok"), 2)
 
     def test_certificate_is_renewed_in_the_period_that_the_authority_names(self):
-        """Without that period, weir would renew after 120 seconds. With it, weir renews after the pause of 30 seconds after an order."""
+        """Without the authority's period, weir would renew after 120 seconds. With the period, weir renews after the pause of
+        30 seconds that follows each order."""
         authority = self.authority(valid=180)
         ago = time.time() - 3600
         front = self.start(RenewalFront(authority, (ago, ago + 60)))
@@ -228,7 +230,7 @@ tls = {{ certificates = [{{ acme = [{names}] }}]{tls} }}
         other.wait_for("the authority takes only accounts that were made at its web site; expected external_account = ")
         self.assertTrue(self.is_placeholder(other))
 
-    def test_order_succeeds_though_the_authority_rejects_most_nonces(self):
+    def test_order_succeeds_although_the_authority_rejects_most_nonces(self):
         authority = self.authority()
         weir = self.weir(authority)
         authority.start(http=weir.plain, PEBBLE_WFE_NONCEREJECT="40")
@@ -250,7 +252,7 @@ tls = {{ certificates = [{{ acme = [{names}] }}]{tls} }}
         self.assertEqual(sum(weir.metric("weir_acme_orders_total", result="ok") for weir in weirs), 1)
         self.check_files(shared)
 
-    def test_failed_check_is_told_with_the_authoritys_reason_and_other_tokens_reach_the_upstream(self):
+    def test_failed_check_is_logged_with_its_reason_and_unknown_tokens_reach_the_upstream(self):
         authority = self.authority()
         weir = self.weir(authority)
         authority.start(http=self.upstream.port)  # answers the check with another text

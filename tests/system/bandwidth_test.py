@@ -244,7 +244,7 @@ class Leaving(Bandwidth):
         client.sock.close()
         eventually(lambda: weir.metric("weir_client_errors_total", kind="left") == 1, "the transfer has ended")
 
-    def test_the_answer_to_a_preflight_is_paced(self):
+    def test_answer_to_a_preflight_is_slowed_to_the_rate(self):
         weir = self.weir(doors=[False], rules=paced("64KiB/s", key="[]"),
                          routes='[cors]\norigins = ["https://app.example.com"]\n[[route]]\nupstream = "api"\n')
         asks = {"Origin": "https://app.example.com", "Access-Control-Request-Method": "PUT"}
@@ -273,7 +273,7 @@ class Shown(Bandwidth):
         self.assertEqual([(limit["says"], limit["limiter"], limit["busy_seconds"]) for limit in rules[0]["limits"]],
                          [("pace", "bandwidth 1MiB/s", 0)])
 
-    def test_a_reload_that_raises_the_rate_shortens_the_wait(self):
+    def test_reload_that_raises_the_rate_shortens_the_wait_of_a_body(self):
         weir = self.plain_weir(paced("1KiB/s"))
         clients = [self.start(weir.connect()) for _ in range(12)]
         for each in clients:
@@ -289,7 +289,7 @@ class Shown(Bandwidth):
         self.await_metric(weir, 1, "weir_reloads_total", result="ok")
         self.assertLess(busy(), 1)
 
-    def test_a_reload_changes_the_rate(self):
+    def test_reload_changes_the_rate_of_a_bandwidth_rule(self):
         weir = self.plain_weir(paced("1KiB/s"))
         path = weir.folder / "weir.toml"
         path.write_text(path.read_text().replace("1KiB/s", "100MiB/s"))

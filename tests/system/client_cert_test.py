@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The client's certificate to servers as Client-Cert (RFC 9440): its form, who may not say it, and every way to a server."""
+"""weir forwards the client's certificate to servers in the field Client-Cert (RFC 9440). Tests the form of the field, forged fields,
+and every kind of connection to a server."""
 
 import base64
 import pathlib
@@ -77,7 +78,7 @@ class Form(ClientCertTestCase):
             self.assertEqual(self.curl(weir, name=name), "200")
             self.assertEqual(self.said(), [shown])
 
-    def test_requests_of_a_connection_and_of_a_resumed_session_have_it(self):
+    def test_requests_of_a_connection_and_of_a_resumed_session_have_the_certificate(self):
         weir = self.begin()
         tls = self.tls()
         tls.maximum_version = ssl.TLSVersion.TLSv1_2  # the session is known right after the handshake
@@ -96,12 +97,12 @@ class Form(ClientCertTestCase):
     def resumed(self, weir, tls, session):
         return tls.wrap_socket(socket.create_connection(("127.0.0.1", weir.port), PATIENCE), server_hostname="localhost", session=session)
 
-    def test_route_without_it_sends_none(self):
+    def test_route_without_client_cert_sends_no_certificate(self):
         weir = self.begin(edits='headers.request = { set = { X-Subject = "{cert_subject}" } }\n')
         self.curl(weir)
         self.assertEqual((self.said(), self.said("x-subject")), ([], ["CN=billing%2CO=Example%5C%2C%20Inc."]))
 
-    def test_reload_that_begins_to_send_it_holds_for_open_connections(self):
+    def test_reload_that_adds_client_cert_applies_to_open_connections(self):
         weir = self.begin(edits="")
         with Client(weir.port, tls=self.tls()) as client:
             client.get("/")
@@ -115,7 +116,7 @@ class Form(ClientCertTestCase):
 class Forged(ClientCertTestCase):
     NAMES = ("Client-Cert", "client_cert", "Client.Cert", "Client-Cert-Chain", "CLIENT_CERT_CHAIN")
 
-    def test_no_client_can_say_it_itself(self):
+    def test_client_cert_fields_that_clients_forge_are_dropped(self):
         for client in ("", "trusted_fields = []\n", 'trusted_proxies = ["127.0.0.1"]\n'):
             weir = self.begin(client=client, server="underscores_in_headers = true\n")
             for name, shown in (("billing", [self.shown]), (None, [])):
@@ -128,7 +129,7 @@ class Forged(ClientCertTestCase):
         lines = self.upstream.exchanges[-1].head.raw.split(b"\r\n")[1:]
         return [tuple(part.strip().decode() for part in line.split(b":", 1)) for line in lines if b":" in line]
 
-    def test_client_of_a_plain_listener_has_none(self):
+    def test_server_gets_no_certificate_for_a_client_without_tls(self):
         weir = self.begin(listener=SECURE + '[[listener]]\naddress = "127.0.0.1:0"\n')
         with Client(weir.ports[1]) as client:
             client.get("/", **{"Client-Cert": FORGED})
@@ -142,7 +143,7 @@ class Forged(ClientCertTestCase):
             self.curl(weir, name="stranger")
         self.assertEqual(self.upstream.exchanges, [])
 
-    def test_field_that_keeps_the_clients_own_is_refused(self):
+    def test_configuration_that_would_keep_a_forged_field_is_rejected(self):
         with tempfile.TemporaryDirectory() as folder:
             for name, text in {**self.files, "weir.toml": self.text([1], edits='headers.request.add = { Client-Cert = "{cert_der}" }\n')}.items():
                 (pathlib.Path(folder) / name).write_text(text)
@@ -153,14 +154,14 @@ class Forged(ClientCertTestCase):
 
 
 class OtherWays(ClientCertTestCase):
-    def test_server_of_http2_gets_it(self):
+    def test_http2_server_gets_the_certificate(self):
         server = self.start(Http2Server(lambda request: request.answer(b"ok")))
         weir = self.begin(server.port, upstream='protocol = "h2c"\n')
         for options in (["--http1.1"], ["--http2"]):
             self.assertEqual(self.curl(weir, *options, "-H", f"Client-Cert: {FORGED}"), "200")
             self.assertEqual([value for name, value in server.requests[-1].fields if name == "client-cert"], [self.shown])
 
-    def test_repetition_has_it_once(self):
+    def test_retried_request_has_the_certificate_once(self):
         broken = self.start(Upstream(lambda exchange: exchange.close()))
         weir = self.begin(broken.port, self.upstream.port, upstream='retry = { attempts = 2, budget = "100%" }\nbalance = "round_robin"\n')
         self.assertEqual([self.curl(weir) for _ in range(4)], ["200"] * 4)
@@ -168,7 +169,7 @@ class OtherWays(ClientCertTestCase):
         self.assertEqual([exchange.head.all("client-cert") for exchange in self.upstream.exchanges + broken.exchanges],
                          [[self.shown]] * (4 + len(broken.exchanges)))
 
-    def test_websockets_have_it(self):
+    def test_websocket_requests_have_the_certificate(self):
         self.upstream.reply = echo
         weir = self.begin()
         with Client(weir.port, tls=self.tls()) as client:
@@ -180,7 +181,7 @@ class OtherWays(ClientCertTestCase):
         self.assertEqual(WebSocket(client).answer.status, 200)
         self.assertEqual((len(self.upstream.exchanges), self.said()), (2, [self.shown]))
 
-    def test_open_connection_keeps_it_over_an_upgrade(self):
+    def test_open_connection_keeps_its_certificate_over_an_upgrade(self):
         """The new process decides the next request of the old process's TLS connection."""
         adopt_orphans()
         weir = self.start(Lineage(self.text([self.upstream.port]), self.files))
@@ -191,7 +192,7 @@ class OtherWays(ClientCertTestCase):
         self.assertEqual((len(self.upstream.exchanges), self.said()), (2, [self.shown]))
         weir.wait_for("upgrade: requests decided by the old process since the new one took over: 0$")
 
-    def test_open_connection_keeps_it_over_two_upgrades(self):
+    def test_open_connection_keeps_its_certificate_over_two_upgrades(self):
         """The second process passes the connection on to the third one, while the first one relays it."""
         adopt_orphans()
         weir = self.start(Lineage(self.text([self.upstream.port]), self.files))

@@ -69,7 +69,7 @@ class ClientKeys(TestCase):
         self.assertEqual(response.json(), {"keys": [{"id": id_of("a"), "user": "ann", "tier": "free"}, {"id": id_of("secret-b"), "org": "acme"}]})
         self.assertNotIn(b"secret-b", response.body)
 
-    def test_other_tier_takes_effect_and_used_units_are_kept(self):
+    def test_change_of_the_tier_takes_effect_and_keeps_used_units(self):
         weir = self.weir()
         self.assertEqual(self.statuses(weir, *"aaaa"), [200, 200, 200, 429])
         self.assertEqual(self.put(weir, id=id_of("a"), user="ann", tier="pro").json()["created"], False)
@@ -131,7 +131,7 @@ class ClientKeys(TestCase):
         self.assertEqual(statuses, [200])
         self.assertGreater(during, 0, "no health check was answered before the end of the change")
 
-    def test_change_by_hand_is_kept_and_no_reload_follows(self):
+    def test_edit_by_hand_is_kept_when_weir_changes_the_file_without_a_reload(self):
         weir = self.weir(server="watch = true")
         (weir.folder / "keys.toml").write_text(KEYS + '[[key]]\nkey = "by-hand"\n')
         self.assertEqual(self.put(weir, key="b").status, 200)
@@ -182,7 +182,7 @@ class ClientKeys(TestCase):
         self.assertNotIn("kf8s", weir.log())
         self.assertNotIn(digest("kf8s-92h1"), weir.log())
 
-    def test_wrong_requests_say_what_to_write(self):
+    def test_error_of_a_wrong_request_says_what_to_write(self):
         weir = self.weir()
         for body, status, sentence in (
                 ({"user": "u"}, 400, "the key is missing; write one of key, sha256 and id"), ({"key": ""}, 400, '"key" is empty'),
@@ -198,7 +198,7 @@ class ClientKeys(TestCase):
         warned = self.put(weir, key="b", tier="por").json()
         self.assertRegex(warned["warnings"][0], 'the tier "por" is not used by any rule or route.*did you mean "pro"')
 
-    def test_file_that_weir_cannot_change_stays_as_it_is(self):
+    def test_keys_file_that_weir_cannot_change_is_left_unchanged(self):
         weir = self.weir()
         for text, status, sentence in (('[[key]]\nkey = "a"\ncolour = 1\n', 409, "keys.toml:3"), ('key = [{ key = "a" }]\n', 409, "in a form that weir cannot change")):
             (weir.folder / "keys.toml").write_text(text)
@@ -211,7 +211,7 @@ class ClientKeys(TestCase):
         response = self.put(weir, key="b")
         self.assertEqual((response.status, response.json()["error"]), (500, "keys_file_failed"))
 
-    def test_change_waits_for_no_other_process_that_changes_the_file(self):
+    def test_change_gets_503_while_another_process_changes_the_file(self):
         weir = self.weir()
         with open(weir.folder / "keys.toml", encoding="utf-8") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
@@ -221,13 +221,13 @@ class ClientKeys(TestCase):
             self.assertEqual(self.file(weir), KEYS)
         self.assertEqual(self.put(weir, key="b").status, 200)
 
-    def test_without_a_keys_file_there_is_nothing_to_change(self):
+    def test_requests_get_404_without_a_keys_file(self):
         weir = self.start(Weir(config(self.upstream.port, rules=rule())))
         for response in (self.ask(weir, "GET"), self.put(weir, key="b"), self.ask(weir, "DELETE", query="?id=x")):
             self.assertEqual((response.status, response.json()["error"]), (404, "no_keys_file"))
             self.assertIn('[client] keys = "keys.toml"', response.json()["message"])
 
-    def test_command_lists_sets_and_removes(self):
+    def test_command_lists_sets_and_removes_keys(self):
         weir = self.weir()
         status, out, errors = self.command(weir, "set", "-", "--user", "bob", "--tier", "pro", stdin="secret-b\n")
         self.assertEqual((status, out), (0, f"added {id_of('secret-b')}: user bob, tier pro\n"), errors)

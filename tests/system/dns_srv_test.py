@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""An upstream whose servers are the targets of SRV records, which a real dnsmasq has: weights, priorities, and changes."""
+"""An upstream whose servers are the targets of SRV records of a real dnsmasq: weights, priorities, and changes of the records."""
 
 import signal
 import ssl
@@ -57,7 +57,7 @@ class Service(TestCase):
         self.assertEqual(self.count(weir, 40), {b"a": 30, b"b": 10})
         self.assertEqual(weir.metric("weir_upstream_healthy", server=f"a.test:{a.port}"), 1)
 
-    def test_weight_zero_is_a_very_small_share(self):
+    def test_record_of_weight_zero_gets_a_very_small_share(self):
         a, b = self.server("a"), self.server("b")
         weir = self.weir(self.dns(srv("a", a.port, weight=0), srv("b", b.port, weight=10)))
         self.assertEqual(self.count(weir, 241), {b"a": 1, b"b": 240})
@@ -114,7 +114,7 @@ class Service(TestCase):
         self.assertEqual(second.failures, [])
         self.assertEqual(self.resolves(weir, "changed"), 1, "the records are the same")
 
-    def test_records_that_disappear_keep_the_servers(self):
+    def test_servers_are_kept_if_their_records_disappear(self):
         a, b = self.server("a"), self.server("b")
         dns = self.dns(srv("a", a.port))
         weir = self.weir(dns)
@@ -163,7 +163,7 @@ class Service(TestCase):
             other = self.weir(dns, 'tls = { ca = "edge.crt", server_name = "other.test" }', f'"https+srv:{SERVICE}"', files=certificate)
             self.assert_own_error(other.get("/"), 502)
 
-    def test_check_shows_the_service_and_looks_it_up(self):
+    def test_check_command_shows_the_service_and_looks_it_up(self):
         dns = self.dns()
         with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
             file.write(config(server=dns.setting).replace("servers = []", f'servers = ["srv:{SERVICE}"]'))

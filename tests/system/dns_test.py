@@ -38,7 +38,7 @@ class Dns(TestCase):
         self.assertEqual(self.resolves(weir, "changed"), 1)
         weir.wait_for(rf'upstream "api": server api.test:{first.port} now resolves to 127.0.0.3; before: 127.0.0.2$')
 
-    def test_long_ttl_is_not_waited_for_beyond_resolve(self):
+    def test_name_is_looked_up_after_the_resolve_interval_even_if_its_ttl_is_longer(self):
         first, _ = self.two()
         dns = self.start(Dnsmasq(api="127.0.0.2", ttl=3600))
         weir = self.weir(dns, first.port, 'resolve = "200ms"')
@@ -67,7 +67,7 @@ class Dns(TestCase):
         weir.wait_for(r"api.test:\d+ resolves again")
         self.assertEqual(len([line for line in weir.lines if 'keeps its addresses 127.0.0.2: cannot resolve "api.test": ' in line]), 1)
 
-    def test_name_server_that_is_away_changes_nothing_until_it_is_back(self):
+    def test_addresses_are_kept_while_the_name_server_does_not_answer(self):
         first, _ = self.two()
         dns = self.start(Dnsmasq(api="127.0.0.2"))
         weir = self.weir(dns, first.port)

@@ -49,9 +49,9 @@ class Drain(TestCase):
                 self.assertEqual(weir.wait(), 0)
 
     def refuses(self, weir):
-        """Returns true if weir refuses connections. The kernel may lose a connection whose handshake ends while the listener
-        closes. The client notices the loss only when it sends, so the test sends a line (34 of 20,000 connections on Linux 6.18,
-        with any server)."""
+        """Returns true if weir refuses connections. If a handshake ends while the listener closes, the kernel may lose the
+        connection (34 of 20,000 connections on Linux 6.18, with any server). The client notices the loss only when it sends. So the
+        test sends a line."""
         try:
             with Client(weir.port) as client:
                 client.send(b"\r\n")  # an empty line is no request

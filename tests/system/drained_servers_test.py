@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Servers that operators drain or weigh while weir runs: by the admin API and by `weir servers`, for every balance and both protocols
-to servers, over reloads and upgrades."""
+"""Operators drain servers and change their weights while weir runs, by the admin API and by `weir servers`. Tests every `balance`,
+both protocols to servers, reloads and upgrades."""
 
 import contextlib
 import json
@@ -70,7 +70,7 @@ class Drained(ServersTestCase):
             got = [self.weir.get("/", **{"X-Name": str(number)}).body for number in range(MANY)]
             self.assertEqual(set(got), {b"a", b"b"}, balance)
 
-    def test_clients_of_other_servers_stay_where_a_hash_sends_them(self):
+    def test_drain_does_not_move_the_hashed_clients_of_other_servers(self):
         servers = [*self.upstreams, self.start(Upstream(answer(b"c")))]
         self.begin(*servers, upstream='balance = "hash"\nhash_key = ["header:x-name"]\n')
 
@@ -84,7 +84,7 @@ class Drained(ServersTestCase):
         self.change(servers[2], drained=False)
         self.assertEqual(places(), before)
 
-    def test_request_in_flight_finishes_and_is_counted_until_then(self):
+    def test_open_request_of_a_drained_server_finishes_and_is_counted_until_its_end(self):
         release, arrived = threading.Event(), threading.Event()
         self.addCleanup(release.set)
 
@@ -133,7 +133,7 @@ class Drained(ServersTestCase):
             release.set()
             self.assertEqual([client.read().body for client in clients], [b"/slow"] * 8)
 
-    def test_request_is_not_repeated_at_a_drained_server(self):
+    def test_request_is_not_retried_at_a_drained_server(self):
         broken = self.start(Upstream(lambda exchange: exchange.close()))
         good = self.upstreams[0]
         self.begin(broken, good, upstream='balance = "round_robin"\nretry = { budget = "100%" }\neject = { failures = 1000 }\n')
@@ -154,7 +154,7 @@ class Drained(ServersTestCase):
         self.change(b, drained=False)
         self.assertEqual(self.weir.get().body, b"b")
 
-    def test_probes_go_on(self):
+    def test_health_checks_of_a_drained_server_continue(self):
         probe = 'health = { path = "/healthz", interval = "50ms", unhealthy_after = 1, healthy_after = 1 }\n'
         self.begin(upstream=probe)
         a = self.upstreams[0]
@@ -165,7 +165,7 @@ class Drained(ServersTestCase):
         eventually(lambda: not self.listed(a)["healthy"], "the probes find the server down")
         self.assertIn(f"{a.address}  drained, down", self.command())
 
-    def test_waiting_request_takes_the_server_that_is_undrained(self):
+    def test_waiting_request_is_sent_to_a_server_that_is_undrained(self):
         a, b = self.upstreams
         held = threading.Event()
         self.addCleanup(held.set)
@@ -185,7 +185,7 @@ class Drained(ServersTestCase):
 
 
 class AllDrained(ServersTestCase):
-    def test_requests_get_503_and_are_not_charged(self):
+    def test_requests_get_503_without_a_charge_if_all_servers_are_drained(self):
         text = self.text(rules=rule(limit="5/1000day", key="[]"))
         self.weir = self.start(Weir(text.replace('access = "off"', 'access = "access.log"')))
         for server in self.upstreams:
@@ -199,7 +199,7 @@ class AllDrained(ServersTestCase):
         self.change(self.upstreams[0], drained=False)
         self.assertEqual([self.weir.get().status for _ in range(6)], [200] * 5 + [429])
 
-    def test_waiting_requests_get_their_503_long_before_max_wait(self):
+    def test_waiting_requests_get_503_long_before_max_wait_if_all_servers_are_drained(self):
         held = threading.Event()
         self.addCleanup(held.set)
         only = self.start(Upstream(lambda exchange: (held.wait(PATIENCE), exchange.send(answer(b"ok")))))
@@ -219,7 +219,7 @@ class AllDrained(ServersTestCase):
 
 
 class Weighed(ServersTestCase):
-    def test_weight_changes_the_share_at_once(self):
+    def test_changed_weight_changes_the_share_of_a_server_at_once(self):
         self.begin(upstream='balance = "round_robin"\n')
         a, b = self.upstreams
         with self.weir.connect() as client:  # one connection has one worker, so the shares are exact
@@ -250,7 +250,7 @@ class Kept(ServersTestCase):
             self.assertEqual((self.listed(a)["drained"], self.listed(b)["weight"]), (True, 9))
             self.assertNotIn(b"a", self.bodies())
 
-    def test_weight_of_the_file_counts_again_once_it_changes(self):
+    def test_weight_that_changes_in_the_file_replaces_the_weight_of_an_operator(self):
         a, b = self.upstreams
         self.begin()
         self.change(a, weight=9, drained=True)
@@ -260,7 +260,7 @@ class Kept(ServersTestCase):
         self.reload(self.text())
         self.assertEqual([self.listed(a)[name] for name in ("weight", "configured_weight", "drained")], [1, 1, True])
 
-    def test_refused_reload_changes_nothing(self):
+    def test_rejected_reload_keeps_the_weights_of_operators(self):
         a = self.upstreams[0]
         self.begin()
         self.change(a, weight=9)
@@ -268,7 +268,7 @@ class Kept(ServersTestCase):
         done = subprocess.run([WEIR, "reload", "--admin", f"127.0.0.1:{self.weir.admin}"], capture_output=True, check=False)
         self.assertEqual((done.returncode, self.listed(a)["weight"]), (1, 9))
 
-    def test_server_that_was_removed_in_between_begins_anew(self):
+    def test_drain_is_forgotten_if_a_reload_removes_the_server(self):
         a, b = self.upstreams
         self.begin()
         self.change(a, drained=True)
@@ -276,7 +276,7 @@ class Kept(ServersTestCase):
         self.reload(self.text())
         self.assertFalse(self.listed(a)["drained"])
 
-    def test_upgrade_keeps_changes(self):
+    def test_upgrade_keeps_changes_of_servers(self):
         adopt_orphans()
         a, b = self.upstreams
         self.weir = self.start(Lineage(self.text()))
@@ -311,7 +311,7 @@ class Asked(ServersTestCase):
     def rows(text):
         return [[word.strip() for word in line.replace("  ", "\t").split("\t") if word.strip()] for line in text.splitlines()]
 
-    def test_wrong_questions_say_what_to_write(self):
+    def test_error_of_a_wrong_command_says_what_to_write(self):
         self.begin()
         a, b = (server.address for server in self.upstreams)
         for words, said in ((("drain", "shop", a), 'there is no upstream "shop"; write "api"'),
@@ -323,7 +323,7 @@ class Asked(ServersTestCase):
             self.assertEqual(done.returncode, 2, words)
             self.assertIn(said, done.stderr)
 
-    def test_faulty_bodies_are_refused(self):
+    def test_faulty_request_bodies_are_rejected(self):
         self.begin()
         names = {"upstream": "api", "server": self.upstreams[0].address}
         form = 'write {"upstream": "api", "server": "10.0.0.1:9000", "drained": true}'
@@ -342,7 +342,7 @@ class Asked(ServersTestCase):
                 self.assertEqual(form in got.json()["message"], status == 400)
         self.assertFalse(any(each["drained"] or each["weight"] != 1 for each in get(self.weir.admin, "/api/servers").json()["servers"]))
 
-    def test_only_operators_may_ask(self):
+    def test_only_operators_may_list_and_change_servers(self):
         self.weir = self.start(Weir(self.text().replace("[admin]\n", '[admin]\ntoken = "0123456789abcdef"\n')))
         change = {"upstream": "api", "server": self.upstreams[0].address, "drained": True}
         self.assertEqual([self.post(change).status, get(self.weir.admin, "/api/servers").status], [401, 401])

@@ -102,7 +102,7 @@ class Retries(GrpcTestCase):
         self.assertEqual(call.code(), grpc.StatusCode.DEADLINE_EXCEEDED)
         self.assertEqual(weir.metric("weir_decisions_total", outcome="refused"), 1)
 
-    def test_client_retries_until_a_server_at_max_in_flight_is_free(self):
+    def test_client_retries_until_a_server_has_room_below_max_in_flight(self):
         server = self.serve()
         weir = self.weir(server, "queue = 0", ", max_in_flight = 1")
         channel = self.channel(weir, options=[retry("UNAVAILABLE")])

@@ -29,7 +29,8 @@ class LiveChanges(GrpcTestCase):
         adopt_orphans()
 
     def check(self, change, options):
-        """Changes weir three times while clients call, and while a stream stays open. Returns the failures for each kind of listener."""
+        """Calls `change` three times while clients call weir, and while a stream stays open. Returns the failures for each kind of
+        listener."""
         failures = {}
         for secure in (False, True):
             server = self.serve()

@@ -40,12 +40,17 @@ class GrpcServer(grpc.GenericRpcHandler):
     """A server without TLS. With `files` from make_certificate(), it also has a port with TLS. It accepts calls to every service. The
     method decides what the server sends:
 
-    Unary: the request. Sum: all requests, joined. Count: as many messages as the request says. Chat: each request as it comes.
-    Fail, FailEarly, FailLate: the status in the metadata `x-status`; at once, before the request has arrived, or after a message. Hold:
-    the first request, and a message after release(). HoldUnary, HoldSum: a message after release().
+    - Unary: the request.
+    - Sum: all requests, joined.
+    - Count: as many messages as the request says.
+    - Chat: each request as soon as it arrives.
+    - Fail, FailEarly, FailLate: the status in the metadata `x-status`. FailEarly sends it before the request has arrived, FailLate
+      after a message.
+    - Hold: the first request at once, and a message after release().
+    - HoldUnary, HoldSum: a message after release().
 
-    The server sends metadata that begin with `first-` back before the messages, and metadata that begin with `last-` after them. The
-    health check answers `health`, a dictionary of statuses by service."""
+    The server returns the client's metadata that begin with `first-` before the messages, and those that begin with `last-` after
+    them. The health check answers `health`, a dictionary of statuses by service."""
 
     def __init__(self, files=None, port=0, health=None, compression=None, options=()):
         self.calls, self.health, self.health_checks, self.released = [], health or {}, 0, threading.Event()

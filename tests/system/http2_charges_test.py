@@ -27,7 +27,7 @@ class ByStatus(SettledTestCase):
     def say(self, *statuses, path="/"):
         return [Ask(path, fields={"x_say": status}) for status in statuses]
 
-    def test_answers_are_charged_by_status_in_each_algorithm(self):
+    def test_each_algorithm_charges_answers_by_status(self):
         names = {"token_bucket": {}, "gcra": {"burst": 4}, "fixed_window": {}, "sliding_log": {}, "sliding_window": {}}
         rules = [rule(name, LOGIN["limit"], algorithm=f'"{name}"', charge='{ status = ["401-403", "5xx"] }',
                       match=f'{{ path = "/{name}" }}', **more) for name, more in names.items()]

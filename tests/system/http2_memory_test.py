@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A thousand HTTP/2 clients that ask for 100 MiB each and take nothing of it. weir's memory stays
-within the bounds of docs/http2.md."""
+"""A thousand HTTP/2 clients request 100 MiB each and read nothing. weir's memory stays within the bounds of
+docs/http2.md."""
 
 import contextlib
 import resource

@@ -275,7 +275,7 @@ class AtTheServer(QueueTestCase):
         self.tokens.release(100)
         self.assertLess(int(client.get("/")["x-ratelimit-limit"]), 10)
 
-    def test_streams_keep_the_rate_limit_of_their_server(self):
+    def test_streams_obey_the_rate_limit_of_their_server(self):
         self.tokens.release(100)
         client, began = self.client(self.bounded(bound='limit = "5/s"')), time.monotonic()
         streams = open_together(client, [("/", {})] * 8)

@@ -51,7 +51,7 @@ class Sharing(Http2UpstreamTestCase):
         self.at_once(self.weir(server), server, 40, held)
         self.assertEqual(counts(server), [40])
 
-    def test_a_connection_for_which_many_requests_wait_is_counted_once(self):
+    def test_connection_for_which_many_requests_wait_counts_as_one_connect(self):
         go_on = threading.Event()
         server = self.serve(ahead=lambda sock: go_on.wait(PATIENCE))
         weir = self.weir(server, upstream='timeouts = { connect = "20s" }')

@@ -130,7 +130,7 @@ class Continue(Http2UpstreamTestCase):
 
         return head.status == 100, finish_http1
 
-    def test_server_that_sends_100_gets_the_body(self):
+    def test_server_that_sends_100_continue_gets_the_body(self):
         def reply(request):
             self.assertEqual(request["expect"], "100-continue")
             self.assertEqual(request.size, 0)
@@ -145,7 +145,7 @@ class Continue(Http2UpstreamTestCase):
                 got = finish()
                 self.assertEqual((got.status, got.body), (200, b"abcd"))
 
-    def test_weir_sends_100_if_the_server_does_not(self):
+    def test_weir_sends_100_continue_if_the_server_does_not(self):
         weir = self.weir(self.serve(echo), upstream='timeouts = { expect_continue = "50ms" }')
         for version in BOTH:
             with self.subTest(version):
@@ -165,7 +165,7 @@ class Continue(Http2UpstreamTestCase):
 
 
 class Fields(Http2UpstreamTestCase):
-    def test_a_request_has_the_fields_of_http2(self):
+    def test_http2_server_gets_pseudo_headers_and_no_connection_fields(self):
         server = self.serve()
         weir = self.weir(server)
         for number, version in enumerate(BOTH):

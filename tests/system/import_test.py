@@ -83,7 +83,7 @@ class Import(TestCase):
         return results[1]
 
     def limited(self, zone, limit, more=""):
-        """Starts both, with one limit on the location /."""
+        """Starts nginx and weir, with one limit on the location /."""
         upstream = self.start(Upstream())
         return self.pair(f"""
             {zone}
@@ -95,12 +95,12 @@ class Import(TestCase):
     def statuses_of(self, count, path="/", **headers):
         return lambda port: self.statuses(port, count, path, **headers)
 
-    def test_burst_without_delay(self):
+    def test_burst_without_delay_admits_as_many_requests_as_in_nginx(self):
         servers = self.limited("limit_req_zone $binary_remote_addr zone=z:1m rate=1r/m;", "limit_req zone=z burst=5 nodelay;")
         self.assertEqual(self.both(servers, self.statuses_of(9)), [200] * 6 + [503] * 3)
         self.assertEqual(self.both(servers, self.statuses_of(3, "/ping")), [200] * 3, "return comes before limits")
 
-    def test_no_burst_and_another_status(self):
+    def test_limit_without_a_burst_refuses_with_the_configured_status_as_in_nginx(self):
         servers = self.limited("limit_req_zone $binary_remote_addr zone=z:1m rate=1r/m;", "limit_req zone=z; limit_req_status 429;")
         self.assertEqual(self.both(servers, self.statuses_of(3)), [200, 429, 429])
 
@@ -109,7 +109,7 @@ class Import(TestCase):
         results = self.both(servers, lambda port: sorted(together(5, lambda _: self.statuses(port, 1)[0])))
         self.assertEqual(results, [200] * 3 + [503] * 2)
 
-    def test_burst_with_delay(self):
+    def test_burst_with_delay_delays_requests_as_in_nginx(self):
         servers = self.limited("limit_req_zone $binary_remote_addr zone=z:1m rate=30r/m;", "limit_req zone=z burst=2;")
 
         def ask(port):
@@ -122,7 +122,7 @@ class Import(TestCase):
 
         self.assertEqual(self.both(servers, ask), [(200, 0), (200, 1), (200, 2), (503, 0), (503, 0)], "departures 2 s apart")
 
-    def test_refill(self):
+    def test_limit_refills_as_in_nginx(self):
         servers = self.limited("limit_req_zone $binary_remote_addr zone=z:1m rate=30r/m;", "limit_req zone=z burst=2 nodelay;")
 
         def ask(port):
@@ -144,7 +144,7 @@ class Import(TestCase):
 
         self.assertEqual(self.both(servers, ask), [200, 503, 503, 503, 200, 503, 503, 200, 200, 503])
 
-    def test_keys(self):
+    def test_keys_of_limits_distinguish_requests_as_in_nginx(self):
         for variable, requests in {
                 "$http_x_key": [("/", {"X-Key": "a"}), ("/", {"X-Key": "b"}), ("/", {"X-Key": "a"}), ("/", {}), ("/", {})],
                 "$arg_user": [("/?user=a", {}), ("/?user=b", {}), ("/?x=1&user=a", {}), ("/", {}), ("/", {})],
@@ -162,7 +162,7 @@ class Import(TestCase):
                         return [client.request("GET", path, headers).status for path, headers in requests]
                 self.assertLessEqual({200, 503}, set(self.both(servers, ask)))
 
-    def test_limit_of_requests_under_way(self):
+    def test_limit_conn_bounds_concurrent_requests_as_in_nginx(self):
         release = threading.Event()
 
         def reply(exchange):
@@ -186,7 +186,7 @@ class Import(TestCase):
                 self.assertEqual([one.read().status, two.read().status], [200, 200])
             eventually(lambda server=server: self.statuses(server.port, 1) == [200], "the places are free again")
 
-    def test_locations_and_servers(self):
+    def test_requests_get_the_same_locations_and_servers_as_in_nginx(self):
         upstreams = {name: self.start(Upstream(answer(name.encode()))) for name in "abcdefgh"}
         to = {name: f"proxy_pass http://{upstream.address};" for name, upstream in upstreams.items()}
         nginx, weir, _ = self.pair(f"""
@@ -222,7 +222,7 @@ class Import(TestCase):
         found = self.both((nginx, weir), ask)
         self.assertEqual({body for _, body in found.values()}, {name.encode() for name in "abcdefgh"} | {b""})
 
-    def test_closed_locations_stay_closed(self):
+    def test_requests_that_nginx_denies_are_denied(self):
         upstream = self.start(Upstream())
         to = f"proxy_pass http://{upstream.address};"
         nginx, weir, _ = self.pair(f"""
@@ -263,7 +263,7 @@ class Import(TestCase):
                 return [client.get(path).status for path in ("/a/x.gif", "/c", "/a/1", "/b/1", "/a/2", "/b/2", "/b/x.gif", "/c", "/")]
         self.assertEqual(self.both((nginx, weir), ask), [200, 200, 200, 200, 503, 503, 200, 200, 200])
 
-    def test_body_sizes(self):
+    def test_too_large_bodies_are_refused_as_in_nginx(self):
         servers = self.limited("", "client_max_body_size 2k;", more="client_max_body_size 1k;")
 
         def ask(port):
@@ -277,7 +277,7 @@ class Import(TestCase):
             return found
         self.assertEqual(self.both(servers, ask), [200, 413, 200, 413])
 
-    def test_tls_and_balanced_servers(self):
+    def test_tls_and_load_balancing_work_as_in_nginx(self):
         folder = self.start(tempfile.TemporaryDirectory(prefix="weir-import-"))
         certificate = make_certificate(folder)["edge.crt"]
         upstreams = [self.start(Upstream(answer(name))) for name in (b"one", b"two")]
@@ -292,7 +292,7 @@ class Import(TestCase):
                 return chosen, sorted(client.get().body for _ in range(8))
         self.assertEqual(self.both((nginx, weir), ask), (("TLSv1.3", "http/1.1"), [b"one"] * 6 + [b"two"] * 2))
 
-    def test_redirects(self):
+    def test_redirects_are_the_same_as_in_nginx(self):
         nginx, weir, report = self.pair("""
             absolute_redirect off;
             server { listen 127.0.0.1:PORT; server_name main.example;
@@ -316,7 +316,7 @@ class Import(TestCase):
         self.assertIn(("main.example", "/a/b?c=d&e", 301, "https://main.example/a/b?c=d&e"), found)
         self.assertNotIn(": return:", report)
 
-    def test_paths_for_servers(self):
+    def test_servers_get_the_same_paths_as_from_nginx(self):
         upstream = self.start(Upstream(lambda exchange: exchange.send(answer(exchange.target.encode()))))
         to = f"proxy_pass http://{upstream.address}"
         nginx, weir, report = self.pair(f"""
@@ -340,7 +340,7 @@ class Import(TestCase):
         self.assertEqual(found["/textile/a?b"], b"/otherile/a?b")
         self.assertNotIn("in place of", report)
 
-    def test_header_fields(self):
+    def test_header_fields_are_changed_as_in_nginx(self):
         fields = ("x-real-ip", "x-method", "x-path", "x-debug", "accept-encoding", "x-kept")
 
         def reply(exchange):
@@ -373,7 +373,7 @@ class Import(TestCase):
         found = self.both((nginx, weir), ask)
         self.assertIn(b"x-real-ip=127.0.0.1;x-method=GET {it};x-path=/;x-debug=None", found[0][2].replace(b"%20", b" "))
 
-    def test_client_behind_a_trusted_proxy(self):
+    def test_client_behind_a_trusted_proxy_is_identified_as_in_nginx(self):
         upstream = self.start(Upstream())
         nginx, weir, _ = self.pair(f"""
             limit_req_zone $binary_remote_addr zone=z:1m rate=1r/m; set_real_ip_from 127.0.0.0/8; real_ip_header X-Forwarded-For; real_ip_recursive on;
@@ -416,12 +416,12 @@ class Command(TestCase):
         toml, _ = translated(self.file)
         self.assertEqual(toml.replace(f"{self.folder}/", ""), shown[2])
 
-    def test_report_names_file_and_line(self):
+    def test_report_names_the_file_and_line_of_each_note(self):
         _, report = translated(self.file)
         self.assertIn(f"{self.file}:3: gzip: no equal\n", report)
         self.assertIn(f'{self.file}:4: limit_rate: not imported; weir: bandwidth = "…" on a rule\n', report)
 
-    def test_output_file_is_overwritten_only_by_force(self):
+    def test_output_file_is_overwritten_only_with_the_option_force(self):
         output = self.folder / "weir.toml"
         self.assertEqual(run_weir("import", str(self.file), "-o", str(output))[:2], (0, ""))
         made = output.read_text()
@@ -434,7 +434,7 @@ class Command(TestCase):
         self.assertEqual(run_weir("import", str(self.file), "-o", str(output), "--force")[0], 0)
         self.assertEqual(output.read_text(), made)
 
-    def test_fault_in_the_file_is_named_with_its_line(self):
+    def test_syntax_error_in_the_nginx_file_is_reported_with_its_line(self):
         self.file.write_text("server {\n  listen 80\n}\n")
         status, output, errors = run_weir("import", str(self.file))
         self.assertEqual((status, output), (2, ""))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""weir import translates Ingresses with annotations of ingress-nginx. A weir with the translation serves as the controller does."""
+"""weir import translates Ingresses with annotations of ingress-nginx. A weir with the translation answers as ingress-nginx does."""
 
 import json
 import pathlib
@@ -60,13 +60,13 @@ class IngressImport(TestCase):
         toml, report = self.translated(text)
         self.assertEqual((toml, report), (shown, ""))
 
-    def test_limits_hold_for_each_address_but_not_for_listed_ones(self):
+    def test_limits_apply_to_each_address_except_listed_addresses(self):
         weir = self.weir(ingress("shop", [path("/")], limit_rpm="1", limit_burst_multiplier="2", limit_whitelist="198.51.100.0/24"))
         self.assertEqual(self.statuses(weir, *"////"), [200, 200, 200, 503])
         self.assertEqual(self.statuses(weir, "/", ip="192.0.2.2"), [200])
         self.assertEqual(self.statuses(weir, *"/////", ip="198.51.100.7"), [200] * 5)
 
-    def test_paths_and_hosts_that_no_ingress_has_are_closed(self):
+    def test_paths_and_hosts_that_no_ingress_has_get_404(self):
         weir = self.weir(ingress("shop", [path("/api"), path("/only", "Exact")]))
         self.assertEqual(self.statuses(weir, "/api", "/api/x", "/apis", "/only", "/only/x", "/"), [200, 200, 404, 200, 404, 404])
         self.assertEqual(self.statuses(weir, "/api", host="other.example.com"), [404])
@@ -76,11 +76,11 @@ class IngressImport(TestCase):
         self.assertEqual(self.statuses(weir, "/api/a/b?c=d", "/API/x", "/api", "/else"), [200, 200, 200, 404])
         self.assertEqual([exchange.target for exchange in self.upstream.exchanges], ["/app/a/b?c=d", "/app/x", "/app/"])
 
-    def test_ranges_of_addresses_are_kept(self):
+    def test_only_addresses_in_the_listed_ranges_are_admitted(self):
         weir = self.weir(ingress("shop", [path("/")], whitelist_source_range="192.0.2.0/24", denylist_source_range="192.0.2.9"))
         self.assertEqual([self.statuses(weir, "/", ip=ip)[0] for ip in ("192.0.2.1", "192.0.2.9", "198.51.100.1")], [200, 403, 403])
 
-    def test_ingress_with_credentials_is_closed_and_its_neighbour_is_not(self):
+    def test_ingress_that_demands_credentials_gets_403_and_other_ingresses_work(self):
         weir = self.weir(ingress("inner", [path("/inner")], auth_url="https://auth.example"), ingress("outer", [path("/outer")]))
         self.assertEqual(self.statuses(weir, "/inner", "/inner/x", "/outer"), [403, 403, 200])
 
@@ -93,7 +93,7 @@ class IngressImport(TestCase):
         self.assertEqual(self.upstream.exchanges, [])
         self.assertEqual(self.ask(weir, "/a")["access-control-allow-origin"], "https://app.example")
 
-    def test_redirects_go_to_https_and_to_other_places(self):
+    def test_redirect_annotations_redirect_to_https_and_to_other_urls(self):
         weir = self.weir(ingress("shop", [path("/")], force_ssl_redirect="true"),
                          ingress("old", [path("/")], host="old.example.com", permanent_redirect="https://new.example$request_uri"))
         response = self.ask(weir, "/a?b")
@@ -101,7 +101,7 @@ class IngressImport(TestCase):
         response = self.ask(weir, "/a?b", host="old.example.com")
         self.assertEqual((response.status, response["location"]), (301, "https://new.example/a?b"))
 
-    def test_faults_name_the_file_and_the_line(self):
+    def test_error_names_the_file_and_the_line(self):
         for text, sentence in (("a: [1\n", r"ingress\.yaml:[0-9]+: is no YAML"), ("a: &x 1\n", r"ingress\.yaml:1: found an anchor"),
                                ("kind: Service\n", r"ingress\.yaml: there is no Ingress")):
             (self.folder / "ingress.yaml").write_text(textwrap.dedent(text))

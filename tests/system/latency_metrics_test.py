@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The histograms of routes and upstreams, the gauges of requests under way, and weir_build_info (docs/metrics.md)."""
+"""The histograms of routes and upstreams, the gauges of open requests, and weir_build_info (docs/metrics.md)."""
 
 import re
 import signal
@@ -168,7 +168,7 @@ class InFlight(LatencyTestCase):
     def await_gauges(self, weir, *expected):
         eventually(lambda: self.gauges(weir) == list(expected), f"{expected} requests are under way, now {self.gauges(weir)}")
 
-    def test_requests_under_way_are_shown_until_their_answers_end(self):
+    def test_open_requests_are_counted_until_their_answers_end(self):
         queue = rule("queue", "1/1000day", key="[]", algorithm='"leaky_bucket"', queue=5, match='{ path = "/queued" }')
         for make in PROTOCOLS:
             with self.subTest(make.__name__):

@@ -108,8 +108,8 @@ class Lineage(Process):
             self.signal(signal.SIGTERM)
             statuses = [self.status_of(pid) for pid in (*self.ended, self.pid)]
         except BaseException:
-            # A process that goes on keeps the pipe open. An example is the successor in an upgrade that
-            # took too long. close() would wait for the reader, and the reader for that process.
+            # Kills processes that still run, such as the new process of an upgrade that took too long. They
+            # keep the pipe open. So close() would wait for the reader, and the reader for these processes.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
             raise

@@ -42,7 +42,7 @@ class ManyRules(TestCase):
         self.assertEqual(self.statuses(weir.port, 3, "/tenants/777/a"), [200, 200, 429], "half of the limit was used before")
         self.assertEqual(self.statuses(weir.port, 5, "/tenants/778/a"), [200] * 4 + [429])
 
-    def test_restart_keeps_the_counts_of_a_thousand_rules(self):
+    def test_restart_with_a_snapshot_keeps_the_counts_of_a_thousand_rules(self):
         folder = self.enterContext(tempfile.TemporaryDirectory(prefix="weir-state-"))
         text = config(self.upstream.port, rules=many(), state=f'memory = {{ snapshot = "{folder}/weir.state" }}')
         with Weir(text) as weir:

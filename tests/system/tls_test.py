@@ -101,7 +101,7 @@ class TlsConnections(TestCase):
                 self.assertEqual(client.get("/").status, 200)
 
     def without_http_2(self):
-        """Starts a weir whose listener speaks HTTP/1.1 only."""
+        """Starts a weir whose listener accepts HTTP/1.1 only."""
         tls = 'tls = { certificates = [{ cert = "edge.crt", key = "edge.key" }] }\nprotocols = ["http/1.1"]'
         return self.start(Weir(config(self.upstream.port, listener=tls), self.files))
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Keys of tokens that weir fetches from a URL: unknown keys, an issuer that is away, reloads, and the bounds of waiting."""
+"""Keys of tokens that weir fetches from a URL: unknown keys, an unreachable issuer, reloads, and the bounds on waiting requests."""
 
 import pathlib
 import random
@@ -101,7 +101,7 @@ class TokenKeys(TestCase):
         log = self.folder / "access.log"
         eventually(lambda: [line.get("error") for line in logged_requests(log)] == ["token_unavailable", None, None], "the log has the reason")
 
-    def test_old_keys_are_kept_while_the_issuer_is_away(self):
+    def test_old_keys_are_kept_while_the_issuer_is_unreachable(self):
         weir = self.begin(refresh="200ms")
         self.await_keys()
         self.keys.__exit__()
@@ -114,7 +114,7 @@ class TokenKeys(TestCase):
         self.assertEqual(self.ask("1").status, 401)
         weir.wait_for(r"tokens: fetched 1 key", 2)
 
-    def test_answers_that_are_no_key_set_change_nothing(self):
+    def test_keys_are_kept_if_the_issuers_answer_is_no_key_set(self):
         weir = self.begin(refresh="200ms", max_size="1KiB")
         self.await_keys()
         for kids, fault in ([], "the answer has no public key for signatures"), (["1"] * 30, "the answer has more than 1024 bytes"):
@@ -198,13 +198,13 @@ class TokenKeys(TestCase):
         self.assertEqual(metric(lineage.admin, "weir_token_key_fetches_total", outcome="ok"), 1)
         self.assertEqual(len(self.keys.exchanges), 2)
 
-    def test_check_shows_the_url_and_does_not_fetch(self):
+    def test_check_command_shows_the_url_and_fetches_no_keys(self):
         status, output, errors = run_weir("check", config=self.text())
         self.assertEqual((status, errors), (0, ""))
         self.assertIn(f"keys from {self.keys.url}, fetched every 10min", output)
         self.assertEqual(self.keys.connections, 0)
 
-    def test_streams_of_http2_wait_apart_from_each_other(self):
+    def test_http2_streams_wait_for_keys_independently_of_each_other(self):
         answers = threading.Event()
         self.addCleanup(answers.set)
         self.keys.gate = lambda: answers.wait(2 * PATIENCE)
@@ -224,7 +224,7 @@ class TokenKeys(TestCase):
             refused = client.request("POST", "/api", unknown)
             self.assertEqual((refused.status, refused["grpc-status"]), (200, "14"), "a gRPC client gets UNAVAILABLE")
 
-    def test_placeholders_wait_for_keys_too(self):
+    def test_request_whose_route_forwards_the_user_waits_for_keys(self):
         answers = threading.Event()
         self.keys.gate = lambda: answers.wait(2 * PATIENCE)
         text = self.text(rules="").replace("[client]\n", '[client]\nuser = { claim = "sub" }\n').replace(

@@ -75,7 +75,7 @@ class TracingTestCase(TestCase):
 
 
 class Spans(TracingTestCase):
-    def test_span_of_a_forwarded_request_has_the_decision_and_the_way_of_the_request(self):
+    def test_span_of_a_forwarded_request_has_its_decision_route_and_server(self):
         weir = self.weir(rule("per-ip", "5/day", key='["ip"]'), routes='[[route]]\nname = "all"\nupstream = "api"')
         weir.get("/a/b?c=d", host="shop.example:8080", user_agent="tester", x_request_id="ignored")
         (span,) = self.exported(weir, 1)
@@ -143,7 +143,7 @@ class Spans(TracingTestCase):
 
 
 class Parents(TracingTestCase):
-    def test_trace_of_a_trusted_proxy_goes_on(self):
+    def test_trace_of_a_trusted_proxy_continues(self):
         weir = self.weir(sample="0%", client=TRUSTED)
         weir.get(traceparent=parent(), tracestate="vendor=1")
         (span,) = self.exported(weir, 1)
@@ -159,7 +159,7 @@ class Parents(TracingTestCase):
         (span,) = self.exported(weir, 1)
         self.assertNotEqual(span.trace, TRACE)
 
-    def test_with_follow_parent_false_the_share_decides_and_the_trace_goes_on(self):
+    def test_with_follow_parent_false_the_sampling_share_decides_and_the_trace_continues(self):
         weir = self.weir(client=TRUSTED, more="follow_parent = false")
         weir.get(traceparent=parent("00"))
         (span,) = self.exported(weir, 1)
@@ -184,7 +184,7 @@ class Parents(TracingTestCase):
             self.assertEqual(len(received.all("traceparent")), 1)
             self.assertNotEqual(self.traceparent()[1], TRACE)
 
-    def test_without_the_table_the_server_gets_the_fields_of_the_client(self):
+    def test_without_tracing_settings_the_server_gets_the_trace_fields_of_the_client(self):
         weir = self.start(Weir(config(self.server.port)))
         weir.get(traceparent=parent(), tracestate="vendor=1")
         self.assertEqual(self.server.exchanges[0].head["traceparent"], parent())
@@ -192,7 +192,7 @@ class Parents(TracingTestCase):
 
 
 class Collectors(TracingTestCase):
-    def test_spans_wait_for_a_collector_that_is_away(self):
+    def test_spans_wait_while_the_collector_is_unreachable(self):
         away = bound_socket()
         weir = self.weir(port=away.getsockname()[1], more="max_queue = 3")
         for _ in range(16):
@@ -248,7 +248,7 @@ class Collectors(TracingTestCase):
         self.assertEqual(weir.stop(), 0)
         self.assertEqual(len(self.collector.spans()), 1)
 
-    def test_reload_changes_the_share_but_not_the_endpoint(self):
+    def test_reload_changes_the_sampling_share_but_not_the_endpoint(self):
         weir = self.weir(sample="0%")
         weir.get()
         (weir.folder / "weir.toml").write_text(self.text(sample="100%"))

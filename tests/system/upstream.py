@@ -48,8 +48,8 @@ class Exchange:
 
 class Upstream:
     """An upstream server. `reply`: the bytes that it sends after each request, or a function of the Exchange. `port`: 0 means a
-    free port. `bound`: a socket of bound_socket(), in place of `port`. `tls`: an ssl.SSLContext. `host`: an address of this machine. `ahead`: a function that is called with the socket of
-    each new connection."""
+    free port. `bound`: a socket of bound_socket(), in place of `port`. `tls`: an ssl.SSLContext. `host`: an address of this
+    machine. `ahead`: a function that is called with the socket of each new connection."""
 
     def __init__(self, reply=answer(), port=0, tls=None, host="127.0.0.1", ahead=None, bound=None):
         self.reply, self.tls, self.ahead = reply, tls, ahead

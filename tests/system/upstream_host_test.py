@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The Host of requests to servers (`host` of an upstream), for both protocols of clients and servers, and for every way to a server."""
+"""The field Host of requests to servers (`host` of an upstream), for both protocols of clients and servers, and for every kind of
+connection to a server."""
 
 import signal
 import tempfile
@@ -49,7 +50,7 @@ class Requests(HostTestCase):
             curl(weir, host="Shop.example")
             self.assertEqual(self.hosts(), [([f"Shop.example:{weir.port}"],) * 2])
 
-    def test_client_without_a_host_gets_the_configured_one(self):
+    def test_request_without_a_host_is_forwarded_with_the_configured_host(self):
         for upstream, host in ((HOST, INTERNAL), ("", self.upstream.address)):
             weir = self.begin(upstream=upstream)
             self.upstream.exchanges.clear()
@@ -58,7 +59,7 @@ class Requests(HostTestCase):
                 self.assertEqual(client.read().status, 200)
             self.assertEqual(self.upstream.exchanges[0].head.all("host"), [host])
 
-    def test_rules_routes_and_the_log_have_the_clients_host(self):
+    def test_rules_routes_and_the_log_use_the_host_of_the_client(self):
         text = config(self.upstream.port, listener=LISTENERS, upstream=HOST, rules=rule(limit="1/1000day", key='["host"]'),
                       routes='[[route]]\nmatch = { host = "*.example" }\nupstream = "api"\nheaders.request.set = { X-Host = "{host}" }\n')
         weir = self.start(Weir(text.replace('access = "off"', 'access = "access.log"'), self.files))
@@ -67,7 +68,7 @@ class Requests(HostTestCase):
         lines = eventually(lambda: (read := logged_requests(weir.folder / "access.log"))[3:] and read, "the requests are logged")
         self.assertEqual(sorted({line["host"] for line in lines}), sorted(f"{host}:{weir.port}" for host in ("a.example", "b.example", "api.internal")))
 
-    def test_repetition_at_another_server_has_the_configured_host(self):
+    def test_retry_at_another_server_has_the_configured_host(self):
         broken = self.start(Upstream(lambda exchange: exchange.close()))
         weir = self.begin(broken.port, self.upstream.port, upstream=HOST + 'retry = { attempts = 2, budget = "100%" }\nbalance = "round_robin"\n')
         self.assertEqual([curl(weir, "/repeated").status for _ in range(4)], [200] * 4)
