@@ -22,7 +22,7 @@ import h2load
 import processes
 
 HERE = pathlib.Path(__file__).resolve().parent
-OCTETS_OF_A_QUESTION = 64  # at least; weir sends eight doubles for each limit, nginx's script its digest, key and numbers
+OCTETS_OF_A_QUESTION = 64  # least bytes of a call to Redis: eight doubles a limit from weir; digest, key and numbers from nginx's script
 EXPECTED = dict.fromkeys(contestants.MODES, 200) | {"refused": 429}
 TITLES = {
     "limited": "Proxied and limited (98-byte answer, limit never reached)",
@@ -81,7 +81,7 @@ def put_load(stage, server, mode, options, seconds):
 
 @contextlib.contextmanager
 def metrics_read(admin):
-    """Reads /metrics once a second from that port, as often as Prometheus at most. Does nothing if the port is None."""
+    """Reads /metrics once a second from this port while the block runs. Does nothing if the port is None."""
     left = threading.Event()
 
     def read():
@@ -119,7 +119,7 @@ def measure(stage, server, mode, options):
 
 
 def run(stage, options):
-    """Returns {mode: {contestant: [one measurement a round]}}. A round takes every mode, so that modes can be compared as well."""
+    """Returns {mode: {contestant: [one measurement a round]}}. Each round measures all modes, so that modes can be compared, too."""
     servers = {}
     for mode in options.modes:
         for name in options.contestants:

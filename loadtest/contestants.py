@@ -1,6 +1,6 @@
 """The contestants of `./dev bench`: nginx, HAProxy, nghttpx and weir, with one worker each, configured for the same work.
 
-A mode is what a request meets:
+A mode says what a proxy does with each request:
 
 - limited: A limit that is never reached, then the upstream.
 - refused: A tiny limit, so the response is 429.
@@ -25,7 +25,8 @@ TLS = ("tls", "h2")  # modes over TLS
 HTTP2 = ("h2", "h2c", "grpc")  # modes over HTTP/2
 RULES = 5  # for the mode "rules"
 PLENTY = 100_000  # requests per second that no contestant reaches here
-# Connections of a proxy, each with one to the upstream. HAProxy does not start without descriptors for them.
+# The most client connections of a proxy. Each needs a descriptor, and one more for its connection to the upstream. HAProxy
+# does not start if the system allows fewer descriptors.
 MOST_CONNECTIONS = min(16_384, resource.getrlimit(resource.RLIMIT_NOFILE)[1] // 2 - 50)
 
 LUA_MODULES = """
@@ -76,7 +77,7 @@ def nginx(stage, mode, port):
 
 def haproxy(stage, mode, port):
     if mode in ("redis", "rules", "watched"):
-        return None  # no state in Redis; at most three stick counters a request; no log to a file
+        return None  # HAProxy has no state in Redis, at most three stick counters a request, and no log to a file
     most = 0 if mode == "refused" else 10 * PLENTY
     tls = f"ssl crt {stage.folder}/edge.pem ssl-min-ver TLSv1.3" if mode in TLS else ""
     version = {"h2": "alpn h2,http/1.1", "h2c": "proto h2", "grpc": "proto h2"}.get(mode, "")

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Checks that the limit is exact. wrk sends a million requests of one client over 200 connections. The number of admitted
-requests is compared, to the request, with what the limit allows: the rest in the bucket at the beginning + rate × time − the rest
-at the end. The test runs in memory with two workers, and then with two weirs of two workers that share one Redis. It does the
-same for penalties and for costs that streams report (kinds.py).
+requests must be exactly what the limit allows: the units in the bucket at the beginning + rate × time − the units at the end.
+The test runs in memory with two workers, and then with two weirs of two workers that share one Redis. It does the same for
+penalties and for costs that streams report (kinds.py).
 
-A first load empties the bucket to less than half. Then one request gives the rest at the beginning, and after the load another
-one gives the rest at the end. Both are sent while no other request runs. In between the bucket never fills up, because that takes
-five seconds without requests. Both times are known to within the round trip of the request, and so is the count."""
+A first load empties the bucket to less than half. Then the response to a single request says how many units are left at the
+beginning. After the load, another response says how many are left at the end. No other request runs during these two requests.
+In between the bucket never fills up, because that takes five seconds without requests. Both times are known to within the
+round trip of the request, and so is the count."""
 
 import argparse
 import http.client
@@ -141,7 +142,7 @@ def measure(name, servers, options):
     admitted = ended[4] - began[4]
     least = began[3] + RATE * (ended[0] - began[1]) - ended[3]
     most = began[3] + RATE * (ended[1] - began[0]) - ended[3]
-    exact = least - 1 <= admitted <= most + 1  # each rest is rounded down to a whole unit
+    exact = least - 1 <= admitted <= most + 1  # both numbers of units are rounded down
     requests = sum(report["requests"] for report in reports)
     faults = sum(report["faults"] for report in reports)
     print(f"{name}: {requests} requests, {admitted} admitted; {least:.1f} to {most:.1f} allowed, {faults} failed: "

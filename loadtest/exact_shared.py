@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Checks that three weirs with one Redis are one exact limiter: every algorithm that Redis keeps, ten runs each, wrk over 200
-connections. Each run has a client of its own, whose limit is unused. The clocks of two weirs are a second fast and a second
-slow (libfaketime).
+connections. Each run has a client of its own, whose limit is unused. The clock of one weir is a second fast, and that of
+another one a second slow (libfaketime).
 
-The number that one exact limiter admits in a run is known, because nothing returns during the run:
+The number that one exact limiter admits in a run is known, because no units return to the limit during the run:
 
 - buckets, windows, logs: TOTAL, which is the burst, or the limit of a window that lasts for years.
 - leaky_bucket: one request departs at once and `queue` wait, for a minute each, until the first clients leave.
@@ -217,7 +217,7 @@ def run_queued(weirs, case, client, options):
 
 
 def run_held(weirs, case, client, options, upstream):
-    while upstream.now:  # requests of the run before
+    while upstream.now:  # waits for requests of the previous run
         time.sleep(0.02)
     upstream.most = 0
     requests, most = flood_watched(weirs, case, client, options, lambda: upstream.most)
@@ -228,7 +228,7 @@ def run_refilled(weirs, case, client, options):
     before, unspent = admitted_by(weirs, case), unspent_by(weirs)
     began = ask(weirs[0], case, client, BURST // 2)[0]  # so many that the bucket is not full before wrk starts
     requests, _ = flood(weirs, case, client, options)
-    time.sleep(0.1)  # then some units are left and no weir holds any, so Redis decides the last request
+    time.sleep(0.1)  # then units are left and no weir has prefetched any, so Redis decides the last request
     ended = ask(weirs[1], case, client)[0]
     admitted = admitted_by(weirs, case) - before
     most = BURST + RATE * (ended[1] - began[0])
@@ -237,7 +237,8 @@ def run_refilled(weirs, case, client, options):
 
 
 def run_kind(weirs, case, client, options, streams):
-    """Returns the same for a penalty or for streams: the number of requests, what was admitted or used, and what is right."""
+    """Runs a penalty or streams. Returns the number of requests, the admitted requests or used units, and the right number of them
+    (least, most)."""
     ports = [weir.port for weir in weirs]
     if case == "streams":
         asked, used, right = kinds.run_streams(ports, path_of(case), client, 500, 60, streams)

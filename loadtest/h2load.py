@@ -9,7 +9,7 @@ import processes
 CONNECTIONS, STREAMS = 32, 8
 UNITS = {"us": 1, "ms": 1e3, "s": 1e6}  # in microseconds
 CALL = ["-H", "content-type: application/grpc", "-H", "te: trailers"]
-MESSAGE_OCTETS = 14  # of a call
+MESSAGE_OCTETS = 14  # of the message of a call
 
 
 def url_of(server, mode):

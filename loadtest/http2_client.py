@@ -22,7 +22,8 @@ def head(secure):
 
 
 def head_again(secure):
-    """Returns the same head for a further request. The three literal fields are in the table, the latest first."""
+    """Returns the head for a further GET on the same connection. The three fields that head() has sent as literals are now in the
+    HPACK table, the latest first."""
     return b"\x82" + (b"\x87" if secure else b"\x86") + b"\x84" + b"\xc0\xbf\xbe"
 
 
@@ -34,8 +35,11 @@ class Http2Client:
     """A connection to 127.0.0.1:port. Sends nothing but the preface before the server's SETTINGS have come. Raises ConnectionError
     if they do not.
 
-    Each request ends in one of three ways. Its body is in `answered`. Or the server has said that it did not process the request;
-    `unprocessed` counts those, and a client sends them again elsewhere. Or it is lost."""
+    Each request ends in one of three ways:
+
+    - The client gets the answer, whose body is in `answered`.
+    - The server says that it did not process the request. `unprocessed` counts these requests, which the caller sends again.
+    - The request is lost."""
 
     def __init__(self, port, tls=None):
         sock = socket.create_connection(("127.0.0.1", port), PATIENCE)
@@ -74,7 +78,7 @@ class Http2Client:
                 self.sock.sendall(self.out)
                 self.out = b""
             data = self.sock.recv(1 << 16)
-        except OSError:  # also an error of TLS, or nothing for too long
+        except OSError:  # a TLS error, a closed connection, or a time-out
             data = b""
         if not data:
             self.ended = True

@@ -2,8 +2,8 @@
 """Measures the cost of an idle connection. Clients connect one after another, send a request each, read the response and stay.
 The result is the growth of a proxy's resident memory per connection, and the CPU time while no client sends anything. Compares
 weir, nginx and HAProxy with the configurations of `./dev bench`, over HTTP/1.1 and HTTP/2, plain and over TLS 1.3. Ignores the
-memory of the first hundred clients, most of which is not the connections'. For HTTP/2 it also measures what nghttp2 alone takes
-for such a session (nghttp2_alone.py)."""
+memory for the first hundred clients, because most of it does not belong to connections. For HTTP/2 it also measures what
+nghttp2 alone takes for such a session (nghttp2_alone.py)."""
 
 import argparse
 import contextlib

@@ -111,7 +111,7 @@ def run_penalties(ports, path, client, seconds, connections, count_penalties):
     until = time.monotonic() + seconds
     statuses = flood(ports, path, client, connections, lambda: time.monotonic() > until)
     last, status = http.client.HTTPConnection("127.0.0.1", ports[0], timeout=5), None
-    while status != 429:  # a penalty also follows the last admissions
+    while status != 429:  # continues until a penalty follows the last admissions
         last.request("GET", path, headers={"X-API-Key": client})
         answer = last.getresponse()
         answer.read()
@@ -125,7 +125,7 @@ def run_streams(ports, path, client, requests, connections, upstream):
     before, left = upstream.reported, itertools.count()
     statuses = flood(ports, path, client, connections, lambda: next(left) >= requests)
     reported = upstream.reported - before
-    until = time.monotonic() + 5  # a correction in Redis is sent behind the answer
+    until = time.monotonic() + 5  # weir sends the correction to Redis only after the answer
     while (used := used_by(ports[0], client)) != reported and time.monotonic() < until:
         time.sleep(0.02)
     return statuses.count(200), used, reported

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Checks that weir can be changed under load. wrk sends requests over 64 kept connections as fast as weir responds. Meanwhile the
-configuration is reloaded a hundred times, and then twenty new processes take over. No request may fail. The admissions of a
-shared limit must be exactly that limit: one more means that it was exceeded or counted afresh. Then the upgrades are repeated
-over TLS, where the old process relays kept connections."""
+"""Checks that weir can be changed under load. wrk sends requests over 64 kept connections as fast as weir responds. Meanwhile
+the configuration is reloaded a hundred times, and then twenty new processes take over. No request may fail. The admissions of
+a shared limit must be exactly that limit: one more means that weir exceeded the limit, or that a process counted from zero
+again. Then the upgrades are repeated over TLS, where the old process relays kept connections."""
 
 import argparse
 import contextlib

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Checks that weir can be changed under HTTP/2 load, plain and over TLS. h2load sends requests over 32 connections of eight
-streams while weir reloads a hundred times. Then twenty new processes take over, and weir drains and starts again ten times. h2load
-opens no new connection after a GOAWAY, so those two have clients that do. No request may be lost: each has an answer, or weir
-said that it did not process the request, and the client sends it again. The admissions of a shared limit must be exactly that
-limit, except after a new start, which forgets it."""
+streams while weir reloads a hundred times. Then twenty new processes take over, and weir drains and starts again ten times.
+h2load opens no new connection after a GOAWAY. So during upgrades and restarts, clients of this program send the requests. No
+request may be lost: each gets an answer, or weir says that it did not process the request, and the client sends it again. The
+admissions of a shared limit must be exactly that limit. Restarts are an exception, because a new process starts with empty
+counts."""
 
 import argparse
 import pathlib
@@ -64,7 +65,7 @@ class Client(threading.Thread):
 
 
 class Clients:
-    """Sixteen clients, until they are asked for their counts."""
+    """Sixteen clients, which run until finish() returns their counts."""
 
     def __init__(self, weir):
         self.began, self.ending = time.monotonic(), threading.Event()

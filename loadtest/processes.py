@@ -111,7 +111,7 @@ class Stage:
         return server
 
     def start_upstream(self):
-        """Starts nginx with a response from memory: the cheapest upstream, and the same for all."""
+        """Starts nginx with a response from memory. This is the cheapest upstream, and all contestants use it."""
         port = free_port()
         config = nginx_config(self.folder, "upstream", "", f"""
             server {{ listen 127.0.0.1:{port}; default_type text/plain; location / {{ return 200 "{ANSWER}"; }} }}""")

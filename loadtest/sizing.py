@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Measures the load on a Redis that weirs share: memory per key (MEMORY USAGE), and CPU time per request.
 
-One weir runs with one redis-server, each pinned to a processor of its own if there are two. wrk uses 64 connections (--connections).
-It sends requests of clients with 10,000 API keys, or of one (hot). Redis's time is the user plus system time of its
-process, divided by the requests answered. So it includes everything: reading, the script, writing. A core carries 1,000,000 / us
-requests a second."""
+One weir runs with one redis-server, each pinned to a processor of its own if there are two. wrk uses 64 connections
+(--connections). It sends requests of 10,000 clients, each with its own API key, or of one client (hot). Redis's time is the
+user plus system time of its process, divided by the requests answered. So it includes everything: reading, the script,
+writing. A core carries 1,000,000 / us requests a second."""
 
 import argparse
 import json

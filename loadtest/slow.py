@@ -2,8 +2,8 @@
 """Measures the effect of slow clients on others. slowhttptest holds 1,000 connections that send their heads or bodies, or read
 their responses, a few bytes at a time. Meanwhile wrk sends requests as an ordinary client, whose latency is compared with that
 without slow clients. Attackers, clients, weir and upstream share the processors of one machine, which also costs time. So the
-same attack is also run against another weir: the remaining difference is weir's. All take turns, because times on shared
-machines drift. Prints the median of p99 with its lowest and highest round. The test does not pass or fail."""
+same attack is also run against another weir. The difference between the two results is caused by weir. All take turns, because
+times on shared machines drift. Prints the median of p99 with its lowest and highest round. The test does not pass or fail."""
 
 import argparse
 import contextlib
@@ -24,7 +24,7 @@ ATTACKS = {
     "slow bodies": ["-B", "-i", "2", "-x", "10", "-s", "8192"],
     "slow reads": ["-X", "-w", "10", "-y", "20", "-n", "2", "-z", "8", "-k", "3"],
 }
-LASTS = 60  # seconds of an attack that is not ended before
+LASTS = 60  # seconds after which an attack ends by itself
 
 
 @contextlib.contextmanager
