@@ -18,7 +18,7 @@ namespace weir::server {
 
 class Adaptation {
  public:
-  // Returns the sum of an upstream's answers so far, over all workers. `upstream`: the label of its counters.
+  // Returns the sum of an upstream's answers so far, over all workers. `upstream`: the index of its counters.
   using AnswersSoFar = std::function<limit::Answers(std::size_t upstream)>;
 
   // `factors` and `log` must outlive this object.

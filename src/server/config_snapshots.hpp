@@ -1,6 +1,6 @@
 // Makes configuration snapshots (weir/proxy/config_snapshot.hpp). A new snapshot reuses the parts that a
-// reload does not change. These are server groups with the health of their servers, limiters, labels of
-// counters, and rule numbers in the key table.
+// reload does not change. These are server groups with the health of their servers, limiters, indexes of
+// counters (labels), and rule numbers in the key table.
 //
 // Also tracks each snapshot until no request uses it, and then frees the parts that no other snapshot uses.
 // Program owns the object, which belongs to the main thread and must outlive the workers.
@@ -90,7 +90,7 @@ class ConfigSnapshots {
   // (limit::ForeignPermits::rules).
   void tidy(const std::vector<observe::Counters*>& counters,
             const std::vector<limit::RuleIndex>& elsewhere = {});
-  // The factors of rules that adapt. Requests of all snapshots read them.
+  // The factors (granted shares of the limits) of rules that adapt. Requests of all snapshots read them.
   [[nodiscard]] limit::Factors& factors() noexcept { return factors_; }
   // Returns the number of different limits that weir has used since it started; at most
   // limit::Limiters::kMost.

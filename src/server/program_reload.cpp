@@ -173,7 +173,7 @@ void Program::make_room_for_counters() {
 
 // Frees configurations, counters and keys that no request needs any more.
 void Program::tidy() {
-  make_room_for_counters();  // frees labels that a rejected draft may have added
+  make_room_for_counters();  // frees indexes that a rejected draft may have taken
   std::vector<observe::Counters*> counters;
   for (const auto& worker : workers_) counters.push_back(&worker->counters());
   config_snapshots_.tidy(counters, foreign_permits_.rules());

@@ -168,7 +168,7 @@ Inspector::Moment Program::moment() {
           [this](limit::RuleIndex label) { return top_clients(label); }};
 }
 
-// Returns the sum of an upstream's answers so far, over all workers. `upstream`: the label of its counters.
+// Returns the sum of an upstream's answers so far, over all workers. `upstream`: the index of its counters.
 limit::Answers Program::answers_so_far(std::size_t upstream) const {
   limit::Answers sum;
   for (const auto& worker : workers_) {

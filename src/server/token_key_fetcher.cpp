@@ -18,7 +18,8 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-// Wakes the thread of a URL. Workers ring, possibly after the thread has ended, so both sides own the bell.
+// Wakes the thread of a URL. A worker may ring the bell after the thread has ended, so workers and the thread
+// share its ownership.
 class Bell {
  public:
   void ring() {

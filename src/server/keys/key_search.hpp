@@ -26,8 +26,8 @@ struct ShownKey {
 [[nodiscard]] std::vector<ShownKey> find_shown(const policy::Rule& rule, const observe::TopOfRule& top,
                                                std::span<const std::string> texts);
 
-// Returns the key with this digest, even if no limiter of the rule counts it. Returns nullopt unless `texts`
-// is a single digest with all its digits.
+// Returns the key if `texts` is a single complete digest, otherwise nullopt. Does not check whether a limiter
+// of the rule counts this key.
 [[nodiscard]] std::optional<ShownKey> read_digest(std::span<const std::string> texts);
 
 // Returns true if `top` has a client with this name.

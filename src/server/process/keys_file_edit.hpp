@@ -17,9 +17,9 @@ struct KeysFileEdit {
 // Changes one key in the file, which keeps its owner and its permissions. The file is replaced as a whole, so
 // readers see either the old or the new one. Reads the file first, so that changes by hand are kept.
 //
-// Two processes of weir never change the file at the same time: the second one gets the fault Busy. An editor
-// does not take this lock. So the function checks once more, immediately before it replaces the file, that
-// nobody has changed it. Otherwise it returns Busy, too.
+// Locks the file, so that two processes of weir never change it at the same time: the second one gets the
+// fault Busy. An editor does not use this lock. So the function checks once more, immediately before it
+// replaces the file, whether somebody has changed the file; if so, it also returns Busy.
 //
 // Blocks until the new file and its name are on the disk.
 [[nodiscard]] KeysFileEdit edit_keys_file(const std::string& path, const config::KeyEdit& edit);

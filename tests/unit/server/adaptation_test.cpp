@@ -46,7 +46,7 @@ class AdaptationTest : public testing::Test {
   net::asio::io_context control_;
   limit::Factors factors_;
   log::Log log_{log::LogLevel::Off};
-  std::map<std::size_t, limit::Answers> answers_;  // by label of the upstream
+  std::map<std::size_t, limit::Answers> answers_;  // the key is the index of the upstream's counters
   Adaptation adaptation_{control_.get_executor(), factors_,
                          [this](std::size_t upstream) { return answers_[upstream]; }, log_};
 };
