@@ -41,7 +41,7 @@ struct RuleText {
   bool penalty = false;        // true: the rule has a penalty
   bool adapts = false;         // true: the rule's limit adapts to an upstream
   bool paces = false;          // true: the rule paces bodies, and decides about no request
-  limit::RuleIndex label = 0;  // label of the rule's counters (observe::Counters)
+  limit::RuleIndex label = 0;  // index of the rule's counters (observe::Counters)
 };
 [[nodiscard]] RuleText describe(const policy::Rule& rule);
 
@@ -136,8 +136,8 @@ struct Sources {
   std::function<base::TimePoint()> now;
   // Counters of every worker; they must outlive the admin server.
   std::vector<const observe::Counters*> counters;
-  // Names of routes; the index is the label of the route's counters (observe::Counters). An empty name means
-  // that the label is unused.
+  // Names of routes; the index is also that of the route's counters (observe::Counters). An empty name means
+  // that the index is unused.
   std::vector<std::string> routes;
   std::vector<RuleText> rules;  // the rules in the order of the configuration
   std::vector<std::string> upstreams;
@@ -165,7 +165,8 @@ struct Sources {
   std::function<SpanFigures()> spans;  // absent: weir exports no spans
   // Returns the name and value of each kind of system load. A value is from 0 to 1.
   std::function<std::vector<std::pair<const char*, double>>()> load;
-  // Returns the present factor of the rule with this label. Absent: the pages omit factors.
+  // Returns the present factor (the granted share of the limit) of the rule with this RuleText::label.
+  // Absent: the pages omit factors.
   std::function<limit::Factor(limit::RuleIndex)> factor;
   std::function<Readiness()> readiness;  // absent: weir is always ready
   std::function<TlsFigures()> certificates;

@@ -107,7 +107,7 @@ json::array upstreams(const Sources& sources) {
   const auto figures = sources.servers ? sources.servers() : std::vector<ServerFigures>{};
   json::array out;
   for (std::size_t i = 0; i < sources.upstreams.size(); ++i) {
-    if (sources.upstreams[i].empty()) continue;  // no upstream has this label
+    if (sources.upstreams[i].empty()) continue;  // no upstream has this index
     const auto sum = [&](observe::Tally observe::UpstreamTallies::*tally) {
       return total(sources, [&](const Counters& counters) { return (counters.upstream(i).*tally).value(); });
     };
