@@ -28,9 +28,9 @@ int taken(const std::vector<std::string>& changes, const std::vector<std::string
   return 0;
 }
 
-// Returns true if the process catches or blocks SIGHUP. A running weir blocks SIGHUP and reads it from a
-// descriptor. But its process ID may belong to another program now, which SIGHUP would end. Also returns true
-// if the process cannot be examined, because kill(2) then reports the error.
+// Returns true if the process catches or blocks SIGHUP. A running weir blocks SIGHUP, because it reads the
+// signal from a descriptor. If weir has ended, another program may have its process ID, and SIGHUP would end
+// that program. Also returns true if the process cannot be examined, because kill(2) then reports the error.
 bool awaits_hangup(pid_t process) {
   std::ifstream status("/proc/" + std::to_string(process) + "/status");
   if (!status) return true;
