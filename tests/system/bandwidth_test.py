@@ -236,7 +236,7 @@ class BodiesAtHand(Bandwidth):
 
 
 class Leaving(Bandwidth):
-    def test_wait_ends_when_the_client_closes_if_half_close_is_end(self):
+    def test_wait_of_a_body_ends_at_a_half_close_if_half_close_is_end(self):
         weir = self.plain_weir(paced("1KiB/s"), server='half_close = "end"\n')
         client = self.start(weir.connect())
         client.send(request_bytes("GET", "/100000", {"X-Key": "a"}))

@@ -117,7 +117,7 @@ class ClientKeys(TestCase):
         inode = f":{(weir.folder / 'keys.toml').stat().st_ino} "
         return any(inode in line and "FLOCK" in line for line in pathlib.Path("/proc/locks").read_text().splitlines())
 
-    def test_health_checks_are_answered_during_a_change(self):
+    def test_health_checks_are_answered_during_a_change_of_the_keys_file(self):
         weir = self.weir(KEYS + "".join(f'[[key]]\nsha256 = "{digest(str(number))}"\n' for number in range(50_000)))
         statuses, during = [], 0
         thread = threading.Thread(target=lambda: statuses.append(self.put(weir, key="b").status))
@@ -141,13 +141,13 @@ class ClientKeys(TestCase):
         self.assertEqual(weir.metric("weir_reloads_total", result="ok"), 1, "the change of weir.toml alone caused a reload")
         self.assertEqual(self.statuses(weir, "b", "by-hand"), [429, 429])
 
-    def test_reload_reads_the_file_again(self):
+    def test_reload_reads_the_keys_file_again(self):
         weir = self.weir()
         self.assertEqual(self.put(weir, key="b").status, 200)
         self.assertEqual(run_weir("reload", "--admin", f"127.0.0.1:{weir.admin}")[0], 0)
         self.assertEqual(self.statuses(weir, "b"), [200])
 
-    def test_file_keeps_its_mode_and_its_symbolic_link(self):
+    def test_keys_file_keeps_its_mode_and_its_symbolic_link(self):
         weir = self.weir()
         (weir.folder / "keys.toml").rename(weir.folder / "real.toml")
         (weir.folder / "keys.toml").symlink_to("real.toml")

@@ -50,7 +50,7 @@ class Service(TestCase):
                 counts[body] = counts.get(body, 0) + 1
         return counts
 
-    def test_requests_are_shared_by_the_weights_of_the_records(self):
+    def test_servers_share_requests_by_the_weights_of_their_records(self):
         a, b = self.server("a"), self.server("b")
         dns = self.dns(srv("a", a.port, weight=30), srv("b", b.port, weight=10))
         weir = self.weir(dns)
@@ -102,7 +102,7 @@ class Service(TestCase):
         self.assertEqual(self.resolves(weir, "changed"), 1)
         self.assertEqual(weir.get("/")["x-ratelimit-limit"], "100000", "the rules are the same")
 
-    def test_address_of_a_target_is_followed_by_its_own_ttl(self):
+    def test_address_of_a_target_is_looked_up_again_when_its_own_ttl_ends(self):
         first = self.server("first")
         dns = self.start(Dnsmasq(srv("a", first.port), a="127.0.0.1"))
         second = self.start(Upstream(answer(b"second"), host="127.0.0.2", port=first.port))

@@ -27,7 +27,7 @@ class Dns(TestCase):
     def resolves(self, weir, outcome):
         return weir.metric("weir_resolves_total", upstream="api", outcome=outcome)
 
-    def test_requests_follow_the_name_when_its_ttl_ends(self):
+    def test_requests_go_to_the_new_address_when_the_ttl_of_the_old_one_ends(self):
         first, _ = self.two()
         dns = self.start(Dnsmasq(api="127.0.0.2"))
         weir = self.weir(dns, first.port)

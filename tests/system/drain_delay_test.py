@@ -106,7 +106,7 @@ class DrainDelay(TestCase):
         weir.signal(signal.SIGTERM)
         self.assertTrue(ends_soon(weir))
 
-    def test_reload_changes_the_delay(self):
+    def test_reload_changes_the_drain_delay(self):
         weir = self.weir(server="")
         file = weir.folder / "weir.toml"
         file.write_text(file.read_text().replace("[server]", "[server]\n" + LONG))
@@ -151,7 +151,7 @@ class DrainDelay(TestCase):
 
 
 class DrainDelayAndUpgrade(Upgrade):
-    def test_upgrade_has_no_delay(self):
+    def test_old_process_of_an_upgrade_ends_without_drain_delay(self):
         weir = self.weir(routes=self.FREE, server=LONG)
         first = weir.pid
         weir.upgrade()

@@ -67,7 +67,7 @@ class ProcessOne(TestCase):
                 self.assertEqual(weir.wait(), 0)
                 self.assertIn("info draining:", weir.log())
 
-    def test_drain_delay_applies(self):
+    def test_drain_delay_applies_in_process_one(self):
         weir = self.weir(server='drain_delay = "5min"')
         weir.signal(signal.SIGTERM)
         weir.wait_for("stopping: not ready any more")
@@ -101,7 +101,7 @@ class ProcessOne(TestCase):
         self.assertEqual(weir.wait(), 0)
         eventually(lambda: not pathlib.Path(f"/proc/{orphans[1]}").exists(), "the other process ends with the container")
 
-    def test_upgrade_is_refused(self):
+    def test_process_one_refuses_upgrades(self):
         weir = self.weir()
         weir.signal(signal.SIGUSR2)
         weir.wait_for("error upgrade: weir is process 1 of a container, which stops with it; start another container; "
