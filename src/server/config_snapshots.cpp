@@ -27,7 +27,7 @@ const policy::Rule* find_rule(const std::vector<policy::Rule>& rules, const std:
   return found != rules.end() ? &*found : nullptr;
 }
 
-// Returns which requests have spans; nullopt if weir exports none.
+// Returns which requests get tracing spans; nullopt if weir exports no spans.
 std::optional<observe::Sampling> sampling_of(const config::Settings& settings) {
   return settings.tracing ? std::optional(settings.tracing->sampling) : std::nullopt;
 }
@@ -313,9 +313,8 @@ std::vector<std::string> ConfigSnapshots::upstream_names() const {
 }
 
 // Returns the rules by number. If a newer version of a rule started with an empty counter, the older
-// Returns the rules by number. Also returns the older versions of a rule. If a newer version has started with
-// an empty counter, the limits (variants) of an older version have no limiter in the result. In that case it
-// is unknown which limit counted each key.
+// Returns the rules and their older versions by number. If a newer version started with an empty counter, the
+// variants (limits) of older versions have no limiter, because it is unknown which limit counted each key.
 std::vector<limit::SavedRule> ConfigSnapshots::saved_rules() const {
   std::vector<limit::SavedRule> rules;
   for (std::size_t i = 0; i < cell_versions_.size(); ++i) {

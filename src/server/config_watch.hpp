@@ -12,15 +12,16 @@ namespace weir::server {
 // Compares the files with what weir has read. Belongs to the main thread, which calls look() at intervals.
 class ConfigWatch {
  public:
-  // Watches these files from now on. Their stamps are from before weir read them. So a change during the
-  // reading is noticed, too.
+  // Watches these files from now on. The caller must have taken their stamps before weir read the files. So
+  // look() also notices a change during the reading.
   void watch(const std::vector<config::WatchedFile>& files);
 
   // Watches these files, too, until the next call of watch(). Must be called if a configuration cannot be
   // used because of a mistake in one of its files.
   void add(const std::vector<config::WatchedFile>& files);
 
-  // Must be called after weir itself has replaced a file, whose content it already uses.
+  // Must be called after weir itself has replaced a file and uses its new content. So look() does not report
+  // this change.
   void note_replaced(const config::WatchedFile& file);
 
   // Returns true if a file has changed since weir read it, and no file has changed since the previous call. A

@@ -66,7 +66,7 @@ TEST_F(KeySearch, FindsEveryClientThatMatchesAnAmbiguousLabelOrDigest) {
   EXPECT_THAT(find({"27de914d"}), ElementsAre(kPaula, kAda));
 }
 
-TEST_F(KeySearch, FindsNoClientForOtherTexts) {
+TEST_F(KeySearch, FindsNoClientForUnknownTexts) {
   for (const auto* text : {"paula", "user:paul", "user:paula2", "27de914", "api_key of ada 27de914d7f",
                            "api_key of paula 11112222", "ffffffffffffffff", ""})
     EXPECT_THAT(find({text}), IsEmpty()) << text;
