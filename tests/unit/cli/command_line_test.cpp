@@ -249,13 +249,13 @@ TEST(Health, FailsOnAnyOtherResponse) {
   }
 }
 
-TEST(Health, ReadySucceedsIfReadyzSaysReady) {
+TEST(Health, ReadyOptionSucceedsIfReadyzSaysReady) {
   OneAnswer server("HTTP/1.1 200 OK\r\n\r\n{\"ready\":true,\"detail\":\"redis does not answer\"}");
   EXPECT_EQ(say({"health", "--ready", "--admin", server.address().to_string()}).code, 0);
   EXPECT_THAT(server.request(), StartsWith("GET /readyz HTTP/1.1\r\n"));
 }
 
-TEST(Health, ReadyFailsWithTheReason) {
+TEST(Health, ReadyOptionFailsWithTheReason) {
   const std::pair<const char*, const char*> replies[] = {
       {"HTTP/1.1 503 Service Unavailable\r\n\r\n{\"ready\":false,\"detail\":\"about to drain\"}",
        ": not ready: about to drain\n"},

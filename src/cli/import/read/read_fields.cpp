@@ -48,7 +48,7 @@ bool is_fixed_in_requests(std::string_view name) {
   return is_fixed(name) || kFixed.contains(name);
 }
 
-// Returns true for fields that routes may remove but not write.
+// Returns true for header fields that a route of weir may remove but not set.
 bool is_only_removed(std::string_view name, bool of_requests) {
   static const http::FieldNames kOfRequests{"Accept-Encoding", "Range", "If-Range"};
   static const http::FieldNames kOfResponses{"RateLimit*", "X-RateLimit-*",    "Retry-After",

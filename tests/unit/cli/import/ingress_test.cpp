@@ -83,7 +83,7 @@ TEST(Ingress, WildcardHostMatchesExactlyOneLabel) {
               HasSubstr("host = \"~^[^.]+\\\\.example\\\\.com$\""));
 }
 
-TEST(Ingress, LimitsBecomeRulesByAddress) {
+TEST(Ingress, LimitAnnotationsBecomeRulesKeyedByAddress) {
   const auto result = import_annotations(
       "limit-rps: '10'\nlimit-rpm: '60'\nlimit-connections: '3'\nlimit-burst-multiplier: '2'");
   EXPECT_THAT(
