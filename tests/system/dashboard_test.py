@@ -331,7 +331,7 @@ class Dashboard(TestCase):
         page.await_true("document.documentElement.classList.contains('stale')")
         self.assertRegex(page.text("#trouble"), r"weir does not answer\. The data below is \d+ s old\.")
 
-    def test_page_needs_no_token_but_its_data_does(self):
+    def test_dashboard_page_needs_no_token_but_its_data_does(self):
         weir = self.weir_of(token="right")
         page = get(weir.admin, "/")
         self.assertEqual((page.status, page["content-type"]), (200, "text/html; charset=utf-8"))

@@ -104,7 +104,7 @@ class Import(TestCase):
         servers = self.limited("limit_req_zone $binary_remote_addr zone=z:1m rate=1r/m;", "limit_req zone=z; limit_req_status 429;")
         self.assertEqual(self.both(servers, self.statuses_of(3)), [200, 429, 429])
 
-    def test_delay_of_a_part_of_the_burst_refuses_the_same_requests(self):
+    def test_delay_of_a_part_of_the_burst_refuses_the_same_requests_as_nginx(self):
         servers = self.limited("limit_req_zone $binary_remote_addr zone=z:1m rate=30r/m;", "limit_req zone=z burst=2 delay=1;")
         results = self.both(servers, lambda port: sorted(together(5, lambda _: self.statuses(port, 1)[0])))
         self.assertEqual(results, [200] * 3 + [503] * 2)
@@ -134,7 +134,7 @@ class Import(TestCase):
 
         self.assertEqual(self.both(servers, ask), [200] * 3 + [503] + [200, 503] + [200, 503])
 
-    def test_refused_request_of_two_limits_is_charged_to_none(self):
+    def test_request_that_one_of_two_limits_refuses_is_charged_to_neither(self):
         zones = "limit_req_zone $binary_remote_addr zone=z:1m rate=1r/m; limit_req_zone $http_x_k zone=k:1m rate=1r/m;"
         servers = self.limited(zones, "limit_req zone=z burst=3 nodelay; limit_req zone=k nodelay;")
 
