@@ -312,7 +312,6 @@ std::vector<std::string> ConfigSnapshots::upstream_names() const {
   return names;
 }
 
-// Returns the rules by number. If a newer version of a rule started with an empty counter, the older
 // Returns the rules and their older versions by number. If a newer version started with an empty counter, the
 // variants (limits) of older versions have no limiter, because it is unknown which limit counted each key.
 std::vector<limit::SavedRule> ConfigSnapshots::saved_rules() const {
