@@ -10,7 +10,7 @@ namespace weir::proxy {
 class BodyGate {
  public:
   // Returns how many octets at the front of `octets` the relay may send now. The relay keeps the remaining
-  // octets, and passes them to the next call first.
+  // octets. The next call gets these octets again, followed by newer ones.
   [[nodiscard]] virtual std::size_t admit(std::string_view octets) = 0;
 
  protected:

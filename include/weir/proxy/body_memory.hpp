@@ -42,8 +42,8 @@ class BodyMemoryShare {
   BodyMemoryShare(const BodyMemoryShare&) = delete;
   BodyMemoryShare& operator=(const BodyMemoryShare&) = delete;
 
-  // Changes the size of the share to this many bytes. If BodyMemory has no room, returns false, counts the
-  // failure and leaves the share unchanged.
+  // Changes the size of the share to this many bytes. Returns true on success. If BodyMemory has no room,
+  // counts the failure in `counters`, leaves the share unchanged and returns false.
   [[nodiscard]] bool resize(std::uint64_t bytes) noexcept;
 
  private:
@@ -63,9 +63,9 @@ class BodyBuffer {
   BodyBuffer(const BodyBuffer&) = delete;
   BodyBuffer& operator=(const BodyBuffer&) = delete;
 
-  // Appends a piece. If the bound of BodyMemory is reached, counts the failure, leaves the buffer unchanged
-  // and returns false. `most`: the largest possible size of the whole body in bytes, as far as the caller
-  // knows.
+  // Appends a piece and returns true. If the bound of BodyMemory is reached, counts the failure, leaves the
+  // buffer unchanged and returns false. `most`: the largest possible size of the whole body in bytes, as far
+  // as the caller knows.
   [[nodiscard]] bool append(std::string_view piece, std::uint64_t most);
   [[nodiscard]] std::string_view view() const noexcept { return text_; }
   [[nodiscard]] std::size_t size() const noexcept { return text_.size(); }

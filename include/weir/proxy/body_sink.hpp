@@ -22,7 +22,7 @@ class BodySink {
   virtual void end(std::string_view trailers) = 0;
   // Returns true if flush() must be called before the next add().
   [[nodiscard]] virtual bool is_full() const noexcept = 0;
-  // Returns true if the sink has sent only a part of its bytes.
+  // Returns true if flush() has sent only a part of the bytes that the sink holds.
   [[nodiscard]] virtual bool is_stuck() const noexcept = 0;
   // Sends as much as the peer accepts without waiting. Returns true if all was sent.
   [[nodiscard]] virtual bool flush(net::ErrorCode& ec) = 0;

@@ -33,8 +33,8 @@ class BlockPool {
   std::vector<Block> free_;
 };
 
-// Holds received bytes until they are used. The bytes of a pinned head stay in place until unpin(), because
-// views point to them.
+// Holds received bytes until they are used. The bytes of a pinned head (the head of the current request) stay
+// in place until unpin(), because string views of the parsed head point to them.
 //
 //   |— pinned —|— used —|— unread —|— room —|
 class Inbox {

@@ -6,7 +6,7 @@
 //     ◄── SnapshotRef (one request's)
 //
 // A SnapshotRef costs one increment and one decrement of memory that only its worker uses. Objects that
-// outlive the request and its snapshot may point only to limiters, which stay alive
+// outlive the request must not point into its snapshot. Exception: limiters, which stay alive
 // (limit/shared_limiter.hpp).
 #pragma once
 

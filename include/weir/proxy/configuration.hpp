@@ -44,8 +44,8 @@ struct Configuration {
   bool names_agreed = true;
   base::SipKey balance;  // the secret key that hashes clients' names for balance = "hash"
   std::vector<upstream::UpstreamSettings> upstreams;
-  // The label of each route and upstream in the counters, like Rule::index. If the list is empty, the
-  // position in the configuration is the label.
+  // The index of each route and upstream in the counters, which stays the same when a reload moves the route
+  // or upstream to another position. If the list is empty, the position in the configuration is the index.
   std::vector<std::size_t> route_labels;
   std::vector<std::size_t> upstream_labels;
 

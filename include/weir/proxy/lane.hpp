@@ -34,7 +34,7 @@ using WorkerIndex = std::size_t;  // counted from 0
 enum class Eviction : std::uint8_t {
   None,
   Displaced,  // the lane was full, and a request of a better priority took this request's place
-  Levelled,   // the lane was full, and a request of a client with fewer places took this request's place
+  Levelled,   // the lane was full, and a client with fewer waiting requests took this request's place
   Overtaken,  // the request cannot depart before its deadline any more, because other requests go first
 };
 
@@ -94,7 +94,8 @@ struct Lane : in_lane::Hook, in_lane::OrderHook {
   struct Class {
     std::size_t tickets = 0;
     in_lane::List<LaneClient> turns;  // the client at the front has the next turn
-    // The clients, ordered by their number of tickets. The last client owns the ticket that departs last.
+    // The clients, ordered by their number of tickets. The client at the end has the most tickets, and owns
+    // the ticket that departs last.
     in_lane::Ordered<LaneClient, FewerPlaces> by_places;
   };
   struct HeldLonger {
@@ -124,7 +125,8 @@ struct Lane : in_lane::Hook, in_lane::OrderHook {
   std::deque<Departure> departures;
   std::map<std::pair<limit::Key, policy::Priority>, LaneClient> clients;
   std::array<Class, policy::kPriorities> classes;
-  in_lane::Ordered<QueueTicket, HeldLonger> held;  // tickets with a not_before, the latest first
+  // tickets with a not_before; the latest not_before comes first
+  in_lane::Ordered<QueueTicket, HeldLonger> held;
   std::size_t held_count = 0;
   WorkerIndex keeper = 0;
   // When the lane's keeper must act next. If the time is max(), the lane is not in Queue::due_.

@@ -9,11 +9,12 @@
 // up.
 //
 // A full lane still accepts a newcomer that has a better priority than the last request in order. It also
-// accepts a newcomer of the same priority whose client has fewer places. The last request is evicted, and the
-// newcomer takes over a departure without asking the limiter. If the priorities are equal, the evicted
-// request's client still has at least as many places as the newcomer's client. So two clients never evict
-// each other in turn. The queue also evicts a request if so many others depart first that its deadline would
-// pass. An evicted request is removed from its lane at once. The worker of the request ends its wait.
+// accepts a newcomer of the same priority whose client has fewer waiting requests. The last request is
+// evicted, and the newcomer takes over a departure without asking the limiter. If the priorities are equal,
+// the evicted request's client still has at least as many waiting requests as the newcomer's client. So two
+// clients never evict each other in turn. The queue also evicts a request if so many others depart first that
+// its deadline would pass. An evicted request is removed from its lane at once. The worker of the request
+// ends its wait.
 //
 // Invariants
 //  1. For every instant t, let n be the number of tickets that may not depart before t. The lane has at least
@@ -63,14 +64,14 @@ class Queue {
   void leave(Ticket& ticket) noexcept;
   // Returns true if a ticket in any lane may give way to a request of this priority. A ticket may give way if
   // it has a worse priority. It may also give way if it has the same priority and its client has several
-  // places. Any thread may call this function without the lock.
+  // waiting requests. Any thread may call this function without the lock.
   [[nodiscard]] bool may_yield_to(policy::Priority priority) const noexcept {
     return yields_to_.load(std::memory_order_relaxed) >= priority;
   }
   // Returns true if the newcomer may take over a departure of its lane: a surplus departure, or one that
-  // becomes free if the last ticket is evicted. Returns false if that departure is in Redis, if its charge is
-  // less than the newcomer's cost, or if the client already has `newcomer.most` waiting requests. The running
-  // time does not depend on the number of tickets.
+  // becomes free if the last ticket is evicted. Returns false if Redis promised that departure, if the
+  // departure's charge is less than the newcomer's cost, or if the client already has `newcomer.most` waiting
+  // requests. The running time does not depend on the number of tickets.
   [[nodiscard]] bool has_place_for(const Newcomer& newcomer) const;
   struct Won {
     Departure departure;
@@ -90,7 +91,7 @@ class Queue {
   void forget(Ticket& ticket) noexcept;
 
   // Adds a departure without a ticket. The lane's next ticket takes the departure. If there is no ticket, the
-  // departure is surplus. `keeper`: the keeper of the lane if the lane is new.
+  // departure is surplus. `keeper`: the worker that keeps the lane if the lane is new.
   void offer(const Departure& departure, Worker keeper);
 
   // Returns the last departure of the lane if no waiting ticket needs it, else null. drop_surplus() removes
@@ -115,7 +116,7 @@ class Queue {
   [[nodiscard]] std::optional<base::TimePoint> crowded_until(const limit::Key& lane, const limit::Key& client,
                                                              std::uint64_t most) const;
 
-  // Returns when the request would depart if it left now and joined again. It would then be behind all
+  // Returns when this waiting request would depart if it left the lane now and joined again: behind all
   // tickets of the same or a better priority. REQUIRES ticket.waits().
   [[nodiscard]] base::TimePoint turn_behind(const Ticket& ticket) const noexcept;
 

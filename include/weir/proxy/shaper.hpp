@@ -82,7 +82,7 @@ class Shaper {
     Left,       // leave() ended the wait
     Crowded,    // `most` requests of the client already wait in the lane, so the request did not join
     Displaced,  // the lane was full, and a request of a better priority took this request's place
-    Levelled,   // the lane was full, and a request of a client with fewer places took this request's place
+    Levelled,   // the lane was full, and a client with fewer waiting requests took this request's place
     Overtaken,  // the request could not depart before its deadline any more
   };
   struct QueueResult {
@@ -108,8 +108,9 @@ class Shaper {
 
   // Gives an unused departure to the next request of its lane, or returns it to the store.
   void pass_on(const Departure& departure);
-  // Must be called after the store took back the lane's last departure. The store can then also take back the
-  // departures before it that are surplus, so this function returns them.
+  // Must be called after the store (key table or Redis) took back the lane's last departure. A store takes
+  // back only its latest departure. So it now also accepts surplus departures that precede the last one, and
+  // this function returns them to the store.
   void return_surplus(const limit::Key& lane);
 
   // Returns the number of waiting requests of all workers.

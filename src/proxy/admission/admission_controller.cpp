@@ -83,9 +83,9 @@ void AdmissionController::hold_in_redis(const policy::Bill& bill) {
   }
 }
 
-// Takes permits for the charges without an answer from Redis, because the request proceeds nevertheless.
+// Takes permits for the charges that Redis did not answer (`unasked`): the request proceeds without them.
 void AdmissionController::hold_unasked(limit::LineSet unasked) {
-  if (!config_.names_agreed) return;  // other weirs would not count a permit under these names
+  if (!config_.names_agreed) return;  // other weirs name the keys differently
   const auto charges = buffers_.evaluation.remote.charges();
   for (std::size_t i = 0; i < charges.size(); ++i) {
     const auto& charge = charges[i];
@@ -240,15 +240,16 @@ bool AdmissionController::decide_here(base::TimePoint now, policy::Priority prio
   return true;
 }
 
-// Returns true if this process already knows that Redis would refuse the request. In that case nothing is
-// charged. The local limits are looked up, because Retry-After must state the longest wait of all refusals.
+// Returns true if this process knows from an earlier answer of Redis (DenyCache) that Redis would refuse the
+// request. In that case nothing is charged. The local limits are looked up, because Retry-After must state
+// the longest wait of all refusals.
 bool AdmissionController::refused_unasked(base::TimePoint now) {
   auto& local = buffers_.evaluation.local;
   auto& remote = buffers_.evaluation.remote;
   const auto charges = remote.charges();
   if (charges.empty()) return false;
-  // If the rule has a settlement, a correction of an earlier charge may have freed units since Redis
-  // answered. But no correction ends a penalty.
+  // If a rule has a settlement, a correction of an earlier charge may have freed units since Redis answered.
+  // So for such a rule, only a penalty counts as a certain refusal: no correction ends a penalty.
   const auto is_settled = [&](std::size_t i) { return remote.line(i).rule->settlement.has_value(); };
   for (std::size_t i = 0; i < charges.size(); ++i)
     if (is_settled(i) && charges[i].penalty == nullptr) return false;
@@ -280,8 +281,8 @@ bool AdmissionController::refuses_unverified(base::TimePoint now, AdmissionResul
   return refuses_so_far(now, admission_result);
 }
 
-// Refuses the request if a rule whose charges were collected so far refuses it. Returns true if it was
-// refused.
+// Refuses the request if one of the rules that were collected so far refuses it. Returns true if the request
+// was refused.
 bool AdmissionController::refuses_so_far(base::TimePoint now, AdmissionResult& admission_result) {
   charged_at_ = decided_at_ = now;
   if (admission_result.objection) return true;
@@ -352,8 +353,8 @@ void AdmissionController::keep_remote(limit::LineSet unasked) {
   settle_later(remote, Settlements::Store::Redis, redis_now_);
 }
 
-// Stores each rule that limits messages and whose charge got no answer from Redis. This process then counts
-// the messages for such a rule, under the client's key in Redis.
+// Stores each rule that limits WebSocket or gRPC messages and whose charge got no answer from Redis. This
+// process counts the messages for such a rule, under the client's key in Redis.
 void AdmissionController::remember_message_rules(limit::LineSet unasked) {
   const auto& remote = buffers_.evaluation.remote;
   for (std::size_t i = 0; i < remote.charges().size(); ++i) {

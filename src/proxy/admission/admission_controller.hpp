@@ -81,8 +81,8 @@ class AdmissionController {
 
   // Returns the charges that the answer corrects.
   [[nodiscard]] Settlements& settlements() noexcept { return settlements_; }
-  // Returns the decision according to the present outcomes of the charges. A settlement may have changed
-  // these outcomes.
+  // Returns the decision by the present outcomes of the charges, which a settlement may have changed since
+  // the request was admitted.
   [[nodiscard]] policy::Decision current_decision() const { return policy::decide(asked(), decided_at_); }
   // Returns when the key of the decision's rule is completely unused again, by the clock of the key's store:
   // Redis's clock for keys in Redis, otherwise the machine's clock. So all answers within one window state
@@ -100,7 +100,8 @@ class AdmissionController {
     return patience > base::Duration{0} && (settlements_.needs_answer() || holds_until_answered());
   }
 
-  // Ends the exchange: releases its local permits, and reports `ending` to the limiters that learn from it.
+  // Ends the exchange: releases its local permits, and reports `ending` (the server's latency or failure) to
+  // the limiters that adapt to the load of the servers.
   void end(base::TimePoint now, const limit::Ending& ending);
 
   // Refunds all charges, because the request did not reach a server. Does not return a departure that the
@@ -144,7 +145,8 @@ class AdmissionController {
   [[nodiscard]] bool displace(base::TimePoint now, policy::Priority priority);
   [[nodiscard]] bool charge_but(std::size_t line, base::TimePoint now);
   [[nodiscard]] std::span<const policy::Bill* const> asked() const;
-  // Returns the value of Departure::shared_places for a departure of this charge.
+  // Returns how many units may wait in this charge's lane if all clients share the lane; 0 for a lane of one
+  // client (Departure::shared_places).
   [[nodiscard]] static std::uint64_t shared_places(const policy::Rule& rule,
                                                    const limit::Charge& charge) noexcept {
     return policy::names_nobody(rule.key) ? limit::most_waiting(*charge.limiter, charge.cost) : 0;
@@ -165,7 +167,7 @@ class AdmissionController {
   base::TimePoint charged_at_{};         // when the key table was charged
   // When Redis answered; equals charged_at_ if Redis was not asked. The fallback is charged at this time.
   base::TimePoint decided_at_{};
-  base::TimePoint redis_now_{};  // Redis's time, to which the outcomes of the bill for Redis refer
+  base::TimePoint redis_now_{};  // Redis's time, from which the outcomes of its bill measure durations
   std::size_t heard_ = 0;        // number of bills at the front of bills_ on which the decision is based
   bool local_charged_ = false;
   bool remote_charged_ = false;

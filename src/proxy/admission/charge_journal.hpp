@@ -13,8 +13,8 @@
 namespace weir::proxy {
 
 struct ChargeJournal {
-  // The most amendments. Requests rarely reach this number, because they have few charges, and most charges
-  // change at most once.
+  // The largest number of amendments (later changes of charges) in a journal. Requests rarely reach this
+  // number: they have few charges, and most charges change at most once.
   static constexpr std::size_t kMost = 16;
 
   limit::HybridTimestamp charged = 0;  // when the key table was charged; 0: it was not charged
@@ -34,7 +34,8 @@ struct ChargeJournal {
   }
 };
 
-// Returns an amendment that the caller completes. By default it is a refund, with the epoch as its departure.
+// Returns an amendment (a later change of a charge) that the caller completes. By default, the amendment is a
+// refund without a departure.
 [[nodiscard]] inline observe::Amendment amendment_of(const limit::Charge& charge, base::TimePoint at,
                                                      limit::HybridTimestamp timestamp) noexcept {
   return {.elastic = charge.limiter_id % 2 != 0, .rule = charge.rule, .at = at, .timestamp = timestamp};

@@ -125,7 +125,9 @@ bool Settlements::settle(const ChargedLine& line, const ReportedCost& told) {
   return false;
 }
 
-// Corrects a charge. `as`: the outcome to count; nullopt: the outcome that follows from the amount.
+// Corrects a charge to `actual` units. Returns true if the charge at admission changed, not only what the
+// stream meter charged. `as`: the outcome to count in the metrics; nullopt: the outcome that follows from the
+// amount.
 bool Settlements::settle_to(const ChargedLine& line, limit::Cost actual, std::optional<Settled> as) {
   const auto reserved = line.charge().cost;
   const auto charged = charged_for(line);
@@ -150,20 +152,22 @@ bool Settlements::settle_to(const ChargedLine& line, limit::Cost actual, std::op
   return true;
 }
 
-// Returns the charges of the meter for the line's rule; null if the meter has none.
+// Returns what the stream meter has charged for the rule of this charge; null if the meter does not charge
+// for this rule.
 StreamMeter::Metered* Settlements::metered(const ChargedLine& line) {
   return meter_ ? meter_->metered(line.rule(), line.bill_charge.store) : nullptr;
 }
 
-// Returns how many units are charged: the reserve, and the units that the meter has charged beyond the
-// reserve.
+// Returns how many units are charged: the reserve (the charge at admission), and what the stream meter has
+// charged beyond the reserve.
 limit::Cost Settlements::charged_for(const ChargedLine& line) {
   const auto* known = metered(line);
   return known != nullptr ? known->covered : line.charge().cost;
 }
 
-// Settles the meter's charges beyond the reserve, so that together they keep `beyond` units. The oldest
-// charges keep their units first. Returns how many of the `beyond` units these charges do not cover.
+// Settles the charges that the stream meter made beyond the reserve. The oldest of these charges keep their
+// units, up to `beyond` units in total; the other units are refunded. Returns how many of the `beyond` units
+// these charges do not cover.
 limit::Cost Settlements::settle_extras(const ChargedLine& line, limit::Cost beyond) {
   const auto& known = *metered(line);
   const auto same = std::find_if(known.charges.begin(), known.charges.end(),
@@ -184,8 +188,8 @@ limit::Cost Settlements::settle_extras(const ChargedLine& line, limit::Cost beyo
   return beyond;
 }
 
-// Settles a stream that has reported no cost. If the stream has ended (`whole`), it costs the estimate. Any
-// other stream costs the estimate, but at least the reserve.
+// Settles a stream that has reported no cost. A stream that has ended (`whole`) costs the estimate. An
+// incomplete stream costs the estimate or the reserve, whichever is more.
 bool Settlements::settle_to_estimate(const ChargedLine& line, bool whole) {
   const auto estimate = meter_->estimate(*line.rule().settlement);
   return settle_to(line, whole ? estimate : std::max(estimate, line.charge().cost), Settled::Estimated);
@@ -207,7 +211,7 @@ bool Settlements::settle_cut(const ChargedLine& line, const ReportedCost& told) 
 
 // Settles a charge in the key table. The outcome then shows the present state of the key. Exception:
 // `reset_after` is still measured from the time of the charge, as in all other outcomes. `total`: the cost
-// together with what the meter has charged.
+// including what the stream meter has charged.
 void Settlements::settle_here(const ChargedLine& line, limit::Cost actual, limit::Cost total) {
   const auto& charge = line.charge();
   const auto charged_at = line.bill_charge.charged_at;
@@ -342,7 +346,8 @@ void Settlements::settle_by_body(bool whole) {
   for_each_line([&](const ChargedLine& line, const Settlement& settlement) {
     if (is_by_call(settlement) || settlement.kind != Settlement::Kind::Json) return;
     if (!policy::is_charged(settlement, status_)) return;
-    if (!format_ && length_ > settlement.max_body) return;  // the head has settled it
+    // settle_by_head() has already counted such a body as unreadable
+    if (!format_ && length_ > settlement.max_body) return;
     const auto told = cost_in_body(settlement, whole || cut);
     if (cut)
       (void)settle_cut(line, told);

@@ -4,8 +4,8 @@
 //
 //   begin ─► answered: by the status or the head ─► see, complete: by a body or trailers ─► end
 //
-// Each charge is settled once, at the first step that can settle it. At the end, the remaining charges stay
-// as they are. cancel() forgets charges that were refunded. A cost in bytes is the number of octets that weir
+// Each charge is settled once, at the first step that can settle it. Charges that no step has settled stay as
+// they are. cancel() forgets charges that were refunded. A cost in bytes is the number of octets that weir
 // has forwarded, however the exchange ends. If the request is complete by then, this cost is settled just
 // before the client has the end of the answer. Otherwise settle_bytes() settles it.
 //
@@ -103,7 +103,7 @@ class Settlements final : public BodyObserver {
     [[nodiscard]] const policy::Rule& rule() const { return *bill_charge.bill->line(number).rule; }
     [[nodiscard]] limit::Outcome& outcome() const { return bill_charge.bill->outcomes()[number]; }
   };
-  // Calls visit(ChargedLine, Settlement) for each charge whose rule has a settlement.
+  // Calls visit(ChargedLine, Settlement) for each charge (line of a bill) whose rule has a settlement.
   template <class Visit>
   void for_each_line(Visit visit);
   bool settle_by_head(const ChargedLine& line, const policy::Settlement& settlement,

@@ -9,7 +9,7 @@ namespace weir::proxy {
 
 void StreamMeter::add(const policy::Rule& rule, Store store, const limit::Charge& charge) {
   auto more = charge;
-  more.penalty = nullptr;  // the end of a budget within a stream is no violation
+  more.penalty = nullptr;  // a budget that runs out within a stream starts no penalty
   if (auto* known = metered(rule, store)) return known->charges.push_back(more);
   const auto mode = rule.mode == policy::Mode::Enforce ? Mode::Charges : Mode::Counts;
   metered_.push_back({&rule, store, {more}, mode, more.cost});
@@ -71,12 +71,14 @@ void StreamMeter::note(Metered& metered, Extra& extra, limit::Cost cost) {
   for (std::size_t i = 0; i < last.size(); ++i) last[i] += extra.costs[i];
 }
 
-// Must be called if the budget does not admit the event. The rule then ends the stream or only counts.
+// Must be called if the budget does not admit the event. A rule with `cut` then ends the stream. Any other
+// rule only counts events from now on.
 void StreamMeter::give_up(Metered& metered) noexcept {
   metered.mode = metered.rule->settlement->stream->cut ? Mode::Cuts : Mode::Counts;
 }
 
-// Must be called if Redis has not answered.
+// Must be called if Redis has not answered. Until kRedisPause has passed, events pass uncharged. A rule with
+// `cut` and on_store_failure = "closed" ends the stream instead.
 void StreamMeter::note_failure(Metered& metered) noexcept {
   worker_.counters.store_failures.add();
   metered.ask_again = worker_.clock.now() + kRedisPause;
@@ -92,7 +94,8 @@ void StreamMeter::extend_here(Metered& metered, base::TimePoint now) {
     for (auto& charge : charges) charge.cost = step;
     Extra extra{now, {}};
     extra.outcomes.resize(charges.size());
-    metered.extras.reserve(metered.extras.size() + 1);  // note() must not fail after the charge
+    // reserved before the charge, so that note() cannot fail after it
+    metered.extras.reserve(metered.extras.size() + 1);
     if (worker_.table.charge({charges.data(), charges.size()}, now,
                              {extra.outcomes.data(), extra.outcomes.size()})) {
       note(metered, extra, step);

@@ -34,8 +34,9 @@ class StreamMeter final : public BodyGate {
  public:
   enum class Store : std::uint8_t { Table, Redis };
 
-  // A charge beyond the reserve. `outcomes`, `costs`: one for each charge of the rule. A cost is 0 if its
-  // limiter has no room, but does not decide (limit/pair.hpp).
+  // One charge that the meter made beyond the reserve. `outcomes` and `costs` have one element for each
+  // charge of the rule (two for an elastic rule). An elastic rule has two limiters, and one of them decides
+  // (limit/pair.hpp). If the other limiter has no room, its cost is 0.
   struct Extra {
     base::TimePoint at;
     boost::container::static_vector<limit::Outcome, 2> outcomes;
@@ -52,10 +53,11 @@ class StreamMeter final : public BodyGate {
     Store store;
     boost::container::static_vector<limit::Charge, 2> charges;
     Mode mode;
-    limit::Cost covered;                 // units that are charged so far
-    std::vector<Extra> extras{};         // at most kMostExtras; later charges are added to the last one
-    limit::Cost next = limit::kMaxCost;  // the largest amount to charge next: twice the last amount
-    base::TimePoint ask_again{};         // Redis has not answered: until then, events pass uncharged
+    limit::Cost covered;          // units that are charged so far
+    std::vector<Extra> extras{};  // at most kMostExtras; later charges are added to the last element
+    // the largest amount to charge next: twice the amount of the last charge
+    limit::Cost next = limit::kMaxCost;
+    base::TimePoint ask_again{};  // Redis has not answered: until then, events pass uncharged
   };
   static constexpr std::size_t kMostExtras = 64;
   static constexpr base::Duration kRedisPause = std::chrono::milliseconds{100};

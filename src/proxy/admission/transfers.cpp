@@ -2,7 +2,7 @@
 //
 // Refunds are for requests that weir refuses after all, that reached no server, or whose departure went to
 // another request. Displacement is for a full queue. A new request takes the place of the last waiting
-// request if the new request has a better priority, or if its client has fewer places.
+// request if the new request has a better priority, or if its client has fewer waiting requests.
 #include "proxy/admission/admission_controller.hpp"
 
 #include "weir/policy/priority.hpp"
@@ -16,9 +16,9 @@ namespace weir::proxy {
 
 namespace {
 
-// Returns the position of the queue's charge if only the queue refused the request. Returns nullopt if
-// another limit also refused the request, if the request can never fit into the queue, or if its client has a
-// penalty.
+// Returns the position in `bill` of the charge that has a queue, if only the full queue refused the request.
+// Returns nullopt if another limit also refused the request, if the request can never fit into the queue, or
+// if its client has a penalty.
 std::optional<std::size_t> full_queue(const policy::Bill& bill) {
   std::optional<std::size_t> found;
   for (std::size_t i = 0; i < bill.charges().size(); ++i) {
@@ -69,8 +69,8 @@ void AdmissionController::refund_here(const limit::Charge& charge, base::TimePoi
   const bool taken_back = worker_.table.refund(charge, departure, now, overflow, &timestamp);
   auto refunded = amendment_of(charge, now, timestamp);
   std::uint64_t places = 0;
-  // Finds this request's charge by its key, because the refunded departure may come from a request with an
-  // earlier ConfigSnapshot.
+  // Finds this request's charge by its key. `charge` itself may belong to another request, whose departure
+  // this request took, and to an earlier ConfigSnapshot.
   for (const auto* bill : bills_)
     for (std::size_t i = 0; i < bill->charges().size(); ++i) {
       const auto& own = bill->charges()[i];
@@ -158,8 +158,8 @@ void AdmissionController::note_refusal(const limit::Charge& charge, base::TimePo
 // surplus departure, evicts a waiting request. Returns false and changes nothing if another limit also
 // refuses the request, or if the queue has no departure for it (Queue::has_place_for()).
 //
-// REQUIRES: this priority may displace a request, and no rule needs Redis. With Redis, the other request
-// could be evicted before Redis refuses this request.
+// REQUIRES: this priority may displace a request, and no rule needs Redis. Otherwise this function could
+// evict a waiting request, and Redis could then refuse the new request.
 bool AdmissionController::displace(base::TimePoint now, policy::Priority priority) {
   auto& bill = buffers_.evaluation.local;
   const auto line = full_queue(bill);
@@ -176,16 +176,18 @@ bool AdmissionController::displace(base::TimePoint now, policy::Priority priorit
   outcome.allowed = true;
   outcome.retry_after = base::Duration(0);
   outcome.overflow = won_->departure.overflow;
-  // At least 1 µs, because other tickets of the lane may be due before this request.
+  // The delay is at least 1 µs, so that the request joins the lane (the queue of one key) even if its
+  // departure is due. Tickets that are due earlier then depart first.
   outcome.delay = std::max(won_->departure.at - now, base::Duration(1));
   return true;
 }
 
-// Charges all limits except that of `line`, or none of them. Returns true if they were charged; otherwise
-// leaves the outcomes unchanged. Must not allocate, because the queue's mutex is held.
+// Charges all limits except the one at position `line` of the bill, or charges none of them. Returns true if
+// they were charged; otherwise leaves the outcomes unchanged. Must not allocate, because the queue's mutex is
+// held.
 //
-// charge_or_displace() has charged the same bill in vain, and has noted the violations of shadow rules. So if
-// a shadow rule refuses in both attempts, the outcome of the first attempt remains.
+// charge_or_displace() has already tried to charge the same bill, and has noted the violations of shadow
+// rules. So if a shadow rule refuses in both attempts, the outcome of the first attempt remains.
 bool AdmissionController::charge_but(std::size_t line, base::TimePoint now) {
   auto& bill = buffers_.evaluation.local;
   boost::container::static_vector<limit::Charge, limit::kMaxCharges> charges(bill.charges().begin(),
