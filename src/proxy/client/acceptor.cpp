@@ -38,7 +38,7 @@ void Acceptor::open() {
   net::spawn(worker_.executor, accept_all(), [this](const std::exception_ptr& failure) {
     accepting_ = false;
     if (!failure) return;
-    close();  // otherwise the kernel would accept connections that no session serves
+    close();  // closes the socket: otherwise the kernel would accept connections that no session serves
     try {
       complain_("an accept loop ended");
     } catch (const std::bad_alloc&) {
@@ -78,7 +78,8 @@ void Acceptor::evict(IdleEvictor::Rank most) noexcept {
   worker_.idle_evictor.want(worker_.sessions / kEvicted + 1, most);
 }
 
-// Waits until a new connection is in the backlog, then evicts connections to make room.
+// Waits until a new connection is in the kernel's backlog. If there is still no room for it, evicts idle
+// connections.
 net::Task<void> Acceptor::make_room() {
   net::ErrorCode ec;
   co_await acceptor_.async_wait(net::AcceptorSocket::wait_read, net::use_task(ec));
@@ -169,8 +170,8 @@ bool count_connection(Worker& worker, const base::IpAddress& address, Connection
 }
 
 // Adopts a connection that another process accepted. Serves the connection even if its address has reached
-// max_connections_per_ip, because this process may have counted newer connections first. Expects neither a
-// PROXY header nor TLS, because the other process handles both.
+// max_connections_per_ip: this process may have counted newer connections of the address first. Expects
+// neither a PROXY header nor TLS, because the other process handles both.
 void Acceptor::adopt(int connection, const ConnectionInfo& connection_info, std::string_view read) {
   net::Stream stream(worker_.executor, connection);
   const auto peer = net::remote_endpoint(connection);

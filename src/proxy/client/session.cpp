@@ -81,8 +81,8 @@ void Session::on_tick() noexcept {
   if (may_doze()) doze();
 }
 
-// Returns true if the session needs no ticks for now. Ticks are needed again once a deadline is armed, a wait
-// begins, or all sessions are woken.
+// Returns true if the session needs no ticks of the watchdog for now. The session gets ticks again once it
+// arms a deadline or begins a wait, or once all sessions are woken.
 bool Session::may_doze() const noexcept {
   const bool counts = state_ == State::Idle || (state_ == State::Begun && begun_ticks_ < kQuietAfterTicks);
   return !counts && !waits_cancellably_ && !worker.draining && !acceptor_closed_;
@@ -103,7 +103,8 @@ bool Session::makes_room() noexcept {
   return true;
 }
 
-// Records that a handshake, a PROXY header or a request's head has begun or must follow.
+// Records that the connection waits for the rest of a handshake, a PROXY header or a request's head. These
+// connections are evicted last.
 void Session::note_begun() noexcept {
   state_ = State::Begun;
   begun_ticks_ = 0;
@@ -157,7 +158,8 @@ net::Task<std::size_t> Session::await_head() {
       const bool gone = co_await hand_over();
       if (gone) co_return 0;
     }
-    const auto most = worker.config().server.max_head;  // a reload during a wait may change the bound
+    // read again after each wait, because a reload may change it
+    const auto most = worker.config().server.max_head;
     const auto found = head.look(inbox, most);
     if (found.size != 0) co_return found.size;
     if (found.fault && !(may_be_http2_ && kPreface.starts_with(inbox.unread()))) {
@@ -187,8 +189,8 @@ net::Task<std::size_t> Session::await_head() {
   }
 }
 
-// Must be called when a wait for a head has ended without new octets. Returns true if the connection waits
-// again.
+// Must be called when a wait for a head has ended without new octets. Returns true if the connection must
+// continue to wait.
 net::Task<bool> Session::outlast(net::ErrorCode ec) {
   // While the worker retires, the session keeps waiting, because the new process may not be ready to adopt
   // the connection.

@@ -35,7 +35,8 @@ class Session final : public ClientWatch {
 
   // `slot`: the entry of this connection in the count of its client address; empty if the connection is not
   // counted or not counted yet. `listener`: the settings of the listener, which may change later.
-  // `acceptor_closed`: true once that listener is closed. Both must outlive the session.
+  // `acceptor_closed`: true once that listener is closed. `listener` and `acceptor_closed` must outlive the
+  // session.
   Session(Worker& worker, net::Stream client, const net::RawEndpoint& peer, ConnectionsPerIp::Slot slot,
           const AcceptorSettings& listener, const bool& acceptor_closed);
   ~Session();
@@ -57,10 +58,12 @@ class Session final : public ClientWatch {
   // Returns true if the connection ends after the current request: if weir stops, if the listener has closed,
   // or if a process that will end soon relays the connection.
   [[nodiscard]] bool is_leaving() const noexcept { return loses_its_place() || relayed_ || last_; }
-  // Returns true if the new process serves the next request and gets the client's socket.
+  // Returns true if another process takes over in an upgrade, serves the next request and gets the client's
+  // socket.
   [[nodiscard]] bool is_handed_off() const noexcept { return worker.handoff != nullptr && !client.is_tls(); }
-  // Returns true if the new process serves the next request, but this process must relay the bytes. This is
-  // necessary with TLS, and if there are more unread bytes than can be sent along with a socket.
+  // Returns true if the new process of an upgrade serves the next request, but this process must relay the
+  // bytes. This is necessary with TLS, and if there are more unread bytes than can be sent along with a
+  // socket.
   [[nodiscard]] bool needs_relay() const noexcept {
     return worker.handoff != nullptr && (client.is_tls() || inbox.unread().size() > kMostToMove);
   }
@@ -133,8 +136,8 @@ class Session final : public ClientWatch {
     return (worker.draining || acceptor_closed_) && !is_handed_off();
   }
   [[nodiscard]] net::Task<bool> open();
-  // Returns true if weir is handing over the state of the limiters, or if the new process accepts
-  // connections.
+  // Returns true if weir is handing over the state of the limiters in an upgrade, or if the new process
+  // accepts connections.
   [[nodiscard]] bool is_called_away() const noexcept {
     return worker.decision_pause.is_on() || worker.handoff != nullptr;
   }

@@ -131,8 +131,9 @@ void log(observe::AccessRecord& record, const RequestReport& report, const Repor
   log_in_full(record, fields, report, sources);
 }
 
-// Returns true if weir exports the request's span. A refusal has no span at a server, so weir can still
-// choose it at the end.
+// Returns true if weir exports the request's span. This is so if the trace is sampled, or if weir refused the
+// request and [tracing] includes all refusals. At the end of a refused request, weir is still free to decide
+// this, because no server has got its trace.
 bool is_exported(const RequestReport& report, const ReportSources& sources) noexcept {
   const auto& trace = sources.buffers.trace;
   if (!trace || sources.worker.spans == nullptr) return false;
@@ -165,7 +166,8 @@ void export_span(const observe::AccessRecord& record, const RequestReport& repor
 limit::Ending ending_of(const RequestReport& report) noexcept {
   const bool answered = report.answered != base::TimePoint{};
   if (!answered) return {.failed = report.failure == "upstream_failed"};
-  if (report.server_status >= 500) return {};  // a fast error does not prove that the server has capacity
+  // no latency: a fast error does not prove that the server has capacity
+  if (report.server_status >= 500) return {};
   return {.latency = report.answered - report.sent};
 }
 

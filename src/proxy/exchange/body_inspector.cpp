@@ -34,8 +34,9 @@ BodyInspector::BodyInspector(ExchangeContext& context) noexcept
       wanted_(policy::wanted_body(context.buffers.rules, context.buffers.request)),
       most_(std::min(wanted_, context.config.server.max_body_memory)) {}
 
-// If weir cannot read the body, for example because it is compressed, returns true at once. The rules then
-// decide about the unreadable body.
+// Returns true if the rules can decide now: the whole body is in memory, or weir cannot read the body (for
+// example because it is compressed). In the second case, the rules decide about an unreadable body. Returns
+// false if read() must be called first.
 bool BodyInspector::show_at_hand() {
   if (most_ == 0) return true;
   auto& body = context_.buffers.request.body;

@@ -50,7 +50,8 @@ bool BodyBuffer::grow(std::size_t size, std::uint64_t most) {
   }
   try {
     if (wanted > text_.capacity()) {
-      std::string bigger;  // reserve() on a string that is not empty may allocate more than requested
+      // a new string, because reserve() on a string that is not empty may allocate more than requested
+      std::string bigger;
       bigger.reserve(wanted);
       bigger = text_;
       text_.swap(bigger);

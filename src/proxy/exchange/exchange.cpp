@@ -89,8 +89,9 @@ void Exchange::identify() {
   begun_ = true;
 }
 
-// Returns true if an authority checks by this request whether weir controls the name of a certificate. The
-// text that answers is then in `buffers.text`. No route and no rule applies to such a request.
+// Returns true if this request comes from a certificate authority that checks whether weir controls a domain
+// name (ACME). The text of the answer is then in `buffers.text`. No route and no rule applies to such a
+// request.
 bool Exchange::is_challenge() {
   const auto* challenges = context_.worker.challenges;
   if (challenges == nullptr || !challenges->are_pending()) return false;
@@ -149,8 +150,8 @@ net::Task<Ending> Exchange::show_usage() {
   co_return co_await reply_.show(usage);
 }
 
-// Returns true if the rules that need no claim already refuse the request. In that case weir does not verify
-// the token.
+// Returns true if the rules that need no claim of the token already refuse the request. In that case weir
+// does not verify the token.
 bool Exchange::is_rejected_unverified(AdmissionResult& admission_result) {
   const auto& request = context_.buffers.request;
   if (shows_usage(context_.route()) || !policy::needs_claims(context_.buffers.rules, request)) return false;
@@ -372,8 +373,9 @@ net::Task<Ending> Exchange::give_up_waiting() {
   return reply_.error({503, "this server is stopping; please retry"});
 }
 
-// Counts the request as in flight. Returns false if too many requests are in flight. Ignores requests that
-// weir answers itself, so that a health check does not fail under load.
+// Counts the request as in flight and returns true. Returns false if too many requests are in flight. Does
+// not count a request that weir answers itself, and returns true for it, so that a health check does not fail
+// under load.
 bool Exchange::enter() noexcept {
   auto& in_flight = context_.worker.in_flight;
   const auto* route = context_.route();

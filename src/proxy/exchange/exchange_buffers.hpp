@@ -58,7 +58,7 @@ struct ExchangeBuffers {
   BodyBuffer copy;                 // the copy of an answer's body, if a rule reads it
 
   ChargeJournal journal;
-  // permits that the exchange holds; clear() releases those that are not released yet
+  // permits that the exchange holds; clear() releases them
   std::vector<limit::Permit> permits;
   std::vector<redis::Permit> shared_permits;  // permits that the exchange holds in Redis
 

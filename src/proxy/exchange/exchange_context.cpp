@@ -43,7 +43,7 @@ void ExchangeContext::join_trace() {
       parent = &field;
       ++count;
     }
-  // several traceparents are as invalid as none
+  // a request with several traceparent fields begins a new trace, like a request without one
   const bool follows = count == 1 && buffers.request.client.peer_trusted;
   buffers.trace = worker.join_trace(follows ? parent->value : std::string_view(), *config.tracing);
 }

@@ -103,9 +103,9 @@ class ExchangeContext {
     worker.counters.client_errors(error).add();
     report.failure = failure;
   }
-  // Records that a message to the client was sent only in part. weir cannot send another message, because the
-  // client would take it for the rest of the first message. `late`: the client is too slow; false: it has
-  // disconnected.
+  // Records that a message to the client was sent only in part, and returns Ending::Abort. weir cannot send
+  // another message. The client would take it for the rest of this message. `late`: true if the client is too
+  // slow, false if it has disconnected.
   Ending give_up_writing(bool late);
 };
 

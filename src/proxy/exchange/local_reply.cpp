@@ -10,8 +10,8 @@ namespace weir::proxy {
 
 namespace {
 
-// Values of `failure` in the access log. The first means that the request has too many parameters, the second
-// that servers may read its path in several ways.
+// Values of the field `failure` in the access log. "ambiguous_path" means that servers may read the request's
+// path in several ways.
 constexpr std::string_view kTooManyParameters = "too_many_parameters";
 constexpr std::string_view kAmbiguousPath = "ambiguous_path";
 

@@ -26,8 +26,7 @@ class LocalReply {
   // Refuses the request for the reason in `admission_result`: an objection, an unreachable store, or the
   // limit of a rule.
   [[nodiscard]] net::Task<Ending> refuse(const AdmissionResult& admission_result);
-  // Refuses a request that waited in the queue of a rule. Earlier, the rule had admitted the request to the
-  // queue.
+  // Refuses a request after it has waited in the queue of a rule without success.
   [[nodiscard]] net::Task<Ending> refuse_waiting(const AdmissionController::Delayed& delayed,
                                                  base::Duration retry_after);
   // Answers 503: too many requests are in flight.
@@ -43,7 +42,7 @@ class LocalReply {
   [[nodiscard]] net::Task<Ending> answer_preflight();
   // Answers the check of a certificate authority (RFC 8555 §8.3). `buffers.text` already has the answer.
   [[nodiscard]] net::Task<Ending> answer_challenge();
-  // Sends the client's own limits. `usage` has already read them.
+  // Sends the state of the client's own limits, which `usage` has already read.
   [[nodiscard]] net::Task<Ending> show(const Usage& usage);
   // Answers a request whose Max-Forwards is used up (RFC 9110 §7.6.2).
   [[nodiscard]] net::Task<Ending> answer_max_forwards();

@@ -28,7 +28,7 @@ class MessageGate final : public BodyGate {
                                                          Sender sender);
 
   [[nodiscard]] std::size_t admit(std::string_view octets) override;
-  // Returns true if the next message ends the call.
+  // Returns true if the next message must end the call, because it exceeds the limit of a rule.
   [[nodiscard]] bool refuses() const noexcept { return refuses_; }
   // Returns the time until the next message may be admitted, but at most a second. With this bound, callers
   // check at least once a second whether the client has disconnected.

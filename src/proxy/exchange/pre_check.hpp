@@ -17,7 +17,7 @@ enum class PreCheck : std::uint8_t {
   BodyTooLarge,   // the announced length exceeds the limit
   Excess,         // the request has more parameters, cookies or repeated fields than weir reads
   PathAmbiguous,  // servers may read the path in several ways that lead to different routes
-  PathLeaves,     // servers may read the forwarded path as one outside the route's target
+  PathLeaves,     // servers may read the forwarded path as a path outside the route's target
   Ambiguous,      // the request has contradictory values that identify its client
   NoWebSocket,    // a client of HTTP/2 opens a WebSocket, but the route does not permit this
   UnknownKey,     // the API key is unknown, and unknown_keys = "reject"

@@ -66,8 +66,8 @@ net::Task<net::ErrorCode> BodySource::fill() {
   inbox_.received(count);
   filled_ += count;
   if (ec == net::asio::error::eof || ec == net::asio::error::connection_reset) {
-    // A reset may have lost bytes. So if only the end of the connection delimits a body, a reset does not
-    // complete it.
+    // A reset of the connection may have lost bytes. So if the end of the connection marks the end of the
+    // body, a reset does not count as that end.
     ended_ = ec == net::asio::error::eof || framing_ != http::Framing::UntilClose;
     if (ended_) ec = {};
   }

@@ -6,7 +6,7 @@ bool TokenKeyWait::has_key() const {
   return !context_.config.client.tokens->lacking(context_.buffers.request.client.token);
 }
 
-// While fetches fail, no request waits, because a fetch is repeated anyway.
+// Does not wait while the fetches of the issuer's keys fail. weir repeats failed fetches in any case.
 net::Task<void> TokenKeyWait::run() {
   using observe::TokenKeyWaited;
   auto& keys = *source_.keys;
@@ -18,7 +18,8 @@ net::Task<void> TokenKeyWait::run() {
     watch.begin_cancellable_wait();
     watch.arm(source_.settings->wait);
     while (!cancelled_ && !keys.is_failing()) {
-      told = keys.has_fetched(number);  // before has_key(), because a fetch may end in between
+      // read before has_key(), because a fetch may end between the two calls
+      told = keys.has_fetched(number);
       found = has_key();
       if (found || told) break;
       (void)co_await waiter_.wait();

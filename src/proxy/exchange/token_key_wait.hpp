@@ -12,15 +12,16 @@ namespace weir::proxy {
 
 class TokenKeyWait {
  public:
-  // `source`: the keys that lack the key of the request's token.
+  // `source`: the keys of the token's issuer, which do not include the key that signed the token.
   TokenKeyWait(ExchangeContext& context, const policy::TokenVerifier::KeySource& source)
       : context_(context),
         source_(source),
         waiter_(context.worker.token_key_waiters, context.worker.executor) {}
 
-  // Asks for a fetch. Waits until the key has come, the issuer has told that it does not have the key, a
-  // fetch has failed or the issuer's `wait` has passed. The wait also ends if the client disconnects or weir
-  // stops. Then sets Credentials::keys_current and counts the outcome.
+  // Asks for a fetch of the issuer's keys and waits. The wait ends when a fetch has brought the key, has
+  // succeeded without the key, or has failed. It also ends when the issuer's `wait` has passed, when the
+  // client disconnects, or when weir stops. Then sets Credentials::keys_current (true if a fetch succeeded
+  // meanwhile) and counts the outcome.
   [[nodiscard]] net::Task<void> run();
   void cancel() noexcept {
     cancelled_ = true;

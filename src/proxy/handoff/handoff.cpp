@@ -22,8 +22,8 @@ namespace weir::proxy {
 
 namespace {
 
-// This process sets no deadline for a relay, which ends with the drain at the latest. The new process
-// enforces the deadlines of the requests that it serves.
+// The deadline of a relay: in effect none. The new process enforces the deadlines of the requests that it
+// serves, and the drain of this process ends the relay at the latest.
 constexpr base::Duration kUnbounded = std::chrono::hours(24 * 365);
 // How long the client may still send after its last answer.
 constexpr base::Duration kLinger{5'000'000};

@@ -131,8 +131,8 @@ net::Task<net::ErrorCode> Http2Connection::read_more() {
 bool Http2Connection::outlast(const net::ErrorCode& ec) {
   if (ec != net::asio::error::operation_aborted) failed_ = failed_ || ec != net::asio::error::eof;
   if (ec != net::asio::error::operation_aborted || failed_) return false;
-  // When weir stops, each request first ends at its own deadline, so that the client gets an answer. The
-  // connection stays open until all requests have ended.
+  // When weir stops, the connection stays open until all its requests have ended. Each request ends at its
+  // own deadline, so that the client gets an answer.
   if (session_.late() && (serving_ == 0 || !worker_.hard_stop)) {
     if (!std::exchange(gone_away_, true)) {
       worker_.counters.http2_goaways(observe::Goaway::Idle).add();

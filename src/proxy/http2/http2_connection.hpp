@@ -38,7 +38,7 @@ class Http2Connection final : private http::Http2Events {
   static constexpr std::size_t kMostHeads = 8;
 
   // The session and the settings must outlive this object. `uncounted`: octets in the session's inbox that
-  // bytes_in does not contain yet.
+  // the counter bytes_in does not contain yet.
   Http2Connection(Session& session, const Http2Settings& settings, std::size_t uncounted);
   ~Http2Connection();
 
@@ -74,8 +74,8 @@ class Http2Connection final : private http::Http2Events {
   [[nodiscard]] bool has_failed() const noexcept { return failed_; }
 
   void note_data(std::size_t octets) noexcept;
-  // Must be called when a frame with `octets` of a body is sent. `cut`: the client's windows permitted no
-  // larger frame.
+  // Must be called when a frame with `octets` of a body is sent. `cut`: true if the client's flow-control
+  // windows permitted no larger frame.
   void note_sent(std::size_t octets, bool cut) noexcept { guard_.note_sent(octets, cut); }
   // Must be called when the head of a stream is complete.
   void note_ready() noexcept {
@@ -126,7 +126,7 @@ class Http2Connection final : private http::Http2Events {
   net::Notification ended_;     // wakes run(): a stream has ended
   net::Notification progress_;  // wakes the reader: the socket accepts octets again
   net::Signal writer_ended_;
-  std::size_t uncounted_ = 0;      // octets in the inbox that bytes_in does not contain yet
+  std::size_t uncounted_ = 0;      // octets in the inbox that the counter bytes_in does not contain yet
   std::size_t data_read_ = 0;      // octets of bodies in the current read, which the exchanges count
   std::size_t serving_ = 0;        // streams whose exchange has not ended
   std::int32_t last_taken_ = 0;    // the highest ID of the streams for which an exchange began; 0: none

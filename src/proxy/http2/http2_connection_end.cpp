@@ -68,9 +68,9 @@ void Http2Connection::end_by(observe::Goaway reason) {
   codec_.go_away(http::Http2Error::EnhanceYourCalm);
 }
 
-// Announces the end by a first GOAWAY and a PING. on_pong() or on_tick() then sends the last GOAWAY. If
-// another process already has the limits, this process takes no new requests, so it sends the last GOAWAY at
-// once.
+// Announces the end by a first GOAWAY and a PING. on_pong() or on_tick() then sends the last GOAWAY. If a new
+// process already has the state of the limiters, this process takes no new requests, so it sends the last
+// GOAWAY at once.
 void Http2Connection::leave() {
   if (gone_away_ || failed_) return;
   if (announced_ == base::TimePoint{}) {
@@ -83,11 +83,12 @@ void Http2Connection::leave() {
   output_.notify();
 }
 
-// Sends the last GOAWAY. Sends nothing while limits are handed over to a new process, because weir does not
-// know yet which process will serve the waiting streams. Then on_tick() or leave() sends the GOAWAY later.
+// Sends the last GOAWAY. Sends nothing while the state of the limiters is handed over to a new process,
+// because weir does not know yet which process will serve the waiting streams. Then on_tick() or leave()
+// sends the GOAWAY later.
 //
-// Once another process has the limits, the GOAWAY excludes the streams that have no exchange. Clients repeat
-// excluded requests on their own, but many clients do not repeat requests that were reset with
+// Once the new process has that state, the GOAWAY excludes the streams for which no exchange has begun.
+// Clients repeat excluded requests on their own, but many clients do not repeat requests that were reset with
 // REFUSED_STREAM.
 void Http2Connection::send_last_goaway() {
   if (worker_.decision_pause.is_on()) return;
@@ -110,7 +111,8 @@ void Http2Connection::on_tick() noexcept {
   if (failed_) return;
   try {
     const auto now = worker_.clock.now();
-    remove_done();  // needed here, too: the writer does not call it while the client reads nothing
+    // also here, because the writer does not call remove_done() while the client reads nothing
+    remove_done();
     rest(now);
     if (session_.must_leave()) leave();
     const bool announced = announced_ != base::TimePoint{};

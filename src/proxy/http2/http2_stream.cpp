@@ -67,7 +67,7 @@ net::Task<void> Http2Stream::serve() {
   serving_ = true;
   co_await wait_out_pause();
   if (gone_) co_return;
-  // This process decides on no more requests. The client sends the request again on another connection (RFC
+  // Refuses the request: a new process decides from now on. The client repeats it on another connection (RFC
   // 9113 §8.7).
   if (worker.retiring || worker.decision_pause.is_on()) {
     connection_.leave();
@@ -112,7 +112,8 @@ void Http2Stream::finish(bool ended) noexcept {
   sink_.reset();
   watch_.disarm();
   if (closed_) return;
-  if (refused_ && connection_.codec().excludes(id_)) return;  // the GOAWAY closes the stream
+  // the GOAWAY closes the stream, so no reset is needed
+  if (refused_ && connection_.codec().excludes(id_)) return;
   if (refused_)
     reset(Http2Error::RefusedStream);
   else if (!ended || ending_ == Ending::Abort)
@@ -120,8 +121,7 @@ void Http2Stream::finish(bool ended) noexcept {
   else if (ending_ == Ending::Close)
     reset(Http2Error::Cancel);
   else if (!ended_)
-    reset(Http2Error::None);  // the answer is complete, and weir does not read the rest of the body (RFC 9113
-                              // §8.1)
+    reset(Http2Error::None);  // tells the client to stop sending (RFC 9113 §8.1)
 }
 
 void Http2Stream::reset(http::Http2Error error) noexcept {

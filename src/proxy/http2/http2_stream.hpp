@@ -145,9 +145,10 @@ class Http2Stream final : public ClientStream, public http::Http2StreamEvents, p
   bool answered_ = false;  // the end of the answer is in the output buffer
   bool serving_ = false;
   bool finished_ = false;
-  bool refused_ = false;  // true if another process serves the client's next requests
-  bool closed_ = false;   // the codec has forgotten the stream
-  bool gone_ = false;     // the client has reset the stream, or the connection has ended
+  // true if this process refused the request, because a new process decides on requests
+  bool refused_ = false;
+  bool closed_ = false;  // the codec has forgotten the stream
+  bool gone_ = false;    // the client has reset the stream, or the connection has ended
 };
 
 }  // namespace weir::proxy

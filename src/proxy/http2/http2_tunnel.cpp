@@ -15,8 +15,8 @@ std::size_t Http2Tunnel::try_read(char* at, std::size_t size, net::ErrorCode& ec
   return stream_.try_read(at, size, ec);
 }
 
-// Copies the octets, because the codec fetches them only when the windows open. The caller may have dropped
-// the octets by then.
+// Copies the octets, because the codec fetches them only when the client's flow-control windows open. The
+// caller may have dropped the octets by then.
 std::size_t Http2Tunnel::try_write(std::string_view first, std::string_view second, net::ErrorCode& ec) {
   ec = is_broken() ? net::asio::error::connection_reset : net::ErrorCode();
   if (ec || !sink_.is_flushed()) return 0;

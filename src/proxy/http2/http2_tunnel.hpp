@@ -22,7 +22,7 @@ class Http2Tunnel final : public net::DuplexStream {
 
   [[nodiscard]] net::Task<std::size_t> read_some(char* at, std::size_t size, net::ErrorCode& ec) override;
   [[nodiscard]] std::size_t try_read(char* at, std::size_t size, net::ErrorCode& ec) override;
-  // Accepts octets only if no earlier octets still wait for the client's windows.
+  // Accepts octets only if no earlier octets still wait for the client's flow-control windows.
   [[nodiscard]] std::size_t try_write(std::string_view first, std::string_view second,
                                       net::ErrorCode& ec) override;
   [[nodiscard]] std::size_t try_rest(std::string_view first, std::string_view second,

@@ -8,7 +8,8 @@
 // A key is charged at most 10 s in advance (policy::Rule::kLongestPaceLead). Beyond that, a piece waits
 // without a charge and asks again. So exchanges that have ended can delay others by no more than this time.
 //
-// A Pacing belongs to one exchange; its two gates are used by the coroutines of the exchange.
+// A Pacing belongs to one exchange. Its two gates, one for each body, are used by the coroutines of the
+// exchange.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -45,8 +46,8 @@ class PaceGate final : public Pacer {
 
   [[nodiscard]] std::size_t admit(std::size_t size) override;
   void passed(std::size_t octets) noexcept override { charged_ -= octets; }
-  // Charges octets that weir forwards without waiting, but no more than the keys may be charged in advance.
-  // Later octets of the keys wait longer.
+  // Charges octets that weir forwards without waiting, so that later octets of the same keys wait longer.
+  // Charges no more than the keys may be charged in advance.
   void charge_at_once(std::size_t octets);
   // Returns the time until weir may forward the next piece, but at most a second. With this bound, callers
   // renew their deadlines and check whether the other side has left at least once a second.

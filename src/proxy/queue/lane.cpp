@@ -3,12 +3,12 @@
 namespace weir::proxy {
 
 // Returns the first ticket in order that may take the first departure. If no ticket may take this departure
-// yet, there is usually a surplus departure (see the invariants in queue.hpp), and the first departure stays
-// unused.
+// yet, the result has no ticket and the first departure stays unused, provided that the lane has a surplus
+// departure. It usually has one (see the invariants in queue.hpp).
 //
-// There is one exception. Departures are ordered by Redis's clock, and a round trip adds an error. By this
-// weir's clock, their order may therefore be wrong, and there may be no surplus. In that case the first
-// departure waits for the ticket with the earliest not_before.
+// If there is no surplus departure, the ticket with the earliest not_before takes the first departure, as
+// soon as it may depart. This happens only because weir orders departures by Redis's clock. A round trip adds
+// an error, so by this weir's clock the order may be wrong.
 Lane::Next Lane::next() noexcept {
   const auto at = departures.front().at;
   const auto soonest = held.rbegin();  // the ticket with the earliest not_before
@@ -32,9 +32,10 @@ const LaneClient* Lane::last() const noexcept {
 
 // Returns the index of the last departure that no ticket needs. `but`: a ticket to ignore.
 //
-// A ticket needs a departure at its not_before or later. Let n be the number of tickets whose not_before is t
-// or later. If just n departures are at t or later, these tickets need all of them. The result is the last
-// departure before the earliest such t, or the lane's last departure if there is no such t.
+// Each ticket needs a departure at its not_before or later. Suppose that n tickets have a not_before of t or
+// later, and that exactly n departures are at t or later. Then these tickets need all n departures. The
+// function finds the earliest such t, and returns the last departure before t. If there is no such t, it
+// returns the lane's last departure.
 std::size_t Lane::spare(const QueueTicket* but) const noexcept {
   std::size_t found = departures.size() - 1;
   std::size_t longer = 0;

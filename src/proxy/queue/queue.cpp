@@ -135,7 +135,7 @@ void Queue::note_yielding() noexcept {
 }
 
 // Returns true if the lane's last ticket gives way to the newcomer. If the priorities are equal, the ticket's
-// client must still have at least as many places as the newcomer's client afterwards.
+// client must have at least as many waiting requests as the newcomer's client even after the exchange.
 bool Queue::gives_way(const Lane& lane, const Newcomer& newcomer) {
   const auto* most = lane.last();
   if (most == nullptr) return false;
@@ -280,8 +280,8 @@ std::optional<base::TimePoint> Queue::crowded_until(const limit::Key& lane, cons
   return next_turn(lane, client);
 }
 
-// Counts the departures that other tickets take first: all tickets of better priorities, then one ticket of
-// each client with an earlier turn.
+// Counts the departures that other tickets take before this client's next ticket: all tickets of better
+// priorities, and one ticket of each client with an earlier turn.
 base::TimePoint Queue::next_turn(const limit::Key& key, const limit::Key& client) const {
   const auto& lane = lanes_.at(key);
   std::size_t before = 0;

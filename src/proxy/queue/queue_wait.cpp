@@ -66,8 +66,8 @@ QueueWait::Result QueueWait::judge(const Shaper::QueueResult& turn) {
     const auto retry_after = context_.worker.table.peek(delayed_.charge, context_.now).retry_after;
     if (turn.end == Ended::Displaced)
       return {End::GivesWay, policy::wait_under(*delayed_.rule, retry_after, context_.now)};
-    // A levelled request lost its place to a client with fewer places. weir refuses it like a request that
-    // finds the queue full.
+    // The request lost its place to a client with fewer waiting requests (Levelled). weir refuses it like a
+    // request that finds the queue full.
     return refuse(counters.queue_levelled, "queue_levelled", retry_after);
   }
   // The answer states retry_after. If the client retried earlier, other requests would overtake its request

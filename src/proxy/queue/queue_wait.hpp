@@ -1,9 +1,9 @@
 // QueueWait makes one request wait in the queue for its departure. Lives in the coroutine frame of
 // Exchange::wait_in_queue().
 //
-// The wait has a deadline, because requests of a better priority may depart first for a long time. As soon as
-// the last ticket in order cannot depart before its deadline, the queue evicts it. ClientWatch ends all other
-// waits at the deadline.
+// The wait has a deadline, because requests of a better priority may depart first for a long time. If the
+// last request in order can no longer depart before its deadline, the queue evicts it at once. ClientWatch
+// ends all other waits when their deadlines pass.
 #pragma once
 
 #include "proxy/exchange/exchange_context.hpp"

@@ -46,8 +46,9 @@ net::Task<Shaper::QueueResult> Shaper::wait(Ticket& ticket, const Departure& dep
   co_return leave(ticket);
 }
 
-// The caller must not use the departure after this call, even if the call throws. ~Ticket() removes a ticket
-// that has joined.
+// Adds the ticket and its departure to the queue, and returns nullopt. If the client already has `most`
+// waiting requests, passes the departure on and returns why the ticket did not join. The caller must not use
+// the departure after this call, even if the call throws. ~Ticket() removes a ticket that has joined.
 std::optional<Shaper::QueueResult> Shaper::join(Ticket& ticket, const Departure& departure,
                                                 std::uint64_t most) {
   const auto& lane = departure.charge.key;
@@ -76,7 +77,7 @@ base::Duration Shaper::until(base::TimePoint at) const {
   return std::max(at - clock_.now(), base::Duration(0));
 }
 
-// Ends a wait that leave() or an eviction woke. Only under the lock is it certain which of the two came
+// Ends a wait that Ticket::leave() or an eviction has woken. Checks under the lock which of the two came
 // first.
 Shaper::QueueResult Shaper::leave(Ticket& ticket) {
   const std::lock_guard lock(shared_.mutex);
@@ -176,7 +177,8 @@ void Shaper::wake_due() {
     static_cast<Ticket&>(*evicted).leave();  // NOLINT(cppcoreguidelines-pro-type-static-cast-downcast)
 }
 
-// Wakes each other worker that has an evicted ticket, or a departure before its timer ends.
+// Wakes each other worker that has an evicted ticket, or a departure that is due before the worker's timer
+// ends.
 void Shaper::ask_others() {
   for (std::size_t i = 0; i < shared_.shapers.size(); ++i) {
     auto* const other = shared_.shapers[i];

@@ -42,7 +42,8 @@ BodySink& AnswerRelay::begin() {
   if (response.status == 429 && context_.route()->honor_retry_after) note_pause();
   context_.settle(response.status, &response);
   context_.edit_answer(response.fields);
-  if (const auto& cors = context_.config.cors)  // last, so that it finds the fields of the route
+  // after edit_answer(), so that it finds the fields that the route adds
+  if (const auto& cors = context_.config.cors)
     http::append_exposed_names(buffers.rate_limit_headers, *cors, buffers.head.fields);
   keep_stricter(response.fields, buffers.rate_limit_headers);
   context_.report.status = response.status;
@@ -100,7 +101,8 @@ net::Task<Relay::Need> AnswerRelay::relay_rest(Relay::Need need) {
       if (watch.late() || watch.left()) break;
     }
     if (attempt_.lease.member().suspect()) note_lasting_answer();
-    if (attempt_.body_fault) break;  // the upload may have failed during another wait
+    // ends the relay, because the upload of the request has failed during a wait
+    if (attempt_.body_fault) break;
     if (need == Relay::Need::Gate || need == Relay::Need::Pace) {
       const bool gate = need == Relay::Need::Gate;
       auto wait = gate ? wait_at_gate() : wait_for_pace();
@@ -228,8 +230,8 @@ void AnswerRelay::note_lasting_answer() noexcept {
   if (since >= attempt_.pool.settings().timeouts.response) attempt_.note_answer();
 }
 
-// Returns true if the connection to the server can serve another request. This is impossible after the server
-// got `Expect: 100-continue` and answered without a 100. The server may then read the body that weir sent, or
+// Returns true if the connection to the server can serve another request. Returns false if the server got
+// `Expect: 100-continue` and answered without a 100. The server may then read the body that weir sent, or
 // take the body for the next request (RFC 9110 §10.1.1).
 bool AnswerRelay::is_in_step() const noexcept {
   const auto& response = context_.buffers.response;
@@ -258,9 +260,9 @@ std::optional<Outcome> AnswerRelay::abort_answer(Relay::Need need) {
   context_.worker.counters.bytes_out.add(sink_.sent());
   report.body_out = body_.received();
   if (need == Relay::Need::SinkBroken || need == Relay::Need::Room)
-    attempt_.note_answer();  // the server is not to blame
+    attempt_.note_answer();  // the server answered, and only the client failed
   if (is_abandoned(need)) return note_client_fault();
-  // If the server still waits for the body because the client has not sent it, the server is not to blame.
+  // A server that still waits for the body, because the client has not sent it, is not to blame.
   const bool owed = upload_ != nullptr && upload_->is_expectant();
   auto& lease = attempt_.lease;
   if (!owed && attempt_.count_failure()) {

@@ -41,8 +41,8 @@ class ServerAttempt {
   // Waits in the upstream's queue until a server has room, and leases the server. Returns false if no server
   // is available, the queue is full, or the wait reaches or would exceed its limit.
   [[nodiscard]] net::Task<bool> wait_for_server(policy::Priority priority);
-  // Must be called if no server could be leased. If all servers that were not tried yet are full, or if all
-  // servers are drained, sets the error for the client.
+  // Must be called if no server could be leased. Sets the error for the client if all servers that were not
+  // tried yet are full, or if operators have drained all servers.
   void note_no_server();
   // Returns true if the lease has an open connection, and counts its reuse.
   [[nodiscard]] bool reuses_connection();
@@ -114,7 +114,8 @@ class ServerAttempt {
   bool all_drained = false;    // operators have drained all servers, and none got the request
   bool oversized = false;      // the head of the server's answer was too large to forward
   bool client_broken = false;  // the client got only part of a head, so no answer can follow
-  bool client_ended = false;   // only the client's state ended the wait for the answer
+  // the wait for the answer ended because of the client alone; the server is not to blame
+  bool client_ended = false;
   bool client_stalls = false;  // the client does not read the answer at the moment
   bool cut_short = false;   // the current wait ends at the deadline of all attempts, before its own deadline
   unsigned servers = 0;     // how many servers got the request

@@ -51,8 +51,8 @@ class Tunnel {
   // Relays until both sides have closed their sending sides, or until a timeout, an error or a refusal.
   [[nodiscard]] net::Task<observe::TunnelEnd> run();
 
-  // Ends the delay of a message, and the waits of the pacer. The caller must have recorded the reason in the
-  // client's watch.
+  // Ends the delay of a message, and the waits of the pacer. The caller must first record the reason in the
+  // ClientWatch.
   void cancel() noexcept;
 
   // Return the bytes sent to the server and to the client.

@@ -42,7 +42,7 @@ class Upload {
   // Returns true if the server did not send 100 Continue in time, but may still answer in time.
   [[nodiscard]] bool is_word_overdue() const noexcept;
   // If the deadline for 100 Continue is armed, replaces it by the deadline for the server's answer and
-  // returns true.
+  // returns true. Otherwise returns false.
   [[nodiscard]] bool suspend_word() noexcept;
   // Arms the deadline for 100 Continue.
   void await_continue() noexcept;

@@ -89,7 +89,8 @@ void UpstreamExchange::begin_request() {
   write_request_head(context_, attempt_, attempt_.pool.settings().host);
   attempt_.whole = head.framing == http::Framing::None;
   if (context_.has_whole_body()) attempt_.whole = body.take(attempt_.body) == BodySource::Status::Piece;
-  // An HTTP/2 server may refuse the request after it got a part of the body.
+  // Keeps a copy of the body, because an HTTP/2 server may refuse the request after it got a part of the
+  // body. weir can then send the request again.
   if (!attempt_.whole && attempt_.pool.settings().protocol != upstream::Protocol::Http1)
     attempt_.copy.begin();
   if (!attempt_.whole) return;
@@ -135,7 +136,8 @@ void UpstreamExchange::send_request() {
   net::ErrorCode ec;
   const auto sent = attempt_.lease.stream().try_write(out, attempt_.body, ec);
   attempt_.handed_over_before = attempt_.handed_over;
-  // If a reused connection was already dead, no byte of the request reached a server.
+  // True if at least one byte was sent, or if sending did not fail: if a reused connection was already dead,
+  // no byte reached a server.
   attempt_.handed_over = attempt_.handed_over || sent > 0 || !ec;
   if (attempt_.handed_over) context_.admission.keep();
   const bool all = attempt_.whole && sent == out.size() + attempt_.body.size();
@@ -259,7 +261,8 @@ void UpstreamExchange::note_silence(const net::ErrorCode& why) {
   const bool late = context_.watch.late();
   const bool nothing_came = context_.buffers.answer.empty() && !attempt_.heard;
   attempt_.silent = nothing_came;
-  // With TLS 1.3, a server can reject weir's certificate only after weir's side of the handshake is complete.
+  // With TLS 1.3, weir's side of the handshake is complete before the server checks weir's certificate. So an
+  // alert that arrives instead of an answer means that the handshake failed.
   if (nothing_came && net::Stream::was_alerted(why))
     attempt_.alert = "its TLS handshake failed: " + why.message();
   attempt_.error.status = late ? 504 : 502;
@@ -308,8 +311,8 @@ Outcome UpstreamExchange::give_up() {
     context_.report.failure = "upstream_crowded";
     context_.append_retry_after(*attempt_.room_after);
   }
-  // The server broke off the gRPC call. If a deadline ended the call instead, the charge remains, because the
-  // client may choose the deadline.
+  // A 502 means that the server broke off a gRPC call, so its charges are settled as for status UNAVAILABLE.
+  // If a deadline ended the call (504), the charges remain, because the client may choose the deadline.
   if (attempt_.error.status == 502) context_.admission.settlements().end_call(http::kGrpcUnavailable);
   return {attempt_.error};
 }

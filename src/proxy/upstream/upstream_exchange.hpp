@@ -39,7 +39,7 @@ class UpstreamExchange {
   // The next step after an attempt.
   enum class Next : std::uint8_t {
     Try,     // lease a server and send the request
-    Retry,   // try another server, if one is left, time remains and the retry budget allows a retry
+    Retry,   // try another server, if a server is left, time remains and the retry budget allows a retry
     Answer,  // forward this server's answer to the client
     GiveUp,
   };

@@ -47,10 +47,11 @@ UpstreamExchange::Next UpstreamExchange::judge_failure() {
   const bool late = context_.watch.late();
   const auto failure = find_failure();
   const bool refused = failure == Failure::Refused;
-  const bool broken = failure == Failure::Broken;  // only this failure says something about the server
+  const bool broken = failure == Failure::Broken;  // other failures say nothing about the server
   const bool counts = broken && !attempt.has_met_call_deadline();
   const bool theirs = !attempt.client_ended && (counts ? attempt.count_failure() : attempt.is_theirs());
-  // The server sent an interim answer, and the body then did not arrive. So the server did not fail.
+  // The server sent an interim answer, and the client then did not send the whole body. So the server counts
+  // as healthy.
   if (!theirs && attempt.heard && !is_body_complete()) attempt.note_answer();
   if (theirs && broken && late && !attempt.cut_short) attempt.count_time();
   if (theirs && broken && !(late && attempt.cut_short)) blame_server();

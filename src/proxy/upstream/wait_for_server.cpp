@@ -18,7 +18,7 @@ namespace {
 // request in the queue looks for a free server if nothing wakes the request.
 constexpr base::Duration kPerhaps{1'000'000};
 
-// One waiting request, which any thread may wake. Waking a request that has already ended has no effect.
+// One request in the queue, which any thread may wake. Waking has no effect if the wait has already ended.
 struct ServerQueueWaiter {
   explicit ServerQueueWaiter(net::Executor executor) : timer(executor) {}
   net::Timer timer;
