@@ -30,7 +30,7 @@ struct Chat : LoneWorker {
   explicit Chat(const Configuration& a_config, const redis::RedisSettings* redis = nullptr)
       : LoneWorker(a_config, redis) {}
 
-  // Opens a connection, sends ten messages at once, and returns how many of them were admitted.
+  // Opens a WebSocket, sends ten messages at once, and returns how many of them were admitted.
   int passed(std::string_view api_key, MessageLimits::Sender sender = MessageLimits::Sender::Client) {
     ExchangeBuffers space(worker);
     space.request.head = &head;

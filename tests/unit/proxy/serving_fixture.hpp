@@ -42,7 +42,8 @@ struct ServingFixture : LoneWorker {
     auto early = connect();
     (void)ask(early);
   }
-  // Connects more clients and serves them, so that they use freed memory again.
+  // Connects more clients and serves them, so that their connections use memory that earlier connections have
+  // freed.
   std::vector<Tcp::socket> fill(int count) {
     std::vector<Tcp::socket> held;
     for (int i = 0; i < count; ++i) {

@@ -32,8 +32,9 @@ policy::Rule rule_of(const char* name, limit::RuleIndex index, std::string_view 
 
 class AdmissionControllerTest : public ::testing::Test, protected LoneWorker {
  protected:
-  // The rule "queue" has one departure an hour and two places; all clients share it. The rule "two" admits
-  // two requests a day for each API key. The rule "slow" has one departure in ten hours for the tier "slow".
+  // The rule "queue" lets one request an hour depart, lets two wait, and is shared by all clients. The rule
+  // "two" admits two requests a day for each API key. The rule "slow" lets one request of the tier "slow"
+  // depart in ten hours.
   AdmissionControllerTest() : LoneWorker({}) {
     config.rules = {
         rule_of("queue", 0, "", queue_of({1, hours(1)}, 2)),
@@ -110,8 +111,8 @@ class AdmissionControllerTest : public ::testing::Test, protected LoneWorker {
         .remaining;
   }
 
-  // Makes the rule "two" a shadow rule that refuses all requests but the first. The `after`-th violation
-  // begins a penalty.
+  // Makes the rule "two" a shadow rule that would refuse all requests but the first. Its violation number
+  // `after` begins a penalty.
   void watch(std::uint32_t after) {
     config.rules[1] = rule_of("watch", 1, "", queue_of({1, hours(24)}, 0));
     config.rules[1].mode = policy::Mode::Shadow;
@@ -174,7 +175,7 @@ TEST_F(AdmissionControllerTest, RefusalIsCountedForTheClientWhoseRuleRefuses) {
   EXPECT_EQ(counts_of(0).total(), 0U) << "the queue had places";
 }
 
-TEST_F(AdmissionControllerTest, DepartureThatTheShaperReturnedIsNotReturnedAgain) {
+TEST_F(AdmissionControllerTest, DepartureReturnedByTheShaperIsNotReturnedASecondTime) {
   (void)ask("a");
   auto& waiting = join("a");
   leave(waiting);  // the shaper returns the departure to the limiter
@@ -184,9 +185,9 @@ TEST_F(AdmissionControllerTest, DepartureThatTheShaperReturnedIsNotReturnedAgain
       << "the departure of the other request was not promised again";
 }
 
-// The limiter takes back only its latest departure. This test abandons `first` first. The departure of
-// `first` therefore stays in the queue until the later departure is returned.
-TEST_F(AdmissionControllerTest, EarlierDepartureIsReturnedOnceTheLaterDepartureIsReturned) {
+// The limiter takes back only the latest departure that it has promised. This test abandons `first` before
+// `second`. So the departure of `first` stays in the queue until the departure of `second` is returned.
+TEST_F(AdmissionControllerTest, EarlierDepartureReturnsToTheLimiterOnceTheLaterOneHasReturned) {
   (void)ask("x");
   auto& first = ask("a");
   const auto soonest = first.admission.delayed().departure.at;
@@ -242,8 +243,9 @@ TEST_F(AdmissionControllerTest, RequestThatDisplacedAnotherRequestStaysChargedWh
   EXPECT_EQ(left("a"), 2U) << "the request had displaced no other request";
 }
 
-// A refusal by a shadow rule is one violation, whether or not its request then displaces another request.
-TEST_F(AdmissionControllerTest, RequestCountsAsOneViolationOfAShadowRule) {
+// A request that a shadow rule would refuse counts as one violation, whether or not the request then
+// displaces another one.
+TEST_F(AdmissionControllerTest, RequestThatTriesToDisplaceCountsAsOneViolationOfAShadowRule) {
   watch(100);
   (void)ask("x");
   (void)join("a");
@@ -269,8 +271,8 @@ TEST_F(AdmissionControllerTest, PenaltyIsCountedIfADisplacingRequestViolatesASha
 }
 
 // The new request took a departure in the rule "queue" from another request, but waits longer in the rule
-// "slow". In the meantime "queue" promised a later departure, so the limiter cannot take back the former
-// departure. A request that waits in "queue" must get it.
+// "slow". In the meantime the limiter of "queue" promised a later departure, so it cannot take back the
+// departure that the new request took. A request that waits in "queue" must get that departure.
 TEST_F(AdmissionControllerTest, DepartureTakenFromADisplacedRequestIsReturnedToItsQueue) {
   (void)ask("x", {}, "slow");
   (void)join("a");

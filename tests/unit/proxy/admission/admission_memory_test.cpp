@@ -125,7 +125,8 @@ TEST(AdmissionMemory, LackOfMemoryRefundsEachPrefetchedUnitOnce) {
     for (const auto& charge : asking.space->evaluation.remote.charges()) asking.take(charge);
     asking.ask();
     ASSERT_EQ(asking.ruling.decision.verdict, policy::Verdict::Forward);
-    (void)asking.units.give_up(std::chrono::steady_clock::now());  // now both units must be refunded to Redis
+    // ends the time in which units are kept here, so both must be refunded to Redis
+    (void)asking.units.give_up(std::chrono::steady_clock::now());
   };
   ask();
   auto before = asking.units.stats().put_back;

@@ -184,7 +184,8 @@ TEST_F(AdmissionDenials, PenaltyInThisProcessDoesNotApplyAfterRedisAnswersAgain)
   EXPECT_EQ(Asked(site).verdict(), Verdict::Forward);
 }
 
-// A response may refund a charge at any time, so an earlier refusal says nothing about the next request.
+// A response may refund a charge at any time. So after an earlier refusal by such a rule, the next request
+// may be admitted.
 TEST_F(AdmissionDenials, DoesNotCacheRefusalsOfRulesWithASettlement) {
   auto rule = in_redis("user", a_day(1));
   rule.settlement = policy::Settlement{.charged = {{200, 299}}};
@@ -216,8 +217,8 @@ class AdmissionStall : public AdmissionDenials {
   policy::Rule queue_ = in_redis("", limit::LeakyBucket::make({1, hours(1)}, 50, base::kForever).value());
 };
 
-// If weir measured the delays from the time of the command, the departures would be in the past. All requests
-// would then depart at once.
+// If weir measured the delays in Redis's reply from the time of the command, the departures would be in the
+// past. All requests would then depart at once.
 TEST_F(AdmissionStall, DelaysStartAtTheTimeOfTheRedisReply) {
   Site site({queue_}, settings(std::chrono::seconds(20)));
   site.reach_redis();
@@ -280,7 +281,7 @@ class AdmissionCluster : public ::testing::Test {
   std::string user;
 };
 
-TEST_F(AdmissionCluster, OnlyTheRulesOfAnUnreachableNodeFallBack) {
+TEST_F(AdmissionCluster, OnlyRulesOfAnUnreachableRedisNodeFallBackToLocalCharges) {
   const auto away = node_of(config.rules[2], user);
   cluster[away].kill();
   Asked first(site, user);
@@ -293,8 +294,9 @@ TEST_F(AdmissionCluster, OnlyTheRulesOfAnUnreachableNodeFallBack) {
   first.admission.keep();
 }
 
-// The other node admits its part of the bill, and gets a refund. The violation stays.
-TEST_F(AdmissionCluster, PenaltyBeginsOnTheNodeThatRefuses) {
+// One node refuses its charges of the request, and records the violation. The other node has admitted its
+// charges, which weir then refunds.
+TEST_F(AdmissionCluster, RefusalByOneRedisNodeBeginsThePenaltyAndRefundsTheOtherNode) {
   config.rules[0].penalty = kPenalty;
   Asked(site, user).admission.keep();
   for (int i = 0; i < 3; ++i) {
@@ -310,8 +312,8 @@ TEST_F(AdmissionCluster, PenaltyBeginsOnTheNodeThatRefuses) {
       << "one of nine units was used before, and one now";
 }
 
-// A shadow rule refuses no request, whichever node has its key. The other rules are charged. Their charges
-// are refunded unless keep() was called.
+// A shadow rule refuses no request, whichever node has its key, so the other rules are charged. As keep() was
+// not called, the destructor of Asked refunds these charges.
 TEST_F(AdmissionCluster, RefusalByAShadowRuleLeavesOtherRulesCharged) {
   config.rules[0].mode = policy::Mode::Shadow;
   Asked(site, user).admission.keep();
@@ -327,8 +329,9 @@ TEST_F(AdmissionCluster, RefusalByAShadowRuleLeavesOtherRulesCharged) {
   EXPECT_EQ(site.counted(0, RuleOutcome::ShadowRefused), 3U);
 }
 
-// The reachable node refused the request and charged nothing, so weir has nothing to refund on this node.
-TEST_F(AdmissionCluster, RefusalByOneNodeChargesNoRule) {
+// The reachable node refuses the request and charges nothing. So weir neither refunds a charge on this node,
+// nor charges the fallback for the node that is down.
+TEST_F(AdmissionCluster, RefusalByOneRedisNodeLeavesNoRuleCharged) {
   Asked(site, user).admission.keep();
   cluster[node_of(config.rules[2], user)].kill();
   for (int i = 0; i < 3; ++i) {

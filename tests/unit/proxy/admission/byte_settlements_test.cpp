@@ -78,7 +78,7 @@ struct ByteCharge : LoneWorker {
   http::ResponseHead head;
 };
 
-TEST(ByteSettlements, ChargeTheConfiguredBodiesInUnitsRoundedUp) {
+TEST(ByteSettlements, ChargeOnlyTheConfiguredBodiesAndRoundTheUnitsUp) {
   const std::pair<policy::Bodies, limit::Cost> cases[] = {
       {policy::Bodies::Response, 11}, {policy::Bodies::Request, 3}, {policy::Bodies::Both, 13}};
   for (const auto& [bodies, cost] : cases) {
@@ -95,7 +95,8 @@ TEST(ByteSettlements, ChargeTheConfiguredBodiesInUnitsRoundedUp) {
   }
 }
 
-// The client may send its next request as soon as it has the last octet.
+// The charge must be settled early, because the client may send its next request as soon as it has the last
+// octet.
 TEST(ByteSettlements, SettleABodyOfKnownLengthBeforeItsLastOctetIsSent) {
   ByteCharge one(per_ten(policy::Bodies::Response));
   one.take_request();
@@ -132,7 +133,7 @@ TEST(ByteSettlements, ChargeOnlyTheOctetsSentBeforeTheClientLeft) {
   EXPECT_EQ(one.times(), 1U);
 }
 
-TEST(ByteSettlements, NeedTheAnswerOfAnAbandonedRequestOnlyIfItsStatusDecides) {
+TEST(ByteSettlements, NeedTheAnswerAfterTheClientLeftOnlyIfItsStatusDecidesTheCharge) {
   ByteCharge one(per_ten(policy::Bodies::Both));
   EXPECT_FALSE(one.settlements.needs_answer());
   one.settlements.settle_bytes(25, 0);

@@ -115,7 +115,8 @@ TEST(Settlements, SettlesTheCostInTheBodyWhenTheBodyIsComplete) {
   EXPECT_TRUE(one.settled(Settled::Debt));
 }
 
-// Returns a settlement that charges gRPC calls with these statuses.
+// Returns a settlement that keeps the charges of gRPC calls with these statuses, and refunds all other
+// requests.
 Settlement by_call(std::initializer_list<unsigned> statuses) {
   Settlement settlement;
   for (const auto status : statuses) settlement.charged_calls |= std::uint32_t{1} << status;
@@ -201,7 +202,7 @@ TEST(Settlements, GrpcCallStaysChargedIfTheClientDisconnects) {
   EXPECT_TRUE(one.settled(Settled::Unanswered));
 }
 
-TEST(Settlements, GrpcStatusesDecideOnlyAboutGrpcCalls) {
+TEST(Settlements, GrpcStatusDecidesAboutCallsAndHttpStatusAboutOtherRequests) {
   auto both = by_call({16});
   both.charged = {{401, 401}};
   for (const unsigned status : {401U, 200U}) {
@@ -216,7 +217,7 @@ TEST(Settlements, GrpcStatusesDecideOnlyAboutGrpcCalls) {
   EXPECT_EQ(call.spent(1), kReserved) << "the HTTP status decides without grpc_status";
 }
 
-TEST(Settlements, GrpcStatusOfOneRuleAndBodyCostOfAnotherAreSettledSeparately) {
+TEST(Settlements, RuleByGrpcStatusAndRuleByBodyCostAreSettledSeparately) {
   ReservedCall both({by_call({16}), by_body()});
   EXPECT_FALSE(both.answered());
   both.pass({R"({"n":4})"});
@@ -227,7 +228,8 @@ TEST(Settlements, GrpcStatusOfOneRuleAndBodyCostOfAnotherAreSettledSeparately) {
   EXPECT_TRUE(both.settled(Settled::Surplus, 1));
 }
 
-// As soon as the client has the last octet, it may send its next request. By then the charge must be settled.
+// The charge must be settled before the client has the last octet, because the client may then send its next
+// request.
 TEST(Settlements, SettlesABodyOfKnownLengthAtItsLastByte) {
   Reserved one({by_body()});
   ASSERT_TRUE(one.begins(Framing::Length, 7));

@@ -13,7 +13,7 @@
 namespace weir::proxy {
 namespace {
 
-// A stream may be longer than max_body, which is 64 octets here.
+// max_body, which is 64 octets here, does not bound the length of a stream.
 TEST(StreamSettlements, SettlesTheLastCostInAStreamWhenTheStreamEnds) {
   Reserved one({by_body(), by_header(), by_body(1)});
   one.head.fields.push_back({"X-Cost", "3"});
@@ -34,7 +34,8 @@ TEST(StreamSettlements, SettlesTheLastCostInAStreamWhenTheStreamEnds) {
   EXPECT_TRUE(one.settled(Settled::Debt, 2));
 }
 
-// The client may send its next request as soon as it has the last octet.
+// The charge must be settled early, because the client may send its next request as soon as it has the last
+// octet.
 TEST(StreamSettlements, SettlesAStreamOfKnownLengthBeforeItsLastOctetIsSent) {
   Reserved one({by_body()});
   one.head.fields.push_back({"Content-Type", "application/x-ndjson"});
@@ -176,8 +177,9 @@ TEST(StreamSettlements, StreamCutByOneRuleIsChargedAtLeastTheReserveByOtherRules
 
 const limit::Limiter kElastic = limit::TokenBucket::make({1, hours(1)}, 1000).value();
 
-// A stream under a rule whose elastic limit of 1,000 units decides. The rule's own bucket of 100 units is
-// charged too, until its units are spent. Another request of the client has taken 60 units from that bucket.
+// A stream under an elastic rule, which has two buckets. The elastic bucket of 1,000 units decides. The
+// rule's own bucket of 100 units does not decide, but is charged too until its units are spent. Another
+// request of the client has taken 60 units from it.
 struct ElasticStream : LoneWorker {
   ElasticStream() : LoneWorker({}) {
     rule.settlement = by_stream(false);
@@ -275,7 +277,7 @@ TEST(StreamSettlements, StreamEndsWhenRedisDoesNotAnswerIfOnStoreFailureIsClosed
   EXPECT_TRUE(one.settled(Settled::Cut));
 }
 
-// A client cannot know where its budget ends within a stream.
+// A cut stream is no violation, because a client cannot know where its budget ends within a stream.
 TEST(StreamSettlements, CutStreamDoesNotCountTowardsAPenalty) {
   const limit::Penalty penalty{.first = hours(1), .most = hours(1), .forget = hours(1)};
   Streamed one({by_stream(true)}, &penalty);

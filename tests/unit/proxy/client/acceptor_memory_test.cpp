@@ -24,7 +24,7 @@ TEST(AcceptorMemory, LackOfMemoryClosesOnlyOneConnection) {
     tests::allocations_left = left;
     try {
       fixture.turn();
-    } catch (const std::bad_alloc&) {  // Asio itself had no memory; in weir this ends the process
+    } catch (const std::bad_alloc&) {  // Asio itself had no memory; in the program this ends the process
       continue;
     }
     const bool scarce = tests::allocations_left == 0;

@@ -44,7 +44,7 @@ struct Messages {
 };
 
 // Removes the body at the front of `octets` and returns it. Returns nullopt if the body is incomplete, or if
-// only the end of the connection ends it. Sets `bad` to true if the body is malformed.
+// only the end of the connection marks its end. Sets `bad` to true if the body is malformed.
 inline std::optional<std::string> take_body(std::string_view& octets, http::Framing framing,
                                             std::uint64_t length, http::ChunkDecoder::Sender sender,
                                             bool& bad) {
@@ -128,8 +128,8 @@ inline Messages<WholeAnswer> answers_in(std::string_view octets, const std::vect
   return found;
 }
 
-// Appends to `possible` each answer that a client may read. The server may close the connection after any
-// part.
+// Appends to `possible` each answer that a client may read from a server that sends `parts` and closes the
+// connection after any of them.
 inline void possible_answers(const std::vector<std::string>& parts, std::vector<WholeAnswer>& possible) {
   std::string octets;
   for (const auto& part : parts) {
@@ -162,8 +162,8 @@ inline void possible_answers(const std::vector<std::string>& parts, std::vector<
   std::vector<std::string> methods;
   for (const auto& request : sent.whole) methods.push_back(request.method);
   auto answers = answers_in(run.to_client(), methods, false);
-  // When weir answers the incomplete last request, it may or may not know the method. A HEAD request gets no
-  // body.
+  // weir may also answer an incomplete last request. If its method was HEAD, the answer has no body. So tries
+  // HEAD if the answers cannot be parsed otherwise.
   methods.emplace_back("HEAD");
   if (answers.faulty) answers = answers_in(run.to_client(), methods, false);
   if (answers.faulty) return "what reaches the client is HTTP";

@@ -1,5 +1,5 @@
-// Displacement of waiting requests from a full queue with a real leaky bucket. The laws below hold for any
-// traffic.
+// Tests which waiting requests new requests displace from a full queue, with a real leaky bucket. The laws
+// below hold for any traffic.
 #include "unit/proxy/queue/lanes.hpp"
 #include "unit/proxy/queue/turn_oracle.hpp"
 
@@ -29,11 +29,12 @@ constexpr Queue::Worker kTrafficWorkers = 2;
 //
 //  1. At most `queue` requests wait.
 //  2. No request is refused while a request of a worse priority waits, or while a departure is surplus.
-//  3. No request is refused while another client of its priority has at least two places more than its own
-//     client.
-//  4. A displaced request has the worst priority. No client of that priority has more places than its client.
-//  5. A request displaces one of its own priority only if the displaced client then still has at
-//     least as many places as the other client.
+//  3. No request is refused while another client of its priority has at least two waiting requests more than
+//     the request's own client.
+//  4. A displaced request has the worst priority of all waiting requests. No client of that priority has more
+//     waiting requests than the client of the displaced request.
+//  5. A request displaces a request of the same priority only if the displaced request's client then still
+//     has at least as many waiting requests as the new request's client.
 //  6. The displaced request is the one that would have departed last, by TurnOracle.
 //  7. No departure is taken twice, and departures are at least period/count apart.
 class Traffic {

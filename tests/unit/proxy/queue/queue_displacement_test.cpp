@@ -1,5 +1,5 @@
-// Displacement in a full lane (the queue of one key): by requests with a higher priority, and by requests of
-// clients with fewer places. Each test is one case.
+// Tests which waiting request a new request displaces from a full lane (the queue of one key). It may do so
+// if it has a higher priority, or if its client has fewer waiting requests. Each test is one case.
 #include "unit/proxy/queue/lanes.hpp"
 #include "unit/proxy/queue/turn_oracle.hpp"
 
@@ -82,7 +82,7 @@ TEST_F(Displacement, DisplacesTheLastRequestOfTheLowestPriority) {
   EXPECT_EQ(tickets["c1"]->departure().at, at(3)) << "the departure before the request of priority 7";
 }
 
-TEST_F(Displacement, DisplacesARequestOfTheClientWithMostPlaces) {
+TEST_F(Displacement, DisplacesARequestOfTheClientWithMostWaitingRequests) {
   join("b1", departure(1), 9);
   join("a1", departure(2), 9);
   join("a2", departure(3), 9);
@@ -113,7 +113,7 @@ TEST_F(Displacement, NewRequestCannotCostMoreThanTheDisplacedRequest) {
   EXPECT_FALSE(queue.has_place_for(elsewhere));
 }
 
-TEST_F(Displacement, ForgetsADisplacedRequestThatLeaves) {
+TEST_F(Displacement, DisplacedRequestThatHasLeftIsNotReportedAsEvicted) {
   auto& ticket = join("a1", departure(1), 9);
   (void)queue.displace(newcomer(0));
   EXPECT_FALSE(ticket.waits());
@@ -140,7 +140,7 @@ TEST_F(Displacement, ReportsWhetherANewRequestMayDisplaceAQueuedRequest) {
   EXPECT_FALSE(queue.may_yield_to(0));
 }
 
-TEST_F(Displacement, TakesPlacesFromAClientWithMorePlaces) {
+TEST_F(Displacement, ClientDisplacesAnotherClientUntilBothHaveEquallyManyRequests) {
   for (int i = 1; i <= 4; ++i) join("a" + std::to_string(i), departure(i));
   EXPECT_FALSE(queue.has_place_for(newcomer(5, 'a'))) << "the new request belongs to the same client";
   EXPECT_FALSE(queue.has_place_for(newcomer(6, 'b'))) << "the new request has a worse priority";
@@ -159,7 +159,7 @@ TEST_F(Displacement, TakesPlacesFromAClientWithMorePlaces) {
   EXPECT_TRUE(queue.has_place_for(newcomer(5, 'c')));
 }
 
-TEST_F(Displacement, DisplacesALowerPriorityBeforeAClientWithManyPlaces) {
+TEST_F(Displacement, DisplacesALowerPriorityBeforeAClientWithManyRequests) {
   for (int i = 1; i <= 3; ++i) join("a" + std::to_string(i), departure(i));
   join("b1", departure(4), 6);
   (void)queue.displace(newcomer(5, 'c'));

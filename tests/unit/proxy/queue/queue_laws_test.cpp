@@ -7,7 +7,8 @@
 //     departure, the instants at which requests depart are that far apart too.
 //  4. No departure stays unused while a waiting request may take it. If requests join at once, the
 //     departures are then exactly period/count apart.
-//  5. The order is that of TurnOracle, and each worker takes only its own tickets.
+//  5. Requests depart in the order of TurnOracle, and each worker takes only its own tickets (waiting
+//     requests).
 #include "unit/proxy/queue/lanes.hpp"
 #include "unit/proxy/queue/turn_oracle.hpp"
 
@@ -36,7 +37,8 @@ class Simulation {
         rate_{1 + below(50), base::Duration(1 + below(2'000'000))},
         limiter_(limit::LeakyBucket::make(rate_, 1'000'000, base::kForever).value()),
         eager_(below(2) == 0) {}
-  // The number of events of each kind. The test checks that events of all kinds occurred.
+  // How many events of each kind occurred. The test checks that every kind occurred, so that all laws were
+  // tested.
   std::size_t departed = 0, surplus = 0, passed_on = 0, unused = 0;
 
   ~Simulation() {
@@ -98,9 +100,9 @@ class Simulation {
     settle();
   }
 
-  // Returns a random time, at the latest `promised`, until which another rule delays the request. Returns the
-  // epoch if no other rule delays it. A later time than `promised` would put the request into the queue of
-  // the other rule.
+  // Returns a random time until which another rule delays the request, or the epoch if no other rule delays
+  // it. The time is `promised` at the latest: otherwise the request would wait in the queue of the other
+  // rule.
   base::TimePoint not_before(base::TimePoint promised) {
     if (below(3) != 0 || promised <= now_) return {};
     return promised - base::Duration(below(static_cast<std::uint64_t>((promised - now_).count())));
@@ -116,8 +118,8 @@ class Simulation {
     settle();
   }
 
-  // Waits until the next departure is due. The request that takes the departure gives it to another request
-  // instead of using it.
+  // Waits until the next departure is due. The request that takes the departure does not use it, but passes
+  // it on to another request.
   void depart_and_pass_on() {
     const auto due = next_due();
     if (due != base::TimePoint::max()) pass(std::max(due - now_, base::Duration(0)), true);
@@ -217,7 +219,8 @@ class Simulation {
   std::multiset<base::TimePoint> in_lane_{};  // departures of queued requests; neither taken nor returned
   std::vector<std::unique_ptr<Queue::Ticket>> tickets_;
   base::TimePoint latest_;
-  bool waited_on_ = false;  // true: some request has waited ever since the latest departure
+  // true: at least one request has waited without a break since the latest departure
+  bool waited_on_ = false;
   std::vector<base::TimePoint> sorted_;
   TurnOracle oracle_;
   Queue queue_{kSimulatedWorkers};

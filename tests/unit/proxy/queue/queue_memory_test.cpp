@@ -12,7 +12,8 @@
 void* operator new(std::size_t size) {
   return weir::tests::take_memory(size);
 }
-// std::stable_sort uses this operator. If the operator fails, std::stable_sort works with less memory.
+// Never makes memory run out: std::stable_sort uses this operator, and works with less memory if the operator
+// fails.
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   return std::malloc(size);
 }

@@ -165,7 +165,8 @@ TEST_F(QueueTest, ClientKeepsItsTurnIfOneOfItsRequestsLeaves) {
   EXPECT_EQ(depart_all(), "ab");
 }
 
-// The limiter cannot take back the departure of `a`, because it has already promised a later departure.
+// When `a` leaves, the limiter cannot take back the departure of `a`, because it has already promised a later
+// departure.
 TEST_F(QueueTest, NextRequestToJoinTakesAnUnusedDeparture) {
   queue.leave(join('a', 1));
   ASSERT_NE(queue.surplus(kLane), nullptr);
@@ -217,7 +218,7 @@ TEST_F(QueueTest, RequestDelayedByAnotherRuleLetsOtherRequestsDepartFirst) {
 
 // The requests of `c` and `d` may not take departures before second 3. When `a` and `b` leave, the last two
 // departures must therefore stay in the queue.
-TEST_F(QueueTest, DelayedRequestsKeepTheirIntervalWhenOtherRequestsLeave) {
+TEST_F(QueueTest, DelayedRequestsKeepTheLastDeparturesWhenOtherRequestsLeave) {
   auto& first = join('a', 1);
   auto& second = join('b', 2);
   join('c', 3, 5, 0, kLane, at(3)), join('d', 4, 5, 1, kLane, at(3));
@@ -249,8 +250,8 @@ TEST_F(QueueTest, RequestDelayedByAnotherRuleDoesNotDelayItsClient) {
   EXPECT_EQ(depart(2), "a");
 }
 
-// The departures at seconds 1 and 2 are too early for both requests. This can happen because the conversion
-// from Redis's time to local time is not exact.
+// Both requests are delayed beyond their departures at seconds 1 and 2. This can happen because the
+// conversion from Redis's time to local time is not exact.
 TEST_F(QueueTest, NoRequestDepartsWhileAnotherRuleDelaysAllRequests) {
   auto& early = join('a', 1, 5, 0, kLane, at(5));
   join('b', 2, 5, 1, kLane, at(4));
@@ -271,7 +272,7 @@ TEST_F(QueueTest, QueuesOfDifferentKeysAreIndependent) {
   EXPECT_EQ(depart(2), "b");
 }
 
-TEST_F(QueueTest, CountsThePlacesOfAClientAndPredictsItsTurn) {
+TEST_F(QueueTest, CountsTheWaitingRequestsOfAClientAndPredictsItsTurn) {
   join('a', 1), join('a', 2), join('b', 3), join('a', 4, 9), join('u', 5, 0);
   const auto client = [](char name) { return limit::Key{static_cast<std::uint64_t>(name), 0}; };
   EXPECT_EQ(queue.waiting(kLane, client('a')), 3U);

@@ -122,7 +122,7 @@ TEST_F(ShaperTest, LeavingRequestFreesTheLastDepartureForTheNextRequest) {
   EXPECT_TRUE(all_end());
 }
 
-// retry_after must not be shorter. Otherwise other requests would overtake the client's next request, too.
+// A client that retried earlier than retry_after would be overtaken again by other requests.
 TEST_F(ShaperTest, OvertakenRequestLearnsWhenARetryWouldDepart) {
   open(kLane, slow);
   const auto began = clock.now();
@@ -158,7 +158,7 @@ TEST_F(ShaperTest, NextRequestTakesTheDepartureOfALeavingRequest) {
   EXPECT_EQ(second.ticket.departure().at, first);
 }
 
-TEST_F(ShaperTest, LimitsThePlacesOfAClient) {
+TEST_F(ShaperTest, LimitsTheWaitingRequestsOfAClient) {
   open(kLane, slow);
   join(kLane, slow, kClient, 2), join(kLane, slow, kClient, 2);
   auto& third = join(kLane, slow, kClient, 2);
@@ -193,7 +193,7 @@ TEST_F(ShaperTest, WakesADisplacedRequestAtOnce) {
   EXPECT_EQ(shaper.waiting(), 0U);
 }
 
-TEST_F(ShaperTest, DisplacesAClientWithMorePlaces) {
+TEST_F(ShaperTest, DisplacesARequestOfAClientWithMoreWaitingRequests) {
   open(kLane, slow);
   join(kLane, slow), join(kLane, slow);
   const Newcomer other{.lane = kLane, .client = {200, 0}, .priority = 5, .cost = 1, .most = 10};

@@ -31,8 +31,8 @@ struct Common {
   net::Clock clock;
   limit::KeyTable table{1000};
   SharedQueue queue{kWorkerThreads};
-  std::latch all_ended{kWorkerThreads *
-                       kRequestsPerWorker};  // before this, another worker may still post to an event loop
+  // counts down at the end of each request; before 0, workers may still post to each other's event loops
+  std::latch all_ended{kWorkerThreads * kRequestsPerWorker};
   limit::Limiter limiter;
 };
 
@@ -124,7 +124,7 @@ class TestWorker {
   std::thread thread_;
 };
 
-// the parameter is the number of places in the queue
+// the parameter is the largest number of requests that may wait in the queue
 class ShaperThreads : public ::testing::TestWithParam<std::uint64_t> {};
 
 TEST_P(ShaperThreads, EachRequestEndsOnceAndDeparturesKeepTheirInterval) {

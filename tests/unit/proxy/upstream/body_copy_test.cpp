@@ -5,7 +5,7 @@
 namespace weir::proxy {
 namespace {
 
-TEST(BodyCopy, RepeatsTheBeginningOfABodyInTheFramingOfTheRequest) {
+TEST(BodyCopy, RepeatsTheSentPartOfABodyInTheFramingOfTheRequest) {
   BodyCopy copy;
   copy.begin();
   copy.see("hello");
