@@ -65,9 +65,9 @@ std::size_t less_busy_of_two(std::uint64_t candidates, std::span<const Load> loa
   return less_busy(loads[other], loads[one]) ? other : one;
 }
 
-// Returns the candidates with at most 5/4 of their share of the requests in flight, including the new
-// request. The bound applies only to candidates with at least kUnbounded requests in flight. At least one
-// candidate is below this bound, so the result is never empty.
+// Returns the candidates that, with the new request, have at most 5/4 of their share of the requests in
+// flight. The bound applies only to candidates with at least kUnbounded requests in flight. The least busy
+// candidate never exceeds this bound, so the result is never empty.
 std::uint64_t within_bounds(std::uint64_t candidates, std::span<const Load> loads) noexcept {
   std::uint64_t in_flight = 1;
   each(candidates, [&](std::size_t at) { in_flight += loads[at].in_flight; });

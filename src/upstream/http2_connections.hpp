@@ -26,7 +26,8 @@ class Http2Connections {
                    ServerGroup::Member& member) noexcept
       : executor_(executor), watchdog_(watchdog), settings_(settings), member_(member) {}
 
-  // Returns true if a request should first look for an HTTP/2 connection here.
+  // Returns true if the server may speak HTTP/2, so that a request should first look for an HTTP/2 connection
+  // here.
   [[nodiscard]] bool may_be_used() const noexcept;
   // Records which protocol the server chose on a new connection. Needed only if the protocol is Auto.
   void note_choice(bool http1) noexcept { chose_http1_ = http1; }

@@ -35,12 +35,13 @@ void Http2ServerConnection::adopt(std::unique_ptr<net::Stream> stream, std::uint
   adopt(*stream_);
 }
 
-// Starts the coroutines of the connection, which uses `octets` from now on. Each of them holds a reference to
-// this object.
+// Starts the two coroutines that read from and write to `octets`. Each of them holds a reference to this
+// object.
 void Http2ServerConnection::adopt(net::DuplexStream& octets) {
   octets_ = &octets;
-  // Each stream's window bounds the memory. With a smaller window of the connection, clients that do not read
-  // could hold up the requests of other clients.
+  // The connection's flow-control window is as large as possible. Each stream has a window of its own, which
+  // bounds the memory. With a smaller window of the connection, clients that do not read could hold up the
+  // requests of other clients.
   constexpr std::uint32_t kMostWindow = 0x7fffffff;
   codec_.emplace(static_cast<http::Http2Events&>(*this),
                  http::Http2Limits{.stream_window = Http2ServerStream::kWindow,
@@ -136,7 +137,8 @@ net::Task<void> Http2ServerConnection::write_all(
     net::ErrorCode ec;
     out_.erase(0, octets_->try_rest(out_, {}, ec));
     if (!ec && !out_.empty()) ec = co_await octets_->wait_writable();
-    // The reader ends the connection later, because octets that the server sent earlier may still be unread.
+    // If sending fails, only the writer ends. The reader ends the connection later, because octets that the
+    // server sent before may still be unread.
     leaving_ = leaving_ || ec.failed();
     if (ec) co_return;
   }
@@ -153,8 +155,8 @@ void Http2ServerConnection::doubt() noexcept {
   if (ping_after_ == kPing) silent_ = std::max(silent_, kPing);
 }
 
-// Ends the connection with the error `why`. If the server ended the connection by GOAWAY, the connection has
-// not failed, so error_ becomes EBUSY.
+// Ends the connection with the error `why`. If the server ended the connection by GOAWAY, sets error_ to
+// EBUSY instead, for which is_refusal() is true.
 void Http2ServerConnection::end(const net::ErrorCode& why) noexcept {
   if (has_ended()) return;
   const bool went_away = codec_ && !broken_ && codec_->peer_goes_away();

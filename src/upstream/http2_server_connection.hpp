@@ -56,8 +56,8 @@ class Http2ServerConnection final : public std::enable_shared_from_this<Http2Ser
   Http2ServerConnection(const net::Executor& executor, net::Watchdog& watchdog, const Settings& settings);
   ~Http2ServerConnection();
 
-  // Exactly one of start() and the two adopt() functions must be called, once. start() connects to the
-  // server.
+  // Connects to the server. Exactly one of start() and the two adopt() functions must be called, and only
+  // once.
   void start(Target target);
   // Uses a connected stream on which the server speaks HTTP/2.
   void adopt(std::unique_ptr<net::Stream> stream, std::uint32_t moves);
@@ -75,8 +75,8 @@ class Http2ServerConnection final : public std::enable_shared_from_this<Http2Ser
   [[nodiscard]] bool is_http1() const noexcept { return state_ == State::Http1; }
   // Returns true if another request may attach() to the connection.
   [[nodiscard]] bool has_room() const noexcept;
-  // Returns true if one more of the attached requests may be sent now. Otherwise the request must use another
-  // connection. REQUIRES is_open().
+  // Returns true if the server permits one more request on this connection now. If not, an attached request
+  // that was not sent yet must use another connection. REQUIRES is_open().
   [[nodiscard]] bool may_send() const noexcept;
   // Returns false if the server has announced the end of the connection, or broke the protocol. REQUIRES that
   // the connection is or was open.
@@ -96,9 +96,9 @@ class Http2ServerConnection final : public std::enable_shared_from_this<Http2Ser
   [[nodiscard]] const net::ErrorCode& error() const noexcept { return error_; }
   // Returns the reason of a failed TLS handshake, as text for the log. May be empty.
   [[nodiscard]] const std::string& fault() const noexcept { return fault_; }
-  // Returns the value of Member::moves(), which counts the changes of the server's addresses, as of one of
-  // two times. The first is when the connection was opened. The second is when weir last found that the
-  // server still has the connection's address; set_moves() records that value.
+  // Returns the value of Member::moves() (the number of changes of the server's addresses) up to which the
+  // connection is known to be good. This is the value when the connection was opened, or when weir last found
+  // that the server still has the connection's address (set_moves()).
   [[nodiscard]] std::uint32_t moves() const noexcept { return moves_; }
   void set_moves(std::uint32_t moves) noexcept { moves_ = moves; }
   // Returns the connection, or null if another caller has taken it. REQUIRES is_http1().
@@ -121,7 +121,8 @@ class Http2ServerConnection final : public std::enable_shared_from_this<Http2Ser
   void detach(Http2ServerStream& stream) noexcept;
   // Must be called when a part of a response arrives.
   void note_response() noexcept { ping_after_ = kPing; }
-  // Must be called when a caller has waited in vain for a response, because the connection may then be dead.
+  // Must be called when a caller has waited in vain for a response. The connection may then be dead, so this
+  // function makes weir send a PING soon.
   void doubt() noexcept;
   // Must be called after the codec got something to send.
   void note_output() noexcept { output_.notify(); }
@@ -163,7 +164,7 @@ class Http2ServerConnection final : public std::enable_shared_from_this<Http2Ser
   std::uint32_t moves_ = 0;
   net::Dial* dial_ = nullptr;  // points into the frame of connect() while connect() waits
   std::unique_ptr<net::Stream> stream_;
-  net::DuplexStream* octets_ = nullptr;  // the same as *stream_ once the connection is open
+  net::DuplexStream* octets_ = nullptr;  // *stream_ once the connection is open, or the octets of a test
   std::optional<http::Http2Session> codec_;
   std::vector<Http2ServerStream*> streams_;
   std::string out_;           // frames to send

@@ -31,7 +31,7 @@ Http2ServerStream::~Http2ServerStream() {
 }
 
 // Calls `use` with the codec, and makes the connection send the resulting frames soon. If the codec throws,
-// it must not be used again.
+// ends the connection, because the codec must not be used again.
 template <class Use>
 void Http2ServerStream::use_codec(Use use) {
   try {
@@ -175,7 +175,8 @@ void Http2ServerStream::on_field(std::string_view name, std::string_view value) 
 }
 
 // Resets the stream if the server sends interim heads faster than the caller reads them, because flow control
-// does not bound heads. In the HTTP/1.1 text, each octet of a body takes at most 8 octets with its framing.
+// does not bound heads. The bound allows 8 octets of HTTP/1.1 text for each octet of a body that waits: an
+// octet with its framing never takes more.
 void Http2ServerStream::on_head() {
   if (text_.size() - taken_ > kWindow + 8 * unconsumed_)
     return connection_->codec().reset(*id_, http::Http2Error::EnhanceYourCalm);

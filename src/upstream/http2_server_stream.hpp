@@ -32,14 +32,14 @@ class Http2ServerStream final : public net::ByteStream, private http::Http2Strea
   static constexpr std::uint32_t kMostHead = 1 << 20;
 
   explicit Http2ServerStream(std::shared_ptr<Http2ServerConnection> connection);
-  // Resets the stream unless it is complete.
+  // Resets the HTTP/2 stream unless the request and the response are complete.
   ~Http2ServerStream();
 
   [[nodiscard]] const std::shared_ptr<Http2ServerConnection>& connection() const noexcept {
     return connection_;
   }
   // Waits until the connection is open, has failed, or turns out to use HTTP/1.1. Returns the error if the
-  // connection failed.
+  // connection failed, otherwise no error.
   [[nodiscard]] net::Task<net::ErrorCode> connected();
   // Returns true if the request was given to the codec.
   [[nodiscard]] bool is_sent() const noexcept { return id_.has_value(); }

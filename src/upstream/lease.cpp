@@ -116,9 +116,10 @@ net::Task<net::ErrorCode> Lease::connect(std::string_view proxy_header, base::Du
   co_return co_await connect_http1(proxy_header, patience, fault);
 }
 
-// Waits for an HTTP/2 connection that other requests may wait for, too. If the server chooses HTTP/1.1, the
-// first request gets the connection as `stream_`. The other requests get no connection. If the server accepts
-// no requests on a connection, tries once more, because the server may just be ending this connection.
+// Waits for an HTTP/2 connection. Other requests may wait for the same connection. If the server chooses
+// HTTP/1.1, the first of these requests gets the connection as `stream_`, and the others get none. If the
+// server accepts no requests on a connection, tries one more connection, because the server may just be
+// ending this one.
 net::Task<net::ErrorCode> Lease::connect_http2(std::string& fault) {
   auto& connections = pool_->http2_[server_];
   for (unsigned refusals = 0; refusals < 2;) {
@@ -140,8 +141,9 @@ net::Task<net::ErrorCode> Lease::connect_http2(std::string& fault) {
       stream_ = connection->take_http1();
       co_return ec;
     }
-    // Without an error, and if the connection accepts requests, only the server's SETTINGS can have prevented
-    // this request. The next loop uses another connection, and this attempt does not count as a refusal.
+    // Counts a refusal if there was an error, or if the connection accepts no requests. If neither is true,
+    // the server's SETTINGS permit no further stream on this connection. The next loop uses another
+    // connection.
     if (ec || !connection->accepts_requests()) ++refusals;
   }
   co_return net::ErrorCode(EBUSY, boost::system::system_category());

@@ -37,9 +37,9 @@ std::vector<std::uint64_t> identities(const ServerGroup& server_group) {
 }
 
 // Returns true if the peer of an idle connection closed it or sent unexpected bytes, which the next request
-// would read as its answer. The event loop has reported only what happened before its current turn. So if
-// `once` is true, the function also checks the socket with a system call. `once`: weir cannot send the
-// request again.
+// would read as its answer. `once`: true if weir cannot send the request again. In that case the function
+// also checks the socket with a system call, because the event loop has reported only what happened before
+// its current turn.
 bool went_stale(const net::Stream& stream, bool once) noexcept {
   if (!stream.is_quiet()) return true;
   if (!once) return false;
@@ -77,8 +77,8 @@ Pool::~Pool() {
   for (auto& connections : http2_) connections.close();
 }
 
-// Returns the candidates: the untried servers of the first priority that has servers in service. Returns all
-// untried servers if none is in service. Drained servers are no candidates.
+// Returns the candidates, which are untried servers: those of the first priority that has servers in service,
+// or all if none is in service. Drained servers are no candidates.
 Pool::Choice Pool::look(const LeaseRequest& wanted) noexcept {
   Choice choice;
   std::uint64_t untried = 0;
@@ -95,7 +95,8 @@ Pool::Choice Pool::look(const LeaseRequest& wanted) noexcept {
       choice.due |= bit_of(at);
     loads_[at].weight = member.weight(wanted.now);
   }
-  if (choice.from == 0) return {untried, 0};  // an ejected server is better than no server
+  // all servers are ejected, but an ejected server is better than none
+  if (choice.from == 0) return {untried, 0};
   choice.due &= server_group_.preferred(choice.from | choice.due);
   choice.from = server_group_.preferred(choice.from);
   return choice;

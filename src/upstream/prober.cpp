@@ -82,7 +82,7 @@ class Prober::Probe final : net::Watched {
       std::string fault;
       try {
         fault = co_await ask(location);
-      } catch (const std::bad_alloc&) {  // more memory may be available for the next probe
+      } catch (const std::bad_alloc&) {  // skips this probe; the next one may find more memory
         short_here_ = true;
       }
       disarm();
@@ -90,7 +90,8 @@ class Prober::Probe final : net::Watched {
       if (http2_) http2_->connection()->close();
       http2_.reset();
       const bool moved =
-          member_.moves() != location.moves;  // if true, the result says nothing about the present addresses
+          // true: the probe has tested addresses that the server no longer has
+          member_.moves() != location.moves;
       if (!short_here_ && !stopped_ && !moved) member_.probed(fault.empty(), fault, clock_.now());
       if (stopped_) co_return;
       pause_.expires_after(spread(check_.interval));
@@ -163,8 +164,8 @@ class Prober::Probe final : net::Watched {
       state = answer.feed({piece.data(), count});
     }
     if (state == http::StatusReader::State::Known) co_return judge(answer.status());
-    // In TLS 1.3, the client's handshake ends before the server checks weir's certificate. So an alert
-    // arrives here if the server rejects the certificate.
+    // In TLS 1.3, weir's side of the handshake is complete before the server checks weir's certificate. So if
+    // the server rejects the certificate, its alert arrives only here.
     if (net::Stream::was_alerted(ec)) co_return "its TLS handshake failed: " + ec.message();
     co_return late_ ? "no response in time" : "its response is not HTTP";
   }
@@ -220,8 +221,8 @@ class Prober::Probe final : net::Watched {
   net::Dial* dial_ = nullptr;  // points into the frame of connect() while connect() waits
   bool stopped_ = false;
   bool late_ = false;
-  // True if a probe failed because this host lacks descriptors, ports or memory. This says nothing about the
-  // server.
+  // True if a probe failed because this host lacks descriptors, ports or memory. The result is then not
+  // recorded, because it says nothing about the server.
   bool short_here_ = false;
   std::minstd_rand random_;
 };
@@ -252,7 +253,8 @@ void Prober::add(const std::shared_ptr<ServerGroup>& server_group) {
   std::random_device seed;
   for (std::size_t at = 0; at < server_group->size(); ++at) {
     auto& probe = probes_.emplace_back(executor_, watchdog_, clock_, server_group, at, seed());
-    // A probe that ends without stop() has thrown an exception, and is not started again.
+    // Removes a probe that has ended after stop(). A probe that ends without stop() has thrown an exception,
+    // and is not started again.
     net::spawn(executor_, probe.run(), [this, &probe](const std::exception_ptr&) {
       if (!probe.stopped()) return;
       net::asio::post(executor_, [this, &probe] {

@@ -32,7 +32,7 @@ std::string list(const std::vector<ServerSettings>& servers) {
 
 }  // namespace
 
-// One server whose address is a host name, or the service of an upstream.
+// One name to look up: the host name of a server, or the service of an upstream.
 struct Resolver::Name {
   Name(std::shared_ptr<ServerGroup> of, std::size_t at, bool service, const Resolution& first)
       : server_group(std::move(of)), server(at), is_service(service), resolution(first) {}
@@ -100,7 +100,8 @@ void Resolver::add(const std::shared_ptr<ServerGroup>& server_group) {
   }
 }
 
-// Passes the look-ups of services on to the groups that replace their groups.
+// Makes the look-ups of services continue for the groups that replace the present groups of the same
+// upstreams, if the services and the periods are the same.
 void Resolver::follow_services(const std::vector<std::shared_ptr<ServerGroup>>& server_groups) {
   for (auto& name : names_) {
     if (!name.is_service) continue;
@@ -170,7 +171,8 @@ void Resolver::hear(Name& name, const base::Result<net::NameAnswer>& answer) {
   arm();
 }
 
-// Calls `change_` last, because watch() may drop `name`.
+// Records an answer about a service, reports changes, and calls `change_` after the last use of `name`:
+// `change_` may call watch(), which may drop `name`.
 void Resolver::hear_service(Name& name, const base::Result<net::ServiceAnswer>& answer) {
   using Outcome = Resolution::Outcome;
   name.service_lookup.reset();
@@ -191,7 +193,8 @@ void Resolver::hear_service(Name& name, const base::Result<net::ServiceAnswer>& 
                            : " keeps its servers " + list(settings.servers) + ": " + answer.error().message));
   auto line = service + (known ? " now has the servers " : " resolves now, to the servers ") +
               list(next.settings.servers) + (known ? "; before: " + list(settings.servers) : "");
-  // If weir does not use the servers, for example because it drains, the next answer is the same change.
+  // Logs a change only once. If weir does not use the new servers, for example because it drains, each
+  // further answer is the same change.
   if (changed && line != name.reported) report_(name.reported = std::move(line));
   if (changed && change_) change_(next);
   drop_known();

@@ -76,12 +76,12 @@ ServerGroup::ServerGroup(UpstreamSettings settings, std::vector<Server> servers,
       has_priorities_(have_priorities(settings_.servers)) {
   assert(servers.size() == settings_.servers.size());
   const auto* const listed = older;
-  // A reload that adds or removes probes does not carry over the state of servers. A server that is down
-  // waits for a good probe, so without probes the server would stay down.
+  // After a reload that adds or removes probes, all servers start with a new state. Otherwise a server that
+  // is down would stay down without probes, because it waits for a good probe.
   if (older != nullptr && older->settings_.health.has_value() != settings_.health.has_value())
     older = nullptr;
-  // One bit for each older member that was already matched. Two servers may have the same name, so each
-  // member must be matched only once.
+  // One bit for each older member whose state a new member has already taken over. Two servers may have the
+  // same name, so each older member must be used only once.
   std::uint64_t taken = 0;
   for (std::size_t at = 0; at < servers.size(); ++at) {
     const Member* before = nullptr;
@@ -96,8 +96,8 @@ ServerGroup::ServerGroup(UpstreamSettings settings, std::vector<Server> servers,
   }
 }
 
-// Shares the older member's number of requests in flight only if both members have `max_in_flight`. Otherwise
-// leave() could subtract a request that enter() did not count.
+// Shares the older member's state only if both members have the same `limit`, and both or neither have
+// `max_in_flight`. Otherwise leave() could subtract a request that enter() did not count.
 ServerGroup::Member::Member(const ServerGroup& server_group, Server server, const ServerSettings& settings,
                             const Member* older, std::shared_ptr<ServerControl> control)
     : server_group_(server_group),
@@ -109,7 +109,8 @@ ServerGroup::Member::Member(const ServerGroup& server_group, Server server, cons
                  : std::make_shared<ServerState>(std::move(server.addresses))),
       control_(std::move(control)) {}
 
-// If the server has no address, logs nothing, because the failed look-up is already in the log.
+// A server without an address starts down. This is not logged, because the failed look-up is already in the
+// log.
 ServerState::ServerState(Addresses at_first)
     : random(seed()), addresses(std::make_shared<const Addresses>(std::move(at_first))) {
   if (!addresses->empty()) return;
@@ -189,8 +190,8 @@ void ServerGroup::Member::probed(bool good, std::string_view fault, base::TimePo
 
 std::optional<base::Duration> ServerGroup::Member::enter(base::TimePoint now) noexcept {
   if (settings_.max_in_flight != 0) {
-    // The number in flight must not exceed the bound even briefly. Otherwise weir would refuse another
-    // request although there is room.
+    // Checks and counts in one atomic step. If the number in flight exceeded the bound even briefly, weir
+    // could refuse another request although there is room.
     auto others = known_->in_flight.load();
     do {
       if (others >= settings_.max_in_flight) return kPerhaps;

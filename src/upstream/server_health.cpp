@@ -15,8 +15,8 @@ base::Duration shortened(base::Duration time, std::uint64_t random) noexcept {
 
 }  // namespace
 
-// Ignores a failed connect during the ejection time unless a trial is under way. Without a trial, the failure
-// proves nothing new.
+// During the ejection time, a failed connect counts only while a trial is under way. Without a trial, the
+// failure proves nothing new.
 ServerHealth::Change ServerHealth::unreachable(const Ejection& settings, base::TimePoint now,
                                                std::uint64_t random) noexcept {
   if (out() && trial_ == Trial::None && now < out_until_) return Change::None;
@@ -26,8 +26,9 @@ ServerHealth::Change ServerHealth::unreachable(const Ejection& settings, base::T
 
 ServerHealth::Change ServerHealth::failed(const Ejection& settings, base::TimePoint sent, base::TimePoint now,
                                           std::uint64_t random) noexcept {
-  // While all servers are ejected, they get requests that are not trials. So without a trial, a failure
-  // counts only if the request was sent after the ejection time.
+  // While the server is ejected, a failure counts only if the request was sent after the trial began. Without
+  // a trial, the request must be sent after the ejection time: requests without a trial are sent while all
+  // servers are ejected.
   const auto tried_from = trial_ == Trial::None ? out_until_ : trial_since_;
   const bool enough = out() ? sent >= tried_from : ++failures_ >= settings.failures;
   if (!enough) return Change::None;

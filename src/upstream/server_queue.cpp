@@ -49,8 +49,8 @@ void ServerQueue::freed() noexcept {
   wake(waiters_.begin());
 }
 
-// Wakes the request at this position. If memory runs out, sends no wake-up. This is harmless, because waiting
-// requests check for room once a second.
+// Wakes the request at this position of the queue. If memory runs out, does not wake it; this is harmless,
+// because the first waiting request checks for room once a second.
 void ServerQueue::wake(const List::const_iterator& at) const noexcept {
   if (at == waiters_.end()) return;
   try {

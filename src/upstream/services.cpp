@@ -42,7 +42,8 @@ UpstreamSettings with_targets(UpstreamSettings settings, const std::vector<net::
     server.address = target.record.target;
     server.is_service = false;
     server.priority = target.record.priority;
-    // RFC 2782: a weight of 0 beside others gives a very small share of the requests.
+    // By RFC 2782, a server of weight 0 gets a very small share of the requests beside servers of other
+    // weights.
     const auto most = largest[target.record.priority];
     server.weight =
         most == 0 ? 1 : std::max(1U, (target.record.weight * kFullServiceWeight + most / 2) / most);
@@ -53,12 +54,12 @@ UpstreamSettings with_targets(UpstreamSettings settings, const std::vector<net::
 
 namespace {
 
-// Returns true if the servers are unknown, because the look-up of the service failed.
+// Returns true if the servers of the service are unknown, because no look-up of the service has succeeded.
 bool is_unknown_service(const UpstreamSettings& settings) {
   return settings.servers.size() == 1 && settings.servers.front().is_service;
 }
 
-// Takes over the servers that the group has.
+// Takes over the servers and their addresses from the older group.
 void keep_servers(ResolvedUpstream& upstream, const ServerGroup& older) {
   auto& settings = upstream.settings;
   settings.servers.clear();

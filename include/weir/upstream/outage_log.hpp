@@ -2,9 +2,9 @@
 // fill the log. Pure: time is an argument. The state of the server in ServerGroup owns the log and protects
 // it by a mutex.
 //
-// Only the first kMostOutages outages of a minute are logged. During any outage, one line a minute is logged.
-// The end of an outage is logged if an earlier line about the same outage was logged. Every other
-// logged line also reports how many ejections before it were not logged.
+// Only the first kMostOutages outages of a minute are logged when they begin. While an outage lasts, one line
+// a minute is logged. The end of an outage is logged only if an earlier line about the same outage was
+// logged. All lines but those about ends also report how many earlier ejections were not logged.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -34,7 +34,8 @@ class OutageLog {
     if (now >= last_ + kPause) return says(now);
     return ejected && leaves_out();
   }
-  // Returns true if the end of the outage should be logged, because a line about the outage was logged.
+  // Returns true if the end of the outage should be logged: if an earlier line about the same outage was
+  // logged.
   [[nodiscard]] bool ends() noexcept { return std::exchange(said_, false); }
   // Returns the number of ejections that were not logged since the last call.
   [[nodiscard]] unsigned left_out() noexcept { return std::exchange(left_out_, 0); }
@@ -50,7 +51,7 @@ class OutageLog {
   }
 
   base::TimePoint last_{};         // time of the last line about an outage
-  base::TimePoint minute_ends_{};  // the end of the minute to which outages_ belongs
+  base::TimePoint minute_ends_{};  // the end of the minute whose outages outages_ counts
   unsigned outages_ = 0;
   unsigned left_out_ = 0;
   bool said_ = false;  // true: a line about the present outage was logged

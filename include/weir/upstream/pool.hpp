@@ -28,8 +28,8 @@ class Http2Connections;
 class Http2ServerStream;
 class Pool;
 
-// Returns true if a connection failed because this host lacks something: descriptors, ports, memory, or room
-// in the queue of a unix socket. The server may be healthy nevertheless.
+// Returns true if a connection failed because this host lacks descriptors, ports, memory, or room in the
+// queue of a unix socket. The server may be healthy.
 [[nodiscard]] bool is_shortage(const net::ErrorCode& ec) noexcept;
 
 // Returns true if the server accepts no requests on its HTTP/2 connections. The server states this in its
@@ -71,21 +71,19 @@ class Lease {
 
   // Returns true if a server was chosen.
   [[nodiscard]] explicit operator bool() const noexcept { return pool_ != nullptr; }
-  // For a lease without a server: returns how long to wait until a server that was not tried has room for the
-  // request. Returns nullopt if every server was tried.
+  // For a lease without a server: returns the time until an untried server has room for the request; nullopt
+  // if every server was tried.
   [[nodiscard]] const std::optional<base::Duration>& room_after() const noexcept { return room_after_; }
-  // For a lease without a server: returns true if a server may have room before room_after(), when a request
-  // in flight ends.
+  // For a lease without a server: returns true if a request may end, and so make room, before room_after().
   [[nodiscard]] bool room_at_any_time() const noexcept { return room_at_any_time_; }
   [[nodiscard]] bool connected() const noexcept;
-  // Returns how many connections connect() has opened. If several requests waited for the same connection,
-  // only one of them counts it.
+  // Returns how many connections connect() has opened. If several requests waited for the same HTTP/2
+  // connection, only one of their leases counts it.
   [[nodiscard]] unsigned opened() const noexcept { return opened_; }
   // Returns true if the connection has served another request before.
   [[nodiscard]] bool reused() const noexcept { return reused_; }
-  // Returns true if the server may have closed the connection because it was idle, before the request
-  // arrived. A connection of HTTP/2 was idle only if it had no other open request. REQUIRES that the
-  // connection broke without an answer.
+  // Returns true if the server may have closed the connection as idle before the request arrived. An HTTP/2
+  // connection is idle if it has no other open request. REQUIRES that it broke without an answer.
   [[nodiscard]] bool may_have_met_idle_close() const noexcept;
   [[nodiscard]] const std::string& server_name() const noexcept;
   [[nodiscard]] std::size_t server() const noexcept { return server_; }
@@ -102,12 +100,13 @@ class Lease {
   // Returns true if the server's addresses have changed since the connection was leased or opened. A failure
   // of the connection then says nothing about the server's present state.
   [[nodiscard]] bool moved() const noexcept { return moves_ != member().moves(); }
-  // Returns the member that must get the results of the exchange. REQUIRES a server.
+  // Returns the server's entry in the group, to which the caller must report the results of the exchange.
+  // REQUIRES that a server was chosen.
   [[nodiscard]] ServerGroup::Member& member() const noexcept;
 
   // Opens a connection to the chosen server, at any of its addresses. The connection begins with
-  // `proxy_header`. `patience`: the time after which the caller will cancel the task. If TLS fails, `fault`
-  // receives a text. `fault` and `proxy_header` must outlive the task.
+  // `proxy_header`. `patience`: how long the caller waits before it cancels the task. If TLS fails, `fault`
+  // receives the reason. `fault` and `proxy_header` must outlive the task.
   [[nodiscard]] net::Task<net::ErrorCode> connect(std::string_view proxy_header, base::Duration patience,
                                                   std::string& fault);
   // Makes the destructor return the connection to the pool. Must be called only after the whole request was
@@ -126,7 +125,7 @@ class Lease {
 
   Pool* pool_ = nullptr;
   std::size_t server_ = 0;
-  // Member::moves() at the time when the connection was leased or opened.
+  // Member::moves() (changes of the server's addresses) when the connection was leased or opened.
   std::uint32_t moves_ = 0;
   std::unique_ptr<net::Stream> stream_;
   std::unique_ptr<Http2ServerStream> http2_;
@@ -147,12 +146,13 @@ class Pool final : private net::Watched {
 
   // Returns true if a server that is not in `tried` (a bit for each) is in service and has room.
   [[nodiscard]] bool others_serve(std::uint64_t tried, base::TimePoint now) const noexcept;
-  // Chooses a server by the upstream's balance. The candidates are the servers that are in service, were not
-  // tried, and have room. If no server is in service, all servers that were not tried are candidates. Drained
-  // servers never are. An ejected server whose ejection time has passed is tried first, if the request may
-  // try it (Member::due()). If the upstream has `health`, only probes try ejected servers. The lease gets an
-  // idle connection if the pool has one, unless the request requires a new connection. The pool drops an idle
-  // connection if the event loop has reported that the server closed it or wrote to it.
+  // Chooses a server by the upstream's balance.
+  // * Candidates are servers that are in service, were not tried, and have room. If none is in service, all
+  //   servers that were not tried are candidates. Drained servers never are.
+  // * An ejected server whose ejection time has passed comes first, if the request may try it
+  //   (Member::due()). With `health`, only probes try ejected servers.
+  // * The lease gets an idle connection, if the pool has one and the request permits it. The pool drops an
+  //   idle connection that the server has closed or written to, as far as the event loop has reported.
   [[nodiscard]] Lease lease(const LeaseRequest& wanted);
 
   [[nodiscard]] const UpstreamSettings& settings() const noexcept { return server_group_.settings(); }
@@ -186,7 +186,7 @@ class Pool final : private net::Watched {
   ServerGroup& server_group_;
   Balancer balancer_;
   std::vector<Load> loads_;  // one element for each server; in_flight counts only this worker's requests
-  std::deque<ServerControl::InFlight> in_flight_;  // the same numbers, for other threads
+  std::deque<ServerControl::InFlight> in_flight_;  // the same numbers as in loads_, for other threads
   std::vector<std::vector<Idle>> idle_;            // one list for each server; the most recently used is last
   std::vector<Http2Connections> http2_;            // one element for each server
   // For each server: the value of Member::moves() when idle_ was last checked.

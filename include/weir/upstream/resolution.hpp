@@ -34,7 +34,7 @@ class Resolution {
   };
   struct Step {
     Outcome outcome = Outcome::Same;
-    bool turned = false;  // this is the first failure, or the first success after failures
+    bool turned = false;  // true: the look-up is the first failure, or the first success after failures
     // For Changed: the name's addresses now. Addresses that were known come first, in their old order.
     Addresses addresses{};
   };

@@ -1,9 +1,9 @@
 // Looks up the names of servers again while weir runs, and passes the addresses to each ServerGroup::Member.
-// Likewise looks up services, and reports their servers when the SRV records change.
+// Also looks up the SRV records of services again, and reports the new servers when the records change.
 //
-// server::Program owns the resolver. Only the thread that runs `control` uses it. A silent name server delays
-// the look-ups of other names if net::kMostLookups look-ups wait for it, but neither requests nor the
-// shutdown.
+// server::Program owns the resolver. Only the thread that runs `control` uses it. If net::kMostLookups
+// look-ups wait for a silent name server, the look-ups of other names wait, too. Requests and the shutdown
+// never wait for a name server.
 #pragma once
 
 #include "weir/net/asio.hpp"
@@ -29,7 +29,7 @@ class Resolver {
   // Called with one log line for each change.
   using Report = std::function<void(const std::string&)>;
 
-  // Called with an upstream whose service has other servers. May call watch().
+  // Called with an upstream after the servers of its service have changed. May call watch().
   using Change = std::function<void(const ResolvedUpstream&)>;
 
   // Counts of look-ups by their results, since the upstream was added.

@@ -12,7 +12,7 @@ namespace weir::upstream {
 // one worker.
 class RetryBudget {
  public:
-  // The budget at the start, and its maximum, in repetitions.
+  // The budget at the start, which is also the largest budget, in repetitions.
   static constexpr std::uint64_t kReserve = 10;
 
   explicit RetryBudget(unsigned percent) noexcept : percent_(percent) {}

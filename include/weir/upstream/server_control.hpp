@@ -43,8 +43,9 @@ class ServerControl {
   [[nodiscard]] bool is_drained() const noexcept { return drained_.load(std::memory_order_relaxed); }
   void set_drained(bool drained) noexcept { drained_.store(drained, std::memory_order_relaxed); }
 
-  // Returns the server's weight. `configured`: the weight in the configuration, which must be below 2^16. An
-  // operator's weight counts only while the configured weight is the one that it replaced.
+  // Returns the server's weight. `configured`: the weight in the configuration, which must be below 2^16. The
+  // weight that an operator has set counts only while the configuration still has the weight that the
+  // operator replaced.
   [[nodiscard]] std::uint32_t weight(std::uint32_t configured) const noexcept {
     const auto both = weights_.load(std::memory_order_relaxed);
     return both >> 16U == configured ? both & 0xffffU : configured;
@@ -53,7 +54,8 @@ class ServerControl {
   void set_weight(std::uint32_t configured, std::uint32_t weight) noexcept {
     weights_.store(configured << 16U | weight, std::memory_order_relaxed);
   }
-  // Forgets an operator's weight that replaced another configured weight.
+  // Must be called after a reload. Forgets the operator's weight if the configured weight is no longer the
+  // one that it replaced.
   void settle_weight(std::uint32_t configured) noexcept {
     if (weights_.load(std::memory_order_relaxed) >> 16U != configured)
       weights_.store(0, std::memory_order_relaxed);

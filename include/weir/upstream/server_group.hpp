@@ -76,8 +76,8 @@ class ServerGroup {
     // uses no TLS.
     [[nodiscard]] std::optional<net::TlsTarget> tls(SSL_SESSION* session) const noexcept;
 
-    // The next functions record the result of a request; see ServerHealth. `fault`: the reason, as text for
-    // the log; empty if unknown.
+    // unreachable(), failed() and answered() record the result of a request; see ServerHealth. `fault`: the
+    // reason, as text for the log; empty if unknown.
     void unreachable(base::TimePoint now, std::string_view fault = {}) noexcept;
     void failed(base::TimePoint sent, base::TimePoint now) noexcept;
     void answered(base::TimePoint sent, base::TimePoint now) noexcept {
@@ -94,7 +94,8 @@ class ServerGroup {
     };
     [[nodiscard]] Location location() const;
     // Makes the next connect begin with the address of index `first` (net::Dial::next()). `then`: the
-    // location() that the finished connect used. Does nothing if the addresses have changed since then.
+    // location() that the last connect used. Does nothing if the server's addresses have changed since that
+    // location() was read.
     void begin_with(std::size_t first, const Location& then) noexcept;
     [[nodiscard]] std::uint32_t moves() const noexcept {
       return known_->moves.load(std::memory_order_relaxed);
@@ -139,8 +140,9 @@ class ServerGroup {
     const ServerGroup& server_group_;
     const std::string name_;
     const ServerSettings settings_;
-    const std::shared_ptr<ServerState> known_;      // shared with older groups, whose requests may still run
-    const std::shared_ptr<ServerControl> control_;  // likewise, but also if the server's state begins anew
+    const std::shared_ptr<ServerState> known_;  // shared with older groups, whose requests may still run
+    // also shared with older groups, even if the group starts with a new ServerState
+    const std::shared_ptr<ServerControl> control_;
   };
 
   // REQUIRES one element of `servers` for each server in `settings`. `older`: the group of the same upstream
@@ -169,7 +171,7 @@ class ServerGroup {
   [[nodiscard]] ServerQueue& queue() const noexcept { return *queue_; }
 
   // Records that the upstream asked for a pause until `at`. A call cannot shorten an earlier pause. The group
-  // does not stop requests. A caller whose route honours Retry-After must check for a pause.
+  // itself does not hold back requests: a caller whose route honours Retry-After must check paused_until().
   void pause_until(base::TimePoint at) noexcept;
   [[nodiscard]] base::TimePoint paused_until() const noexcept {
     return base::TimePoint{base::Duration{paused_until_.load(std::memory_order_relaxed)}};

@@ -16,22 +16,25 @@ namespace weir::upstream {
 
 class ServerHealth {
  public:
-  // OutAgain: a request tried an ejected server and failed, so the server stays ejected for longer.
-  // StillDown: another probe of a server that is down failed.
+  // The change of a server's state:
+  // * Out: the server is ejected for a time, because requests failed.
+  // * OutAgain: a request tried an ejected server and failed, so the server stays ejected for longer.
+  // * Down, StillDown: probes took the server down; another probe of a server that is down failed.
+  // * Back: the server is readmitted.
   enum class Change : std::uint8_t { None, Out, OutAgain, Down, StillDown, Back };
 
   // The functions below return the change of the server's state. `random`: any 64 bits.
   //
-  // Records that no connection could be opened. One failed connect ejects the server. While the server is
-  // ejected, the function ignores a failed connect, unless the connect belongs to a trial or the ejection
-  // time has passed.
+  // Records that no connection could be opened. One failed connect ejects the server. During the ejection
+  // time, a failed connect counts only while a request tries the server (a trial). Other failed connects are
+  // ignored.
   Change unreachable(const Ejection& settings, base::TimePoint now, std::uint64_t random) noexcept;
   // Records a failed request: the server sent no answer, no HTTP, or an incomplete answer. Several failures
   // in a row eject the server.
   //
-  // If the server is already ejected, one failure extends the ejection if the request was sent after the
-  // ejection time had passed. A trial is such a request. Another one is possible, because all servers get
-  // requests if all of them are ejected. The function ignores the failures of older requests.
+  // If the server is already ejected, a failure extends the ejection only if the request was sent after the
+  // ejection time had passed. A request after that time is a trial (begin_trial()), or all servers are
+  // ejected. The failures of older requests are ignored.
   Change failed(const Ejection& settings, base::TimePoint sent, base::TimePoint now,
                 std::uint64_t random) noexcept;
   // Records that the server answered, with any status. The answer need not be complete if weir stopped
@@ -46,7 +49,7 @@ class ServerHealth {
   Change absent() noexcept;
 
   // Records that the server's name has other addresses. `anew` is true if none of the old addresses remains.
-  // In that case the name refers to another machine, which serves like a readmitted server. If some old
+  // In that case the name refers to another machine, so the server is readmitted with slow start. If some old
   // addresses remain, a request may try an ejected server at once.
   Change moved(bool anew, base::TimePoint now) noexcept;
 
@@ -69,7 +72,8 @@ class ServerHealth {
   }
   // Returns the time of the readmission; the epoch: the server was never ejected.
   [[nodiscard]] base::TimePoint back_since() const noexcept { return back_since_; }
-  // Returns true if answered() would change the server's state.
+  // Returns true if answered() would change the server's state: if it failed lately, or is ejected without
+  // being down.
   [[nodiscard]] bool suspect() const noexcept { return failures_ != 0 || (out() && !down()); }
   // Returns the number of ejections, including failed trials.
   [[nodiscard]] std::uint64_t ejections() const noexcept { return ejections_; }

@@ -2,8 +2,8 @@
 // priorities come first, then earlier requests.
 //
 // The ServerGroups of the upstream, before and after a reload, own the queue together. Thread-safe. A wake-up
-// does not reserve room: the first request in the queue wakes up and must check for room. If there is no
-// room, the request keeps its position in the queue.
+// does not reserve room at a server. The woken request must check for room, and keeps its position in the
+// queue if it finds none.
 #pragma once
 
 #include "weir/policy/route.hpp"
@@ -32,11 +32,11 @@ class ServerQueue {
     Waiter(const Waiter&) = delete;
     Waiter& operator=(const Waiter&) = delete;
 
-    // Returns true if this request may use room now, because all requests before it in the queue are choosy
-    // (see join()).
+    // Returns true if this request may use a server with room now: it is the first in the queue, or all
+    // requests before it are choosy (see join()).
     [[nodiscard]] bool is_next() const;
-    // Wakes the next request in the queue. Must be called if the server that has room does not suit this
-    // request.
+    // Wakes the next request in the queue. Must be called if this request must not use the server that has
+    // room.
     void pass_on();
 
    private:
@@ -49,9 +49,9 @@ class ServerQueue {
     const Wake wake_;
   };
 
-  // Adds a request to the queue. `most`: the largest number of waiting requests, including this one. `choosy`
-  // is true if some servers do not suit the request. Other requests need not wait behind a choosy request.
-  // Returns null if the queue is full.
+  // Adds a request to the queue. `most`: the largest number of waiting requests, including this one.
+  // `choosy`: true if the request must not use some of the servers, for example because they have failed for
+  // it. Other requests need not wait behind a choosy request. Returns null if the queue is full.
   [[nodiscard]] std::unique_ptr<Waiter> join(std::size_t most, policy::Priority priority, bool choosy,
                                              Wake wake);
 

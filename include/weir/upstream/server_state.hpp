@@ -22,8 +22,8 @@ using Addresses = std::vector<net::RawEndpoint>;
 struct ServerState {
   explicit ServerState(Addresses at_first);
 
-  // Copies of values of `server_health`, for readers that do not lock the mutex. In microseconds since the
-  // epoch.
+  // Copies of values of `server_health`, for readers that do not lock the mutex. The times are in
+  // microseconds since the epoch.
   alignas(64) std::atomic<base::Duration::rep> out_until{0};
   std::atomic<base::Duration::rep> open_to_all_from{0};
   std::atomic<base::Duration::rep> back_since{0};

@@ -1,7 +1,7 @@
 // Makes the servers of an upstream from the SRV records of its service. Pure.
 //
-// UpstreamSettings::service has the configured service. While no look-up has succeeded, the service itself
-// stands for its servers, without an address.
+// A service is configured in UpstreamSettings::service. Until its first look-up has succeeded, the upstream
+// has one server: the service itself, without an address.
 #pragma once
 
 #include "weir/net/service_lookup.hpp"
@@ -27,14 +27,14 @@ struct ResolvedUpstream {
 [[nodiscard]] UpstreamSettings with_targets(UpstreamSettings settings,
                                             const std::vector<net::ServiceTarget>& targets);
 
-// Returns the servers for with_targets(). A server that `older` has keeps the addresses that it has there, if
-// any. `older` may be null.
+// Returns the servers for with_targets(). A server that `older` also has keeps its addresses in `older`, if
+// it has any there. `older` may be null.
 [[nodiscard]] std::vector<Server> servers_of(const std::vector<net::ServiceTarget>& targets,
                                              const ServerGroup* older);
 
-// Keeps what an older group of the same upstream knows, for a reload. Restores the order of each server's
-// addresses, because name servers rotate addresses. Keeps the addresses of a name, or the servers of a
-// service, whose look-up has failed.
+// Must be called at a reload, with the group of the same upstream before the reload. Restores the order of
+// each server's addresses, because name servers rotate addresses. If the look-up of a name or of a service
+// has failed, takes over its addresses or servers from `older`.
 void keep_known(ResolvedUpstream& upstream, const ServerGroup& older);
 
 }  // namespace weir::upstream

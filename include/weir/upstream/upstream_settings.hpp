@@ -68,7 +68,7 @@ struct HealthCheck {
 // received the request, so another attempt does not count as a repetition.
 struct Retry {
   unsigned attempts = 2;  // largest number of servers that get the request, including the first
-  // Largest number of repetitions, in percent of all requests; 0: no repetitions.
+  // Largest number of repetitions, in percent of all requests (RetryBudget); 0: no repetitions.
   unsigned budget = 20;
   base::Duration backoff{25'000};  // upper bound of the wait before the first repetition
   bool broken = true;  // repeat if the connection ended before the answer's head, or the answer is no HTTP
@@ -89,7 +89,7 @@ struct ServerSettings {
   std::optional<limit::TokenBucket> limit{};  // rate of the server's requests, for all workers together
   bool tls = false;                           // true: connect with TLS
   std::string tls_name{};  // name that the server's certificate must contain: a host name or an IP address
-  // Requests go to the servers in service whose number is smallest.
+  // Only the servers with the smallest number of all servers in service get requests.
   std::uint16_t priority = 0;
   bool is_service = false;  // the SRV records of `address.host` name the servers (upstream/services.hpp)
   // Returns the name for logs and metrics: the address, or "srv:NAME".
@@ -111,7 +111,7 @@ struct UpstreamSettings {
   Timeouts timeouts;
   Ejection ejection;
   std::optional<HealthCheck> health;
-  net::TlsClientSettings tls{};  // the TLS settings for servers with TLS
+  net::TlsClientSettings tls{};  // used for the servers that have `tls`
   Retry retry;
   Protocol protocol = Protocol::Http1;
   std::string host{};               // Host of the requests to servers; empty: the client's
