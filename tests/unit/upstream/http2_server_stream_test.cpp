@@ -24,7 +24,7 @@ TEST_F(Http2MemoryTest, RequestAndResponseAreHttp1TextForTheCaller) {
   EXPECT_EQ(ec, net::asio::error::eof);
 }
 
-TEST_F(Http2MemoryTest, BodyWaitsForTheWindowOfTheServer) {
+TEST_F(Http2MemoryTest, BodyWaitsForTheFlowControlWindowOfTheServer) {
   connect();
   exchange();
   Http2ServerStream stream(connection);
@@ -87,7 +87,7 @@ TEST_F(Http2MemoryTest, StreamsOfAnEndedConnectionReportABrokenConnection) {
   EXPECT_EQ(stream.broke_by(), Break::Connection);
 }
 
-TEST_F(Http2MemoryTest, EveryRequestOfABurstMayHaveMetAnIdleClose) {
+TEST_F(Http2MemoryTest, EveryRequestOfABurstOnAnIdleConnectionMayHaveMetItsClose) {
   connect();
   exchange();
   Http2ServerStream first(connection);

@@ -61,7 +61,7 @@ TEST_F(PoolTest, KeepsAtMostMaxIdleConnections) {
   EXPECT_EQ(reused, 2);
 }
 
-TEST_F(PoolTest, ReleasesTheServerOfAMovedLeaseOnce) {
+TEST_F(PoolTest, LeaseThatWasMovedReleasesItsServerOnce) {
   auto& p = open(2);
   {
     auto one = p.lease({});
@@ -80,8 +80,8 @@ TEST_F(PoolTest, ReleasesTheServerOfAMovedLeaseOnce) {
   EXPECT_EQ(busy, (std::array<int, 2>{5, 5}));
 }
 
-// On a closed connection, weir would lose a request that it cannot send again. For such a request, the pool
-// must notice the close even if the event loop has not reported it yet.
+// On a closed connection, weir would lose a request that it cannot send again (`once`). So for `once`, the
+// pool must notice the close even if the event loop has not reported it yet.
 TEST_F(PoolTest, DoesNotReuseAConnectionThatTheServerClosedOrWroteTo) {
   for (const auto& [speaks, once, loop_runs] :
        {std::tuple{false, true, false}, {true, true, false}, {false, false, true}, {true, false, true}}) {
@@ -110,8 +110,8 @@ TEST_F(PoolTest, DoesNotReuseAConnectionThatTheServerClosedOrWroteTo) {
   }
 }
 
-// If the connection turns out to be closed, the proxy sends such a request again. A system call to check the
-// socket would gain little.
+// If the connection turns out to be closed, the proxy sends a retryable request again. So a system call that
+// checks the socket first would gain little.
 TEST_F(PoolTest, DoesNotCheckAnIdleSocketForARetryableRequest) {
   auto& p = open(1);
   {

@@ -67,7 +67,7 @@ TEST(Resolution, FailedLookUpKeepsTheAddresses) {
   EXPECT_FALSE(resolution.take(at({1}), answer(at({2})), kStart, kMiddle).turned);
 }
 
-TEST(Resolution, RetriesSoonAfterAFailure) {
+TEST(Resolution, FailedLookUpIsRepeatedSoon) {
   Resolution resolution(kPeriod, kStart, true);
   EXPECT_EQ(resolution.due(), kStart + 2s);
   EXPECT_FALSE(resolution.take(at({}), kNothing, kStart, kMiddle).turned)
@@ -79,7 +79,7 @@ TEST(Resolution, RetriesSoonAfterAFailure) {
   EXPECT_EQ(resolution.due(), kStart + 32s);
 }
 
-TEST(Resolution, WaitAfterAFailureIsWithinThePeriod) {
+TEST(Resolution, WaitAfterAFailedLookUpIsWithinThePeriod) {
   EXPECT_EQ(Resolution({100ms, 1s}, kStart, true).due(), kStart + 1s);
   EXPECT_EQ(Resolution({5s, 30s}, kStart, true).due(), kStart + 5s);
 }

@@ -159,7 +159,7 @@ TEST_F(ResolverTest, ServerCanBeRemovedDuringItsLookUp) {
   EXPECT_EQ(figures().upstream, "new");
 }
 
-TEST_F(ResolverTest, CountersAreKeptAfterAReload) {
+TEST_F(ResolverTest, LookUpCountsAreKeptAfterAReload) {
   watch({server_group_of("api", {"api.test"})});
   until([&] { return figures().same >= 1; });
   const auto same = figures().same;
@@ -206,7 +206,7 @@ TEST_F(ResolverTest, ServersOfAServiceFollowItsRecords) {
                          "1), b.test:82 (priority 5, weight 1): cannot resolve \"srv:_s.test\": "));
 }
 
-TEST_F(ResolverTest, ServersThatAreNotUsedAreReportedOnce) {
+TEST_F(ResolverTest, ServersOfAServiceThatTheGroupDoesNotTakeAreReportedOnce) {
   UpstreamSettings settings;
   settings.name = "api";
   settings.resolve = settings.resolve_least = 1ms;

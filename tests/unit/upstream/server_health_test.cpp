@@ -54,7 +54,8 @@ TEST(ServerHealth, FailuresOfRequestsSentBeforeAnEjectionDoNotExtendIt) {
   EXPECT_EQ(server_health.out_until(), until);
 }
 
-// If all servers are ejected, all of them get requests, and these requests are no trials.
+// If all servers are ejected, all of them get requests. These requests are no trials, but their failures
+// count after the ejection time.
 TEST(ServerHealth, FailureAfterTheEjectionTimeEjectsTheServerAgain) {
   for (const bool reached : {false, true}) {
     ServerHealth server_health;
@@ -75,7 +76,7 @@ TEST(ServerHealth, FailureAfterTheEjectionTimeEjectsTheServerAgain) {
   }
 }
 
-TEST(ServerHealth, TrialByARequestWithAnIncompleteBodyBlocksNoOtherTrial) {
+TEST(ServerHealth, TrialByARequestWithAnIncompleteBodyBlocksNoCompleteRequest) {
   ServerHealth server_health;
   server_health.unreachable(kSettings, kStart, kWhole);
   const auto due = kStart + 1s;

@@ -95,7 +95,7 @@ TEST_F(ServerQueueTest, NumberOfWaitingRequestsIsBounded) {
 TEST_F(ServerQueueTest, RequestThatLeavesTheQueuePassesItsWakeUpOn) {
   auto a = join("a");
   const auto b = join("b");
-  queue.freed();  // wakes `a`; the test then makes `a` leave the queue, as if its deadline had passed
+  queue.freed();  // wakes `a`, which then leaves the queue, as if its deadline had passed
   a.reset();
   EXPECT_EQ(take_woken(), "ab");
 }

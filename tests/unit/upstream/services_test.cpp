@@ -63,7 +63,7 @@ TEST(Services, RepeatedTargetCountsOnceWithItsFirstPriority) {
   EXPECT_EQ(chosen[0], record("a", 10, 3));
 }
 
-TEST(Services, ManyRecordsAreCutByPriorityThenByWeight) {
+TEST(Services, TooManyRecordsAreCutByPriorityThenByWeight) {
   std::vector<net::ServiceRecord> records;
   for (std::uint16_t i = 0; i < 200; ++i)
     records.push_back(record("n" + std::to_string(i), i < 150 ? 2 : 1, i));
@@ -87,7 +87,7 @@ TEST(Services, WeightZeroIsAVerySmallShareBesideOthersAndAnEqualShareAmongZeros)
   EXPECT_THAT(weights({record("a", 1, 0), record("b", 1, 0)}), ElementsAre(1, 1));
 }
 
-TEST(Services, ServersHaveTheOtherSettingsOfTheService) {
+TEST(Services, ServersTakeWhatTheirRecordsDoNotStateFromTheService) {
   const auto made = with_targets(settings(), targets({record("a", 3, 1, 8'443)}));
   ASSERT_EQ(made.servers.size(), 1U);
   const auto& server = made.servers[0];
@@ -109,7 +109,7 @@ TEST(Services, KnownServerKeepsItsAddresses) {
   auto plain = settings();
   plain.service->tls = plain.servers[0].tls = false;
   const ServerGroup group(with_targets(plain, told), servers_of(told, nullptr));
-  told[0].addresses.clear();  // its look-up fails
+  told[0].addresses.clear();  // the look-up of `a` fails
   told[1].addresses = at("10.0.0.9");
   const auto servers = servers_of(told, &group);
   EXPECT_EQ(servers[0], (Server{"a:80", at("10.0.0.1")}));
