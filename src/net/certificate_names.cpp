@@ -84,7 +84,7 @@ CertificateNames names_of(SSL_CTX* context) {
 
 bool covers(std::string_view pattern, std::string_view name) noexcept {
   if (pattern == name) return true;
-  // OpenSSL matches no wildcard directly below a top-level domain.
+  // A wildcard directly below a top-level domain, such as "*.com", matches nothing in OpenSSL.
   if (!pattern.starts_with("*.") || pattern.find('.', 2) == std::string_view::npos) return false;
   const auto dot = name.find('.');
   return dot != std::string_view::npos && dot != 0 && name.substr(0, dot) != "*" &&

@@ -33,9 +33,10 @@ struct CertificateNames {
 // `pattern` and `name` must be in lower case.
 [[nodiscard]] bool covers(std::string_view pattern, std::string_view name) noexcept;
 
-// Returns the indices of the first certificate's stand-ins. If no certificate is valid for the requested
-// name, weir offers the first certificate and its stand-ins. There is at most one stand-in for each other key
-// type: the first certificate of that type that shares a name or address with the first certificate.
+// Returns the indices of the first certificate's stand-ins, at most one for each other key type. The stand-in
+// of a key type is the first certificate of that type that shares a name or address with the first
+// certificate. If no certificate is valid for the requested name, weir offers the first certificate and its
+// stand-ins.
 [[nodiscard]] std::vector<std::size_t> stand_ins(const std::vector<CertificateNames>& all);
 
 // Returns for each certificate the reason why no client can get it; nullopt if clients can get it.

@@ -18,7 +18,8 @@ using OwnedCertificate = std::unique_ptr<X509, decltype([](X509* certificate) { 
 using OwnedKey = std::unique_ptr<EVP_PKEY, decltype([](EVP_PKEY* key) { EVP_PKEY_free(key); })>;
 using Held = std::shared_ptr<const Challenges>;
 
-// Gives each TLS context a reference to the challenges. OpenSSL frees the reference with the context.
+// Returns the index of a context's extra data where its reference to the challenges is stored. OpenSSL frees
+// the reference with the context.
 int challenges_slot() {
   static const int slot = SSL_CTX_get_ex_new_index(
       0, nullptr, nullptr, nullptr,
@@ -56,7 +57,8 @@ std::string_view name_in_hello(SSL* ssl) noexcept {
   return size <= names.size() - kHead ? names.substr(kHead, size) : std::string_view();
 }
 
-// OpenSSL calls this function before it chooses anything, version and session included.
+// Gives a client that checks a challenge the certificate for that challenge. OpenSSL calls this function
+// before it chooses the TLS version, the session or anything else.
 int look_at_hello(SSL* ssl, int*, void* argument) {
   const auto& challenges = *static_cast<const Challenges*>(argument);
   if (!challenges.are_pending() || !offers_acme_alone(ssl)) return SSL_CLIENT_HELLO_SUCCESS;
@@ -65,7 +67,8 @@ int look_at_hello(SSL* ssl, int*, void* argument) {
     if (!context)
       return SSL_CLIENT_HELLO_SUCCESS;  // the handshake fails, because ALPN has no common protocol
     SSL_set_SSL_CTX(ssl, context.get());
-    // the authority shows no certificate; weir ends the connection after the handshake (Stream::Tls::admit)
+    // asks for no client certificate, because the authority has none; weir ends the connection after the
+    // handshake (Stream::Tls::admit)
     SSL_set_verify(ssl, SSL_VERIFY_NONE, nullptr);
     SSL_set_options(ssl, SSL_OP_NO_TICKET);
     SSL_set_num_tickets(ssl, 0);
@@ -80,7 +83,7 @@ int choose_acme(SSL*, const unsigned char** out, unsigned char* size, const unsi
   return SSL_TLSEXT_ERR_OK;
 }
 
-// Keeps the callback of the listener's own context from choosing a certificate by name.
+// Does nothing, in place of the callback of the listener's context, which would choose a certificate by name.
 int keep_context(SSL*, int*, void*) {
   return SSL_TLSEXT_ERR_OK;
 }

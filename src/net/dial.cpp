@@ -13,8 +13,8 @@ namespace weir::net {
 
 namespace {
 
-// Returns how long to wait for one address before the next address is tried as well. The last address gets at
-// least half of `patience`.
+// Returns how long to wait for one address before the next address is tried as well: kHeadStart, or less if
+// `patience` is short. So at least half of `patience` is left for the last address.
 base::Duration share_of(base::Duration patience, std::size_t addresses) noexcept {
   const auto shares = 2 * std::max<std::size_t>(addresses, 1);
   return std::min(Dial::kHeadStart, patience / static_cast<base::Duration::rep>(shares));
@@ -125,7 +125,8 @@ void Dial::begin() {
   one.wants_room = true;
   const auto& address = target_.addresses[address_of(one)];
   const int fd = open_socket(address);
-  // There is no socket: the process has no free descriptor, or this host does not support the address family.
+  // Gives the address up: the process has no free descriptor, or this host does not support the address
+  // family.
   if (fd < 0) return drop(one, {errno, boost::system::system_category()});
   Stream stream = target_.tls ? Stream(executor_, fd, *target_.tls) : Stream(executor_, fd);  // owns fd
   one.stream = std::make_unique<Stream>(std::move(stream));
@@ -136,8 +137,8 @@ void Dial::begin() {
   if (begun_ < target_.addresses.size()) arm(std::max(base::Duration::zero(), head_start_ - Watchdog::kTick));
 }
 
-// Returns the result of the attempt's wait; would_block if the attempt must wait longer. Makes a temporary
-// Wait, because a Wait must not outlive its stream.
+// Returns the result of the attempt's wait; would_block if the attempt must wait longer. Asks a temporary
+// Wait, because a stored Wait could outlive its stream.
 ErrorCode Dial::outcome_of(const Try& one) noexcept {
   const auto ready = one.readiness();
   return ready.await_ready() ? ready.await_resume() : ErrorCode(asio::error::would_block);

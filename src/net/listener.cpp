@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kBacklog = 4096;
 
-// Returns the end of an error message: what the user can do about a system error for this address.
+// Returns what the user can do about a system error for this address, as the end of an error message.
 const char* advice_for(int error, const base::Endpoint& address) noexcept {
   constexpr std::uint16_t kFirstFree = 1024;
   if (error == EADDRNOTAVAIL)

@@ -13,7 +13,7 @@ namespace weir::net {
 
 namespace {
 
-// Returns the first error in OpenSSL's queue, because the first error is nearest to the cause.
+// Returns the first error in OpenSSL's queue as text, because the first error is nearest to the cause.
 std::string first_reason() {
   const char* reason = ERR_reason_error_string(ERR_peek_error());
   std::string text = reason != nullptr ? reason : "an unnamed error";

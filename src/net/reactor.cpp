@@ -71,8 +71,8 @@ void Reactor::forget(Port& port) noexcept {
   }
 }
 
-// Waits for events only while at least one Port exists, because io_context::run() must return when there is
-// no work.
+// Waits for events. Waits again after each batch while at least one Port exists. Without a Port there must be
+// no wait, so that io_context::run() returns when there is no work.
 void Reactor::watch() {
   watching_ = true;
   epoll_.async_wait(asio::posix::descriptor_base::wait_read, [this](const ErrorCode& ec) {
@@ -82,8 +82,8 @@ void Reactor::watch() {
   });
 }
 
-// Handles the events that have arrived. If there were many, calls epoll_wait again, because new events arrive
-// under load while the old ones are handled. The call costs one system call; another turn of Asio's loop
+// Handles the events that have arrived. If there were many, calls epoll_wait again, because under load new
+// events arrive while the old ones are handled. That costs one system call, where another turn of Asio's loop
 // costs three. The number of calls is bounded, because Asio's timers wait until turn() returns.
 void Reactor::turn() {
   const auto room = static_cast<int>(events_.size());
@@ -125,7 +125,7 @@ void Reactor::run_ready() {
 }
 
 Port::Port(Reactor& reactor, int fd) : reactor_(reactor), fd_(fd), unable_(reactor.add(*this)) {
-  if (unable_) readable_ = true;  // the socket is not registered with epoll, so every read is tried at once
+  if (unable_) readable_ = true;  // epoll does not accept the socket, so every read is tried at once
 }
 
 Port::~Port() {

@@ -128,8 +128,8 @@ std::size_t Stream::receive(char* at, std::size_t size, ErrorCode& ec) noexcept 
 ErrorCode Stream::feed() {
   auto& tls = *tls_;
   if (tls.buffer.empty()) tls.buffer.resize(Tls::kBuffer);
-  // OpenSSL may have to write before it reads on. The ciphertext that it has not consumed yet stays at the
-  // front of the buffer.
+  // Keeps the ciphertext that OpenSSL has not consumed yet at the front of the buffer. There may be some,
+  // because OpenSSL may have to write before it reads on.
   const auto kept = tls.incoming.size();
   if (kept > 0) std::memmove(tls.buffer.data(), tls.incoming.data(), kept);
   if (kept == tls.buffer.size()) return asio::error::no_buffer_space;
@@ -227,13 +227,13 @@ std::string_view Stream::distrust(const ErrorCode& ended) const noexcept {
   const auto code = static_cast<unsigned long>(ended.value());
   if (ERR_GET_LIB(code) == ERR_LIB_SSL && ERR_GET_REASON(code) == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE)
     return "it presents no certificate";
-  // If the certificate's signature is wrong, the first error in OpenSSL's queue comes from another part of
-  // OpenSSL. So this function uses the verification's result, not the queue.
+  // Uses the result of the verification, not OpenSSL's error queue: if the certificate's signature is wrong,
+  // the first error in the queue comes from another part of OpenSSL.
   const auto verdict = SSL_get_verify_result(tls_->ssl);
   return verdict == X509_V_OK ? std::string_view{} : X509_verify_cert_error_string(verdict);
 }
 
-// For received alerts, OpenSSL uses reason codes that are larger than all its other reason codes.
+// Detects an alert of the peer by its reason code, which is larger than all other reason codes of OpenSSL.
 bool Stream::was_alerted(const ErrorCode& ended) noexcept {
   if (ended.category() != asio::error::get_ssl_category()) return false;
   const auto code = static_cast<unsigned long>(ended.value());
@@ -327,8 +327,8 @@ std::size_t Stream::try_rest(std::string_view first, std::string_view second, Er
     ec = StreamError::WriteOwed;  // the argument is shorter than the unsent rest, so it is another text
   if (ec) return 0;
   const auto sent = tls_ ? send_tls(first, second, ec) : send_plain(first, second, ec);
-  // If a plain socket accepted no octet, the text has not begun. With TLS, the text may have begun
-  // nevertheless, because OpenSSL may have encrypted a part of it.
+  // If a plain socket accepted no octet of a new text, the text has not begun, and no rest is owed. With TLS,
+  // the text may have begun even so, because OpenSSL may have encrypted a part of it.
   if (sent > 0 || owes_write() || tls_) owed_ = size - sent;
   return sent;
 }

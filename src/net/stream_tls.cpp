@@ -91,12 +91,14 @@ Stream::Tls::Tls(SSL_CTX* context, int socket) {
   SSL_set_accept_state(ssl);
 }
 
-// Sends the name as SNI unless it is an IP address (RFC 6066 §3).
+// Requires that the server's certificate contains the name. Also sends the name as SNI, unless it is an IP
+// address (RFC 6066 §3).
 Stream::Tls::Tls(const TlsTarget& target, int socket) : Tls(target.context, socket) {
   SSL_set_connect_state(ssl);
   if (X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), target.name.c_str()) != 1) {
     SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
-    // Without a host name, OpenSSL would accept any certificate of a trusted authority.
+    // If a call fails, throws: without a host name, OpenSSL would accept any certificate of a trusted
+    // authority.
     if (SSL_set1_host(ssl, target.name.c_str()) != 1 ||
         SSL_set_tlsext_host_name(ssl, target.name.c_str()) != 1)
       throw std::bad_alloc();
@@ -131,7 +133,7 @@ std::size_t Stream::Tls::seal(std::string_view bytes, bool& full, ErrorCode& ec)
 }
 
 ErrorCode Stream::Tls::meaning(int result) const noexcept {
-  // the error is not eof, because eof may be the valid end of an answer
+  // connection_aborted instead of eof, because eof may be the valid end of an answer
   if (idle.too_many()) return asio::error::connection_aborted;
   switch (SSL_get_error(ssl, result)) {
     case SSL_ERROR_WANT_READ:
@@ -166,7 +168,7 @@ bool Stream::Tls::outlived_certificate() const noexcept {
   return true;
 }
 
-// Returns true if the handshake was the check of an authority (weir/net/challenges.hpp).
+// Returns true if a certificate authority made this handshake to check a challenge (weir/net/challenges.hpp).
 bool Stream::Tls::was_challenge() const noexcept {
   const unsigned char* chosen = nullptr;
   unsigned size = 0;

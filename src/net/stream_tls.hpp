@@ -35,9 +35,9 @@ struct Stream::Tls {
   Tls(const Tls&) = delete;
   Tls& operator=(const Tls&) = delete;
 
-  // Encrypts and sends `bytes`. Returns the number of octets that OpenSSL accepted. Sets `full` if the
-  // socket's buffer is full. OpenSSL may then have encrypted the octets after the accepted ones, so the next
-  // call must begin with these octets.
+  // Encrypts and sends `bytes`. Returns the number of octets that OpenSSL accepted. Sets `full` to true if
+  // the socket's buffer is full. In that case the next call must begin with the octets that were not
+  // accepted, because OpenSSL may have encrypted some of them already.
   [[nodiscard]] std::size_t seal(std::string_view bytes, bool& full, ErrorCode& ec) noexcept;
 
   // Clears OpenSSL's error queue, so that the next operation does not report an old error.
@@ -47,8 +47,8 @@ struct Stream::Tls {
   // socket's buffer is full), eof, or another error.
   [[nodiscard]] ErrorCode meaning(int result) const noexcept;
   // Must be called after the handshake. Checks whether a resumed session still satisfies the settings, and
-  // starts to count records without data (IdleRecords). Returns eof after the check of an authority, because
-  // that connection has served its purpose.
+  // starts to count records without data (IdleRecords). Returns eof if a certificate authority made the
+  // handshake to check a challenge, because that connection has served its purpose.
   [[nodiscard]] ErrorCode admit() noexcept;
   // Detaches OpenSSL from the socket. Must be called before the socket is closed, because another connection
   // may soon get the same descriptor number.

@@ -7,8 +7,8 @@ namespace weir::net {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 
-// Builds with sanitizers do not reuse frames, because a sanitizer finds a use after free only in memory that
-// is not reused.
+// In builds with sanitizers, frames are not reused, because a sanitizer finds a use after free only in memory
+// that is not reused.
 void* take_frame(std::size_t size) {
   return ::operator new(size);
 }

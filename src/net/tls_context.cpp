@@ -57,10 +57,11 @@ int choose_protocol(SSL*, const unsigned char** out, unsigned char* size, const 
 struct Extras {
   CertificateNames names;
   std::shared_ptr<TicketKeys> tickets;
-  // The members below are set only in a listener's first context. `others`: the contexts of the listener's
-  // other certificates.
+  // The members below are set only in the context of a listener's first certificate. `others`: the contexts
+  // of its other certificates.
   std::vector<TlsContext> others;
-  // The stand-ins to offer if no certificate matches the requested name. A number n stands for others[n - 1].
+  // The certificates that weir offers beside the first one if no certificate matches the requested name
+  // (net::stand_ins()). A number n stands for others[n - 1].
   std::vector<std::size_t> stand_ins{};
   std::size_t key_types = 1;  // number of key types among all certificates
 };
@@ -72,7 +73,7 @@ int extras_slot() {
   return slot;
 }
 
-// Returns weir's data of the context; null if memory ran out when the context was made.
+// Returns weir's data of the context; null if give_extras() failed for lack of memory.
 Extras* extras_of(SSL_CTX* context) noexcept {
   return static_cast<Extras*>(SSL_CTX_get_ex_data(context, extras_slot()));
 }
@@ -114,7 +115,7 @@ class Offer {
     SSL_CTX_get0_chain_certs(context, &chain);
     if (SSL_use_cert_and_key(ssl_, SSL_CTX_get0_certificate(context), SSL_CTX_get0_privatekey(context), chain,
                              1) != 1)
-      // memory has run out: the client gets one of the certificates that were added before
+      // no memory for this certificate: the client gets one of the certificates that were added before
       ERR_clear_error();
   }
 
@@ -160,7 +161,8 @@ const Staple* staple_of(const X509* certificate) noexcept {
   return static_cast<const Staple*>(X509_get_ex_data(certificate, staple_slot()));
 }
 
-// The callback of SSL_CTX_set_tlsext_status_cb(3). OpenSSL takes ownership of the response.
+// The callback of SSL_CTX_set_tlsext_status_cb(3): gives OpenSSL a copy of the OCSP response if it is still
+// valid. OpenSSL owns the copy.
 int staple_response(SSL* ssl, void*) {
   const auto* staple = staple_of(SSL_get_certificate(ssl));
   if (staple == nullptr ||
@@ -185,8 +187,9 @@ bool arm(const TicketKey& key, unsigned char* iv, EVP_CIPHER_CTX* cipher, EVP_MA
   return armed;
 }
 
-// The callback of SSL_CTX_set_tlsext_ticket_key_evp_cb(3). Returns 0 to issue no ticket, or to reject the
-// client's ticket. Returns 2 if the client needs a new ticket.
+// The callback of SSL_CTX_set_tlsext_ticket_key_evp_cb(3). `sealing`: not 0 to encrypt a new ticket, 0 to
+// decrypt the client's ticket. Returns 1 on success. Returns 2 if the client's ticket is good, but the client
+// needs a new one. Returns 0 to issue no ticket, or to reject the client's ticket.
 int choose_ticket_key(SSL* ssl, unsigned char* name, unsigned char* iv, EVP_CIPHER_CTX* cipher,
                       EVP_MAC_CTX* mac, int sealing) {
   auto& keys = *extras_of(SSL_get_SSL_CTX(ssl))->tickets;

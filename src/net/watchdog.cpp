@@ -10,7 +10,7 @@ Watched::Watched(Watchdog& watchdog) : watchdog_(watchdog) {
 
 void Watched::arm(base::Duration wait) noexcept {
   const auto ticks = (wait.count() + Watchdog::kTick.count() - 1) / Watchdog::kTick.count();
-  // + 1, because a part of the present tick has already passed.
+  // Adds 1, because a part of the present tick has already passed.
   late_at_ = watchdog_.now_ + static_cast<std::uint64_t>(ticks) + 1;
   wake();
 }
@@ -44,8 +44,8 @@ void Watchdog::stop() {
 }
 
 // Sets the timer for the next tick, one tick length after the last tick began, even if the last tick began
-// late. A delayed worker must not make up for missed ticks. Deadlines that were set during the delay count
-// from the last tick before it. Extra ticks would end these deadlines too early.
+// late. So a delayed worker does not make up for missed ticks. Deadlines that were set during the delay count
+// from the last tick before the delay, and extra ticks would end these deadlines too early.
 void Watchdog::schedule(Timer::time_point at) {
   timer_.expires_at(at);
   timer_.async_wait([this](const ErrorCode& error) {
@@ -55,8 +55,8 @@ void Watchdog::schedule(Timer::time_point at) {
   });
 }
 
-// The woken objects are appended to due_ while a tick is in progress, so that this tick still checks them.
-// Watched::wake() differs: it appends its object to watched_, which only the next tick moves to due_.
+// While a tick is in progress, appends the woken objects to due_, so that this tick still checks them.
+// Watched::wake() differs: it appends its object to watched_, which only the next tick checks.
 void Watchdog::wake_all() noexcept {
   auto& awake = under_way_ ? due_ : watched_;
   for (auto& dozing : dozing_) awake.splice(awake.end(), dozing);

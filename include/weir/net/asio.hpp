@@ -1,7 +1,7 @@
 // The Asio types that weir uses: one executor type, no type erasure, one io_context for each worker.
 //
-// An object of these types belongs to the worker whose io_context it uses. Only the thread of that worker may
-// use the object.
+// A socket or timer belongs to the worker whose io_context it uses. Only the thread of that worker may use
+// it.
 #pragma once
 
 #include <boost/asio/generic/stream_protocol.hpp>

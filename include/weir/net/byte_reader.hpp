@@ -1,4 +1,4 @@
-// ByteReader reads octets from a source, and waits until the source has some. Implementations: a connection,
+// ByteReader reads octets from a source, and waits while the source has none. Implementations: a connection,
 // and one stream of an HTTP/2 connection. Belongs to one worker.
 #pragma once
 

@@ -17,12 +17,14 @@ class ByteStream : public ByteReader {
   // available. REQUIRES size > 0.
   [[nodiscard]] virtual std::size_t try_read(char* at, std::size_t size, ErrorCode& ec) = 0;
 
-  // Starts to send a text that consists of `first` and then `second`. Sends as much as the peer accepts at
-  // once. Returns the number of octets sent, which is 0 without an error if the peer accepts none.
+  // Starts to send a text (a sequence of octets) that consists of `first` and then `second`. Sends as much as
+  // the peer accepts at once. Returns the number of octets sent, which is 0 without an error if the peer
+  // accepts none.
   [[nodiscard]] virtual std::size_t try_write(std::string_view first, std::string_view second,
                                               ErrorCode& ec) = 0;
   // Continues the text that try_write() began. `first` and `second` together must start with the octets of
-  // the text that were not sent. Further octets may follow.
+  // that text that were not sent. Further octets may follow, and then belong to the text. Returns the number
+  // of octets sent.
   [[nodiscard]] virtual std::size_t try_rest(std::string_view first, std::string_view second,
                                              ErrorCode& ec) = 0;
   // Returns true if only a part of a text was sent, so that the rest must still be sent.

@@ -38,7 +38,8 @@ class Challenges {
   // Returns the text that answers a request for the path, if the path is
   // "/.well-known/acme-challenge/TOKEN" and the token is pending.
   [[nodiscard]] std::optional<std::string> answer_to(std::string_view path) const;
-  // Returns the context with the certificate that proves control of the name; null if none is pending.
+  // Returns the context with the certificate that proves control of the name; null if no challenge for the
+  // name is pending.
   [[nodiscard]] Context context_for(std::string_view name) const;
 
  private:
@@ -54,8 +55,9 @@ inline constexpr std::string_view kAcmeTls = "acme-tls/1";
 // tickets.
 [[nodiscard]] base::Result<Challenges::Context> make_challenge_context(const std::string& pem);
 
-// Makes handshakes that offer kAcmeTls alone get the certificate of their pending challenge. All other
-// handshakes continue as before. The context keeps `challenges` alive.
+// Makes the context answer challenges. A handshake whose client offers kAcmeTls as the only protocol gets the
+// certificate of the pending challenge for its name. All other handshakes continue as before. The context
+// keeps `challenges` alive.
 void answer_challenges(SSL_CTX* context, std::shared_ptr<const Challenges> challenges);
 
 }  // namespace weir::net

@@ -17,8 +17,8 @@ namespace weir::net {
 
 class Clock {
  public:
-  // Starts at the wall clock's time, or at `not_before` if that is later. `not_before` is the time of a saved
-  // state: the clock must not start before that time.
+  // Starts at the wall clock's time, or at `not_before` if that is later. `not_before`: the time at which the
+  // state of the limits was saved. This clock must not go back behind that time.
   explicit Clock(base::TimePoint not_before = {}) noexcept
       : wall_(std::max(machine_now(), not_before)), steady_(std::chrono::steady_clock::now()) {}
 

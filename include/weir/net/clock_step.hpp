@@ -18,8 +18,8 @@ class ClockStep {
   static constexpr base::Duration kTolerance{2'000'000};
   enum class Change {
     None,
-    // the clocks disagree now. While they disagree, look() returns Apart again only if the difference has
-    // changed sign, doubled or halved since the last report.
+    // The clocks disagree now. look() returns Apart again only if the difference has changed sign, doubled or
+    // halved since it last returned Apart.
     Apart,
     Agree,  // the clocks agree again
   };
@@ -46,16 +46,17 @@ class ClockStep {
   }
 
  private:
-  // Returns true if look() must report `step`: it has changed sign, doubled or halved since the last report.
-  // So a clock that runs slightly too fast or slow causes few reports.
+  // Returns true if look() must report `step`, because it has changed sign, doubled or halved since the last
+  // report. So a clock that runs slightly too fast or slow causes few reports.
   [[nodiscard]] bool is_news(std::chrono::seconds step) const noexcept {
     const bool same_side = (step < step.zero()) == (told_ < told_.zero());
     const auto now = std::chrono::abs(step), then = std::chrono::abs(told_);
     return !same_side || now >= 2 * then || 2 * now <= then;
   }
-  // Returns the new step. `step`: the old step. `ahead`: how far the machine's clock is ahead now. Returns
-  // zero if |ahead| ≤ kTolerance / 2, or if |ahead| ≤ kTolerance < |ahead − step|. Otherwise returns `step`
-  // if |ahead − step| ≤ kTolerance, else `ahead` rounded to seconds.
+  // Returns the new step. `step`: the old step. `ahead`: how far the machine's clock is ahead now.
+  // * |ahead| ≤ kTolerance / 2: zero.
+  // * `ahead` is within kTolerance of the old step: the old step.
+  // * Otherwise: zero if |ahead| ≤ kTolerance, else `ahead` rounded to seconds.
   [[nodiscard]] static std::chrono::seconds next(std::chrono::seconds step, base::Duration ahead) noexcept {
     const bool moved = std::chrono::abs(ahead - step) > kTolerance;
     const bool near = std::chrono::abs(ahead) <= kTolerance;

@@ -31,8 +31,8 @@ class Dial final : Watched {
     std::string_view proxy_header{};            // bytes to send before everything else, even before TLS
     std::optional<TlsTarget> tls{};
   };
-  // The maximum number of attempts that run at the same time. If no running attempt gets a response, a new
-  // attempt replaces the oldest attempt that has not begun its TLS handshake.
+  // The maximum number of attempts that run at the same time. If all of them are running, a new attempt
+  // replaces the oldest attempt that has not begun its TLS handshake.
   static constexpr std::size_t kAbreast = 4;
   // The longest time that a silent address delays the next one.
   static constexpr base::Duration kHeadStart{250'000};
@@ -60,12 +60,12 @@ class Dial final : Watched {
   };
 
   // take() returns the connection that connect() opened. address() returns the index of the address to which
-  // it is connected.
+  // the connection leads.
   [[nodiscard]] std::unique_ptr<Stream> take() noexcept { return std::move(made_); }
   [[nodiscard]] std::size_t address() const noexcept { return address_; }
-  // Returns the index of the address with which the next Dial should begin: the address that connected. If
-  // none connected because time ran out, returns the first address that was not tried. If none connected, and
-  // all addresses or at most one were tried, returns Target::first.
+  // Returns the index of the address with which the next Dial to the same server should begin. If an address
+  // connected, this is that address. If none connected, this is the first address that was not tried. If all
+  // addresses or at most one were tried in vain, this is Target::first.
   [[nodiscard]] std::size_t next() const noexcept;
   // Returns the reason of the most recent failed TLS handshake; empty if no handshake failed.
   [[nodiscard]] std::string& fault() noexcept { return fault_; }
@@ -110,7 +110,7 @@ class Dial final : Watched {
   ErrorCode failure_ = asio::error::host_unreachable;
   std::unique_ptr<Stream> made_;
   std::size_t address_;  // index of the address that connected; until then, of the first address
-  bool stood_ = false;   // true: connect() has succeeded
+  bool stood_ = false;   // true: an attempt has succeeded
   std::string fault_;
 };
 

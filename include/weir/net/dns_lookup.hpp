@@ -23,7 +23,7 @@ namespace weir::net {
 
 class DnsChannel;
 
-// IP addresses and ports of the name servers to ask. Empty: those of /etc/resolv.conf.
+// IP addresses and ports of the name servers to ask. Empty: weir asks the servers in /etc/resolv.conf.
 using NameServers = std::vector<base::Endpoint>;
 
 // The addresses of a name, in the order in which to try them (RFC 6724).
@@ -33,11 +33,13 @@ struct NameAnswer {
   std::optional<base::Duration> ttl;
 };
 
-// The most look-ups that one owner runs at a time, because each needs a descriptor for each name server.
+// The largest number of look-ups that one owner runs at a time. Bounded, because each look-up needs a
+// descriptor for each name server.
 inline constexpr std::size_t kMostLookups = 16;
 
-// The longest time that the look-ups of all names together may take at a start or a reload. One second more
-// than one look-up at a silent name server, so that a service with one silent target is found.
+// The longest time that the look-ups of all names together may take at a start or a reload. This is one
+// second more than a look-up at a silent name server takes (2 s + 4 s). So weir still finds a service if the
+// look-up of one of its targets gets no answer.
 inline constexpr std::chrono::seconds kLongestLookups{7};
 
 // One look-up of the addresses of a host name, IPv4 and IPv6. The destructor cancels the look-up.
@@ -59,15 +61,15 @@ class DnsLookup {
   const std::string host_;
   Done done_;
   base::Result<NameAnswer> answer_;
-  std::shared_ptr<DnsChannel> channel_;  // shared with its own handlers on the event loop
+  std::shared_ptr<DnsChannel> channel_;  // shared with the channel's handlers on the event loop
   // The look-up cancels this timer when it ends. The timer's handler then calls `done_` later, because c-ares
   // or the constructor may be running. Unlike a post, cancelling needs no memory.
   Timer ended_;
 };
 
 // Looks up these addresses, at most kMostLookups at a time, and returns the answers in the same order. An IP
-// address or a unix socket needs no look-up. Blocks the calling thread, for at most `longest`. The names
-// without an answer by then have failed.
+// address or a unix socket needs no look-up. Blocks the calling thread, for at most `longest`. Names that
+// have no answer by then get an error.
 [[nodiscard]] std::vector<base::Result<NameAnswer>> look_up_all(const std::vector<base::Endpoint>& addresses,
                                                                 const NameServers& name_servers,
                                                                 base::Duration longest = kLongestLookups);

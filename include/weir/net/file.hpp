@@ -16,8 +16,8 @@ namespace weir::net {
 inline constexpr std::size_t kLargestText = 256 << 20;
 inline constexpr std::size_t kLargestFile = 16 << 20;
 
-// Says whether read_file() accepts a pipe without a name. Examples are /dev/stdin behind "|", and the shell's
-// <(command). Reading such a pipe waits for the command at its other end.
+// Whether read_file() accepts a pipe without a name. Examples are /dev/stdin behind "|", and the shell's
+// <(command). Reading from a pipe waits for the command at its other end.
 enum class UnnamedPipe : std::uint8_t { Reject, Accept };
 
 // Returns the content of a regular file. Follows symbolic links. The error says why the file cannot be read:
@@ -25,8 +25,8 @@ enum class UnnamedPipe : std::uint8_t { Reject, Accept };
 [[nodiscard]] base::Result<std::string> read_file(const std::string& path, std::size_t most = kLargestFile,
                                                   UnnamedPipe pipe = UnnamedPipe::Reject);
 
-// Returns why read_file() could not open the file, or nullopt if it could. For files that a library will open
-// by name.
+// Returns why read_file() could not open the file, or nullopt if it could. Must be called before a library
+// opens a file by its name.
 [[nodiscard]] std::optional<base::Error> fault_of_file(const std::string& path);
 
 }  // namespace weir::net

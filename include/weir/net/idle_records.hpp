@@ -13,8 +13,8 @@ namespace weir::net {
 
 class IdleRecords {
  public:
-  // The largest allowed value of (records without data) − (records with data). OpenSSL has the same limit for
-  // consecutive empty records.
+  // The largest allowed surplus: the number of records without data minus the number of records with data.
+  // OpenSSL has the same limit for consecutive empty records.
   static constexpr unsigned kMost = 32;
 
   IdleRecords() = default;
@@ -31,8 +31,8 @@ class IdleRecords {
   // Must be called after a read that returned data.
   void note_data() noexcept { surplus_ -= std::min(surplus_, 2U); }
 
-  // Returns true if the bound kMost is exceeded. Adds 1, because the newest record may contain data that the
-  // caller has not read yet.
+  // Returns true if the bound kMost is exceeded. The comparison adds 1 to kMost, because the newest record
+  // may contain data that the caller has not read yet.
   [[nodiscard]] bool too_many() const noexcept { return surplus_ > kMost + 1; }
 
  private:
@@ -45,8 +45,8 @@ class IdleRecords {
     if (self.too_many()) SSL_set_shutdown(ssl, SSL_get_shutdown(ssl) | SSL_RECEIVED_SHUTDOWN);
   }
 
-  // The number of records minus twice the number of reads that returned data. Each such read subtracts its
-  // own record and one record without data.
+  // The number of records minus twice the number of reads that returned data, at least 0. A read that returns
+  // data subtracts the record of that data, and one record without data.
   unsigned surplus_ = 0;
 };
 

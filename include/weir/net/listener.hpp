@@ -32,8 +32,8 @@ class ListeningSocket {
   // Opens a listener's address, which may be a name: one socket for each of the name's addresses, all with
   // one port. Skips addresses that this host does not have.
   [[nodiscard]] static base::Result<std::vector<ListeningSocket>> open_all(const base::Endpoint& address);
-  // Opens another socket on the same address. For TCP, the result is a separate socket; for unix, another
-  // descriptor of the same socket.
+  // Opens another socket on the same address, for another worker. For TCP, the result is a separate socket;
+  // for unix, another descriptor of the same socket.
   [[nodiscard]] base::Result<ListeningSocket> again() const;
   // Takes ownership of a descriptor that another process has opened and listened on. `address`: the
   // configured address. Returns an error if the descriptor is no listening socket.
@@ -62,7 +62,8 @@ class ListeningSocket {
   bool owns_file_ = false;  // true: this object has created the unix socket's file and must remove it
 };
 
-// Resolves a name to its addresses. Blocks until the system's resolver answers; cannot be cancelled.
+// Resolves a host name, an IP address or the path of a unix socket to its addresses. For a host name, blocks
+// until the system's resolver answers; this cannot be cancelled.
 [[nodiscard]] base::Result<std::vector<RawEndpoint>> resolve(const base::Endpoint& address);
 // Returns true if the host is a host name, not an IP address or a unix socket.
 [[nodiscard]] bool is_name(const base::Endpoint& address);

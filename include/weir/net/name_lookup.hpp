@@ -23,7 +23,8 @@ class NameLookup {
 
   // Starts a look-up, unless one is running.
   void begin(const base::Endpoint& address);
-  // Returns true while a look-up is running. After the look-up has ended, the first call stores its result.
+  // Returns true while a look-up is running. The first call after its end stores the result, for fault() and
+  // known().
   [[nodiscard]] bool is_under_way();
   // Returns why the last look-up found nothing; empty if it found addresses.
   [[nodiscard]] const std::string& fault() const noexcept { return fault_; }

@@ -97,9 +97,8 @@ class Reactor final : public asio::execution_context::service {
   int fetched_ = 0;
 };
 
-// One socket in the reactor. Does not own the descriptor. The owner must close the descriptor after the Port
-// object is destroyed. If the kernel cannot register the socket, every wait returns the kernel's error at
-// once.
+// One socket in the reactor. Does not own the descriptor, which must be closed after the Port is destroyed.
+// If epoll does not accept the socket, every wait returns the kernel's error at once.
 class Port {
  public:
   Port(Reactor& reactor, int fd);
@@ -151,8 +150,8 @@ class Port {
   friend class Reactor;
   void note(std::uint32_t events) noexcept;
   void abort(Wait* waiter) noexcept;
-  // Ends the wait `waiter` and returns the coroutine that waited. The caller must resume this coroutine.
-  // Returns null if `waiter` is null.
+  // If `ready` is true, ends the wait `waiter` and returns its coroutine, which the caller must resume.
+  // Returns null if `ready` is false or `waiter` is null.
   [[nodiscard]] static std::coroutine_handle<> release(bool ready, Wait* waiter) noexcept;
 
   Reactor& reactor_;
@@ -166,8 +165,8 @@ class Port {
   Wait* writer_ = nullptr;
 };
 
-// A top-level coroutine. If the coroutine still waits when the io_context is destroyed, the io_context
-// destroys the coroutine.
+// The coroutine in which spawn() runs a task. If it still waits when the io_context is destroyed, the
+// io_context destroys it.
 template <class Done>
 struct Root {
   struct promise_type : RecycledFrame {
@@ -193,8 +192,8 @@ struct Root {
   }
 };
 
-// Starts a task at once, on the caller's stack. Calls `done(std::exception_ptr)` when the task ends. `done`
-// must not throw.
+// Starts a task at once, on the caller's stack. When it ends, calls `done(std::exception_ptr)`, which must
+// not throw.
 template <class Done>
 void spawn(const Executor& executor, Task<void> task, Done done) {
   Root<Done>::run(Reactor::of(executor), std::move(task), std::move(done));

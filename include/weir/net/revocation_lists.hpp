@@ -11,9 +11,9 @@
 
 namespace weir::net {
 
-// Loads the lists in the PEM file into the context. From then on OpenSSL rejects a client if its certificate,
-// or an authority between the certificate and the root, is revoked. It also rejects a client if a list is
-// missing or out of date.
+// Loads the lists in the PEM file into the context. Returns an error, or nullopt on success. From then on
+// OpenSSL rejects a client if its certificate, or an authority between the certificate and the root, is
+// revoked. OpenSSL also rejects a client if the list of one of its authorities is missing or out of date.
 //
 // Must be called after the context has its authorities. An authority without a list is an error, because all
 // its clients would be rejected. A list that its authority did not sign is an error, too.

@@ -36,7 +36,7 @@ struct ServiceTarget {
 
 struct ServiceAnswer {
   std::vector<ServiceTarget> targets;
-  base::Duration ttl{};  // of the SRV records
+  base::Duration ttl{};  // how long the SRV records are valid
 };
 
 // One look-up of a service. The destructor cancels the look-up.
@@ -44,7 +44,7 @@ class ServiceLookup {
  public:
   // Called once on the event loop, unless the look-up is destroyed first. May destroy the look-up.
   using Done = std::function<void(base::Result<ServiceAnswer>)>;
-  // Chooses the records whose targets are looked up, in their order.
+  // Receives the records of a service, and returns those whose targets are to be looked up, in order.
   using Select = std::function<std::vector<ServiceRecord>(std::vector<ServiceRecord>)>;
 
   // `service`: a name such as "_http._tcp.api.internal". `context` must outlive the look-up, and only its
@@ -69,11 +69,11 @@ class ServiceLookup {
   ServiceAnswer answer_;
   std::size_t next_ = 0;                    // index of the next target to look up
   std::map<std::size_t, DnsLookup> hosts_;  // look-ups under way, by the index of the target
-  std::shared_ptr<DnsChannel> channel_;     // shared with its own handlers on the event loop
+  std::shared_ptr<DnsChannel> channel_;     // shared with the channel's handlers on the event loop
 };
 
 // Looks up these services, at most kMostLookups at a time, and returns the answers in the same order. Blocks
-// the calling thread, for at most `longest`. The services without an answer by then have failed.
+// the calling thread, for at most `longest`. Services that have no answer by then get an error.
 [[nodiscard]] std::vector<base::Result<ServiceAnswer>> look_up_services(
     const std::vector<std::string>& services, const NameServers& name_servers,
     const ServiceLookup::Select& select, base::Duration longest = kLongestLookups);

@@ -81,7 +81,8 @@ class Notification {
   Wait* waiter_ = nullptr;
 };
 
-// An event of an object that is not a socket. A coroutine waits for it as for a socket, with a Port::Wait.
+// An event of an object that is not a socket, such as a stream of an HTTP/2 connection. A coroutine waits for
+// the event with a Port::Wait, as for a socket.
 class Readiness {
  public:
   explicit Readiness(const Executor& executor) : reactor_(Reactor::of(executor)) {}

@@ -16,8 +16,8 @@
 
 namespace weir::net {
 
-// take_frame() returns memory for a coroutine's frame. Each thread keeps freed frames for reuse, so that it
-// needs no allocation once warm. Throws std::bad_alloc.
+// take_frame() returns memory for a coroutine's frame. Each thread keeps freed frames for reuse, so a thread
+// that has run for a while needs no allocation. Throws std::bad_alloc.
 [[nodiscard]] void* take_frame(std::size_t size);
 void give_back_frame(void* frame, std::size_t size) noexcept;
 

@@ -29,7 +29,8 @@ class TicketKeys {
   TicketKeys(const TicketKeys&) = delete;
   TicketKeys& operator=(const TicketKeys&) = delete;
 
-  // Returns the key for tickets issued at `now`; nullopt if the system gives no random numbers.
+  // Returns the key that encrypts tickets at `now`; nullopt if the system gives no random numbers for a new
+  // key.
   [[nodiscard]] std::optional<TicketKey> current(Instant now);
 
   struct Found {

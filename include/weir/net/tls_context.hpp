@@ -37,7 +37,7 @@ using TlsContext = std::unique_ptr<SSL_CTX, FreeContext>;
 // Returns another reference to the same context; null if `context` is null.
 [[nodiscard]] TlsContext share(SSL_CTX* context) noexcept;
 
-// Why no client ever gets a certificate of the listener. The certificate is then called hidden.
+// Why no client ever gets a certain certificate of the listener (a hidden certificate).
 struct Hidden {
   // The index of an earlier certificate with the same key type. Clients get that certificate instead. Absent:
   // the hidden certificate contains no host name and is not the first certificate.

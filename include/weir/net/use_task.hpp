@@ -6,8 +6,8 @@
 // Stores the operation's error in `ec`, and returns its other result if it has one.
 //
 // The reactor may destroy the waiting coroutine's frame, and Asio may destroy the operation's handler, in any
-// order. Each has a pointer to the other. The first to be destroyed sets the other's pointer to null. A
-// handler without a frame does nothing.
+// order. Frame and handler have pointers to each other. The one that is destroyed first sets the pointer in
+// the other to null. A handler whose frame is destroyed does nothing.
 #pragma once
 
 #include "weir/net/asio.hpp"
@@ -34,7 +34,8 @@ namespace detail {
 template <class... Values>
 class OperationHandler;
 
-// The operation's handler stores the results here, and resumes the waiting coroutine. Lives in its frame.
+// Receives the results from the operation's handler, which then resumes the waiting coroutine. Lives in the
+// frame of that coroutine.
 template <class... Values>
 class PendingOperation {
  public:

@@ -41,7 +41,8 @@ class Watched
   // Stops the calls of on_tick() for a second (kDoze) or until the deadline passes, whichever is earlier. May
   // be called only as the last step of on_tick().
   void doze() noexcept;
-  // Ends this object's doze, if it dozes. The next tick to begin checks the object.
+  // Ends this object's doze, if it dozes. The next tick that begins checks the object; a tick that is already
+  // in progress does not.
   void wake() noexcept {
     if (dozes_) end_doze();
   }

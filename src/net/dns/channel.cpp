@@ -26,7 +26,8 @@ int DnsChannel::open(const NameServers& name_servers) {
   options.sock_state_cb_data = this;
   int mask = ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_SOCK_STATE_CB;
   std::string hosts_then_dns = "fb";
-  if (!name_servers.empty()) {  // ask them even if /etc/nsswitch.conf says that this host uses no DNS
+  // asks these servers even if /etc/nsswitch.conf says that this host uses no DNS
+  if (!name_servers.empty()) {
     options.lookups = hosts_then_dns.data();
     mask |= ARES_OPT_LOOKUPS;
   }
@@ -37,7 +38,7 @@ int DnsChannel::open(const NameServers& name_servers) {
   return ares_set_servers_ports_csv(channel_, list.c_str());
 }
 
-// Exceptions must not pass through c-ares. If memory has run out, the query times out.
+// Catches exceptions, because they must not pass through c-ares. If memory has run out, the query times out.
 void DnsChannel::on_socket(void* channel, ares_socket_t fd, int reads, int writes) noexcept {
   try {
     static_cast<DnsChannel*>(channel)->change(fd, reads != 0, writes != 0);
@@ -45,7 +46,8 @@ void DnsChannel::on_socket(void* channel, ares_socket_t fd, int reads, int write
   }
 }
 
-// If c-ares waits for nothing, it is about to close the socket.
+// Records what c-ares waits for on the socket. If c-ares waits neither to read nor to write, it is about to
+// close the socket, so this function forgets the socket.
 void DnsChannel::change(ares_socket_t fd, bool reads, bool writes) {
   const auto found = watches_.find(fd);
   if (!reads && !writes) {

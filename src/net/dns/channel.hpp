@@ -1,6 +1,6 @@
 // Runs one c-ares channel on an event loop: waits for its sockets and for its time-outs.
 //
-// A look-up owns the channel, together with the channel's handlers on the event loop while they run.
+// A look-up owns the channel. A handler of the channel on the event loop also owns it while the handler runs.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -36,8 +36,9 @@ class DnsChannel : public std::enable_shared_from_this<DnsChannel> {
   struct Watch {
     explicit Watch(asio::io_context& context) : descriptor(context.get_executor()) {}
     asio::posix::basic_stream_descriptor<Executor> descriptor;
-    bool reads = false, writes = false;                   // c-ares waits for this
-    bool awaits_reading = false, awaits_writing = false;  // a handler on the event loop waits for this
+    bool reads = false, writes = false;  // c-ares waits for this
+    // a handler on the event loop already waits for this
+    bool awaits_reading = false, awaits_writing = false;
   };
   static void on_socket(void* channel, ares_socket_t fd, int reads, int writes) noexcept;
   void change(ares_socket_t fd, bool reads, bool writes);

@@ -23,8 +23,8 @@ base::Duration shortest_ttl(const ares_addrinfo& found) {
 }  // namespace
 
 struct DnsLookup::Callback {
-  // Exceptions must not pass through c-ares. If memory has run out, the answer stays the error that the
-  // look-up began with.
+  // Catches exceptions, because they must not pass through c-ares. If memory has run out, the answer stays
+  // the error that the constructor has set.
   static void on_addresses(void* lookup, int status, int, ares_addrinfo* found) noexcept {
     const std::unique_ptr<ares_addrinfo, decltype(&ares_freeaddrinfo)> owner(found, &ares_freeaddrinfo);
     if (status == ARES_EDESTRUCTION) return;

@@ -10,16 +10,16 @@ namespace weir::net {
 
 namespace {
 
-// The most targets of one service that are looked up at a time. Fewer than kMostLookups, because several
-// services may be looked up at the same time.
+// The largest number of targets of one service that are looked up at a time. It is smaller than kMostLookups,
+// because several services may be looked up at the same time.
 constexpr std::size_t kMostTargets = 4;
 constexpr int kAskedClass = 1, kAskedType = 33;  // Internet, SRV
 
 }  // namespace
 
 struct ServiceLookup::Callback {
-  // Exceptions must not pass through c-ares. If memory has run out, the look-up never ends, and its owner
-  // keeps what it knows.
+  // Catches exceptions, because they must not pass through c-ares. If memory has run out, the look-up never
+  // ends, and its owner keeps the servers that it knows.
   static void on_message(void* lookup, int status, int, unsigned char* message, int size) noexcept {
     if (status == ARES_EDESTRUCTION) return;
     try {
@@ -79,7 +79,7 @@ void ServiceLookup::look_up_more() {
   if (hosts_.empty()) end(std::move(answer_));
 }
 
-// Calls `done_` later, because c-ares may be running, or the constructor.
+// Calls `done_` later, from the event loop, because c-ares or the constructor may be running now.
 void ServiceLookup::end(base::Result<ServiceAnswer> answer) {
   asio::post(context_, [this, alive = std::weak_ptr(channel_), said = std::move(answer)]() mutable {
     const auto channel = alive.lock();  // keeps the channel until `done` has destroyed this look-up
