@@ -26,7 +26,7 @@ TEST(CertificateNames, WildcardNameCoversExactlyOneLabel) {
   EXPECT_FALSE(covers("*.test", "a.test")) << "OpenSSL accepts no such wildcard";
 }
 
-TEST(CertificateNames, DefaultOfEachOtherKeyTypeSharesANameWithTheFirstCertificate) {
+TEST(CertificateNames, DefaultCertificateOfEachOtherKeyTypeSharesANameWithTheFirst) {
   EXPECT_THAT(stand_ins(All{{kRsa, {"a.test"}}}), IsEmpty());
   EXPECT_THAT(stand_ins(All{{kRsa, {"a.test"}},
                             {kEc, {"b.test"}},

@@ -88,7 +88,7 @@ TEST_F(ClientCertificate, SubjectIsWrittenInTheOrderOfRfc4514) {
     }
 }
 
-TEST_F(ClientCertificate, ForeignOrExpiredCertificateIsRejectedWithTheReason) {
+TEST_F(ClientCertificate, UntrustedOrExpiredCertificateIsRejectedWithTheReason) {
   const auto other = make_credential({{"CN", "Other CA"}}, nullptr);
   const std::pair<Credential, std::string> cases[] = {
       {make_credential({{"CN", "a"}}, &other), "unable to get local issuer certificate"},
@@ -136,7 +136,7 @@ std::string client_cert(const Credential& shown) {
   return ":" + std::string(text, static_cast<std::size_t>(size)) + ":";
 }
 
-// The lengths of the names give each of the three lengths of the padding.
+// The names have different lengths, so that the base64 texts have padding of each possible length (0 to 2).
 TEST_F(ClientCertificate, CertificateIsWrittenAsRfc9440Says) {
   for (const char* name : {"a", "ab", "abc"}) {
     const auto shown = make_credential({{"CN", name}}, &authority);
@@ -181,7 +181,8 @@ TEST_F(ClientCertificate, SessionWithoutACertificateIsNotResumedAfterCertificate
   }
 }
 
-// The server must reject a resumed session without a client certificate even if its ticket is valid.
+// If a certificate is required, the server must reject a resumed session without one even if its ticket is
+// valid.
 TEST_F(ClientCertificate, ResumedSessionWithoutARequiredCertificateIsRejected) {
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     ask(ClientAuth::Optional);

@@ -77,7 +77,8 @@ class Dialling : public ::testing::Test {
   std::string fault;
 };
 
-// The watchdog does not tick in this test, so no deadline passes.
+// The watchdog does not tick in this test, so no deadline passes. Each attempt starts because the previous
+// one has failed.
 TEST_F(Dialling, TriesAddressesFromTheGivenAddressAndWrapsAround) {
   const Address one;
   Address gone;
@@ -127,7 +128,8 @@ TEST_F(Dialling, ReplacesTheOldestAttemptIfTooManyAddressesDoNotRespond) {
   EXPECT_EQ(number, Dial::kAbreast + 1);
 }
 
-// The kernel repeats an unanswered SYN after a second. By then the backlog has room.
+// The kernel repeats an unanswered SYN after a second. By then the test has made room in the backlog of the
+// slow address.
 TEST_F(Dialling, SlowAttemptCanStillSucceedAfterTheNextAttemptWasStarted) {
   watchdog.start();
   const auto slow = Address::silent();

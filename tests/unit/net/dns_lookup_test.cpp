@@ -132,7 +132,7 @@ TEST_F(DnsLookupTest, AnswersOfManyLookUpsHaveTheOrderOfTheNames) {
   EXPECT_EQ(answers.back()->addresses.size(), 1U);
 }
 
-TEST_F(DnsLookupTest, SilentNameServerDelaysManyLookUpsByOneBound) {
+TEST_F(DnsLookupTest, LookUpsOfManyNamesAtASilentNameServerEndAtOneTimeLimit) {
   server.be_silent(true);
   std::vector<base::Endpoint> names;
   for (std::size_t i = 0; i < 3 * kMostLookups; ++i)

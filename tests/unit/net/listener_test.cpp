@@ -260,7 +260,7 @@ TEST_F(UnixListener, DoesNotReplaceAFileThatIsNoSocket) {
   EXPECT_EQ(content, "precious");
 }
 
-TEST(PeerAddress, ReturnsMappedAddressesAsIpv4) {
+TEST(PeerAddress, ReturnsIpv4MappedAddressesAsIpv4) {
   const RawEndpoint v4(asio::ip::tcp::endpoint(asio::ip::make_address("203.0.113.7"), 1));
   EXPECT_EQ(peer_address(v4).to_string(), "203.0.113.7");
   const RawEndpoint v6(asio::ip::tcp::endpoint(asio::ip::make_address("2001:db8::1"), 1));

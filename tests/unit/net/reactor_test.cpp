@@ -235,7 +235,7 @@ TEST(PauseTest, PausedTaskCanBeDestroyedWithTheEventLoop) {
   EXPECT_TRUE(watch.expired());
 }
 
-TEST(SpawnTest, CallbackIsCalledWhenTheTaskEndsWithItsException) {
+TEST(SpawnTest, CallbackGetsTheExceptionWithWhichTheTaskEnded) {
   asio::io_context context(1);
   std::string told;
   const auto fail = [](Timer timer) -> Task<void> {

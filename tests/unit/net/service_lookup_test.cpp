@@ -78,7 +78,7 @@ TEST_F(ServiceLookupTest, OnlySelectedTargetsAreLookedUp) {
 
 TEST_F(ServiceLookupTest, NameWithoutTargetsIsAnError) {
   EXPECT_THAT(look_up().error().message, HasSubstr("cannot resolve \"srv:" + kName + "\": "));
-  server.add_service(kName, record("", 0, 0, 0), 5);  // RFC 2782: there is no such service
+  server.add_service(kName, record("", 0, 0, 0), 5);  // without a target: no such service (RFC 2782)
   EXPECT_THAT(look_up().error().message, HasSubstr("has no SRV record with a target"));
   server.say("a.weir.test", {"10.0.0.1"}, 1);
   EXPECT_FALSE(look_up("a.weir.test"));
@@ -96,7 +96,7 @@ TEST_F(ServiceLookupTest, DestructionCancelsTheLookUp) {
   context.run_for(10ms);
 }
 
-TEST_F(ServiceLookupTest, AnswersOfManyServicesHaveTheirOrder) {
+TEST_F(ServiceLookupTest, AnswersOfManyServicesHaveTheOrderOfTheServices) {
   std::vector<std::string> services;
   for (std::uint16_t i = 0; i < 3 * kMostLookups; ++i) {
     services.push_back("_s" + std::to_string(i) + "._tcp.weir.test");
@@ -112,7 +112,7 @@ TEST_F(ServiceLookupTest, AnswersOfManyServicesHaveTheirOrder) {
   }
 }
 
-TEST_F(ServiceLookupTest, SilentNameServerDelaysManyServicesByOneBound) {
+TEST_F(ServiceLookupTest, LookUpsOfManyServicesAtASilentNameServerEndAtOneTimeLimit) {
   server.be_silent(true);
   const std::vector<std::string> services(2 * kMostLookups, kName);
   const auto began = std::chrono::steady_clock::now();
@@ -149,7 +149,7 @@ TEST(ServiceRecords, TtlAboveTwoToThe31CountsAsZero) {
   EXPECT_EQ(parse_service_records(message(answer))->ttl, 0s);
 }
 
-TEST(ServiceRecords, EveryCutMessageIsMalformed) {
+TEST(ServiceRecords, EveryTruncatedMessageIsMalformed) {
   const auto whole = message(kAnswer);
   for (std::size_t size = 0; size < whole.size(); ++size) {
     const std::vector<unsigned char> cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
@@ -157,7 +157,7 @@ TEST(ServiceRecords, EveryCutMessageIsMalformed) {
   }
 }
 
-TEST(ServiceRecords, ChangedMessagesAreReadOrRejected) {
+TEST(ServiceRecords, RandomlyChangedMessagesGiveNoRecordsWithoutATarget) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);

@@ -38,8 +38,8 @@ class Stapling : public ::testing::Test {
     settings.certificates[0].ocsp = certificates.cert() + ".ocsp";
   }
 
-  // Writes an OCSP response with the status "good", signed with the certificate's own key. The response is
-  // valid for the time `until` from now.
+  // Writes an OCSP response with the status "good", signed with the certificate's own key. `until`: how long
+  // the response is valid from now on; nullopt: it states no end.
   void respond(std::optional<std::chrono::seconds> until, long serial = 0) {
     std::unique_ptr<OCSP_BASICRESP, Freed<OCSP_BASICRESP_free>> said(OCSP_BASICRESP_new());
     auto id = std::unique_ptr<OCSP_CERTID, Freed<OCSP_CERTID_free>>(

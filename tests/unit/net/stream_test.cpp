@@ -144,7 +144,7 @@ TEST_F(PlainStream, WritingToAClosedPeerGivesAnErrorInsteadOfSigpipe) {
   EXPECT_EQ(run(context, stream.write("x")), asio::error::broken_pipe);
 }
 
-TEST_F(PlainStream, DetectsThatThePeerLeftWithoutReading) {
+TEST_F(PlainStream, DetectsWithoutAReadThatThePeerHasLeft) {
   EXPECT_FALSE(stream.peer_left());
   send_all(theirs(), "unread");
   EXPECT_FALSE(stream.peer_left());

@@ -25,7 +25,7 @@ TEST_F(TicketKeysTest, SameKeyIsUsedForOnePeriod) {
   EXPECT_NE(issued(104).name, first.name);
 }
 
-TEST_F(TicketKeysTest, TicketIsAcceptedForOneMorePeriodAndThenRenewed) {
+TEST_F(TicketKeysTest, TicketOfThePreviousPeriodIsAcceptedButMustBeRenewed) {
   const auto first = issued(100);
   ASSERT_TRUE(found(first, 103));
   EXPECT_TRUE(found(first, 103)->current);

@@ -105,7 +105,7 @@ TEST_F(TlsStream, SupportsTls12AndTls13) {
   }
 }
 
-// Sessions are resumed by ticket only. For TLS 1.2 clients without tickets, OpenSSL would store sessions.
+// For TLS 1.2 clients without tickets, OpenSSL would store sessions. weir resumes sessions by ticket only.
 TEST_F(TlsStream, StoresNoSessionsInMemory) {
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     open(TlsVersion::Tls12);
@@ -197,8 +197,8 @@ TEST_F(TlsStream, FullSocketBufferCausesNoErrorAndTheRestCanBeSentLater) {
   EXPECT_TRUE(reader.get() == bytes);
 }
 
-// Writes `text` again and again until the socket's buffer is full. Returns the texts that were sent. OpenSSL
-// still has a part of the next text.
+// Writes `text` again and again until the socket's buffer is full. Returns the texts that were sent
+// completely. OpenSSL still holds a part of one more text.
 std::string fill(Stream& stream, std::string_view text) {
   std::string taken;
   ErrorCode ec;
@@ -385,7 +385,7 @@ TEST_F(TlsStream, ReadingOneRecordInPiecesDoesNotPermitMoreEmptyRecords) {
   EXPECT_EQ(run(context, read_once(*stream, got, 1)), asio::error::connection_aborted);
 }
 
-// A ClientHello may come in records of one octet.
+// A hostile ClientHello may come in records of one octet. weir must not process all of them at once.
 TEST_F(TlsStream, HandshakeInTinyRecordsLetsOtherTasksRun) {
   constexpr std::string_view kHello("\x01\x00\xff\xff", 4);
   std::string crumbs;

@@ -180,7 +180,7 @@ TEST_F(WatchdogTest, WokenObjectGetsTheNextTick) {
   EXPECT_GE(dozing.ticks, 1 + 2);
 }
 
-TEST_F(WatchdogTest, FirstObjectCanWakeDozingObjectsForTheSameTick) {
+TEST_F(WatchdogTest, FirstObjectOfATickCanWakeDozingObjectsForTheSameTick) {
   Watcher first(watchdog);
   Watcher dozing(watchdog), doze_on(watchdog);
   dozing.dozes = doze_on.dozes = true;
@@ -257,7 +257,8 @@ TEST_F(WatchdogTest, DeadlineIsOnTimeWithManyAwakeObjectsAndABusyEventLoop) {
   last.begin(milliseconds(1000));
   ASSERT_TRUE(wait_for(last, 1));
   EXPECT_GE(last.waited(), milliseconds(1000));
-  // Counts turns, because a busy machine makes each turn longer. With a tick of 20 turns there would be 420.
+  // Counts turns, because a busy machine makes each turn longer. If each tick took 20 turns, there would be
+  // 420 turns.
   EXPECT_LE(turns, (milliseconds(1000) + 10 * Watchdog::kTick) / kTurn);
 }
 
