@@ -34,7 +34,8 @@ bool is_unnamed_pipe(int file) noexcept {
   return ::fstatfs(file, &found) == 0 && found.f_type == PIPEFS_MAGIC;
 }
 
-// Opens without waiting. A named pipe would otherwise wait for a writer.
+// Opens a regular file. Opens without waiting, because the name may be that of a named pipe, and opening a
+// pipe would wait for a writer.
 base::Result<OwnedDescriptor> open_file(const std::string& path, UnnamedPipe pipe) {
   OwnedDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   const int error = errno;

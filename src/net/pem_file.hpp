@@ -22,7 +22,7 @@ enum class PemKind : std::uint8_t { Certificate, PrivateKey, Authorities, Revoca
 // for a writer.
 class PemFile {
  public:
-  // `what`: what errors call the file, such as "the certificate".
+  // Reads a PEM file. `what`: what errors call the file, such as "the certificate".
   [[nodiscard]] static base::Result<PemFile> read(std::string what, std::string file);
 
   // Returns a new OpenSSL source that yields the file's text. The source must not outlive the PemFile.

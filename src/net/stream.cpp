@@ -233,7 +233,7 @@ std::string_view Stream::distrust(const ErrorCode& ended) const noexcept {
   return verdict == X509_V_OK ? std::string_view{} : X509_verify_cert_error_string(verdict);
 }
 
-// Detects an alert of the peer by its reason code, which is larger than all other reason codes of OpenSSL.
+// An alert of the peer has a reason code that is larger than all other reason codes of OpenSSL.
 bool Stream::was_alerted(const ErrorCode& ended) noexcept {
   if (ended.category() != asio::error::get_ssl_category()) return false;
   const auto code = static_cast<unsigned long>(ended.value());

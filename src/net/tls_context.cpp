@@ -212,7 +212,8 @@ bool contains(const STACK_OF(X509_NAME) * names, const X509_NAME* name) {
   return false;
 }
 
-// Sends clients the subjects of the trusted certificates. A client uses them to choose its own certificate.
+// Makes weir send clients the subjects of the trusted certificates. A client uses them to choose its own
+// certificate. Returns false on an error.
 bool name_authorities(SSL_CTX* context) {
   const auto* trusted = X509_STORE_get0_objects(SSL_CTX_get_cert_store(context));
   for (int i = 0; i < sk_X509_OBJECT_num(trusted); ++i) {
@@ -228,10 +229,10 @@ bool requires_certificate(const TlsSettings& settings) noexcept {
   return settings.client_auth == ClientAuth::Require;
 }
 
-// OpenSSL does not verify the client's certificate again when a session is resumed. So existing sessions must
-// become invalid when the authorities or their revocation lists change, or when a certificate becomes
-// required. Therefore the session ID context (SSL_CTX_set_session_id_context(3)) is a digest of the
-// requirement and of the content of both files.
+// Makes existing sessions invalid when the authorities or their revocation lists change, or when a
+// certificate becomes required. OpenSSL does not verify the client's certificate again when a session is
+// resumed. So the session ID context (SSL_CTX_set_session_id_context(3)) is a digest of the requirement and
+// of the content of both files. Returns false on an error.
 bool bind_sessions(SSL_CTX* context, const TlsSettings& settings) {
   std::string authorities = "weir ";
   if (!settings.client_ca.empty()) {

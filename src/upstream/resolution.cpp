@@ -7,8 +7,8 @@ namespace weir::upstream {
 
 namespace {
 
-// Returns the addresses of `told`: first the known ones in their old order, then the new ones. The order in
-// `told` is ignored, because name servers rotate addresses.
+// Returns the addresses in `told` (an answer): first those in `known`, in the order of `known`, then the new
+// ones. Ignores the order in `told`, because name servers rotate addresses.
 Addresses merged(const Addresses& known, const Addresses& told) {
   Addresses next;
   const auto within = [](const Addresses& some, const net::RawEndpoint& one) {

@@ -48,7 +48,7 @@ struct Resolver::Name {
   Resolution resolution;
   std::optional<net::DnsLookup> lookup;  // the look-up under way
   std::optional<net::ServiceLookup> service_lookup;
-  std::string reported{};  // the last line about other servers of a service
+  std::string reported{};  // the last log line about new servers of a service
 };
 
 Resolver::Resolver(net::asio::io_context& control, const net::Clock& clock, Report report, Change change)

@@ -51,8 +51,7 @@ class Challenges {
 // The ALPN protocol of TLS-ALPN-01 (RFC 8737 §6.2), in which nothing is sent after the handshake.
 inline constexpr std::string_view kAcmeTls = "acme-tls/1";
 
-// Makes the context for a challenge from a PEM text with a key and a certificate. It issues no session
-// tickets.
+// Makes the TLS context for a challenge from a PEM text with a key and a certificate.
 [[nodiscard]] base::Result<Challenges::Context> make_challenge_context(const std::string& pem);
 
 // Makes the context answer challenges. A handshake whose client offers kAcmeTls as the only protocol gets the

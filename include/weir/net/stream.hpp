@@ -49,16 +49,16 @@ class Stream final : public DuplexStream {
   // readable.
   [[nodiscard]] ErrorCode try_handshake(bool& wants_room);
 
-  // These three functions read bytes that the peer sends before TLS. They must be called before handshake().
-  // The first, peek(), is like try_read(), but does not consume the bytes. The second, wait_for_more(), waits
-  // until more bytes are available. The third, skip(), consumes `size` bytes that peek() has returned, at
-  // most 2048.
+  // These functions read bytes that the peer sends before TLS. They must be called before handshake().
+  // * peek() is like try_read(), but does not consume the bytes.
+  // * wait_for_more() waits until more bytes are available.
+  // * skip() consumes `size` bytes (at most 2048) that peek() has returned. Returns true on success.
   [[nodiscard]] std::size_t peek(char* at, std::size_t size, ErrorCode& ec) noexcept;
   [[nodiscard]] Port::Wait wait_for_more() noexcept;
   [[nodiscard]] bool skip(std::size_t size) noexcept;
 
-  // Sends bytes before TLS begins. Must be called right after end_connect(), because the empty send buffer of
-  // a new connection has room for all bytes.
+  // Sends bytes before TLS begins. Must be called right after end_connect(): the send buffer is then empty,
+  // and has room for all bytes. Returns no_buffer_space if it has not.
   [[nodiscard]] ErrorCode send_ahead(std::string_view proxy_header) noexcept;
 
   // Returns the subject of the client's verified certificate. For a resumed session, this is the certificate
@@ -100,7 +100,7 @@ class Stream final : public DuplexStream {
                                       ErrorCode& ec) override;
   // Continues the text that try_write() began. `first` and `second` together must start with the octets of
   // the text that were not sent. Further octets may follow. If no octet of the text was sent, try_rest()
-  // begins the text.
+  // begins the text. Returns the number of octets sent.
   [[nodiscard]] std::size_t try_rest(std::string_view first, std::string_view second, ErrorCode& ec) override;
 
   // Sends a whole text, or the rest of a text. Waits while the socket's buffer is full. The views must stay

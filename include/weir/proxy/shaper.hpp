@@ -43,13 +43,14 @@ struct SharedQueue {
 
   std::mutex mutex;  // guards all members below; must be locked before the key table's mutex
   Queue queue;
-  // The index is the worker. Null before a shaper is made and after it is destroyed.
+  // The shaper of each worker; the index is the worker. Null before the shaper is made and after it is
+  // destroyed.
   std::vector<Shaper*> shapers;
 };
 
 class Shaper {
  public:
-  // A place in the queue. The coroutine frame of the waiting request owns it.
+  // The place of a waiting request in the queue. The coroutine frame of the request owns the ticket.
   class Ticket : public Queue::Ticket {
    public:
     Ticket(const Shaper& shaper, const limit::Key& client, policy::Priority priority,

@@ -39,15 +39,17 @@ class Resolution {
     Addresses addresses{};
   };
 
-  // The first look-up is due after the shortest period, because the TTL of the known addresses is unknown.
-  // `unknown` is true if a look-up has failed already and no address is known.
+  // The first look-up is due after `period.least`, because the TTL of the known addresses is unknown.
+  // `unknown`: true if a look-up has failed already and no address is known. The first look-up is then due
+  // after kAfterFailure.
   Resolution(Period period, base::TimePoint now, bool unknown = false) noexcept;
 
   [[nodiscard]] base::TimePoint due() const noexcept { return due_; }
   // Records a result, and sets the time of the next look-up. `ttl`: see net::NameAnswer. `random`: any 64
   // bits. Returns true for the first failure, and for the first success after failures.
   bool note(bool failed, std::optional<base::Duration> ttl, base::TimePoint now, std::uint64_t random);
-  // Like note(), for the look-up of a server's name.
+  // Like note(), but also compares the addresses in the answer with the `known` addresses, and returns the
+  // change.
   [[nodiscard]] Step take(const Addresses& known, const base::Result<net::NameAnswer>& answer,
                           base::TimePoint now, std::uint64_t random);
 

@@ -31,8 +31,8 @@ struct Server {
   friend bool operator==(const Server&, const Server&) = default;
 };
 
-// Looks up the addresses of an upstream's servers. Blocks the calling thread, so it must not be called while
-// that thread runs an event loop. An error names the upstream and the server.
+// Looks up the addresses of an upstream's servers, and returns the servers. Blocks the calling thread, so it
+// must not be called while that thread runs an event loop. An error names the upstream and the server.
 [[nodiscard]] base::Result<std::vector<Server>> resolve_servers(const UpstreamSettings& settings);
 
 class ServerGroup {

@@ -43,9 +43,9 @@ class AdmissionController {
                                  AdmissionResult& admission_result);
   // Charges Redis and returns the final result.
   [[nodiscard]] net::Task<AdmissionResult> ask_redis();
-  // Must be called before weir waits for a body that some rules read. Returns true if the other rules refuse
-  // the request anyway; `admission_result` is then final. If the result is false, nothing is charged, and the
-  // caller must call decide_here() once it has read the body.
+  // Must be called before weir waits for a body that some rules read. Returns true if the rules that read no
+  // body already refuse the request; `admission_result` is then final. If the result is false, nothing is
+  // charged, and the caller must call decide_here() once it has read the body.
   [[nodiscard]] bool refuses_by_head(base::TimePoint now, AdmissionResult& admission_result);
   // Like refuses_by_head(), but must be called before weir verifies a token. Checks only the rules that need
   // no claim of the token.

@@ -7,7 +7,8 @@
 
 namespace weir::proxy {
 
-// Reads the PROXY header. Leaves the octets after the header in the socket, because TLS data may follow.
+// Reads the PROXY header; returns false if there is none. Leaves the octets after the header in the socket,
+// because TLS data may follow.
 net::Task<bool> ConnectionOpening::read_proxy_header(Inbox& inbox) {
   watch_.arm(worker_.config().server.head_timeout);
   std::size_t seen = 0;
@@ -31,8 +32,8 @@ net::Task<bool> ConnectionOpening::read_proxy_header(Inbox& inbox) {
   co_return taken;
 }
 
-// Uses the addresses of a PROXY header only if the peer is a trusted proxy. Skips the header of any other
-// peer.
+// Takes the PROXY header off the socket; returns false if that fails. Uses the addresses in the header only
+// if the peer is a trusted proxy.
 bool ConnectionOpening::take(const http::ProxyHeader& proxy_header) {
   if (!client_.skip(proxy_header.size)) return false;
   if (!proxy_header.ends || !policy::is_trusted(worker_.config().client, peer_.address)) return true;

@@ -23,8 +23,9 @@ class Http1Stream final : public ClientStream {
   // The session must outlive this stream.
   explicit Http1Stream(Session& session) noexcept;
 
-  // Parses the head at the front of the session's inbox. Pins the octets of the head until the session unpins
-  // them. `out` is the buffer for text to send. `head` and `out` must outlive the exchange.
+  // Parses the head at the front of the session's inbox. Returns the fault of a malformed head; nullopt if
+  // the head is good. Pins the octets of the head until the session unpins them. `out` is the buffer for text
+  // to send. `head` and `out` must outlive the exchange.
   [[nodiscard]] std::optional<http::Fault> read_head(std::size_t size, http::RequestHead& head,
                                                      std::string& out);
   // Returns the octets that read_head() parsed.

@@ -319,8 +319,8 @@ net::Task<bool> Session::serve_one(std::size_t head_size) {
   co_return next == Http1Stream::Next::KeepAlive;
 }
 
-// Performs the steps before the first request. Counts the connection for the client's address as soon as the
-// address is known.
+// Performs the steps before the first request (PROXY header, TLS handshake). Returns false if the connection
+// must close. Counts the connection for the client's address as soon as the address is known.
 net::Task<bool> Session::open() {
   ConnectionOpening opening(worker, *this, client, peer);
   if (proxy_header_expected_) {

@@ -38,7 +38,7 @@ bool BodyBuffer::append(std::string_view piece, std::uint64_t most) {
 // Doubles the capacity, or increases it by an eighth if there is too little memory for doubling. In both
 // cases, a body that arrives in many pieces is copied only a few times. During the copy, the old block still
 // exists but is not counted. This is acceptable: the copy does not wait, so each worker has at most one such
-// block.
+// block. Returns false and changes nothing if there is too little memory even for an eighth.
 bool BodyBuffer::grow(std::size_t size, std::uint64_t most) {
   const auto bounded = [&](std::size_t wanted) {
     return std::max(size, static_cast<std::size_t>(std::min<std::uint64_t>(wanted, most)));

@@ -208,7 +208,7 @@ net::Task<Ending> Exchange::verify_and_decide() {
   return context_.config.inspects ? inspect() : decide();
 }
 
-// Gives the body to the rules that need it, unless another rule refuses the request anyway.
+// Reads the body for the rules that need it, unless a rule that needs no body already refuses the request.
 net::Task<Ending> Exchange::inspect() {
   if (BodyInspector(context_).show_at_hand()) return decide();
   AdmissionResult admission_result;

@@ -30,8 +30,8 @@ class MessageGate final : public BodyGate {
   [[nodiscard]] std::size_t admit(std::string_view octets) override;
   // Returns true if the next message must end the call, because it exceeds the limit of a rule.
   [[nodiscard]] bool refuses() const noexcept { return refuses_; }
-  // Returns the time until the next message may be admitted, but at most a second. With this bound, callers
-  // check at least once a second whether the client has disconnected.
+  // Returns the time until the next message may be admitted, but at most a second. So at least once a second,
+  // callers check whether the client has disconnected.
   [[nodiscard]] base::Duration wait() const noexcept { return wait_; }
   // Waits for the time that wait() returns. Returns operation_aborted after cancel().
   [[nodiscard]] net::Task<net::ErrorCode> hold();

@@ -36,7 +36,7 @@ class Http2Sink final : public BodySink {
   [[nodiscard]] bool is_untouched() const noexcept override { return !begun_; }
   [[nodiscard]] std::uint64_t sent() const noexcept override { return sent_; }
 
-  // Moves octets of the body to the codec (http::Http2StreamEvents::give).
+  // Moves octets of the body to the codec, as http::Http2StreamEvents::give() describes.
   [[nodiscard]] std::size_t give(char* at, std::size_t room, bool& ended) noexcept;
   // Returns the trailers to send; null: none (http::Http2StreamEvents::trailers).
   [[nodiscard]] const http::Http2Fields* trailers() const noexcept {

@@ -218,7 +218,7 @@ std::optional<http::ConnectionEnds> Http2Stream::ends() const {
   return connection_.session().ends();
 }
 
-// The result includes the octets of other streams, because the socket does not distinguish streams.
+// Returns the octets of all streams together, because the socket does not distinguish streams.
 std::size_t Http2Stream::unacknowledged() const noexcept {
   return connection_.session().client.unacknowledged();
 }
@@ -252,7 +252,7 @@ net::Task<net::ErrorCode> Http2Stream::send_now() {
 }
 
 std::optional<net::ErrorCode> Http2Stream::try_answer(http::Answer answer) {
-  // Drops the part of the body that has arrived, so that it is counted, as Http1Stream does.
+  // Drops the part of the body that has arrived, so that the counters and the log include it.
   if (answer.keep_alive && body_ != nullptr && !body_->complete()) static_cast<void>(body_->drop());
   answer.keep_alive = true;
   out_->clear();
@@ -359,7 +359,7 @@ std::size_t Http2Stream::give(char* at, std::size_t room, bool& ended) noexcept 
   return given;
 }
 
-// Copies to `at` octets that have arrived. Permits the client to send the same number of octets again.
+// Copies octets that have arrived, and returns their number. The client may then send as many again.
 std::size_t Http2Stream::take_arrived(char* at, std::size_t size) {
   size = std::min(size, unconsumed());
   std::memcpy(at, arrived_.data() + taken_, size);

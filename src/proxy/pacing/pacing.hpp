@@ -49,8 +49,8 @@ class PaceGate final : public Pacer {
   // Charges octets that weir forwards without waiting, so that later octets of the same keys wait longer.
   // Charges no more than the keys may be charged in advance.
   void charge_at_once(std::size_t octets);
-  // Returns the time until weir may forward the next piece, but at most a second. With this bound, callers
-  // renew their deadlines and check whether the other side has left at least once a second.
+  // Returns the time until weir may forward the next piece, but at most a second. So at least once a second,
+  // callers renew their deadlines and check whether the other side has left.
   [[nodiscard]] base::Duration wait() const noexcept;
   // Waits for the time that wait() returns, but at most `most`. Ends early after cancel().
   [[nodiscard]] net::Task<void> hold(base::Duration most = std::chrono::seconds{1});

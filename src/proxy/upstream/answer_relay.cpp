@@ -165,8 +165,8 @@ bool AnswerRelay::is_message_refused() const noexcept {
 }
 
 // Ends a gRPC call that sent more messages than a rule permits. If the client's protocol has trailers, the
-// trailers tell the client why. If the client's message was the one too many, the charge remains, as for a
-// client that leaves. Otherwise a client could avoid a charge by ending its call.
+// trailers tell the client why. If a message of the client exceeded the limit, the charge for the call
+// remains, as for a client that leaves. Otherwise a client could avoid the charge in this way.
 net::Task<Outcome> AnswerRelay::refuse_message() {
   if (gate_ != nullptr && gate_->refuses())
     context_.admission.settlements().end_call(http::kGrpcResourceExhausted);
@@ -185,8 +185,8 @@ net::Task<Outcome> AnswerRelay::cut_stream() {
   co_return outcome;
 }
 
-// Ends an answer before its server does. `clean`: the body can end here for the client; otherwise its stream
-// or connection is reset.
+// Ends an answer before its server does. `clean`: true if the client may take the body for complete; false
+// resets the client's stream or connection.
 net::Task<Outcome> AnswerRelay::end_early(bool clean, std::string_view trailers) {
   attempt_.note_answer();
   bool sent = false;
@@ -254,7 +254,8 @@ bool AnswerRelay::is_abandoned(Relay::Need need) const noexcept {
          (need == Relay::Need::Room && !attempt_.body_fault);
 }
 
-// Handles an answer that did not reach the client completely.
+// Handles an answer that did not reach the client completely. Returns nullopt if the client has received no
+// octet, so that weir may still send another answer.
 std::optional<Outcome> AnswerRelay::abort_answer(Relay::Need need) {
   auto& report = context_.report;
   context_.worker.counters.bytes_out.add(sink_.sent());

@@ -103,8 +103,8 @@ void AnswerHeadReader::read_body_framing(bool to_head) noexcept {
   if (response.framing == http::Framing::UntilClose) response.framing = http::Framing::Chunked;
 }
 
-// Returns the state for a head that is too large or incomplete. If the data is not an HTTP head, the fault is
-// that it is malformed, even if it is too large.
+// Returns the state of a head that is incomplete or too large. Octets that are no HTTP head are reported as
+// malformed, even if there are too many of them.
 AnswerHeadReader::State AnswerHeadReader::judge_unfinished(std::size_t size) {
   const auto unread = context_.buffers.answer.unread();
   const bool too_large = size != 0 || unread.size() >= context_.config.server.max_head;

@@ -36,7 +36,8 @@ class ServerAttempt {
   // Both arguments must outlive this object.
   ServerAttempt(ExchangeContext& context, upstream::Pool& a_pool);
 
-  // Leases a server without waiting. Fails if other requests already wait for a server.
+  // Leases a server without waiting. Returns false if no server has room, or if other requests already wait
+  // for a server.
   [[nodiscard]] bool lease_at_once() { return !pool.server_group().queue().is_awaited() && lease_server(); }
   // Waits in the upstream's queue until a server has room, and leases the server. Returns false if no server
   // is available, the queue is full, or the wait reaches or would exceed its limit.

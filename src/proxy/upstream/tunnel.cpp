@@ -97,7 +97,8 @@ net::Task<void> Tunnel::pump(Way& way) {
   }
 }
 
-// Ends the sending side of the other stream. With HTTP/2, the last octets may have to be sent before the end.
+// Ends the sending side of `way.to`, because `way.from` has closed its own. With HTTP/2, waits until the last
+// octets and the end are sent.
 net::Task<void> Tunnel::pass_end(Way& way) {
   way.to.shutdown_send();
   if (&way == &down_) idle_ = linger_;

@@ -215,7 +215,7 @@ void Upload::begin_body() noexcept {
   context_.buffers.head.expects_continue = false;
   if (!expectant_) return;
   expectant_ = false;
-  if (!context_.watch.late()) word_deadline_ = false;  // otherwise the exchange handles the deadline
+  if (!context_.watch.late()) word_deadline_ = false;  // a deadline that has passed is left to the exchange
   began_ = context_.worker.clock.now();
   arm_for_more(true);
 }

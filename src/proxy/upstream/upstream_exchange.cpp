@@ -17,7 +17,8 @@
 
 namespace weir::proxy {
 
-// Waits for the upload even after an exception, because the upload uses this object.
+// Tries servers until the request has an answer or fails. Waits for the upload even after an exception,
+// because the upload uses this object.
 net::Task<Outcome> UpstreamExchange::run() {
   Outcome outcome;
   std::exception_ptr thrown;
@@ -243,7 +244,8 @@ void UpstreamExchange::begin_body() noexcept {
 }
 
 // Sends 100 Continue to the client if the server did not send it in time. Some servers do not support 100
-// Continue, and the client must not wait forever. Sends nothing if the body has just begun to arrive.
+// Continue, and the client must not wait forever. Sends nothing if the body has just begun to arrive. Returns
+// false if the client did not accept the 100 in time.
 net::Task<bool> UpstreamExchange::prompt_client() {
   upload_->forget_word();
   context_.watch.clear_late();

@@ -6,7 +6,8 @@
 
 namespace weir::proxy {
 
-// Decides to forward the answer to the client, unless its status requires a retry.
+// Decides whether to forward the answer to the client, or to retry the request because of the answer's
+// status.
 UpstreamExchange::Next UpstreamExchange::judge_answer() {
   if (!is_failed_answer()) return Next::Answer;
   attempt_.note_answer();

@@ -1,4 +1,4 @@
-// Makes memory run out once during a look-up of a name. The look-up must end nevertheless.
+// Makes memory run out once during a look-up of a name. Even then the look-up must end.
 #include "unit/net/sockets.hpp"
 #include "unit/scarce_memory.hpp"
 
