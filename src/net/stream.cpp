@@ -272,7 +272,7 @@ std::size_t Stream::try_read(char* at, std::size_t size, ErrorCode& ec) {
   }
   if (!tls_) return receive(at, size, ec);
   ec = {};
-  if (!has_pending() && !tls_->ended) ec = feed();  // OpenSSL has no data left, so read from the socket first
+  if (!has_pending() && !tls_->ended) ec = feed();  // OpenSSL has no data left
   if (ec) return 0;
   for (;;) {
     Tls::forget_errors();

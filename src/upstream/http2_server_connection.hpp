@@ -119,7 +119,7 @@ class Http2ServerConnection final : public std::enable_shared_from_this<Http2Ser
 
   void attach(Http2ServerStream& stream);
   void detach(Http2ServerStream& stream) noexcept;
-  // Must be called when a part of a response arrives.
+  // Must be called when a part of a response arrives. The next PING may then follow after kPing again.
   void note_response() noexcept { ping_after_ = kPing; }
   // Must be called when a caller has waited in vain for a response. The connection may then be dead, so this
   // function makes weir send a PING soon.

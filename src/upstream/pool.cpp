@@ -113,7 +113,8 @@ std::optional<std::size_t> Pool::take_trial(const Choice& choice, const LeaseReq
     auto& member = server_group_.member(chosen);
     if (member.enter(wanted.now)) continue;
     if (member.begin_trial(wanted.now, wanted.owed)) return chosen;
-    member.give_back_unit(wanted.now);  // another request has begun the trial
+    // another request has begun the trial, so this one does not use the server
+    member.give_back_unit(wanted.now);
     member.leave();
   }
   return std::nullopt;

@@ -45,7 +45,8 @@ struct ServerSettings {
                    base::Duration{20'000'000}};  // for request bodies from clients and for answers to clients
   bool watch = false;  // true: reload when the configuration file, or a file that it names, has changed
   base::Duration certificate_check{10'000'000};  // time between two checks of certificate files; 0: none
-  std::vector<base::Endpoint> nameservers{};     // asked for the names of servers; empty: those of the system
+  // the name servers to ask for the addresses of servers; empty: those of the system
+  std::vector<base::Endpoint> nameservers{};
   HalfClose half_close = HalfClose::Answer;
   base::Duration idle_timeout{75'000'000};  // how long a connection may be idle between two requests
 };

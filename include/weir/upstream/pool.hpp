@@ -83,7 +83,7 @@ class Lease {
   // Returns true if the connection has served another request before.
   [[nodiscard]] bool reused() const noexcept { return reused_; }
   // Returns true if the server may have closed the connection as idle before the request arrived. An HTTP/2
-  // connection is idle if it has no other open request. REQUIRES that it broke without an answer.
+  // connection is idle if it has no other open request. REQUIRES that the connection broke without an answer.
   [[nodiscard]] bool may_have_met_idle_close() const noexcept;
   [[nodiscard]] const std::string& server_name() const noexcept;
   [[nodiscard]] std::size_t server() const noexcept { return server_; }

@@ -26,7 +26,8 @@ class DnsChannel : public std::enable_shared_from_this<DnsChannel> {
   // Must be called first. Reads the system's files. Returns ARES_SUCCESS, or a status of c-ares.
   [[nodiscard]] int open(const NameServers& name_servers);
   [[nodiscard]] ares_channel handle() const noexcept { return channel_; }
-  // Must be called after a query has been started on the handle.
+  // Waits for the channel's sockets and time-outs. Must be called after a query has been started on the
+  // handle.
   void wait();
   // Returns true if a query was sent to a name server.
   [[nodiscard]] bool has_asked() const noexcept { return has_asked_; }

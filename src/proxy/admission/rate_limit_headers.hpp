@@ -25,8 +25,8 @@ void append_rate_limit_headers(std::string& fields, const policy::Decision& deci
 // `ours`: as append_rate_limit_headers() writes them.
 void keep_stricter(http::Fields& theirs, std::string& ours);
 
-// Turns a decision to wait under `rule` into a refusal with `retry_after`. Used if the client already
-// occupies all its places in the queue, or if the wait failed.
+// Turns a decision to wait under `rule` into a refusal with `retry_after`. Used if the client already has as
+// many requests in the queue as it may have, or if the wait failed.
 void refuse_wait(policy::Decision& decision, const policy::Rule& rule, const limit::Limiter& limiter,
                  base::Duration retry_after, base::TimePoint now) noexcept;
 

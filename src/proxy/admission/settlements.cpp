@@ -49,7 +49,7 @@ bool Settlements::want_body() {
   if (!due()) return wanted;
   for_each_line([&](const ChargedLine& line, const Settlement& settlement) {
     const bool enforced =
-        line.rule().mode == policy::Mode::Enforce;  // a shadow rule must not change the answer
+        line.rule().mode == policy::Mode::Enforce;  // not for a shadow rule, which must not change the answer
     wanted = wanted || (settlement.kind == Settlement::Kind::Json && enforced);
   });
   return wanted;
@@ -338,7 +338,7 @@ ReportedCost Settlements::cost_in_body(const Settlement& settlement, bool whole)
   return fits ? policy::reported_cost_in_body(settlement, buffers_.copy.view()) : unreadable;
 }
 
-// Settles the charges that the head did not settle. `whole`: the body is complete.
+// Settles the charges that the head did not settle. `whole`: true if the body is complete.
 void Settlements::settle_by_body(bool whole) {
   wait_ = Wait::Nothing;
   now_ = worker_.clock.now();

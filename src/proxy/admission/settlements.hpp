@@ -144,7 +144,7 @@ class Settlements final : public BodyObserver {
   struct StreamOfRule {
     const policy::Settlement* settlement;
     policy::StreamCost cost;
-    std::optional<policy::ReportedCost> told{};  // set at the end of the stream
+    std::optional<policy::ReportedCost> told{};  // the cost that the stream has reported; set at its end
   };
   std::vector<StreamOfRule> stream_costs_;
   BodyMemoryShare stream_memory_;  // counts the memory of stream_costs_

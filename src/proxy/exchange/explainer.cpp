@@ -257,8 +257,8 @@ void Explainer::decide() {
   tell_verdict(policy::decide(bills, now_), bills);
 }
 
-// Refuses the request and returns true if its client already occupies all its places in the queue that the
-// request would join.
+// Refuses the request and returns true if its client already has as many requests as it may have in the queue
+// that the request would join.
 bool Explainer::refuse_where_crowded(policy::Decision& decision, std::span<const policy::Bill* const> bills) {
   const auto slowest = policy::longest_delay(bills);
   const auto& rule = *slowest.bill->line(slowest.line).rule;

@@ -189,7 +189,7 @@ void Http2Connection::begin(Http2Stream& stream) {
     net::spawn(worker_.executor, stream.serve(),
                [this, &stream](const std::exception_ptr& thrown) { end_stream(stream, !thrown); });
   } catch (...) {
-    end_stream(stream, false);  // the exchange did not start
+    end_stream(stream, false);  // no memory for the exchange, so it did not start
     throw;
   }
 }

@@ -131,7 +131,7 @@ class Http2Connection final : private http::Http2Events {
   std::size_t serving_ = 0;        // streams whose exchange has not ended
   std::int32_t last_taken_ = 0;    // the highest ID of the streams for which an exchange began; 0: none
   unsigned begun_in_turn_ = 0;     // requests that began since the connection last yielded
-  base::Duration work_in_turn_{};  // time that it took to begin these requests
+  base::Duration work_in_turn_{};  // time spent to begin the requests that begun_in_turn_ counts
   base::TimePoint head_begun_{};   // when the incomplete head began; the epoch: there is no incomplete head
   std::size_t unread_ = 0;         // octets that the client's system had not acknowledged at the last check
   base::TimePoint heard_{};        // when octets last arrived

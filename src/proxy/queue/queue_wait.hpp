@@ -20,7 +20,8 @@ class QueueWait {
 
   enum class End : std::uint8_t {
     Departed,  // the request departs now
-    Refused,   // the queue's rule refuses the request: the client has no place left, or the deadline passes
+    // the queue's rule refuses the request: the client has too many waiting requests, or the deadline passes
+    Refused,
     GivesWay,  // a request of a better priority took its place
     Stopped,   // weir stops
     Left,      // the client has disconnected

@@ -85,7 +85,8 @@ AnswerHeadReader::State AnswerHeadReader::look(bool request_sent) {
   }
   answer.use_and_pin(size);
   read_body_framing(to_head);
-  // The client has received no octet of this answer, so weir can still try another server.
+  // Rejects a body that is malformed from its first octet. The client has received no octet of the answer, so
+  // weir can still try another server.
   if (begins_badly(buffers.response, answer.unread())) return fail("the upstream's answer is malformed");
   context_.read_clock();
   context_.report.answered = context_.now;
@@ -113,7 +114,7 @@ AnswerHeadReader::State AnswerHeadReader::judge_unfinished(std::size_t size) {
     return fail(fault->what);
   if (too_large) return fail("the upstream's answer has too large a head", true);
   searched_ = unread.size();
-  // The upload may have failed while this coroutine waited elsewhere.
+  // More octets are needed, if the upload of the request has not failed during another wait.
   return attempt_.body_fault ? State::Faulty : State::Missing;
 }
 

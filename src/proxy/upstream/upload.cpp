@@ -93,7 +93,7 @@ net::Task<void> Upload::run() {
       need = relay.advance();
       continue;
     }
-    if (reading && !attempt_.whole) release_body(context_.buffers);  // all received octets were sent
+    if (reading && !attempt_.whole) release_body(context_.buffers);  // frees the octets, which were all sent
     if (reading && !std::exchange(word_awaited, true)) await_continue();
     arm_for_more(reading);
     const auto ec = co_await relay.wait(need);
@@ -120,8 +120,8 @@ net::Task<bool> Upload::wait_at_gate() {
   if (!answered) attempt_.arm(longest);
   static_cast<void>(co_await gate_->hold());
   const bool late = watch.late() && !attempt_.client_stalls;
-  // The exchange may continue to wait for the answer, but a client that has disconnected sends no more of its
-  // request.
+  // Fails if the client has disconnected, because it sends no more of its request. The exchange may still
+  // wait for the answer.
   if (watch.has_gone() && !stop_) fail(400, false);
   if (watch.has_gone()) co_return false;
   co_return !stop_ && !watch.left() && !late && !context_.worker.hard_stop;

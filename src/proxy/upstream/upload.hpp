@@ -36,8 +36,7 @@ class Upload {
 
   // Returns true if the client waits for 100 Continue before it sends its body.
   [[nodiscard]] bool is_expectant() const noexcept { return expectant_; }
-  // Must be called once the client sends its body, because weir sent 100 Continue or because the client did
-  // not wait.
+  // Must be called after weir sent 100 Continue, or when the client sends its body without waiting for it.
   void begin_body() noexcept;
   // Returns true if the server did not send 100 Continue in time, but may still answer in time.
   [[nodiscard]] bool is_word_overdue() const noexcept;

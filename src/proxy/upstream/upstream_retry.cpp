@@ -39,8 +39,8 @@ UpstreamExchange::Failure UpstreamExchange::find_failure() const noexcept {
 // connection. weir does the same after a stale connection.
 UpstreamExchange::Next UpstreamExchange::judge_failure() {
   auto& attempt = attempt_;
-  if (attempt.oversized) {  // an oversized head counts as an answer; another server's head would hardly be
-                            // smaller
+  // An oversized head counts as an answer: the head of another server would hardly be smaller.
+  if (attempt.oversized) {
     attempt.tallies.oversized.add();
     attempt.note_answer();
     return Next::GiveUp;

@@ -11,7 +11,7 @@
 namespace weir::upstream {
 namespace {
 
-TEST_F(PoolTest, ConnectionIsReusedOnlyIfTheCallerAllowsReuse) {
+TEST_F(PoolTest, ConnectionIsReusedOnlyIfItsLeaseWasKept) {
   auto& p = open(1);
   {
     auto lease = p.lease({});

@@ -322,7 +322,7 @@ TEST_F(AdmissionCluster, RefusalByAShadowRuleLeavesOtherRulesCharged) {
     const Asked again(site, user);
     EXPECT_EQ(again.verdict(), Verdict::Forward);
     EXPECT_EQ(again.space.fallback.charges().size(), 1U);
-    // the shadow rule is the last of the bill
+    // shadow rules come last in the bill, so the first line is that of rule 1
     EXPECT_EQ(again.space.evaluation.remote.line(0).rule, &config.rules[1]);
     EXPECT_EQ(again.space.evaluation.remote.outcomes()[0].remaining, 3U) << "the charge was refunded";
   }

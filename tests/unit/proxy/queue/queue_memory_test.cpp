@@ -12,8 +12,7 @@
 void* operator new(std::size_t size) {
   return weir::tests::take_memory(size);
 }
-// Never makes memory run out: std::stable_sort uses this operator, and works with less memory if the operator
-// fails.
+// This operator never fails on purpose: std::stable_sort uses it, and works with less memory if it fails.
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   return std::malloc(size);
 }
