@@ -57,7 +57,7 @@ class StreamMeter final : public BodyGate {
     std::vector<Extra> extras{};  // at most kMostExtras; later charges are added to the last element
     // the largest amount to charge next: twice the amount of the last charge
     limit::Cost next = limit::kMaxCost;
-    base::TimePoint ask_again{};  // Redis has not answered: until then, events pass uncharged
+    base::TimePoint ask_again{};  // until then, events pass uncharged, because Redis has not answered
   };
   static constexpr std::size_t kMostExtras = 64;
   static constexpr base::Duration kRedisPause = std::chrono::milliseconds{100};

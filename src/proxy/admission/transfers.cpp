@@ -98,8 +98,8 @@ void AdmissionController::leave_to_lane(const Departure& departure) {
   }
 }
 
-// Refunds all charges apart from the charge of `lane`. Keeps permits until the exchange ends, because
-// adaptive limiters also learn from an upstream that was not reached.
+// Refunds all charges apart from the charge of `lane`; null: refunds all. Keeps permits until the exchange
+// ends, because adaptive limiters also learn from an upstream that was not reached.
 void AdmissionController::refund_but(const limit::Key* lane) {
   const auto give_back = [&](const policy::Bill& bill, base::TimePoint since, const auto& refund) {
     const auto outcomes = bill.outcomes();
@@ -148,7 +148,7 @@ bool AdmissionController::charge_or_displace(base::TimePoint now, policy::Priori
   return false;
 }
 
-// Records the refusal of the charge if its rule has a penalty.
+// Records the refusal of the charge as a violation if its rule has a penalty.
 void AdmissionController::note_refusal(const limit::Charge& charge, base::TimePoint now,
                                        limit::Outcome& outcome) {
   if (charge.penalty != nullptr && !outcome.allowed) worker_.table.violate(charge, now, outcome);

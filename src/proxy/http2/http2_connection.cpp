@@ -210,8 +210,8 @@ void Http2Connection::remove_done() {
 }
 
 http::Http2StreamEvents* Http2Connection::on_stream(std::int32_t id) {
-  // Streams that were reset stay in `streams_` until their exchanges have ended, so `streams_` may exceed
-  // max_streams.
+  // `streams_` may have up to twice max_streams elements, because streams that were reset stay there until
+  // their exchanges have ended. Beyond that, opens no stream.
   if (streams_.size() >= 2 * std::size_t{settings_.limits.max_streams}) return nullptr;
   streams_.push_back(std::make_unique<Http2Stream>(*this, id));
   head_begun_ = heard_;
