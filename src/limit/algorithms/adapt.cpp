@@ -28,8 +28,8 @@ struct Scale {
   [[nodiscard]] std::uint64_t share_of(std::uint64_t units) const noexcept {
     return std::max(units * factor / kWholeFactor, least);
   }
-  // Returns a rate with the same count and a longer period. The count must not change, because the states of
-  // buckets are in units of 1/count µs.
+  // Returns a rate of `factor` twentieths of `rate`: the same count in a longer period. The count must not
+  // change, because the states of buckets are in units of 1/count µs.
   [[nodiscard]] Rate slower(const Rate& rate) const noexcept {
     const auto period = rate.period.count();
     return {rate.count, base::Duration((period * kWholeFactor + factor - 1) / factor)};
@@ -75,8 +75,8 @@ bool can_scale(const Limiter& limiter) noexcept {
 
 base::Result<Limiter> scaled(const Limiter& limiter, Factor factor, Cost least) {
   assert(factor >= 1 && factor <= kWholeFactor && least >= 1);
-  // Reduces `least` to the limiter's quota, so that the scaled limiter has no higher quota than this one. A
-  // cost above the quota still never fits.
+  // The scaled limiter grants at least `least` units, but never more than this limiter's quota. So a cost
+  // above the quota does not fit the scaled limiter either.
   return std::visit(Scale{factor, std::min<Cost>(least, std::max<Cost>(quota(limiter), 1))}, limiter);
 }
 

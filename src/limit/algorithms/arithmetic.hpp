@@ -13,7 +13,7 @@ namespace weir::limit {
 
 inline constexpr std::uint64_t kHundredYears = 36'525ULL * 86'400 * 1'000'000;  // µs
 
-// Divides with the CPU's 64-bit instruction if both operands fit, which is nearly always so.
+// Returns ⌊a / b⌋. Uses the CPU's 64-bit division if both operands fit, which is nearly always so.
 constexpr Ticks divide(Ticks a, std::uint64_t b) noexcept {
   constexpr Ticks kMost64 = std::numeric_limits<std::uint64_t>::max();
   return a <= kMost64 ? static_cast<std::uint64_t>(a) / b : a / b;

@@ -28,8 +28,9 @@ std::int32_t Calendar::day_number(base::TimePoint at) const noexcept {
   const Entry& run = after == entries_.begin() ? *after : *(after - 1);
   const auto seconds = std::chrono::floor<std::chrono::seconds>(at.time_since_epoch()).count() + run.offset;
   const auto day = static_cast<std::int32_t>(seconds / kDay - (seconds % kDay < 0 ? 1 : 0));
-  // A run is a sequence of days with the same offset from UTC. Its last day may have 25 hours. For an instant
-  // in the 25th hour, the division gives the next day, so the result is limited to the run.
+  // A run is a sequence of days with the same offset from UTC. Its last day may have 25 hours. In the 25th
+  // hour, the division by 24 hours gives the day after the run, so the result is limited to the run's last
+  // day.
   return after == entries_.end() ? day : std::min(day, after->first_day - 1);
 }
 
@@ -45,7 +46,7 @@ Interval Calendar::day(base::TimePoint at) const noexcept {
   return {start_of(day), start_of(day + 1)};
 }
 
-// Day 0 (1970-01-01) is a Thursday, so day -3 is a Monday.
+// Returns the week from Monday on. Day 0 (1970-01-01) is a Thursday, so day -3 is a Monday.
 Interval Calendar::week(base::TimePoint at) const noexcept {
   constexpr std::int32_t kDays = 7;
   const auto day = day_number(at);

@@ -11,8 +11,8 @@ namespace weir::limit {
 
 namespace {
 
-// Returns the outcome of a request with this cost, for fixed and adaptive limits. `in_flight` of `limit`
-// units are in use. `most` is the highest limit that the key can reach.
+// Returns the outcome of a request of `cost` units, for fixed and adaptive limits. `in_flight`: the units in
+// use before the request. `limit`: the present limit. `most`: the highest limit that the key can reach.
 Outcome granted(std::uint64_t in_flight, std::uint64_t limit, std::uint64_t most, Cost cost) noexcept {
   Outcome out;
   const std::uint64_t room = beyond(limit, in_flight);
@@ -53,9 +53,9 @@ constexpr std::uint64_t unpacked(std::uint64_t bits) noexcept {
   return (bits & ((1U << kMantissaBits) - 1)) << (bits >> kMantissaBits);
 }
 
-// Returns pseudo-random bits for a moment. rounded() uses them to round a value that 19 bits cannot hold
-// exactly: the probability of rounding up equals the remainder. So even a step of 1/4096 takes effect on
-// average. (Multiplicative hashing by the golden ratio; Knuth, volume 3, §6.4.)
+// Returns pseudo-random bits for a moment. rounded() uses them to store a value in 19 bits: the probability
+// of rounding up is the fraction that does not fit. So even a step of 1/4096 takes effect on average.
+// (Multiplicative hashing by the golden ratio; Knuth, volume 3, §6.4.)
 constexpr std::uint64_t chance_at(std::uint64_t moment) noexcept {
   const std::uint64_t mixed = moment * 0x9e37'79b9'7f4a'7c15;
   return mixed ^ (mixed >> 32);
@@ -75,8 +75,8 @@ constexpr std::uint64_t nearer(std::uint64_t from, std::uint64_t to, std::uint64
   return rounded(to > from ? from + step : from - step, chance);
 }
 
-// The quick mean covers w = 4 × limit answers, which is four round trips; kFewest and kMostAnswers bound w.
-// The slow mean covers kSlower × w answers.
+// The quick mean covers the latencies of w = 4 × limit answers, about four round trips; w is from kFewest to
+// kMostAnswers. The slow mean covers kSlower × w answers.
 constexpr std::uint64_t kFewest = 32, kMostAnswers = 512, kSlower = 8;
 
 constexpr std::uint64_t window_at(std::uint64_t limit) noexcept {
@@ -183,8 +183,8 @@ Cell AdaptiveConcurrency::charge_over_limit(const Cell& cell, base::TimePoint no
 }
 
 // Returns the limit after one answer. A rising limit covers half the distance to its target within `limit`
-// answers. A falling limit takes twice as many, because the quick mean falls no faster. The smallest step is
-// 1/kScale, so that rounding does not stop the limit.
+// answers. A falling limit needs twice as many answers, because the quick mean falls no faster. The limit
+// changes by at least 1/kScale, so that rounding does not stop it.
 std::uint64_t AdaptiveConcurrency::adapted(const State& state, std::uint64_t gradient) const noexcept {
   const std::uint64_t whole = state.limit / kScale;
   if (gradient < kGradient) {
@@ -196,8 +196,8 @@ std::uint64_t AdaptiveConcurrency::adapted(const State& state, std::uint64_t gra
   return std::min(state.limit + std::max<std::uint64_t>(rise, 1), max_ * kScale);
 }
 
-// Updates both means and the best latency after one answer. The first answers have equal weight, so that a
-// single answer does not decide.
+// Updates both means and the best latency after one answer. The first answers of a key have equal weight, so
+// that none of them decides alone.
 void AdaptiveConcurrency::learn(State& state, base::Duration latency, std::uint64_t chance) const noexcept {
   constexpr std::uint64_t kLongest = std::numeric_limits<std::uint32_t>::max();
   constexpr std::uint64_t kFirst = (std::uint64_t{1} << kSeenBits) - 1;
@@ -218,8 +218,8 @@ void AdaptiveConcurrency::learn(State& state, base::Duration latency, std::uint6
   else if (roomy && 4 * state.quick <= 5 * state.best)
     state.best = nearer(state.best, state.quick, kSlower * window, chance);
   // The best latency is never more than 5/4 of the quick mean. A quick mean that far below the best latency
-  // is no accident. The slow mean would take longer to lower the best latency, and the limit would rise
-  // meanwhile.
+  // is no accident, but the slow mean would lower the best latency later. Until then, the limit would rise
+  // too high.
   state.best = std::min(state.best, rounded(state.quick * 5 / 4, 0));
 }
 
@@ -232,8 +232,8 @@ Cell AdaptiveConcurrency::release(const Cell& cell, base::TimePoint now, Cost co
   } else if (ending.latency) {
     learn(state, *ending.latency, chance_at(micros(now) + state.in_flight));
     const std::uint64_t gradient = kGradient * 3 / 2 * state.best / state.quick;
-    // While at most `min` requests are in flight, weir still learns the best latency. During this time, the
-    // limit rises only if the quick mean is close to the best latency.
+    // `knows`: the limit may rise. With at most `min` requests in flight, weir still learns the best latency.
+    // During this time, the limit may rise only if the quick mean is at most 9/8 of the best latency.
     const bool knows = state.in_flight > min_ || 8 * state.quick <= 9 * state.best;
     if (gradient < kGradient || knows) state.limit = adapted(state, std::clamp(gradient, kWorst, kGradient));
   }

@@ -12,8 +12,8 @@ namespace weir::limit {
 
 namespace {
 
-// A queue accepts requests up to this cost, even if the queue is shorter. Without this bound, a client that
-// declares its own cost could block a shared queue for years.
+// A queue accepts requests of at most this cost, or of its own length if that is more. Without this bound, a
+// client that declares its own cost could block a shared queue for years.
 constexpr std::uint64_t kDearest = 1000;
 
 constexpr base::Duration ceil_micros(Ticks ticks, std::uint64_t per_micro) noexcept {
@@ -22,7 +22,7 @@ constexpr base::Duration ceil_micros(Ticks ticks, std::uint64_t per_micro) noexc
   return base::Duration(static_cast<std::int64_t>(std::min(micros, kMost)));
 }
 
-// Divides by `unit`. Only expensive requests of very slow queues need a `unit` of more than 64 bits.
+// Returns ⌊a / unit⌋. `unit` exceeds 64 bits only for expensive requests of very slow queues.
 constexpr Ticks divide_by(Ticks a, Ticks unit) noexcept {
   constexpr Ticks kMost64 = std::numeric_limits<std::uint64_t>::max();
   return unit <= kMost64 ? divide(a, static_cast<std::uint64_t>(unit)) : a / unit;
@@ -53,8 +53,8 @@ base::Result<GcraCore> GcraCore::make_queue(Rate rate, std::uint64_t capacity, b
   return made;
 }
 
-// Returns the bounds for a request of this cost. Cost 0, which reads the state without a charge, has the
-// bounds of cost 1. A cost above largest_cost() never fits.
+// Returns the bounds for a request of this cost. Cost 0 reads the state without a charge, and has the bounds
+// of cost 1. A cost above largest_cost() gets bounds that it never fits.
 GcraCore::Measure GcraCore::measure(Cost cost) const noexcept {
   if (!counts_requests_) return {interval_, depth_, std::min(depth_, longest_)};
   if (cost > largest_cost()) return {Ticks{cost} * interval_, 0, 0};
@@ -63,7 +63,7 @@ GcraCore::Measure GcraCore::measure(Cost cost) const noexcept {
   return {interval_ * each, depth, std::min(depth, longest_)};
 }
 
-// Returns how many units fit now if the TAT is `wait` ahead of now.
+// Returns how many units fit now if the TAT (theoretical arrival time) is `wait` ahead of now.
 Ticks GcraCore::spendable(Ticks wait, const Measure& by) noexcept {
   if (wait > by.longest) return 0;
   const Ticks by_depth = wait >= by.depth ? 0 : divide_by(by.depth - wait, by.unit);
@@ -102,7 +102,7 @@ GcraCore::Step GcraCore::step(Ticks tat, base::TimePoint now, Cost cost) const n
   out.reset_after = ceil_micros(left, rate_.count);
   if (out.allowed) {
     result.tat = from + need;
-    // The time until one more unit fits, both within the depth and within the longest wait.
+    // Computes the time until one more unit fits, both within the depth and within the longest wait.
     const Ticks ahead = left + remaining * by.unit;
     out.more_after =
         ceil_micros(std::max(beyond(ahead + by.unit, by.depth), beyond(ahead, by.longest)), rate_.count);

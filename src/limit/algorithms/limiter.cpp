@@ -68,8 +68,8 @@ Cell release(const Limiter& limiter, const Cell& cell, base::TimePoint now, Cost
 
 namespace {
 
-// Returns true if both limiters divide time in the same way; their limits may differ. If a state is converted
-// from one such limiter to the other and back, it must not change.
+// Returns true if both limiters have the same windows or periods; their limits may differ. A state that is
+// converted from one such limiter to the other and back must stay the same.
 bool count_alike(const SlidingWindow& a, const SlidingWindow& b) noexcept {
   return a.rate().period == b.rate().period;
 }
@@ -147,8 +147,8 @@ base::Duration longest_wait(const Limiter& limiter) noexcept {
   return queue != nullptr ? queue->gcra_core().max_wait() : base::kForever;
 }
 
-// Requests of the same cost depart at intervals of cost × T, where T is the interval of one unit. No
-// departure is more than max_wait ahead.
+// Counts the departures within max_wait. Requests of the same cost depart at intervals of cost × T, where T
+// is the interval of one unit.
 std::uint64_t most_waiting(const Limiter& limiter, Cost cost) noexcept {
   const auto* queue = std::get_if<LeakyBucket>(&limiter);
   if (queue == nullptr) return 0;

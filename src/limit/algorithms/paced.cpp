@@ -49,9 +49,9 @@ Step LeakyBucket::step(const Cell& cell, base::TimePoint now, Cost cost) const n
 
 Cell LeakyBucket::withdraw(const Cell& cell, base::TimePoint departure, Cost cost) const noexcept {
   const Ticks before = gcra_core_.refund(tat_of(cell), cost);
-  // Only the last charge can be refunded, because later requests keep their departures. The charge was the
-  // last one if the TAT without it equals the departure of its request. A request without delay departed when
-  // it was charged.
+  // Refunds only the last charge, because later requests keep the departures that they were promised. This
+  // charge was the last one if the TAT (theoretical arrival time) without it equals the departure of its
+  // request. A request without delay departed when it was charged.
   return gcra_core_.instant(before) == departure ? cell_of(before) : cell;
 }
 

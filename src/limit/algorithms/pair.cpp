@@ -34,8 +34,8 @@ Cell charge_over_limit(const Limiter& limiter, const Cell& cell, base::TimePoint
       limiter);
 }
 
-// Adds the cost to the count of the present window, even beyond the limit. Like step(), begins a new window
-// if the window of the cell is over.
+// Adds the cost to the count of the present window, even beyond the limit. If the window of the cell (the
+// key's state) is over, begins a new window, as step() does.
 Cell FixedWindow::charge_over_limit(const Cell& cell, base::TimePoint now, Cost cost) const noexcept {
   const auto [end, used] = cell.words;
   if (used == 0 || instant(end) <= now) return {{micros(window_at(now).end), std::min(cost, kMostCount)}};

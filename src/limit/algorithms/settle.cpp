@@ -12,8 +12,9 @@ namespace {
 
 static_assert(kHundredYears == micros(kLongestDebt));
 
-// Returns the units to add to a count when a charge turns out to cost more than was reserved. If the count
-// still contains the reserved cost, adds only the difference. Otherwise adds the whole actual cost.
+// Returns the units to add to a count when a charge turns out to cost more than was reserved. If
+// `reserve_counts`, the count still contains `reserved`, so only the difference is added. Otherwise the whole
+// actual cost is added.
 constexpr Cost rest_of(bool reserve_counts, Cost reserved, Cost actual) noexcept {
   return reserve_counts ? actual - reserved : actual;
 }
@@ -116,8 +117,9 @@ Outcome full(const Limiter& limiter) noexcept {
   return {.allowed = true, .remaining = quota(limiter)};
 }
 
-// Returns the outcome of a step of cost 0, which changes nothing. But if not even cost 1 fits, returns the
-// refusal of cost 1, because cost 0 fits unless the key is in debt (charged beyond its limit).
+// Returns the outcome of a step of cost 0, which changes nothing. But cost 0 fits even if no unit is left,
+// unless the key is in debt (charged beyond its limit). So if cost 1 does not fit, returns the refusal of
+// cost 1.
 Outcome current_outcome(const Limiter& limiter, const Cell& cell, base::TimePoint now) noexcept {
   if (drained_at(limiter, cell) <= now) return full(limiter);
   const auto one = step(limiter, cell, now, 1).outcome;

@@ -33,7 +33,7 @@ Interval FixedWindow::window_at(base::TimePoint at) const noexcept {
   return {start, start + rate_.period};
 }
 
-// Looks up the calendar only if the window of the cell is over.
+// Looks up the calendar only if the window of the cell (the key's state) is over.
 Step FixedWindow::step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept {
   std::uint64_t used = cell.words[1];
   base::TimePoint end = instant(cell.words[0]);
@@ -84,8 +84,8 @@ Cell SlidingWindow::cell_of(const Counts& counts) noexcept {
   return {{counts.start, (counts.previous << 32) | counts.current}};
 }
 
-// Returns the counts at the instant `at`, in µs. If `at` is before the cell's window, returns the cell's
-// counts.
+// Returns the counts of the window that contains the instant `at` (in µs), and of the window before it. If
+// `at` is before the cell's window, returns the counts of the cell.
 SlidingWindow::Counts SlidingWindow::counts_at(const Cell& cell, std::uint64_t at) const noexcept {
   Counts counts = counts_of(cell);
   if (at < counts.start) return counts;
@@ -98,8 +98,8 @@ SlidingWindow::Counts SlidingWindow::counts_at(const Cell& cell, std::uint64_t a
 
 std::uint64_t SlidingWindow::fits_at(const Counts& counts, std::uint64_t at, Cost cost) const noexcept {
   const std::uint64_t room = rate_.count - cost;
-  // Returns how many µs of the next window must pass until `count`, weighted by the rest of that window, is
-  // at most `bound`.
+  // Returns after how many µs of a window the count of the window before it, weighted by its overlap, is at
+  // most `bound`.
   const auto faded = [&](std::uint64_t count, std::uint64_t bound) {
     if (count <= bound) return std::uint64_t{0};
     return period() - static_cast<std::uint64_t>(divide(Ticks{bound} * period(), count));

@@ -20,7 +20,7 @@ void Log::forget(std::uint64_t mark, std::uint64_t span) noexcept {
     set(newest(), total() - entry.cost, tail());
     ++chunk.first;
     if (--chunk.count != 0) continue;
-    chunks_[tail()].next = chunk.next;  // the entry `newest()` is live, so this chunk is not the newest
+    chunks_[tail()].next = chunk.next;  // the newest entry is live, so `oldest` is not the newest chunk
     chunks_.give_back(oldest);
   }
 }
@@ -32,7 +32,8 @@ bool Log::wants_chunk(std::uint64_t mark) const noexcept {
   return std::size_t{chunk.first} + chunk.count == LogStore::kEntries;
 }
 
-// Appends an entry. REQUIRES: the newest chunk has space for an entry, or `spare` is an empty chunk.
+// Appends an entry. A chunk in `spare` becomes the newest chunk and receives the entry. REQUIRES: the newest
+// chunk has space for an entry, or `spare` is an empty chunk.
 void Log::append(std::uint64_t word, LogStore::Ref spare) noexcept {
   LogStore::Ref at = tail();
   if (spare != 0) {
@@ -54,7 +55,7 @@ void Log::push(const LogEntry& entry, LogStore::Ref spare) noexcept {
   const bool merges = total() != 0 && (entry.mark == newest() || (wanted && spare == 0));
   if (total() == 0) return set(entry.mark, entry.cost, 0);
   if (merges) {
-    const Cost most = (Cost{1} << cost_bits_) - 1;  // only settling can exceed this maximum
+    const Cost most = (Cost{1} << cost_bits_) - 1;  // only settling could exceed this maximum
     if (tail() == 0) return set(entry.mark, std::min(most, total() + entry.cost), 0);
     auto& chunk = chunks_[tail()];
     auto& word = chunk.entries[std::size_t{chunk.first} + chunk.count - 1];
@@ -63,7 +64,7 @@ void Log::push(const LogEntry& entry, LogStore::Ref spare) noexcept {
     word = packed({entry.mark, before + more});
     return set(entry.mark, total() + more, tail());
   }
-  if (tail() == 0) {  // the first chunk receives the entry of the cell
+  if (tail() == 0) {  // the log's first chunk receives the entry that was in the cell
     append(packed({newest(), total()}), spare);
     spare = 0;
   }

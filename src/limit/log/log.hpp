@@ -73,17 +73,17 @@ class Log : public LogReader {
   void forget(std::uint64_t mark, std::uint64_t span) noexcept;
   // Returns true if a new entry at the time step (mark) `mark` would need another chunk.
   [[nodiscard]] bool wants_chunk(std::uint64_t mark) const noexcept;
-  // Adds an entry. If wants_chunk(), `spare` must be an empty chunk or 0. With `spare` 0, the newest entry
-  // receives the cost and the later mark of `entry`. REQUIRES: entry.mark ≥ newest(), 0 < entry.cost ≤
-  // SlidingLog::kMostTotal − total().
+  // Adds an entry. If wants_chunk(), `spare` must be an empty chunk, or 0 if there is none. In the latter
+  // case, the newest entry receives the cost and the later mark of `entry`. REQUIRES: entry.mark ≥ newest(),
+  // 0 < entry.cost ≤ SlidingLog::kMostTotal − total().
   void push(const LogEntry& entry, LogStore::Ref spare) noexcept;
 
-  // Refunds entry.cost from the first entries at or after the time step (mark) entry.mark. The cost may be in
-  // a later entry, because another worker's clock was ahead or no chunk was left. REQUIRES: the entry has not
+  // Refunds entry.cost from the first entries at or after the time step (mark) entry.mark. A later entry may
+  // contain the charge, if another worker's clock was ahead or no chunk was left. REQUIRES: the entry has not
   // expired.
   void take_back_from(const LogEntry& entry) noexcept;
-  // Adds entry.cost to the entry that contains an earlier charge, up to `most_entered` and
-  // SlidingLog::kMostTotal. Returns false if no entry contains the charge.
+  // Adds entry.cost to the entry that contains an earlier charge. The entry then has at most `most_entered`,
+  // and the log at most SlidingLog::kMostTotal. Returns true if there is such an entry.
   [[nodiscard]] bool add_from(const LogEntry& entry, Cost most_entered) noexcept;
 
  private:
@@ -97,8 +97,8 @@ class Log : public LogReader {
   void clear() noexcept;
   void append(std::uint64_t word, LogStore::Ref spare) noexcept;
   void erase(LogStore::Ref before, LogStore::Ref at, std::size_t index) noexcept;
-  // Returns the first entry at or after `mark`, a time step. Returns an entry of cost 0 if there is no later
-  // entry. If the entry is in a chunk, sets `*word` to its position.
+  // Returns the first entry at or after `mark`, a time step. Returns an entry of cost 0 if there is none. If
+  // the entry is in a chunk, sets `*word` to the address of its word there.
   [[nodiscard]] LogEntry first_from(std::uint64_t mark, std::uint64_t** word) const noexcept;
 
   Cell& own_;

@@ -26,7 +26,7 @@ void LogStore::add(RuleIndex rule, RuleIndex account) {
 }
 
 // Takes a free chunk for the rule, even if the rule has used up its share. Returns 0 if no chunk is free.
-// REQUIRES: the caller holds the lock.
+// REQUIRES: the caller holds mutex_.
 LogStore::Ref LogStore::take_any(RuleIndex rule) noexcept {
   Ref chunk = free_;
   if (chunk != 0)

@@ -1,11 +1,11 @@
-// The memory of logs: a fixed number of chunks that all shards share. A chunk is one cache line and holds
-// seven entries.
+// The memory of sliding logs: a fixed number of chunks that all shards of the key table share. A chunk is one
+// cache line and holds seven entries.
 //
-//   chunk  | next 4 | first 1 | count 1 | rule 2 | 7 × 8 bytes of entries |
+// chunk  | next 4 | first 1 | count 1 | rule 2 | 7 × 8 bytes of entries |
 //
-// A log takes a chunk when an admission needs one, and returns the chunk when its entries have expired. So a
-// store that is as large as one key's longest log can serve many short logs. Chunks are linked, so nothing is
-// copied. All chunks have one size, so memory does not fragment.
+// A log takes a chunk when an admission needs one, and returns the chunk when its entries have expired. A
+// store that is as large as one key's longest log can thus serve many short logs. Chunks are linked, so
+// nothing is copied. All chunks have one size, so memory does not fragment.
 //
 // Owned by the key table. Any thread may call `take`, `give_back` and the counters. A chunk belongs to the
 // log of one key. Its contents may be used only under the lock of that key's shard. The store's own mutex is
@@ -54,7 +54,8 @@ class LogStore {
   void share_out(const QuotaAccounts& accounts, QuotaSplit split);
   void add(RuleIndex rule, RuleIndex account);
 
-  // Counts an admission that found no free chunk. Its cost was added to the newest entry of the log instead.
+  // Counts an admission for which no chunk was free. Its cost was added to the newest entry of the log
+  // instead.
   void note_merged() noexcept { merged_.fetch_add(1, std::memory_order_relaxed); }
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }

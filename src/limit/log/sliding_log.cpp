@@ -41,7 +41,7 @@ Step SlidingLog::step(const Cell& cell, base::TimePoint now, Cost cost) const no
   const Answer answer = ask(LoneEntry{cell}, now, cost);
   Step result{answer.outcome, cell, answer.drained_at};
   if (!answer.outcome.allowed) return result;
-  // The cell has one entry. If the entry still counts, its cost is added to the new entry.
+  // A cell holds one entry. If that entry has not expired, its cost is added to the new entry.
   const bool counts = cell.words[1] != 0 && cell.words[0] + marks_ > answer.mark;
   result.next = {{answer.mark, cost + (counts ? cell.words[1] : 0)}};
   result.outcome.more_after = answer.outcome.reset_after;
@@ -61,8 +61,8 @@ base::TimePoint SlidingLog::drained_at(const Cell& cell) const noexcept {
 
 Cell SlidingLog::carry_over(const Cell& cell, base::TimePoint drained_at) const noexcept {
   if (cell.words[1] == 0) return {};
-  // `end` is the first time step (mark) that begins at `drained_at` or later. An entry at `end` − `marks_`
-  // expires when `end` begins.
+  // `end` is the number of the first time step that begins at `drained_at` or later. An entry at the step
+  // `end` − `marks_` expires when `end` begins.
   const auto end = divide_up(Ticks{micros(drained_at)} * marks_, micros(rate_.period));
   return {{beyond(static_cast<std::uint64_t>(end), marks_), std::min(cell.words[1], rate_.count)}};
 }

@@ -66,15 +66,16 @@ Cell carried(const L& from, const Cell& cell, const L& to, base::TimePoint now) 
   const Ticks wait = beyond(tat_of(cell), from.gcra_core().ticks(now));
   if (wait == 0) return {};
   const Ticks most = std::max(depth_of(to.gcra_core()),
-                              // larger than the depth, because a key may be in debt
+                              // up to a hundred years, because a key may be in debt (charged beyond its
+                              // limit)
                               Ticks{kHundredYears} * to.gcra_core().rate().count);
   return cell_of(to.gcra_core().ticks(now) +
                  scaled(wait, depth_of(to.gcra_core()), depth_of(from.gcra_core()), most));
 }
 
 // Keeps the departures that were promised to requests. If `to` paces octets, keeps the number of promised
-// octets instead. These octets then pass at the new rate, and the last one departs at most `max_wait` from
-// now.
+// octets instead. These octets then pass at the rate of `to`, and the last octet departs at most `max_wait`
+// from now.
 Cell carried(const LeakyBucket& from, const Cell& cell, const LeakyBucket& to, base::TimePoint now) noexcept {
   const auto& old_core = from.gcra_core();
   const auto& core = to.gcra_core();
@@ -124,9 +125,9 @@ Cell carried(const L&, const Cell& cell, const L&, base::TimePoint) noexcept {
   return cell;
 }
 
-// Returns true if a change of the limit scales charged costs, too. Returns false for queues and concurrency
-// limits, which keep their departures and permits, and for windows that keep their counts because `align` has
-// changed. REQUIRES: rescales(from, to).
+// Returns true if a change of the limit scales charged costs, too. Returns false for queues, which keep their
+// departures, and for concurrency limits, which keep their permits. Also returns false for windows whose
+// `align` has changed, because they keep their counts. REQUIRES: rescales(from, to).
 bool keeps_share(const Limiter& from, const Limiter& to) noexcept {
   return !holds(to) && !std::holds_alternative<LeakyBucket>(to) && !changes_align(from, to);
 }
@@ -134,7 +135,7 @@ bool keeps_share(const Limiter& from, const Limiter& to) noexcept {
 }  // namespace
 
 // Scales the counts of the previous and the current window. If the period has changed, scales their weighted
-// sum instead, and puts it into the current window of the new period.
+// sum instead, and returns it as the count of the current window.
 Cell SlidingWindow::rescaled(const SlidingWindow& from, const Cell& cell,
                              base::TimePoint now) const noexcept {
   if (from.drained_at(cell) <= now) return {};
@@ -154,8 +155,8 @@ Cell rescaled(const Limiter& from, const Cell& cell, const Limiter& to, base::Ti
   return std::visit([&]<class L>(const L& l) { return carried(std::get<L>(from), cell, l, now); }, to);
 }
 
-// Merges entries that get the same time step (mark). Rounds the running total up, not each cost, so that the
-// final total is the scaled total.
+// Merges entries that get the same time step (mark) under `to`. Rounds the running total up, not each cost,
+// so that the final total is the scaled total.
 std::vector<LogEntry> rescaled(const SlidingLog& from, std::span<const LogEntry> entries,
                                const SlidingLog& to, base::TimePoint now) {
   std::vector<LogEntry> carried;

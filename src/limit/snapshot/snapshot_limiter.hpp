@@ -1,4 +1,5 @@
-// The parameters of a limiter as words of a snapshot: the number of its algorithm, then its parameters.
+// Writes a limiter to a snapshot and reads it back, as words: the number of its algorithm, then its
+// parameters.
 #pragma once
 
 #include "limit/snapshot/snapshot_words.hpp"
@@ -11,9 +12,9 @@ namespace weir::limit {
 
 void put_limiter(WordWriter& out, const Limiter& limiter);
 
-// Reads a limiter. Returns nullopt if no limiter can have these parameters. The snapshot stores only the name
-// of a calendar's zone. So a restored limiter with a calendar can interpret a key's state, but must not start
-// a window.
+// Reads a limiter. Returns nullopt if no limiter can have these parameters. The snapshot stores a calendar
+// only as the name of its zone. So a restored limiter with a calendar can interpret a key's state, but must
+// not start a window.
 [[nodiscard]] std::optional<Limiter> take_limiter(WordReader& in);
 
 }  // namespace weir::limit

@@ -28,9 +28,9 @@ class Reader {
   Reader(const ByteSource& source, std::span<const SavedRule> rules, const RestoreAt& at, const Adopt& adopt)
       : in_(source), rules_(rules), at_(at.now), shift_{at.shift, at.now}, adopt_(adopt) {}
 
-  // Calls `see_shared` for each shared overflow cell, `see_penalty` for each key with violations, and
-  // `see_key` for each key. Leaves out states of rules that no longer exist or that `adopt` refused. Converts
-  // shared cells to the limiters of the present rules.
+  // Calls `see_shared` for each overflow cell (a state that keys without a slot share). Calls `see_penalty`
+  // for each key with violations, and `see_key` for each key. Leaves out states of rules that no longer exist
+  // or that `adopt` refused. Converts overflow cells to the limiters of the present rules.
   base::Result<Snapshot> read(const SeeShared& see_shared, const SeePenalty& see_penalty,
                               const SeeKey& see_key);
   [[nodiscard]] std::uint64_t changed() const noexcept { return changed_; }
@@ -164,9 +164,9 @@ void Reader::read_shared(const SeeShared& see) {
   }
 }
 
-// Converts a shared overflow cell to the limiters of the rule `next`, as KeyTable::define_rule() does, and
-// calls `see` with the result. Other cells can wait until a charge uses them. This cell cannot, because no
-// charge will use its former index.
+// Converts an overflow cell (a state that keys without a slot share) to the limiters of the rule `next`, and
+// calls `see` with the result. States of single keys are converted later, when a charge uses them. No charge
+// will use the former index of an overflow cell, so it is converted now.
 void Reader::hand_off(const SharedCell& shared, std::uint64_t variant, const SavedRule& next,
                       const SeeShared& see) {
   const auto index = static_cast<RuleIndex>(&next - rules_.data());
@@ -200,8 +200,8 @@ void Reader::read_penalties(const SeePenalty& see) {
   }
 }
 
-// Reads a log and checks what the table requires: entries must be in order and within one period, and their
-// costs must fit a chunk.
+// Reads a log and checks what the table requires. Entries must be in order and within one period. Each cost
+// must fit the bits that a chunk has for it.
 void Reader::read_log(SavedKey& saved, unsigned cost_bits) {
   const std::uint64_t count = take_count(SlidingLog::kMostExact, "entries in a log");
   if (count == 0) return fail("is damaged: a log is empty");

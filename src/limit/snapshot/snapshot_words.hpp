@@ -16,12 +16,12 @@ namespace weir::limit {
 static_assert(std::endian::native == std::endian::little, "words are copied in the machine's order");
 
 inline constexpr std::uint64_t kSnapshotMagic = 0x7379'656b'7269'6577;  // "weirkeys"
-// The version of the format. Must also change if weir computes client names differently
-// (policy/identity/name_key.cpp).
+// The version of the snapshot's format. The version must also change if weir computes client names in another
+// way (policy/identity/name_key.cpp), because no client would find its restored state.
 inline constexpr std::uint64_t kSnapshotVersion = 7;
 inline constexpr std::uint64_t kFewRulesVersion = 6;   // at most kFewRules rules
 inline constexpr std::uint64_t kNoPenaltyVersion = 5;  // at most kFewRules rules, no penalties
-inline constexpr std::uint64_t kOneClockVersion = 4;   // as before, and no machine clock
+inline constexpr std::uint64_t kOneClockVersion = 4;   // as kNoPenaltyVersion, and no machine clock
 inline constexpr std::uint64_t kSnapshotEnd = ~std::uint64_t{0};
 inline constexpr std::size_t kLongestRuleName = 128;
 inline constexpr std::size_t kMostVariants = std::size_t{1} << 16;
@@ -135,7 +135,7 @@ class WordReader {
     }
     return text;
   }
-  // Reads the digest. Returns true if the digest matches all earlier words, and no byte follows.
+  // Reads the digest at the end. Returns true if it is the digest of all earlier words, and no byte follows.
   bool take_end() {
     auto before = digest_;
     const bool right = take_digest() == before.digest();
@@ -158,7 +158,7 @@ class WordReader {
   std::size_t count_ = 0;  // number of words in words_
   std::size_t at_ = 0;     // index of the next word to return
   bool torn_ = false;      // the bytes ended within a word
-  bool ended_ = false;     // true: a word was asked for after the last one
+  bool ended_ = false;     // true: the caller asked for a word after the last one
 };
 
 }  // namespace weir::limit

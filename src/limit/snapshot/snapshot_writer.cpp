@@ -14,7 +14,7 @@ std::uint64_t micros_of(base::TimePoint at) noexcept {
 void put_rule(WordWriter& out, const SavedRule& rule) {
   out.put(rule.name);
   out.put(rule.limiters.size());
-  // The numbers by which the snapshot refers to the limiters of the rule. They count from 1; 0 means no
+  // The numbers, from 1 on, by which the snapshot refers to the limiters of the rule. The number 0 means no
   // limiter.
   std::unordered_map<const Limiter*, std::uint64_t> places;
   std::uint64_t place = 0;
@@ -31,8 +31,9 @@ void put_rule(WordWriter& out, const SavedRule& rule) {
   }
 }
 
-// Returns the variant whose name the snapshot stores, so that a restore finds the cell's limiter. Returns
-// null if the rule no longer has that variant.
+// Returns the variant of the rule (the rule itself, a tier or an override) to which the overflow cell
+// belongs. The snapshot stores the name of this variant, so that a restore finds the cell's limiter. Returns
+// null if the rule no longer has the variant.
 const SavedRule::Variant* variant_of(const SharedCell& shared, std::span<const SavedRule> rules) {
   if (shared.rule >= rules.size()) return nullptr;
   const auto& variants = rules[shared.rule].variants;

@@ -64,8 +64,8 @@ struct ToDue {
     if (!saved.log.empty()) return limiter.expiry_of(saved.log.back().mark);
     return limiter.drained_at(saved.cell);
   }
-  // Because the saved state may belong to another limiter, this bucket may seem to need more refills than a
-  // TimePoint can express.
+  // The saved state may belong to another limiter. Read as a state of this bucket, it may need more refills
+  // than a TimePoint can express. In that case, returns the epoch.
   base::TimePoint operator()(const SteppedBucket& limiter) const noexcept {
     constexpr Ticks kMost = std::uint64_t{1} << 61;
     const auto length = Ticks{saved.cell.words[1]} * micros(limiter.rate().period) / limiter.rate().count;

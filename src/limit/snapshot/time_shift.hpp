@@ -1,10 +1,10 @@
 // Shifts the instants of a snapshot from the clock of the old process to the clock of the new process.
 //
 // All instants move by the same duration, so promises to clients stay true. Fixed windows are an exception.
-// The shifted end of a window is compared with the end of the new clock's window. If these ends are no
-// further apart than the two clocks, the window gets the new clock's end. Otherwise the window keeps its
-// shifted end, and the next window is a whole window of the new clock. Permits have no instant and stay as
-// they are. Pure.
+// The shifted end of a window is compared with the end of the present window by the new clock. If these ends
+// are no further apart than the two clocks, the window gets the end by the new clock. Otherwise it keeps its
+// shifted end, and the window after it is a whole window of the new clock. Permits have no instant and stay
+// as they are. Pure.
 #pragma once
 
 #include "weir/limit/saved.hpp"
@@ -23,9 +23,9 @@ struct TimeShift {
 [[nodiscard]] base::TimePoint end_of_window(const FixedWindow& limiter, const Cell& cell,
                                             base::TimePoint at) noexcept;
 
-// Shifts the instants of a key. A saved key names its rule, but not which of the rule's limiters it belongs
-// to. So this function assumes the limiter under which the cell would drain closest to the saved drained_at.
-// REQUIRES: the rule has limiters.
+// Shifts the instants of a key. A saved key names its rule, but not which of the rule's limiters its state
+// belongs to. So this function takes the limiter under which the state would drain (be fresh again) closest
+// to the saved drained_at. REQUIRES: the rule has limiters.
 void move(SavedKey& saved, const SavedRule& rule, const TimeShift& shift) noexcept;
 
 }  // namespace weir::limit

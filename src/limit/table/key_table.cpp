@@ -7,14 +7,15 @@
 
 namespace weir::limit {
 
-// Resets a slot's cell (the state of its key), so that another algorithm never reads the cell of a log.
+// Resets a slot's cell (the state of its key) to a fresh state and returns the chunks of its log. Otherwise
+// another algorithm could read the cell of a log.
 void KeyTable::Impl::renew(Slot& slot) noexcept {
   if (slot.due.is_log()) logs.give_back_ring(LogReader::tail_of(slot.cell));
   slot.cell = {};
 }
 
 // Finds the slot of a charge, or else its overflow cell (the state that keys without a slot share). Pins the
-// slot, and computes the step of the limiter.
+// slot, so that no other key takes it, and computes the step of the limiter.
 auto KeyTable::Impl::check(const Charge& charge, base::TimePoint now, Locks& locks) -> LineCheck {
   Shard& shard = shard_of(charge.key);
   LineCheck line;
@@ -41,8 +42,8 @@ auto KeyTable::Impl::check(const Charge& charge, base::TimePoint now, Locks& loc
       line.slot->cell = inherited(charge, now);
       line.inherits = line.slot->cell != Cell{};
     }
-    // The shard may have evicted the key at forgotten_at(), so the step must not use an earlier time. Queues
-    // are an exception: they compute departures from the request's own time.
+    // The shard may have evicted the key as late as forgotten_at(), so the step must not use an earlier time.
+    // Queues are an exception: they compute departures from the request's own time.
     if (!std::holds_alternative<LeakyBucket>(*charge.limiter)) now = std::max(now, shard.forgotten_at());
   }
   if (const auto* log = std::get_if<SlidingLog>(line.limiter)) [[unlikely]]
@@ -64,10 +65,10 @@ auto KeyTable::Impl::check_shared(const Charge& charge, base::TimePoint now, Loc
   return line;
 }
 
-// Returns the state with which a new slot starts. If the table had no slot for this key before, the overflow
-// cell of its limiter ID holds charges of the key. So until that overflow cell has drained, a new slot starts
-// with a copy of it. Otherwise a client could get a fresh limit by filling the table. Permits are not copied,
-// because they are released in the overflow cell.
+// Returns the state with which a new slot of this key starts. Until now, the key's charges may have gone to
+// the overflow cell of its limiter ID (the state that keys without a slot share). So until that cell has
+// drained, a new slot starts with a copy of the cell. Otherwise a client could get a fresh limit by filling
+// the table. Permits are not copied, because they are released in the overflow cell.
 Cell KeyTable::Impl::inherited(const Charge& charge, base::TimePoint now) const noexcept {
   if (holds(*charge.limiter)) return {};
   const Cell shared = overflow.cell(charge.rule, charge.limiter_id, *charge.limiter);
@@ -81,10 +82,9 @@ Cell KeyTable::Impl::fresh(const Charge& charge, base::TimePoint now) const {
   return inherited(charge, now);
 }
 
-// Checks a charge against a log. Reserves a chunk of the log store for a possible new entry, before weir
-// knows whether the bill is admitted. If no chunk is free, the cost is added to the newest entry, which then
-// expires as late as a new entry would. So the key may be refused for longer than necessary, but is never
-// admitted too soon.
+// Checks a charge against a log. Reserves a chunk of the log store, in case the bill is admitted and its new
+// entry needs one. If no chunk is free, the cost is added to the newest entry, which then expires as late as
+// a new entry would. So the key may be refused for longer than necessary, but is never admitted too soon.
 void KeyTable::Impl::check_log(const SlidingLog& limiter, const Charge& charge, base::TimePoint now,
                                LineCheck& line) {
   Log log(line.slot->cell, logs, limiter.cost_bits());
@@ -117,7 +117,7 @@ void KeyTable::Impl::follow(const Charge& charge, const LineCheck& decider, base
 }
 
 // Removes the oldest entries of a log that is charged beyond its limit. If the new entry needs a chunk, takes
-// a free chunk of the log store and returns it.
+// a free one from the log store. Returns that chunk; 0 if none is needed or free.
 LogStore::Ref KeyTable::Impl::make_room(Log& log, const Charge& charge, const LineCheck& line) {
   log.take_back_from({0, beyond(log.total() + charge.cost, line.most)});
   return log.wants_chunk(line.mark) ? logs.take(line.rule) : 0;
@@ -178,7 +178,7 @@ bool KeyTable::Impl::amend(const Charge& asked, const Where& where, Change chang
   const Charge charge = slot->due.rule() == asked.rule ? asked : resolve(*slot, asked, where.now).charge;
   const Limiter& limiter = *charge.limiter;
   const auto* sliding = std::get_if<SlidingLog>(&limiter);
-  if (slot->due.is_log() != (sliding != nullptr)) return false;  // the key has another algorithm now
+  if (slot->due.is_log() != (sliding != nullptr)) return false;  // a reload has changed the key's algorithm
   if (sliding != nullptr) {
     Log log(slot->cell, logs, sliding->cost_bits());
     const bool changed = change_log(charge, *sliding, log);
@@ -196,7 +196,7 @@ bool KeyTable::Impl::amend(const Charge& asked, const Where& where, Change chang
 
 bool KeyTable::Impl::settle_log(const SlidingLog& limiter, RuleIndex rule, Log& log, const Settled& settled,
                                 Cost reserved) {
-  if (settled.actual == reserved) return false;  // the costs are equal after conversion to the present units
+  if (settled.actual == reserved) return false;  // the costs are equal in the units of the present limiter
   const auto mark = limiter.mark_of(settled.charged_at);
   if (mark + limiter.marks() <= std::max(limiter.mark_of(settled.now), log.newest()))
     return false;  // the charge has expired
@@ -212,8 +212,8 @@ bool KeyTable::Impl::settle_log(const SlidingLog& limiter, RuleIndex rule, Log& 
   return true;
 }
 
-// Settles a charge whose key was evicted because time had paid for the reserved cost. Charges the actual cost
-// if it is higher than the reserved cost. Does nothing otherwise.
+// Settles a charge whose key was evicted because time had paid for the reserved cost. If the actual cost is
+// higher than the reserved cost, charges the actual cost to a new state. Otherwise does nothing.
 void KeyTable::Impl::settle_anew(const Charge& charge, const Settled& settled, Shard& shard) {
   if (settled.actual <= charge.cost) return;
   const Limiter& limiter = *charge.limiter;
@@ -247,7 +247,7 @@ bool KeyTable::charge(std::span<const Charge> charges, base::TimePoint now, std:
     if (follows(charges, i)) [[unlikely]]
       impl_->follow(charges[i], lines[i - 1], now, line);
     if (line.inherits && !line.step.outcome.allowed) [[unlikely]]
-      line.step.outcome.overflow = true;  // the slot started with charges of other keys
+      line.step.outcome.overflow = true;  // the slot began as a copy of the shared overflow cell
     if (charges[i].penalty != nullptr) [[unlikely]]
       impl_->apply_penalty(charges[i], now, violations, line.step.outcome);
     outcomes[i] = line.step.outcome;
@@ -269,8 +269,9 @@ void KeyTable::refund(std::span<const Charge> charges, base::TimePoint charged_a
 
 namespace {
 
-// Convert a cost from the units of `asked` to the units of `charge`. The units differ if a reload has changed
-// the limiter since the charge. share_back() rounds down, and share_owed() rounds up.
+// Convert a cost from the units of the limiter of `asked` to the units of the limiter of `charge`. The units
+// differ if a reload has changed the limiter since the charge. share_back() rounds down, and share_owed()
+// rounds up.
 Cost share_back(const Charge& asked, const Charge& charge, Cost cost) noexcept {
   return asked.limiter == charge.limiter ? cost : rescaled_refund(*asked.limiter, cost, *charge.limiter);
 }
@@ -295,8 +296,8 @@ bool KeyTable::refund(const Charge& asked, base::TimePoint departure, base::Time
 
 void KeyTable::release(const Charge& asked, base::TimePoint now, const Ending& ending, bool overflow,
                        HybridTimestamp* timestamp) {
-  // amend() ignores charges that were made before a reset of their key. A key with permits is never reset. So
-  // this charge gets the latest timestamp, and amend() never ignores it.
+  // Passes the latest timestamp, because amend() ignores charges from before a reset of their key. A key with
+  // permits is never reset, so a release must never be ignored.
   constexpr HybridTimestamp kSinceAnyReset = std::numeric_limits<HybridTimestamp>::max();
   (void)impl_->amend(
       asked, {kSinceAnyReset, overflow, now, timestamp},
@@ -312,8 +313,8 @@ void KeyTable::settle(const Charge& asked, const Settled& settled, bool overflow
   const auto change = [&](const Charge& charge, const Cell& cell) {
     const auto reserved = share_back(asked, charge, asked.cost);
     const auto actual = share_owed(asked, charge, settled.actual);
-    // The cost has fallen. It only looks higher because the conversion to the new limiter's units rounds, so
-    // charge nothing more.
+    // The cost has fallen in the old units. It only seems to rise here because the conversion to the new
+    // limiter's units rounds. So charges nothing more.
     if (actual > reserved && settled.actual < asked.cost) return cell;
     return limit::settle(*charge.limiter, cell, settled.charged_at, reserved, actual);
   };
@@ -333,8 +334,8 @@ bool KeyTable::forget(const Key& key, base::TimePoint now, HybridTimestamp* time
   const std::lock_guard lock(shard.mutex);
   shard.timestamp = timestamp_after(shard.timestamp, now);
   if (timestamp != nullptr) *timestamp = shard.timestamp;
-  // Notes the reset even if the key was evicted. Otherwise an earlier charge could be settled in the new
-  // state.
+  // Notes the reset even if the key was evicted. Otherwise a charge from before the reset could still be
+  // settled, in a new state of the key.
   impl_->resets.note(key, shard.timestamp);
   shard.note_reset();
   const bool had_penalty = shard.penalties.forget(key);

@@ -57,15 +57,16 @@ struct KeyTable::Impl {
 
   class Locks;
   void renew(Slot& slot) noexcept;
-  // After a reload, a charge may use another version of the limiter than the cell of its slot. The function
-  // resolve() converts the charge to the limiter of the cell, and may convert the cell first. The file
-  // key_table_versions.cpp implements the functions from resolve() to carry_log().
+  // After a reload, a charge may use another version of the limiter than the cell of its slot does. The
+  // function resolve() converts the charge to the limiter of the cell, and may convert the cell first. The
+  // file key_table_versions.cpp implements the functions from resolve() to carry_log().
   struct Resolved {
     Charge charge;
     bool apart = false;  // true: the charge must go to the overflow cell, not to the slot
   };
   Resolved resolve(Slot& slot, const Charge& charge, base::TimePoint now) noexcept;
-  // Returns true if the slot's cell may contain charges with charge.rule as their RuleIndex.
+  // Returns true if the slot's cell belongs to the same generation as the charge: no change of algorithm lies
+  // between them (limit/table/limiter_versions.hpp).
   [[nodiscard]] bool is_same_generation(const Slot& slot, const Charge& charge) const;
   void carry(Slot& slot, const Limiter* from, const Limiter& to, RuleIndex rule,
              base::TimePoint now) noexcept;
@@ -73,15 +74,15 @@ struct KeyTable::Impl {
                  base::TimePoint now) noexcept;
   LineCheck check(const Charge& charge, base::TimePoint now, Locks& locks);
   LineCheck check_shared(const Charge& charge, base::TimePoint now, Locks& locks);
-  // Returns the outcome that the key's limiter would give this charge, without the key's penalty. REQUIRES:
+  // Returns the outcome that the key's limiter would give this charge. Ignores the key's penalty. REQUIRES:
   // the caller holds the shard's lock.
   [[nodiscard]] Outcome peek_at_limiter(Shard& shard, const Charge& asked, base::TimePoint now);
   void check_log(const SlidingLog& limiter, const Charge& charge, base::TimePoint now, LineCheck& line);
-  // Sets the outcome in `line` for a charge that is counted but does not decide (Charge::counted). `decider`:
-  // the check of the charge that decides.
+  // Sets the outcome in `line` for a charge that does not decide about the request (Charge::counted).
+  // `decider`: the check of the charge that decides.
   void follow(const Charge& charge, const LineCheck& decider, base::TimePoint now, LineCheck& line) const;
   [[nodiscard]] LogStore::Ref make_room(Log& log, const Charge& charge, const LineCheck& line);
-  // Applies the key's penalty to the outcome of its limiter. look_at_penalty() changes nothing. judge() also
+  // Apply the key's penalty to the outcome of its limiter. look_at_penalty() changes no state. judge() also
   // notes a refusal as a violation. REQUIRES: the charge has a penalty, and the caller holds the shard's
   // lock.
   static void look_at_penalty(const Shard& shard, const Charge& charge, base::TimePoint now,
@@ -91,7 +92,7 @@ struct KeyTable::Impl {
                      Outcome& outcome) const noexcept;
   void finish(const Charge& charge, const LineCheck& line, bool charged);
   void enter(const SlidingLog& limiter, const Charge& charge, const LineCheck& line);
-  // Which state amend() changes, and when.
+  // Tells amend() which state to change, and at what time.
   struct Where {
     HybridTimestamp charged;  // the earliest timestamp that the charge can have
     bool overflow;            // true: the charge is in the overflow cell of its limiter ID
@@ -99,15 +100,15 @@ struct KeyTable::Impl {
     // If not null, receives the timestamp of the change. A change of an overflow cell has no timestamp.
     HybridTimestamp* timestamp;
   };
-  // Changes the state that contains an earlier charge, and holds the state's lock. Returns true if the state
-  // has changed. Calls one of three functions:
+  // Changes the state that contains an earlier charge, under the lock of that state. Returns true if the
+  // state has changed. Calls one of three functions:
   // * `change` for a cell or an overflow cell. Receives the cell, and returns the new one.
   // * `change_log` for a log. Returns true if it has changed the log.
   // * `anew` if the key was evicted and has no state. amend() then returns true.
   //
   // `change` and `change_log` receive the charge converted to the cell's present limiter, which a reload may
-  // have replaced. Calls none of them and returns false if the key was reset after the charge, or if its rule
-  // has another algorithm now.
+  // have replaced. Calls none of the three and returns false if the key was reset after the charge, or if its
+  // rule has another algorithm now.
   template <class Change, class ChangeLog, class Anew>
   bool amend(const Charge& asked, const Where& where, Change change, ChangeLog change_log, Anew anew);
   template <class Change, class ChangeLog>
@@ -116,8 +117,8 @@ struct KeyTable::Impl {
   }
   bool settle_log(const SlidingLog& limiter, RuleIndex rule, Log& log, const Settled& settled, Cost reserved);
   void settle_anew(const Charge& charge, const Settled& settled, Shard& shard);
-  // Return the state with which a new slot starts. The caller of inherited() must hold the lock of the
-  // overflow cells.
+  // Return the state with which a new slot of the charge's key starts. The caller of inherited() must hold
+  // the lock of the overflow cells; the caller of fresh() must not.
   [[nodiscard]] Cell inherited(const Charge& charge, base::TimePoint now) const noexcept;
   [[nodiscard]] Cell fresh(const Charge& charge, base::TimePoint now) const;
 

@@ -1,4 +1,4 @@
-// The locks of one bill. weir holds them while it checks and charges the bill.
+// The locks of one bill (all charges of one request). weir holds them while it checks and charges the bill.
 #pragma once
 
 #include "limit/table/key_table_impl.hpp"

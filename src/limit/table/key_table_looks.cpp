@@ -48,7 +48,8 @@ Outcome KeyTable::Impl::peek_at_limiter(Shard& shard, const Charge& asked, base:
   if (shard.has_room(charge.key, charge.rule, now)) {
     const Cell cell = fresh(charge, now);
     auto outcome = step(*charge.limiter, cell, now, charge.cost).outcome;
-    // This overflow cell has charges of other keys, so the refusal is no violation of this key.
+    // The state is a copy of the overflow cell, which has charges of other keys. So a refusal is no violation
+    // of this key.
     outcome.overflow = charge.penalty != nullptr && !outcome.allowed && cell != Cell{};
     return outcome;
   }

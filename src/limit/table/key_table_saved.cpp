@@ -19,8 +19,8 @@ SavedKey KeyTable::Impl::saved(const Slot& slot, std::span<const SavedRule> rule
   return saved;
 }
 
-// Fills the log of a slot. If the log store has no free chunk left, adds the costs of all further entries to
-// the newest entry, which then gets the time step of the last one.
+// Fills the log of a slot with saved entries. If no chunk is free, adds the costs of all further entries to
+// the newest entry. The newest entry then gets the time step of the last of them.
 void KeyTable::Impl::fill(Slot& slot, RuleIndex rule, std::span<const LogEntry> entries,
                           unsigned cost_bits) noexcept {
   Log log(slot.cell, logs, cost_bits);

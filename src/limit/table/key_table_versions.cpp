@@ -8,9 +8,9 @@
 
 namespace weir::limit {
 
-// Returns the charge converted to the limiter of the slot's cell; may convert the cell first. A request of an
-// older generation (from before a change of algorithm) cannot use the present cell. Its permits are counted
-// in the shared overflow cell, where the end of the request finds them.
+// Returns the charge converted to the limiter of the slot's cell; may convert the cell first. A charge from
+// before a change of algorithm (an older generation) cannot use the cell. Its permits are counted in the
+// overflow cell, which keys without a slot share, and are released there.
 auto KeyTable::Impl::resolve(Slot& slot, const Charge& charge, base::TimePoint now) noexcept -> Resolved {
   const auto relation_to = limiter_versions.relation_to(slot.due.rule(), charge);
   if (!relation_to) return {charge};
@@ -32,8 +32,8 @@ bool KeyTable::Impl::is_same_generation(const Slot& slot, const Charge& charge) 
   return relation_to && relation_to->same_generation;
 }
 
-// Converts the cell of a slot to the limiter `to`. `from` is null if the cell's old limiter is unknown or
-// belongs to another generation (another algorithm). In that case the cell is reset.
+// Converts the cell of a slot from the limiter `from` to the limiter `to`. Resets the cell if `from` is null:
+// its old limiter is unknown, or had another algorithm (another generation).
 void KeyTable::Impl::carry(Slot& slot, const Limiter* from, const Limiter& to, RuleIndex rule,
                            base::TimePoint now) noexcept {
   Shard& shard = shard_of(slot.key);
@@ -84,8 +84,8 @@ void KeyTable::Impl::share_out() {
   logs.share_out(accounts, shape.split_of_chunks(accounts.logs.count()));
 }
 
-// Returns the shared overflow cells of the rule's version before `index`, converted to the rule's present
-// limiters.
+// Returns the overflow cells (states that keys without a slot share) of the rule's version before `index`,
+// converted to the rule's present limiters.
 std::vector<SharedCell> KeyTable::Impl::carried_overflow(RuleIndex index, const SavedRule& rule,
                                                          base::TimePoint now) const {
   RuleIndex before = index;

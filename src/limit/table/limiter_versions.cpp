@@ -139,8 +139,8 @@ const std::optional<LimiterVersions::Version>* LimiterVersions::newest_of(const 
   return newest;
 }
 
-// Returns how many variants of the version `known` still have the generation that they had when `known` was
-// defined. A change of algorithm starts a new generation.
+// Returns how many variants of the version `known` (the rule itself, its tiers and overrides) have kept their
+// algorithm since `known` was defined. A change of algorithm starts a new generation.
 std::size_t LimiterVersions::generations_left(const Version& known) const {
   const auto latest = latest_.find(known.rule.name);
   if (latest == latest_.end()) return 0;
@@ -152,15 +152,15 @@ std::size_t LimiterVersions::generations_left(const Version& known) const {
   return static_cast<std::size_t>(std::count_if(variants.begin(), variants.end(), is_left));
 }
 
-// Ends the generations of a rule that has no version left. If the rule is configured again, its keys start
-// fresh.
+// Ends the generations of a rule if it has no version left. If the rule is configured again, its keys then
+// start fresh.
 void LimiterVersions::end_generations(const std::string& rule) {
   if (newest_of(rule) == nullptr) latest_.erase(rule);
 }
 
 void LimiterVersions::link_versions(const Version& older, const Version& newer, RuleIndex index,
                                     CellAction& action) {
-  if (action.forgotten || older.rule.variants.size() != 1) return;  // a cell does not name its variant
+  if (action.forgotten || older.rule.variants.size() != 1) return;  // a cell does not tell its variant
   const auto& variant = older.rule.variants.front();
   action.next = index;
   action.from = variant.limiter;

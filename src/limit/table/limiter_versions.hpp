@@ -38,8 +38,7 @@ namespace weir::limit {
 
 class LimiterVersions {
  public:
-  // How a charge relates to a cell (a key's state) that was charged under another version of the charge's
-  // rule.
+  // How a charge relates to its key's cell, which was charged under another version of the rule.
   struct Relation {
     bool cell_is_newer = false;
     bool same_generation = false;  // the charge and the cell are of the same generation
@@ -51,11 +50,11 @@ class LimiterVersions {
   // Returns nullopt if the two indexes do not belong to known versions of one rule.
   [[nodiscard]] std::optional<Relation> relation_to(RuleIndex cell, const Charge& charge) const;
 
-  // Declares that `index` stands for `rule`. REQUIRES, if `index` is known: is_current(index), and
-  // counts_as(rule) is true for the old rule.
+  // Declares that `index` stands for `rule`. If `index` stands for another version already, REQUIRES
+  // is_current(index), and counts_as(rule) of that version.
   void define_rule(RuleIndex index, const SavedRule& rule);
-  // Declares a version that is older than all known versions. Returns false if no known version can use the
-  // keys of any of its variants.
+  // Declares a version that is older than all known versions. Returns true if a known version can use the
+  // keys of at least one of its variants.
   [[nodiscard]] bool define_former_rule(RuleIndex index, const SavedRule& rule);
   // Returns true if `index` is known, and no variant has changed its algorithm since `index` was defined.
   [[nodiscard]] bool is_current(RuleIndex index) const;
@@ -69,17 +68,18 @@ class LimiterVersions {
   // The action for the cells of one RuleIndex that no charge has used since a reload.
   struct CellAction {
     bool forgotten = false;  // evict the cells: the rule no longer exists, or its keys start fresh
-    // The members below are set only if the rule has one limiter.
+    // The three members below are set only if the rule has one limiter and a newer version. `next`: the
+    // RuleIndex of the newest version.
     RuleIndex next = 0;
     const Limiter* from = nullptr;  // the limiter to convert from; null: nothing to convert
     const Limiter* to = nullptr;
   };
-  // Returns one CellAction for each RuleIndex.
+  // Returns the action for each RuleIndex; the index of an element is the RuleIndex.
   [[nodiscard]] std::vector<CellAction> cell_actions() const;
 
-  // Returns the quota accounts. An account counts the slots or chunks that a rule holds
-  // (limit/table/quota.hpp). All versions of a rule use the account of its newest version, which has a
-  // reserved part. The account of a removed rule has no reserved part.
+  // Returns the quota accounts: each counts the slots or chunks that a rule holds (limit/table/quota.hpp).
+  // All versions of a rule use the account of its newest version, which has a reserved part. The account of a
+  // removed rule has no reserved part.
   [[nodiscard]] QuotaAccounts accounts() const;
 
   // Returns the newest version of a rule and sets `index` to its RuleIndex. Returns null if the rule is
@@ -109,7 +109,7 @@ class LimiterVersions {
 
   mutable std::shared_mutex mutex_;
   std::array<std::optional<Version>, kMaxRules> known_;
-  // All indexes that were ever in use are below this number.
+  // Higher than every RuleIndex that was ever in use.
   std::size_t used_ = Quota::kFirst;
   // The latest limiter of each variant: by the name of the rule, then by the name of the variant.
   std::map<std::string, std::map<std::uint64_t, Latest>> latest_;

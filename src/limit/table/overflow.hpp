@@ -1,11 +1,11 @@
-// The overflow cells. A key for which the table has no slot uses an overflow cell: a state that it shares
-// with other keys without a slot. Each limiter ID of a rule has an overflow cell, because the limiters of a
-// rule count separately.
+// The overflow cells. A key for which the table has no slot uses an overflow cell: a state that all such keys
+// share. Each limiter ID of a rule has its own overflow cell, because the limiters of a rule count
+// separately.
 //
 // A rule always has overflow cells for its first two limiter IDs (the rule itself and its elastic limiter).
 // The first kMostApart further limiter IDs that need a cell get their own. All later limiter IDs share the
 // two cells of their rule. Limiters that share a cell may count in different units. So each cell stores its
-// limiter, and the cell is converted when another limiter uses it.
+// limiter, and is converted when another limiter uses it.
 //
 // Owned by the key table. REQUIRES for every member: the caller holds `mutex`, which is locked after the
 // mutexes of all shards.
@@ -27,12 +27,12 @@ class Overflow {
   static constexpr std::size_t kMostApart = 512;
   static constexpr std::size_t kMostCells = kMostApart + 2 * kMaxRules;
 
-  // Reserves all memory, because an allocation must not fail under the locks of a bill. Pages become resident
-  // as they are used.
+  // Reserves the memory of all cells now, because an allocation must not fail under the locks of a bill.
+  // Pages become resident as they are used.
   Overflow() { cells_.reserve(kMostCells); }
 
   // Returns true if an overflow cell of the rule may still hold a charge. The caller need not hold `mutex`,
-  // but must hold the lock of the key's shard. An earlier charge of the same key held that lock, too, so its
+  // but must hold the lock of the key's shard. Earlier charges of the same key held that lock, too, so their
   // effect is visible.
   [[nodiscard]] bool may_be_live(RuleIndex rule, base::TimePoint now) const noexcept {
     return now.time_since_epoch().count() < live_until_[rule].load(std::memory_order_relaxed);
@@ -92,9 +92,9 @@ class Overflow {
     Shared(const Limiter& limiter, const Cell& state) : units(limiter), cell(state) {}
   };
 
-  // Returns the key under which `cells_` has the cell of a limiter ID. Limiter IDs beyond kMostApart have no
-  // cell of their own. They use the first or the second cell of their rule, chosen so that the two charges of
-  // an elastic rule never share a cell.
+  // Returns the key under which `cells_` has the cell of a limiter ID. Limiter IDs beyond kMostApart use the
+  // first or the second cell of their rule. The choice never puts the two charges of an elastic rule into one
+  // cell.
   [[nodiscard]] std::uint64_t name_of(RuleIndex rule, LimiterId limiter_id) const noexcept {
     const std::uint64_t first = std::uint64_t{rule} << kRuleAt;
     const std::uint64_t own = first | limiter_id;

@@ -45,7 +45,7 @@ bool PenaltyTable::violate(const Key& key, RuleIndex rule, const Penalty& penalt
     }
     if (has_room(rule, kMostAdded)) return violate_or_throw(key, rule, penalty, now);
   } catch (const std::bad_alloc&) {
-    drop_unused(rule);  // the exception left no other change
+    drop_unused(rule);  // removes the rule's account; the exception has changed nothing else
   }
   ++lost_;
   return false;

@@ -4,8 +4,8 @@
 // The memory is bounded. A rule may hold as many bytes as are still free (the dynamic threshold of Choudhury
 // and Hahne, "Dynamic queue length thresholds for shared-memory packet switches", 1998). So one rule alone
 // uses at most half of the memory, and other rules find room. A violation that finds no room is not counted.
-// The table never drops an entry that is still needed. A full table looks for entries that are no longer
-// needed at most once a second, because this takes time in proportion to its size.
+// The table never drops an entry that is still needed. If the table is full, a violation first removes
+// entries that are no longer needed. This search reads the whole table, so it runs at most once a second.
 //
 // Owned by a shard. REQUIRES for every member: the caller holds the shard's mutex.
 #pragma once
@@ -23,19 +23,18 @@ namespace weir::limit {
 
 class PenaltyTable {
  public:
-  // The bytes that an entry takes, including the hash table and the allocator, but without the instants in
-  // its lists.
+  // The bytes that an entry takes in the hash table and the allocator, without the instants in its lists.
   static constexpr std::size_t kEntryBytes = 176;
   static constexpr std::size_t kBytesPerTime = sizeof(base::TimePoint);
-  static constexpr std::size_t kAccountBytes = 48;  // what by_account_ takes for a rule that has entries
+  static constexpr std::size_t kAccountBytes = 48;  // what by_account_ takes for each rule that has entries
 
   // Must be called once, before all other members. `bytes`: the memory that the entries may use.
   void open(std::size_t bytes) noexcept { bytes_ = bytes; }
 
   // Returns the state of the key; null if the key has none.
   [[nodiscard]] const PenaltyState* find(const Key& key) const noexcept;
-  // Notes a violation of the key. Returns true if a penalty begins. Counts the violation as lost, and changes
-  // nothing, if there is no memory for it. REQUIRES: the key's penalty has ended.
+  // Notes a violation of the key. Returns true if a penalty begins with it. If there is no memory, changes
+  // nothing but the number of lost violations, and returns false. REQUIRES: the key's penalty has ended.
   bool violate(const Key& key, RuleIndex rule, const Penalty& penalty, base::TimePoint now) noexcept;
   // Removes the key's entry. Returns true if there was one.
   bool forget(const Key& key) noexcept;
@@ -57,10 +56,10 @@ class PenaltyTable {
   struct Entry {
     PenaltyState state{};
     base::TimePoint forgotten_at{};
-    std::uint16_t account = 0;  // the RuleIndex that pays for the entry; kRestored until the next violation
+    std::uint16_t account = 0;  // the RuleIndex that pays for the entry; kRestored: none yet
   };
   static constexpr std::uint16_t kRestored = kMaxRules;
-  // A key is a digest under a secret key, so any of its bits are random.
+  // Returns the key's own bits as its hash, because a key is a digest under a secret key, and so random.
   struct KeyHash {
     using is_avalanching = void;
     std::size_t operator()(const Key& key) const noexcept { return key.lo; }
@@ -70,12 +69,12 @@ class PenaltyTable {
   [[nodiscard]] bool has_room(std::uint16_t account, std::size_t bytes) const noexcept;
   [[nodiscard]] std::size_t used() const noexcept { return used_ + by_account_.size() * kAccountBytes; }
   void give_back(const Entry& entry) noexcept;
-  // Removes the account if it pays for no entry.
+  // Removes the account from by_account_ if it pays for no entry.
   void drop_unused(std::uint16_t account) noexcept;
   bool violate_or_throw(const Key& key, RuleIndex rule, const Penalty& penalty, base::TimePoint now);
 
   boost::unordered_flat_map<Key, Entry, KeyHash> entries_;
-  // for each account that has entries: the bytes of these entries
+  // for each account (RuleIndex) that has entries: the bytes of these entries
   boost::unordered_flat_map<std::uint16_t, std::size_t> by_account_;
   std::size_t bytes_ = 0, used_ = 0;  // used_: bytes of all entries
   base::TimePoint next_sweep_{};      // when a full table may be swept again

@@ -1,7 +1,7 @@
 // Divides a resource that all rules share: the slots of a shard, or the chunks of logs. A place in this file
 // is one slot or one chunk.
 //
-//   | part of A | part of B | part of C | first come, first served ... |
+// | part of A | part of B | part of C | first come, first served ... |
 //
 // A quarter of all places is reserved, in equal parts, one part for each rule. A rule first uses the places
 // of its own part, then unreserved places while any are left. So no rule's keys can use up the places that
@@ -27,8 +27,8 @@ namespace weir::limit {
 
 // The accounts of all rules (an account counts the slots or chunks that a rule holds), by RuleIndex.
 struct QuotaAccounts {
-  // For each RuleIndex up to the highest one in use: its account. An account has the RuleIndex of the rule's
-  // newest version as its number.
+  // The account of each rule version; the index of an element is the RuleIndex of the version. All versions
+  // of a rule have one account. Its number is the RuleIndex of the newest version.
   std::vector<RuleIndex> of;
   std::bitset<kMaxRules> rules;  // the accounts that have a reserved part
   std::bitset<kMaxRules> logs;   // the accounts of rules that keep logs
@@ -50,8 +50,8 @@ constexpr QuotaSplit split(std::size_t places, std::size_t usable, std::size_t r
 
 class Quota {
  public:
-  // The number of rules that may take places before the first share_out(). Later share_out() calls make room
-  // for more rules.
+  // Before the first share_out(), a rule may take places only if its RuleIndex is below this number. Each
+  // share_out() may raise the bound.
   static constexpr std::size_t kFirst = 256;
 
   Quota() : by_rule_(kFirst), held_(kFirst), account_(kFirst) {
@@ -59,8 +59,8 @@ class Quota {
   }
 
   // Sets the accounts of all rules, and the size of the part that is reserved for each account in `entitled`.
-  // REQUIRES: accounts.of has an element for each RuleIndex that the callers of take() use, and never fewer
-  // elements than before. Throws only std::bad_alloc.
+  // REQUIRES: accounts.of has an element for each RuleIndex that the callers of take() use, and as many
+  // elements as in the call before. Throws only std::bad_alloc.
   void share_out(const QuotaAccounts& accounts, const std::bitset<kMaxRules>& entitled, QuotaSplit split) {
     by_rule_.resize(accounts.of.size());
     held_.resize(accounts.of.size());

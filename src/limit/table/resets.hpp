@@ -3,8 +3,8 @@
 // lookup here.
 //
 // The last kMost resets are stored one by one. An older reset counts as a reset of all keys: no charge from
-// before it is refunded, even if the charge's own key was never reset. Clients cannot gain by this. More than
-// kMost resets during one request are necessary for such a wrong result.
+// before it is refunded, even if the charge's own key was never reset. This error needs more than kMost
+// resets during one request, and no client gains by it.
 //
 // Owned by the key table. Safe to call from any thread. The caller may hold a shard's lock. This class takes
 // no other lock while it holds its own lock.
@@ -34,8 +34,8 @@ class Resets {
     oldest = {key, timestamp};
   }
 
-  // Returns true if the key was reset at or after `timestamp`, or if an overwritten reset may have been of
-  // this key.
+  // Returns true if the key was reset at or after `timestamp`. Also returns true if that is unknown, because
+  // a reset at or after `timestamp` has been overwritten.
   [[nodiscard]] bool noted_since(const Key& key, HybridTimestamp timestamp) const {
     const std::lock_guard lock(mutex_);
     if (next_ != 0 && timestamp <= forgotten_) return true;

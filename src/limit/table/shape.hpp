@@ -18,12 +18,12 @@ inline constexpr std::size_t kKeysPerShard = 1024;
 
 // Returns the number of slots for `keys` keys: a fifth more slots than keys. A million random keys are spread
 // over 256 shards with deviations of at most 5 % (three standard deviations). So the fullest shard is at most
-// 88 % full. At 88 %, two buckets and one move find a slot for every key.
+// 88 % full. At 88 %, every key finds a slot in its two buckets, if one other key may move.
 constexpr std::size_t with_slack(std::size_t keys) noexcept {
   return keys + keys / 5;
 }
 
-// The memory that a table may use for each key. Logs get the memory that the slots do not use, but at least
+// The bytes that a table may use for each key. Logs get the memory that the slots do not use, but at least
 // kLeastForLogs.
 inline constexpr std::size_t kBytesPerKey = 64;
 inline constexpr std::size_t kLeastForLogs = std::size_t{1} << 20;

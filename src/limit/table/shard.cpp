@@ -98,13 +98,14 @@ Slot* Shard::evictable_in(std::uint32_t bucket, base::TimePoint now) const noexc
   return nullptr;
 }
 
-// Returns a slot of this bucket whose key can move to an empty slot in the key's other bucket. Does not evict
-// drained keys there; the sweep does. During an attack the table is full, and such a search would read 128
-// slots for each new key. REQUIRES: the bucket is full.
+// Returns a slot of this bucket whose key can move to an empty slot in that key's other bucket. Does not look
+// for drained (evictable) keys in the other buckets. During an attack the table is full, and that search
+// would read 128 slots for each new key. REQUIRES: the bucket is full.
 Shard::Vacancy Shard::movable_in(std::uint32_t bucket) const noexcept {
   Slot* const slots = slots_ + start_of(bucket);
   std::array<std::uint32_t, kBucketSlots> others;
-  // Prefetches all eight buckets before it reads the first, because they are far apart in memory.
+  // Prefetches the other buckets of all eight keys before it reads the first, because they are far apart in
+  // memory.
   for (std::size_t i = 0; i < kBucketSlots; ++i) {
     const Homes home = homes(slots[i].key);
     others[i] = home.first == bucket ? home.second : home.first;
@@ -122,7 +123,8 @@ Shard::Vacancy Shard::vacancy(const Key& key, base::TimePoint now) const noexcep
   const auto first = Lanes::equal(tags_ + start_of(home.first), 0).count();
   const auto second = Lanes::equal(tags_ + start_of(home.second), 0).count();
   if (first + second > 0) return {empty_in(first >= second ? home.first : home.second)};
-  // Both buckets are full, so the code reads all their slots. During an attack no cache holds these slots.
+  // Both buckets are full, so all their slots are read below. Prefetches them, because during an attack no
+  // cache holds these slots.
   for (const auto bucket : {home.first, home.second})
     for (std::size_t at = 0; at < kBucketSlots * sizeof(Slot); at += kCacheLine)
       __builtin_prefetch(reinterpret_cast<const std::byte*>(slots_ + start_of(bucket)) + at);
@@ -132,8 +134,9 @@ Shard::Vacancy Shard::vacancy(const Key& key, base::TimePoint now) const noexcep
   return movable_in(home.second);
 }
 
-// The rule's share includes drained keys that no sweep has evicted yet. So if the share is used up, this
-// function first sweeps the key's two buckets and then a few other buckets of the shard.
+// Returns true if the rule may take another slot. Its share includes drained keys that no sweep has evicted
+// yet. So if the share is used up, sweeps the key's two buckets first, and then a few other buckets of the
+// shard.
 bool Shard::within_share(const Key& key, RuleIndex rule, base::TimePoint now) noexcept {
   constexpr int kMoreBuckets = 4;
   if (quota.may_take(rule)) return true;
@@ -164,7 +167,7 @@ Slot* Shard::claim_beyond_share(const Key& key, RuleIndex rule, base::TimePoint 
 }
 
 void Shard::settle(Slot& slot, const Cell& cell, Due due) noexcept {
-  if (slot.due.rule() != due.rule()) {  // a reload gave the rule another index
+  if (slot.due.rule() != due.rule()) {  // a reload has given the rule another RuleIndex
     quota.give_back(slot.due.rule());
     quota.take(due.rule());
   }

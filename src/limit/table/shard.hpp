@@ -35,21 +35,21 @@ namespace weir::limit {
 
 // One word of a slot: drained_at (52 bits), whether the cell is a log (1 bit), and the RuleIndex (11 bits).
 //
-// Until the year 2111, the time is exact, in µs. Later times are rounded up to units of 512 µs, so that no
-// key is evicted too early. The latest time that fits is in the year 2682. The time is exact for as long as
-// possible, because a debt is added to the state of a key until the key is evicted (limit/settle.hpp).
+// The time is exact, in µs, until the year 2111. It is exact for as long as possible, because a debt is added
+// to the state of a key until the key is evicted (limit/settle.hpp). Later times are rounded up to units of
+// 512 µs, so that no key is evicted too early. The latest time that fits is in 2682.
 class Due {
  public:
   Due() = default;
   Due(base::TimePoint drained_at, RuleIndex rule, bool is_log) noexcept
       : word_((number_of(drained_at, kCoarse - 1) << kTimeAt) | (is_log ? kLog : 0) | rule) {}
-  // Returns a value that marks a slot as used by a bill that weir is checking. A marked (pinned) slot must
+  // Returns a value that marks (pins) a slot while weir checks a bill that uses the slot. A pinned slot must
   // not be evicted or moved.
   [[nodiscard]] static Due pinned(RuleIndex rule) noexcept { return Due((kPinned << kTimeAt) | rule); }
 
   [[nodiscard]] RuleIndex rule() const noexcept { return static_cast<RuleIndex>(word_ & kRule); }
   // Returns true if the cell belongs to a log. The cell of a log may refer to chunks of the log store, which
-  // release() returns.
+  // release() returns to the store.
   [[nodiscard]] bool is_log() const noexcept { return (word_ & kLog) != 0; }
   // Returns the instant from which on the slot may be evicted. For a cell that never drains, returns the last
   // instant that a Due can store.
@@ -73,9 +73,9 @@ class Due {
   static constexpr std::uint64_t kCoarse = 512;                                                 // µs
   static_assert(kMaxRules == kRule + 1);
   explicit Due(std::uint64_t word) noexcept : word_(word) {}
-  // Returns the number that stands for an instant: µs below kExact, and units of kCoarse from there on. Adds
-  // `more` µs to later instants before it rounds them down. Returns kPinned - 1, which no clock reaches, if
-  // the number needs more than 52 bits.
+  // Returns the number that stores an instant: its µs below kExact, and units of kCoarse µs from there on.
+  // Adds `more` µs to later instants before it rounds them down. If the number needs more than 52 bits,
+  // returns kPinned - 1, which no clock reaches.
   static std::uint64_t number_of(base::TimePoint at, std::uint64_t more) noexcept {
     const auto micros = static_cast<std::uint64_t>(at.time_since_epoch().count());
     if (micros < kExact) [[likely]]
@@ -116,8 +116,8 @@ class alignas(kCacheLine) Shard {
 
   // Returns a fresh, pinned slot for `key`, which must not have a slot. Returns null if no slot is free for
   // the key, or if its rule has used up its share of the shard. Keys in unpinned slots may move to other
-  // slots. The shard may have evicted the key at forgotten_at(). So the caller must not compute the key's
-  // next step for an earlier time.
+  // slots. This call may evict other keys. The shard may also have evicted `key` itself, as late as
+  // forgotten_at(), so the caller must not compute the key's next step for an earlier time.
   [[nodiscard]] Slot* claim(const Key& key, RuleIndex rule, base::TimePoint now) noexcept {
     return within_share(key, rule, now) ? claim_beyond_share(key, rule, now) : nullptr;
   }
