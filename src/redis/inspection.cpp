@@ -64,8 +64,8 @@ std::string command(std::initializer_list<std::string_view> words) {
   return bytes;
 }
 
-// Sends the commands of one inspection, in order. A failure of the connection ends the inspection. A command
-// that the server answers with an error does not.
+// Sends the commands of one inspection (`weir redis-check`), in order. A failure of the connection ends the
+// inspection. An error in a server's reply does not.
 class Inspector {
  public:
   Inspector(net::Executor executor, const RedisSettings& settings, Inspection& found)
@@ -144,7 +144,7 @@ class Inspector {
     if (!slots) co_return ec;
     found_.unserved = kSlots - slots->served();
     const base::Endpoint* last = nullptr;
-    for (Slot slot = 0; slot < kSlots; ++slot) {  // a node without slots cannot have weir's keys
+    for (Slot slot = 0; slot < kSlots; ++slot) {  // a node without slots can have no keys of weir
       const auto* owner = slots->owner(slot);
       if (owner == nullptr || owner == last || *owner == found_.address) continue;
       last = owner;
@@ -156,8 +156,8 @@ class Inspector {
   }
 
   // Runs commands that the scripts use only for long logs and many permits. The commands change nothing,
-  // because the key does not exist. Reports only denied commands as obstacles. A replica, or a node without
-  // the key's slot, may return other errors, which do not matter here.
+  // because their key does not exist. Only denied commands are reported as obstacles. A replica, or a node
+  // without the key's slot, may return other errors, which do not matter here.
   net::Task<net::ErrorCode> try_rare_commands() {
     const std::string key = settings_.prefix + ":probe";
     for (const std::string& ask :
@@ -188,9 +188,9 @@ class Inspector {
     co_return net::ErrorCode();
   }
 
-  // Compares Redis's clock with this host's clock. Redis reads its clock after weir sends TIME and before
-  // weir receives the reply. So the middle of the round trip differs from the time of that reading by at most
-  // half of the round trip. The shortest of several round trips gives the most precise result.
+  // Compares Redis's clock with this host's clock. Redis reads its clock at some time between the sending of
+  // TIME and the arrival of its reply. So the middle of the round trip differs from that time by at most half
+  // of the round trip. The shortest of several round trips gives the most precise result.
   net::Task<net::ErrorCode> compare_clocks() {
     const std::string ask = command({"TIME"});
     auto shortest = base::kForever;
@@ -205,7 +205,7 @@ class Inspector {
       if (!theirs || took >= shortest) continue;
       shortest = took;
       const base::Duration half((took.count() + 1) / 2);
-      // the added microsecond allows for rounding
+      // one microsecond more, because half of the round trip was rounded
       found_.clock = ClockDifference{*theirs - (local + half), half + base::Duration(1)};
     }
     co_return net::ErrorCode();
@@ -280,7 +280,7 @@ Inspection inspect(const RedisSettings& settings, bool shares_secret) {
     RedisSettings alone = settings;
     alone.nodes = {other.address};
     run(loop, look(loop.get_executor(), alone, false, other));
-    other.others.clear();  // the `others` of this node would list the same masters again
+    other.others.clear();  // the `others` of this node are the same masters again
   }
   try_operations(loop, settings, found);
   return found;

@@ -92,8 +92,8 @@ class SharedSecret::Asking : public std::enable_shared_from_this<Asking> {
   [[nodiscard]] bool is_agreed() const noexcept { return is_agreed_; }
   [[nodiscard]] const std::string& why() const noexcept { return why_; }
 
-  // Reads the secret from Redis and stores none. Must not be called after start(), because both use the same
-  // connection.
+  // Reads the secret from Redis, and stores nothing there. Must not be called after start(), because both use
+  // the same connection.
   net::Task<SecretLook> look_at(Target target);
 
  private:
@@ -153,8 +153,8 @@ net::Task<void> SharedSecret::Asking::rest(base::Duration length) {
   if (!stopped_) co_await pause_.async_wait(net::use_task(ignored));
 }
 
-// Sends the request to one server after another until one answers. The servers are the standalone server, the
-// nodes of a cluster, or the masters that Sentinels report.
+// Asks one server after another for the agreed secret until one answers. The servers are the standalone
+// server, the nodes of a cluster, or the masters that Sentinels report.
 net::Task<std::optional<base::SipKey>> SharedSecret::Asking::ask_somebody() {
   const bool cluster = settings_.topology == Topology::Cluster;
   const std::size_t tries = cluster      ? settings_.nodes.size()
@@ -176,8 +176,8 @@ net::Task<std::optional<base::SipKey>> SharedSecret::Asking::ask_somebody() {
   co_return std::nullopt;
 }
 
-// Offers this weir's secret and returns the secret that Redis has. Sends SET even if Redis has a secret,
-// because a replica rejects SET but answers GET.
+// Offers this weir's secret, and returns the secret that Redis then has. Always sends SET, although Redis
+// mostly has a secret: a replica, whose secret may be outdated, rejects SET but answers GET.
 net::Task<std::optional<base::SipKey>> SharedSecret::Asking::ask_at(Target target) {
   std::string offer, question;
   append_command(offer, {"SET", name_, in_hex(secret_), "NX"});
@@ -196,8 +196,8 @@ net::Task<std::optional<base::SipKey>> SharedSecret::Asking::ask_at(Target targe
 }
 
 // Reads the secret with MGET, which returns nil both for a missing key and for a value that is not a string.
-// EXISTS distinguishes these two cases. The user may not be allowed to run TYPE, because weir does not need
-// TYPE elsewhere.
+// EXISTS then distinguishes these two cases. TYPE is not used, because weir needs it nowhere else, and the
+// user may not be allowed to run it.
 net::Task<SecretLook> SharedSecret::Asking::look_at(Target target) {
   using State = SecretLook::State;
   std::string question, presence, type;
@@ -276,7 +276,7 @@ void SharedSecret::Asking::take(const base::SipKey& found) {
                                 "uses it, and clients start with new limits in Redis");
 }
 
-// Logs why weir has no agreed secret. After the first success, logs nothing, because the store logs failures
+// Logs why weir has no agreed secret. Logs nothing after the first success, because the store logs failures
 // of Redis.
 void SharedSecret::Asking::complain() {
   if (is_agreed_ || !log_) return;

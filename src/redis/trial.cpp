@@ -69,7 +69,7 @@ class Trial {
   net::Task<void> charge_and_refund() {
     for (const auto* limiter : {&bucket_, &log_}) {
       const limit::Charge charge{random_key(), limiter};
-      for (int i = 0; i < 5; ++i) {  // charges and refunds alternate, so that a log uses all its commands
+      for (int i = 0; i < 5; ++i) {  // alternates charges and refunds, so that a log uses all its commands
         base::TimePoint now;
         const bool allowed = co_await admits(charge, now);
         if (!found_.obstacles.empty()) break;
@@ -79,8 +79,8 @@ class Trial {
     done_ = true;
   }
 
-  // Takes more permits of one key than the scripts store as a string. The scripts then make a sorted set.
-  // Takes each permit with a call of its own, and sends so few calls at once that each call is sent alone.
+  // Takes more permits of one key than the scripts store as a string, so that they make a sorted set. Each
+  // permit has a call of its own. So few calls are sent at once that no two of them share a command.
   void crowd(const limit::Charge& charge, int size, int& admitted) {
     for (int i = 0; i < size && found_.obstacles.empty(); ++i) {
       turn_until([&] { return under_way_ < Pipeline::kMostUnanswered; });
@@ -99,8 +99,7 @@ class Trial {
     --under_way_;
   }
 
-  // Waits for the replies to all refunds. Replies come in order, so one more charge is answered after all
-  // refunds.
+  // Waits for the replies to all refunds. Replies come in order, so waits for the reply to one more charge.
   net::Task<void> hear_the_rest() {
     const limit::Charge last{random_key(), &bucket_};
     base::TimePoint now;
@@ -125,7 +124,7 @@ class Trial {
 
   net::asio::io_context& loop_;
   Inspection& found_;
-  // True: if a server fails, weir may try another server: the new master, or the server that another Sentinel
+  // True: if a server fails, weir may try another one: the new master, or the server that another Sentinel
   // reports.
   const bool tries_again_;
   std::random_device random_;

@@ -24,8 +24,8 @@ using namespace std::chrono_literals;
 // The longest wait for one node's map of slots. The wait is short, so that weir soon asks another node if one
 // does not answer.
 constexpr base::Duration kPatience = 300ms;
-// The pause between two requests for the map of slots. The pause doubles, up to kMostPause, while some slots
-// have no node.
+// The first pause between two requests for the map of slots while some slots have no node. Each further pause
+// is twice as long, up to kMostPause.
 constexpr base::Duration kLeastPause = 50ms;
 constexpr base::Duration kMostPause = 400ms;
 // The pause between two requests for the map of slots, if every slot has a node.
@@ -68,7 +68,7 @@ net::Task<void> Store::Cluster::watch(std::shared_ptr<Cluster> self) {
     cluster.wanted_ = false;
     try {
       co_await cluster.read_map();
-    } catch (const std::bad_alloc&) {  // the next attempt reads the map again
+    } catch (const std::bad_alloc&) {  // later attempts read the map again
       cluster.wanted_ = true;
     }
     const bool calm = cluster.is_whole();
@@ -95,8 +95,9 @@ void Store::Cluster::look() {
   if (resting_) timer_.cancel();
 }
 
-// Returns the nodes to ask for the map of slots, in order. Nodes with a session that is up come first. Each
-// call begins with the next node, because a node that is cut off from the cluster may have an old map.
+// Returns the nodes to ask for the map of slots, in order. Nodes to which a session is up come first. Each
+// call begins with another node than the call before, because a node that is cut off from the cluster may
+// have an old map.
 std::vector<base::Endpoint> Store::Cluster::whom_to_ask() const {
   std::vector<base::Endpoint> nodes;
   const auto add = [&](const base::Endpoint& node) {
@@ -156,7 +157,7 @@ net::Task<net::ErrorCode> Store::Cluster::ask(const base::Endpoint& node, std::s
 // Replaces the map of slots. A session remains while its node is a master, even without slots, because a slot
 // may be moving to the node.
 void Store::Cluster::take(SlotMap map) {
-  // The allocation comes before all changes, because an allocation may throw.
+  // Allocates before it changes anything, because an allocation may throw.
   std::vector<std::shared_ptr<Session>> by_master(map.masters().size());
   map_ = std::move(map);
   by_master_ = std::move(by_master);
@@ -188,7 +189,8 @@ std::shared_ptr<Store::Session> Store::Cluster::session_at(const base::Endpoint&
   return session;
 }
 
-// Stops the session when all its commands are answered or their deadlines have passed.
+// Stops using the session. The session ends when all its commands are answered or their deadlines have
+// passed.
 void Store::Cluster::leave(const std::shared_ptr<Session>& session) {
   auto timer = std::make_shared<net::Timer>(executor_, 2 * settings_.timeout);
   timer->async_wait([self = shared_from_this(), session, timer](net::ErrorCode) { session->stop(); });
@@ -206,7 +208,7 @@ Store::Session* Store::Cluster::owner(Slot slot) const noexcept {
 Store::Session* Store::Cluster::follow(const Redirection& redirection) {
   const auto session = session_at(redirection.to);
   if (redirection.kind == Redirection::Kind::Ask || !map_) return session.get();
-  // this call comes before all changes, because reserve() may throw
+  // reserves before it changes anything, because reserve() may throw
   by_master_.reserve(map_->masters().size() + 1);
   map_->move(redirection.slot, redirection.to);
   by_master_.resize(map_->masters().size());
@@ -229,7 +231,7 @@ bool Store::Cluster::is_whole() const noexcept {
                      [](const auto& session) { return !session || session->state() == StoreState::Up; });
 }
 
-// Returns which slots have no node or which node is not up, in words. REQUIRES: !is_whole().
+// Returns in words which slots have no node, or which node is not up. REQUIRES: !is_whole().
 std::string Store::Cluster::what_is_missing() const {
   if (!map_) return last_error_;
   for (const auto& session : by_master_) {

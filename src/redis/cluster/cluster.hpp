@@ -51,16 +51,17 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
   [[nodiscard]] const StoreStats& stats() const noexcept override { return stats_; }
   [[nodiscard]] const std::string& last_error() const noexcept override { return last_error_; }
 
-  // Handles a redirection. The session `from` must call this function if its node replied with the error
-  // `error`. Sends the call or command to another node, or again to the same node. Returns false if the
-  // command cannot be sent again. If the charges of a call must be sent one by one, sets Call::apart, ends
-  // the call immediately and returns true.
+  // Handles the error `error`, with which the node of the session `from` may have redirected a command. If it
+  // is a redirection, sends the call or command to the other node, or again to the same node. Returns false
+  // if the command cannot be sent again. If the charges of a call must be sent one by one, sets Call::apart,
+  // ends the call immediately and returns true.
   [[nodiscard]] bool sends_on(Call& call, const Pipeline::Entry& entry, std::string_view error,
                               Session& from);
   [[nodiscard]] bool sends_on(Pipeline::Entry& entry, std::string_view error, Session& from);
-  // Must be called when a session comes up or goes down.
+  // Must be called when the session comes up or goes down.
   void changed(const Session& session);
-  // Returns the slot hash of any slot that the session's node serves; 0 if the node has no slots.
+  // Returns a slot hash (the part of a key that selects its slot) for any slot that the session's node
+  // serves. Returns 0 if the node has no slots.
   [[nodiscard]] limit::SlotHash slot_hash_at(const Session& session) const noexcept;
 
  private:
@@ -111,9 +112,9 @@ class Store::Cluster final : public std::enable_shared_from_this<Store::Cluster>
   bool stopped_ = false;
 
   RequestReply asked_;
-  net::Timer timer_;      // set for the pause between two requests for the map of slots
+  net::Timer timer_;      // runs during the pause between two requests for the map of slots
   bool wanted_ = false;   // true: the map of slots must be read again
-  bool resting_ = false;  // true: timer_ is set for a long pause, which ends early when wanted_ becomes true
+  bool resting_ = false;  // true: timer_ runs a long pause, which ends early when wanted_ becomes true
   std::size_t turn_ = 0;
   std::mt19937 random_{std::random_device{}()};
 };

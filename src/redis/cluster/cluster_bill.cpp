@@ -1,6 +1,6 @@
-// Bills of a store on a cluster. A script may use only keys of one slot (redis.io, "Redis cluster
-// specification"). So a bill is sent in parts, one for each slot, all at the same time. If one part is
-// refused, the charges of the other parts are refunded.
+// Bills (the charges of one request) of a store on a cluster. A script may use only keys of one slot
+// (redis.io, "Redis cluster specification"). So a bill is sent in parts, one for each slot, all at the same
+// time. If one part is refused, the charges of the other parts are refunded.
 #include "redis/cluster/cluster.hpp"
 #include "redis/scripts/bill.hpp"
 
@@ -19,8 +19,8 @@ namespace weir::redis {
 
 namespace {
 
-// The most redirections that a call or command follows. More redirections mean that the nodes disagree about
-// the slots.
+// The most redirections of one call or command. If there are more, the nodes disagree about the slots, and
+// the call or command fails.
 constexpr unsigned kMostHops = 6;
 
 constexpr limit::LineSet bit(std::size_t line) noexcept {
@@ -29,8 +29,8 @@ constexpr limit::LineSet bit(std::size_t line) noexcept {
 
 }  // namespace
 
-// The calls for the parts of a bill, and the answers to the bill's lines. Lives in the frame of the waiting
-// coroutine, because each call points into this object.
+// The calls for the parts of a bill, and the answers to the bill's lines (charges). Lives in the frame of the
+// waiting coroutine, because each call points into this object.
 class Store::Cluster::Parts {
  public:
   using Calls = boost::container::static_vector<Call, limit::kMaxCharges>;
@@ -42,8 +42,8 @@ class Store::Cluster::Parts {
   Parts(const Parts&) = delete;
   Parts& operator=(const Parts&) = delete;
 
-  // Makes calls for the lines without an answer. The first run makes one call for each slot. A second run,
-  // needed only if a slot is moving, makes one call for each line.
+  // Makes calls for the lines without an answer. The first divide() makes one call for each slot. A second
+  // divide(), needed only if a slot is moving, makes one call for each line.
   void divide() {
     calls_.clear();
     const bool singly = std::exchange(divided_, true);
@@ -61,7 +61,8 @@ class Store::Cluster::Parts {
   }
   [[nodiscard]] Calls& calls() noexcept { return calls_; }
 
-  // Stores the answers of the calls. Returns true if some lines of the bill must be sent again, one by one.
+  // Stores the answers of the calls. Returns true if some lines have no answer and must be sent again, one by
+  // one.
   [[nodiscard]] bool take_answers() noexcept {
     for (const Call& call : calls_)
       for (std::size_t i = 0; i < call.charges.size(); ++i) take_answer(call, i);
@@ -71,8 +72,8 @@ class Store::Cluster::Parts {
   [[nodiscard]] bool refused() const noexcept { return refused_; }
   [[nodiscard]] limit::LineSet failed() const noexcept { return failed_; }
   [[nodiscard]] net::ErrorCode error() const noexcept { return error_; }
-  // Returns the Redis time of the first answered line, the base time. Sets `ahead` in each outcome: the Redis
-  // time of its line minus the base time.
+  // Returns the time of the Redis node that answered the first answered line. Sets Outcome::ahead in each
+  // outcome: by how much the clock of its node is ahead of that time.
   [[nodiscard]] base::TimePoint tell_clock() noexcept {
     const auto answered = limit::all_lines(bill_.size()) & ~failed_;
     if (answered == 0) return {};
@@ -114,20 +115,21 @@ class Store::Cluster::Parts {
 
   Charges bill_;
   Outcomes told_;
-  limit::LineSet left_;  // lines of the bill that have no answer and are not in a call
+  limit::LineSet left_;  // lines of the bill that have no answer and are in no call
   limit::LineSet failed_ = 0, charged_ = 0;
   bool divided_ = false, refused_ = false;
   net::ErrorCode error_;
   std::array<Slot, limit::kMaxCharges> slots_{};
   std::array<base::TimePoint, limit::kMaxCharges> clocks_{};
-  // The lines of all calls, one call after another. lines_ has the index of each of these lines in the bill.
+  // The lines of all calls, one call after another, and their outcomes. lines_ has the index of each of these
+  // lines in the bill.
   std::array<limit::Charge, limit::kMaxCharges> charges_{};
   std::array<limit::Outcome, limit::kMaxCharges> outcomes_{};
   std::array<std::uint8_t, limit::kMaxCharges> lines_{};
   Calls calls_;
 };
 
-// Awaitable that suspends the coroutine until all calls have their answers.
+// An awaitable that suspends the coroutine until all calls of the bill have their answers.
 struct Store::Cluster::Round {
   Parts& parts;
   unsigned waiting;
@@ -171,7 +173,7 @@ unsigned Store::Cluster::send(Parts& parts, Pipeline::Time deadline) {
       call.error = stopped_             ? net::ErrorCode(StoreError::Stopped)
                    : session == nullptr ? net::ErrorCode(StoreError::Away)
                                         : session->enqueue(call);
-    } catch (const std::bad_alloc&) {  // this call was not sent; earlier calls may have been sent
+    } catch (const std::bad_alloc&) {  // this call was not sent; earlier calls may have been
     }
     if (!call.error) ++sent;
   }
@@ -196,8 +198,9 @@ void Store::Cluster::give_back(const Parts& parts) {
   }
 }
 
-// If the lines are in several slots, checks each line alone. Refuses the bill if the deny cache knows that
-// one of its lines refuses. Retry-After is the longest wait of these lines.
+// If all lines are in one slot, the deny cache decides the bill. Otherwise asks the deny cache about each
+// line alone. Refuses the bill if the deny cache knows that one line is refused. Retry-After is the longest
+// wait of the lines that the cache refuses.
 std::optional<base::TimePoint> Store::Cluster::refuses(Charges charges, Outcomes outcomes) noexcept {
   const auto now = std::chrono::steady_clock::now();
   const auto slot = slot_of(limit::slot_hash_of(charges.front().key));
@@ -212,7 +215,7 @@ std::optional<base::TimePoint> Store::Cluster::refuses(Charges charges, Outcomes
   std::optional<base::TimePoint> clock;
   for (std::size_t i = 0; i < charges.size(); ++i) {
     const auto known = denied_.refuses(charges.subspan(i, 1), outcomes.subspan(i, 1), now);
-    // a refusal by this line may be a violation, which Redis must count
+    // asks Redis, because a refusal by this line may be a violation, which Redis must count
     if (!known && charges[i].penalty != nullptr) return std::nullopt;
     if (!known) outcomes[i] = {.allowed = true};
     if (!clock) clock = known;
@@ -221,7 +224,8 @@ std::optional<base::TimePoint> Store::Cluster::refuses(Charges charges, Outcomes
   return clock;
 }
 
-// Passes each refund to the session of the node that has the refund's key. Refunds of one key stay in order.
+// Passes each refund to the session of the node that has the refund's key. The refunds of each key keep their
+// order.
 void Store::Cluster::refund(std::span<const Refund> refunds) {
   for (; !refunds.empty(); refunds = refunds.subspan(1)) {
     const auto line = refunds.first(1);
@@ -262,9 +266,9 @@ base::TimePoint Store::Cluster::server_time(const limit::Key& key, Pipeline::Tim
   return std::chrono::time_point_cast<base::Duration>(std::chrono::system_clock::now());
 }
 
-// Handles three errors. MOVED means that the slot has moved. ASK and TRYAGAIN mean that the slot is moving:
-// each key of the slot is on the old node or on the new node. The answer to a command with only one key shows
-// which node has the key.
+// Handles three errors of a node. MOVED means that the slot has moved. ASK and TRYAGAIN mean that the slot is
+// moving: some of its keys are on the old node already, others on the new one. A bill with several keys is
+// then sent again in parts, because only the answer about a single key shows which node has that key.
 bool Store::Cluster::sends_on(Call& call, const Pipeline::Entry& entry, std::string_view error,
                               Session& from) {
   const auto to = redirection_in(error, from.address());

@@ -55,8 +55,8 @@ std::optional<Slot> slot_in(std::string_view text) noexcept {
   return slot && *slot < kSlots ? slot : std::nullopt;
 }
 
-// Parses "host:port", in which an IPv6 address has no brackets. If the text has no host, the result has the
-// host of `asked`.
+// Parses "host:port". An IPv6 address has no brackets in this text. If the text has no host, the result has
+// the host of `asked`.
 std::optional<base::Endpoint> address_in(std::string_view text, const base::Endpoint& asked) {
   const auto colon = text.rfind(':');
   if (colon == std::string_view::npos) return std::nullopt;
@@ -108,8 +108,8 @@ bool SlotMap::add(std::string_view line, const base::Endpoint& asked) {
   return true;
 }
 
-// Assigns a master the slots of a text such as "5" or "0-5460". Ignores "[93->-…]", a moving slot, because
-// its owner lists that slot separately as well.
+// Assigns the slots of a text such as "5" or "0-5460" to a master. Ignores "[93->-…]", a slot that is moving
+// away. Its owner lists that slot a second time, as a number.
 bool SlotMap::give(std::string_view range, std::uint16_t master) noexcept {
   if (range.empty() || range.starts_with('[')) return true;
   const auto first = slot_in(take_until(range, '-'));
@@ -126,7 +126,7 @@ std::size_t SlotMap::served() const noexcept {
 void SlotMap::move(Slot slot, const base::Endpoint& to) {
   const auto found = std::find(masters_.begin(), masters_.end(), to);
   const auto master = static_cast<std::uint16_t>(found - masters_.begin());
-  // This call comes before the assignment, because push_back() may throw.
+  // Adds the master first, because push_back() may throw.
   if (found == masters_.end()) masters_.push_back(to);
   owners_[slot] = master;
 }

@@ -23,9 +23,9 @@ inline constexpr std::size_t kSlots = 16384;
 // The master of each slot, as reported by one node.
 class SlotMap {
  public:
-  // Parses a reply to CLUSTER NODES. `asked`: the address of the node that replied; a node may not know its
-  // own address. A node without an address gets no slots in this map. Returns nullopt if the text is not a
-  // reply to CLUSTER NODES.
+  // Parses a reply to CLUSTER NODES. `asked`: the address of the node that replied, because a node may not
+  // know its own address. The map has no slots for a node whose address is unknown. Returns nullopt if the
+  // text is not a reply to CLUSTER NODES.
   [[nodiscard]] static std::optional<SlotMap> read(std::string_view nodes, const base::Endpoint& asked);
 
   // Returns the address of the slot's master; null if no node serves the slot.
@@ -35,8 +35,8 @@ class SlotMap {
   [[nodiscard]] std::span<const base::Endpoint> masters() const noexcept { return masters_; }
   [[nodiscard]] std::size_t served() const noexcept;
 
-  // Sets the owner of one slot, after the error MOVED has reported the owner. The next whole map replaces
-  // this change.
+  // Sets the owner of one slot, after the error MOVED has reported the owner. Reading the whole map again
+  // replaces this change.
   void move(Slot slot, const base::Endpoint& to);
 
  private:

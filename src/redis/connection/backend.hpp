@@ -1,4 +1,4 @@
-// The implementation of a store: one connection, or the connections to the masters of a cluster.
+// The implementation of a store: one connection, or one connection to each master of a cluster.
 #pragma once
 
 #include "redis/connection/pipeline.hpp"
@@ -28,8 +28,8 @@ class Store::Backend : public RefundSink {
   [[nodiscard]] virtual net::Task<net::ErrorCode> charge(Charges charges, Outcomes outcomes,
                                                          base::TimePoint& server_now,
                                                          limit::LineSet& unasked) = 0;
-  // Sends a bill that has only one charge. If begin() returns an error, nothing was sent and the call's
-  // coroutine will not be resumed.
+  // Sends a bill (the charges of one request) that has only one charge. If begin() returns an error, nothing
+  // was sent, and the call's coroutine will not be resumed.
   [[nodiscard]] virtual net::ErrorCode begin(Call& call) = 0;
   [[nodiscard]] virtual std::optional<base::TimePoint> refuses(Charges charges,
                                                                Outcomes outcomes) noexcept = 0;
@@ -41,7 +41,7 @@ class Store::Backend : public RefundSink {
   // Returns true if every command has received its reply, or if there is no connection.
   [[nodiscard]] virtual bool is_quiet() const noexcept = 0;
 
-  // Returns the estimated reading, at `now`, of the clock of the Redis server that has the key.
+  // Returns the estimated time, at `now`, of the Redis server that has the key, by that server's clock.
   [[nodiscard]] virtual base::TimePoint server_time(const limit::Key& key,
                                                     Pipeline::Time now) const noexcept = 0;
   [[nodiscard]] virtual StoreState state() const noexcept = 0;

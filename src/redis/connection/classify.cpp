@@ -6,9 +6,9 @@ namespace weir::redis {
 
 namespace {
 
-// Returns true if the ACL user is not allowed to run a command inside the script. Redis reports this case
-// without an error code of its own. Redis up to 6.2 sends the first text below, and Redis since 7.0 the
-// second.
+// Returns true if the ACL user is not allowed to run a command inside the script. Redis has no error code for
+// this case, so the text of the error decides. Redis up to 6.2 sends the first text below, and Redis since
+// 7.0 the second.
 bool is_denied_within(std::string_view text) noexcept {
   return text.find("The user executing the script can't") != std::string_view::npos ||
          text.find("ACL failure in script") != std::string_view::npos;
@@ -31,8 +31,8 @@ StoreError classify(std::string_view text) noexcept {
       Meaning{"NOSCRIPT", StoreError::NoScript},
   };
   if (is_denied_within(text)) return StoreError::CommandDenied;
-  // Before Redis 7, the error of a command inside a script is at the end of the reply's text: "ERR Error
-  // running script (…): …: -OOM …".
+  // The start of a script's error before Redis 7. The error of the command inside the script is at the end:
+  // "ERR Error running script (…): …: -OOM …".
   constexpr std::string_view kWrapped = "ERR Error running script";
   if (const auto inner = text.rfind(": -"); text.starts_with(kWrapped) && inner != std::string_view::npos)
     return classify(text.substr(inner + 3));

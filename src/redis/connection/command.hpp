@@ -1,6 +1,6 @@
 // Appends commands in RESP to a buffer: an array of bulk strings (redis.io, "Redis serialization protocol
-// specification"). The function redisFormatCommandArgv of hiredis would allocate and copy for each command. A
-// test checks that the bytes are the same.
+// specification"). weir does not use hiredis's redisFormatCommandArgv, which allocates and copies for each
+// command. A test checks that the bytes are the same.
 #pragma once
 
 #include <cstddef>

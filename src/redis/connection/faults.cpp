@@ -34,8 +34,8 @@ std::string Faults::names_of(std::span<const limit::Charge> lines) {
   return names;
 }
 
-// Returns false if weir has logged any failure within kPause, or has already logged a failure of a call that
-// needed only features in `kinds`.
+// Returns true if the failure should be logged. Returns false within kPause after any logged failure. Also
+// returns false if a failure was logged whose call needed no feature outside `kinds`.
 bool Faults::note(Kinds kinds, Time now) {
   const bool known =
       std::any_of(said_.begin(), said_.end(), [&](Kinds said) { return is_within(said, kinds); });

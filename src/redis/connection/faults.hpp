@@ -1,7 +1,7 @@
-// Stores which failures of bills were logged. These failures occur while other bills on the same connection
-// succeed: weir's user lacks a right, or a script fails. The connection stays open. Each kind of failure is
-// logged once per connection, and again only after a call of the same kind has succeeded. At most one failure
-// is logged in ten seconds.
+// Remembers which failures of bills were logged. These failures occur while other bills on the same
+// connection succeed: weir's user lacks a right, or a script fails. The connection stays open. Each kind of
+// failure is logged once per connection, and again only after a call of the same kind has succeeded. At most
+// one failure is logged in ten seconds.
 //
 // Pure. Belongs to a session.
 #pragma once
@@ -19,7 +19,8 @@ namespace weir::redis {
 class Faults {
  public:
   using Time = std::chrono::steady_clock::time_point;
-  // The features that a call needs, one bit each: the algorithms of its charges, or kGivingBack for refunds.
+  // The features that a call needs, one bit for each: the algorithms of its charges, or kGivingBack for
+  // refunds.
   using Kinds = std::uint32_t;
   static constexpr Kinds kGivingBack = Kinds{1} << 31;
 
@@ -32,12 +33,12 @@ class Faults {
   [[nodiscard]] bool note(Kinds kinds, Time now);
   // Must be called when a call that needs the features `kinds` has succeeded.
   void went_well(Kinds kinds) noexcept;
-  // Deletes all stored failures. Must be called for a new connection.
+  // Forgets all logged failures. Must be called for a new connection.
   void forget() noexcept { said_.clear(); }
   [[nodiscard]] bool none() const noexcept { return said_.empty(); }
 
  private:
-  // Features of the failed calls that were logged; no element is a subset of another.
+  // For each logged failure: the features that its call needed. No element is a subset of another.
   std::vector<Kinds> said_;
   Time next_{};
 };

@@ -28,8 +28,7 @@ Greeting sign_in(const RedisSettings& settings) {
 Greeting greet(const RedisSettings& settings) {
   Greeting greeting = sign_in(settings);
   greeting.say(Step::May, {"CLIENT", "SETNAME", "weir"});
-  // A Sentinel may report a former master, and a former master may still accept writes. So weir checks the
-  // server's ROLE.
+  // Adds ROLE, because a Sentinel may report a former master, and a former master may still accept writes.
   if (settings.topology == Topology::Sentinel) greeting.say(Step::Role, {"ROLE"});
   greeting.say(Step::LoadCharge, {"SCRIPT", "LOAD", charge_script()});
   greeting.say(Step::LoadRefund, {"SCRIPT", "LOAD", refund_script()});

@@ -1,4 +1,4 @@
-// The first commands on a new connection: the bytes to send, and the reply that each command must have. Pure.
+// The first commands on a new connection: the bytes to send, and which reply each command must get. Pure.
 #pragma once
 
 #include "redis/connection/resp.hpp"
@@ -13,7 +13,7 @@
 
 namespace weir::redis {
 
-// Says which replies to a command are acceptable.
+// The replies to a command with which the connection may go on.
 enum class Step : std::uint8_t {
   Must,        // any reply except an error
   May,         // any reply, even an error

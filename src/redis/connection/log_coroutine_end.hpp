@@ -8,8 +8,8 @@
 
 namespace weir::redis {
 
-// A function that net::spawn calls when a coroutine ends. weir's coroutines throw only if memory runs out.
-// The exception ends only the coroutine; the worker continues.
+// A completion handler for net::spawn, called when a coroutine ends. Logs the coroutine's exception. weir's
+// coroutines throw only if memory runs out. The exception ends only the coroutine; the worker continues.
 struct LogCoroutineEnd {
   StoreLog log;
   const char* whose;  // the start of the message: "the connection's"

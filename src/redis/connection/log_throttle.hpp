@@ -1,6 +1,6 @@
-// Limits the log lines about a service that is down. The first line is logged at once. During an outage, a
-// line with a new reason is logged every ten seconds at most. During several short outages, at most kMost
-// lines are logged in ten seconds. Pure.
+// Limits the log lines about a service that is down. The first line is logged at once. Then a line is logged
+// only if its reason is new and ten seconds have passed. During several short outages, at most kMost lines
+// are logged in ten seconds. Pure.
 #pragma once
 
 #include <chrono>
@@ -34,8 +34,8 @@ class LogThrottle {
     next_ = now + kPause;
     return true;
   }
-  // Must be called when the service is up again. Returns true if the outage was logged; the caller should
-  // then log the end of the outage.
+  // Must be called when the service is up again. Returns true if a line about the outage was logged; the
+  // caller should then log its end.
   [[nodiscard]] bool settle() noexcept {
     said_.clear();
     return !std::exchange(silent_, false);

@@ -31,8 +31,8 @@ bool Pipeline::fills_a_call() const noexcept {
   return lines >= kMostLines;
 }
 
-// Also considers the age of the oldest unanswered command, because this age shows that round trips have
-// become slow before a reply arrives.
+// Uses the last round trip or the age of the oldest unanswered command, whichever is longer. The age shows
+// that round trips have become slow before the next reply arrives.
 bool Pipeline::awaits_company(Time now) const noexcept {
   if (charges_ < kMostUnanswered || fills_a_call()) return false;
   return std::max(last_trip_, now - pending_.front().sent) < short_trip_;
@@ -118,7 +118,7 @@ std::vector<Call*> Pipeline::take_expired(Time now) {
       for (Bill& bill : entry.bills)
         if (bill.call != nullptr && bill.call->deadline <= now) visit(bill);
   };
-  // Allocates memory before the first removal. Otherwise a removed call could be lost.
+  // Allocates memory before the first removal. Otherwise a call could be removed and then lost.
   expired.reserve(bills_);
   each([](Bill& bill) { bill.abandoned.assign(bill.call->charges.begin(), bill.call->charges.end()); });
   each([&](Bill& bill) { expired.push_back(std::exchange(bill.call, nullptr)); });

@@ -33,7 +33,7 @@
 
 namespace weir::redis {
 
-// A bill (the charges of one request) whose coroutine waits for the outcome. The call lives in the
+// A bill (the charges of one request) whose coroutine waits for the outcome. The Call object is in the
 // coroutine's frame until the coroutine is resumed.
 struct Call {
   std::span<const limit::Charge> charges;
@@ -43,28 +43,29 @@ struct Call {
   std::coroutine_handle<> caller{};  // the coroutine of the bill; it is resumed on this thread
   std::chrono::steady_clock::time_point deadline{};
   bool looks = false;        // true: only checks and returns outcomes; charges nothing
-  bool in_advance = false;   // true: prefetches units, so calls for which requests wait are sent first
+  bool in_advance = false;   // true: prefetches units; sent after the calls for which requests wait
   bool resent = false;       // true: sent twice, because the first command had no effect; never three times
   std::uint64_t permit = 0;  // serial number of the bill's permits; set when the bill is gathered
   // The members below are used only in a cluster.
   Slot slot = 0;       // the slot of all keys of the bill
   bool alone = false;  // true: the bill must have a script call of its own
-  // True: ASKING must precede the call, so that the new node of a moving slot answers.
+  // True: the call needs the command ASKING before it, because the slot is moving to the node that gets the
+  // call.
   bool asking = false;
-  bool apart = false;     // true: the call has no answer, because its keys must be charged one by one
+  bool apart = false;     // true: ended without an answer, because its keys must be charged one by one
   std::uint8_t hops = 0;  // number of nodes that redirected the call to another node
-  // Number of unanswered calls of the coroutine; null if the coroutine waits only for this call.
+  // The number of unanswered calls for which the coroutine waits; null if it waits only for this call.
   unsigned* waiting = nullptr;
 
-  // Must be called when this call has received its answer. Returns true if the caller should resume the
-  // coroutine.
+  // Must be called when this call has received its answer. Returns true if it was the last one for which the
+  // coroutine waits. The caller should then resume the coroutine.
   [[nodiscard]] bool ends_wait() const noexcept { return waiting == nullptr || --*waiting == 0; }
-  // Returns true if Redis charged the bill: no enforced line was refused. Must be called after the call was
-  // answered.
+  // Returns true if Redis charged the bill: it refused no enforced line (charge). Must be called after the
+  // call was answered.
   [[nodiscard]] bool charged() const noexcept;
 };
 
-// Awaitable that suspends the coroutine until the call has its answer.
+// An awaitable that suspends the coroutine until its call has the answer.
 struct Park {
   Call& call;
   bool await_ready() const noexcept { return false; }
@@ -86,7 +87,7 @@ class Pipeline {
 
   struct Bill {
     Call* call = nullptr;  // null after the call was abandoned
-    // The charges of an abandoned call. A late reply may report that Redis has made these charges.
+    // The charges of an abandoned call. If a late reply shows that Redis has made them, they are refunded.
     std::vector<limit::Charge> abandoned{};
     std::uint64_t permit = 0;  // copy of Call::permit
 
@@ -101,7 +102,7 @@ class Pipeline {
     LastRefunds::Groups refunded{};          // for Refund: the groups of the refunded keys
     std::unique_ptr<std::string> command{};  // for Refund: the command's bytes, to send them again
     // for Refund: the refunds in the command. Set only if the command renews permits, or has several refunds
-    // in a cluster.
+    // and goes to a cluster.
     std::vector<Refund> lines{};
     std::size_t amended = 0;  // for Refund: number of refunds in the command
     // for Refund: true if the command was sent twice because of NOSCRIPT; never three times
@@ -114,15 +115,16 @@ class Pipeline {
   Pipeline(std::size_t max_pending, base::Duration patience, base::Duration timeout)
       : pending_(max_pending), patience_(patience), short_trip_(timeout / 4) {}
 
-  // While at least this many script calls are unanswered, awaits_company() may return true. A reply then
-  // comes soon, and it triggers the next send. This number is no bound on the calls.
+  // The number of unanswered script calls from which on awaits_company() may return true. With so many calls,
+  // a reply comes soon, and it triggers the next send. The number of calls may be higher.
   static constexpr std::size_t kMostUnanswered = 8;
-  // Returns true if the gathered bills should wait until more bills can share their script call. All of these
-  // conditions must hold:
+  // Returns true if the gathered bills should wait for more bills that can share their script call. All of
+  // these conditions must hold:
   // * At least kMostUnanswered calls are unanswered. If Redis is distant but idle, waiting would only delay
   //   the bills.
   // * The gathered bills do not fill a call.
-  // * A round trip takes less than a quarter of `timeout`. So wait and round trip take less than half of it.
+  // * A round trip takes less than a quarter of `timeout`. So wait and round trip together take less than
+  //   half.
   [[nodiscard]] bool awaits_company(Time now) const noexcept;
   // Records the duration of the last round trip. Must be called if a command was sent without push().
   void note_trip(Time::duration took) noexcept { last_trip_ = took; }
@@ -140,17 +142,17 @@ class Pipeline {
   // Adds a bill to the gathered bills, from which take_group() removes it. Bills for which requests wait come
   // before bills that prefetch units.
   void gather(Call& call);
-  // Removes and returns the next gathered bills that may share a script call, in order; empty if none are
-  // gathered. Only this function decides which bills may share a call.
+  // Removes and returns the next gathered bills that may share a script call, in order. Returns none if no
+  // bills are gathered. This function alone decides which bills may share a call.
   [[nodiscard]] std::vector<Bill> take_group();
   // Adds refunds, settlements and renewals to the gathered refunds. Returns false and adds nothing if too
   // many of them are gathered already.
   [[nodiscard]] bool gather(std::span<const Refund> refunds);
-  // Calls `send` with groups of the gathered refunds while the pipeline can take more commands. Leaves half
-  // of the pipeline's capacity free for bills, unless `all` is true. If `by_slot`, all lines of a group are
-  // in one slot.
+  // Calls `send` with groups of the gathered refunds while the pipeline can take more commands. If `all` is
+  // false, leaves half of the pipeline's capacity free for bills. If `by_slot`, all lines of a group are in
+  // one slot.
   void send_refunds(const std::function<void(std::span<const Refund>)>& send, bool by_slot, bool all);
-  // Keeps a vector of bills that is no longer needed, to use its memory again.
+  // Keeps a vector of bills that the caller no longer needs, so that its memory is used again.
   void recycle(std::vector<Bill> bills);
 
   // Appends an entry for a command. The caller must have appended the command's bytes to output(). REQUIRES:
@@ -177,8 +179,8 @@ class Pipeline {
   // Returns the earliest deadline of all waiting calls and of the oldest command; nullopt if nothing waits.
   [[nodiscard]] std::optional<Time> next_deadline() const noexcept;
 
-  // Removes and returns all entries, and drops all bytes. Must be called when the connection has ended. Also
-  // returns the gathered bills and refunds, as entries.
+  // Removes and returns all entries, and drops all unsent bytes. Must be called when the connection has
+  // ended. Also returns the gathered bills and refunds, as entries.
   [[nodiscard]] std::vector<Entry> take_all();
 
   // Returns the bytes to send. The caller must remove the bytes that it has sent.

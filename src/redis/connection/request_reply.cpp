@@ -15,7 +15,8 @@ struct RequestReply::Link {
 
   Wire wire;
   net::Timer timer;
-  // Number of the current wait, so that a late timer of an earlier wait does not end the current one.
+  // The number of the current wait. A late timer of an earlier wait has a lower number, and does not end the
+  // current wait.
   std::uint64_t wait = 0;
   bool late = false;  // true: the current or last wait took longer than `patience`
 };

@@ -25,14 +25,14 @@ bool is_too_deep(const redisReadTask* task) noexcept {
 
 }  // namespace
 
-// hiredis calls these functions while it parses elements. The functions write into the reader's only Reply.
-// Each returns the address of that Reply as its "object", which hiredis only compares with null.
+// hiredis calls these functions while it parses elements. The functions write into the only Reply of the
+// ReplyReader. Each returns the address of that Reply as its "object", which hiredis only compares with null.
 struct ReplyBuilder {
   static Reply& reply_of(const redisReadTask* task) {
     return static_cast<ReplyReader*>(task->privdata)->reply_;
   }
-  // Counts an element. Returns false if the reply is too large. In that case the caller must return null,
-  // which hiredis treats as a lack of memory.
+  // Counts an element. Returns false if the reply is too large. The caller must then return null, which
+  // hiredis treats as a failed allocation.
   static bool takes(const redisReadTask* task, std::size_t octets) {
     return static_cast<ReplyReader*>(task->privdata)->takes(octets);
   }
@@ -112,15 +112,15 @@ bool ReplyReader::takes(std::size_t octets) noexcept {
 }
 
 void ReplyReader::feed(std::string_view bytes) {
-  // redisReaderFeed fails only if memory runs out. In that case hiredis remembers the failure, and next()
-  // reports the failure.
+  // Ignores the result. redisReaderFeed fails only if memory runs out; hiredis remembers this, and next()
+  // reports it.
   redisReaderFeed(static_cast<redisReader*>(reader_.get()), bytes.data(), bytes.size());
   begun_ = true;
 }
 
 ReplyReader::Next ReplyReader::next() {
   auto* reader = static_cast<redisReader*>(reader_.get());
-  if (reader->ridx == -1) {  // no reply has begun
+  if (reader->ridx == -1) {  // no part of the next reply has arrived
     size_ = 0;
     reply_.numbers.clear();
     reply_.words.clear();

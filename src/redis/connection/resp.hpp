@@ -23,7 +23,7 @@ struct Reply {
   Kind kind = Kind::Nil;
   std::string text;  // used by Status, Error and Text
   std::vector<std::int64_t> numbers;
-  // Used by Other: all texts in the array, in order, including the texts of nested arrays.
+  // For Kind::Other: all texts in the array, in order, with the texts of nested arrays.
   std::vector<std::string> words{};
 };
 

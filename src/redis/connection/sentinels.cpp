@@ -18,8 +18,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// How long a Sentinel may be silent before weir sends PING. If PING gets no answer, weir uses the next
-// Sentinel.
+// How long a subscribed Sentinel may be silent before weir sends PING. If PING gets no answer, weir
+// subscribes to the next Sentinel.
 constexpr base::Duration kSilence = 2s;
 // Pause before weir asks all Sentinels again, after all of them have failed.
 constexpr base::Duration kPause = 300ms;
@@ -156,7 +156,7 @@ net::Task<void> Sentinels::watch(std::shared_ptr<Sentinels> self) {
       sentinels.listened_ = (first + i) % addresses.size();
       try {
         const net::ErrorCode ec = co_await sentinels.listen(addresses[sentinels.listened_]);
-        (void)ec;  // the loop tries the next Sentinel; locate() reports if no Sentinel answers
+        (void)ec;  // the loop tries the next Sentinel; locate() reports an error if none answers
       } catch (const std::bad_alloc&) {  // the loop tries the next Sentinel
       }
     }
@@ -189,7 +189,7 @@ net::Task<net::ErrorCode> Sentinels::listen(const base::Endpoint& sentinel) {
   co_return ec;
 }
 
-// Sends the query for the master and the subscription in one write. So weir misses no change of the master
+// Sends the query for the master and the subscription in one write, so that weir misses no change of master
 // between the two commands.
 net::Task<net::ErrorCode> Sentinels::subscribe() {
   std::string both = question_;
@@ -204,8 +204,8 @@ net::Task<net::ErrorCode> Sentinels::subscribe() {
   co_return ec;
 }
 
-// If `master` differs from located_, makes the next call of locate() begin with the Sentinel that sent this
-// message.
+// Handles a report of the master's address. If `master` differs from located_, the next locate() begins with
+// the Sentinel that sent this report.
 void Sentinels::hear(const base::Endpoint& master) {
   last_heard_ = master;
   if (stopped_ || master == located_ || located_.port == 0) return;

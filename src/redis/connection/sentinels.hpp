@@ -1,5 +1,5 @@
-// The Sentinels of one master. The Sentinels report the master's address and its changes (redis.io, "Sentinel
-// client spec").
+// The Sentinels of one master. A Sentinel is a Redis process that reports the master's address and its
+// changes (redis.io, "Sentinel client spec").
 //
 // Belongs to a store's session and its thread. Any Sentinel may answer. If a Sentinel reports a former
 // master, which is unreachable or not a master any more, weir asks the next Sentinel.
@@ -40,15 +40,15 @@ class Sentinels : public std::enable_shared_from_this<Sentinels> {
   [[nodiscard]] net::Task<net::ErrorCode> locate(base::Endpoint& master);
   [[nodiscard]] const std::string& why() const noexcept { return why_; }
   // After locate(), the session must call believe() if the server at the reported address is the master. If
-  // the server is not the master or cannot be reached, the session must call doubt(). After doubt(), the next
-  // locate() begins with another Sentinel. believe() also ends a subscription to a Sentinel that reports
-  // another master.
+  // that server is not the master or cannot be reached, the session must call doubt(). The next locate() then
+  // begins with another Sentinel. believe() also ends a subscription to a Sentinel that reports another
+  // master.
   void believe() noexcept;
   void doubt() noexcept;
 
-  // Subscribes to a Sentinel, and to the next Sentinel if the subscription ends, until stop(). Calls `moved`
-  // whenever the reported master differs from the result of the last locate(). When the subscribing coroutine
-  // ends, calls `ended` with the coroutine's exception, or with null.
+  // Subscribes to a Sentinel, and to the next one when that subscription ends, until stop(). Calls `moved`
+  // whenever the reported master differs from the result of the last locate(). When the coroutine that
+  // subscribes ends, calls `ended` with its exception, or with null.
   void follow(std::function<void()> moved, std::function<void(std::exception_ptr)> ended);
   void stop() noexcept;
   // Ends the current call of locate().
@@ -68,7 +68,7 @@ class Sentinels : public std::enable_shared_from_this<Sentinels> {
   std::string question_;    // the command that asks for the master's address
   std::size_t first_ = 0;   // index of the Sentinel that last reported an address
   base::Endpoint located_;  // the master's address according to Sentinel first_
-  // True: located_ is what Sentinel first_ reported, and weir does not know yet whether that server is the
+  // True: Sentinel first_ has reported located_, and weir does not know yet whether that server is the
   // master. Set by locate(). Cleared by believe(), by doubt(), and by a report of another master.
   bool on_its_word_ = false;
   std::size_t listened_ = 0;  // index of the Sentinel that watch() subscribes to

@@ -27,8 +27,8 @@ std::shared_ptr<TlsClient> tls_of(const RedisSettings& settings) {
   return settings.tls ? std::make_shared<TlsClient>(*settings.tls) : nullptr;
 }
 
-// Returns the longest time to connect, sign in and load the scripts. The time is longer if settings.timeout
-// is longer.
+// Returns the longest time to connect, sign in and load the scripts. This time is longer if settings.timeout
+// is long.
 base::Duration time_to_open(const RedisSettings& settings, const StoreTuning& tuning) noexcept {
   constexpr base::Duration kMost = std::chrono::seconds(2);
   return std::max(tuning.open_timeout, std::min(8 * settings.timeout, kMost));
@@ -58,7 +58,7 @@ Store::Session::Session(net::Executor executor, const RedisSettings& settings, S
                                                                 static_cast<RefundSink&>(*this), stats_)),
       permit_renewer_(common != nullptr ? common->permit_renewer : *own_permit_renewer_) {
   if (settings_.topology == Topology::Sentinel) {
-    // One attempt to connect must have enough time to ask all Sentinels and to reach the master.
+    // The time of one attempt to connect must suffice to ask all Sentinels and to reach the master.
     const auto patience =
         time_to_open(settings_, tuning) / (static_cast<int>(settings_.sentinel.addresses.size()) + 1);
     const auto tls = settings_.sentinel.tls ? tls_ : nullptr;
@@ -90,8 +90,8 @@ void Store::Session::stop() {
   if (sentinels_) sentinels_->stop();
   pause_timer_.cancel();
   deadline_timer_.cancel();
-  // Posts the resumption of waiting coroutines, because such a coroutine may own the session that is being
-  // destroyed.
+  // Resumes the waiting coroutines later, from the event loop, because one of them may own the session that
+  // is being destroyed.
   asio::post(executor_, [waiting = fail_all(StoreError::Stopped)]() mutable {
     for (const auto caller : waiting) caller.resume();
   });
@@ -103,7 +103,7 @@ net::Task<void> Store::Session::run(std::shared_ptr<Session> self) {
     net::ErrorCode ec = asio::error::no_memory;
     try {
       ec = co_await session.attend();
-    } catch (const std::bad_alloc&) {  // the connection ends, and the next attempt follows
+    } catch (const std::bad_alloc&) {  // ends the connection; the next attempt follows
     }
     if (session.stopped_) break;
     session.fall(ec);
@@ -156,7 +156,7 @@ void Store::Session::give_up_opening() {
   hang_up();
 }
 
-// Finds out the address of the server, and connects to the server.
+// Determines the address of the server (a Sentinel may have to report it), and connects to the server.
 net::Task<net::ErrorCode> Store::Session::reach() {
   net::ErrorCode ec;
   if (sentinels_) ec = co_await sentinels_->locate(address_);
@@ -194,7 +194,7 @@ net::Task<net::ErrorCode> Store::Session::send_greeting(std::string_view bytes) 
   const net::ErrorCode ec = co_await wire_.write(bytes);
   if (!ec) co_return ec;
   const std::string why = wire_.why();
-  // A server that rejects weir reports the reason before it closes the connection.
+  // Reads the reason that a server sends before it closes a connection that it rejects.
   const net::ErrorCode unheard = co_await read_reply();
   last_error_ = unheard ? why : readable(reader_.reply().text);
   const bool is_rejected = !unheard && classify(reader_.reply().text) == StoreError::NotAllowed;
@@ -257,7 +257,7 @@ net::Task<net::ErrorCode> Store::Session::read_reply() {
 // Handles replies until the connection ends. Returns the reason why the connection has ended.
 net::Task<net::ErrorCode> Store::Session::serve() {
   for (;;) {
-    // Replies that have already arrived are handled before the first read. Otherwise bytes left over from the
+    // Handles the replies that have already arrived before the first read. Otherwise bytes left over from the
     // greeting would be mistaken for the reply to a later command.
     if (!handle_replies()) co_return StoreError::BadReply;
     if (state() != StoreState::Up) co_return refusal_;
@@ -266,7 +266,8 @@ net::Task<net::ErrorCode> Store::Session::serve() {
     if (state() != StoreState::Up) co_return refusal_;
     if (ec) {
       if (ec != asio::error::operation_aborted)
-        // If the error is operation_aborted, the code that closed the connection has already set last_error_.
+        // If the error is operation_aborted, weir itself closed the connection and has set last_error_
+        // already.
         last_error_ = wire_.why();
       co_return StoreError::ConnectionLost;
     }
@@ -331,8 +332,8 @@ std::string Store::Session::name() const {
   return "redis " + master + (address_.port != 0 ? " at " + address_.to_string() : "");
 }
 
-// Called if a Sentinel reports another master. Ends the connection, the attempt to connect or the pause
-// immediately.
+// Ends the connection, the attempt to connect or the pause immediately. Called if a Sentinel reports another
+// master.
 void Store::Session::hand_off() {
   if (stopped_) return;
   attempts_ = 0;
@@ -346,7 +347,7 @@ void Store::Session::hand_off() {
   }
 }
 
-// Ends a connection that is up. All its commands fail with an error, and run() connects again. Any function
+// Ends a connection that is up. All calls on it fail with `refusal`, and run() connects again. Any function
 // of the session may call it.
 void Store::Session::abort_answer(StoreError refusal) noexcept {
   refusal_ = refusal;

@@ -38,8 +38,8 @@ namespace weir::redis {
 
 class Store::Session final : public std::enable_shared_from_this<Store::Session>, public Store::Backend {
  public:
-  // `common`: null outside a cluster; must outlive this session. Copies the settings. Throws
-  // std::runtime_error if the system provides no random numbers.
+  // `common`: the objects that the sessions of a cluster share, which must outlive this session; null outside
+  // a cluster. Copies the settings. Throws std::runtime_error if the system provides no random numbers.
   Session(net::Executor executor, const RedisSettings& settings, StoreLog log, const StoreTuning& tuning,
           LastRefunds* refunds, Common* common = nullptr);
 
@@ -61,11 +61,12 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
     return denied_.refuses(charges, outcomes, std::chrono::steady_clock::now());
   }
 
-  // Sends a bill of a cluster (cluster_bill.cpp). The call must have a deadline and a permit ID. Returns the
-  // same errors as begin(). Also accepts calls while the session makes its first connection.
+  // Sends a bill (the charges of one request) of a cluster (cluster_bill.cpp). The call must have a deadline
+  // and a permit ID. Returns the same errors as begin(). Unlike begin(), also accepts calls while the session
+  // makes its first connection.
   [[nodiscard]] net::ErrorCode enqueue(Call& call);
-  // Sends a command that another node redirected to this session's node. Returns false if the pipeline is
-  // full, or there is no connection. `asking`: sends ASKING before the command.
+  // Sends a command that another node has redirected to this session's node. If `asking`, sends ASKING before
+  // the command. Returns false if the pipeline is full, or there is no connection.
   [[nodiscard]] bool send(Pipeline::Entry& entry, bool asking);
   // Sends one refund in a script call of its own. Used if the slot of the key is moving to another node.
   void refund_alone(const Refund& line);
@@ -145,7 +146,8 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
     return state() == StoreState::Up || (common_ != nullptr && !tried_ && !stopped_);
   }
 
-  // Only the worker's thread writes the counters, so no read-modify-write is needed.
+  // Adds to a counter. Only the worker's thread writes the counters, so no atomic read-modify-write is
+  // needed.
   static void count(Counter& counter, std::uint64_t more = 1) noexcept {
     counter.store(counter.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
   }
@@ -159,7 +161,7 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   StoreError refusal_ = StoreError::Away;  // the error with which charges fail while the session is not up
   bool stopped_ = false;
   unsigned failures_in_row_ = 0;
-  Pipeline::Time counts_since_{};  // failures of calls that were sent before this time are already counted
+  Pipeline::Time counts_since_{};  // failures of calls sent before this time do not count again
   unsigned attempts_ = 0;  // attempts to connect since the last answered bill; each attempt doubles the pause
   std::string last_error_;
   LogThrottle log_throttle_;
@@ -173,7 +175,7 @@ class Store::Session final : public std::enable_shared_from_this<Store::Session>
   std::shared_ptr<TlsClient> tls_;        // null: no TLS; shared with the connections that use it
   std::shared_ptr<Sentinels> sentinels_;  // null: no Sentinels are configured; shared with their coroutine
   Wire wire_;
-  net::Timer pause_timer_;     // limits the duration of open(); later times the pause before the next attempt
+  net::Timer pause_timer_;     // first limits the duration of open(), then the pause before the next attempt
   std::uint64_t opening_ = 0;  // number of the current attempt to connect; 0: none
   std::uint64_t openings_ = 0;
   std::array<char, std::size_t{16} * 1024> input_;

@@ -24,15 +24,15 @@ bool is_of_server(const net::ErrorCode& error) noexcept {
          error != StoreError::Overloaded;
 }
 
-// Returns how many charges Redis may have made for a bill whose answer was unreadable. Nothing refunds these
-// charges.
+// Returns how many charges Redis may have made for a bill whose answer was unreadable. weir cannot refund
+// such charges.
 std::size_t unknown_charges(std::span<const limit::Charge> charges) noexcept {
   return static_cast<std::size_t>(std::count_if(charges.begin(), charges.end(),
                                                 [](const limit::Charge& charge) { return charge.enforced; }));
 }
 
-// Returns true if the reply can be the answer to the command. Any command may be answered by an error. So
-// only a reply that is no error can show that replies belong to the wrong commands.
+// Returns true if the reply can be the answer to the command. Any command may get an error. So only a reply
+// that is no error can show that replies and commands no longer match.
 bool answers(const Reply& reply, const Pipeline::Entry& entry) noexcept {
   if (reply.kind == Reply::Kind::Error) return true;
   switch (entry.purpose) {
@@ -50,9 +50,9 @@ bool answers(const Reply& reply, const Pipeline::Entry& entry) noexcept {
 
 }  // namespace
 
-// Handles the replies that have arrived. Returns false if the connection is useless, and sets last_error_.
-// After a lost or repeated reply, each later call would get the reply to another call. So in that case no
-// call is answered, and all calls fail with the connection.
+// Handles the replies that have arrived. Returns false if the connection is useless, and sets last_error_. A
+// lost or repeated reply is such a case: each later call would get the reply to another call. So weir then
+// answers no call, and all calls fail with the connection.
 bool Store::Session::handle_replies() {
   const auto now = std::chrono::steady_clock::now();
   for (;;) {
@@ -70,7 +70,7 @@ bool Store::Session::handle_replies() {
       return false;
     }
     handle(*pipeline_.pop(now), reader_.reply());
-    // The connection has ended, so the remaining replies belong to no call.
+    // Stops here if the connection has ended: the remaining replies belong to no call.
     if (state() != StoreState::Up) return true;
   }
 }
@@ -88,12 +88,12 @@ void Store::Session::handle(Pipeline::Entry entry, const Reply& reply) {
       loading_refund_ = false;
       return;
     case Purpose::Asking:
-      return;  // if the node denies ASKING, the reply to the next command is an error
+      return;  // if the node denies ASKING, it answers the next command with an error
   }
 }
 
-// Answers every call of the entry, even if an exception is thrown, because nothing else refers to these
-// calls.
+// Answers every call of the entry, even if an exception is thrown. Nothing else refers to these calls, so an
+// unanswered call would wait forever.
 void Store::Session::handle_charges(Pipeline::Entry entry, const Reply& reply) {
   try {
     if (reply.kind == Reply::Kind::Error)
@@ -127,9 +127,9 @@ void Store::Session::handle_bills(Pipeline::Entry& entry, const Reply& reply) {
   for (auto at = late.rbegin(); at != late.rend(); ++at) take_back(entry.bills[at->bill], *at, reply);
 }
 
-// Handles an error that Redis returned for a whole script call. If only some of its bills may have needed a
-// denied command, sends each bill again in a call of its own. Each bill gets a new permit ID, because permits
-// that were taken before the error remain in Redis until they expire.
+// Handles an error that Redis returned for a whole script call. If a command is denied and several bills
+// share the call, sends each bill again in a call of its own. Each bill then gets a new permit ID, because
+// permits that the failed call took remain in Redis until they expire.
 void Store::Session::handle_fault(Pipeline::Entry& entry, const Reply& reply) {
   const auto error = classify(reply.text);
   if (error == StoreError::NoScript) load_again(Purpose::LoadCharge);
@@ -215,21 +215,22 @@ void Store::Session::handle_refund(Pipeline::Entry entry, const Reply& reply) {
   count(stats_.refunds_lost, entry.amended);
 }
 
-// Resumes the call's coroutine, which may send another bill or stop the store.
+// Sets the call's result and resumes its coroutine, which may send another bill or stop the store.
 void Store::Session::finish(Call& call, net::ErrorCode error) {
-  // In a cluster, Cluster counts failed bills. The session would count a failure for each part of a bill.
+  // A call of a cluster (`waiting` is set) is only a part of a bill. The cluster counts the failed bill
+  // instead.
   if (error && call.waiting == nullptr) count(stats_.failures);
   call.error = error;
   if (call.ends_wait()) call.caller.resume();
 }
 
-// Counts a failure. Calls that fail after waiting at the same time count as one failure, because one stall of
-// Redis makes all of them fail.
+// Counts a failure. Failures of calls that waited at the same time count as one, because one stall of Redis
+// makes all of them fail.
 void Store::Session::note_failure(net::ErrorCode error, Pipeline::Time asked) {
   if (state() != StoreState::Up || !is_of_server(error)) return;
   if (error == StoreError::Timeout) last_error_ = "no reply within " + base::to_string(settings_.timeout);
-  // ReadOnly means that the server is a replica now. A replica rarely becomes a master soon, so weir drops
-  // the connection and asks the Sentinels for the present master.
+  // ReadOnly means that the server is a replica now, and will hardly become a master again soon. So weir
+  // drops the connection and asks the Sentinels for the present master.
   const bool moved = sentinels_ && error == StoreError::ReadOnly;
   if (asked >= counts_since_) {
     ++failures_in_row_;

@@ -20,8 +20,8 @@ namespace {
 namespace asio = net::asio;
 using Purpose = Pipeline::Purpose;
 
-// Returns the groups of the refunded keys. Omits keys of concurrency limits, because the deny cache does not
-// store their states. Otherwise the end of every request would be noted as a refund.
+// Returns the groups of the refunded keys (for LastRefunds). Omits keys of concurrency limits: the deny cache
+// does not store their states, and the end of every request releases a permit.
 LastRefunds::Groups groups_of(std::span<const Refund> refunds) {
   LastRefunds::Groups groups;
   for (const auto& line : refunds)
@@ -66,9 +66,9 @@ net::ErrorCode Store::Session::begin(Call& call) {
 net::ErrorCode Store::Session::enqueue(Call& call) {
   if (!takes_bills()) return refusal_;
   if (pipeline_.full()) return StoreError::Overloaded;
-  // schedule_flush() comes first. If schedule_flush() throws, nothing refers to the call yet.
+  // Calls schedule_flush() first, because it may throw. At this point, nothing refers to the call yet.
   schedule_flush();
-  // If another node has redirected the bill, the timer may be set for a time after the bill's deadline.
+  // The timer may be set for a later time, if another node has redirected the bill.
   if (!watching_ || call.deadline < deadline_timer_.expiry())
     watch_until(std::min(call.deadline, pipeline_.next_deadline().value_or(call.deadline)));
   pipeline_.gather(call);
@@ -91,9 +91,9 @@ void Store::Session::refund_alone(const Refund& line) {
   send_refunds({&line, 1});
 }
 
-// Stores the refunds with the command if they may have to be sent again in another form. In a cluster, the
-// refunds may have to be sent one by one, because their slot may be moving. A renewal may be outdated when
-// the command is sent again.
+// Stores the refunds beside the command if the command may have to be sent again in another form. In a
+// cluster, the refunds must be sent one by one if their slot is moving. A renewal may be outdated when the
+// command is sent again.
 void Store::Session::send_refunds(std::span<const Refund> refunds) {
   auto command = std::make_unique<std::string>();
   const CallNumber number = permit_renewer_.next_number();
@@ -133,8 +133,8 @@ void Store::Session::tell(std::unique_ptr<std::string> command, Pipeline::Entry 
   pipeline_.push(std::move(entry), now);
 }
 
-// Posts flush(), so that all commands of one iteration of the event loop are sent in one write, and bills
-// share script calls.
+// Posts flush() to the event loop. So all commands of one iteration are sent in one write, and bills share
+// script calls.
 void Store::Session::schedule_flush() {
   if (flush_scheduled_) return;
   asio::post(executor_, [self = shared_from_this()] { self->flush(); });
@@ -171,7 +171,7 @@ void Store::Session::flush() {
   flush_scheduled_ = false;
   if (state() != StoreState::Up || blocked_) return;
   pack();
-  // If only refunds were sent, the timer is not set yet.
+  // The timer is not set yet if only refunds are sent.
   if (!watching_) watch_deadlines();
   net::ErrorCode ec;
   count(stats_.writes, wire_.send(pipeline_.output(), ec));
@@ -190,8 +190,8 @@ void Store::Session::wait_for_room() {
   });
 }
 
-// Sets the one timer of all calls and commands to the earliest deadline. The timer stays set even if the call
-// with this deadline is answered in time.
+// Sets the one timer of all calls and commands to the earliest deadline. The timer keeps this time even if
+// the call with this deadline is answered before.
 void Store::Session::watch_deadlines() {
   const auto next = pipeline_.next_deadline();
   watching_ = false;
@@ -207,14 +207,14 @@ void Store::Session::watch_until(Pipeline::Time deadline) {
   watching_ = true;
 }
 
-// Called when the deadline timer expires. Fails overdue calls. Also ends a connection on which commands stay
-// unanswered, so that a new connection can renew the permits before they expire.
+// Called when the deadline timer expires. Fails overdue calls. Also ends a connection on which a command has
+// no reply for too long. A new connection can then renew the permits before they expire.
 void Store::Session::expire() {
   const auto now = std::chrono::steady_clock::now();
   std::vector<Call*> expired;
   try {
     expired = pipeline_.take_expired(now);
-  } catch (const std::bad_alloc&) {  // the end of the connection answers all calls
+  } catch (const std::bad_alloc&) {  // ending the connection answers all calls
     watching_ = false;
     return abort_answer(StoreError::Overloaded);
   }
@@ -230,10 +230,10 @@ void Store::Session::expire() {
   }
 }
 
-// Sends a bill again, but at most once. The bill keeps its deadline.
+// Sends a bill again if it was sent only once. The bill keeps its deadline. Returns true if it will be sent.
 bool Store::Session::ask_again(Call& call) {
   if (state() != StoreState::Up || std::exchange(call.resent, true)) return false;
-  schedule_flush();  // schedule_flush() comes first: if schedule_flush() throws, the call is not gathered
+  schedule_flush();  // comes first: if it throws, the call is not gathered
   pipeline_.gather(call);
   return true;
 }
@@ -253,14 +253,14 @@ bool Store::Session::send(Pipeline::Entry& entry, bool asking) {
   return true;
 }
 
-// Sends refunds. In a cluster, the keys may be on other nodes now, so the cluster sends them.
+// Sends refunds. In a cluster, the Cluster object sends them, because their keys may be on other nodes now.
 void Store::Session::refund_anywhere(std::span<const Refund> refunds) {
   if (common_ != nullptr) return common_->cluster.refund(refunds);
   refund(refunds);
 }
 
-// Removes renewals of permits that were released after the renewals were sent. A repeated renewal would
-// restore the released permit.
+// Removes renewals of permits that were released after the renewals were sent. Sent again, such a renewal
+// would restore the released permit.
 void Store::Session::drop_outlived(Pipeline::Entry& entry) {
   if (std::erase_if(entry.lines, [&](const Refund& line) { return permit_renewer_.is_outlived(line); }) == 0)
     return;
@@ -271,7 +271,7 @@ void Store::Session::drop_outlived(Pipeline::Entry& entry) {
                   entry.number);
 }
 
-// Sends a command again, but at most once.
+// Sends a command again if it was sent only once. Returns true if it was sent again.
 bool Store::Session::send_again(Pipeline::Entry& entry) {
   if (std::exchange(entry.resent, true) || !pipeline_.has_room()) return false;
   pipeline_.output().append(*entry.command);

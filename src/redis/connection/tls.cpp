@@ -15,7 +15,7 @@ namespace weir::redis {
 
 namespace {
 
-// Returns the first error in OpenSSL's queue, because it is the closest to the cause.
+// Returns the first error in OpenSSL's queue, which is the closest to the cause.
 std::string first_fault() {
   const auto code = ERR_peek_error();
   const char* reason = ERR_reason_error_string(code);
@@ -144,8 +144,7 @@ std::size_t TlsCodec::open(char* at, std::size_t size, bool& ended) {
   return 0;
 }
 
-// Encrypts `plain`. There is always enough space, because the output is a memory buffer that accepts all
-// bytes.
+// Encrypts `plain`. Always succeeds in writing, because the output is a memory buffer that accepts all bytes.
 void TlsCodec::seal(std::string_view plain) {
   ERR_clear_error();
   std::size_t n = 0;

@@ -1,10 +1,9 @@
 // TLS to Redis as a codec: it converts between plain and sealed (encrypted) bytes and has no socket. The
 // owner of the socket sends the sealed bytes.
 //
-// This class does not use asio::ssl::stream, because each write of a stream must be awaited. Here all
-// commands of one iteration of the event loop are sent in one write, which is tried immediately. This class
-// does not use net::Stream either, because net::Stream is the server's side of TLS and belongs to the reactor
-// of client requests.
+// The class asio::ssl::stream does not fit, because each of its writes must be awaited. Here all commands of
+// one iteration of the event loop are sent in one write, which is tried immediately. The class net::Stream
+// does not fit either, because it is the server's side of TLS and belongs to the reactor of client requests.
 //
 // Belongs to one worker.
 #pragma once
@@ -31,8 +30,8 @@ class TlsClient {
  public:
   explicit TlsClient(TlsSettings settings) : settings_(std::move(settings)) {}
 
-  // Returns an SSL object for a new connection. The caller owns the object. Reads the files again if one of
-  // them has changed. If the changed files are faulty, uses their earlier content.
+  // Returns an SSL object for a new connection, owned by the caller. Reads the certificate and key files
+  // again if one of them has changed. If the changed files are faulty, uses their earlier content.
   [[nodiscard]] base::Result<SSL*> begin(const std::string& host);
 
  private:

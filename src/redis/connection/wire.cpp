@@ -86,8 +86,8 @@ net::Task<net::ErrorCode> Wire::dial_tcp(const base::Endpoint& address, base::Du
   if (const auto at = std::find(addresses.begin(), addresses.end(), begin_); at != addresses.end())
     std::rotate(addresses.begin(), at, addresses.end());
   begin_.reset();
-  // Divides the time into one share more than there are addresses. Each address except the last gets one
-  // share. Two shares are left for the last address and for the steps after the TCP connect.
+  // The longest time for each address but the last. `patience` is divided into one share more than there are
+  // addresses. So two shares are left for the last address and for the steps after the TCP connect.
   const auto share = patience / (static_cast<base::Duration::rep>(addresses.size()) + 1);
   for (std::size_t at = 0; at < addresses.size() && !closed_ && !cancelled_; ++at) {
     const bool last = at + 1 == addresses.size();
@@ -104,8 +104,8 @@ net::Task<net::ErrorCode> Wire::dial_tcp(const base::Endpoint& address, base::Du
 net::Task<net::ErrorCode> Wire::connect(const Address& address, base::Duration most) {
   net::ErrorCode ec;
   socket_.close(ec);
-  // The timer's handler has only a weak pointer to this object. So a late handler does nothing after this
-  // coroutine has ended.
+  // The timer's handler has only a weak pointer to this flag. So a handler that runs after the end of this
+  // coroutine does nothing.
   const auto silent = std::make_shared<bool>(false);
   if (most != base::kForever) {
     share_.expires_after(most);
@@ -197,10 +197,10 @@ net::Task<net::ErrorCode> Wire::write(std::string_view bytes) {
   co_return ec;
 }
 
-// Returns the text for an error. In TLS 1.3 the client has finished its handshake before the server checks
-// the client's certificate (RFC 8446, appendix A.1). A server that requires another certificate sends an
-// alert and closes the connection. The alert usually gets lost, because the server does not read what weir
-// has sent. So the text names this possible cause.
+// Returns the text for an error. The text names a possible cause that weir cannot see: the server may require
+// another client certificate. In TLS 1.3 the client has finished its handshake before the server checks that
+// certificate (RFC 8446, appendix A.1). The server then sends an alert and closes the connection. The alert
+// usually gets lost, because the server does not read what weir has sent.
 std::string Wire::words_for(const net::ErrorCode& ec) const {
   const bool hung_up =
       ec == asio::error::connection_reset || ec == asio::error::broken_pipe || ec == asio::error::eof;

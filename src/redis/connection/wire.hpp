@@ -30,19 +30,18 @@ class Wire {
   Wire(net::Executor executor, std::shared_ptr<TlsClient> tls);
   ~Wire();
 
-  // Closes the current connection and resolves the name in `address`. Connects to the first resolved address
-  // that accepts the connection. Begins with the address for which keep_to_it() was called, or else with the
-  // address after the last one that accepted a connection. `patience`: the caller's deadline; each address
-  // gets a part of it. `address` must outlive the coroutine. Returns NoTls or a system error; why() describes
-  // the error.
+  // Closes the current connection, resolves the name in `address`, and connects to the first resolved address
+  // that accepts. Begins with the address for which keep_to_it() was called, or else with the address after
+  // the last one that accepted. `patience`: the caller's deadline; each address gets a part of it. `address`
+  // must outlive the coroutine. Returns NoTls or a system error; why() describes the error.
   [[nodiscard]] net::Task<net::ErrorCode> open(const base::Endpoint& address, base::Duration patience);
   // Makes the next open() begin with the current address. Must be called if the server at the current address
   // works.
   void keep_to_it() noexcept { begin_ = opened_; }
   // Reads at least one byte, or sets `ec`.
   [[nodiscard]] net::Task<std::size_t> read_some(char* at, std::size_t size, net::ErrorCode& ec);
-  // Writes all bytes, which must outlive the coroutine. If a write fails or is cancelled, a command or a TLS
-  // record may have been sent only in part. After that, the wire sends nothing more until the next open().
+  // Writes all bytes, which must outlive the coroutine. If a write fails or is cancelled, only a part of a
+  // command or TLS record may have been sent. The wire then sends nothing more until the next open().
   [[nodiscard]] net::Task<net::ErrorCode> write(std::string_view bytes);
 
   // Sends as many bytes as the socket accepts at once, and removes them from `bytes`. Sets `ec` to

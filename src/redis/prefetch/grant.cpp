@@ -62,8 +62,8 @@ Grant::Grant(std::uint32_t number, const limit::Charge& line, const RoundTrip& t
   if (gcra_core_ != nullptr) end_ = trip.begin + Ticks{left_} * interval_of(*gcra_core_);
 }
 
-// Returns the latest time that Redis's clock may show at `now`: in ticks for a token bucket or GCRA, in
-// microseconds for a window.
+// Returns the latest time that Redis's clock may show at this host's time `now`: in ticks for a token bucket
+// or GCRA, in microseconds for a window.
 Ticks Grant::latest(Time now) const noexcept {
   const auto passed = std::chrono::ceil<base::Duration>(std::max(now - trip_.sent, Time::duration(0)));
   const auto at = trip_.charged_at + passed + passed / kPace + base::Duration(1);
@@ -78,8 +78,8 @@ Cost Grant::ready(Time now) const noexcept {
     return at < static_cast<std::uint64_t>(until_.time_since_epoch().count()) ? left_ : 0;
   if (end_ <= at) return 0;
   const Ticks ahead = end_ - at;
-  // `ahead` nearly always fits into 64 bits, and a division of 64 bits is ten times as fast as one of 128
-  // bits.
+  // Divides in 64 bits if `ahead` fits, which is nearly always so. A division of 64 bits is ten times as fast
+  // as one of 128 bits.
   const bool fits = ahead <= std::numeric_limits<std::uint64_t>::max();
   const Ticks slots =
       fits ? static_cast<std::uint64_t>(ahead) / interval_of(*gcra_core_) : ahead / interval_of(*gcra_core_);
@@ -120,8 +120,8 @@ std::optional<Grant> Grant::apart(std::uint32_t number, const limit::Charge& lin
   return grant;
 }
 
-// Keeps the round trip of this grant. This grant is the older one, so its estimate of Redis's clock allows
-// for a greater error.
+// Keeps the round trip of this grant, not that of `other`. This grant is older, so its estimate of Redis's
+// clock allows for a greater error.
 bool Grant::merge(const Grant& other) noexcept {
   if (number_ == 0 || gcra_core_ != nullptr || other.gcra_core_ != nullptr || until_ != other.until_)
     return false;
@@ -134,8 +134,8 @@ Ticks Grant::begin() const noexcept {
   return end_ - Ticks{left_} * interval_of(*gcra_core_);
 }
 
-// Returns how long the key may remain in use. For a bucket, this is the time in which an empty bucket fills,
-// because other weirs may have spent all units.
+// Returns the longest time until the key is unused (full) again. For a bucket, this is the time in which an
+// empty bucket fills, because other weirs may have spent all units.
 base::Duration Grant::whole_after(Time now) const noexcept {
   if (gcra_core_ != nullptr) return gcra_core_->window();
   const auto passed = std::chrono::floor<base::Duration>(std::max(now - trip_.received, Time::duration(0)));

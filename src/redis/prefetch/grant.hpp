@@ -80,8 +80,8 @@ class Grant {
   using Time = std::chrono::steady_clock::time_point;
 
   Grant() = default;  // an empty grant that belongs to no key
-  // `number`: not 0. `whole`: the time from trip.received until the key is unused again. REQUIRES:
-  // can_be_leased(*line.limiter); `trip` charged line.cost.
+  // `number`: identifies the grant; not 0. `whole`: the time from trip.received until the key is unused
+  // again. REQUIRES: can_be_leased(*line.limiter); `trip` is the round trip that charged line.cost.
   Grant(std::uint32_t number, const limit::Charge& line, const RoundTrip& trip,
         base::Duration whole) noexcept;
 
@@ -93,24 +93,25 @@ class Grant {
 
   // Returns how many units may be spent at `now`.
   [[nodiscard]] limit::Cost ready(Time now) const noexcept;
-  // Spends units. Sets the members of `outcome` that put_back() and a refund need. REQUIRES: ready(now) ≥
-  // cost.
+  // Spends `cost` units. Sets the members of `outcome` that put_back() and a refund will need. REQUIRES:
+  // ready(now) ≥ cost.
   void spend(limit::Cost cost, Time now, limit::Outcome& outcome) noexcept;
-  // Puts back spent units whose request was not forwarded. Returns false if the units' time slots do not
-  // adjoin the slots of this grant. Also returns false if Redis debited the units before it debited this
-  // grant, because the key may have been reset in between.
+  // Puts back spent units whose request was not forwarded. Returns true if this grant takes them. Returns
+  // false if the units' time slots do not adjoin the slots of this grant. Also returns false if Redis debited
+  // the units before it debited this grant, because the key may have been reset in between.
   [[nodiscard]] bool put_back(const limit::Charge& line, const limit::Outcome& outcome) noexcept;
-  // Makes a new grant from spent units of a bucket, with the same estimate of Redis's clock. Returns nullopt
-  // for a window, and for units that Redis debited before it debited this grant.
+  // Makes a new grant from spent units of a bucket, with this grant's estimate of Redis's clock. Returns
+  // nullopt for a window, and for units that Redis debited before it debited this grant.
   [[nodiscard]] std::optional<Grant> apart(std::uint32_t number, const limit::Charge& line,
                                            const limit::Outcome& outcome) const noexcept;
-  // Adds the units of another grant of the same window. Returns false for a bucket or for another window.
+  // Adds the units of another grant of the same window, and returns true. Returns false for a bucket or for
+  // another window.
   [[nodiscard]] bool merge(const Grant& other) noexcept;
 
   // For buckets: returns true if this grant's last time slot ends later than the last time slot of `other`.
   [[nodiscard]] bool stands_behind(const Grant& other) const noexcept { return end_ > other.end_; }
 
-  // Returns an upper bound of the time until the key is unused again.
+  // Returns an upper bound of the time until the key is unused (full) again.
   [[nodiscard]] base::Duration whole_after(Time now) const noexcept;
   // Returns Redis's time at `now`. Uses the same estimate of Redis's clock as whole_after().
   [[nodiscard]] base::TimePoint now_there(Time now) const noexcept {

@@ -36,8 +36,9 @@ Grant* GrantCache::Entry::grant_of(Cost cost, Time now) noexcept {
   return first;
 }
 
-// Returns the grant to replace: a grant that was never used. If there is none, returns the oldest empty
-// grant, or else the oldest grant with too few units for a request.
+// Returns the element of `grants` in which to put a new grant; null if every grant has enough units for a
+// request. Prefers an element that never had a grant, then the oldest used-up grant, then the oldest grant
+// with too few units for a request.
 Grant* GrantCache::Entry::room(Time now) noexcept {
   Grant* best = nullptr;
   const auto before = [](const Grant& a, const Grant& b) {
@@ -77,7 +78,7 @@ bool GrantCache::spend(const limit::Charge& line, Time now, limit::Outcome& outc
   stats_.spent += line.cost;
   entry->used = now;
   const auto whole = grant->whole_after(now);
-  // `whole` is an upper bound. The next units may come earlier, because weir may prefetch more.
+  // `whole` is an upper bound. More units may come earlier, because weir may prefetch them.
   outcome = {.allowed = true, .reset_after = whole, .more_after = whole};
   grant->spend(line.cost, now, outcome);
   outcome.ahead = clock_ahead(grant->now_there(now), outcome.debited_at);
@@ -155,8 +156,8 @@ Cost GrantCache::wanted(const limit::Charge& line, Time now) {
   return units;
 }
 
-// Doubles the size of the next grant if the last grant was used up quickly. Halves the size if the last grant
-// was used up slowly.
+// Sets the size of the next grant. If the last grant was used up quickly, the next one is twice as large. If
+// the last grant was used up slowly, the next one is half as large.
 void GrantCache::adapt(Entry& entry, Time now) const noexcept {
   if (entry.taken == Time{}) return;
   const auto enough_for = now - entry.taken;
@@ -173,14 +174,14 @@ std::uint32_t GrantCache::next_number() noexcept {
 
 void GrantCache::arrived(const limit::Charge& line, const RoundTrip& trip, const limit::Outcome& outcome,
                          std::vector<Refund>& back) {
-  // The entry exists, because an entry that waits for a grant is never replaced.
+  // Finds the entry, because an entry that waits for a grant is never replaced by another key.
   Entry* entry = find(line);
   if (entry == nullptr) return;
   entry->taking = false;
   entry->known = outcome.remaining;
   if (!outcome.allowed) return;
   stats_.taken += line.cost;
-  // A reset of the key may have erased the debit of these units in Redis.
+  // Drops the units if the key was reset meanwhile, because the reset may have erased their debit in Redis.
   if (std::exchange(entry->forgotten, false)) {
     stats_.lost += line.cost;
     return;
@@ -188,8 +189,8 @@ void GrantCache::arrived(const limit::Charge& line, const RoundTrip& trip, const
   keep(*entry, Grant(next_number(), line, trip, outcome.reset_after), trip.received, back);
 }
 
-// Adds a grant to the entry. Merges grants of one window, because their units are interchangeable. Units may
-// be put back into a used-up grant, so grants that were never used are replaced first.
+// Adds a grant to the entry. Merges grants of one window, because their units are interchangeable. An element
+// that never had a grant is used before a used-up grant, because units may still be put back into the latter.
 void GrantCache::keep(Entry& entry, const Grant& fresh, Time now, std::vector<Refund>& back) {
   for (Grant& grant : entry.grants)
     if (grant.merge(fresh)) return;
@@ -205,7 +206,7 @@ void GrantCache::keep(Entry& entry, const Grant& fresh, Time now, std::vector<Re
 // Empties a grant. Appends a refund of its unspent units to `back`, if Redis would accept the refund.
 void GrantCache::dispose(const limit::Charge& line, Grant& grant, Time now, std::vector<Refund>& back) {
   if (const auto refund = grant.return_of(line, now)) {
-    // If push_back() throws, the grant keeps its units, because the grant is emptied afterwards.
+    // If push_back() throws, the grant still has its units, because it is emptied only below.
     back.push_back(*refund);
     stats_.returned += grant.left();
   } else {
@@ -239,10 +240,11 @@ void GrantCache::sweep(Time now, std::vector<Refund>& back, std::size_t most) {
     if (entry.line.limiter != nullptr && back.size() < most) sweep(entry, now, back);
 }
 
-// Disposes of grants of one key. All grants are disposed of if no request has used the key for `hold`.
-// Otherwise, the function disposes of a grant whose units have all expired. It also disposes of a window's
-// grant that is older than `hold`; the key's next grant is then half as large. Units that Redis would not
-// take back are lost. Frees the entry of an idle key, unless the entry still waits for a grant.
+// Disposes of grants of one key. Units that Redis would not take back are lost.
+// * If no request has used the key for `hold`: disposes of all its grants, and frees the entry unless it
+//   waits for a grant.
+// * Otherwise: disposes of a grant whose units have all expired, and of a window's grant older than `hold`.
+//   In the latter case, the key's next grant is half as large.
 void GrantCache::sweep(Entry& entry, Time now, std::vector<Refund>& back) {
   const bool idle = now - entry.used >= hold_;
   const bool window = limit::gcra_core(*entry.line.limiter) == nullptr;

@@ -1,11 +1,11 @@
-// The units that one weir has prefetched, and the policy that decides how many more to take. Each key has
-// several grants (redis/prefetch/grant.hpp). Pure: plain values, and time as an argument.
+// The units that one weir has prefetched from Redis, and the policy that decides how many more to take. Each
+// key has several grants of units (redis/prefetch/grant.hpp). Pure: plain values, and time as an argument.
 //
 // weir prefetches no units for a cold key (a key with few requests), whose requests go to Redis one by one.
-// For a hot key, weir takes units for kFirst requests. Whenever a grant is used up within a span (a quarter
-// of `hold`), the next grant is twice as large. A grant is a whole multiple of a request's cost. A grant is
-// at most the rule's `lease`, and at most 1/kShare of the units that Redis had left at its last reply. So
-// near the end of a limit, requests go to Redis one by one again.
+// For a hot key, weir first takes units for kFirst requests. Whenever a grant is used up within a span (a
+// quarter of `hold`), the next grant is twice as large. A grant is a whole multiple of a request's cost. A
+// grant is at most the rule's `lease`, and at most 1/kShare of the units that Redis had left at its last
+// reply. So near the end of a limit, requests go to Redis one by one again.
 #pragma once
 
 #include "redis/prefetch/grant.hpp"
@@ -27,28 +27,28 @@ class GrantCache {
  public:
   using Time = Grant::Time;
 
-  // Allocates memory once, for `keys` keys rounded up to whole sets of kWays entries. If a set is full, a new
-  // key replaces the least recently used key that holds no units. If all keys of the set hold units, the new
-  // key gets no entry.
+  // Allocates memory once, for `keys` keys. The number is rounded up to whole sets of kWays entries. If a
+  // key's set is full, the key replaces the least recently used key that holds no units. If all keys of the
+  // set hold units, the new key gets no entry.
   GrantCache(std::size_t keys, base::Duration hold);
 
-  // Spends the line's cost. Returns true if the prefetched units pay for the line, and sets `outcome` with
-  // in_advance. Outcome::remaining is the number of units left in this cache, because other weirs may spend
-  // the units left in Redis.
+  // Spends the cost of `line` (a charge) from prefetched units. Returns true if they suffice, and sets
+  // `outcome` with in_advance. Outcome::remaining is the number of units left in this cache, because other
+  // weirs may spend the units left in Redis.
   bool spend(const limit::Charge& line, Time now, limit::Outcome& outcome);
-  // Returns true, and sets the outcome, if spend() would return true. Changes nothing.
+  // Returns what spend() would return, and sets the outcome if that is true. Spends nothing.
   bool peek(const limit::Charge& line, Time now, limit::Outcome& outcome);
   // Puts back units that spend() spent with `outcome`. Appends a refund to `back` if the cache cannot take
   // the units.
   void put_back(const limit::Charge& line, const limit::Outcome& outcome, std::vector<Refund>& back);
 
   // note_trip() must be called when a request of the key is sent to Redis, and learn() when Redis has
-  // answered the request.
+  // answered that request.
   void note_trip(const limit::Charge& line, Time now);
   void learn(const limit::Charge& line, const limit::Outcome& outcome);
 
-  // Returns how many units to take from Redis now; 0 for none. After any other result, the caller must call
-  // arrived() or failed().
+  // Returns how many units to take from Redis now; 0 for none. If the result is not 0, the caller must call
+  // arrived() or failed() later.
   [[nodiscard]] limit::Cost wanted(const limit::Charge& line, Time now);
   // Adds units that Redis has granted. `line`: the charge that took the units; line.cost is the number of
   // units. Appends a refund to `back` if the cache cannot take the units.
@@ -59,8 +59,9 @@ class GrantCache {
   // in Redis.
   void forget(const limit::Charge& line) noexcept;
 
-  // Appends to `back` refunds of the units of keys that no request has used for `hold`, and removes cold
-  // keys. Stops once `back` has `most` elements; the next call continues.
+  // Appends refunds to `back`, and frees the entries of keys that no request has used for `hold`. The
+  // refunded units belong to these keys, to grants whose units have all expired, or to windows' grants older
+  // than `hold`. Stops once `back` has `most` elements; the next call continues.
   void sweep(Time now, std::vector<Refund>& back, std::size_t most);
   // Appends refunds of all units to `back`. Stops once `back` has `most` elements; the next call continues.
   void give_up(Time now, std::vector<Refund>& back, std::size_t most);
@@ -77,7 +78,8 @@ class GrantCache {
 
  private:
   static constexpr std::size_t kWays = 4;
-  // The most grants of one key. Most grants come from Redis; a few consist of units that requests put back.
+  // The most grants of one key. Most of them come from Redis; a few consist of units that requests have put
+  // back.
   static constexpr std::size_t kGrants = 8;
 
   struct Entry {
@@ -86,7 +88,7 @@ class GrantCache {
     std::array<Grant, kGrants> grants{};  // in no particular order
     limit::Cost size = 0;                 // number of units in the next grant; 0: the key is cold
     limit::Cost request_cost = 1;         // cost of the last request that was sent to Redis
-    limit::Cost known = 0;                // units that Redis had left at its last reply
+    limit::Cost known = 0;                // units that Redis had left at its last reply about the key
     unsigned trips = 0;                   // requests that were sent to Redis since trips_since
     bool taking = false;
     bool forgotten = false;  // true: the key was reset after the request for a grant was sent
@@ -95,14 +97,14 @@ class GrantCache {
     [[nodiscard]] limit::Cost ready(Time now) const noexcept;
     [[nodiscard]] bool holds() const noexcept;
     [[nodiscard]] limit::Cost bounded(limit::Cost units) const noexcept;  // limits the size of a grant
-    // Returns the grant that expires first among the grants with at least `cost` units. Null if no grant has
+    // Returns the grant that expires first, of those with at least `cost` units. Returns null if no grant has
     // enough units.
     [[nodiscard]] Grant* grant_of(limit::Cost cost, Time now) noexcept;
-    // Puts back spent units into a grant. Returns false if no grant can take the units.
+    // Puts back spent units into a grant. Returns true if a grant has taken them.
     [[nodiscard]] bool put_back(const limit::Charge& units, const limit::Outcome& outcome,
                                 std::uint32_t number, GrantStats& stats) noexcept;
     // Returns a grant that a new grant may replace: an empty grant, or one with too few units for a request.
-    // Null if no grant may be replaced.
+    // Returns null if there is none.
     [[nodiscard]] Grant* room(Time now) noexcept;
   };
 

@@ -22,7 +22,8 @@ using Clock = std::chrono::steady_clock;
 // can be sent, too.
 constexpr std::size_t kAtOnce = 1024;
 
-// The lines (charges) of a bill that Redis must decide, with their indices in the whole bill.
+// The lines (charges) of a bill that prefetched units do not pay for, so Redis must decide them. Also has the
+// index of each line in the whole bill.
 class Rest {
  public:
   void add(const limit::Charge& line, std::size_t entry) noexcept {
@@ -75,8 +76,8 @@ void spend_here(SharedGrants& units, Charges charges, std::span<limit::Outcome> 
   }
 }
 
-// Makes the times of all outcomes relative to `server_now`. Before this call, the outcome of a line that was
-// paid with prefetched units refers to the grant's own estimate of Redis's clock.
+// Makes the times of all outcomes relative to `server_now`. Before, the outcome of a line that was paid with
+// prefetched units is relative to the grant's own estimate of Redis's clock.
 void tell_clocks(std::span<limit::Outcome> outcomes, base::TimePoint server_now) noexcept {
   for (auto& outcome : outcomes)
     if (outcome.in_advance)
@@ -100,8 +101,8 @@ void Store::PrefetchingStore::start() {
   if (!ends_) sweep_later();
 }
 
-// Returns true if this worker is the last one that uses the shared units. The last worker can refund all
-// units, because no other worker still waits for a grant.
+// Ends this worker's use of the shared units. Returns true if no other worker uses them any more. That worker
+// can refund all units, because no other worker waits for a grant.
 bool Store::PrefetchingStore::leave() noexcept {
   if (!is_last_) is_last_ = units_.leave();
   return *is_last_;
@@ -188,8 +189,8 @@ bool Store::PrefetchingStore::holds_for(const limit::Charge& charge, limit::Outc
   return charge.lease != 0 && units_.peek(charge, Clock::now(), outcome);
 }
 
-// Starts to prefetch units for each charge that needs more units. If memory runs out, takes no units and does
-// not throw, because charge() must still wait for the bill that it sends.
+// Starts to prefetch units for each charge that needs more of them. If memory runs out, takes no units and
+// does not throw, because charge() must still send its bill and wait for it.
 void Store::PrefetchingStore::take_in_advance(Charges charges, Pipeline::Time now) noexcept {
   if (ends_ || !backend_->is_there()) return;
   for (const auto& line : charges) {
@@ -205,7 +206,7 @@ void Store::PrefetchingStore::take_in_advance(Charges charges, Pipeline::Time no
   }
 }
 
-// Prefetches units from Redis. If a bill has too few units, the request for more units follows the bill in
+// Prefetches units for one key from Redis. The request for them follows the bill that found too few units, in
 // the same script call.
 net::Task<void> Store::PrefetchingStore::take(std::shared_ptr<PrefetchingStore> self, limit::Charge lease) {
   ++self->taking_;

@@ -23,9 +23,9 @@ class Store::PrefetchingStore final : public std::enable_shared_from_this<Store:
   PrefetchingStore(net::Executor executor, std::shared_ptr<Backend> backend, SharedGrants& units);
 
   void start();
-  // Stops prefetching units. The last worker that calls finish() refunds the units of all workers, as fast as
-  // Redis answers. Returns true if no units are left in this process or Redis is unavailable. Otherwise
-  // finish() must be called again.
+  // Stops prefetching units. The last worker to call finish() refunds the units of all workers, as fast as
+  // Redis answers. Returns true if no units are left to refund in this process, or Redis is unavailable.
+  // Otherwise finish() must be called again.
   [[nodiscard]] bool finish();
   // Does what finish() does, but sends all refunds at once and does not wait for replies. Must be called
   // before the backend stops.
@@ -34,12 +34,12 @@ class Store::PrefetchingStore final : public std::enable_shared_from_this<Store:
   // Returns true if a rule of the bill prefetches units.
   [[nodiscard]] static bool concerns(Charges charges) noexcept;
 
-  // Charges a bill as Store::charge does. Lines that were paid with prefetched units are never in `unasked`.
-  // If memory runs out, the units are put back.
+  // Charges a bill as Store::charge does. `unasked` never contains lines that were paid with prefetched
+  // units. If memory runs out, those units are put back.
   [[nodiscard]] net::Task<net::ErrorCode> charge(Charges charges, Outcomes outcomes,
                                                  base::TimePoint& server_now, limit::LineSet& unasked);
-  // Refuses a bill as Store::refuses does. A line is admitted if prefetched units can pay for the line; only
-  // the other lines can refuse the bill.
+  // Refuses a bill as Store::refuses does. Prefetched units admit a line if they can pay for it. So only the
+  // other lines can refuse the bill.
   [[nodiscard]] std::optional<base::TimePoint> refuses(Charges charges, Outcomes outcomes) noexcept;
   // Puts back prefetched units that paid for the charge. REQUIRES: outcome.in_advance.
   void refund(const limit::Charge& charge, const limit::Outcome& outcome) {
@@ -63,7 +63,7 @@ class Store::PrefetchingStore final : public std::enable_shared_from_this<Store:
   unsigned taking_ = 0;  // number of calls for more units that still wait for a reply
   bool ends_ = false;    // true: finish() or stop() was called, so no more units are taken
   bool stopped_ = false;
-  // Set when this worker stops using the shared units. True if this worker was the last one to use the units.
+  // True: this worker was the last one to use the shared units. Set when this worker stops using them.
   std::optional<bool> is_last_;
 };
 

@@ -1,7 +1,7 @@
   -- Replaces a string by a key of another type. `command`: RPUSH or ZADD, which adds `values`. `ttl`: the new key's
-  -- time to live, in milliseconds. Returns true on success. Returns false if Redis denies a command or the slot is
-  -- moving to another node; the string is then unchanged. The new key is built under another name and then renamed,
-  -- because a string that was deleted first would be lost in these cases.
+  -- time to live, in milliseconds. Returns true on success. Returns false and leaves the string unchanged if Redis
+  -- denies a command, or the slot is moving to another node. For this reason, the new key is built under another name
+  -- and then renamed: a string that was deleted first would be lost.
   local function become(key, ttl, command, values)
     local made = key .. ':made'
     local function works(...)

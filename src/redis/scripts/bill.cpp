@@ -26,7 +26,7 @@ constexpr std::size_t answers_at(const BillPosition& place) noexcept {
   return 1 + place.bills + kAnswerNumbers * place.first_line;
 }
 constexpr std::size_t size_of_reply(const BillPosition& place) noexcept {
-  return 1 + place.bills + kAnswerNumbers * place.lines + 1;  // the last 1 stands for the call's number
+  return 1 + place.bills + kAnswerNumbers * place.lines + 1;  // plus the time and the call's number
 }
 static_assert(std::endian::native == std::endian::little,
               "numbers go to the scripts as little-endian doubles");

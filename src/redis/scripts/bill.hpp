@@ -32,8 +32,8 @@ struct Naming {
 // Returns "prefix:" followed by the key's digest, in byte order, as 22 characters of base64url (RFC 4648 §5).
 [[nodiscard]] std::string key_name(std::string_view prefix, const limit::Key& key);
 
-// Returns the hash tag that puts a key into the cluster slot for `place`. The key's name contains the tag, in
-// braces, before the digest.
+// Returns the hash tag that puts a key into the cluster slot for the slot hash `place`. The key's name
+// contains the tag, in braces, before the digest.
 [[nodiscard]] std::array<char, 3> tag_of(limit::SlotHash place) noexcept;
 [[nodiscard]] Slot slot_of(limit::SlotHash place) noexcept;
 
@@ -56,19 +56,20 @@ struct BillRequest {
   bool looks = false;  // true: the script charges nothing and returns the verdict "refused"
 };
 
-// Returns how many lines the script gets for a bill: one line for each charge, and one more line for each
-// penalty. The line of a penalty follows the line of its charge.
+// Returns how many lines the script gets for a bill: one for each charge, and one more for each charge with a
+// penalty. A penalty's line follows the line of its charge.
 [[nodiscard]] std::size_t script_lines(Lines bill) noexcept;
 
-// The most bills and lines of one call of charge.lua. Each bill that shares a call saves Redis the cost of a
-// command. Beyond 16 bills the saving is small, and Redis serves no other client while a script runs. No bill
-// is added to a call that has kMostLines lines. At about 5 µs a line, 64 lines take a third of a millisecond.
+// The most bills and lines of one call of charge.lua. Bills that share a call save Redis the cost of
+// commands. Beyond 16 bills the saving is small, and Redis serves no other client while a script runs. A call
+// that has kMostLines lines gets no further bill. At about 5 µs a line, 64 lines take a third of a
+// millisecond.
 inline constexpr std::size_t kMostBills = 16;
 inline constexpr std::size_t kMostLines = 64;
 
 // Appends one EVALSHA command of charge.lua to `out`. `sha`: the script's SHA-1. The script decides the bills
-// in order. `around`: the approximate time of Redis's clock when the script runs. REQUIRES: 1 ≤ bills.size()
-// ≤ kMostBills; each bill has its own permit ID.
+// in order. `around`: the approximate time of Redis's clock when the script will run. REQUIRES: 1 ≤
+// bills.size() ≤ kMostBills; each bill has its own permit ID.
 void append_charge(std::string& out, std::string_view sha, const Naming& naming,
                    std::span<const BillRequest> bills, base::TimePoint around, CallNumber number);
 
@@ -93,8 +94,8 @@ enum class ReplyReading : std::uint8_t {
   Nonsense,  // the reply cannot come from charge.lua, or its decision contradicts the limiters
 };
 
-// The position of a bill in a call of charge.lua: bill number `bill`, counted from 0, of `bills`.
-// `first_line`: the number of script lines of earlier bills. `lines`: the number of script lines of all
+// The position of a bill in a call of charge.lua: bill number `bill`, counted from 0, of `bills` bills.
+// `first_line`: the number of script lines before this bill. `lines`: the number of script lines of all
 // bills.
 struct BillPosition {
   std::size_t bill, bills;

@@ -38,8 +38,9 @@ local n, bills = #keys, #counts
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 local states = call('MGET', unpack(keys)) -- nil for a key that is not a string; GET would return an error
--- For each line that fits: its next state, or a function that writes it; and the time until the key is unused. The
--- tables are created with four entries, enough for most calls, because a growing table is reallocated at 1, 2, 4 and 8.
+-- Two tables, each with an element for each line that fits. `nexts`: its next state, or a function that writes the next
+-- state. `aheads`: the time until the key is unused. The tables are created with four elements, enough for most calls,
+-- because a growing table is reallocated at 1, 2, 4 and 8.
 local nexts, aheads = { nil, nil, nil, nil }, { nil, nil, nil, nil }
 local base = bills - 1 -- the numbers of line i start at reply[base + 3 * i]
 local reply = { now, 1, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil }
@@ -47,12 +48,12 @@ for bill = 2, bills do
   reply[bill + 1] = 1
 end
 
--- Returns the function of a kind other than Kind.Gcra. That function checks line i, sets its answer, and returns
--- true if the line fits. The function returns nil if the client must send other windows. `beyond`: true if the line
--- must be charged even if it does not fit; buckets ignore `beyond`. `known`: a table that the functions of all kinds
--- share; its fields are `known.others` and `known.stays`: the lines that are written even if their bill is refused.
--- A kind's function is made only when the kind first occurs, because making it and its shared variables costs as
--- much as a check of Kind.Gcra. A kind's function uses no variables from outside kind_of, for the same reason.
+-- Returns the function of a kind other than Kind.Gcra. That function checks line i, sets its answer, and returns true
+-- if the line fits. It returns nil if the client must send other windows. `beyond`: true if the line must be charged
+-- even if it does not fit; buckets ignore `beyond`. `known`: a table that the functions of all kinds share. Its field
+-- `others` belongs to ask(); its field `stays` has the lines that are written even if their bill is refused. A kind's
+-- function is made only when the kind first occurs, because making it and its shared variables costs as much as a check
+-- of Kind.Gcra. For the same reason, a kind's function uses no variables from outside kind_of.
 local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, base)
   local call, take, pack, byte, sub = redis.call, struct.unpack, struct.pack, string.byte, string.sub
   local floor, ceil, min, max, concat = math.floor, math.ceil, math.min, math.max, table.concat
@@ -64,8 +65,8 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
   end
 
   -- A token bucket that refills `count` tokens every `period`. State: the instant of the last refill that is counted,
-  -- and the number of spent tokens. The number of refilled tokens (periods * count) may exceed 2^53. The number is
-  -- rounded in that case, but still exceeds any number of spent tokens, as the exact number does.
+  -- and the number of spent tokens. The number of refilled tokens (periods * count) may exceed 2^53 and is then
+  -- rounded. The rounded number, like the exact one, still exceeds any number of spent tokens.
   if kind == Kind.SteppedBucket then
     return function(i, _, period, count, burst, cost)
       local state = states[i]
@@ -97,8 +98,8 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
 
   -- A fixed window, either of a given length or (Kind.CalendarWindow) of a calendar. For a calendar, weir sends three
   -- adjacent windows: first to second, second to third, third to fourth. If the state has no current window, the script
-  -- chooses one of the sent windows. State: the end of the window, the count, and the instant since which charges are
-  -- in the count. Charges before that instant were lost and must not be refunded (refund.lua).
+  -- chooses one of these. State: the end of the window, the count, and the instant since which charges are in the
+  -- count. Charges before that instant were lost and must not be refunded (refund.lua).
   if kind == Kind.FixedWindow or kind == Kind.CalendarWindow then
     local function counted(i, beyond, limit, cost, find)
       local finish, used, since = 0, 0, now
@@ -132,9 +133,10 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
   end
 
   -- A token bucket or GCRA of a rule with `lease`, whose state has gaps (refunded slots of virtual time). If the cost
-  -- fits into a gap, the line is charged in the gap and the TAT stays the same. Answer for a charge at the TAT: as in
-  -- Kind.Gcra. Answer for a charge in a gap: The first number is how far the TAT was ahead of now, rounded up. The
-  -- second is the fraction of the gap's start. The third is how far the gap's start was ahead of now, plus one.
+  -- fits into a gap, the line is charged in the gap and the TAT (theoretical arrival time) stays the same. Answer for a
+  -- charge at the TAT: as in Kind.Gcra. Answer for a charge in a gap: The first number is how far the TAT was ahead of
+  -- now, rounded up. The second is the fraction of the gap's start. The third is how far the gap's start was ahead of
+  -- now, plus one.
   if kind == Kind.GapGcra then
 --#include spans.lua
 --#include gaps.lua
@@ -172,8 +174,8 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
   end
 
   if kind == Kind.SlidingWindow then
-    -- Returns a * b as two numbers, high and low, for a < 2^32 and b < 2^53: a * b = high * 2^42 + low. Each partial
-    -- product, with its carry, is below 2^53.
+    -- Returns a * b as two numbers, high and low, for a < 2^32 and b < 2^53, so that a * b = high * 2^42 + low. Each
+    -- partial product, with its carry, is below 2^53.
     local function product(a, b)
       local limb = 2097152 -- 2^21
       local low = b % limb
@@ -222,8 +224,8 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
   -- a state is not a string, because making functions takes time.
   local function beyond_strings()
     -- Runs a command on a key that is not a string, and returns its reply. Returns nil if the key does not exist or has
-    -- another Redis type than the command needs. Raises any other error. For the first such key, one EXISTS checks all
-    -- keys that are not strings; known.others says whether any of them exists.
+    -- another Redis type than the command needs. Raises any other error. At the first such key, one EXISTS checks all
+    -- keys that are not strings. known.others is true if any of them exists.
     local function ask(...)
       if known.others == nil then
         local absent = {}
@@ -266,11 +268,11 @@ local function kind_of(kind, known, keys, now, states, nexts, aheads, reply, bas
   return held
 end
 
--- Used only if several bills may charge the same key. For each key: the number of the last line that charged the key.
--- The next line with this key starts from that line's next state. Only the last state is written.
+-- Used only if several bills may charge the same key. For each key: the number of the last line that charged it. The
+-- next line with the key starts from that line's next state. Only the last state is written.
 local charged = ARGV[3] and {}
--- `kinds`: the functions, by kind; `known`: the table that they share. Both are made for the first line whose kind is
--- not Kind.Gcra.
+-- `kinds`: the functions, by kind. `known`: the table that these functions share. Both are made at the first line whose
+-- kind is not Kind.Gcra.
 local kinds, known
 local last = 0
 for bill = 1, bills do
@@ -308,7 +310,7 @@ for bill = 1, bills do
         end
         if tat >= now then
           wait, part = tat - now, tat_part
-          if part >= count then -- the rate has another count since a reload: round the fraction up
+          if part >= count then -- a reload has changed the rate's count: round the fraction up
             wait, part = wait + 1, 0
           end
         end
@@ -366,8 +368,8 @@ for bill = 1, bills do
       charged[keys[i]] = i
     end
     if ahead and written and type(nexts[i]) ~= 'string' then
-      -- nexts[i] is a function here, which writes the state. If the state is a string, the function returns it for a
-      -- later line with the same key.
+      -- nexts[i] is a function here. It writes the state, and returns it if it is a string, for a later line with the
+      -- same key.
       nexts[i], aheads[i] = nexts[i]((ahead - ahead % 1000) / 1000 + 2) or false, nil
     end
   end
@@ -377,9 +379,9 @@ local ttl, ttl_text -- kept from the previous key, because keys of one call ofte
 for i = 1, n do
   local ahead = aheads[i]
   if ahead then
-    -- Whole milliseconds, plus one to round up, plus one because PX may count from the time at which the script began.
-    -- A key that lives too long does no harm; a key that expires early would admit too much. The number becomes text
-    -- here, because Redis formats doubles slowly.
+    -- The time to live in whole milliseconds: one more to round up, and one more because PX may count from the time at
+    -- which the script began. A key that lives too long does no harm; a key that expires early would admit too much.
+    -- The number becomes text here, because Redis formats doubles slowly.
     local needed = (ahead - ahead % 1000) / 1000 + 2
     if needed ~= ttl then
       ttl, ttl_text = needed, format('%d', needed)

@@ -21,8 +21,8 @@
   local wrap = 4294967296
 
   -- Returns the start and end of the part of the period that contains `offset`. Used if the parts are not all equal:
-  -- period = width * buckets + rest. Part s begins ceil(s * period / buckets) after the period's start; s * rest <
-  -- buckets^2 <= 10^6. The search starts above the estimate and goes down, because the estimate may be off by one.
+  -- period = width * buckets + rest. Part s begins at s * width + ceil(s * rest / buckets); s * rest < buckets^2 <=
+  -- 10^6. The search starts above the estimate and goes down, because the estimate may be off by one.
   local function uneven_part(offset, period, buckets, width, rest)
     local s = floor(offset / period * buckets) + 2
     local begin, finish = s * width + ceil(s * rest / buckets), nil
@@ -33,7 +33,8 @@
     return begin, finish
   end
 
-  -- Returns functions for lists. Called only if there is a list, because making a function costs as much as a charge.
+  -- Returns the functions for logs that are lists. Called only if there is such a log, because making a function costs
+  -- as much as a charge.
   local function of_lists()
     local _, become = beyond_strings()
     -- Returns a function that turns a string with too many entries into a list. If the list cannot be made, the
@@ -88,9 +89,9 @@
       end
     end
 
-    -- Searches a list for the entry that must expire before the cost fits, if it is not among the first `looked_at`
-    -- entries. Returns the cost of all live entries, the number of expired entries, and the instant for the answer.
-    -- `counts`: the number of the first live entry, if known. `excess`: as in logged.
+    -- Searches a list for the entry that must expire before the cost fits. The caller has looked at the first
+    -- `looked_at` entries without finding it. Returns the cost of all live entries, the number of expired entries, and
+    -- the instant for the answer. `counts`: the number of the first live entry, if known. `excess`: as in logged.
     local function seek(key, total, looked_at, counts, since, excess)
       local last = call('LLEN', key) - 1
       local function entry(number)
@@ -164,7 +165,7 @@
     local from = instant - offset + begin
     local since = instant - offset + finish - period -- entries before this instant have expired
 
-    -- The cost fits when live entries with a total cost of live + excess have expired. If the cost can never fit, this
+    -- The cost fits once live entries of a total cost of live + excess have expired. If the cost can never fit, this
     -- `excess` selects the first entry, because every entry has a cost.
     local excess = cost <= limit and cost - limit or -wrap
     local live, expired, speaker, going = total, 0, nil, 0

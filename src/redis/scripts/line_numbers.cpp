@@ -17,8 +17,8 @@ namespace {
 
 using limit::Ticks;
 
-// The value of `enforced` for a line that follows the line before it: if the line before is admitted, this
-// line is charged.
+// The value of `enforced` for a line that does not decide: this line is charged if the line before it is
+// admitted.
 constexpr double kFollows = 3;
 
 template <class L>
@@ -58,7 +58,7 @@ struct ToCharge {
   double enforced;
   base::TimePoint around;
   const PermitId& hold;
-  // for a log that does not decide (limit/pair.hpp): the maximum number of units that it keeps
+  // for a log that does not decide (limit/pair.hpp): the most units that it keeps
   limit::Cost most;
   bool leased;
 
@@ -127,7 +127,7 @@ struct ToRefund {
   RefundNumbers operator()(const L& limiter) const noexcept {
     const limit::GcraCore& gcra_core = limiter.gcra_core();
     const std::uint64_t count = gcra_core.rate().count;
-    // Redis has charged at most the largest cost.
+    // Reduces the cost, because Redis has charged at most the largest cost.
     const Ticks held = Ticks{std::min(reserved, gcra_core.largest_cost())} * interval_of(gcra_core);
     if (leased) {
       assert(actual == 0);  // a rule with `lease` has no settlement (see obstacle_to_lease)
@@ -177,8 +177,8 @@ base::TimePoint instant(std::uint64_t us) noexcept {
   return base::TimePoint(base::Duration(static_cast<std::int64_t>(us)));
 }
 
-// A sliding log as the reply describes it: all live units are in one entry at `mark`. The limiter needs no
-// more than this entry.
+// A sliding log as the script's answer describes it: all live units are in one entry at `mark`. This entry is
+// all that the limiter needs for its outcome.
 struct SpokenLog {
   std::uint64_t newest_mark;
   limit::Cost live;
@@ -216,8 +216,8 @@ struct ToOutcome {
       tat += second;
       return ask();
     }
-    // The charge is in a gap before later slots, which do not move. The outcome equals the outcome of a
-    // charge at the gap's start.
+    // The charge is in a gap (free time slots) before later slots, and the TAT has not moved. The outcome is
+    // that of a charge at the gap's start.
     tat = gcra_core.refund(tat, cost);
     auto outcome = ask();
     outcome->allowed = true;
@@ -225,7 +225,7 @@ struct ToOutcome {
     return outcome;
   }
   // Returns nullopt for a bucket that would take longer than kMostMicros to fill. weir's charges never make
-  // such a state, and the times of such a state would overflow.
+  // such a state, and its times would overflow.
   Answer operator()(const limit::SteppedBucket& limiter) const noexcept {
     const auto& rate = limiter.rate();
     const auto refills = Ticks{second / rate.count + 1};
@@ -331,7 +331,7 @@ std::array<std::int64_t, kAnswerNumbers> told_later(const limit::Limiter& limite
                                                     base::Duration later) noexcept {
   std::array<std::int64_t, kAnswerNumbers> told;
   std::copy(answer.begin(), answer.end(), told.begin());
-  // For all other limiters, the numbers are instants and counts, which do not depend on the present time.
+  // The numbers of all other limiters are instants and counts, which do not depend on the present time.
   if (limit::gcra_core(limiter) == nullptr) return told;
   if (told[0] >= later.count())
     told[0] -= later.count();

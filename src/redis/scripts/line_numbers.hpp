@@ -27,8 +27,9 @@ struct PermitId {
 // A charge to refund or settle, or a permit to release or renew.
 struct Refund {
   limit::Charge charge;
-  // For a refund: when the request would depart, as for limit::refund. For a settlement: when the charge was
-  // made, as for limit::settle. For a charge with time slots: when Redis debited the slots.
+  // The time on which the refund depends. For a refund: when the request would depart, as for limit::refund.
+  // For a settlement: when the charge was made, as for limit::settle. For a charge with time slots: when
+  // Redis debited the slots.
   base::TimePoint departure;
   // The new cost of the charge; 0 for a refund. For a permit: 0 to release it, and the cost to renew it.
   limit::Cost actual = 0;
@@ -51,9 +52,9 @@ inline constexpr std::int64_t kMostMicros = std::int64_t{1} << 53;
 // Returns true if the scripts implement this limiter.
 [[nodiscard]] bool is_known(const limit::Limiter& limiter) noexcept;
 
-// Returns the numbers of a line for charge.lua. REQUIRES: is_known(*charge.limiter). `decider`: null, or the
-// limiter of the line that decides for this line (limit/pair.hpp). `around`: Redis's approximate time. weir
-// sends the calendar windows around this time; the script checks that Redis's time is in one of them.
+// Returns the numbers of a line for charge.lua. `decider`: null, or the limiter of the line that decides for
+// this line (limit/pair.hpp). `around`: Redis's approximate time, for which weir sends the calendar windows.
+// The script checks that Redis's time is in one of these windows. REQUIRES: is_known(*charge.limiter).
 [[nodiscard]] ChargeNumbers numbers_of(const limit::Charge& charge, base::TimePoint around,
                                        const PermitId& hold,
                                        const limit::Limiter* decider = nullptr) noexcept;
@@ -68,13 +69,13 @@ inline constexpr std::int64_t kMostMicros = std::int64_t{1} << 53;
 [[nodiscard]] std::optional<limit::Outcome> outcome_of(const limit::Charge& charge, base::TimePoint now,
                                                        AnswerNumbers answer) noexcept;
 
-// Applies the script's answer to the penalty's line: changes the outcome that the charge's limiter has given.
-// Returns false if the answer contradicts the outcome, or if no penalty has these numbers. Does not need the
-// penalty itself, because the rule may be gone when a late reply comes.
+// Changes the outcome of the charge's limiter by the script's answer to the penalty's line. Returns false if
+// the answer contradicts the outcome, or if no penalty has these numbers. Does not need the penalty itself,
+// because the rule may be gone when a late reply comes.
 [[nodiscard]] bool apply_penalty(base::TimePoint now, AnswerNumbers answer, limit::Outcome& outcome) noexcept;
 
-// Returns true for a bucket of a rule with `lease`. weir knows the time slots of a charge with slots, and a
-// refund names these time slots.
+// Returns true for a bucket of a rule with `lease`. Each of its charges takes time slots
+// (redis/prefetch/grant.hpp), and a refund names these slots.
 [[nodiscard]] bool has_slots(const limit::Charge& charge) noexcept;
 // Returns the refund of a charge. `charged_at`: when Redis made the charge, by Redis's clock. `outcome`: the
 // outcome of the charge.
@@ -87,7 +88,7 @@ inline constexpr std::int64_t kMostMicros = std::int64_t{1} << 53;
                                                                   AnswerNumbers answer,
                                                                   base::Duration later) noexcept;
 // Returns true if the script's answer to a charge of cost `asked` is also right for `line`, another charge of
-// the key. A log's answer is right for one cost only, because it does not say how much `remaining` grows as
+// the key. The answer of a log is right for one cost only, because it does not say how `remaining` grows as
 // entries expire. The answer of a bucket with `lease` is wrong for a lower cost, which may fit into a gap.
 [[nodiscard]] bool tells(const limit::Charge& line, limit::Cost asked) noexcept;
 

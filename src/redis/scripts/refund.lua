@@ -98,9 +98,9 @@ local function kind_of(kind, now)
     end
   end
 
-  -- A bucket with prefetched units: refunds the slots (time intervals) from `first` on, except the part in the past.
-  -- Later slots may belong to other charges. If there are too many gaps, the shortest gap is dropped and counted in
-  -- `lost`.
+  -- A bucket with prefetched units: refunds the slots (intervals of virtual time) from `first` on, except the part in
+  -- the past. Only these slots become free, because later slots may belong to other charges. If there are too many
+  -- gaps, the shortest gap is dropped and counted in `lost`.
   if kind == Kind.GapGcra then
 --#include spans.lua
 --#include gaps.lua
@@ -117,7 +117,8 @@ local function kind_of(kind, now)
       return gaps
     end
 
-    -- Adds the refunded slots to the gaps. Returns false if the slots overlap a gap, because they were refunded before.
+    -- Adds the refunded slots to the gaps. Returns false if the slots overlap a gap, because they were then refunded
+    -- before.
     local function insert(gaps, first, first_part, last, last_part)
       local n = 1
       while gaps[n] and not less(first, first_part, gaps[n][3], gaps[n][4]) do
@@ -155,7 +156,7 @@ local function kind_of(kind, now)
         return
       end
       local tat, part, since = take('<ddI7', state, 2)
-      if part >= count then -- the rate has another count since a reload: round the fraction up
+      if part >= count then -- a reload has changed the rate's count: round the fraction up
         tat, part = tat + 1, 0
       end
       local last, last_part = plus(first, first_part, length, length_part, count)
@@ -236,8 +237,8 @@ local function kind_of(kind, now)
     end
   end
 
-  -- Returns how much of the charge is in a state that began at `since`: all of it or 0. Returns nil if there is nothing
-  -- to correct.
+  -- Returns how much of the charge is in a state that began at `since`: all of it, or 0. Returns nil if nothing is to
+  -- be corrected.
   local function found(charged_at, since, reserved, actual)
     if charged_at >= since then
       return reserved
@@ -324,7 +325,7 @@ for i = 1, #KEYS do
   local in_b = kind == Kind.Gcra or kind == Kind.SlidingWindow or kind == Kind.GapGcra
   local charged_at = in_b and b or kind == Kind.FixedWindow and d or a
   reset_at = reset_at and tonumber(reset_at)
-  -- A time of reset in the future only shows that the clock was set back, so it is ignored.
+  -- Ignores a time of reset in the future, which only shows that the clock was set back.
   if not reset_at or charged_at > reset_at or reset_at > now then
     local amend = kinds[kind] or kind_of(kind, now)
     kinds[kind] = amend

@@ -1,8 +1,8 @@
     -- Corrects a charge in a log. Changes the first entry at or after the start of the charge's part (bucket) of the
-    -- period. If this entry is too small, takes the remainder from later entries. The first changed entry is near the
-    -- end of the log, because most corrected charges are recent. `from`: the start of the charge's part. `expiry`: when
-    -- the entries of that part expire. `most`: the largest cost of one entry. `strict`: 1 if only a loss of the state
-    -- can have removed the charge's entry; 0 if charges beyond the limit may have dropped the entry.
+    -- period. If that entry costs less than the refund, takes the remainder from later entries. Reads the log from its
+    -- end, because most corrected charges are recent. `from`: the start of the charge's part. `expiry`: when the
+    -- entries of that part expire. `most`: the largest cost of one entry. `strict`: 1 if only a loss of the state can
+    -- have removed the charge's entry; 0 if charges beyond the limit may have dropped the entry.
 
     -- Returns functions that read and change the log entries in a string, as pairs of an instant and a cost. Entry 1 is
     -- the oldest; number 0 is the head. Only keep() writes to Redis.
@@ -142,8 +142,8 @@
       end
 
       if actual < reserved then
-        -- An entry has the instant of the first charge that it contains. If the entry's instant is later than the
-        -- corrected charge, the entry does not contain the corrected charge.
+        -- An entry has the instant of the first charge that it contains. So an entry with a later instant than the
+        -- corrected charge does not contain that charge.
         local there = first <= log.last and (strict == 0 or log.pair(first) <= charged_at)
         if there then
           give_back(reserved - actual)

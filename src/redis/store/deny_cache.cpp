@@ -10,14 +10,15 @@ namespace weir::redis {
 
 namespace {
 
-// Returns true if only time and refunds can reduce the usage of this limiter.
+// Returns true if only time and refunds can reduce the usage of this limiter. Returns false for queues and
+// concurrency limits.
 bool lasts(const limit::Limiter& limiter) noexcept {
   return !std::holds_alternative<limit::LeakyBucket>(limiter) && !limit::holds(limiter);
 }
 
-// Applies the client's penalty if it certainly still runs. Returns false if Redis must decide. If no penalty
-// runs, Redis must decide, because it counts a refusal by the limiter as a violation. Redis counts the
-// violation even if another rule also refuses the request.
+// Refuses by the client's penalty if it certainly still runs. Returns false if Redis must decide. Redis must
+// decide if no penalty runs, because a refusal by the limiter is a violation, which Redis counts. This is so
+// even if another rule also refuses the request.
 bool decide_by_penalty(base::TimePoint clock, base::TimePoint end, base::Duration unsure,
                        limit::Outcome& outcome) noexcept {
   const auto left = end - clock;
@@ -42,8 +43,8 @@ void DenyCache::remember(std::span<const limit::Charge> bill, std::span<const st
     if (!lasts(*line.limiter)) continue;
     const auto set = std::span(entries_).subspan(set_of(line.key), kWays);
     const auto older = [](const Entry& a, const Entry& b) { return a.trip.sent < b.trip.sent; };
-    // The answer is about a free slot (time interval) of the bucket. Such an answer says nothing about the
-    // next charge.
+    // The answer is about a gap (free time slots) of the bucket. Such an answer says nothing about the next
+    // charge, so it is not stored.
     if (has_slots(line) && told[2] != 0) {
       forget({&line, 1});
       continue;
@@ -82,8 +83,8 @@ std::optional<base::TimePoint> DenyCache::refuses(std::span<const limit::Charge>
     if (i == 0) first = clock;
     auto outcome = outcome_of(line, clock, told);
     if (!outcome) return std::nullopt;
-    // Redis's clock may be ahead of `clock` by up to `unsure`. If the wait is at most this long, Redis may
-    // admit the bill now.
+    // Redis's clock may be ahead of `clock` by up to `unsure`. If the wait is at most this long, Redis might
+    // admit the bill now, so the cache does not refuse it.
     const auto unsure = ceil<base::Duration>(entry->trip.received - entry->trip.sent + since / kPace);
     if (line.penalty != nullptr && !decide_by_penalty(clock, entry->penalty_end, unsure, *outcome))
       return std::nullopt;

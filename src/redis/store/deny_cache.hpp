@@ -51,13 +51,12 @@ class DenyCache {
  public:
   using Time = LastRefunds::Time;
 
-  // How long the cache uses a state. A flood of requests for a key then causes about one round trip in this
-  // time. It is short enough for a client that gets a refund: a stale state may refuse the client for this
-  // long.
+  // How long the cache uses a state. During a flood of requests for one key, about one round trip in this
+  // time suffices. After a refund by another weir, a stale state may refuse a client for this long.
   static constexpr std::chrono::milliseconds kKnown{1000};
   // A state older than kFresh is renewed: one request in each period of kRenewal goes to Redis, and the cache
-  // still answers the others. Otherwise all requests of a flood would go to Redis at once when the state gets
-  // too old.
+  // still answers the others. Otherwise the state would get too old, and all requests of a flood would go to
+  // Redis at once.
   static constexpr std::chrono::milliseconds kFresh{750};
   static constexpr std::chrono::milliseconds kRenewal{20};
   // The clocks of this host and of Redis drift apart by less than one part in kPace (NTP slews by 1 in 2000).

@@ -13,7 +13,7 @@ PermitRenewer::PermitRenewer(net::Executor executor, base::Duration lease, Refun
       timer_(executor) {}
 
 // Stores the permits of a bill, so that they are renewed. If memory runs out, a permit is not renewed and
-// expires after its lease. The caller still gets the outcome of the bill.
+// expires after its lease. The caller gets the outcome of the bill in any case.
 void PermitRenewer::keep(const Call& call) {
   if (!call.charged()) return;
   for (std::size_t i = 0; i < call.charges.size(); ++i) {
@@ -27,14 +27,14 @@ void PermitRenewer::keep(const Call& call) {
   }
 }
 
-// Sets the timer before it stores the permit. If setting the timer throws, no permit is stored.
+// Sets the timer before it stores the permit, so that no permit is stored if the timer throws.
 void PermitRenewer::hold(const limit::Charge& charge) {
   renew_later();
   permits_.hold_unasked(charge);
 }
 
-// Releases a permit of the charge. Must not throw, because destructors call this function. If memory runs
-// out, the permit is not released but expires after its lease.
+// Releases a permit of the charge. Must not throw, because destructors call it. If memory runs out, the
+// permit is not released but expires after its lease.
 void PermitRenewer::release(const limit::Charge& charge) {
   const auto line = permits_.release(charge);
   if (!line) return;
@@ -58,8 +58,8 @@ void PermitRenewer::renew_later() {
   waiting_ = true;
 }
 
-// Renews all permits. Sends nothing while Redis is unavailable. When Redis is available again, all permits
-// are renewed. If memory runs out, the next renewal still comes before the permits expire.
+// Renews all permits. Sends nothing while Redis is unavailable; all permits are renewed when it is available
+// again. If memory runs out, the next renewal still comes before the permits expire.
 void PermitRenewer::renew() {
   if (!refund_sink_.is_there()) return;
   try {

@@ -1,5 +1,5 @@
-// One worker's permits of concurrency limits in Redis, and the timer that renews them. The sessions for all
-// nodes of a cluster share one object, because a permit may move from one node to another.
+// One worker's permits of concurrency limits in Redis, and the timer that renews them. The sessions of a
+// cluster share one object, because a permit may move from one node to another.
 //
 // Belongs to one worker.
 #pragma once
@@ -32,8 +32,8 @@ class PermitRenewer : public std::enable_shared_from_this<PermitRenewer> {
   PermitRenewer(net::Executor executor, base::Duration lease, RefundSink& refund_sink, StoreStats& stats);
 
   [[nodiscard]] std::uint64_t next_permit() noexcept { return permits_.next().serial; }
-  // Returns a number for a call of a script. All numbers of permits and of calls come from one sequence of
-  // the worker, which all nodes of a cluster share. The numbers stay below 2^53.
+  // Returns a number for a call of a script. Permits and calls take their numbers from one sequence of the
+  // worker, for all nodes of a cluster. The numbers stay below 2^53.
   [[nodiscard]] std::uint64_t next_number() noexcept { return next_permit(); }
   [[nodiscard]] PermitId of(std::uint64_t permit) const noexcept { return permits_.of(permit); }
 

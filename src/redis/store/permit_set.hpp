@@ -1,8 +1,8 @@
 // The permits of concurrency limits in Redis that one worker's requests hold.
 //
 // A permit expires one lease (`lease_time`) after its last renewal. The worker renews all its permits three
-// times in a lease. So the permits of a crashed weir expire within a lease, but a request may last longer
-// than a lease. If Redis has lost a permit, the next renewal restores the permit.
+// times in a lease. So the permits of a crashed weir expire within a lease, but a request may last longer. If
+// Redis has lost a permit, the next renewal restores it.
 //
 // Permits of the same key and cost are interchangeable. When one of several requests with such permits ends,
 // any of these permits may be released. Pure; belongs to a PermitRenewer.
@@ -31,8 +31,8 @@ class PermitSet {
   // `holder`: a random number that identifies this worker; only its lowest 53 bits are used.
   PermitSet(std::uint64_t holder, base::Duration lease) noexcept;
 
-  // next() returns the permit ID for a new bill. of() returns the permit ID of the bill with the serial
-  // number `serial`.
+  // next() returns the permit ID for a new bill. of() returns the permit ID of the bill with this serial
+  // number.
   [[nodiscard]] PermitId next() noexcept { return of(++serial_); }
   [[nodiscard]] PermitId of(std::uint64_t serial) const noexcept { return {holder_, serial, lease_}; }
 
@@ -43,11 +43,11 @@ class PermitSet {
   void hold_unasked(const limit::Charge& charge);
 
   // Removes one permit of the charge's key and cost. Returns the refund that releases the permit in Redis;
-  // nullopt if Redis does not have the permit.
+  // nullopt if the permit was not written to Redis.
   [[nodiscard]] std::optional<Refund> release(const limit::Charge& charge);
 
-  // Returns true if `line` renews a permit that was released after the renewal was sent. The renewal must not
-  // be sent again, because the renewal would restore the permit.
+  // Returns true if `line` renews a permit that has been released since the renewal was sent. The renewal
+  // must not be sent again, because it would restore the permit.
   [[nodiscard]] bool is_outlived(const Refund& line) const noexcept;
 
   // Calls `tell` with renewals of all permits, in groups small enough that Redis is not busy for long.
