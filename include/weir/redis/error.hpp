@@ -1,5 +1,5 @@
-// The reasons why Redis did not decide a bill (the charges of one request). For each of these reasons, the
-// rule's on_store_failure says what happens to the request. Clients never see these values.
+// The reasons why Redis did not decide a bill (the charges of one request). After any of these errors,
+// on_store_failure of each rule says what happens to the request. Clients never see these values.
 #pragma once
 
 #include <type_traits>
@@ -22,7 +22,7 @@ enum class StoreError {
   NotAllowed,      // NOAUTH, WRONGPASS, NOPERM: the user or the password is wrong, or a right is missing
   // The ACL user may not run a command that a script uses; bills without that command still work.
   CommandDenied,
-  NoScript,     // NOSCRIPT, although weir has just loaded the script again
+  NoScript,     // NOSCRIPT again, although weir has just loaded the script
   ServerError,  // Redis replied with any other error
   BadReply,     // the bytes are not RESP, or the reply is not one that weir's scripts return
   NoTls,        // the TLS handshake failed: the certificate is not trusted, or the server has no TLS

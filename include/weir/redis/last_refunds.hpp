@@ -1,5 +1,5 @@
-// The time of this process's last refund in each group of keys. A cached state of a key must not be used if
-// the key got a refund after the state was cached, because the refund has lowered the key's usage.
+// For each group of keys: the time of this process's last refund to one of these keys. A refund lowers a
+// key's usage. So a state of the key that was cached before the refund must not be used any more.
 //
 // The stores of all workers share one object, which must outlive the workers' event loops. Thread-safe.
 #pragma once
@@ -27,14 +27,14 @@ class LastRefunds {
   // Returns the group of a key. A refund of one key makes the cached states of all keys in its group
   // unusable, so there are many groups. The keys of one request should be in different groups. Otherwise the
   // refund for one rule would make the cached refusal of another rule unusable. The keys of one client may
-  // differ by a fixed amount (name_key.cpp). The multiplication in this function puts most pairs of such keys
-  // into different groups.
+  // differ by a fixed amount (name_key.cpp). The multiplication below puts most pairs of such keys into
+  // different groups.
   [[nodiscard]] static Group group_of(const limit::Key& key) noexcept {
     return static_cast<Group>(key.hi * 0x9e3779b97f4a7c15 >> (64 - std::bit_width(kGroups - 1)));
   }
 
-  // Must be called when a refund is sent, and again when Redis has made the refund or may have made it.
-  // Between the two calls, a worker may still read the state before the refund.
+  // Must be called when a refund is sent, and again when Redis has made the refund or may have made it. The
+  // second call is needed because a worker may read the old state after the first one.
   void note(std::span<const Group> groups, Time now) noexcept {
     for (const auto group : groups) raise(last_[group], now);
   }

@@ -64,9 +64,9 @@ struct RedisSettings {
 };
 
 // Returns how long a command may stay unanswered before weir replaces the connection. weir renews concurrency
-// permits three times in `lease_time`. The result is short enough that after one lost renewal, the new
-// connection can still renew the permits in time. It is never below `timeout`, so weir keeps the connection
-// while a decision still waits for a slow reply.
+// permits three times in `lease_time`. Even if one renewal is lost, the new connection can still renew the
+// permits in time. The result is never below `timeout`, so weir keeps the connection while a decision still
+// waits for a slow reply.
 [[nodiscard]] base::Duration patience_of(const RedisSettings& settings) noexcept;
 
 // Parses "redis://[user:password@]host[:port][/database]", the same form with rediss:// for TLS, or

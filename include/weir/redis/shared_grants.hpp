@@ -25,14 +25,14 @@ struct RoundTrip;
 // (redis/prefetch/grant.hpp).
 [[nodiscard]] bool can_be_leased(const limit::Limiter& limiter) noexcept;
 
-// Numbers of units since the start. Only held() is the present number of units that this process holds.
+// Numbers of units since the start, except held(): the number of units that this process holds now.
 struct GrantStats {
   std::uint64_t taken = 0;
   std::uint64_t spent = 0;
   std::uint64_t put_back = 0;  // spent units that were put back because weir did not forward their request
   std::uint64_t returned = 0;  // unspent units that were refunded in Redis
   std::uint64_t lost = 0;      // units that expired, and units of keys that were reset
-  std::uint64_t crowded = 0;   // how often a key got no entry because all were in use; not a number of units
+  std::uint64_t crowded = 0;   // how often a key got no entry because all were in use (no number of units)
 
   [[nodiscard]] std::uint64_t held() const noexcept { return taken + put_back - spent - returned - lost; }
 };
@@ -65,8 +65,8 @@ class SharedGrants {
   void failed(const limit::Charge& line, Time now);
   // Drops the key's units without a refund, because a reset has erased the key's state in Redis.
   void forget(const limit::Charge& line);
-  // Return units that the caller must refund in Redis: about `most` refunds, possibly a few more. The next
-  // call returns further refunds.
+  // Return units that the caller must refund in Redis, in about `most` refunds or a few more. The next call
+  // returns further units.
   [[nodiscard]] std::vector<Refund> sweep(Time now, std::size_t most = kAnyNumber);
   [[nodiscard]] std::vector<Refund> give_up(Time now, std::size_t most = kAnyNumber);
 

@@ -57,8 +57,8 @@ class SharedSecret {
   SharedSecret(const SharedSecret&) = delete;
   SharedSecret& operator=(const SharedSecret&) = delete;
 
-  // Reads the secret and changes nothing. `address`: the Redis server, or a node of the cluster. A node
-  // reports which node of the cluster has the secret. `settings` must outlive the coroutine. Throws
+  // Reads the secret and changes nothing in Redis. `address`: the Redis server, or any node of the cluster,
+  // which may redirect weir to the node that has the secret. `settings` must outlive the coroutine. Throws
   // std::runtime_error if the system provides no random numbers.
   [[nodiscard]] static net::Task<SecretLook> look(net::Executor executor, const RedisSettings& settings,
                                                   base::Endpoint address);

@@ -79,10 +79,10 @@ struct StoreStats {
   // keys.
   std::atomic<std::uint64_t> refunds{0};
   // Changes counted in `refunds` that could not be sent or that Redis did not confirm. Also counts charges
-  // whose answer was lost or unreadable: Redis may have made these charges, and nothing refunds them.
+  // whose answer was lost or unreadable: Redis may have made them, and weir cannot refund them.
   std::atomic<std::uint64_t> refunds_lost{0};
   // How many refunded slots (time intervals of a bucket) Redis dropped, because the key's list of free slots
-  // was full (gaps.lua).
+  // was full (src/redis/scripts/gaps.lua).
   std::atomic<std::uint64_t> gaps_lost{0};
   std::atomic<std::uint64_t> connects{0};  // successful connections, including the first one
   // SCRIPT LOAD commands after the error NOSCRIPT. The SCRIPT LOAD commands at the start of a connection are
@@ -105,16 +105,16 @@ class Store {
   Store& operator=(const Store&) = delete;
 
   void start();  // begins to connect; must be called once
-  // Refunds the prefetched units. Must be called when no more bills arrive, and again until it returns true.
-  // Returns true once Redis has answered all commands. Also returns true if Redis is unavailable, or if
+  // Refunds the prefetched units. Must be called when no more bills arrive, and again until the result is
+  // true. Returns true once Redis has answered all commands. Also returns true if Redis is unavailable, or if
   // tuning.finish_timeout has passed since the first call.
   [[nodiscard]] bool finish();
-  void stop();  // fails waiting calls with the error Stopped, and closes the connection for good
+  void stop();  // fails waiting calls with the error Stopped, and closes the connection forever
 
   // Checks all lines (charges) of a bill, then charges all enforced lines or none, exactly as
   // limit::KeyTable::charge does. Sets outcomes[i] to the outcome of charges[i], and `server_now` to Redis's
-  // time, to which the times in the outcomes refer. After an error sets neither, except in a cluster (see
-  // below). If charge() throws std::bad_alloc, nothing is charged, neither in Redis nor in this process.
+  // time, to which the times in the outcomes refer. After an error sets none of these, except in a cluster
+  // (see below). If charge() throws std::bad_alloc, nothing is charged, neither in Redis nor in this process.
   //
   // REQUIRES: 1 ≤ charges.size() == outcomes.size() ≤ kMaxCharges; all lines have different keys. The spans
   // must live until the coroutine returns. The call cannot be cancelled; it ends within settings.timeout.
@@ -128,11 +128,11 @@ class Store {
                                                  std::span<limit::Outcome> outcomes,
                                                  base::TimePoint& server_now, limit::LineSet& unasked);
 
-  // Refuses a bill without a round trip if the store knows that Redis would refuse it now. Sets the outcomes
-  // to those that Redis would return, and returns Redis's time, to which the outcomes refer. Charges nothing.
-  // Returns nullopt if Redis must decide. Redis must always decide if a line may delay the request. REQUIRES:
-  // what charge() requires. If a line's cost depends on the response, the caller may use the result only if
-  // that line has a penalty (Outcome::penalty_left).
+  // Refuses a bill without a round trip if the store knows that Redis would refuse it now. Then sets the
+  // outcomes to those that Redis would return, and returns Redis's time, to which the outcomes refer. Charges
+  // nothing. Returns nullopt if Redis must decide, which is always so if a line may delay the request.
+  // REQUIRES: what charge() requires. If a line's cost depends on the response, the caller may use the result
+  // only if that line has a penalty (Outcome::penalty_left).
   [[nodiscard]] std::optional<base::TimePoint> refuses(std::span<const limit::Charge> charges,
                                                        std::span<limit::Outcome> outcomes) noexcept;
 
@@ -156,8 +156,8 @@ class Store {
   void hold(const limit::Charge& charge);
 
   // Sets `outcome` to the outcome that the charge would have now. Charges and renews nothing, neither in
-  // Redis nor in this process. The outcome treats prefetched units as spent, because Redis has debited them.
-  // Returns the same errors as charge(). Ends within settings.timeout.
+  // Redis nor in this process. Counts prefetched units as spent, because Redis has debited them. Returns the
+  // same errors as charge(). Ends within settings.timeout.
   [[nodiscard]] net::Task<net::ErrorCode> look(limit::Charge charge, limit::Outcome& outcome,
                                                base::TimePoint& server_now);
   // Returns true, and sets `outcome`, if this process has enough prefetched units to pay for the charge.
