@@ -56,7 +56,7 @@ inline constexpr std::uint64_t kLeastAnswers = 10;
 inline constexpr std::uint64_t kLeastFailures = 3;
 
 // The settings of a rule's `adapt`: the bounds beyond which its upstream is unwell, and the lowest factor. At
-// least one of the two bounds is set.
+// least one bound is set.
 struct AdaptTerms {
   std::optional<base::Duration> latency_above{};  // bound on the mean time to the answer's head
   std::optional<unsigned> errors_above{};         // bound on the percentage of answers that failed
@@ -66,17 +66,17 @@ struct AdaptTerms {
 
 // The answers of an upstream in one period.
 struct Answers {
-  std::uint64_t all = 0;       // answers, and attempts that got no answer because of the upstream
+  std::uint64_t all = 0;       // answers, and attempts for which the upstream gave no answer
   std::uint64_t failed = 0;    // part of `all`: answers with a status of 5xx, and attempts without an answer
   std::uint64_t measured = 0;  // part of `all`: answers, and attempts that ran out of time
-  // The sum of the times from request to answer's head, over the attempts in `measured`.
+  // The sum of the times from request to answer's head, over all that `measured` counts.
   base::Duration time{0};
   friend bool operator==(const Answers&, const Answers&) = default;
 };
 
 // Returns true if the mean time of the answers is above terms.latency_above, or their share of failures is
-// above terms.errors_above. Returns false for fewer than kLeastAnswers answers. Fewer than kLeastFailures
-// failures do not count.
+// above terms.errors_above. Returns false if there are fewer than kLeastAnswers answers. The share of
+// failures counts only from kLeastFailures failures on.
 [[nodiscard]] bool is_unwell(const AdaptTerms& terms, const Answers& answers) noexcept;
 
 // Returns the factor for the next period. `answers`: the answers of the period that ends now. `factor`: the
@@ -88,13 +88,13 @@ struct Answers {
 [[nodiscard]] bool can_scale(const Limiter& limiter) noexcept;
 
 // Returns a limiter with `factor` twentieths of the limit and of the burst. Rounds down, but grants at least
-// `least` units and at most the whole limit. Both limiters can use each other's states. Returns an error if
-// the scaled bucket would take over 100 years to fill. REQUIRES: can_scale(limiter), least ≥ 1, and factor
+// `least` units and at most the whole limit. A key's state can be used with both limiters. Returns an error
+// if the scaled bucket would take over 100 years to fill. REQUIRES: can_scale(limiter), least ≥ 1, and factor
 // from 1 to kWholeFactor.
 [[nodiscard]] base::Result<Limiter> scaled(const Limiter& limiter, Factor factor, Cost least);
 
-// The present factor of each rule; the index is policy::Rule::index. server::ConfigSnapshots owns the object.
-// The main thread sets the factors; any thread may read them.
+// The present factor of each rule, by policy::Rule::index. server::ConfigSnapshots owns the object. The main
+// thread sets the factors; any thread may read them.
 class Factors {
  public:
   Factors() {

@@ -37,8 +37,8 @@ class Calendar {
   };
 
   // Makes the calendar of the zone. REQUIRES: `runs` is sorted by first day, and by the instant at which that
-  // day begins. The first run begins at day −1 or earlier, because at the epoch the local date of every zone
-  // is day −1 or later.
+  // day begins. The first run begins on day −1 or earlier, because at the epoch the local date of some zones
+  // is day −1.
   Calendar(std::string zone, std::span<const Run> runs);
 
   [[nodiscard]] const std::string& zone() const noexcept { return zone_; }

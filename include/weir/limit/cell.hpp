@@ -18,11 +18,12 @@ struct Cell {
 
 struct Step {
   Outcome outcome;
-  Cell next;  // the state to store if the request is charged; if it is not charged, the old state stays
+  Cell next;                   // the state to store if the request is charged; otherwise the old state stays
   base::TimePoint drained_at;  // from this instant on `next` equals a fresh cell, so the key may be evicted
 };
 
-// The drained_at of a state with concurrency permits: nobody knows when requests will release the permits.
+// The value of drained_at for a state with concurrency permits, because nobody knows when requests will
+// release them.
 inline constexpr base::TimePoint kNever = base::TimePoint::max();
 
 }  // namespace weir::limit

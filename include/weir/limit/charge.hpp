@@ -10,13 +10,14 @@
 
 namespace weir::limit {
 
-// The name of a client in a rule. The name is a digest under a secret key and does not reveal the client.
+// A key: the name of a client in a rule, as a digest under a secret key. The digest does not reveal the
+// client.
 using Key = base::Digest128;
 
-// Identifies one version of a rule while weir runs: the number says how to interpret the stored state of a
-// key. A reload that changes the limits of a rule gives the rule another number. The configuration stores
-// this number in policy::Rule::cells. A rule's policy::Rule::index is a different number, which belongs to
-// the rule's name and survives such reloads.
+// Identifies one version of a rule while weir runs, and so says how to interpret the stored state of a key. A
+// reload that changes the limits of a rule gives the rule another RuleIndex. The member policy::Rule::cells
+// is this number. The member policy::Rule::index is another number, which belongs to the rule's name and
+// survives such reloads.
 using RuleIndex = std::uint16_t;
 inline constexpr std::size_t kMaxRules = 2048;
 
@@ -32,21 +33,23 @@ struct Charge {
   const Limiter* limiter;  // not null; owned by the rule set, which outlives the charge
   Cost cost = 1;
   RuleIndex rule = 0;
-  // False: a shadow rule, which never rejects. Its charge is made only if its own limiter admits the request.
+  // False: the charge belongs to a shadow rule, which never rejects. It is made only if its own limiter
+  // admits the request.
   bool enforced = true;
   // the limiter that is charged; keys without a slot in the table share one state for each limiter ID
   LimiterId limiter_id = 0;
   Cost lease = 0;  // Redis only: the most units that this process may take from Redis in advance; 0: none
-  // True: the previous charge of the bill, which has the same rule, decides whether the request is admitted.
-  // This charge only adds the admitted request to the count of its limiter (limit/pair.hpp). `enforced` is
-  // false if `counted` is true.
+  // True: the charge before this one in the bill, which has the same rule, decides whether the request is
+  // admitted. This charge only adds an admitted request to the count of its limiter (limit/pair.hpp). Then
+  // `enforced` is false.
   bool counted = false;
-  // The rule's penalty, or null. Owned by the rule. Only functions that decide on the charge read the
-  // penalty. Functions that change an earlier charge do not read it, because the rule may be gone by then.
+  // The rule's penalty, or null. Owned by the rule. Only functions that decide on the charge read it.
+  // Functions that change an earlier charge do not, because the rule may be gone by then.
   const Penalty* penalty = nullptr;
 };
 
-// Returns the name of the key's penalty in Redis. This name selects the same node of a cluster as `key`.
+// Returns the name under which Redis keeps the penalty of `key`. In a cluster, this name selects the same
+// node as `key`.
 [[nodiscard]] constexpr Key penalty_key(const Key& key) noexcept {
   return {key.lo ^ 0x70656e61'6c747900, key.hi};
 }

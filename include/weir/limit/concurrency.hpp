@@ -12,11 +12,11 @@
 
 namespace weir::limit {
 
-// How an exchange ended. An adaptive limit learns from these values.
+// How an exchange (a request and its response) ended. An adaptive limit learns from these values.
 struct Ending {
-  // The time from sending the request to receiving the head of the answer. Absent if the time would not show
-  // the load of the server. Such cases are: the client disconnected, no server was asked, or the server
-  // itself answered with an error.
+  // The time from sending the request to receiving the head of the answer. Absent if that time would not show
+  // the load of the server: the client disconnected, no server was asked, or the server itself answered with
+  // an error.
   std::optional<base::Duration> latency{};
   bool failed = false;  // true: the server sent no answer in time, or the connection broke
 };
@@ -30,7 +30,7 @@ class Concurrency {
  public:
   [[nodiscard]] static base::Result<Concurrency> make(std::uint64_t limit);
   [[nodiscard]] Step step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
-  // Returns the key's state after a charge that exceeds the limit (limit/pair.hpp).
+  // Returns the key's state after a charge that exceeds the limit (limit/pair.hpp says when).
   [[nodiscard]] Cell charge_over_limit(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
   [[nodiscard]] Cell release(const Cell& cell, Cost cost) const noexcept;
   [[nodiscard]] base::TimePoint drained_at(const Cell& cell) const noexcept;
@@ -89,7 +89,7 @@ class AdaptiveConcurrency {
   // Returns an error unless 1 ≤ min ≤ max ≤ kMost.
   [[nodiscard]] static base::Result<AdaptiveConcurrency> make(std::uint64_t min, std::uint64_t max);
   [[nodiscard]] Step step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
-  // Returns the key's state after a charge that exceeds the limit (limit/pair.hpp).
+  // Returns the key's state after a charge that exceeds the limit (limit/pair.hpp says when).
   [[nodiscard]] Cell charge_over_limit(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
   [[nodiscard]] Cell release(const Cell& cell, base::TimePoint now, Cost cost,
                              const Ending& ending) const noexcept;

@@ -1,5 +1,5 @@
 // The concurrency permits that the previous process still holds after an upgrade, while it finishes its
-// requests. Clients see one limit, so this process also counts the permits of the previous process.
+// requests. This process counts them, too, so that clients see one limit.
 //
 // Owned by the program. Belongs to the main thread. The table must outlive this object.
 #pragma once
@@ -19,14 +19,14 @@ class ForeignPermits {
  public:
   explicit ForeignPermits(KeyTable& table) noexcept : table_(table) {}
 
-  // Adds `units` permits of charge.key that the other process took; a negative number subtracts permits that
-  // the other process released. `charge` names the key, the rule and the limiter; charge.cost is ignored.
-  // Changes nothing if this function throws std::bad_alloc. REQUIRES: limit::holds(*charge.limiter).
+  // Adds `units` permits of charge.key that the previous process has taken. A negative number subtracts
+  // permits that it has released. `charge` names the key, the rule and the limiter; charge.cost is ignored.
+  // If this function throws std::bad_alloc, it changes nothing. REQUIRES: limit::holds(*charge.limiter).
   void change(Charge charge, std::int64_t units, base::TimePoint now);
-  // Releases all permits that the other process still holds. Must be called when that process has ended.
+  // Releases all permits that the previous process still holds. Must be called when that process has ended.
   void give_back_all(base::TimePoint now);
   [[nodiscard]] std::uint64_t units() const noexcept { return units_; }
-  // Returns the rules of the permits that the other process still holds, in any order, perhaps with
+  // Returns the rules of the permits that the previous process still holds, in any order, perhaps with
   // duplicates. weir must not free these rules yet.
   [[nodiscard]] std::vector<RuleIndex> rules() const;
 

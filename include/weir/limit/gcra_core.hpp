@@ -25,13 +25,12 @@ namespace weir::limit {
 
 class GcraCore {
  public:
-  // Returns an error unless capacity ≥ 1 and capacity × T ≤ 100 years. `max_wait` bounds how far the TAT may
-  // be ahead of now when a request arrives, whatever the request's cost.
+  // Returns an error unless capacity ≥ 1 and capacity × T ≤ 100 years. `max_wait`: how far the TAT may be
+  // ahead of now when a request arrives. This bound is the same for requests of any cost.
   [[nodiscard]] static base::Result<GcraCore> make(Rate rate, std::uint64_t capacity,
                                                    base::Duration max_wait = base::kForever);
-  // Makes the GcraCore of a queue. `capacity` is a number of requests. A request fits if the queue, including
-  // this request, holds at most `capacity` requests. The requests ahead are counted as if all had the cost of
-  // this request.
+  // Makes the GcraCore of a queue. `capacity`: the most requests in the queue, the new one included. The
+  // requests ahead are counted as if all had the cost of the new request.
   [[nodiscard]] static base::Result<GcraCore> make_queue(Rate rate, std::uint64_t capacity,
                                                          base::Duration max_wait);
 
@@ -69,8 +68,8 @@ class GcraCore {
   [[nodiscard]] base::Duration window(Cost cost = 1) const noexcept;
   // Returns the largest cost that fits a fresh key. For a queue: 1000, or `capacity` if that is more.
   [[nodiscard]] std::uint64_t largest_cost() const noexcept;
-  // Returns how far ahead of now the TAT may be at most, so that a request of this cost still fits. REQUIRES:
-  // cost ≤ largest_cost().
+  // Returns how far ahead of now the TAT may be before a request of this cost, so that the request fits.
+  // REQUIRES: cost ≤ largest_cost().
   [[nodiscard]] Ticks room(Cost cost) const noexcept;
 
  private:

@@ -1,4 +1,4 @@
-// The position of a change in the order of all changes of the key table. With these positions, a replay can
+// The position of a change in the order of all changes of the key table. A replay uses these positions to
 // apply a log of changes in their original order.
 //
 // A time in microseconds is not enough. Workers read the clock before they lock, so the later of two charges
@@ -9,9 +9,9 @@
 //   63                    12 11        0
 //   | µs since the epoch    | count     |      if the count overflows, the µs grow by one
 //
-// A change gets a timestamp that is higher than the timestamp of every shard that it locks, and not before
-// the change's own time. Each locked shard stores the new timestamp. So the changes of one key are in exact
-// order, and the changes of all keys are nearly in order of time.
+// The timestamp of a change is higher than that of every shard that the change locks, and not before the
+// change's own time. Each locked shard stores it. So the changes of one key are in exact order, and the
+// changes of all keys are nearly in order of time.
 #pragma once
 
 #include "weir/base/time.hpp"

@@ -66,10 +66,10 @@ struct PermitDelta {
 // The refusals that KeyTable::charge() counts as violations of the key (limit/penalty.hpp).
 enum class Violations : std::uint8_t {
   All,
-  // All refusals except those by an enforced queue that is full. The caller may still make room by displacing
-  // a queued request. If it does not, it must call violate().
+  // All refusals except those by an enforced queue that is full: the caller may still make room by displacing
+  // a queued request. If the caller does not, it must call violate().
   ButFullQueues,
-  None,  // counts none, because an earlier charge() of the same request has counted the refusals
+  None,  // none, because an earlier charge() of the same request has counted the refusals
 };
 
 class KeyTable {
@@ -99,8 +99,8 @@ class KeyTable {
   bool charge(std::span<const Charge> charges, base::TimePoint now, std::span<Outcome> outcomes,
               HybridTimestamp* timestamp = nullptr, Violations violations = Violations::All);
   // Counts a refusal of a charge that has a penalty, and changes the outcome as charge() does. Must be called
-  // if charge() with Violations::ButFullQueues has refused the charge because a queue is full. Also called
-  // after peek() has returned a refusal.
+  // if charge() with Violations::ButFullQueues has refused the charge because a queue is full, and the
+  // request is refused in the end. Also called after peek() has returned a refusal.
   void violate(const Charge& charge, base::TimePoint now, Outcome& outcome);
 
   // Refunds the allowed charges of a bill that charge() charged at `charged_at`. `outcomes` must be the
@@ -108,14 +108,14 @@ class KeyTable {
   void refund(std::span<const Charge> charges, base::TimePoint charged_at, std::span<const Outcome> outcomes,
               base::TimePoint now);
 
-  // Refunds one charge. `departure` must be the time of the charge plus its delay. `overflow` must be
-  // Outcome::overflow of that charge; true selects the shared overflow cell. Must be called at most once for
-  // each charge.
+  // Refunds one charge. Must be called at most once for each charge. `departure` must be the time of the
+  // charge plus its delay. `overflow` must be Outcome::overflow of that charge; true selects the shared
+  // overflow cell.
   //
+  // Returns true if the state has changed, or if the key has no slot, because such a key is fresh already.
   // Returns false if the state stays unchanged: a queue has promised a later departure, the charge has
-  // expired, or the key was reset or got another algorithm after the charge. Returns true if the key has no
-  // slot, because such a key is fresh already. A log refunds the entry that contains the charge, even if that
-  // entry has moved to a later time.
+  // expired, or the key was reset or got another algorithm after the charge. A log refunds the entry that
+  // contains the charge, even if that entry has moved to a later time.
   bool refund(const Charge& charge, base::TimePoint departure, base::TimePoint now, bool overflow = false,
               HybridTimestamp* timestamp = nullptr);
 
@@ -140,9 +140,9 @@ class KeyTable {
   [[nodiscard]] Outcome peek(const Charge& charge, base::TimePoint now) const;
 
   // Resets a key to the state of a fresh key, and lifts its penalty. Afterwards, refund() and settle() ignore
-  // the key's charges that were made at `now` or earlier. Returns false if the key has no slot and no
-  // penalty, because it is fresh or uses the shared overflow cell. REQUIRES: the key holds no permits
-  // (limit::holds).
+  // the key's charges that were made at `now` or earlier. Returns true if the key had a slot or a penalty.
+  // Otherwise the key is fresh or uses the shared overflow cell, which stays unchanged. REQUIRES: the key
+  // holds no permits (limit::holds).
   bool forget(const Key& key, base::TimePoint now, HybridTimestamp* timestamp = nullptr);
   // Returns true if the key has a slot in the table, or violations. Any other key is fresh or uses the shared
   // overflow cell.
@@ -161,13 +161,13 @@ class KeyTable {
   [[nodiscard]] std::vector<SharedCell> shared_cells(base::TimePoint now) const;
   [[nodiscard]] std::vector<SavedPenalty> penalties(base::TimePoint now) const;
   // Restores a key from a snapshot. Returns false if the table has no slot for the key. If the key already
-  // has a slot in the table, keeps the slot's state. `cost_bits` must be SavedRule::log_cost_bits() of the
-  // rule. The second form restores a shared overflow cell. REQUIRES: the saved state belongs to a limiter of
-  // saved.rule.
+  // has a slot in the table, leaves that slot's state unchanged. `cost_bits` must be
+  // SavedRule::log_cost_bits() of the rule. The second form restores a shared overflow cell. REQUIRES: the
+  // saved state belongs to a limiter of saved.rule.
   bool restore(const SavedKey& saved, unsigned cost_bits, base::TimePoint now);
   void restore(const SharedCell& shared);
-  // Restores the violations and penalties of a key. Returns false if there is no room. If the key already has
-  // violations or penalties, keeps those.
+  // Restores the violations and penalties of a key. Returns false if there is no room. If the table has
+  // violations or penalties of the key already, leaves these unchanged.
   bool restore(const SavedPenalty& saved);
 
   // For upgrades, while another process also counts the permits of this process. watch_permits() reports the
@@ -178,8 +178,8 @@ class KeyTable {
   using PermitObserver = std::function<void(const PermitDelta&)>;
   void watch_permits(std::span<const SavedRule> rules, PermitObserver see);
   void unwatch_permits();
-  // Charges permits that another process holds, beyond the limit if necessary, until release(). Returns true
-  // if the shared overflow cell counts the permits (Outcome::overflow). REQUIRES:
+  // Charges permits that another process holds, beyond the limit if necessary. They count until release().
+  // Returns true if the shared overflow cell counts them (Outcome::overflow). REQUIRES:
   // limit::holds(*charge.limiter).
   [[nodiscard]] bool hold(const Charge& charge, base::TimePoint now);
 
@@ -202,8 +202,8 @@ class KeyTable {
     define_rules(std::array{DefinedRule{index, rule}}, now);
   }
   // Declares that `index` stands for `rule`, the version of the rule that an earlier process used (from a
-  // snapshot). All other versions of the rule count as newer. Returns false if no present rule takes over the
-  // keys of the old version. The limiters must outlive the table.
+  // snapshot). All other versions of the rule count as newer. Returns true if a present rule takes over keys
+  // of the old version. The limiters must outlive the table.
   [[nodiscard]] bool define_former_rule(RuleIndex index, const SavedRule& rule);
   // Returns true if `index` is in use, and no later version of its rule has reset the keys.
   [[nodiscard]] bool is_current(RuleIndex index) const;
@@ -211,11 +211,11 @@ class KeyTable {
   // migrate_cells() evicts the rules' keys.
   void forget_rules(const std::vector<RuleIndex>& indexes);
   // Evicts the keys of rules that no longer exist, and keys whose rule has another algorithm now. Converts
-  // the states of keys that no request has used since the reload. A rule with several limiters is left out,
-  // because a state does not say to which limiter it belongs. Locks one shard at a time. So a charge waits
-  // for at most one shard, which has some 4,000 keys in a table of a million.
+  // the states of keys that no request has used since the reload, but only if their rule has a single
+  // limiter. With several, a state does not say to which limiter it belongs. Locks one shard at a time. So a
+  // charge waits for at most one shard, which has some 4,000 keys in a table of a million.
   void migrate_cells(base::TimePoint now);
-  // Frees the indexes for other rules. REQUIRES: no key has one of the indexes, and no charge uses one of
+  // Frees the indexes for other rules. REQUIRES: no key has one of these indexes, and no charge uses one of
   // them any more.
   void retire_rules(const std::vector<RuleIndex>& indexes);
 
@@ -227,9 +227,9 @@ class KeyTable {
                                          // slot that began as a copy of one
     std::uint64_t log_chunks = 0;        // all chunks of the log store, of 64 bytes each
     std::uint64_t log_chunks_used = 0;   // chunks in use
-    std::uint64_t log_merged = 0;        // admissions so far for which the log store had no free chunk
+    std::uint64_t log_merged = 0;        // admissions so far that found no free chunk in the log store
     std::uint64_t penalty_keys = 0;      // keys with violations or penalties that no sweep has removed yet
-    std::uint64_t violations_lost = 0;   // violations so far for which there was no room
+    std::uint64_t violations_lost = 0;   // violations so far that found no room, and were not counted
     // Element i: the number of keys whose last charge had the RuleIndex i.
     std::vector<std::uint64_t> keys_by_rule = std::vector<std::uint64_t>(kMaxRules);
   };

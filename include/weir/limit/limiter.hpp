@@ -26,10 +26,11 @@ using Limiter = std::variant<TokenBucket, Gcra, LeakyBucket, SteppedBucket, Fixe
 // Returns the outcome and the new state of one request. For a SlidingLog, the cell is a log with one entry.
 [[nodiscard]] Step step(const Limiter& limiter, const Cell& cell, base::TimePoint now, Cost cost) noexcept;
 
-// Returns the key's state as if an earlier charge had not happened. For a bucket this is exact unless the
-// bucket would have been full again without the charge. In that case the refund also returns units that time
-// had refilled already, at most `cost`. Windows and logs refund a charge that has not expired. Concurrency
-// limits release the permit and learn no latency. `departure` must be the time of the charge plus its delay.
+// Returns the key's state as if an earlier charge had not happened. For a bucket this is exact, unless the
+// bucket would have become full in the meantime without the charge. Then the refund also returns units that
+// time had refilled already, at most `cost`. Windows and logs refund a charge that has not expired.
+// Concurrency limits release the permit and learn no latency. `departure` must be the time of the charge plus
+// its delay.
 [[nodiscard]] Cell refund(const Limiter& limiter, const Cell& cell, base::TimePoint departure,
                           Cost cost) noexcept;
 
@@ -43,7 +44,7 @@ using Limiter = std::variant<TokenBucket, Gcra, LeakyBucket, SteppedBucket, Fixe
 
 // Converts a state of `from` into a state of `to`. The new state drains at the same instant (rounded up), or
 // has the same number of units in flight. Needed if several limiters share a cell, because they may count in
-// different units. Returns a fresh state if the algorithms cannot use each other's states, which happens only
+// different units. Returns a fresh state if one algorithm cannot use the other's states, which happens only
 // after a change of the configuration.
 [[nodiscard]] Cell carry_over(const Limiter& from, const Cell& cell, const Limiter& to) noexcept;
 
@@ -57,7 +58,8 @@ using Limiter = std::variant<TokenBucket, Gcra, LeakyBucket, SteppedBucket, Fixe
 // Returns the quota that the rate limit headers report: how many units an idle client may spend at once. For
 // a leaky bucket this is `queue`.
 [[nodiscard]] std::uint64_t quota(const Limiter& limiter) noexcept;
-// Returns the quota at the time of `outcome`. The quota of an adaptive concurrency limit changes with time.
+// Returns the quota at the time of `outcome`: for an adaptive concurrency limit, which changes with time,
+// outcome.limit.
 [[nodiscard]] inline std::uint64_t quota_of(const Limiter& limiter, const Outcome& outcome) noexcept {
   return outcome.limit != 0 ? outcome.limit : quota(limiter);
 }

@@ -1,4 +1,4 @@
-// The answer of one limiter to one request. All durations begin at the `now` of the step.
+// The answer of one limiter to one request. All durations count from the `now` of the step.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -10,16 +10,16 @@ namespace weir::limit {
 
 struct Outcome {
   bool allowed = false;
-  // The µs by which the clock that decided this charge was ahead of the bill's clock. Not zero only if
-  // several Redis servers decide the charges of one bill, each by its own clock. 32 bits, so that `ahead`
-  // shares a word with `allowed`.
+  // By how many µs the clock that decided this charge was ahead of the bill's clock. Not 0 only if several
+  // Redis servers decide the charges of one bill, each by its own clock. Has 32 bits, to share a word with
+  // `allowed`.
   std::int32_t ahead = 0;
   // The units that the key can still spend now. If the request is allowed, its own charge is already
   // subtracted.
   Cost remaining = 0;
-  // The time until the same request would be admitted, if no other request comes. A request at an earlier
-  // instant would be rejected. Zero if allowed. kForever if the cost exceeds what a fresh key can spend.
-  // Concurrency limits return a hint (limit/concurrency.hpp).
+  // The time until the same request would be admitted, if no other request comes. Any earlier, the request
+  // would be rejected. Zero if allowed. kForever if the cost exceeds what a fresh key can spend. Concurrency
+  // limits return a hint (limit/concurrency.hpp).
   base::Duration retry_after{0};
   // The time until the state equals the state of a fresh key.
   base::Duration reset_after{0};
@@ -28,7 +28,7 @@ struct Outcome {
   base::Duration more_after{0};
   // The time until a queued request may depart. Zero if the limiter does not delay the request.
   base::Duration delay{0};
-  base::Duration penalty_left{0};  // how long the key's penalty lasts; zero if none runs
+  base::Duration penalty_left{0};  // how long the key's penalty still lasts; zero if none runs
   // True: the key had no slot in the table, so the overflow cell decided. Keys without a slot share this
   // state.
   bool overflow = false;
@@ -41,8 +41,8 @@ struct Outcome {
   bool penalty_begins = false;
   std::uint8_t violations = 0;
   // The present limit of a key of adaptive_concurrency, which changes with time. Zero for all other
-  // algorithms, whose limit is quota(). 32 bits, so that `limit` shares a word with `overflow` and the
-  // members after it: outcomes are on the hot path.
+  // algorithms, whose limit is quota(). Has 32 bits, to share a word with `overflow` and the members after
+  // it, because outcomes are on the hot path.
   std::uint32_t limit = 0;
   // Used only if units of a bucket were taken from Redis in advance. Each unit has a slot: an interval of
   // virtual time (src/redis/prefetch/grant.hpp). `slots_begin` is the instant, in ticks, at which this

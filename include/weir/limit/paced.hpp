@@ -42,15 +42,15 @@ class Gcra {
 };
 
 // Queues requests: gives each admitted request a delay, so that requests depart at the steady rate `limit`.
-// If all requests have the same cost, at most `queue` requests wait. A request that departs at once does not
-// wait. No request waits longer than `max_wait`. The state says how much work is ahead, not how many
-// requests. So a request is checked as if all requests ahead had the same cost as this one.
+// If all requests have the same cost, at most `queue` requests wait; a request that departs at once does not
+// count. No request waits longer than `max_wait`. The state says how much work is ahead, not how many
+// requests. So a request is checked as if all requests ahead had its own cost.
 class LeakyBucket {
  public:
   [[nodiscard]] static base::Result<LeakyBucket> make(Rate limit, std::uint64_t queue,
                                                       base::Duration max_wait);
-  // Makes the bucket of a pacer, whose units are octets. Only `max_wait` bounds how far departures may lie
-  // ahead.
+  // Makes the bucket of a pacer, whose units are octets. No queue length, but only `max_wait` bounds how far
+  // ahead departures may be.
   [[nodiscard]] static base::Result<LeakyBucket> make_pacer(Rate limit, base::Duration max_wait) {
     return make(limit, kPacerQueue, max_wait);
   }
@@ -58,8 +58,8 @@ class LeakyBucket {
   [[nodiscard]] bool paces() const noexcept { return quota() == kPacerQueue; }
   [[nodiscard]] Step step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
   // Cancels the departure of a request that will not depart. If that departure is the last one promised,
-  // returns the state without that departure. Otherwise returns the state unchanged, so that no two requests
-  // get the same departure.
+  // returns the state without it. Otherwise returns the state unchanged, so that no two requests get
+  // the same departure.
   [[nodiscard]] Cell withdraw(const Cell& cell, base::TimePoint departure, Cost cost) const noexcept;
   [[nodiscard]] const GcraCore& gcra_core() const noexcept { return gcra_core_; }
   [[nodiscard]] std::uint64_t quota() const noexcept { return gcra_core_.capacity() - 1; }

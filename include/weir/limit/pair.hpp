@@ -1,6 +1,6 @@
-// Two limiters of one rule: one decides about a request, and both count the request if it is admitted. An
-// elastic rule has its own limiter and an elastic limiter. The present load selects the deciding limiter for
-// each request, so the counts of both must always be up to date.
+// Two limiters of one rule: one decides about a request, and both count the request if it is admitted. Only
+// elastic rules have two: their own limiter and the elastic limiter. The present load selects which one
+// decides about a request, so the counts of both must always be up to date.
 //
 // The limiter that does not decide may be charged beyond its limit, if the excess ends by itself: permits are
 // released, a window ends, entries of a log expire. A log beyond its limit keeps only its newest units: as
@@ -26,15 +26,14 @@ namespace weir::limit {
 // Returns true if this limiter may be charged beyond its limit.
 [[nodiscard]] bool counts_beyond(const Limiter& limiter) noexcept;
 
-// Returns the maximum number of units that a log keeps while `decider` decides about requests and the log
-// only counts them.
+// Returns the most units that a log keeps while it only counts requests and `decider` decides about them.
 [[nodiscard]] inline Cost most_counted(const Limiter& limiter, const Limiter& decider) noexcept {
   return std::max(quota(limiter), quota(decider));
 }
 
 // Returns the outcome of a limiter that does not decide. `own`: the limiter's own answer to the request.
-// `decided`: the deciding limiter admits the request. `allowed` in the result means: if the bill is charged,
-// this limiter is also charged.
+// `decided`: true if the deciding limiter admits the request. In the result, `allowed` is true if a charge of
+// the bill also charges this limiter.
 [[nodiscard]] inline Outcome counted(const Limiter& limiter, Outcome own, bool decided) noexcept {
   if (own.allowed || !decided || !counts_beyond(limiter)) {
     own.allowed = own.allowed && decided;

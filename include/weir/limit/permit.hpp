@@ -21,7 +21,7 @@ class Permit {
         held_since_(other.held_since_),
         overflow_(other.overflow_) {}
   Permit& operator=(Permit&&) = delete;
-  // Releases the units if give_back() has not released them. An adaptive limit then learns no latency.
+  // Releases the units, unless give_back() has done so. An adaptive limit then learns no latency.
   ~Permit() { give_back(held_since_, {}); }
 
   // Releases the units now, and tells the limit how the exchange ended. Later calls do nothing.

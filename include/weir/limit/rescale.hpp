@@ -26,8 +26,8 @@
 namespace weir::limit {
 
 // Returns the state `cell` of `from`, converted for `to`. Equal parameters change nothing, and a drained
-// state stays drained. The used share of the limit does not fall, and rises by less than one unit. For logs
-// with more than one entry, use the function below.
+// (fresh) state stays drained. The used share of the limit does not fall, and rises by less than one unit.
+// For logs with more than one entry, use the function below.
 [[nodiscard]] Cell rescaled(const Limiter& from, const Cell& cell, const Limiter& to,
                             base::TimePoint now) noexcept;
 
@@ -35,19 +35,18 @@ namespace weir::limit {
 [[nodiscard]] std::vector<LogEntry> rescaled(const SlidingLog& from, std::span<const LogEntry> entries,
                                              const SlidingLog& to, base::TimePoint now);
 
-// Convert the cost of an earlier charge into units of the new limit. For queues, concurrency limits and
-// windows whose `align` changes, the cost stays the same. Otherwise the cost is scaled with the quota: a
-// refund is rounded down, a debt (units charged beyond the limit) up. Both return 0 after a change of
-// algorithm.
+// Convert the cost of an earlier charge under `from` into units of `to`. The cost is scaled with the quota: a
+// refund is rounded down, a debt (units charged beyond the limit) up. For queues, concurrency limits and
+// windows whose `align` changes, the cost stays the same. Both return 0 after a change of algorithm.
 [[nodiscard]] Cost rescaled_refund(const Limiter& from, Cost cost, const Limiter& to) noexcept;
 [[nodiscard]] Cost rescaled_debt(const Limiter& from, Cost cost, const Limiter& to) noexcept;
 
-// Returns true if a reload that replaces `from` by `to` keeps the usage of each key. Returns false if all
-// keys start with nothing used.
+// Returns true if keys keep their usage when a reload replaces `from` by `to`. Returns false if they start
+// with nothing used.
 [[nodiscard]] bool rescales(const Limiter& from, const Limiter& to) noexcept;
 
-// Returns true if both are fixed windows, and the windows of `to` are of another kind: days, weeks or months
-// of the calendar, or periods since the epoch.
+// Returns true if both are fixed windows with different `align`. `align` says whether a window is a day, week
+// or month of the calendar, or a period counted from the epoch.
 [[nodiscard]] bool changes_align(const Limiter& from, const Limiter& to) noexcept;
 
 }  // namespace weir::limit

@@ -1,4 +1,4 @@
-// The parts of the key table that outlive the process (limit/snapshot.hpp), as values.
+// The parts of the key table that outlive the process in a snapshot (limit/snapshot.hpp), as values.
 #pragma once
 
 #include "weir/base/siphash.hpp"
@@ -46,7 +46,7 @@ struct SavedRule {
   struct Variant {
     std::uint64_t name;  // a digest that identifies the rule itself, a tier, an override or an elastic limit
     std::uint64_t numbers;             // a digest of all parameters that are needed to interpret a state
-    LimiterId limiter_id = 0;          // another configuration may give this variant another ID
+    LimiterId limiter_id = 0;          // the ID in this process; another configuration may give another ID
     const Limiter* limiter = nullptr;  // null: keys of this variant start with nothing used
     friend bool operator==(const Variant&, const Variant&) = default;
   };
@@ -57,14 +57,14 @@ struct SavedRule {
   // Returns the number of bits in which the rule's logs store the cost of an entry. All logs of a rule use
   // the same number. Returns 0 if the rule keeps no logs.
   [[nodiscard]] unsigned log_cost_bits() const noexcept;
-  // Returns true if every key of the rule has a log. Returns false if the rule keeps logs of requests but
-  // counts WebSocket messages in buckets.
+  // Returns true if every key of the rule has a log. Returns false for a rule with logs for requests and
+  // buckets for WebSocket messages.
   [[nodiscard]] bool keeps_logs_alone() const noexcept;
   // Returns true if this rule can use the keys' states of `older`, a rule of the same name, without
   // conversion.
   [[nodiscard]] bool reads(const SavedRule& older) const noexcept;
-  // Returns true if both rules may share one RuleIndex. Their variants must have the same names, limiter IDs
-  // and parameters. Only the parameters of concurrency limits may differ.
+  // Returns true if both rules may share one RuleIndex: their variants have the same names, limiter IDs and
+  // parameters. Only the parameters of concurrency limits may differ.
   [[nodiscard]] bool counts_as(const SavedRule& other) const noexcept;
 
   // Return the variant with this ID or name; null if the rule has none.
@@ -72,7 +72,7 @@ struct SavedRule {
   [[nodiscard]] const Limiter* limiter_named(std::uint64_t name) const noexcept;
 };
 
-// The version of a rule that the process used when it wrote the snapshot, with the rule's limiters.
+// The version of a rule that the earlier process used when it wrote the snapshot, with the rule's limiters.
 struct FormerRule {
   SavedRule rule;
   std::vector<SharedLimiter> limiters;  // owns the limiters to which `rule` points

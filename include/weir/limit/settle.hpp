@@ -23,13 +23,12 @@
 
 namespace weir::limit {
 
-// The maximum time that a bucket takes to pay off all that is charged, its debt (units charged beyond the
-// limit) included. A settlement that would take longer is reduced.
+// The longest time in which a bucket may have to refill all that was charged, its debt (units charged beyond
+// the limit) included. A settlement that would take longer is reduced.
 inline constexpr base::Duration kLongestDebt = std::chrono::hours(24 * 36'525);
 
 // Returns true if charges of this limiter can be settled. Returns false for queues, because they cannot
-// recall promised departures. Also returns false for concurrency limits, because their permits are released
-// anyway.
+// recall promised departures, and for concurrency limits, because their permits are released anyway.
 [[nodiscard]] bool settles(const Limiter& limiter) noexcept;
 
 // Returns the key's state as if `actual` (0 to kMaxCost) had been charged at `charged_at` instead of

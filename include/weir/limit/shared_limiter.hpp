@@ -35,7 +35,7 @@ class SharedLimiter {
 
 // All limiters that any configuration of this process has used. Equal limiters are one object, so a rule that
 // a reload did not change keeps its limiter. The process never frees a limiter, because charges may still
-// point to the limiter. Belongs to the main thread.
+// point to it. Belongs to the main thread.
 class Limiters {
  public:
   // The maximum number of limiters. Each uses some 200 bytes.

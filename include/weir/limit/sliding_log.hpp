@@ -28,7 +28,7 @@
 
 namespace weir::limit {
 
-// The total cost that was admitted in one step of time. `mark` is the number of that step.
+// The total cost that was admitted in one time step. `mark`: the number of that step.
 struct LogEntry {
   std::uint64_t mark;
   Cost cost;
@@ -50,8 +50,8 @@ class SlidingLog {
   struct Answer {
     Outcome outcome;
     std::uint64_t mark;  // the time step in which to enter the cost if the request is charged
-    // the instant at which the log will have drained; if the request is allowed, its own entry is taken into
-    // account
+    // the instant at which the log will have drained (all its entries have expired), with the entry of this
+    // request if it is allowed
     base::TimePoint drained_at;
   };
   // Returns the answer of a log. `log` must have three members. The first, newest(), returns the time step

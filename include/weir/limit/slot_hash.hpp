@@ -1,5 +1,5 @@
-// SlotHash: the part of a key that selects its Redis node in a cluster. LineSet: a set of charges of one
-// bill. Plain values.
+// SlotHash: the part of a key that selects its Redis node in a cluster. LineSet: a set of charges of one bill
+// (a bill: all charges of a request). Plain values.
 #pragma once
 
 #include "weir/limit/charge.hpp"

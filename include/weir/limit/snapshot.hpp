@@ -49,17 +49,17 @@ namespace weir::limit {
 struct Snapshot {
   base::SipKey names;        // the secret key under which client names are computed
   base::TimePoint saved_at;  // the time of writing, by the clock that limits use
-  std::uint64_t keys = 0;    // number of keys; write_snapshot() does not read it
+  std::uint64_t keys = 0;    // number of keys; not used by write_snapshot()
   // `saved_at` by the machine's clock; absent if both clocks agreed.
   std::optional<base::TimePoint> machine_at{};
 };
 
 // Clocks that differ by at most this much are treated as equal.
 inline constexpr base::Duration kClocksAgree{2'000'000};
-// Returns the duration to add to a snapshot's instants, in a process whose clock starts at `now`, the
-// machine's time. The result is `machine_at` − `saved_at`, or zero if they differ by at most kClocksAgree. If
-// `now` is before `machine_at`, the machine's clock was set back: `now` then replaces `machine_at`, as if no
-// time had passed.
+// Returns the duration to add to a snapshot's instants, in a process that restores it and whose clock starts
+// at `now`, the machine's time. The result is `machine_at` − `saved_at`, or zero if they differ by at most
+// kClocksAgree. If `now` is before `machine_at`, the machine's clock was set back. Then `now` replaces
+// `machine_at`, as if no time had passed.
 [[nodiscard]] base::Duration shift_of(const Snapshot& snapshot, base::TimePoint now) noexcept;
 
 // The clock of the process that restores a snapshot.
@@ -87,11 +87,11 @@ std::uint64_t write_snapshot(const KeyTable& table, const Snapshot& snapshot,
 
 struct Restored {
   std::uint64_t keys = 0;     // keys restored to the table
-  std::uint64_t drained = 0;  // keys that drained between saving and restoring
+  std::uint64_t drained = 0;  // keys that were fresh again before the restore
   std::uint64_t changed = 0;  // keys of rules that no longer exist, or for which `adopt` returned nullopt
-  // Keys for which a new, smaller table had no slot, because the table was full of live keys. These keys use
-  // the overflow cells of their rules. An overflow cell is one state that all keys of a limiter ID share, and
-  // starts fresh. Also counts keys whose penalties did not fit into the memory for penalties.
+  // Keys for which a new, smaller table had no slot, because it was full of live keys. These keys use the
+  // overflow cells of their rules, which start fresh. An overflow cell is one state that all keys of a
+  // limiter ID share. Also counts keys whose penalties did not fit into the memory for penalties.
   std::uint64_t left_out = 0;
 };
 

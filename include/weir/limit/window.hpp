@@ -37,12 +37,12 @@ class FixedWindow {
                                                       std::shared_ptr<const Calendar> calendar);
 
   [[nodiscard]] Step step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
-  // Refunds a charge if the window of that charge is still the window of the cell.
+  // Refunds a charge if the cell (the key's state) is still in the window of that charge.
   [[nodiscard]] Cell refund(const Cell& cell, base::TimePoint charged_at, Cost cost) const noexcept;
   // Raises the cost of an earlier charge from `reserved` to `actual` (limit/settle.hpp).
   [[nodiscard]] Cell owe(const Cell& cell, base::TimePoint charged_at, Cost reserved,
                          Cost actual) const noexcept;
-  // Returns the key's state after a charge that exceeds the limit (limit/pair.hpp).
+  // Returns the key's state after a charge that exceeds the limit (limit/pair.hpp says when).
   [[nodiscard]] Cell charge_over_limit(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
   [[nodiscard]] base::TimePoint drained_at(const Cell& cell) const noexcept;
   // Returns a state with the count of `cell`, in the window that contains the last microsecond before
@@ -88,16 +88,16 @@ class SlidingWindow {
  public:
   [[nodiscard]] static base::Result<SlidingWindow> make(Rate limit);
   [[nodiscard]] Step step(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
-  // Refunds a charge if its window is the current or the previous window of the cell.
+  // Refunds a charge if its window is the current or the previous window of the cell (the key's state).
   [[nodiscard]] Cell refund(const Cell& cell, base::TimePoint charged_at, Cost cost) const noexcept;
   // Raises the cost of an earlier charge from `reserved` to `actual` (limit/settle.hpp).
   [[nodiscard]] Cell owe(const Cell& cell, base::TimePoint charged_at, Cost reserved,
                          Cost actual) const noexcept;
-  // Returns the key's state after a charge that exceeds the limit (limit/pair.hpp).
+  // Returns the key's state after a charge that exceeds the limit (limit/pair.hpp says when).
   [[nodiscard]] Cell charge_over_limit(const Cell& cell, base::TimePoint now, Cost cost) const noexcept;
   [[nodiscard]] base::TimePoint drained_at(const Cell& cell) const noexcept;
-  // Returns a state with the sum of both counts of `cell`, at most the limit, in one window. The sum counts
-  // in full until `drained_at`.
+  // Returns a state that counts the sum of both counts of `cell`, at most the limit, in one window. The sum
+  // counts in full until `drained_at`.
   [[nodiscard]] Cell carry_over(const Cell& cell, base::TimePoint drained_at) const noexcept;
   // Converts a key's state so that the used part of the limit stays the same (limit/rescale.hpp).
   [[nodiscard]] Cell rescaled(const SlidingWindow& from, const Cell& cell,

@@ -1,7 +1,7 @@
 // The memory of sliding logs: a fixed number of chunks that all shards of the key table share. A chunk is one
 // cache line and holds seven entries.
 //
-// chunk  | next 4 | first 1 | count 1 | rule 2 | 7 × 8 bytes of entries |
+//   chunk  | next 4 | first 1 | count 1 | rule 2 | 7 × 8 bytes of entries |
 //
 // A log takes a chunk when an admission needs one, and returns the chunk when its entries have expired. A
 // store that is as large as one key's longest log can thus serve many short logs. Chunks are linked, so

@@ -1,7 +1,7 @@
 // Divides a resource that all rules share: the slots of a shard, or the chunks of logs. A place in this file
 // is one slot or one chunk.
 //
-// | part of A | part of B | part of C | first come, first served ... |
+//   | part of A | part of B | part of C | first come, first served ... |
 //
 // A quarter of all places is reserved, in equal parts, one part for each rule. A rule first uses the places
 // of its own part, then unreserved places while any are left. So no rule's keys can use up the places that
@@ -59,8 +59,8 @@ class Quota {
   }
 
   // Sets the accounts of all rules, and the size of the part that is reserved for each account in `entitled`.
-  // REQUIRES: accounts.of has an element for each RuleIndex that the callers of take() use, and as many
-  // elements as in the call before. Throws only std::bad_alloc.
+  // REQUIRES: accounts.of has an element for each RuleIndex that the callers of take() use, and at least
+  // as many elements as in the call before. Throws only std::bad_alloc.
   void share_out(const QuotaAccounts& accounts, const std::bitset<kMaxRules>& entitled, QuotaSplit split) {
     by_rule_.resize(accounts.of.size());
     held_.resize(accounts.of.size());
