@@ -80,7 +80,7 @@ double mean_factor(int answers_each_period, double share) {
   return sum / kPeriods;
 }
 
-// docs/design/adapt.md states these numbers.
+// docs/design/adapt.md states the numbers that this test checks.
 TEST(Adapted, RareFailuresHardlyLowerTheFactor) {
   EXPECT_NEAR(mean_factor(10, 0.02), 99, 2);
   EXPECT_NEAR(mean_factor(15, 0.02), 99, 2);

@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint64_t kServerWorkers = 40;  // the ideal limit is this number or slightly more
 
 // A server that answers some requests from a cache at once. Every other request occupies a worker for about
-// `work`, or first waits if all workers are busy.
+// `work`. If all workers are busy, it first waits for one.
 class MixedServer {
  public:
   struct Traffic {
@@ -94,14 +94,15 @@ class MixedServer {
 class AdaptiveMixture : public testing::TestWithParam<double> {
  protected:
   MixedServer server(double load) { return {new_seed(), {.fast = GetParam(), .load = load}}; }
-  // Returns false if half of the requests are answered by the cache, a hundred times as fast as the other
-  // half. The mean latency then varies so much that the limit may briefly reach `min`.
+  // Returns true if the limit must always stay above `min`. That need not be so if the cache answers half of
+  // the requests, a hundred times as fast as the workers. The mean latency then varies so much that the limit
+  // may briefly reach `min`.
   static bool steady() { return GetParam() < 0.5; }
 };
 INSTANTIATE_TEST_SUITE_P(ShareOfFastResponses, AdaptiveMixture, testing::Values(0.0, 0.0005, 0.01, 0.1, 0.5));
 
-// The limit must stay between a quarter of the ideal and three times the ideal. The server must use most of
-// its capacity.
+// The limit must stay between a quarter of the ideal and three times the ideal, and the server must use most
+// of its capacity.
 TEST_P(AdaptiveMixture, KeepsAnOverloadedServerBusyWithoutQueueingRequests) {
   auto server = this->server(3);
   server.run(20);

@@ -1,5 +1,5 @@
-// Stores every admission, and decides by plain arithmetic over all of them. Windows and logs store less;
-// tests compare their decisions with this class.
+// Stores every admission, and decides about a request by plain arithmetic over all of them. Windows and logs
+// store less than that; tests compare their decisions with those of this class.
 #pragma once
 
 #include "weir/limit/limiter.hpp"

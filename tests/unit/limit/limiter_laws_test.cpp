@@ -1,5 +1,5 @@
-// Laws that every limiter must obey, for random parameters and traffic. The tests check each promise about
-// the future by asking the limiter again at that time. The tests use no knowledge of how a limiter computes.
+// Laws that every limiter must obey, for random parameters and traffic. Each promise about the future is
+// checked by asking the limiter again at that time. The tests use no knowledge of how a limiter computes.
 #include "unit/limit/random_case.hpp"
 
 #include "weir/limit/limiter.hpp"
@@ -28,7 +28,7 @@ std::uint64_t largest_cost(const Case& rule) {
 }
 
 // Returns how many units the limiter would admit at the instant `at`. For a queue, returns how many requests
-// of this cost it would admit.
+// of cost `cost` it would admit.
 Cost remaining_at(const Case& rule, const Cell& cell, TimePoint at, Cost cost = 1) {
   if (is_queue(rule)) {
     const auto outcome = step(rule.limiter, cell, at, cost).outcome;
@@ -96,8 +96,8 @@ TEST(LimiterLaws, RejectedRequestChangesNothing) {
   });
 }
 
-// A worker reads its clock before it gets the lock, and the machine's clock may be set back. So a limiter may
-// get an earlier time than before.
+// A limiter may get an earlier time than in the call before: a worker reads its clock before it gets the
+// lock, and the machine's clock may be set back.
 TEST(LimiterLaws, RequestWithAnEarlierClockReadingGetsNoAdditionalUnits) {
   int admitted = 0;
   for_each_moment([&](const Moment& m, Dice& dice) {
@@ -155,7 +155,7 @@ TEST(LimiterLaws, LimitHasRefilledExactlyAtTheReportedResetTime) {
   for_each_moment([](const Moment& m, Dice&) {
     const auto reset = m.step.outcome.reset_after;
     EXPECT_EQ(m.step.drained_at, m.now + reset);
-    // A day of a calendar may have 25 hours or more.
+    // The bound does not hold for windows of a calendar, whose days may have 25 hours or more.
     EXPECT_TRUE(m.rule.algorithm == Algorithm::Calendar || is_queue(m.rule) ||
                 reset <= window(m.rule.limiter));
     const auto after_charge = [&](const Cell& cell, TimePoint at) {

@@ -1,5 +1,5 @@
 // Compares the limiters with slow definitions in exact fractions: a bucket with a level, the flow chart of
-// ITU-T I.371, and a list of departures. Each definition computes in another way than the limiters do.
+// ITU-T I.371, and a list of departures. Each definition computes in another way than the limiter does.
 #include "unit/limit/random_case.hpp"
 
 #include "weir/limit/limiter.hpp"
@@ -56,9 +56,9 @@ class TokenLevel {
   Fraction capacity_, interval_, level_, last_ = 0;
 };
 
-// The virtual scheduling of ITU-T I.371, whose units of data are cells. A cell conforms unless it arrives
-// before TAT - tolerance. A request of cost n stands for n cells that arrive together. All of them must
-// conform.
+// The virtual scheduling of ITU-T I.371. Its "cells" are units of data. A cell is admitted unless it arrives
+// before TAT - tolerance (TAT: its theoretical arrival time). A request of cost n stands for n cells that
+// arrive together. All of them must be admitted.
 class VirtualScheduling {
  public:
   explicit VirtualScheduling(const Case& c)
@@ -86,7 +86,8 @@ class PromisedDepartures {
     const Fraction departs = promised_.empty() ? arrival : promised_.back().ends;
     const Fraction wait = departs - arrival;
     if (rule_.max_wait != base::kForever && wait > micros(rule_.max_wait)) return std::nullopt;
-    // The waiting time of this request may be at most the time that `capacity` requests of its cost take.
+    // The wait and the request's own time may together be at most the time that `capacity` requests of its
+    // cost take.
     const Fraction need = interval_ * units(cost);
     // the highest cost that a client may declare
     if (cost > std::max<std::uint64_t>(rule_.capacity, 1000)) return std::nullopt;

@@ -103,7 +103,8 @@ TEST(LeakyBucket, RequestThatDepartsAtOnceTakesNoPlaceInTheQueue) {
   EXPECT_EQ(client.ask(500ms, 5).delay, 0ms);
 }
 
-// Without this bound, a client that declares its own cost could block all other clients for years.
+// Rejects such a cost, because a client that declares its own cost could otherwise block all other clients
+// for years.
 TEST(LeakyBucket, RejectsACostAbove1000IfTheQueueIsShorter) {
   Client client(leaky_bucket("10/s", 3));
   EXPECT_EQ(client.ask(0ms, 1001).retry_after, base::kForever);
@@ -117,8 +118,8 @@ TEST(LeakyBucket, AdmitsACostUpToTheLengthOfALongQueue) {
   EXPECT_EQ(Client(leaky_bucket("1/hour", 4'999)).ask(0ms, 5'001).retry_after, base::kForever);
 }
 
-// To check a request, the waiting work is converted to a number of requests of the new request's cost.
-TEST(LeakyBucket, WaitingExpensiveRequestCountsAsSeveralCheapRequests) {
+// Each request is checked as if all waiting work consisted of requests of its own cost.
+TEST(LeakyBucket, ExpensiveRequestInTheQueueCountsAsSeveralCheapRequests) {
   Client client(leaky_bucket("10/s", 3));
   EXPECT_TRUE(client.ask(0ms, 5).allowed);
   EXPECT_EQ(client.ask(0ms, 1).retry_after, 200ms);
@@ -138,8 +139,8 @@ TEST(LeakyBucket, RejectsRequestsThatWouldWaitLongerThanMaxWait) {
   EXPECT_EQ(client.ask(50ms).delay, 250ms);
 }
 
-// Regression: the load meter ignored max_wait. The load meter then measured a queue as nearly empty although
-// max_wait admitted no further request.
+// Regression: the load meter (which measures how full a queue is) ignored max_wait. It measured a queue as
+// nearly empty although max_wait admitted no further request.
 TEST(LeakyBucket, QueueLengthIsAlsoBoundedByMaxWait) {
   struct Case {
     std::uint64_t queue;
@@ -232,8 +233,8 @@ TEST(Limiter, StateIsConvertedToTheUnitsOfAnotherRate) {
   EXPECT_EQ(step(fine, carry_over(coarse, cell, fine), kStart, 1).outcome.remaining, 5'999);
 }
 
-// The limiters of a rule's tiers, overrides and elastic limit may share one state. If they have the same
-// period and charge this state in turn, conversions must not change it.
+// The limiters of a rule's tiers, overrides and elastic limit may share one state. Two limiters with the same
+// period may charge this state in turn. The conversions between their units must not change it.
 TEST(Limiter, StateIsUnchangedAfterRepeatedConversionBetweenTwoLimits) {
   const auto minute = [](std::uint64_t count) { return Rate{count, std::chrono::minutes(1)}; };
   const auto whole = [](const auto& made) { return Limiter(*made); };

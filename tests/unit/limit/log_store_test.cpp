@@ -1,4 +1,4 @@
-// Tests that the log store can hand out each chunk again after the chunk was returned.
+// Tests that the log store can hand out a chunk again after the chunk was returned.
 #include "limit/log/log_store.hpp"
 
 #include <cstddef>

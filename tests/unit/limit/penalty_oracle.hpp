@@ -1,5 +1,5 @@
 // A model of penalties that keeps a list of everything that ever happened to a key. The model follows the
-// sentences of the documentation (docs/limiters.md, "Penalties"), not the code.
+// text of the documentation (docs/limiters.md, "Penalties"), which the comments below quote.
 #pragma once
 
 #include "unit/limit/random_case.hpp"
@@ -17,14 +17,15 @@ class PenaltyOracle {
  public:
   explicit PenaltyOracle(const Penalty& penalty) : penalty_(penalty) {}
 
-  // Returns how long the penalty still lasts. "Until it ends, the rule refuses every request of the key."
+  // Returns how long the penalty still lasts. The documentation: "Until it ends, the rule refuses every
+  // request of the key."
   [[nodiscard]] Duration left(TimePoint now) const {
     Duration left{0};
     for (const auto& [begin, end] : penalties_) left = std::max(left, end - now);
     return left;
   }
-  // "A refusal by the rule's limiter is a violation", but not while a penalty runs. Returns true if a penalty
-  // begins.
+  // Returns true if a penalty begins. The documentation: "A refusal by the rule's limiter is a violation",
+  // but not while a penalty runs.
   bool refused_by_limiter(TimePoint now) {
     if (left(now) > 0us) return false;
     ++unused_;
@@ -92,7 +93,7 @@ class PenaltyHistory {
     Request request;
     request.admitted = true;
     const auto client = dice_.between(0, 1);
-    const auto only = dice_.between(0, 3);  // selects one of the rules alone, or both rules
+    const auto only = dice_.between(0, 3);  // one of the rules alone, or both
     for (std::size_t i = 0; i < rules_.size(); ++i)
       if (only > 1 || only == i) request.lines.push_back(line(client, i, now));
     for (const auto& [charge, expected] : request.lines)

@@ -5,7 +5,8 @@
 namespace weir::limit {
 namespace {
 
-// Returns a penalty of ten minutes, which grows up to a day. Violations are forgotten after a day.
+// Returns a penalty of ten minutes that begins with `after` violations. Further penalties are `grows` times
+// as long as the one before, up to a day. Violations are forgotten after a day.
 Penalty ten_minutes(std::uint32_t after, std::uint32_t grows = 2) {
   return {.after = after, .first = 10min, .grows = grows, .most = 24h, .forget = 24h};
 }
@@ -50,7 +51,7 @@ TEST(Penalty, LengthGrowsUpToItsMaximum) {
       kMostPenalty);
 }
 
-TEST(Penalty, StateHasABoundedSize) {
+TEST(Penalty, KeepsABoundedNumberOfViolationsAndPenalties) {
   EXPECT_EQ(begins_kept(ten_minutes(1)), 8);
   EXPECT_EQ(begins_kept(ten_minutes(1, 1)), 0);
   const Penalty longest{.after = kMostViolations,
@@ -80,7 +81,7 @@ TEST(Penalty, StateIsForgottenWhenNoViolationOrPenaltyCounts) {
   EXPECT_EQ(penalty_forgotten_at(ten_minutes(2), state), kStart + 1h + 10min);
 }
 
-TEST(Penalty, WaitIsTheLongerOfThePenaltyAndTheLimiter) {
+TEST(Penalty, RetryAfterIsTheLongerOfThePenaltyAndTheWaitForTheLimiter) {
   Outcome outcome{.allowed = true, .remaining = 5, .more_after = 1s};
   punish(outcome, 10min);
   EXPECT_FALSE(outcome.allowed);

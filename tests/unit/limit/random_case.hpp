@@ -37,9 +37,10 @@ struct Case {
   Duration max_wait;
   Limiter limiter;
 
-  // Returns true if the state is one instant in time. Spent units then become available again one by one.
+  // Returns true if the state is one instant. The spent units of such a limiter become available again one by
+  // one.
   [[nodiscard]] bool is_paced() const { return algorithm <= Algorithm::LeakyBucket; }
-  // Returns true if the state may merge several admissions into the newest one.
+  // Returns true if the limiter's state may merge several admissions into the newest one.
   [[nodiscard]] bool merges() const { return algorithm >= Algorithm::BucketedWindow; }
 
   friend std::ostream& operator<<(std::ostream& out, const Case& c) {
@@ -51,7 +52,7 @@ class Dice {
  public:
   explicit Dice(std::uint64_t seed) : engine_(seed) {}
 
-  // Returns a whole number from `least` to `most`. All orders of magnitude are equally likely.
+  // Returns a random whole number from `least` to `most`. All orders of magnitude are equally likely.
   std::uint64_t magnitude(std::uint64_t least, std::uint64_t most) {
     const double low = std::log(static_cast<double>(least) + 1);
     const double high = std::log(static_cast<double>(most) + 1);

@@ -14,8 +14,8 @@ struct RandomPair {
   bool alike;  // true: both limiters have the same period
   base::Duration period;
 
-  // Returns one charge for each limiter. Limiter `decider` decides; the other limiter counts what `decider`
-  // admits.
+  // Returns a bill with one charge for each limiter. The limiter `decider` decides; the other one only counts
+  // what `decider` admits.
   [[nodiscard]] std::array<Charge, 2> bill(LimiterId decider, Cost cost, RuleIndex rule,
                                            bool enforced = true) const {
     const auto line = [&](LimiterId limiter_id) {

@@ -1,6 +1,6 @@
-// Compares settling (correcting a charge when its actual cost is known) with slow definitions. Each
-// definition stores all charges, corrects the cost of a charge, and computes the state again from the first
-// charge.
+// Compares settling (correcting a charge when its actual cost is known) with slow definitions. A definition
+// stores all charges. To settle, it corrects the cost of one charge and computes the state again from the
+// first charge.
 #include "unit/limit/random_case.hpp"
 
 #include "weir/limit/key_table.hpp"
@@ -28,9 +28,10 @@ std::int64_t micros_since_epoch(TimePoint at) {
   return at.time_since_epoch().count();
 }
 
-// The units that a key can still spend after all its charges, and whether its bucket was ever full since the
-// first charge. A full bucket forgets its earlier charges. `spent`: the used part of a bucket; in units for a
-// stepped bucket, and in multiples of 1/period of a unit for other buckets.
+// The state of a key after all its charges. `remaining`: the units that it can still spend. `was_full`: its
+// bucket was full at some time since the first charge, and a full bucket forgets its earlier charges.
+// `spent`: the used part of a bucket; in units for a stepped bucket, and in multiples of 1/period of a unit
+// for other buckets.
 struct Level {
   Cost remaining;
   bool was_full = false;
@@ -115,7 +116,8 @@ Level level(const Case& c, const std::vector<Event>& events, TimePoint now) {
 
 const Whole kCentury = kLongestDebt.count();
 
-// Returns the TAT up to which a settlement may move a paced key, in ticks of 1/count µs.
+// Returns the TAT (theoretical arrival time) up to which a settlement may move the state of a bucket, in
+// ticks of 1/count µs.
 Whole latest_tat(const Case& c, TimePoint charged_at) {
   return (Whole(micros_since_epoch(charged_at)) + kCentury) * c.rate.count;
 }
@@ -158,8 +160,8 @@ class Traffic {
     ask_again();
   }
 
-  // Number of comparisons. A bucket is not compared once it was full since its first charge, or once a
-  // settlement was reduced.
+  // Number of comparisons. A bucket is no longer compared after it was full once, or after a settlement was
+  // reduced.
   int exact = 0;
   int in_debt = 0;
   int reduced = 0;  // number of reduced settlements
@@ -193,7 +195,7 @@ class Traffic {
     under_way_.erase(under_way_.begin() + static_cast<std::ptrdiff_t>(which));
     const Cost most = std::max(reserved, most_settled(case_));
     const Cost actual = dice_.one_in(3) ? 0 : dice_.one_in(4) ? reserved : dice_.magnitude(0, most);
-    // the definition checks whether the bucket is full before each change, and so does the table
+    // checks before and after the change, as the table does
     note_full();
     const auto before = level(case_, events_, now_).spent;
     const auto charged_at = events_[event].at;
@@ -213,7 +215,7 @@ class Traffic {
               Duration(static_cast<std::int64_t>(micros)));
   }
 
-  // Returns true if the definition no longer describes the state.
+  // Returns true if the test cannot predict the state any more.
   [[nodiscard]] bool is_lost() const { return was_full_ || reduced != 0; }
 
   void note_full() { was_full_ = was_full_ || level(case_, events_, now_).was_full; }
@@ -293,7 +295,7 @@ TEST(SettleOracle, SettledStateEqualsTheStateAfterChargingTheActualCost) {
 }
 
 // With this seed, a bucket that takes 99.6 years to fill is charged more than a hundred years. Other
-// compilers and options draw other cases from the seed, because C++ leaves the order of arguments open.
+// compilers and options draw other cases from the same seed, because C++ leaves the order of arguments open.
 TEST(SettleOracle, SettlementMovesABucketAtMostAHundredYearsBeyondItsCharge) {
   Totals totals;
   compare_with_definition(1'408'553'684, totals);

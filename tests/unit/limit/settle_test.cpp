@@ -63,8 +63,8 @@ TEST_F(Settling, UnitsOwedInAFixedWindowExpireWithTheWindow) {
   EXPECT_EQ(current_outcome(daily, noon + 12h).remaining, 100U);
 }
 
-// The settled cost of 300 exceeds the limit of 100. In the next window this cost has full weight at first,
-// and leaves room only after two thirds of the window have passed.
+// The settled cost of 300 exceeds the limit of 100. In the next window this cost has full weight at first.
+// Only after two thirds of that window does it leave room for a request.
 TEST_F(Settling, UnitsOwedInASlidingWindowAreAlsoOwedInTheNextWindow) {
   const Limiter hourly = SlidingWindow::make(rate("100/h")).value();
   const TimePoint hour{Duration{1'700'000'000'000'000 / 3'600'000'000 * 3'600'000'000}};
@@ -106,7 +106,8 @@ class SettlingOverflow : public Settling {
     overflow_ = outcomes[0].overflow;
     return charged;
   }
-  // Charges ten units to the overflow cell, for a key that finds no slot in the table. Returns that key.
+  // Charges ten units to the overflow cell (the state that keys without a slot share), for a key that finds
+  // no slot in the table. Returns that key.
   std::uint64_t charge_what_newcomers_share() {
     std::uint64_t key = 1;
     while (!overflow_) EXPECT_TRUE(charge(budget_, 10, kStart + 5s, ++key));
@@ -156,8 +157,8 @@ TEST_F(Settling, SettlingAnEvictedKeyAddsANewEntryToItsSlidingLog) {
   EXPECT_TRUE(charge(daily, 5, kStart + 10s));
 }
 
-// The worker whose clock is ahead gets the lock first. The other worker's charge is then entered at a later
-// time than that worker read. Settling must still find this entry.
+// The worker whose clock is ahead gets the lock first. The charge of the slower worker is then entered at a
+// later time than that worker has read. Settling must still find this entry.
 TEST_F(Settling, SettlesALogEntryWhoseTimeIsLaterThanItsRequest) {
   const auto daily = sliding_log("5/day");
   ASSERT_TRUE(charge(daily, 1, kStart));
@@ -177,8 +178,8 @@ TEST_F(Settling, SettlingAnExpiredLogEntryChangesNoOtherEntry) {
   EXPECT_EQ(current_outcome(brief, kStart + 10s).remaining, 2U);
 }
 
-// A sliding log in an overflow cell (the state that keys outside the table share), or without memory for
-// chunks, has a single entry.
+// A sliding log has only one entry in an overflow cell (the state that keys outside the table share), or if
+// memory for chunks is missing.
 TEST(SettleLaws, SettlesASlidingLogWithASingleEntry) {
   const Limiter log = sliding_log("10/10s");
   const auto cell = [](TimePoint newest, Cost total) {
@@ -301,8 +302,8 @@ TEST(SettleLaws, LargestCostsDoNotOverflow) {
   }
 }
 
-// A full bucket forgets its earlier charges. After the bucket was full, a refund may return too many units,
-// at most `reserved` − `actual`. A higher actual cost may charge too many units, at most `actual` −
+// The error that a full bucket causes, because it forgets its earlier charges. A refund may return too many
+// units, at most `reserved` − `actual`. A higher actual cost may charge too many units, at most `actual` −
 // `reserved`.
 TEST(SettleLaws, ErrorAfterARefillIsAtMostTheDifferenceOfTheCosts) {
   const auto seed = new_seed();

@@ -21,7 +21,7 @@ Whole whole_micros(TimePoint at) {
   return at.time_since_epoch().count();
 }
 
-// A bucket that gains tokens each period. Periods count from the moment the bucket stopped being full.
+// A bucket that gains tokens once a period. A period begins when the bucket stops being full.
 class Steps {
  public:
   explicit Steps(const Case& c) : rule_(c), level_(c.capacity) {}
@@ -43,8 +43,8 @@ class Steps {
   TimePoint next_{};
 };
 
-// Counts each window separately and keeps the counts of all windows. Asks the limiter which day, week or
-// month an instant belongs to; calendars have their own tests.
+// Keeps one count for each window. Asks the limiter which day, week or month an instant belongs to; calendars
+// have their own tests.
 class Windows {
  public:
   explicit Windows(const Case& c) : rule_(c) {}
@@ -71,7 +71,7 @@ class Windows {
   TimePoint now_{};
 };
 
-// Computes previous × overlap + current, multiplied by the period.
+// Computes the count of a sliding window, previous × overlap + current, multiplied by the period.
 class Weights {
  public:
   explicit Weights(const Case& c) : rule_(c), period_(c.rate.period.count()) {}

@@ -113,8 +113,8 @@ TEST(SlidingWindow, WeightsThePreviousWindowByItsOverlap) {
   ASSERT_TRUE(client.ask(60min, 1).allowed);
   EXPECT_FALSE(client.ask(74min, 35).allowed) << "84 × 46/60 + 1 + 35 are more than 100";
   ASSERT_TRUE(client.ask(75min, 35).allowed);
-  // A quarter of the window has passed, so 84 × ¾ + 36 = 99 units count. The limit is 100: one more unit is
-  // admitted, but not two.
+  // A quarter of the window has passed, so 84 × ¾ + 36 = 99 of 100 units count. One more unit is admitted,
+  // but not two.
   EXPECT_EQ(client.ask(75min, 2).remaining, 1);
   const auto one = client.ask(75min);
   EXPECT_TRUE(one.allowed);

@@ -50,7 +50,7 @@ TEST(Rescale, ChangedWindowLengthKeepsTheUsedShareInThePresentWindow) {
   EXPECT_EQ(left_after(slow, 60, quick), 20);
 }
 
-// Otherwise a client that used up its day would have used up the whole week.
+// If the used share were kept instead, a client that has used up its day would have used up the whole week.
 TEST(Rescale, WindowKeepsItsCountIfItsAlignChanges) {
   using Align = FixedWindow::Align;
   const auto zone = Dice(1).calendar();

@@ -54,8 +54,8 @@ class SnapshotDamage : public testing::Test {
     for (const auto& [mark, cost] : entries) words.insert(words.end(), {mark, cost});
     return words;
   }
-  // Appends the end and the digest, then returns the reader's error. The error is empty if the reader accepts
-  // the snapshot.
+  // Appends the end and the digest, then returns the reader's error; an empty text if the reader accepts the
+  // snapshot.
   static std::string told(const Words& words, const Limiter& limiter, std::uint64_t keys = 1) {
     std::string bytes;
     const ByteSink sink = [&](std::string_view more) { bytes += more; };
@@ -134,8 +134,8 @@ TEST_F(SnapshotDamage, RejectsAWrongNumberOfKeys) {
   EXPECT_EQ(told(head(), daily_, 0), "");
 }
 
-// A chunk stores the age of an entry in the bits that the cost leaves free. An age that needs more bits would
-// be truncated.
+// A chunk stores the age of an entry in the bits that the cost leaves free. The reader must reject an age
+// that needs more bits, because it would be truncated.
 TEST_F(SnapshotDamage, RejectsSlidingLogsThatATableCannotContain) {
   const auto wrong = "is damaged: a log is out of order";
   EXPECT_EQ(told(of_log({}), exact_), "is damaged: a log is empty");

@@ -218,7 +218,7 @@ TEST_F(SnapshotOfOneRule, RejectsAKeyOfAnotherAlgorithmThanItsRule) {
   }
 }
 
-// In the new configuration another tier comes first, so the saved tier gets another limiter ID.
+// In the new configuration another tier comes first, so the saved tier has another limiter ID.
 TEST_F(SnapshotOfOneRule, RestoresOverflowCellsOfTiersByName) {
   const Limiter small = FixedWindow::make({3, 24h}).value();
   KeyTable table(10);

@@ -22,8 +22,7 @@ class SnapshotTest : public testing::Test {
   SnapshotTest() {
     while (cases_.size() < 6) {
       const auto made = dice_.limiter();
-      // One limiter must be an exact sliding log, and one a sliding log with buckets. The other limiters are
-      // random.
+      // These limiters are random. An exact sliding log and a sliding log with buckets follow below.
       cases_.push_back(made);
     }
     cases_.push_back({Algorithm::LoneLog, {50, 1h}, 50, base::kForever, SlidingLog::make({50, 1h}).value()});
@@ -83,7 +82,7 @@ TEST_P(RandomTables, RestoredTableGivesTheSameOutcomes) {
 }
 
 // A table with one rule that has sliding logs. Reloads change the parameters of this rule while charges are
-// not settled yet. The charges are then refunded or settled.
+// under way. These charges are refunded or settled later.
 class ReloadedLogs : public SnapshotTest, public testing::WithParamInterface<int> {
  protected:
   ReloadedLogs() { rules_.clear(); }
@@ -105,7 +104,7 @@ class ReloadedLogs : public SnapshotTest, public testing::WithParamInterface<int
     if (table_.charge({&line, 1}, now_, {&out, 1})) under_way_.push_back({line, now_});
   }
 
-  // Settles a charge. Settling at a cost of zero is a refund.
+  // Refunds or settles a random charge that is under way.
   void end_one() {
     if (under_way_.empty()) return;
     const auto ended =

@@ -19,8 +19,8 @@ SavedRule rule_with(std::initializer_list<const Limiter*> limiters) {
   return {.name = "r", .variants = {}, .limiters = limiters};
 }
 
-// Shifts states of every limiter. By the new clock, windows and buckets begin at other instants. Spent units
-// must stay spent.
+// Shifts states of every limiter. By the new clock, windows and buckets begin at other instants, but spent
+// units must stay spent.
 TEST(TimeShift, KeepsRemainingUnitsAndDurations) {
   const auto seed = new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -82,8 +82,8 @@ TEST(TimeShift, FixedWindowKeepsItsShiftedEndIfTheWindowOfTheNewClockHasEnded) {
   EXPECT_TRUE(step(day, saved.cell, then + 2h + 90min, 5).outcome.allowed);
 }
 
-// The old clock was fifty minutes fast, and ten minutes have passed. The minute in which the client spent all
-// its units is over, so the client has its full limit.
+// The old clock was fifty minutes fast, and ten minutes pass. By then the minute in which the client has
+// spent all its units is over, so the client has its full limit.
 TEST(TimeShift, EndedFixedWindowStaysEnded) {
   const Limiter minute = FixedWindow::make({5, 1min}).value();
   const auto noon = TimePoint(std::chrono::sys_days(std::chrono::days(20'000))) + 12h;
@@ -119,7 +119,7 @@ TEST(TimeShift, LogEntriesKeepTheirTimeDifferences) {
   EXPECT_EQ(saved.drained_at, buckets.expiry_of(saved.log[1].mark));
 }
 
-// A machine without a battery for its clock starts in 1970.
+// The new clock starts in 1970, as on a machine whose clock has no battery.
 TEST(TimeShift, LogEntriesAreNeverShiftedBefore1970) {
   const Limiter log = SlidingLog::make({50, 1h}, 20).value();
   const auto& buckets = std::get<SlidingLog>(log);

@@ -32,7 +32,7 @@ class ForeignPermitsTest : public KeyTableTest {
   };
   Charge fixed(std::uint64_t client, Cost cost = 1) const { return line(client, kThree, kFixedRule, cost); }
 
-  // Counts in `there_` every change of permits that `here_` reports.
+  // Makes `there_` count every change of permits that `here_` reports.
   void follow() {
     here_.watch_permits(rules_, [this](const PermitDelta& held) {
       const Limiter& limiter = held.rule == kAdaptiveRule ? kAdaptive : kThree;

@@ -19,7 +19,7 @@ TEST(HybridTimestamp, OrdersByTimeAndAtEqualTimesByCount) {
   EXPECT_EQ(timestamp_after(timestamp_at(kStart), kStart), timestamp_at(kStart) + 1);
   EXPECT_EQ(timestamp_after(timestamp_at(kStart), kStart + 1us), timestamp_at(kStart + 1us));
   EXPECT_EQ(timestamp_after(timestamp_at(kStart + 5us), kStart),
-            timestamp_at(kStart + 5us) + 1);  // the caller read its clock before the last change happened
+            timestamp_at(kStart + 5us) + 1);  // the caller read its clock before the last change
 }
 
 // A call of one thread to the table, and the result.
@@ -134,8 +134,8 @@ class Work {
   std::vector<Deed> later_;
 };
 
-// Repeats all calls on a new table in the order of their timestamps, and expects the same results. Returns
-// the number of calls whose charges were rejected.
+// Repeats all calls on a new table, in the order of their timestamps, and expects the same results. Returns
+// the number of calls with a rejected charge.
 std::size_t expect_the_same_in_order(std::vector<Deed>& deeds) {
   std::sort(deeds.begin(), deeds.end(),
             [](const Deed& a, const Deed& b) { return a.timestamp < b.timestamp; });

@@ -18,7 +18,7 @@ class KeyTableLogs : public testing::Test {
   static bool charge(KeyTable& table, const Charge& line, TimePoint now, Outcome& out) {
     return table.charge({&line, 1}, now, {&out, 1});
   }
-  // Admits requests of one key after another, a second apart, until the log store is full.
+  // Admits requests of one key, a second apart, until the log store is full.
   std::uint64_t exhaust(KeyTable& table, const Limiter& limiter) {
     std::uint64_t client = 0;
     Outcome out;
@@ -96,7 +96,7 @@ TEST_F(KeyTableLogs, WithoutMemoryAnAdmissionIsMergedIntoTheNewestLogEntry) {
   EXPECT_FALSE(out.overflow);
 }
 
-// A full log store merges entries. A log must still admit no more than the limit of its key in any period.
+// A full log store merges entries. A log must still admit no more than the limit in any period.
 TEST_F(KeyTableLogs, SlidingLogWithoutMemoryNeverAdmitsMoreThanTheLimit) {
   const auto seed = new_seed();
   std::mt19937_64 random(seed);
@@ -190,7 +190,8 @@ TEST_F(KeyTableLogs, RefundInTheOverflowCellWorksAfterAnotherAdmission) {
   EXPECT_EQ(refund(limiter, cell, kStart - 1h, 1), cell) << "an expired charge is not refunded";
 }
 
-// The entry that contained the charge has expired. Later entries belong to other charges.
+// The entry that contained the charge has expired, so the refund must change nothing: later entries belong to
+// other charges.
 TEST_F(KeyTableLogs, RefundOfAnExpiredLogEntryChangesNoOtherEntry) {
   KeyTable table(1'000);
   const auto limiter = sliding_log("5/h");

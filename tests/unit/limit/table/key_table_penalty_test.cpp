@@ -17,7 +17,8 @@ class KeyTablePenalty : public KeyTableTest {
     return outcomes_[0];
   }
 
-  // The bucket of one token an hour refuses the second request. A penalty lasts for two hours.
+  // Two violations begin a penalty of two hours. The bucket of the tests has one token an hour, so it refuses
+  // the second request.
   const Penalty twice_{.after = 2, .first = 2h, .grows = 2, .most = 24h, .forget = 24h};
   KeyTable table_{1'000};
 };
@@ -156,7 +157,8 @@ TEST_F(KeyTablePenalty, PenaltyAlsoRefusesRequestsWhoseViolationsAreNotCounted) 
   EXPECT_EQ(outcome[0].penalty_left, 30min);
 }
 
-// A key that finds a slot starts with a copy of the overflow cell, so its refusal is not its own violation.
+// A key that finds a slot starts with a copy of the overflow cell, which has charges of other keys. So its
+// refusal is not its own violation.
 TEST_F(KeyTablePenalty, RefusalByACopyOfTheOverflowCellCountsNoViolation) {
   const auto clients = fill(table_, one_);
   while (charge(table_, {line(clients, one_)}, kStart)) {
@@ -188,7 +190,7 @@ TEST_F(KeyTablePenalty, PenaltiesOfOneRuleLeaveRoomForOtherRules) {
   EXPECT_EQ(table.stats().penalty_keys, 0);
 }
 
-// A search through the full memory takes long, and holds the lock of the shard.
+// A search through the full memory takes long and holds the lock of the shard, so it must be rare.
 TEST_F(KeyTablePenalty, FullPenaltyMemoryIsSearchedForExpiredEntriesOnceASecond) {
   const Penalty brief{.after = 2, .first = 2h, .grows = 1, .most = 24h, .forget = 10s};
   KeyTable table(1'000);

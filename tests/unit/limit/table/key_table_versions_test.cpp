@@ -149,8 +149,8 @@ TEST_F(KeyTableVersions, PermitInTheOverflowCellIsReleasedThereAfterAReload) {
   EXPECT_EQ(outcome.remaining, 2) << "a permit was not released";
 }
 
-// A request reserved five units of a thousand and used four. The surplus is less than one unit of the new
-// limit, which is ten. Rounding must not turn this refund into a charge.
+// A request reserved five units of a limit of a thousand, and used four. The surplus unit is less than one
+// unit of the new limit, which is ten. Rounding must not turn its refund into a charge.
 TEST_F(KeyTableVersions, RefundOfLessThanAUnitOfTheNewLimitChargesNothing) {
   const auto remaining = [&](const Limiter& many, const Limiter& few) {
     KeyTable table(1000);
@@ -210,8 +210,8 @@ TEST_F(KeyTableGenerations, ChargeOfAFormerAlgorithmIsNotRefunded) {
   EXPECT_EQ(room(charge(1, kTen, 2)), 10);
 }
 
-// If no request has used a key since the reload, its state still belongs to the generation (the algorithm) in
-// which it was charged.
+// If no request has used a key since the reload, its state still belongs to the algorithm under which it was
+// charged (the generation).
 TEST_F(KeyTableGenerations, ChargeOfThePresentAlgorithmIsRefunded) {
   table_.define_rule(0, reading("r", kTen), kNow);
   EXPECT_TRUE(admits(charge(1, kTen, 0, 4)));
@@ -261,7 +261,7 @@ TEST_F(KeyTableGenerations, RemovedRuleThatReturnsStartsWithItsFullLimit) {
   EXPECT_FALSE(refund(charge(1, kTen, 0, 4)));
 }
 
-// Two permits are held when the rule changes its algorithm and changes it back. Afterwards the permits must
+// Two permits are held when the rule changes its algorithm and then changes back. Afterwards the permits must
 // not occupy the limit, and their release must not free a part of it.
 TEST_F(KeyTableGenerations, PermitOfAFormerAlgorithmNeitherOccupiesNorFreesAUnit) {
   table_.define_rule(0, reading("r", two_), kNow);
@@ -316,9 +316,9 @@ TEST_F(KeyTableGenerations, AdaptiveLimitCountsOnlyItsOwnPermitsAfterAChangeOfAl
   EXPECT_EQ(room(now), 2);
 }
 
-// A request that began under the old configuration is charged late, for example after a slow body. Its permit
-// is counted in the overflow cell. In that cell the permit cannot occupy the new limit forever, and its
-// release frees no unit of the new limit.
+// A request that began under the old configuration is charged late, for example because its body came slowly.
+// Its permit is counted in the overflow cell (the state that keys without a slot share). There the permit
+// cannot occupy the new limit forever, and its release frees no unit of the new limit.
 TEST_F(KeyTableGenerations, RequestFromBeforeAChangeOfAlgorithmIsCountedInTheOverflowCell) {
   const auto late = [this](const Limiter& was, const Limiter& is) {
     SCOPED_TRACE(describe(was) + ", then " + describe(is));

@@ -72,7 +72,7 @@ TEST_F(ManyRules, EachRuleHasACountOfItsOwn) {
     ASSERT_EQ(table.peek(line(i, i, 0), kStart).remaining, 50 - spent(i)) << i;
     ASSERT_EQ(keys[i], 1U) << i;
   }
-  // Each rule's charge is refunded in its own count.
+  // Refunds the charges of some rules. Each refund must change only the count of its rule.
   for (std::size_t i = 0; i < rules_.size(); i += 7) table.refund(line(i, i, spent(i)), kStart, kStart);
   for (std::size_t i = 0; i < rules_.size(); ++i)
     ASSERT_EQ(table.peek(line(i, i, 0), kStart).remaining, i % 7 == 0 ? 50 : 50 - spent(i)) << i;
@@ -120,8 +120,8 @@ TEST_F(ManyRules, ReloadOfAllRulesKeepsEveryCount) {
   }
 }
 
-// An earlier weir reads a snapshot of at most 256 rules. It rejects a snapshot of more rules, because it
-// could not interpret that snapshot.
+// An earlier weir can read a snapshot of at most 256 rules. It must reject a snapshot of more rules, because
+// it could not interpret that snapshot.
 TEST_F(ManyRules, SnapshotOfUpTo256RulesHasAnEarlierFormatVersion) {
   for (const std::size_t rules : {256U, 257U}) {
     const std::vector<SavedRule> few(rules_.begin(), rules_.begin() + static_cast<std::ptrdiff_t>(rules));

@@ -1,5 +1,5 @@
-// A table full of keys in use. New keys share an overflow cell for each limiter ID of a rule. That cell must
-// be charged, refunded and settled like the state of one key.
+// A table full of keys in use. New keys then share one state (the overflow cell) for each limiter of a rule.
+// That state must be charged, refunded and settled like the state of a single key.
 #include "limit/table/overflow.hpp"
 
 #include "unit/limit/random_case.hpp"
@@ -30,7 +30,8 @@ void fill(KeyTable& table, const Limiter& one_at_once) {
   } while (!out.overflow);
 }
 
-// A rule with an elastic limit: two limiters of one algorithm count every admission, and one of them decides.
+// A rule with an elastic limit has two limiters. Both have the same algorithm and count every admission; one
+// of them decides.
 struct Pair {
   Case own, elastic;
 };
@@ -200,7 +201,7 @@ TEST(Overflow, OverflowCellOfLimitersWithTwoPeriodsDrainsOnTime) {
   EXPECT_TRUE(table.peek({key_of(1), &hourly, 10, 3, true, 2}, kStart + 2h).allowed);
 }
 
-// Limiters whose IDs exceed the maximum share two overflow cells of their rule. These limiters count in
+// Limiters whose IDs exceed the maximum share two overflow cells of their rule, although they count in
 // different units.
 TEST(Overflow, LimitersBeyondTheMaximumNumberShareTwoOverflowCellsOfTheirRule) {
   const Limiter bucket = token_bucket("1/h", 3), slow = token_bucket("1/h", 5);

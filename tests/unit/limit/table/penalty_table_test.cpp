@@ -13,8 +13,8 @@ constexpr std::size_t kOneEntry =
     PenaltyTable::kAccountBytes + PenaltyTable::kEntryBytes + PenaltyTable::kBytesPerTime;
 const Penalty kAfterTwo{.after = 2, .first = 2h, .grows = 2, .most = 24h, .forget = 24h};
 
-// Runs `step` with a table for one entry, once for each allocation of `step`, which then fails. Each time,
-// the whole memory of the table must remain for another rule.
+// Runs `step` with a table for one entry, once for each allocation that `step` makes, and makes this
+// allocation fail. Afterwards the whole memory of the table must be available to another rule.
 template <class Step>
 void expect_no_leak(Step step) {
   int failures = 0;

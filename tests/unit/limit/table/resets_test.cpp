@@ -8,7 +8,7 @@
 namespace weir::limit {
 namespace {
 
-// If more keys are reset than the table remembers, it treats the resets as a reset of all keys. Permits must
+// If more keys are reset than the table remembers, it treats this as a reset of all keys. Permits must
 // survive that reset, because no other code would release them.
 TEST(Resets, PermitIsStillReleasedAfterVeryManyResets) {
   KeyTable table(1'000);

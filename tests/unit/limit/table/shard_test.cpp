@@ -9,8 +9,8 @@
 namespace weir::limit {
 namespace {
 
-// Charges requests with known keys and one new key, in full tables. The new key needs a slot from which
-// another key can move. Some of those other keys belong to the same request.
+// Charges requests with many known keys and one new key, in full tables. The new key can get a slot only if
+// another key moves. Some of the keys that could move belong to the same request.
 TEST(Shard, NeverMovesAKeyOfARequestThatIsBeingCharged) {
   constexpr std::uint64_t kTables = 100, kKnown = 60, kNewcomers = 20, kTogether = 24;
   const Limiter limiter = FixedWindow::make({1'000, 24h}).value();

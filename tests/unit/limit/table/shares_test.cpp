@@ -174,9 +174,9 @@ TEST_F(Shares, SingleRuleWithSlidingLogsCanUseAllLogMemory) {
   EXPECT_EQ(table_.stats().log_chunks_used, table_.stats().log_chunks);
 }
 
-// Random charges, refunds, resets, sweeps and reloads. A rule with fewer keys than its reserved part must
-// always get a slot for a new key. Both buckets of a key may be full, though rarely (limit/table/shard.hpp).
-// So at least one of several new keys must get a slot.
+// Makes random charges, refunds, resets, sweeps and reloads. A rule with fewer keys than its reserved part
+// must always get a slot for a new key. But sometimes both buckets of a key are full (limit/table/shard.hpp).
+// So the test tries several new keys, of which one must get a slot.
 TEST_F(Shares, RandomOperationsNeverExceedTheShares) {
   const auto seed = new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
